@@ -1,0 +1,1 @@
+"""gamelens: game metrics as honest DataFrames."""

@@ -1,0 +1,243 @@
+"""The nineteen metrics: row fields, units, the kinds each can be asked in, and how its values combine.
+
+To add a metric: one row here, one expression in `gamelens.sandbox.planner`, one test.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+from gamelens.catalog.dimensions import DIMENSIONS
+from gamelens.errors import BadQuery
+from gamelens.wire.filters import dimensions_of
+from gamelens.wire.queries import MetricQuery
+
+Kinds = Literal["plain", "per game", "retention"]
+Adds = Literal["everywhere", "over games", "never"]
+
+
+class Field(msgspec.Struct, frozen=True):
+    """One field of a row: a count is a whole number, a number is not; *unit* is for people."""
+
+    name: str
+    kind: Literal["count", "number"]
+    unit: str
+
+
+class Metric(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric.
+
+    *fields* are its row fields, dimensions left out; *sorts_by* the field that orders a grouped answer. *kinds*: a
+    plain metric is asked with a query; a per-game one for one game or by game; retention by game only. *adds* says
+    over what values may be summed: everywhere (buckets and dimensions), only over games, or never.
+    """
+
+    name: str
+    meaning: str
+    fields: tuple[Field, ...]
+    sorts_by: str
+    kinds: Kinds = "plain"
+    adds: Adds = "everywhere"
+    takes_since_days_ago: bool = False
+
+
+def _count(name: str, unit: str) -> Field:
+    return Field(name, "count", unit)
+
+
+def _number(name: str, unit: str) -> Field:
+    return Field(name, "number", unit)
+
+
+_USERS: Final = _count("user_unique", "players")
+_SESSIONS: Final = _count("session_unique", "sessions")
+_PAYERS: Final = _count("paying_users", "players")
+_TOTAL_CENTS: Final = _count("total_revenue", "US cents")
+_MONEY: Final = (
+    _count("event_count", "events"),
+    _number("mean", "USD"),
+    _number("sum", "USD"),
+    _number("sum_cents", "US cents"),
+)
+
+METRICS: Final[dict[str, Metric]] = {
+    metric.name: metric
+    for metric in (
+        Metric(
+            name="ad_impressions_count",
+            meaning="ads shown",
+            fields=(_count("ad_impressions_count", "ads"),),
+            sorts_by="ad_impressions_count",
+        ),
+        Metric(
+            name="ad_impressions_per_session",
+            meaning="ads shown / sessions",
+            fields=(
+                _count("ad_impressions_count", "ads"),
+                _number("ad_impressions_per_session", "ads per session"),
+                _SESSIONS,
+            ),
+            sorts_by="ad_impressions_per_session",
+            adds="over games",
+        ),
+        Metric(
+            name="arppu",
+            meaning="revenue / paying users",
+            fields=(_number("arppu", "USD per payer"), _PAYERS, _TOTAL_CENTS),
+            sorts_by="arppu",
+            adds="over games",
+        ),
+        Metric(
+            name="arpu",
+            meaning="revenue / active users",
+            fields=(_number("arpu", "USD per player"), _USERS, _TOTAL_CENTS),
+            sorts_by="arpu",
+            adds="over games",
+        ),
+        Metric(
+            name="conversion",
+            meaning="paying users / active users",
+            fields=(_number("conversion", "share"), _PAYERS, _USERS),
+            sorts_by="conversion",
+            kinds="per game",
+            adds="over games",
+        ),
+        Metric(
+            name="conversion_ft",
+            meaning="converting users / active users",
+            fields=(_number("conversion_ft", "share"), _count("converting_users", "players"), _USERS),
+            sorts_by="conversion_ft",
+            kinds="per game",
+            adds="over games",
+        ),
+        Metric(
+            name="converting_users",
+            meaning="players whose first purchase falls in the bucket",
+            fields=(_count("converting_users", "players"),),
+            sorts_by="converting_users",
+        ),
+        Metric(
+            name="event_count",
+            meaning="events of any category",
+            fields=(_count("event_count", "events"),),
+            sorts_by="event_count",
+        ),
+        Metric(
+            name="ilrd_id_unique",
+            meaning="distinct ad impressions",
+            fields=(_count("ilrd_id_unique", "impressions"),),
+            sorts_by="ilrd_id_unique",
+            adds="over games",
+        ),
+        Metric(name="ilrd_revenue", meaning="ad impression revenue", fields=_MONEY, sorts_by="sum"),
+        Metric(
+            name="installs_ratio",
+            meaning="new users / active users",
+            fields=(_number("installs_ratio", "share"), _count("new_users", "players"), _USERS),
+            sorts_by="installs_ratio",
+            kinds="per game",
+            adds="over games",
+        ),
+        Metric(
+            name="new_users",
+            meaning="players whose install falls in the bucket",
+            fields=(_count("new_users", "players"),),
+            sorts_by="new_users",
+        ),
+        Metric(
+            name="paying_users",
+            meaning="distinct players with a purchase",
+            fields=(_PAYERS,),
+            sorts_by="paying_users",
+            adds="over games",
+        ),
+        Metric(
+            name="retention_retro",
+            meaning="of the players installed N days before a day, the share active on it",
+            fields=(_number("retention", "share"),),
+            sorts_by="retention",
+            kinds="retention",
+            adds="never",
+            takes_since_days_ago=True,
+        ),
+        Metric(
+            name="returning_users",
+            meaning="distinct players active on a day after their install day",
+            fields=(_count("returning_users", "players"),),
+            sorts_by="returning_users",
+            kinds="per game",
+            adds="over games",
+            takes_since_days_ago=True,
+        ),
+        Metric(name="revenue", meaning="purchases", fields=_MONEY, sorts_by="sum"),
+        Metric(
+            name="session_length",
+            meaning="mean length of the sessions that ended",
+            fields=(_number("session_length", "seconds"), _SESSIONS, _count("total_session_length", "seconds")),
+            sorts_by="session_length",
+            adds="over games",
+        ),
+        Metric(
+            name="session_unique",
+            meaning="distinct sessions with an event",
+            fields=(_SESSIONS,),
+            sorts_by="session_unique",
+            adds="over games",
+        ),
+        Metric(
+            name="user_unique",
+            meaning="distinct players with an event",
+            fields=(_USERS,),
+            sorts_by="user_unique",
+            adds="over games",
+        ),
+    )
+}
+
+
+def metric_named(name: str) -> Metric:
+    """The metric called *name*.
+
+    Raises:
+        BadQuery: there is none; names the nearest.
+    """
+    if name not in METRICS:
+        raise BadQuery("metric", name, "is not a metric", sorted(METRICS))
+    return METRICS[name]
+
+
+def check(metric: Metric, query: MetricQuery) -> None:
+    """Refuse a *query* that has the right shape and yet cannot be asked of *metric* (Metrics, Query type exceptions).
+
+    Raises:
+        BadQuery: an unknown dimension, a kind the metric does not have, a field that does not apply.
+    """
+    _check_kind(metric, query)
+    asked = [("query.dimension" if query.query is not None else "split_by", name) for name in query.dimensions]
+    asked += [("filter", name) for name in dimensions_of(query.filter)] if query.filter is not None else []
+    for field, name in asked:
+        if name not in DIMENSIONS:
+            raise BadQuery(field, name, "is not a dimension", DIMENSIONS)
+        if metric.kinds == "retention" and DIMENSIONS[name].level in ("ad", "ilrd"):
+            raise BadQuery(field, name, f"does not apply to {metric.name}, whose players have no such value")
+
+
+def _check_kind(metric: Metric, query: MetricQuery) -> None:
+    if metric.kinds == "plain":
+        for field in ("game", "split_by"):
+            if getattr(query, field) is not None:
+                raise BadQuery(field, getattr(query, field), f"does not apply to {metric.name}: send a query instead")
+    elif query.query is not None and query.game is None:
+        use = "split_by" if metric.kinds == "retention" else "game beside it, or split_by in its place"
+        raise BadQuery("query", "…", f"is not enough for {metric.name}, which exists per game: send {use}")
+    if metric.kinds == "retention":
+        if query.game is not None:
+            raise BadQuery("game", query.game, f"does not apply to {metric.name}: send split_by")
+        if query.since_days_ago is None:
+            raise BadQuery("since_days_ago", None, f"is missing: {metric.name} needs it")
+        if query.granularity != "day":
+            raise BadQuery("granularity", query.granularity, f"must be day for {metric.name}", ["day"])
+    if query.since_days_ago is not None and not metric.takes_since_days_ago:
+        raise BadQuery("since_days_ago", query.since_days_ago, f"does not apply to {metric.name}")

@@ -1,0 +1,145 @@
+"""What can go wrong, as a tree.
+
+    GamelensError
+    ├── Refused                 asking again will not help
+    │   ├── AuthError           the service does not know the key
+    │   ├── BadQuery            a field has a value the rules do not allow
+    │   ├── NotAdditive         the pieces cannot be put together into one number
+    │   ├── NotYetAvailable     the interval is not (all) processed yet
+    │   └── Truncated           an answer is as long as the limit: there may be more
+    └── Retryable               asking again later may help; the client already did
+        ├── RateLimited         the service said 429 for longer than we may wait
+        ├── ServiceError        the service answered something it never promised
+        └── Unreachable         no answer at all
+
+Every message names the value, the rule and the next step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+__all__ = [
+    "AuthError",
+    "BadQuery",
+    "GamelensError",
+    "NotAdditive",
+    "NotYetAvailable",
+    "RateLimited",
+    "Refused",
+    "Retryable",
+    "ServiceError",
+    "Truncated",
+    "Unreachable",
+]
+
+
+class GamelensError(Exception):
+    """Anything gamelens raises on purpose."""
+
+
+class Refused(GamelensError):
+    """Asking the same again will be refused again."""
+
+
+class Retryable(GamelensError):
+    """Asking the same again later may work."""
+
+
+class AuthError(Refused):
+    """The service does not know the key."""
+
+
+class BadQuery(Refused):
+    """A field has a value the rules do not allow.
+
+    Args:
+        field: the field, as it is called in the request.
+        value: what it held.
+        rule: the rule it breaks, as half a sentence ("must be 1 to 30000").
+        allowed: the values it may have, when they can be listed.
+    """
+
+    def __init__(self, field: str, value: object, rule: str, allowed: Iterable[str] = ()) -> None:
+        self.field = field
+        self.value = value
+        self.rule = rule
+        self.allowed = tuple(allowed)
+        self.did_you_mean = _nearest(value, self.allowed)
+        hint = f" Did you mean `{self.did_you_mean}`?" if self.did_you_mean else ""
+        names = f" Allowed: {', '.join(self.allowed)}." if self.allowed and not hint else ""
+        super().__init__(f"{field} = {value!r} {rule}.{hint}{names}")
+
+
+class NotAdditive(Refused):
+    """The pieces cannot be put together into one number.
+
+    Args:
+        metric: the metric that cannot be added.
+        use: the query that answers the question.
+    """
+
+    def __init__(self, metric: str, use: str) -> None:
+        self.metric = metric
+        self.use = use
+        super().__init__(f"{metric} cannot be added up over pieces. Use {use}")
+
+
+class NotYetAvailable(Refused):
+    """The interval asked for is not, or not all, available.
+
+    Args:
+        asked: the interval asked for, ISO 8601.
+        available: the interval the service has, ISO 8601.
+    """
+
+    def __init__(self, asked: object, available: object) -> None:
+        self.asked = asked
+        self.available = available
+        super().__init__(
+            f"{asked} is not all available: the service has {available}. "
+            'Ask for less, or pass when_unavailable="clip" or "wait"'
+        )
+
+
+class Truncated(Refused):
+    """An answer is as long as the limit, so there may be more values than it shows."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        super().__init__(
+            f"an answer holds {limit} values, the most the service gives: there may be more. "
+            "Narrow it with where=, games= or a shorter interval, or pass top= to ask for the largest only"
+        )
+
+
+class RateLimited(Retryable):
+    """The service kept answering 429 for longer than the client may wait.
+
+    Args:
+        retry_after: seconds the service asked to wait, where it said so.
+    """
+
+    def __init__(self, retry_after: float | None, message: str) -> None:
+        self.retry_after = retry_after
+        super().__init__(message)
+
+
+class ServiceError(Retryable):
+    """The service answered something it never promised."""
+
+    def __init__(self, status: int, message: str) -> None:
+        self.status = status
+        self.message = message
+        super().__init__(f"the service answered {status}: {message}")
+
+
+class Unreachable(Retryable):
+    """No answer at all: no such address, no connection, or no answer in time."""
+
+
+def _nearest(value: object, allowed: tuple[str, ...]) -> str | None:
+    if not isinstance(value, str):
+        return None
+    return next(iter(get_close_matches(value, allowed, n=1, cutoff=0.6)), None)

@@ -1,0 +1,158 @@
+"""Filters over dimensions, as frozen values with the operators an analyst types (public-facts 3.4).
+
+    dim.platform == "ios"                          {"platform": "ios"}
+    dim.country_code.isin(["US", "NA"])            {"country_code": ["US", "NA"]}
+    (dim.platform == "ios") & ~(dim.build == "2")  {"and": [{"platform": "ios"}, {"not": {"build": "2"}}]}
+
+Negation is plain: it also selects the events that have no value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from gamelens.errors import BadQuery
+from gamelens.wire.limits import FILTER_DEPTH
+
+WireFilter = dict[str, Any]
+
+
+class Filter(msgspec.Struct, frozen=True):
+    """One of Match, And, Or and Not; combine them with ``&``, ``|`` and ``~``."""
+
+    def __and__(self, other: Filter) -> Filter:
+        return And((self, other))
+
+    def __or__(self, other: Filter) -> Filter:
+        return Or((self, other))
+
+    def __invert__(self) -> Filter:
+        return Not(self)
+
+    def __bool__(self) -> bool:
+        raise TypeError("a filter is neither true nor false: combine filters with &, | and ~ instead of and, or, not")
+
+
+class Match(Filter, frozen=True):
+    """The dimension has one of *values*; null never matches."""
+
+    dimension: str
+    values: tuple[str, ...]
+
+
+class And(Filter, frozen=True):
+    """All of *members*."""
+
+    members: tuple[Filter, ...]
+
+
+class Or(Filter, frozen=True):
+    """At least one of *members*."""
+
+    members: tuple[Filter, ...]
+
+
+class Not(Filter, frozen=True):
+    """Whatever *member* does not select."""
+
+    member: Filter
+
+
+class Dimension:
+    """One dimension in a filter expression, from `dim`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def isin(self, values: Iterable[str]) -> Filter:
+        """Select the events whose value is one of *values*."""
+        return Match(self.name, _values(self.name, list(values)))
+
+    def __eq__(self, value: object) -> Filter:  # type: ignore[override]
+        return Match(self.name, _values(self.name, value))
+
+    def __ne__(self, value: object) -> Filter:  # type: ignore[override]
+        return Not(self == value)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"dim.{self.name}"
+
+
+class Dimensions:
+    """Makes dimensions by name: `dim.platform`; see `dim`."""
+
+    def __getattr__(self, name: str) -> Dimension:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return Dimension(name)
+
+    def __repr__(self) -> str:
+        return "dim"
+
+
+dim = Dimensions()
+
+
+def parse_filter(wire: object) -> Filter:
+    """Read the wire's own form.
+
+    Raises:
+        BadQuery: not one key an object, an empty list, a value that is no string, or deeper than 16 objects.
+    """
+    return _parse(wire, depth=1)
+
+
+def wire_filter(node: Filter) -> WireFilter:
+    """Write the wire's own form."""
+    match node:
+        case Match(dimension, (value,)):
+            return {dimension: value}
+        case Match(dimension, values):
+            return {dimension: list(values)}
+        case And(members):
+            return {"and": [wire_filter(member) for member in members]}
+        case Or(members):
+            return {"or": [wire_filter(member) for member in members]}
+        case Not(member):
+            return {"not": wire_filter(member)}
+    raise TypeError(f"no filter: {node!r}")
+
+
+def dimensions_of(node: Filter) -> Iterator[str]:
+    """Names of the dimensions a filter reads, as they come."""
+    match node:
+        case Match(dimension, _):
+            yield dimension
+        case And(members) | Or(members):
+            for member in members:
+                yield from dimensions_of(member)
+        case Not(member):
+            yield from dimensions_of(member)
+
+
+def _parse(wire: object, *, depth: int) -> Filter:
+    if depth > FILTER_DEPTH:
+        raise BadQuery("filter", "…", f"must not be nested deeper than {FILTER_DEPTH} objects")
+    if not isinstance(wire, dict) or len(wire) != 1:
+        raise BadQuery("filter", wire, "must be an object with exactly one key: a dimension, and, or, not")
+    ((key, value),) = wire.items()
+    if key == "not":
+        return Not(_parse(value, depth=depth + 1))
+    if key not in ("and", "or"):
+        return Match(key, _values(key, value))
+    if not isinstance(value, list) or not value:
+        raise BadQuery("filter", wire, f"must hold a list of at least one filter under `{key}`")
+    members = tuple(_parse(member, depth=depth + 1) for member in value)
+    return And(members) if key == "and" else Or(members)
+
+
+def _values(dimension: str, value: object) -> tuple[str, ...]:
+    values = value if isinstance(value, list) else [value]
+    if not values or not all(isinstance(item, str) for item in values):
+        raise BadQuery(f"filter.{dimension}", value, "must be a string or a list of at least one string")
+    return tuple(values)

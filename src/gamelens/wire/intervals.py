@@ -1,0 +1,131 @@
+"""ISO 8601 intervals and the UTC buckets they are cut into (Metrics, Query request body).
+
+Durations are read by isodate, moments by the standard library; only the three ways to write an interval are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, time, timedelta
+from typing import Literal, get_args
+
+import isodate
+import msgspec
+
+from gamelens.errors import BadQuery
+
+Granularity = Literal["day", "week", "month", "all"]
+GRANULARITIES: tuple[str, ...] = get_args(Granularity)
+
+
+class MalformedInterval(BadQuery):
+    """Not an interval at all, as opposed to one that is not allowed here."""
+
+    def __init__(self, value: object) -> None:
+        super().__init__(
+            "interval",
+            value,
+            "must be an ISO 8601 interval that ends after it starts, such as 2026-11-01/P7D "
+            "or 2026-11-01T00:00:00Z/2026-11-08T00:00:00Z",
+        )
+
+
+class Interval(msgspec.Struct, frozen=True, repr_omit_defaults=True):
+    """A span of time in UTC, half-open: *start* is in, *end* is not. Start and end may be equal: nothing.
+
+    Raises:
+        MalformedInterval: end lies before start.
+    """
+
+    start: datetime
+    end: datetime
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "start", _utc(self.start))
+        msgspec.structs.force_setattr(self, "end", _utc(self.end))
+        if self.end < self.start:
+            raise MalformedInterval(str(self))
+
+    @classmethod
+    def parse(cls, text: str) -> Interval:
+        """Read start/duration, start/end or duration/end; what carries no zone is UTC.
+
+        Raises:
+            MalformedInterval: *text* is none of the three.
+        """
+        left, slash, right = text.strip().partition("/")
+        try:
+            if not slash or not left or not right:
+                raise MalformedInterval(text)
+            if left.startswith("P"):
+                end = _moment(right)
+                return cls(end - isodate.parse_duration(left), end)
+            start = _moment(left)
+            return cls(start, start + isodate.parse_duration(right) if right.startswith("P") else _moment(right))
+        except (ValueError, OverflowError, MalformedInterval, isodate.ISO8601Error):
+            raise MalformedInterval(text) from None
+
+    def __str__(self) -> str:
+        return f"{_iso(self.start)}/{_iso(self.end)}"
+
+    def __repr__(self) -> str:
+        return f"Interval({self})"
+
+    def __bool__(self) -> bool:
+        return self.start < self.end
+
+    def __contains__(self, item: object) -> bool:
+        if isinstance(item, Interval):
+            return self.start <= item.start and item.end <= self.end
+        return isinstance(item, datetime) and self.start <= _utc(item) < self.end
+
+    def __and__(self, other: Interval) -> Interval:
+        start = max(self.start, other.start)
+        return Interval(start, max(start, min(self.end, other.end)))
+
+    @property
+    def length(self) -> timedelta:
+        """End minus start."""
+        return self.end - self.start
+
+    def buckets(self, granularity: Granularity) -> Iterator[Interval]:
+        """The whole buckets this interval touches, first to last; `all` is the interval itself."""
+        if granularity == "all":
+            yield self
+            return
+        start = bucket_start(self.start, granularity)
+        while start < self.end:
+            end = _next_bucket(start, granularity)
+            yield Interval(start, end)
+            start = end
+
+
+def bucket_start(moment: datetime, granularity: Granularity) -> datetime:
+    """Start of the UTC day, ISO week (Monday) or month that holds *moment* (Metrics, Result shapes 4)."""
+    midnight = datetime.combine(_utc(moment).date(), time(), tzinfo=UTC)
+    if granularity == "week":
+        return midnight - timedelta(days=midnight.weekday())
+    return midnight.replace(day=1) if granularity == "month" else midnight
+
+
+def wire_timestamp(moment: datetime) -> str:
+    """*moment* as the service writes a bucket: `2026-11-20T00:00:00.000Z` (public-facts 3.7)."""
+    return _utc(moment).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+
+
+def _next_bucket(start: datetime, granularity: Granularity) -> datetime:
+    if granularity == "month":
+        return bucket_start(start + timedelta(days=32), "month")
+    return start + timedelta(days=7 if granularity == "week" else 1)
+
+
+def _moment(text: str) -> datetime:
+    return _utc(datetime.fromisoformat(text))
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _iso(moment: datetime) -> str:
+    return moment.isoformat(timespec="auto" if moment.microsecond or moment.second else "minutes").replace("+00:00", "Z")

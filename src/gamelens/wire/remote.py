@@ -1,0 +1,55 @@
+"""Both init routes: what a client says and what it hears (Collector, Init request body and Init response)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class InitRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a client says of itself at the start of a session.
+
+    *random_salt* is a string by the specification and the session number as an integer from every official client
+    (public-facts 1.4); both are read.
+    """
+
+    user_id: str
+    platform: str
+    os_version: str
+    sdk_version: str
+    random_salt: str | int
+    build: str | None = None
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One remote config; a window without an end has end_ts null."""
+
+    key: str
+    value: Any
+    start_ts: int | None = None
+    end_ts: int | None = None
+
+
+class V2InitAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """Answer of POST /v2/<game_key>/init."""
+
+    enabled: bool
+    server_ts: int
+    flags: list[Any] = []
+
+
+class SmallInitAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """Answer 200 of the remote-config init: what you hold is still current."""
+
+    server_ts: int
+
+
+class BigInitAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Answer 201 of the remote-config init: take all of this."""
+
+    server_ts: int
+    configs: list[Config]
+    configs_hash: str
+    ab_id: str | None = None
+    ab_variant_id: str | None = None
