@@ -117,9 +117,7 @@ _REQUIRED: Final[dict[str, dict[str, Rule]]] = {
     "ads": {
         "ad_sdk_name": _text(longest=32),
         "ad_placement": _text(),
-        "ad_type": _one_of(
-            "video", "rewarded_video", "playable", "interstitial", "offer_wall", "banner", "app_open"
-        ),
+        "ad_type": _one_of("video", "rewarded_video", "playable", "interstitial", "offer_wall", "banner", "app_open"),
         "ad_action": _one_of("clicked", "show", "failed_show", "reward_received", "request", "loaded"),
     },
     "impression": {
@@ -170,7 +168,8 @@ def decode_events(body: bytes) -> list[Any]:
     Raises:
         msgspec.DecodeError: not JSON, not an array, or at least one event is bad; ask `faults` what is wrong.
     """
-    return _DECODER.decode(body)
+    events: list[Any] = _DECODER.decode(body)
+    return events
 
 
 def faults(event: object) -> list[Fault]:
@@ -240,11 +239,11 @@ def _msgspec_type(rule: Rule) -> Any:
         "ge": rule.least,
         "le": rule.most,
     }
-    given = {name: bound for name, bound in bounds.items() if bound is not None}
+    given: dict[str, Any] = {name: bound for name, bound in bounds.items() if bound is not None}
     if rule.enum:
         made = Literal[rule.enum]
     elif given:
-        made = Annotated[made, msgspec.Meta(**given)]  # type: ignore[arg-type]
+        made = Annotated[made, msgspec.Meta(**given)]
     return Union[made, None] if rule.nullable else made  # noqa: UP007
 
 

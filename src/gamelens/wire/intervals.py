@@ -128,4 +128,6 @@ def _utc(moment: datetime) -> datetime:
 
 
 def _iso(moment: datetime) -> str:
-    return moment.isoformat(timespec="auto" if moment.microsecond or moment.second else "minutes").replace("+00:00", "Z")
+    return moment.isoformat(timespec="auto" if moment.microsecond or moment.second else "minutes").replace(
+        "+00:00", "Z"
+    )
