@@ -1,8 +1,8 @@
-"""The event categories and their fields: one table of rules, read in two ways (Collector, Event object; public-facts 2).
+"""The event categories and their fields: one table of rules, read in two ways (Collector, Event object).
 
 *decode_events* is the fast way: msgspec types made from the table, for a batch that is all good. *faults* is the slow
 way: the same table walked field by field, for an event that is not, listing everything that is wrong with it.
-A test holds the two together.
+A test holds the two together. The rules themselves are those of public-facts 2.
 """
 
 from __future__ import annotations

@@ -1,0 +1,17 @@
+"""Both services on embedded engines: everything runs with no account and offline.
+
+A collector that acknowledges only what is on disk, a metrics service that answers from it, and a control surface
+beside them. The room never speaks HTTP as a client, never sees a DataFrame and never keeps an IP address. Open
+`serving` first; an event's way is `collector`, `admission`, `inbox`, `processing`, `lake`; a question's is `metrics`,
+`planner`, `engine`.
+
+Our choices, where both specifications are silent:
+
+- Event time is `client_ts` when it is 0 to 99999999999 and at most 24 h after arrival, else the arrival time.
+- A player is (game, user_id), a session (game, session_id): unique players add up over games and over nothing else.
+- Purchases and impressions are converted to US dollars with one fixed, dated table (`gamelens.wire.currencies`).
+- Impressions are stored in integer nano-units of their currency; what names no usable revenue counts as 0.
+- A body may unpack to 16 MB; JSON may be 32 levels deep; a filter 16.
+- The same `event_uuid` of a game counts once, the first copy to arrive.
+- The country of an IP address comes from a small table of test ranges (`gamelens.sandbox.countries`).
+"""

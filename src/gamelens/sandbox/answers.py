@@ -1,0 +1,64 @@
+"""Answers as both services write them: JSON, one shape for every refusal, nothing of a framework's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gamelens.errors import BadQuery
+from gamelens.wire.intervals import MalformedInterval
+
+_NAMES = {
+    400: "bad_request",
+    401: "unauthorised",
+    404: "not_found",
+    405: "method_not_allowed",
+    422: "unprocessable",
+    429: "too_many_requests",
+    503: "unavailable",
+}
+
+
+def answer_json(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """*content* as JSON; bytes are taken to be JSON already."""
+    body = content if isinstance(content, bytes) else msgspec.json.encode(content)
+    return Response(body, status, headers=headers, media_type="application/json")
+
+
+def refuse(status: int, message: str, headers: Mapping[str, str] | None = None, **details: Any) -> Response:
+    """A refusal: `error` for programs, `message` for people, and what else helps to mend the request."""
+    return answer_json({"error": _NAMES.get(status, "refused"), "message": message, **details}, status, headers)
+
+
+def refuse_query(error: BadQuery) -> Response:
+    """400 for what cannot be read as an interval, 422 for everything that can be read and is not allowed."""
+    return refuse(
+        400 if isinstance(error, MalformedInterval) else 422,
+        str(error),
+        field=error.field,
+        value=error.value,
+        allowed=list(error.allowed),
+        did_you_mean=error.did_you_mean,
+    )
+
+
+async def on_http_error(_: Request, error: Exception) -> Response:
+    """Starlette's own 404 and 405 in our shape."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    headers = error.headers if isinstance(error, HTTPException) else None
+    return refuse(status, "no such address" if status == 404 else "not that way", headers)
+
+
+async def on_bad_query(_: Request, error: Exception) -> Response:
+    """A query that cannot be asked."""
+    return refuse_query(error) if isinstance(error, BadQuery) else refuse(500, "the sandbox failed")
+
+
+async def on_failure(_: Request, error: Exception) -> Response:
+    """A mistake of ours: the answer says no more than its kind; the log has the rest."""
+    return refuse(500, f"the sandbox failed with {type(error).__name__}: its log says where")

@@ -1,0 +1,50 @@
+"""How much one organisation may ask: so many requests in any rolling second, so many at a time (Metrics, Limits)."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+
+import msgspec
+
+from gamelens.errors import RateLimited
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """*rate* requests may arrive in any second, *at_once* may be under way."""
+
+    rate: int
+    at_once: int
+
+
+class Limiter:
+    """Counts the arrivals of each organisation in the last second and what is under way."""
+
+    def __init__(self, limits: Limits, *, clock: Callable[[], float] = monotonic) -> None:
+        self._limits = limits
+        self._clock = clock
+        self._arrivals: dict[str, deque[float]] = defaultdict(deque)
+        self._under_way: dict[str, int] = defaultdict(int)
+
+    @contextmanager
+    def place(self, organisation: str) -> Iterator[None]:
+        """One request's place.
+
+        Raises:
+            RateLimited: there is none; says in how many seconds there will be.
+        """
+        now, arrivals = self._clock(), self._arrivals[organisation]
+        while arrivals and now - arrivals[0] >= 1.0:
+            arrivals.popleft()
+        if len(arrivals) >= self._limits.rate:
+            raise RateLimited(1.0 - (now - arrivals[0]), f"more than {self._limits.rate} requests in a second")
+        if self._under_way[organisation] >= self._limits.at_once:
+            raise RateLimited(1.0, f"more than {self._limits.at_once} requests at once")
+        arrivals.append(now)
+        self._under_way[organisation] += 1
+        try:
+            yield
+        finally:
+            self._under_way[organisation] -= 1

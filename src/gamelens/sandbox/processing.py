@@ -1,0 +1,241 @@
+"""From the inbox to the lake: typed rows, one file a day, and who installed and first paid when.
+
+Three steps. *Stage* decodes new batches into Parquet; *build* drops repeated events and writes the days they touch
+anew, with the players' earliest events; *commit* makes it all one version. A crash before the commit changes nothing:
+the same batches are taken again. Late events need nothing special, since a day is always written whole and an earliest
+event only ever moves earlier.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+from zlib import decompress
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gamelens.sandbox.clock import Clock
+from gamelens.sandbox.engine import EVENT_COLUMNS, PLAYER_COLUMNS, Workshop
+from gamelens.sandbox.impressions import read_impression
+from gamelens.sandbox.inbox import Batch, open_store, pending
+from gamelens.sandbox.lake import File, Lake
+from gamelens.wire.limits import FUTURE_S
+
+ROWS_STAGED_AT_ONCE = 100_000
+EVENTS_PER_BATCH: Final = 1 << 20  # more than fit into the largest body, so that batch and position order all events
+_LATEST_TS = 99_999_999_999
+
+
+class _Stored(msgspec.Struct, frozen=True, gc=False):
+    """The fields of an admitted event that the lake keeps; the event itself stays in the inbox."""
+
+    category: str
+    user_id: str | None = None
+    session_id: str | None = None
+    event_uuid: str | None = None
+    country_code: str | None = None
+    platform: str | None = None
+    build: str | None = None
+    ad_sdk_name: str | None = None
+    ad_type: str | None = None
+    ad_action: str | None = None
+    install_publisher: str | None = None
+    ab_id: str | None = None
+    ab_variant_id: str | None = None
+    severity: str | None = None
+    length: int | None = None
+    amount: int | float | None = None
+    currency: str | None = None
+    client_ts: int | float | None = None
+    ad_network_name: str | None = None
+    impression_data: dict[str, Any] | None = None
+
+
+_decode = msgspec.json.Decoder(list[_Stored]).decode
+_ARROW: Final = {"BIGINT": pa.int64(), "VARCHAR": pa.string(), "TIMESTAMP": pa.timestamp("us"), "DATE": pa.date32()}
+_SCHEMA: Final = pa.schema([(name, _ARROW[kind]) for name, kind in EVENT_COLUMNS.items()])
+
+
+def process(state: Path, clock: Clock) -> int:
+    """Take everything received so far into the lake; answer its version.
+
+    Raises:
+        Refused: the engine could not do it; the lake is as it was.
+    """
+    store = open_store(state / "gamelens.db")
+    scratch = state / "scratch"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(parents=True)
+    try:
+        lake = Lake(state / "lake", store)
+        run = lake.last_run()
+        (last_batch,) = store.execute("SELECT coalesce(max(id), 0) FROM batches").fetchone()
+        staged = _stage(pending(store, after=run.last_batch, up_to=last_batch), scratch)
+        files, duplicates = _build(staged, lake, scratch, version=run.version + 1)
+        processed_ms = round(clock.now_s() * 1000)
+        version = lake.commit(processed_ms=processed_ms, last_batch=last_batch, duplicates=duplicates, files=files)
+        lake.sweep()
+        return version
+    finally:
+        store.close()
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _stage(batches: Iterable[Batch], scratch: Path) -> dict[str, list[Path]]:
+    """New events as Parquet files, by organisation."""
+    waiting: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+    staged: dict[str, list[Path]] = defaultdict(list)
+
+    def write(organisation: str) -> None:
+        columns = list(zip(*waiting.pop(organisation), strict=True))
+        path = scratch / f"staged-{sum(map(len, staged.values()))}.parquet"
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)]
+        pq.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA), path, compression="zstd")
+        staged[organisation].append(path)
+
+    for batch in batches:
+        rows = waiting[batch.organisation]
+        rows.extend(_rows(batch))
+        if len(rows) >= ROWS_STAGED_AT_ONCE:
+            write(batch.organisation)
+    for organisation in [name for name, rows in waiting.items() if rows]:
+        write(organisation)
+    return staged
+
+
+def _rows(batch: Batch) -> Iterator[tuple[Any, ...]]:
+    """The events of *batch* as rows of `_SCHEMA`."""
+    events = _decode(decompress(batch.body, wbits=31) if batch.is_gzipped else batch.body)
+    first = batch.id * EVENTS_PER_BATCH
+    for position, event in enumerate(events):
+        ts_us = _event_time_us(event.client_ts, batch.arrival_ms)
+        money, currency = (event.amount, event.currency) if event.category == "business" else (None, None)
+        vendor = unit = network = format_ = id_ = None
+        if event.category == "impression" and event.ad_network_name is not None:
+            vendor = event.ad_network_name
+            id_, network, unit, format_, money, currency = read_impression(vendor, event.impression_data or {})
+        is_ad = event.category == "ads"
+        country = event.country_code.upper() if event.country_code else batch.country
+        yield (
+            first + position,
+            batch.game_id,
+            ts_us,
+            ts_us // 86_400_000_000,
+            event.category,
+            event.user_id,
+            event.session_id,
+            event.event_uuid,
+            country,
+            event.platform,
+            event.build,
+            event.ad_sdk_name if is_ad else None,
+            event.ad_type if is_ad else None,
+            event.ad_action if is_ad else None,
+            vendor,
+            unit,
+            network,
+            format_,
+            id_,
+            event.install_publisher,
+            event.ab_id,
+            event.ab_variant_id,
+            event.severity if event.category == "error" else None,
+            event.length if event.category == "session_end" else None,
+            money,
+            currency,
+        )
+
+
+def _event_time_us(client_ts: float | None, arrival_ms: int) -> int:
+    """The client's time where it can be believed, else the arrival; microseconds since the epoch."""
+    if isinstance(client_ts, int) and 0 <= client_ts <= min(_LATEST_TS, arrival_ms / 1000 + FUTURE_S):
+        return client_ts * 1_000_000
+    return arrival_ms * 1000
+
+
+def _build(staged: dict[str, list[Path]], lake: Lake, scratch: Path, *, version: int) -> tuple[list[File], int]:
+    """The files of the next version, and how many events had been there before."""
+    files: list[File] = []
+    duplicates = 0
+    for organisation, paths in staged.items():
+        workshop = Workshop(scratch)
+        try:
+            snapshot = lake.snapshot(organisation)
+            workshop.files("staged", paths, EVENT_COLUMNS)
+            workshop.files("known", list(snapshot.days.values()), EVENT_COLUMNS)
+            workshop.files("known_players", [snapshot.players] if snapshot.players else [], PLAYER_COLUMNS)
+            workshop.run(_FRESH)
+            ((received,),) = workshop.run("SELECT count(*) FROM staged")
+            ((kept,),) = workshop.run("SELECT count(*) FROM fresh")
+            duplicates += received - kept
+            folder = lake.root / str(version) / f"org-{quote(organisation, safe='')}"
+            for (day,) in workshop.run("SELECT DISTINCT day FROM fresh ORDER BY day"):
+                old = snapshot.days.get(day)
+                files.append(_write_day(workshop, organisation, day, old, folder, lake.root))
+            if kept:
+                files.append(_write_players(workshop, organisation, folder, lake.root))
+        finally:
+            workshop.close()
+    return files, duplicates
+
+
+# The first copy to arrive counts, whether the others come with it or years later.
+_FRESH: Final = """
+    CREATE TEMP TABLE fresh AS
+    SELECT * FROM staged
+    WHERE event_uuid IS NULL
+       OR NOT EXISTS (SELECT 1 FROM known k WHERE k.game_id = staged.game_id AND k.event_uuid = staged.event_uuid)
+    QUALIFY event_uuid IS NULL OR row_number() OVER (PARTITION BY game_id, event_uuid ORDER BY seq) = 1"""
+
+# Earliest by event time, then by arrival; MIN over a row compares from the left.
+_PLAYERS: Final = """
+    WITH seen AS (
+        SELECT game_id, user_id,
+            min(row(ts, seq, "day", build)) AS install,
+            min(CASE WHEN category = 'business' THEN row(ts, seq) END) AS paid
+        FROM fresh WHERE user_id IS NOT NULL GROUP BY ALL
+        UNION ALL
+        SELECT game_id, user_id, row(installed_at, install_seq, install_day, first_build),
+            CASE WHEN paid_seq IS NOT NULL THEN row(paid_at, paid_seq) END
+        FROM known_players
+    ), earliest AS (
+        SELECT game_id, user_id, min(install) AS install, min(paid) AS paid FROM seen GROUP BY ALL
+    )
+    SELECT game_id, user_id, install[1] AS installed_at, install[2] AS install_seq, install[3] AS install_day,
+        install[4] AS first_build, paid[1] AS paid_at, paid[2] AS paid_seq
+    FROM earliest ORDER BY game_id, user_id"""
+
+
+def _write_day(workshop: Workshop, organisation: str, day: date, old: Path | None, folder: Path, root: Path) -> File:
+    path = _new_file(folder, f"{day.isoformat()}.parquet")
+    workshop.files("old", [old] if old else [], EVENT_COLUMNS)
+    workshop.run(f"CREATE OR REPLACE TEMP VIEW whole AS FROM old UNION ALL FROM fresh WHERE day = DATE '{day}'")
+    workshop.run(f"COPY (FROM whole ORDER BY game_id, seq) TO '{_quoted(path)}' (FORMAT parquet, COMPRESSION zstd)")
+    return _described(path, root, organisation, day)
+
+
+def _write_players(workshop: Workshop, organisation: str, folder: Path, root: Path) -> File:
+    path = _new_file(folder, "players.parquet")
+    workshop.run(f"COPY ({_PLAYERS}) TO '{_quoted(path)}' (FORMAT parquet, COMPRESSION zstd)")
+    return _described(path, root, organisation, None)
+
+
+def _new_file(folder: Path, name: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / name
+
+
+def _described(path: Path, root: Path, organisation: str, day: date | None) -> File:
+    rows = pq.read_metadata(path).num_rows
+    return File(path=str(path.relative_to(root)), organisation=organisation, day=day, events=rows)
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("'", "''")
