@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gamelens.errors import GamelensError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 class _Commands(click.Group):
@@ -51,6 +56,7 @@ def sandbox() -> None:
 @click.option("--refresh", type=click.FloatRange(min=0), default=3600.0, help="Seconds an available interval is kept.")
 @click.option("--rate", type=click.IntRange(min=1), default=5, help="Requests a second for each organisation.")
 @click.option("--concurrency", type=click.IntRange(min=1), default=5, help="Requests at once for each organisation.")
+@click.option("--stop-after-idle", type=click.FloatRange(min=0), default=math.inf, hidden=True)
 def sandbox_up(
     state: Path,
     collector_port: int,
@@ -61,6 +67,7 @@ def sandbox_up(
     refresh: float,
     rate: int,
     concurrency: int,
+    stop_after_idle: float,
 ) -> None:
     """Run both services until SIGINT or SIGTERM.
 
@@ -79,5 +86,204 @@ def sandbox_up(
         refresh_s=refresh,
         rate=rate,
         at_once=concurrency,
+        stop_after_idle_s=stop_after_idle,
     )
     serve(Sandbox(options))
+
+
+@sandbox.command("process")
+@click.option("--state", type=click.Path(path_type=Path, file_okay=False), required=True, help="State directory.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, by organisation.")
+def sandbox_process(state: Path, as_json: bool) -> None:
+    """Process everything received so far, now; prints what is available.
+
+    \b
+    Example: gamelens sandbox process --state ~/sandbox
+    """
+    from gamelens.lab import process_at
+
+    available = process_at(state)
+    if as_json:
+        click.echo(json.dumps(available))
+    else:
+        for name, interval in available.items():
+            click.echo(f"{name}  {interval}")
+
+
+@cli.command()
+@click.option("--scenario", required=True, help="Name of a shipped scenario, or a TOML file.")
+@click.option("--players", type=click.IntRange(min=1), help="Instead of the scenario's.")
+@click.option("--days", type=click.IntRange(min=1), help="Instead of the scenario's.")
+@click.option("--seed", type=click.IntRange(min=0), help="Instead of the scenario's.")
+@click.option(
+    "--ready", type=click.Path(path_type=Path, dir_okay=False), help="Ready file of the sandbox to play into."
+)
+@click.option("--ledger", type=click.Path(path_type=Path, dir_okay=False), help="Write what really happened (Parquet).")
+@click.option("--dry-run", is_flag=True, help="Say what would be sent, send nothing.")
+@click.option("--json", "as_json", is_flag=True, help="JSON instead of words.")
+def simulate(
+    scenario: str,
+    players: int | None,
+    days: int | None,
+    seed: int | None,
+    ready: Path | None,
+    ledger: Path | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Play a scenario against a running sandbox.
+
+    \b
+    Example: gamelens simulate --scenario small --ready ready.json --ledger truth.parquet
+    """
+    import msgspec
+
+    from gamelens import lab
+    from gamelens.simulator import Ledger, expect, load_scenario
+
+    chosen = {
+        name: value for name, value in (("players", players), ("days", days), ("seed", seed)) if value is not None
+    }
+    population = msgspec.structs.replace(load_scenario(scenario), **chosen)
+    if dry_run:
+        expected = msgspec.to_builtins(expect(population))
+        click.echo(json.dumps(expected) if as_json else _as_lines(expected))
+        return
+    if ready is None:
+        raise click.UsageError("--ready FILE is needed: `gamelens sandbox up --ready FILE` writes it")
+    truth = Ledger() if ledger else None
+    with _progress(expect(population).events) as on_batch:
+        played = lab.play_into(lab.read_ready(ready), population, ledger=truth, on_batch=on_batch)
+    if truth is not None and ledger is not None:
+        truth.write(ledger)
+    click.echo(json.dumps(msgspec.to_builtins(played)) if as_json else _as_lines(msgspec.to_builtins(played)))
+
+
+@cli.command()
+@click.argument("metric")
+@click.option("--by", multiple=True, help="A dimension, game or studio; twice for two.")
+@click.option("--over", required=True, help='An interval, a date, or "last 7 complete days".')
+@click.option("--every", type=click.Choice(["day", "week", "month", "all"]), default="day", help="Size of a bucket.")
+@click.option("--where", help='The service\'s filter as JSON: \'{"platform": "ios"}\'.')
+@click.option("--top", type=click.IntRange(min=1), help="Only the largest of each bucket.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="A .csv or .parquet file instead.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON array of rows.")
+def query(
+    metric: str,
+    by: tuple[str, ...],
+    over: str,
+    every: Any,
+    where: str | None,
+    top: int | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """One table, from the configured service or, with no key, from the local sandbox.
+
+    \b
+    Example: gamelens query revenue --by country_code --over "last 7 complete days" --top 5
+    """
+    from gamelens.lab import connect
+
+    if out is not None and out.suffix not in (".csv", ".parquet"):
+        raise click.UsageError(f"--out {out}: must end in .csv or .parquet")
+    try:
+        condition = json.loads(where) if where else None
+    except json.JSONDecodeError as error:
+        raise click.UsageError(f"--where {where}: is not JSON ({error})") from None
+    with connect() as client:
+        frame = client.query(metric, by=by, over=over, every=every, where=condition, top=top)
+    if out is not None and out.suffix == ".parquet":
+        frame.to_parquet(out)
+    elif out is not None:
+        frame.to_csv(out, index=False)
+    elif as_json:
+        click.echo(frame.to_json(orient="records", date_format="iso"))
+    else:
+        _print_table(frame)
+
+
+@cli.command()
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), default=Path("reports"), help="For the reports."
+)
+@click.option("--scenario", default="demo", help="Name of a shipped scenario, or a TOML file.")
+@click.option("--json", "as_json", is_flag=True, help="The summary as JSON.")
+def demo(out: Path, scenario: str, as_json: bool) -> None:
+    """Everything, end to end, with no account: sandbox, players, notebooks, reports.
+
+    \b
+    Example: gamelens demo --out reports
+    """
+    import msgspec
+
+    from gamelens.lab import demo as run
+
+    done = run(out, scenario=scenario, say=lambda line: click.echo(f"· {line}", err=True))
+    played, summary = done.played, done.summary
+    if as_json:
+        reports = [str(report) for report in done.reports]
+        click.echo(json.dumps({"played": msgspec.to_builtins(played), "summary": summary, "reports": reports}))
+        return
+    again = " (earlier today)" if done.was_there else f" in {played.seconds:.0f} s"
+    click.echo(
+        f"sent       {played.events:,} events of {played.players:,} players over {played.days} days, "
+        f"{played.requests:,} signed requests, {played.sent_bytes / 1e6:.0f} MB{again}\n"
+        f"collected  {summary['accepted']:,} accepted, {summary['rejected']:,} rejected, "
+        f"{summary['duplicate']:,} duplicate, {summary['processed']:,} processed\n"
+        f"asked      {summary['asked']:,} requests to the metrics service"
+    )
+    for report in done.reports:
+        click.echo(f"report     {report}")
+
+
+@cli.command("lab")
+def open_lab() -> None:
+    """The demo's sandbox, then JupyterLab on the notebooks.
+
+    \b
+    Example: gamelens lab
+    """
+    from gamelens.lab import open_lab as run
+
+    raise SystemExit(run())
+
+
+def _as_lines(values: dict[str, Any]) -> str:
+    width = max(map(len, values))
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in values.items() if not isinstance(value, list))
+
+
+@contextmanager
+def _progress(events: int) -> Iterator[Callable[[int], object]]:
+    """A bar on standard error where somebody watches."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("events", total=events)
+        yield lambda sent: bar.advance(task, sent)
+
+
+def _print_table(frame: DataFrame) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table()
+    for name in frame.columns:
+        table.add_column(Text(str(name)), justify="left" if frame[name].dtype == "category" else "right")
+    for row in frame.itertuples(index=False):
+        table.add_row(*(Text(_cell(value)) for value in row))
+    Console().print(table)
+
+
+def _cell(value: Any) -> str:
+    from pandas import Timestamp, isna
+
+    if isna(value):
+        return ""
+    if isinstance(value, Timestamp):
+        return f"{value:%Y-%m-%d}"
+    return f"{value:,.4f}" if isinstance(value, float) else str(value)

@@ -62,6 +62,7 @@ class MetricsService:
         self._limiter = Limiter(limits)
         self._list_limiter = Limiter(Limits(METRIC_LISTS_PER_SECOND, METRIC_LISTS_PER_SECOND))
         self._available: dict[str, tuple[float, Interval]] = {}
+        self.asked = 0
 
     def app(self) -> Starlette:
         """The ASGI application."""
@@ -88,6 +89,7 @@ class MetricsService:
             organisation = self._tenants.organisation(request.headers.get("x-api-key", ""))
             if organisation is None:
                 return refuse(401, "no such API key: send the organisation's key in the header X-API-Key")
+            self.asked += 1
             try:
                 with limiter.place(organisation.name):
                     return await handler(request, organisation)

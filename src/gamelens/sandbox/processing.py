@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import date
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -19,6 +20,7 @@ from zlib import decompress
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gamelens.sandbox.clock import Clock
@@ -30,7 +32,18 @@ from gamelens.wire.limits import FUTURE_S
 
 ROWS_STAGED_AT_ONCE = 100_000
 EVENTS_PER_BATCH: Final = 1 << 20  # more than fit into the largest body, so that batch and position order all events
-_LATEST_TS = 99_999_999_999
+_LATEST_TS: Final = 99_999_999_999
+_COPIED: Final = (
+    *("category", "user_id", "session_id", "event_uuid", "platform", "build"),
+    *("install_publisher", "ab_id", "ab_variant_id"),
+)
+_ONLY_OF: Final = {  # a field of the same name on an event of another category means nothing
+    "ad_sdk_name": "ads",
+    "ad_type": "ads",
+    "ad_action": "ads",
+    "severity": "error",
+    "length": "session_end",
+}
 
 
 class _Stored(msgspec.Struct, frozen=True, gc=False):
@@ -53,7 +66,7 @@ class _Stored(msgspec.Struct, frozen=True, gc=False):
     length: int | None = None
     amount: int | float | None = None
     currency: str | None = None
-    client_ts: int | float | None = None
+    client_ts: int | None = None
     ad_network_name: str | None = None
     impression_data: dict[str, Any] | None = None
 
@@ -90,74 +103,89 @@ def process(state: Path, clock: Clock) -> int:
 
 def _stage(batches: Iterable[Batch], scratch: Path) -> dict[str, list[Path]]:
     """New events as Parquet files, by organisation."""
-    waiting: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+    waiting: dict[str, _Chunk] = defaultdict(_Chunk)
     staged: dict[str, list[Path]] = defaultdict(list)
 
     def write(organisation: str) -> None:
-        columns = list(zip(*waiting.pop(organisation), strict=True))
         path = scratch / f"staged-{sum(map(len, staged.values()))}.parquet"
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)]
-        pq.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA), path, compression="zstd")
+        pq.write_table(waiting.pop(organisation).table(), path, compression="none")
         staged[organisation].append(path)
 
     for batch in batches:
-        rows = waiting[batch.organisation]
-        rows.extend(_rows(batch))
-        if len(rows) >= ROWS_STAGED_AT_ONCE:
+        waiting[batch.organisation].add(batch)
+        if len(waiting[batch.organisation].events) >= ROWS_STAGED_AT_ONCE:
             write(batch.organisation)
-    for organisation in [name for name, rows in waiting.items() if rows]:
+    for organisation in [name for name, chunk in waiting.items() if chunk.events]:
         write(organisation)
     return staged
 
 
-def _rows(batch: Batch) -> Iterator[tuple[Any, ...]]:
-    """The events of *batch* as rows of `_SCHEMA`."""
-    events = _decode(decompress(batch.body, wbits=31) if batch.is_gzipped else batch.body)
-    first = batch.id * EVENTS_PER_BATCH
-    for position, event in enumerate(events):
-        ts_us = _event_time_us(event.client_ts, batch.arrival_ms)
-        money, currency = (event.amount, event.currency) if event.category == "business" else (None, None)
-        vendor = unit = network = format_ = id_ = None
-        if event.category == "impression" and event.ad_network_name is not None:
-            vendor = event.ad_network_name
-            id_, network, unit, format_, money, currency = read_impression(vendor, event.impression_data or {})
-        is_ad = event.category == "ads"
-        country = event.country_code.upper() if event.country_code else batch.country
-        yield (
-            first + position,
-            batch.game_id,
-            ts_us,
-            ts_us // 86_400_000_000,
-            event.category,
-            event.user_id,
-            event.session_id,
-            event.event_uuid,
-            country,
-            event.platform,
-            event.build,
-            event.ad_sdk_name if is_ad else None,
-            event.ad_type if is_ad else None,
-            event.ad_action if is_ad else None,
-            vendor,
-            unit,
-            network,
-            format_,
-            id_,
-            event.install_publisher,
-            event.ab_id,
-            event.ab_variant_id,
-            event.severity if event.category == "error" else None,
-            event.length if event.category == "session_end" else None,
-            money,
-            currency,
-        )
+class _Chunk:
+    """Events of one organisation, and what is known of each from its batch, until they are made into a table."""
+
+    def __init__(self) -> None:
+        self.events: list[_Stored] = []
+        self._seq: list[int] = []
+        self._game_id: list[str] = []
+        self._arrival_ms: list[int] = []
+        self._country: list[str | None] = []
+
+    def add(self, batch: Batch) -> None:
+        """Decode *batch* and keep its events."""
+        events = _decode(decompress(batch.body, wbits=31) if batch.is_gzipped else batch.body)
+        first = batch.id * EVENTS_PER_BATCH
+        self.events += events
+        self._seq += range(first, first + len(events))
+        self._game_id += [batch.game_id] * len(events)
+        self._arrival_ms += [batch.arrival_ms] * len(events)
+        self._country += [batch.country] * len(events)
+
+    def table(self) -> pa.Table:
+        """The events as rows of `_SCHEMA`. Made column by column: row by row takes twice as long."""
+        events = self.events
+        columns: dict[str, Any] = {name: list(map(attrgetter(name), events)) for name in (*_COPIED, *_ONLY_OF)}
+        columns["money"] = [event.amount if event.category == "business" else None for event in events]
+        columns["currency"] = [event.currency if event.category == "business" else None for event in events]
+        self._fill_impressions(columns)
+        arrays = {name: pa.array(column, _SCHEMA.field(name).type) for name, column in columns.items()}
+        arrays["seq"] = pa.array(self._seq, pa.int64())
+        arrays["game_id"] = pa.array(self._game_id, pa.string())
+        arrays["country_code"] = self._countries()
+        arrays["ts"] = self._event_times()
+        arrays["day"] = pc.cast(arrays["ts"], pa.date32(), safe=False)
+        for name, category in _ONLY_OF.items():
+            arrays[name] = pc.if_else(pc.equal(arrays["category"], category), arrays[name], None)
+        return pa.table(arrays, schema=_SCHEMA)
+
+    def _event_times(self) -> pa.Array:
+        """The clients' time where it can be believed, else the arrival."""
+        told = [ts if ts is None or ts <= _LATEST_TS else None for ts in map(attrgetter("client_ts"), self.events)]
+        told_s, arrival_ms = pa.array(told, pa.int64()), pa.array(self._arrival_ms, pa.int64())
+        is_believed = pc.and_(pc.greater_equal(told_s, 0), pc.less_equal(told_s, _plus(arrival_ms, FUTURE_S)))
+        micros = pc.if_else(is_believed, pc.multiply(told_s, 1_000_000), pc.multiply(arrival_ms, 1000))
+        return pc.coalesce(micros, pc.multiply(arrival_ms, 1000)).cast(pa.timestamp("us"))
+
+    def _countries(self) -> pa.Array:
+        """The country the event names, else that of its request's address."""
+        named = pa.array(list(map(attrgetter("country_code"), self.events)), pa.string())
+        return pc.coalesce(pc.utf8_upper(named), pa.array(self._country, pa.string()))
+
+    def _fill_impressions(self, columns: dict[str, Any]) -> None:
+        filled = ("ilrd_sdk_vendor", "ilrd_id", "ilrd_network_name", "ilrd_adunit_name", "ilrd_adunit_format")
+        for name in filled:
+            columns[name] = [None] * len(self.events)
+        for place, event in enumerate(self.events):
+            if event.category == "impression" and event.ad_network_name is not None:
+                impression = read_impression(event.ad_network_name, event.impression_data or {})
+                for name, value in zip(
+                    (*filled, "money", "currency"), (event.ad_network_name, *impression), strict=True
+                ):
+                    columns[name][place] = value
 
 
-def _event_time_us(client_ts: float | None, arrival_ms: int) -> int:
-    """The client's time where it can be believed, else the arrival; microseconds since the epoch."""
-    if isinstance(client_ts, int) and 0 <= client_ts <= min(_LATEST_TS, arrival_ms / 1000 + FUTURE_S):
-        return client_ts * 1_000_000
-    return arrival_ms * 1000
+def _plus(arrival_ms: pa.Array, seconds: int) -> pa.Array:
+    """Whole seconds, *seconds* after each arrival."""
+    return pc.add(pc.divide(arrival_ms, 1000), seconds)
 
 
 def _build(staged: dict[str, list[Path]], lake: Lake, scratch: Path, *, version: int) -> tuple[list[File], int]:
@@ -192,7 +220,8 @@ _FRESH: Final = """
     SELECT * FROM staged
     WHERE event_uuid IS NULL
        OR NOT EXISTS (SELECT 1 FROM known k WHERE k.game_id = staged.game_id AND k.event_uuid = staged.event_uuid)
-    QUALIFY event_uuid IS NULL OR row_number() OVER (PARTITION BY game_id, event_uuid ORDER BY seq) = 1"""
+    QUALIFY event_uuid IS NULL OR row_number() OVER (PARTITION BY game_id, event_uuid ORDER BY seq) = 1
+    ORDER BY day, game_id, seq"""  # so that each day is found without reading the others
 
 # Earliest by event time, then by arrival; MIN over a row compares from the left.
 _PLAYERS: Final = """

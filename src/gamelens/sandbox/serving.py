@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import math
 import os
 import secrets
 import shutil
@@ -12,6 +13,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 from typing import IO, Any
 
 import msgspec
@@ -44,6 +46,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     config: Path | None = None
     ready: Path | None = None
     reply: Reply = "auto"
+    stop_after_idle_s: float = math.inf
     refresh_s: float = REFRESH_S
     rate: int = REQUESTS_PER_SECOND
     at_once: int = REQUESTS_AT_ONCE
@@ -68,6 +71,7 @@ class Sandbox:
             self._lock.close()
             raise
         self._processing = asyncio.Lock()
+        self.last_asked_s = monotonic()
         self._open()
 
     def _open(self) -> None:
@@ -109,6 +113,7 @@ class Sandbox:
         return {
             **totals,
             "duplicate": duplicates,
+            "asked": self.metrics.asked,
             "processed": totals["accepted"] - totals["pending"] - duplicates,
             "available": available_by_name(self.tenants, self.lake, self.clock),
             "games": per_game,
@@ -141,10 +146,10 @@ class Sandbox:
         collector = _listen(self.options.collector_port)
         metrics = _listen(self.options.metrics_port)
         console = _listen(0)
+        apps = (self.collector, self.metrics.app(), console_app(self, token=self.token))
         servers = [
-            (_server(self.collector), collector),
-            (_server(self.metrics.app()), metrics),
-            (_server(console_app(self, token=self.token)), console),
+            (_server(self._watched(app)), listener)
+            for app, listener in zip(apps, (collector, metrics, console), strict=True)
         ]
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -156,13 +161,23 @@ class Sandbox:
         ready = self._describe(*(f"http://{LOOPBACK}:{it.getsockname()[1]}" for it in (collector, metrics, console)))
         for path in filter(None, (self.options.ready, self.options.state / READY_FILE)):
             write_private(path, ready)
-        hourly = asyncio.create_task(self._process_hourly())
+        chores = [asyncio.create_task(self._process_hourly()), asyncio.create_task(self._watch_idleness(stop))]
         await stop.wait()
-        hourly.cancel()
+        for chore in chores:
+            chore.cancel()
         for server, _ in servers:
             server.should_exit = True
         await asyncio.gather(*serving)
         (self.options.state / READY_FILE).unlink(missing_ok=True)
+
+    def _watched(self, app: Any) -> Any:
+        """*app*, each request to which is noticed."""
+
+        async def noticed(scope: Any, receive: Any, send: Any) -> None:
+            self.last_asked_s = monotonic()
+            await app(scope, receive, send)
+
+        return noticed
 
     async def _process_hourly(self) -> None:
         """Process when the sandbox's clock has passed into another hour."""
@@ -174,6 +189,14 @@ class Sandbox:
                 async with self._processing:
                     await asyncio.to_thread(process, self.options.state, self.clock)
 
+    async def _watch_idleness(self, stop: asyncio.Event) -> None:
+        """Stop when nobody has asked anything for as long as the options say."""
+        while not stop.is_set():
+            idle_s = monotonic() - self.last_asked_s
+            if idle_s >= self.options.stop_after_idle_s:
+                stop.set()
+            await asyncio.sleep(1)
+
     def _describe(self, collector_url: str, metrics_url: str, console_url: str) -> bytes:
         return msgspec.json.encode(
             {
@@ -184,6 +207,21 @@ class Sandbox:
                 "organisations": describe(self.tenants),
             }
         )
+
+
+def process_stopped(state: Path) -> dict[str, str]:
+    """Process a state directory that no sandbox serves; available interval of each organisation, by name.
+
+    Raises:
+        Refused: *state* is no state directory, or another process has it.
+    """
+    if not (state / "tenants.json").exists():
+        raise Refused(f"{state} holds no sandbox: `gamelens sandbox up --state {state}` makes one")
+    sandbox = Sandbox(Options(state=state))
+    try:
+        return asyncio.run(sandbox.process())
+    finally:
+        sandbox.close()
 
 
 def serve(sandbox: Sandbox) -> None:

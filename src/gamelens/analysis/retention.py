@@ -1,0 +1,108 @@
+"""How many new players come back, and how sure we can be.
+
+Reads the frame of `Client.retention`: timestamp (datetime64[us, UTC], the install day), age (Int64, days), the split
+(category), retention (float64, 0 to 1, NA where the day has not come), installs (Int64), returned (Int64).
+"""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from pandas import DataFrame
+
+from gamelens.analysis.frames import carry, dimension_columns, ratio, sum_over, with_ids
+from gamelens.errors import BadQuery
+
+_COLUMNS = ("timestamp", "age", "retention", "installs", "returned")
+
+
+def is_retention(frame: DataFrame) -> bool:
+    """True for a frame that `Client.retention` made."""
+    return all(name in frame for name in _COLUMNS)
+
+
+def pooled(frame: DataFrame, by: str | None = None) -> DataFrame:
+    """One row for each install day, age and value of *by*; other splits pooled, weighted by installs.
+
+    Columns: timestamp (datetime64[us, UTC]), age (Int64), *by* (category), retention (float64, 0 to 1, NA where the
+    day has not come or nobody installed), installs (Int64), returned (Int64, NA where the day has not come).
+    """
+    return _pooled(frame, ["timestamp", "age", *with_ids(frame, by)])
+
+
+def cohort_matrix(frame: DataFrame, by: str | None = None) -> DataFrame:
+    """Retention (float64, 0 to 1) with the install day as index and one column for each age.
+
+    NaN where the day has not come. With *by*, the index has two levels: the value, then the install day; without it a
+    split in the frame is pooled, weighted by installs.
+    """
+    cohorts = pooled(frame, by)
+    index = [*([by] if by else []), "timestamp"]
+    matrix = cohorts.set_index([*index, "age"])["retention"].unstack("age")
+    return carry(matrix.sort_index(axis=1), frame)
+
+
+def average_curve(frame: DataFrame, by: str | None = None, *, confidence: float = 0.95) -> DataFrame:
+    """Share of all installs that came back at each age, with a Wilson interval.
+
+    A cohort counts at an age only when that day has come, so later ages rest on fewer installs.
+
+    Columns: *by* (category), age (Int64, days), retention, low, high (float64, 0 to 1), installs, returned (Int64),
+    cohorts (Int64, install days that have reached the age).
+    """
+    split = with_ids(frame, by)
+    known = frame[frame["retention"].notna() & (frame["installs"] > 0)]
+    curve = _pooled(known, [*split, "age"])
+    reached = known.groupby([*split, "age"], observed=True, dropna=False)["timestamp"].nunique()
+    curve = curve.merge(reached.astype("Int64").rename("cohorts").reset_index(), on=[*split, "age"])
+    curve["low"], curve["high"] = wilson(curve["returned"], curve["installs"], confidence=confidence)
+    order = [*split, "age", "retention", "low", "high", "installs", "returned", "cohorts"]
+    return carry(curve[order].sort_values([*split, "age"], ignore_index=True), frame)
+
+
+def by_half(frame: DataFrame) -> DataFrame:
+    """The frame with a column half (category: earlier, later), install days cut in the middle: has it changed?
+
+    Columns: those of the frame, and half. The later half has no ages its cohorts have not reached.
+    """
+    days = frame["timestamp"].drop_duplicates().sort_values()
+    is_later = frame["timestamp"] >= days.iloc[len(days) // 2] if len(days) > 1 else frame["timestamp"].isna()
+    halves = is_later.map({False: "earlier", True: "later"})
+    return carry(frame.assign(half=pd.Categorical(halves, categories=["earlier", "later"], ordered=True)), frame)
+
+
+def cohort_sizes(frame: DataFrame, by: str | None = None) -> DataFrame:
+    """New players of each install day.
+
+    Columns: timestamp (datetime64[us, UTC]), *by* (category), installs (Int64).
+    """
+    keys = ["timestamp", *dimension_columns(frame)]
+    sizes = frame.groupby(keys, observed=True, dropna=False)["installs"].max().reset_index()
+    return carry(sum_over(sizes, ["timestamp", *with_ids(frame, by)], ["installs"]), frame)
+
+
+def wilson(
+    successes: ArrayLike, trials: ArrayLike, *, confidence: float = 0.95
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Wilson score interval of a share: low and high (0 to 1), NaN where there was no trial."""
+    if not 0 < confidence < 1:
+        raise BadQuery("confidence", confidence, "must lie between 0 and 1")
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    n = np.asarray(trials, dtype="float64")
+    n = np.where(n > 0, n, np.nan)
+    share = np.asarray(successes, dtype="float64") / n
+    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    return np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)
+
+
+def _pooled(frame: DataFrame, keys: list[str]) -> DataFrame:
+    known = frame["retention"].notna()
+    parts = frame.assign(returned=frame["returned"].where(known), reached=frame["installs"].where(known))
+    columns = ["installs", "returned", "reached"]
+    sums = parts.groupby(keys, observed=True, dropna=False)[columns].sum(min_count=1).reset_index()
+    sums["retention"] = ratio(sums["returned"], sums["reached"])
+    return carry(sums[[*keys, "retention", "installs", "returned"]], frame)

@@ -1,0 +1,79 @@
+"""Adding up what may be added: the rules of the catalog, applied to a frame."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pandas as pd
+from pandas import DataFrame, Series
+
+from gamelens.analysis.frames import asked_metrics, carry, column_of, dimension_columns
+from gamelens.analysis.retention import is_retention
+from gamelens.catalog import METRICS, Metric
+from gamelens.errors import BadQuery, NotAdditive
+
+# ratio field: numerator, denominator, and what one unit of the numerator is worth
+_PARTS: Final[dict[str, tuple[str, str, float]]] = {
+    "ad_impressions_per_session": ("ad_impressions_count", "session_unique", 1),
+    "arppu": ("total_revenue", "paying_users", 0.01),
+    "arpu": ("total_revenue", "user_unique", 0.01),
+    "conversion": ("paying_users", "user_unique", 1),
+    "conversion_ft": ("converting_users", "user_unique", 1),
+    "installs_ratio": ("new_users", "user_unique", 1),
+    "mean": ("sum", "event_count", 1),
+}
+_GAMES: Final = frozenset({"game", "game_id", "studio", "studio_id"})
+
+
+def total(frame: DataFrame) -> DataFrame:
+    """One row: counts and money summed, means and ratios put together again from their parts.
+
+    Columns: the value columns of the frame with their dtypes.
+
+    Raises:
+        NotAdditive: retention; unique players or sessions, and ratios of them, over anything but games.
+        BadQuery: the frame has no receipt, so nobody knows what its columns measure.
+    """
+    if is_retention(frame):
+        raise NotAdditive("retention", "gamelens.analysis.retention.average_curve(frame), which weights by installs")
+    names = asked_metrics(frame)
+    if not names:
+        raise BadQuery("frame", list(frame.columns), "has no receipt: add up a frame that query() returned")
+    summed: dict[str, Series[Any]] = {}
+    for name in names:
+        summed |= _total_of(frame, _additive(frame, name))
+    return carry(DataFrame({column: summed[column] for column in frame.columns if column in summed}), frame)
+
+
+def _additive(frame: DataFrame, name: str) -> Metric:
+    metric = METRICS.get(name)
+    if metric is None:
+        raise NotAdditive(name, "a query without by= and with every='all': the catalog does not know how it combines")
+    only_over_games = frame["timestamp"].nunique() <= 1 and _GAMES.issuperset(dimension_columns(frame))
+    if metric.adds == "never" or (metric.adds == "over games" and not only_over_games):
+        raise NotAdditive(name, f'lens.query("{name}", over=..., every="all"), which counts everyone once')
+    return metric
+
+
+def _total_of(frame: DataFrame, metric: Metric) -> dict[str, Series[Any]]:
+    columns = {field.name: column_of(frame, metric.name, field.name) for field in metric.fields}
+    whole = {field: float(frame[column].astype("float64").sum()) for field, column in columns.items()}
+    for field in columns:
+        if field in _PARTS:
+            part, count, worth = _PARTS[field]
+            whole[field] = worth * whole[part] / whole[count] if whole[count] else float("nan")
+    if metric.name == "session_length":
+        whole["session_length"] = _mean_length(frame, columns)
+    return {columns[field]: _as(frame[columns[field]], value) for field, value in whole.items()}
+
+
+def _mean_length(frame: DataFrame, columns: dict[str, str]) -> float:
+    """Mean over the sessions that ended, whose number is what each row's total and mean imply."""
+    lengths, totals = (frame[columns[name]].astype("float64") for name in ("session_length", "total_session_length"))
+    ended = (totals / lengths.where(lengths > 0)).fillna(frame[columns["session_unique"]].astype("float64"))
+    return float(totals.sum() / ended.sum()) if ended.sum() else float("nan")
+
+
+def _as(column: Series[Any], value: float) -> Series[Any]:
+    whole = pd.api.types.is_integer_dtype(column)
+    return Series([round(value) if whole else value], dtype=column.dtype)

@@ -1,0 +1,69 @@
+"""The one event loop of all clients of this process, on a thread of its own.
+
+Connections, the budget and whatever is remembered live there, so that a script, a notebook, threads and a running
+loop can share them: each hands its coroutine over and waits in its own way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Coroutine, Iterable
+from concurrent.futures import Future, wait
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_WAKE_S = 0.2  # a thread that waits for ever without waking cannot be interrupted on Windows
+
+
+class BackgroundLoop:
+    """An event loop on a daemon thread, running from the start."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, name="gamelens", daemon=True).start()
+
+    def hand_over(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Start *work* on the loop; cancelling the future cancels the work."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Result of *work*, for a caller without a loop or with one that may stand still; an interrupt cancels it."""
+        future = self.hand_over(work)
+        try:
+            while not wait((future,), timeout=_WAKE_S).done:
+                continue
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    async def wait_async(self, work: Coroutine[Any, Any, T]) -> T:
+        """Result of *work*, for a caller on another loop; cancelling the caller cancels it."""
+        return await asyncio.wrap_future(self.hand_over(work))
+
+
+_made: dict[int, BackgroundLoop] = {}
+_making = threading.Lock()
+
+
+def shared_loop() -> BackgroundLoop:
+    """The background loop of this process. A forked child gets its own: threads do not survive a fork."""
+    with _making:
+        if os.getpid() not in _made:
+            _made[os.getpid()] = BackgroundLoop()
+        return _made[os.getpid()]
+
+
+async def together(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Results of all *works*, in their order; the first that fails stops the others and is raised as it is."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(work) for work in works]
+    except BaseExceptionGroup as failed:
+        first = failed.exceptions[0]
+    else:
+        return [task.result() for task in tasks]
+    raise first

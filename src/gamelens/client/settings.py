@@ -1,0 +1,167 @@
+"""Where addresses and keys come from: arguments, then the environment, then the user's config file.
+
+The file is `config.toml` in the user's configuration folder for gamelens (platformdirs); its names are those of the
+arguments: api_key, metrics_url, collector_url, game_key, secret_key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+import platformdirs
+
+from gamelens.errors import AuthError, BadQuery
+
+PREFIX = "GAMELENS_"
+
+
+class Secret:
+    """A key that no repr, format or log line can give away; only `reveal` does."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value.strip()
+        # What cannot stand in a header would end up, quoted, in somebody else's error message.
+        if not self._value or not all("!" <= letter <= "~" for letter in self._value):
+            raise AuthError("the key is empty or holds characters that no key has: copy it again")
+
+    def reveal(self) -> str:
+        """The key itself, for the one line that sends it."""
+        return self._value
+
+    @property
+    def fingerprint(self) -> str:
+        """Sixteen hex digits that tell keys apart and say nothing about them."""
+        return hashlib.sha256(self._value.encode()).hexdigest()[:16]
+
+    def __repr__(self) -> str:
+        return "Secret(…)"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a key is not written anywhere: hand it over again")
+
+
+class MetricsSettings(msgspec.Struct, frozen=True):
+    """What a metrics client needs to know."""
+
+    metrics_url: str
+    api_key: Secret
+
+
+class CollectorSettings(msgspec.Struct, frozen=True):
+    """What a collector client needs to know."""
+
+    collector_url: str
+    game_key: str
+    secret_key: Secret
+
+
+class Settings:
+    """Looks one value up after the other; what was given wins over the environment, that over the file."""
+
+    def __init__(self, given: Mapping[str, str | None], environ: Mapping[str, str], file: Path) -> None:
+        self._given = given
+        self._environ = environ
+        self._file = file
+        self._stored: Mapping[str, object] | None = None
+
+    def find(self, name: str) -> str | None:
+        """The value of *name*, or None where nobody says it. An empty string says nothing."""
+        return self._given.get(name) or self._environ.get(PREFIX + name.upper()) or self._in_file(name)
+
+    def address(self, name: str) -> str:
+        """The service address called *name*, without a slash at its end.
+
+        Raises:
+            BadQuery: it is missing, or is no http(s) address, or holds a user name or password.
+        """
+        value = self.find(name)
+        if value is None:
+            raise BadQuery(name, None, f"is missing: {self._places(name)}")
+        parts = urlsplit(value)
+        if parts.username is not None or parts.password is not None:
+            raise BadQuery(name, "…", "must not hold a user name or password")
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise BadQuery(name, value, "must be an address such as https://metrics.example.com")
+        return value.rstrip("/")
+
+    def secret(self, name: str) -> Secret:
+        """The key called *name*.
+
+        Raises:
+            AuthError: there is none.
+        """
+        return Secret(self.text(name))
+
+    def text(self, name: str) -> str:
+        """The credential called *name*.
+
+        Raises:
+            AuthError: there is none.
+        """
+        value = self.find(name)
+        if value is None:
+            raise AuthError(f"no {name}: {self._places(name)}")
+        return value
+
+    def _in_file(self, name: str) -> str | None:
+        if self._stored is None:
+            self._stored = _read(self._file)
+        value = self._stored.get(name)
+        if value is not None and not isinstance(value, str):
+            raise BadQuery(f"{name} in {self._file}", type(value).__name__, "must be a string")
+        return value or None
+
+    def _places(self, name: str) -> str:
+        return f"pass {name}=, set {PREFIX}{name.upper()}, or write {name} into {self._file}"
+
+
+def config_file() -> Path:
+    """The user's config file, there or not."""
+    return platformdirs.user_config_path("gamelens") / "config.toml"
+
+
+def metrics_settings(
+    *, api_key: str | None, metrics_url: str | None, environ: Mapping[str, str] = os.environ, file: Path | None = None
+) -> MetricsSettings:
+    """Address and key of the metrics service.
+
+    Raises:
+        AuthError: no key anywhere.
+        BadQuery: no address anywhere, or one that is none.
+    """
+    settings = Settings({"api_key": api_key, "metrics_url": metrics_url}, environ, file or config_file())
+    return MetricsSettings(settings.address("metrics_url"), settings.secret("api_key"))
+
+
+def collector_settings(
+    *,
+    collector_url: str | None,
+    game_key: str | None,
+    secret_key: str | None,
+    environ: Mapping[str, str] = os.environ,
+    file: Path | None = None,
+) -> CollectorSettings:
+    """Address and both keys of one game at the collector; errors as `metrics_settings`."""
+    given = {"collector_url": collector_url, "game_key": game_key, "secret_key": secret_key}
+    settings = Settings(given, environ, file or config_file())
+    return CollectorSettings(
+        settings.address("collector_url"), settings.text("game_key"), settings.secret("secret_key")
+    )
+
+
+def _read(file: Path) -> Mapping[str, object]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        # A TOML error quotes the place, never the line, so no key gets out with it.
+        raise BadQuery("config file", str(file), f"cannot be read: {error}") from None

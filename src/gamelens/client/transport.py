@@ -1,0 +1,294 @@
+"""The only door to HTTP: sends a request, tries again where that may help, and speaks our errors.
+
+No httpx type gets out, not even as the cause of an exception: its requests carry the key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random as randomness
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import Any, Final, Protocol, cast
+from urllib.parse import urlsplit
+
+import httpx
+import msgspec
+from tenacity import AsyncRetrying, RetryCallState, retry_if_result
+
+from gamelens.client.pacing import Budget, Route
+from gamelens.client.settings import Secret
+from gamelens.errors import AuthError, BadQuery, GamelensError, RateLimited, ServiceError, Unreachable
+
+ATTEMPTS: Final = 6
+ATTEMPTS_AT_NOBODY: Final = 2  # an address that never answered is more likely wrong than busy
+PASSING: Final = frozenset({429, 502, 503, 504})
+CONNECT_S: Final = 10.0
+KEY_HEADER: Final = "X-API-Key"
+LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+
+Params = Sequence[tuple[str, str]]
+
+
+class HttpPool(Protocol):
+    """What carries requests in place of the network: any async transport of httpx, ASGITransport for one."""
+
+    async def handle_async_request(self, request: Any) -> Any:
+        """Carry one request."""
+
+
+class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
+    """One request: where to, with what, and which statuses are an answer rather than an error."""
+
+    method: str
+    path: str
+    params: Params = ()
+    headers: Mapping[str, str] = {}
+    body: bytes | None = None
+    route: Route = "other"
+    answers: Collection[int] = frozenset({200})
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What came back."""
+
+    status: int
+    body: bytes
+
+
+class Tally:
+    """Counts what one question cost: all requests sent, and how many of them were repeats."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.retries = 0
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """A failed attempt: the error to raise, whether another may help and after what wait, whether anyone is there."""
+
+    error: GamelensError
+    passing: bool = False
+    retry_after_s: float | None = None
+    is_nobody: bool = False
+
+
+class Transport:
+    """Talks to one service.
+
+    Args:
+        address: of the service, without a slash at its end.
+        key: sent as X-API-Key and nowhere else.
+        budget: paces the starts; None sends at once.
+        max_wait_s: how long one request may spend waiting and failing before it is given up.
+        timeout_s: how long the service may stay silent.
+        at_once: connections kept open.
+        pool: carries the requests in place of the network.
+        clock, sleep, now, random: time and chance.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        key: Secret | None = None,
+        budget: Budget | None = None,
+        max_wait_s: float = 60.0,
+        timeout_s: float = 60.0,
+        at_once: int = 16,
+        pool: HttpPool | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        now: Callable[[], float] = time.time,
+        random: Callable[[], float] = randomness.random,
+    ) -> None:
+        self.address = address
+        self._key = key
+        self._budget = budget
+        self._max_wait_s = max_wait_s
+        self._timeout_s = timeout_s
+        self._clock, self._sleep, self._now, self._random = clock, sleep, now, random
+        self._has_answered = False
+        self._http = httpx.AsyncClient(
+            # Servers commonly drop an idle connection after 5 s; we let go first.
+            limits=httpx.Limits(max_connections=at_once, max_keepalive_connections=at_once, keepalive_expiry=4.0),
+            timeout=httpx.Timeout(timeout_s, connect=min(timeout_s, CONNECT_S), pool=None),
+            transport=cast("httpx.AsyncBaseTransport | None", pool),
+            trust_env=urlsplit(address).hostname not in LOOPBACK,  # a proxy cannot see our loopback
+        )
+
+    def __repr__(self) -> str:
+        return f"Transport({self.address!r})"
+
+    async def send(self, request: Outgoing, tally: Tally | None = None) -> Answer:
+        """The answer to *request*, after at most 6 attempts.
+
+        Raises:
+            AuthError: 401 or 403.
+            BadQuery: 400, 413 or 422; with the field, the value and what is allowed where the service says so.
+            RateLimited: 429 to the end, or with a Retry-After beyond what may be waited.
+            ServiceError: any other status that *request* does not count as an answer, or an answer cut short.
+            Unreachable: no answer.
+        """
+        outcome = await _Call(self, request, tally or Tally()).outcome()
+        if isinstance(outcome, Answer):
+            return outcome
+        raise outcome.error
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def _attempt(self, request: Outgoing) -> Answer | Fault:
+        """One attempt; what httpx raises comes back as a value, so that no traceback leads to its request."""
+        status = 0
+        try:
+            response = await self._http.send(self._build(request), stream=True)
+            status = response.status_code
+            try:
+                body = await response.aread()
+            finally:
+                await response.aclose()
+        except (httpx.ConnectError, httpx.ConnectTimeout):
+            gone = Unreachable(f"nothing answers at {self.address}: check the address and that the service runs")
+            return Fault(gone, passing=True, is_nobody=not self._has_answered)
+        except httpx.TimeoutException:
+            return Fault(Unreachable(f"{self.address} did not answer within {self._timeout_s:g} s"), passing=True)
+        except (httpx.TransportError, httpx.DecodingError) as error:
+            return self._broken(status, type(error).__name__)
+        self._has_answered = True
+        if status in request.answers:
+            return Answer(status, body)
+        return self._fault(status, body, self._retry_after_s(response.headers.get("retry-after")))
+
+    def _build(self, request: Outgoing) -> httpx.Request:
+        headers = dict(request.headers)
+        if self._key is not None:
+            headers[KEY_HEADER] = self._key.reveal()
+        return self._http.build_request(
+            request.method,
+            self.address + request.path,
+            params=list(request.params) or None,
+            headers=headers,
+            content=request.body,
+        )
+
+    def _broken(self, status: int, name: str) -> Fault:
+        if status:
+            return Fault(ServiceError(status, f"an answer cut short ({name})"), passing=True)
+        return Fault(Unreachable(f"the connection to {self.address} broke ({name})"), passing=True)
+
+    def _fault(self, status: int, body: bytes, retry_after_s: float | None) -> Fault:
+        said = _said(self._without_key(body))
+        if status in (401, 403):
+            return Fault(AuthError(f"{self.address} answers {status}: it does not know the key. {said.text}".strip()))
+        if status in (400, 413, 422):
+            return Fault(said.refusal(status))
+        if status == 429:
+            wish = f", asking for {retry_after_s:g} s" if retry_after_s is not None else ""
+            message = f"{self.address} keeps answering 429{wish}: ask less at a time, or again later"
+            return Fault(RateLimited(retry_after_s, message), True, retry_after_s)
+        return Fault(ServiceError(status, said.text or "no reason given"), status in PASSING, retry_after_s)
+
+    def _without_key(self, body: bytes) -> bytes:
+        """*body* with our key blotted out, should a service quote it."""
+        return body.replace(self._key.reveal().encode(), "…".encode()) if self._key is not None else body
+
+    def _retry_after_s(self, header: str | None) -> float | None:
+        """Seconds that Retry-After asks for, said as seconds or as an HTTP date; None when it says neither."""
+        if header is None:
+            return None
+        try:
+            return max(0.0, float(header)) if header.strip().isdigit() else self._until(header)
+        except ValueError:
+            return None
+
+    def _until(self, date: str) -> float:
+        moment = parsedate_to_datetime(date)
+        return max(0.0, moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() - self._now())
+
+
+class _Call:
+    """One request with its retries. Time spent waiting for a place in the budget does not count against it."""
+
+    def __init__(self, transport: Transport, request: Outgoing, tally: Tally) -> None:
+        self._transport = transport
+        self._request = request
+        self._tally = tally
+        self._spent_s = 0.0
+
+    async def outcome(self) -> Answer | Fault:
+        retrying = AsyncRetrying(
+            retry=retry_if_result(lambda outcome: isinstance(outcome, Fault) and outcome.passing),
+            wait=self._wait_s,
+            stop=self._is_over,
+            sleep=self._wait,
+            retry_error_callback=_last,
+        )
+        return cast("Answer | Fault", await retrying(self._attempt))
+
+    async def _attempt(self) -> Answer | Fault:
+        async with self._place():
+            self._tally.requests += 1
+            began = self._transport._clock()
+            try:
+                return await self._transport._attempt(self._request)
+            finally:
+                self._spent_s += self._transport._clock() - began
+
+    def _place(self) -> AbstractAsyncContextManager[None]:
+        budget = self._transport._budget
+        return budget.place(self._request.route) if budget is not None else nullcontext()
+
+    def _wait_s(self, state: RetryCallState) -> float:
+        fault = _last(state)
+        if isinstance(fault, Fault) and fault.retry_after_s is not None:
+            return fault.retry_after_s
+        # Full jitter: anything from nothing to the doubled wait, so that clients who failed together part.
+        return self._transport._random() * 2.0 ** (state.attempt_number - 1)
+
+    def _is_over(self, state: RetryCallState) -> bool:
+        fault = _last(state)
+        attempts = ATTEMPTS_AT_NOBODY if isinstance(fault, Fault) and fault.is_nobody else ATTEMPTS
+        return state.attempt_number >= attempts or self._spent_s + state.upcoming_sleep > self._transport._max_wait_s
+
+    async def _wait(self, seconds: float) -> None:
+        self._tally.retries += 1
+        self._spent_s += seconds
+        await self._transport._sleep(seconds)
+
+
+def _last(state: RetryCallState) -> Answer | Fault:
+    assert state.outcome is not None  # noqa: S101  tenacity asks only after an attempt
+    return cast("Answer | Fault", state.outcome.result())
+
+
+class _Said(msgspec.Struct):
+    """The body of an error, as far as the service says anything; every field may be missing."""
+
+    field: str | None = None
+    value: Any = None
+    message: str | None = None
+    allowed: list[str] = []
+    did_you_mean: str | None = None
+
+    @property
+    def text(self) -> str:
+        return self.message or ""
+
+    def refusal(self, status: int) -> BadQuery:
+        error = BadQuery(self.field or "request", self.value, f"is refused by the service ({status})", self.allowed)
+        error.did_you_mean = self.did_you_mean or error.did_you_mean
+        if self.message:
+            error.args = (self.message,)
+        return error
+
+
+def _said(body: bytes) -> _Said:
+    try:
+        return msgspec.json.decode(body, type=_Said)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _Said()

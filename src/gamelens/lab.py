@@ -1,0 +1,393 @@
+"""Introduces the rooms to each other: start a sandbox, play a scenario into it, hand over a client.
+
+`connect` is what a notebook calls; `sandbox_at`, `play_into` and `process_at` are its parts; `demo` is everything, end
+to end. A sandbox always runs in a process of its own, so that nobody's kernel pays for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import platformdirs
+
+from gamelens.errors import GamelensError, Refused, Unreachable
+
+if TYPE_CHECKING:
+    from gamelens.client.collector import CollectorClient
+    from gamelens.client.metrics import Client
+    from gamelens.simulator import Batch, Ledger, Scenario
+
+DEMO_SCENARIO = "demo"
+IDLE_S = 1800.0
+_START_S = 30.0
+_SUBMITTED_AT_ONCE = 8
+_OUTLIVING: Final[list[subprocess.Popen[bytes]]] = []  # kept, because a process that is let go of is warned about
+
+
+class ReadyGame(msgspec.Struct, frozen=True):
+    """A game of a running sandbox and its keys."""
+
+    id: str
+    title: str
+    game_key: str
+    secret_key: str
+
+    def __repr__(self) -> str:
+        return f"ReadyGame({self.id!r}, {self.title!r})"
+
+
+class ReadyStudio(msgspec.Struct, frozen=True):
+    """A studio of a running sandbox."""
+
+    id: str
+    name: str
+    games: list[ReadyGame]
+
+
+class ReadyOrganisation(msgspec.Struct, frozen=True):
+    """An organisation of a running sandbox and its API key."""
+
+    name: str
+    api_key: str
+    studios: list[ReadyStudio]
+
+    def __repr__(self) -> str:
+        return f"ReadyOrganisation({self.name!r})"
+
+    @property
+    def games(self) -> list[ReadyGame]:
+        """All games, studio by studio."""
+        return [game for studio in self.studios for game in studio.games]
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """Where a running sandbox listens, and every key: the ready file."""
+
+    collector_url: str
+    metrics_url: str
+    console_url: str
+    organisations: list[ReadyOrganisation]
+    pid: int | None = None
+
+    def __repr__(self) -> str:
+        return f"Ready({self.collector_url!r}, {self.metrics_url!r})"
+
+
+class Played(msgspec.Struct, frozen=True, kw_only=True):
+    """What was played into a sandbox: enough to know whether the same is asked for again."""
+
+    scenario: str
+    seed: int
+    players: int
+    days: int
+    ends_on: date
+    events: int = 0
+    requests: int = 0
+    sent_bytes: int = 0
+    seconds: float = 0.0
+
+
+def connect(**settings: Any) -> Client:
+    """A client of the real service where a key is set, else of a sandbox on this machine with demo data.
+
+    *settings* are those of `Client`. The sandbox starts when it is needed, in a process of its own, is filled once a
+    day with the `demo` scenario (about half a minute), and stops by itself when nobody has asked it for half an hour.
+    """
+    from gamelens.client.metrics import Client
+    from gamelens.client.settings import Settings, config_file
+
+    given = {name: settings.get(name) for name in ("api_key", "metrics_url")}
+    if Settings(given, os.environ, config_file()).find("api_key"):
+        return Client(**settings)
+    ready = _running(demo_state()) or _leave_running(demo_state())
+    if (already := _played(demo_state())) is None or already.ends_on != _today():
+        ensure_played(ready, demo_state(), DEMO_SCENARIO, say=_say)
+    return Client(**{**settings, "api_key": ready.organisations[0].api_key, "metrics_url": ready.metrics_url})
+
+
+def demo_state() -> Path:
+    """The state directory of the sandbox behind `connect` and `demo`; GAMELENS_STATE_DIR names another."""
+    return Path(os.environ.get("GAMELENS_STATE_DIR") or platformdirs.user_state_path("gamelens") / "demo")
+
+
+@contextlib.contextmanager
+def sandbox_at(state: Path) -> Iterator[Ready]:
+    """A sandbox over *state*: the one that runs, or a new one that stops at the end.
+
+    Raises:
+        Refused: it does not start.
+    """
+    if ready := _running(state):
+        yield ready
+        return
+    ready, process = _start(state)
+    try:
+        yield ready
+    finally:
+        process.terminate()
+        process.wait()
+
+
+class Demo(msgspec.Struct, frozen=True, kw_only=True):
+    """What a demo did: what was played, what the sandbox counted, which reports were written."""
+
+    played: Played
+    was_there: bool
+    summary: dict[str, Any]
+    reports: list[Path]
+
+
+def demo(out: Path, *, scenario: str = DEMO_SCENARIO, say: Callable[[str], object] = lambda _: None) -> Demo:
+    """The main job, end to end: a sandbox, a scenario, processing, every notebook, a report of each in *out*.
+
+    What was already played today is not played again.
+    """
+    from gamelens.notebook.reports import write_report
+
+    say("starting the sandbox")
+    with sandbox_at(demo_state()) as ready:
+        played, was_there = ensure_played(ready, demo_state(), scenario, say=say)
+        reports = []
+        for notebook in sorted(notebooks_folder().glob("*.ipynb")):
+            say(f"running {notebook.name}")
+            reports.append(write_report(notebook, out, environment=environment_of(ready)))
+        return Demo(played=played, was_there=was_there, summary=ask_console(ready, "GET", "/summary"), reports=reports)
+
+
+def open_lab() -> int:
+    """JupyterLab on the notebooks, with the demo's sandbox behind them; answers its exit code."""
+    with sandbox_at(demo_state()) as ready:
+        ensure_played(ready, demo_state(), DEMO_SCENARIO, say=_say)
+        command = [sys.executable, "-m", "jupyterlab", str(notebooks_folder())]
+        return subprocess.run(command, env=os.environ | environment_of(ready), check=False).returncode  # noqa: S603
+
+
+def notebooks_folder() -> Path:
+    """The notebooks: those of this checkout, or those that came with the wheel."""
+    beside = Path(__file__).parents[2] / "notebooks"
+    return beside if beside.is_dir() else Path(__file__).parent / "notebook" / "shipped"
+
+
+def ensure_played(
+    ready: Ready, state: Path, scenario: str, *, say: Callable[[str], object] = lambda _: None
+) -> tuple[Played, bool]:
+    """Have *scenario*, ended today, in the sandbox over *state*; true when it was already there."""
+    wanted = _load(scenario)
+    already = _played(state)
+    if already is not None and _identity_of(already) == _identity(wanted, _today()):
+        return already, True
+    say(f"playing the scenario {scenario}")
+    ask_console(ready, "POST", "/reset")
+    _played_file(state).unlink(missing_ok=True)
+    played = play_into(ready, wanted)
+    say("processing")
+    ask_console(ready, "POST", "/process")
+    _played_file(state).write_bytes(msgspec.json.encode(played))
+    return played, False
+
+
+def environment_of(ready: Ready) -> dict[str, str]:
+    """What a process must find in its environment to connect to this sandbox as to the real service."""
+    return {"GAMELENS_API_KEY": ready.organisations[0].api_key, "GAMELENS_METRICS_URL": ready.metrics_url}
+
+
+def read_ready(path: Path) -> Ready:
+    """The ready file at *path*.
+
+    Raises:
+        Refused: there is none, or it is something else.
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Ready)
+    except OSError as error:
+        raise Refused(f"cannot read {path}: {error.strerror}. `gamelens sandbox up --ready {path}` writes it") from None
+    except msgspec.DecodeError as error:
+        raise Refused(f"{path} is no ready file: {error}") from None
+
+
+def play_into(
+    ready: Ready,
+    scenario: Scenario,
+    *,
+    ends_on: date | None = None,
+    ledger: Ledger | None = None,
+    on_batch: Callable[[int], object] = lambda _: None,
+) -> Played:
+    """Play *scenario* through signed, gzipped requests into the first organisation; tells *on_batch* the events sent.
+
+    Raises:
+        Refused: the collector did not take an event as it was sent.
+    """
+    from gamelens.client.loop import shared_loop
+    from gamelens.simulator import play
+
+    ends_on = ends_on or _today()
+    games = ready.organisations[0].games
+    batches = play(scenario, ends_on=ends_on, game_ids=[game.id for game in games], ledger=ledger)
+    began = time.monotonic()
+    work = _submit_all(ready.collector_url, games, batches, on_batch)
+    events, requests, sent_bytes = shared_loop().wait(work)
+    return msgspec.structs.replace(
+        _identity(scenario, ends_on),
+        events=events,
+        requests=requests,
+        sent_bytes=sent_bytes,
+        seconds=time.monotonic() - began,
+    )
+
+
+def process_at(state: Path) -> dict[str, str]:
+    """Process everything received so far, in the sandbox that runs over *state* or, when none does, right here.
+
+    Answers the available interval of each organisation, by name.
+    """
+    if ready := _running(state):
+        return ask_console(ready, "POST", "/process")
+    from gamelens.sandbox.serving import process_stopped
+
+    return process_stopped(state)
+
+
+def ask_console(ready: Ready, method: str, path: str) -> dict[str, Any]:
+    """The answer of the sandbox's control surface, decoded."""
+    from gamelens.client.loop import shared_loop
+    from gamelens.client.transport import Outgoing, Transport
+
+    async def ask() -> bytes:
+        transport = Transport(ready.console_url, timeout_s=600)
+        try:
+            return (await transport.send(Outgoing(method=method, path=path))).body
+        finally:
+            await transport.aclose()
+
+    return msgspec.json.decode(shared_loop().wait(ask()), type=dict[str, Any])
+
+
+async def _submit_all(
+    collector_url: str, games: list[ReadyGame], batches: Iterator[Batch], on_batch: Callable[[int], object]
+) -> tuple[int, int, int]:
+    """Events, requests and bytes sent; several requests are under way while the next batch is made."""
+    from gamelens.client.collector import CollectorClient
+
+    clients = {
+        game.id: CollectorClient(collector_url=collector_url, game_key=game.game_key, secret_key=game.secret_key)
+        for game in games
+    }
+    turn = asyncio.Lock()
+    totals = [0, 0, 0]
+
+    async def work() -> None:
+        while True:
+            async with turn:
+                batch = await asyncio.to_thread(next, batches, None)
+            if batch is None:
+                return
+            sent_bytes = await _submit(clients[batch.game_id], batch)
+            for place, amount in enumerate((batch.events, 1, sent_bytes)):
+                totals[place] += amount
+            on_batch(batch.events)
+
+    try:
+        async with asyncio.TaskGroup() as workers:
+            for _ in range(_SUBMITTED_AT_ONCE):
+                workers.create_task(work())
+    except* GamelensError as errors:
+        raise errors.exceptions[0] from None
+    finally:
+        for client in clients.values():
+            await client.aclose()
+    return totals[0], totals[1], totals[2]
+
+
+async def _submit(client: CollectorClient, batch: Batch) -> int:
+    answer = await client.submit(batch.body)
+    if answer.rejected:
+        raise Refused(f"the collector rejected {len(answer.rejected)} of {batch.events} events: {answer.rejected[0]}")
+    return answer.sent_bytes
+
+
+def _load(name: str) -> Scenario:
+    from gamelens.simulator import load_scenario
+
+    return load_scenario(name)
+
+
+def _identity(scenario: Scenario, ends_on: date) -> Played:
+    return Played(
+        scenario=scenario.name, seed=scenario.seed, players=scenario.players, days=scenario.days, ends_on=ends_on
+    )
+
+
+def _identity_of(played: Played) -> Played:
+    return msgspec.structs.replace(played, events=0, requests=0, sent_bytes=0, seconds=0.0)
+
+
+def _played_file(state: Path) -> Path:
+    return state / "played.json"
+
+
+def _played(state: Path) -> Played | None:
+    try:
+        return msgspec.json.decode(_played_file(state).read_bytes(), type=Played)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _running(state: Path) -> Ready | None:
+    """The sandbox over *state*, if one answers."""
+    try:
+        ready = read_ready(state / "ready.json")
+        ask_console(ready, "GET", "/health")
+    except (Refused, Unreachable):
+        return None
+    return ready
+
+
+def _leave_running(state: Path) -> Ready:
+    """A new sandbox process over *state* that outlives us and stops by itself when nobody asks."""
+    ready, process = _start(state, "--stop-after-idle", str(IDLE_S))
+    _OUTLIVING.append(process)
+    return ready
+
+
+def _start(state: Path, *options: str) -> tuple[Ready, subprocess.Popen[bytes]]:
+    """A new sandbox process over *state*, once it is ready."""
+    state.mkdir(parents=True, exist_ok=True, mode=0o700)
+    log = state / "log.txt"
+    with tempfile.TemporaryDirectory() as folder, log.open("ab") as errors:
+        ready = Path(folder) / "ready.json"
+        command = [sys.executable, "-m", "gamelens", "sandbox", "up", "--state", str(state), "--ready", str(ready)]
+        process = subprocess.Popen(  # noqa: S603
+            [*command, *options], stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, start_new_session=True
+        )
+        ends_at = time.monotonic() + _START_S
+        while not ready.exists() and process.poll() is None and time.monotonic() < ends_at:
+            time.sleep(0.02)
+        if not ready.exists():
+            process.kill()
+            raise Refused(f"the sandbox did not start: {_last_line(log)}. All it said is in {log}")
+        return read_ready(ready), process
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it said nothing"
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
+
+
+def _say(line: str) -> None:
+    print(f"gamelens: {line}", file=sys.stderr, flush=True)

@@ -1,0 +1,102 @@
+"""`df.lens`: what a frame can tell about itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas as pd
+from pandas import DataFrame
+
+from gamelens.analysis import totals
+from gamelens.analysis.frames import carry, label_columns, series_names, value_columns
+from gamelens.analysis.retention import average_curve, cohort_matrix, is_retention
+from gamelens.errors import BadQuery
+from gamelens.notebook import receipts
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+
+@pd.api.extensions.register_dataframe_accessor("lens")
+class Lens:
+    """What was asked, the same numbers in other shapes, and a picture; the frame itself never changes."""
+
+    def __init__(self, frame: DataFrame) -> None:
+        self._frame = frame
+
+    def __repr__(self) -> str:
+        return f"<lens on {len(self._frame)} rows: explain(), wide(), matrix(), total(), plot()>"
+
+    def explain(self) -> str:
+        """The receipt in words: what was asked, how the answer came about, what is missing.
+
+        Raises:
+            BadQuery: the frame has no receipt.
+        """
+        return receipts.explain(receipts.receipt_of(self._frame))
+
+    def wide(self, value: str | None = None) -> DataFrame:
+        """`timestamp` and one column for each value of the dimensions, largest first; a null group is `(unknown)`.
+
+        A cell is NA where the group has no row. *value* says which number, when the frame has several.
+
+        Raises:
+            BadQuery: several numbers and none said, or one that is not there.
+        """
+        value = self._one_value(value)
+        if not label_columns(self._frame):
+            return carry(self._frame[["timestamp", value]].copy(), self._frame)
+        names = series_names(self._frame)
+        cells = DataFrame({"timestamp": self._frame["timestamp"], "name": names, "value": self._frame[value]})
+        table = cells.pivot(index="timestamp", columns="name", values="value")
+        order = table.sum().astype("float64").sort_values(ascending=False, kind="stable").index
+        table = table[order].rename_axis(columns=None).reset_index()
+        return carry(table, self._frame)
+
+    def matrix(self, by: str | None = None) -> DataFrame:
+        """Retention with the install day as index and one column for each age; NA where the day has not come.
+
+        A split in the frame is pooled, weighted by installs; with *by* the index is the value, then the install day.
+
+        Raises:
+            BadQuery: not a frame of `retention()`.
+        """
+        self._must_be_retention("matrix()")
+        return cohort_matrix(self._frame, by)
+
+    def total(self) -> DataFrame:
+        """One row: counts and money summed, means and ratios from their parts.
+
+        Raises:
+            NotAdditive: the sum would mean nothing, such as unique players over days.
+        """
+        return totals.total(self._frame)
+
+    def plot(self, value: str | None = None) -> Figure:
+        """A sensible figure: lines over time, bars for one bucket, cohorts or curves for retention."""
+        from gamelens.notebook import charts
+
+        if is_retention(self._frame):
+            split = label_columns(self._frame)
+            if split or self._frame["timestamp"].nunique() <= 1:
+                return charts.draw_curve(average_curve(self._frame, split[0] if split else None))
+            return charts.draw_cohorts(cohort_matrix(self._frame))
+        if value is not None:
+            self._one_value(value)
+        is_one_bucket = self._frame["timestamp"].nunique() == 1
+        return charts.draw_bars(self._frame, value) if is_one_bucket else charts.draw_lines(self._frame, value)
+
+    def _one_value(self, value: str | None) -> str:
+        values = value_columns(self._frame)
+        if value is None and len(values) == 1:
+            return values[0]
+        if value is None:
+            raise BadQuery("value", None, "must say which number", values)
+        if value not in values:
+            raise BadQuery("value", value, "is not a number in the frame", values)
+        return value
+
+    def _must_be_retention(self, what: str) -> None:
+        if not is_retention(self._frame):
+            columns = [str(name) for name in self._frame.columns]
+            raise BadQuery("frame", columns, f"is not a retention frame: {what} needs what retention() returns")

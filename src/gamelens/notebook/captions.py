@@ -1,0 +1,71 @@
+"""What a figure says about itself: which number it shows, its title, its unit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pandas import DataFrame
+
+from gamelens.analysis.frames import RECEIPT, asked_metrics, label_columns, value_columns
+from gamelens.catalog import METRICS
+from gamelens.errors import BadQuery
+from gamelens.notebook.labels import Unit, escape, name_of, unit_of
+from gamelens.notebook.style import MUTED
+
+
+def main_value(frame: DataFrame) -> str:
+    """The value column a reader would look at first.
+
+    Raises:
+        BadQuery: the frame has no number.
+    """
+    values = value_columns(frame)
+    for metric in asked_metrics(frame):
+        field = METRICS[metric].sorts_by if metric in METRICS else metric
+        found = next((name for name in (f"{metric}_{field}", field) if name in values), None)
+        if found:
+            return found
+    if not values:
+        raise BadQuery("frame", [str(name) for name in frame.columns], "has no numbers to draw")
+    return values[0]
+
+
+def unit_in(frame: DataFrame, value: str) -> Unit:
+    """Unit of the column *value*, read with the metrics the frame was asked for."""
+    return unit_of(value, asked_metrics(frame))
+
+
+def title_of(frame: DataFrame, value: str, by: str | Sequence[str] | None) -> str:
+    """What is shown and by what, in words: `Ad revenue by network`."""
+    metric = next((name for name in asked_metrics(frame) if value in _values_of(name)), value)
+    words = words_by(frame, by)
+    return name_of(metric) + (f" by {words}" if words else "")
+
+
+def words_by(frame: DataFrame, by: str | Sequence[str] | None) -> str:
+    """The dimensions a figure is split by, in words; all of the frame's when *by* is None."""
+    columns = label_columns(frame) if by is None else [by] if isinstance(by, str) else list(by)
+    return " and ".join(name_of(column)[:1].lower() + name_of(column)[1:] for column in columns)
+
+
+def words_per_bucket(frame: DataFrame, unit: Unit) -> str:
+    """The unit, and for sums the bucket they are summed in: `USD per day`."""
+    every = every_of(frame)
+    return f"{unit.words} per {every}" if unit.is_sum and every in ("day", "week", "month") else unit.words
+
+
+def every_of(frame: DataFrame) -> Any:
+    """The granularity the receipt names; None without a receipt."""
+    return ((frame.attrs.get(RECEIPT) or {}).get("asked") or {}).get("every")
+
+
+def headline(title: str, subtitle: str) -> str:
+    """Title and subtitle as plotly's markup; the only place that writes any."""
+    below = f"<span style='font-size:13px;color:{MUTED}'>{escape(subtitle)}</span>"
+    return f"<b>{escape(title)}</b><br>{below}"
+
+
+def _values_of(metric: str) -> tuple[str, ...]:
+    field = METRICS[metric].sorts_by if metric in METRICS else metric
+    return (field, f"{metric}_{field}")

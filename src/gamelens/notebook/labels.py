@@ -1,0 +1,157 @@
+"""Words and numbers as people read them: units, readable figures, names made safe.
+
+Titles, networks and countries come from outside, and plotly, Markdown and HTML all read markup in them: whatever is
+shown goes through `escape`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import datetime
+from typing import Any, Final, Literal, NamedTuple
+
+import pandas as pd
+
+from gamelens.analysis.frames import UNKNOWN
+from gamelens.catalog import METRICS
+
+Kind = Literal["money", "share", "count", "number"]
+
+
+class Unit(NamedTuple):
+    """How a column is written. *is_sum* says that nothing means 0, so a missing day can be drawn as such."""
+
+    kind: Kind
+    words: str
+    is_sum: bool = False
+
+
+_MARKUP: Final = re.compile(r"[!-$&*;-@\[-`{-~]|:(?=/)")
+_BREAKS: Final = re.compile(r"[\x00-\x1f\x7f\s]+")
+_KINDS: Final[dict[str, Kind]] = {"USD": "money", "share": "share"}
+_COLUMNS: Final[dict[str, Unit]] = {
+    "ad_arpdau": Unit("money", "USD per player and day"),
+    "ad_revenue": Unit("money", "USD", is_sum=True),
+    "ads_share": Unit("share", "share of revenue"),
+    "ads_shown": Unit("count", "ads", is_sum=True),
+    "arpdau": Unit("money", "USD per player and day"),
+    "click_rate": Unit("share", "clicked / shown"),
+    "ecpm": Unit("money", "USD per 1,000 impressions"),
+    "events": Unit("count", "events", is_sum=True),
+    "fail_rate": Unit("share", "failed / shows tried"),
+    "fill_rate": Unit("share", "shown / requested"),
+    "iap_arpdau": Unit("money", "USD per player and day"),
+    "iap_revenue": Unit("money", "USD", is_sum=True),
+    "impression_share": Unit("share", "share of impressions"),
+    "impressions": Unit("count", "impressions", is_sum=True),
+    "impressions_per_dau": Unit("number", "ads per player and day"),
+    "installs": Unit("count", "players", is_sum=True),
+    "payer_share": Unit("share", "share of active players"),
+    "player_days": Unit("count", "active player-days", is_sum=True),
+    "retention": Unit("share", "share of new players"),
+    "revenue_share": Unit("share", "share of ad revenue"),
+    "total_revenue": Unit("money", "USD", is_sum=True),
+}
+_NAMES: Final = {
+    "ad_arpdau": "Ads",
+    "ad_impressions_count": "Ads shown",
+    "ad_revenue": "Ads",
+    "ad_type": "ad format",
+    "arpdau": "ARPDAU",
+    "arppu": "Revenue per payer",
+    "arpu": "Revenue per player",
+    "build": "build",
+    "country_code": "country",
+    "ecpm": "eCPM",
+    "iap_arpdau": "Purchases",
+    "iap_revenue": "Purchases",
+    "ilrd_adunit_format": "ad format",
+    "ilrd_adunit_name": "ad unit",
+    "ilrd_id_unique": "Ad impressions",
+    "ilrd_network_name": "network",
+    "ilrd_revenue": "Ad revenue",
+    "impressions_per_dau": "Ads per player and day",
+    "new_users": "New players",
+    "revenue": "Purchase revenue",
+    "session_unique": "Sessions",
+    "total_revenue": "Revenue",
+    "user_unique": "Active players",
+}
+
+
+def escape(text: object) -> str:
+    """*text* on one line with every character that HTML, plotly, Markdown or TeX would read made an entity."""
+    return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", _BREAKS.sub(" ", str(text)))
+
+
+def shorten(text: str, longest: int = 30) -> str:
+    """*text* with its middle left out where it is long: what tells two names apart is mostly at the ends."""
+    keep = longest // 2
+    return text if len(text) <= longest else f"{text[: keep - 1]}…{text[-keep:]}"
+
+
+def name_of(column: str) -> str:
+    """A column or metric as people call it; not escaped."""
+    return _NAMES.get(column) or column.replace("_", " ").capitalize()
+
+
+def unit_of(column: str, metrics: list[str] | None = None) -> Unit:
+    """Unit of a value column; *metrics* are those the frame was asked for."""
+    for metric in metrics or METRICS:
+        fields = METRICS[metric].fields if metric in METRICS else ()
+        for field in fields:
+            if column in (field.name, f"{metric}_{field.name}"):
+                is_sum = field.kind == "count" or field.name in ("sum", "sum_cents")
+                kind = _KINDS.get(field.unit.partition(" ")[0], "count" if field.kind == "count" else "number")
+                return Unit(kind, field.unit, is_sum)
+    return _COLUMNS.get(column, Unit("number", name_of(column)))
+
+
+def readable(value: Any, kind: Kind = "number") -> str:
+    """A number as people read it: `$1.2k`, `12.3%`, `1,234`; `n/a` where there is none."""
+    if value is None or pd.isna(value) or math.isinf(value):
+        return "n/a"
+    if kind == "share":
+        return f"{value:.1%}"
+    sign, size = "-" if value < 0 else "", abs(float(value))
+    return f"{sign}{'$' if kind == 'money' else ''}{_short(size, kind)}"
+
+
+def tick_format(kind: Kind, largest: float) -> str:
+    """The d3 format of an axis whose largest number is *largest*."""
+    if kind == "share":
+        return ".0%" if largest >= 0.05 else ".1%"
+    sign = "$" if kind == "money" else ""
+    if largest >= 1000:
+        return f"{sign}~s"
+    if kind == "count" or largest >= 20:
+        return f"{sign},.0f"
+    return f"{sign},.2~f" if largest >= 0.5 else f"{sign},.2f" if largest >= 0.05 else f"{sign},.4~f"
+
+
+def hover_format(kind: Kind, largest: float) -> str:
+    """The d3 format of one number under the pointer."""
+    places = {"share": ".1%", "count": ",.0f"}.get(kind)
+    few = ",.0f" if largest >= 10_000 else ",.2f" if largest >= 0.5 else ",.4f"
+    return places or f"{'$' if kind == 'money' else ''}{few}"
+
+
+def day(moment: datetime) -> str:
+    """A day as people write it: `20 Nov 2026`."""
+    return f"{moment.day} {moment:%b %Y}"
+
+
+def text_of(value: object) -> str:
+    """A name from outside, safe to show; a null is `(unknown)`."""
+    is_null = value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value))
+    return escape(UNKNOWN if is_null else value)
+
+
+def _short(size: float, kind: Kind) -> str:
+    for least, worth, letter in ((999_500_000, 1e9, "B"), (999_500, 1e6, "M"), (9_999.5, 1e3, "k")):
+        if size >= least:
+            return f"{size / worth:.3g}{letter}"
+    if size >= 100 or kind == "count":
+        return f"{size:,.0f}"
+    return f"{size:.2f}" if size >= 0.1 or size == 0 else f"{size:.2g}"

@@ -1,0 +1,150 @@
+"""The columns of the ledger, and the block of events they are taken from.
+
+Columns come from the arrays the events were written from, never from the JSON: a fault in writing shows up as a
+difference between the ledger and the service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from gamelens.simulator.behaviour import SEVERITIES, Block, Slot
+from gamelens.simulator.impressions import VENDOR_FORMATS
+from gamelens.simulator.payload import AD_ACTIONS, Ids
+from gamelens.simulator.players import Flags, Ints
+from gamelens.simulator.scenario import Scenario
+from gamelens.simulator.traits import Game
+
+_NAME: Final = pa.dictionary(pa.int32(), pa.string())
+
+SCHEMA: Final = pa.schema(
+    {
+        "game_id": _NAME,
+        "user_id": _NAME,
+        "session_id": _NAME,
+        "event_uuid": pa.string(),
+        "client_ts": pa.int64(),  # epoch seconds
+        "category": _NAME,
+        "country_code": _NAME,
+        "platform": _NAME,
+        "build": _NAME,
+        "ad_sdk_name": _NAME,
+        "ad_type": _NAME,
+        "ad_action": _NAME,
+        "ilrd_sdk_vendor": _NAME,
+        "ilrd_adunit_name": _NAME,
+        "ilrd_network_name": _NAME,
+        "ilrd_adunit_format": _NAME,
+        "ilrd_id": pa.string(),  # the vendor's id of the impression, where it gives one
+        "ilrd_nano": pa.int64(),  # impression revenue in 1e-9 of ilrd_currency
+        "ilrd_currency": _NAME,
+        "amount": pa.int64(),  # purchase, hundredths of currency
+        "currency": _NAME,
+        "length": pa.int64(),  # of a session that ended, seconds
+        "severity": _NAME,
+        "ab_id": _NAME,
+        "ab_variant_id": _NAME,
+        "install_publisher": _NAME,
+    }
+)
+"""One row an event, in the order sent; a value the event does not have is null."""
+
+CATEGORIES: Final[dict[Slot, str]] = {
+    Slot.USER: "user",
+    Slot.DESIGN: "design",
+    Slot.START: "progression",
+    Slot.FINISH: "progression",
+    Slot.RESOURCE: "resource",
+    Slot.BUSINESS: "business",
+    Slot.IMPRESSION: "impression",
+    Slot.ERROR: "error",
+    Slot.SESSION_END: "session_end",
+    **dict.fromkeys(AD_ACTIONS, "ads"),
+}
+
+
+def facts_of(block: Block, ids: Ids, *, game: Game, game_id: str, scenario: Scenario) -> pa.Table:
+    """The events of *block* as rows of `SCHEMA`."""
+    events, sessions, players = block.events, block.sessions, block.players
+    player = sessions.player[events.session]
+    country = players.country[player]
+    everywhere = np.ones(len(events.slot), dtype=np.bool_)
+    columns = {
+        "game_id": _names([game_id], np.zeros_like(events.slot), everywhere),
+        "user_id": _names(_texts(ids.user), player, everywhere),
+        "session_id": _names(_texts(ids.session), events.session, everywhere),
+        "event_uuid": pa.array(_texts(ids.event), pa.string()),
+        "client_ts": pa.array(events.ts_s),
+        "category": _names([CATEGORIES[slot] for slot in Slot], events.slot, everywhere),
+        "country_code": _names(list(game.countries), country, everywhere),
+        "platform": _names(list(game.platforms), players.platform[player], everywhere),
+        "build": _names([build.name for build in game.builds], sessions.build[events.session], everywhere),
+        **_ad_columns(block, game),
+        **_impression_columns(block, ids, game),
+        **_purchase_columns(block, game, [scenario.country(code).currency for code in game.countries], country),
+        "length": _numbers(sessions.length_s[events.session], events.slot == Slot.SESSION_END),
+        "severity": _names(SEVERITIES, block.rounds.severity[events.round], events.slot == Slot.ERROR),
+    }
+    empty = {name: pa.nulls(len(player), SCHEMA.field(name).type) for name in SCHEMA.names if name not in columns}
+    return pa.table({name: {**columns, **empty}[name] for name in SCHEMA.names}, schema=SCHEMA)
+
+
+def _ad_columns(block: Block, game: Game) -> dict[str, Any]:
+    slot, ad = block.events.slot, block.money.ad
+    is_ad = np.isin(slot, list(AD_ACTIONS))
+    return {
+        "ad_sdk_name": _names(
+            [network.sdk_name for network in game.ads.networks], ad.network[block.events.round], is_ad
+        ),
+        "ad_type": _names(list(game.ads.formats), ad.format[block.events.round], is_ad),
+        "ad_action": _names([AD_ACTIONS.get(each, "") for each in Slot], slot, is_ad),
+    }
+
+
+def _impression_columns(block: Block, ids: Ids, game: Game) -> dict[str, Any]:
+    ad, ads, round_ = block.money.ad, game.ads, block.events.round
+    shown = block.events.slot == Slot.IMPRESSION
+    impression_ids = np.full(len(shown), None, dtype=object)
+    if ids.impression:
+        impression_ids[shown] = _texts(ids.impression)
+    formats = [VENDOR_FORMATS[ads.vendor][name] for name in ads.formats]
+    return {
+        "ilrd_sdk_vendor": _names([ads.vendor], np.zeros_like(round_), shown),
+        "ilrd_adunit_name": _names([unit.unit for unit in ads.formats.values()], ad.format[round_], shown),
+        "ilrd_network_name": _names(
+            [network.reported_name for network in ads.networks], ad.network[round_], shown & ~ad.is_unnamed[round_]
+        ),
+        "ilrd_adunit_format": _names(formats, ad.format[round_], shown),
+        "ilrd_id": pa.array(impression_ids, pa.string()),
+        "ilrd_nano": _numbers(ad.micros[round_] * 1000, shown),
+        "ilrd_currency": _names([ads.currency], np.zeros_like(round_), shown),
+    }
+
+
+def _purchase_columns(block: Block, game: Game, currencies: list[str], country: Ints) -> dict[str, Any]:
+    bought = block.events.slot == Slot.BUSINESS
+    prices = np.array([[item.price[currency] for currency in currencies] for item in game.purchases.items])
+    return {
+        "amount": _numbers(prices[block.money.item[block.events.round], country], bought),
+        "currency": _names(currencies, country, bought),
+    }
+
+
+def _names(names: Sequence[str], codes: Ints, has: Flags) -> pa.DictionaryArray:
+    """A dictionary column: names[codes] where *has*, else null; equal names share one entry."""
+    distinct = list(dict.fromkeys(names))
+    if len(distinct) != len(names):
+        codes = np.array([distinct.index(name) for name in names])[codes]
+    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32), mask=~has), pa.array(distinct, pa.string()))
+
+
+def _numbers(values: Ints, has: Flags) -> pa.Array:
+    return pa.array(values, pa.int64(), mask=~has)
+
+
+def _texts(ids: list[bytes]) -> list[str]:
+    return [one.decode() for one in ids]

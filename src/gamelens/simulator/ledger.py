@@ -1,0 +1,124 @@
+"""The books: every event sent, as columns, and the truth of every metric computed from them.
+
+ledger = Ledger()
+for batch in play(scenario, ledger=ledger): ...
+ledger.metric("user_unique", interval=Interval.parse("2026-11-01/P7D"), by=("platform",))
+ledger.write("truth.parquet")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gamelens.errors import BadQuery
+from gamelens.simulator.columns import Columns
+from gamelens.simulator.facts import SCHEMA
+from gamelens.simulator.question import Question
+from gamelens.simulator.truth import AD_REVENUE_SCALE, REVENUE_SCALE, ad_revenue, reckon, revenue
+from gamelens.wire.filters import Filter
+from gamelens.wire.intervals import Granularity, Interval
+
+Row = dict[str, Any]
+
+
+class Ledger:
+    """What was sent, one row of `facts.SCHEMA` an event; rows are in the order sent."""
+
+    def __init__(self) -> None:
+        self._tables: list[pa.Table] = []
+        self._columns: Columns | None = None
+
+    def __len__(self) -> int:
+        return sum(table.num_rows for table in self._tables)
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> Self:
+        """A ledger of *rows* written by hand; columns left out are null."""
+        ledger = cls()
+        ledger.record(pa.Table.from_pylist(list(rows), schema=SCHEMA))
+        return ledger
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """The ledger written to *path*.
+
+        Raises:
+            BadQuery: no such file, or not a ledger.
+        """
+        try:
+            table = pq.read_table(path)
+            table = table.select(SCHEMA.names).cast(SCHEMA)
+        except (OSError, KeyError, pa.ArrowException) as error:
+            raise BadQuery("ledger", str(path), f"is no ledger: {error}") from None
+        ledger = cls()
+        ledger.record(table)
+        return ledger
+
+    def record(self, events: pa.Table) -> None:
+        """Enter *events*, rows of `facts.SCHEMA`, after those that are there."""
+        self._tables.append(events)
+        self._columns = None
+
+    def write(self, path: str | Path) -> None:
+        """Write a Parquet file, one row group for each block of players."""
+        with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
+            for table in self._tables:
+                writer.write_table(table)
+
+    def metric(
+        self,
+        name: str,
+        *,
+        interval: Interval | str,
+        granularity: Granularity = "day",
+        by: Sequence[str] = (),
+        where: Filter | None = None,
+        games: Sequence[str] | None = None,
+        since_days_ago: int | None = None,
+    ) -> list[Row]:
+        """The rows a perfect service would answer, sorted as it sorts them, no limit applied.
+
+        A row holds timestamp (datetime, UTC, start of the bucket), each dimension of *by* (str or None) and the
+        fields of the metric. Without *by* every bucket has its row; retention_retro always carries game_id.
+
+        Raises:
+            BadQuery: an unknown metric or dimension, or since_days_ago missing or out of place.
+        """
+        question = Question(
+            name=name,
+            interval=Interval.parse(interval) if isinstance(interval, str) else interval,
+            granularity=granularity,
+            by=tuple(by),
+            where=where,
+            games=None if games is None else tuple(games),
+            since_days_ago=since_days_ago,
+        )
+        return reckon(question, self._read_columns())
+
+    def summary(self) -> dict[str, int | float]:
+        """Totals: events, players, sessions, payers, purchases, ads shown, impressions, and revenues in USD."""
+        columns = self._read_columns()
+        is_shown = columns.equals("ad_action", "show") & columns.equals("category", "ads")
+        return {
+            "events": len(self),
+            "games": len(columns.names("game_id")),
+            "players": columns.players,
+            "sessions": columns.sessions,
+            "payers": int(np.count_nonzero(columns.first_purchase >= 0)),
+            "purchases": int(np.count_nonzero(columns.equals("category", "business"))),
+            "ads_shown": int(np.count_nonzero(is_shown)),
+            "impressions": int(np.count_nonzero(columns.equals("category", "impression"))),
+            "revenue_usd": revenue(columns) / REVENUE_SCALE,
+            "ad_revenue_usd": ad_revenue(columns) / AD_REVENUE_SCALE,
+        }
+
+    def _read_columns(self) -> Columns:
+        if self._columns is None:
+            self._columns = Columns(pa.concat_tables([SCHEMA.empty_table(), *self._tables]))
+        return self._columns

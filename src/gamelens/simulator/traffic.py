@@ -1,0 +1,169 @@
+"""A scenario as request bodies for the collector: who plays, encoded, cut into batches.
+
+Players are drawn in blocks of one game, each from its own child of the scenario's seed, and each mechanism of a
+block from its own child of that: a block's bytes depend on nothing but the scenario, the day it ends and the block.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import numpy as np
+
+from gamelens.errors import BadQuery
+from gamelens.simulator.activity import Activity
+from gamelens.simulator.behaviour import DAY_S, Block, act
+from gamelens.simulator.facts import facts_of
+from gamelens.simulator.payload import Ids, draw_ids, encode_events
+from gamelens.simulator.players import draw_players, install_shares
+from gamelens.simulator.scenario import Scenario
+from gamelens.simulator.traits import Game
+
+if TYPE_CHECKING:
+    from gamelens.simulator.ledger import Ledger
+
+BLOCK_PLAYERS: Final = 512
+BATCH_EVENTS: Final = 450
+"""Near the most an official client sends at once (public-facts 1.10): about 0.2 MB, a tenth of that gzipped."""
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """One request to make: *body* is a JSON array of *events* events of one game (Collector, POST events)."""
+
+    game_id: str
+    body: bytes
+    events: int
+
+
+class GameExpectation(msgspec.Struct, frozen=True):
+    """What a game will look like; *d1*, *d7* and *dau* in closed form, *events* from a sample that was played."""
+
+    title: str
+    players: int
+    events: int
+    dau: float
+    d1: float
+    d7: float
+    d28: float
+
+
+class Expectation(msgspec.Struct, frozen=True):
+    """What a scenario will send: players exactly, the rest about. *dau* is the mean over its days."""
+
+    players: int
+    events: int
+    requests: int
+    body_bytes: int
+    gzipped_bytes: int
+    dau: float
+    games: tuple[GameExpectation, ...]
+
+
+def play(
+    scenario: Scenario,
+    *,
+    ends_on: date | None = None,
+    game_ids: Sequence[str] | None = None,
+    ledger: Ledger | None = None,
+) -> Iterator[Batch]:
+    """Every event of *scenario*, batch by batch, game by game; the events of a player come in order of time.
+
+    The last moment is 00:00 UTC of *ends_on* (today by default), the first `scenario.days` earlier. *game_ids* are
+    the receiving games in studio and game order, by default the titles; further ones stay silent. What is handed out
+    is entered in *ledger* first, a block at a time.
+
+    Raises:
+        BadQuery: fewer game ids than the scenario has games, or one twice.
+    """
+    ids = [game.title for game in scenario.games] if game_ids is None else list(game_ids)
+    if len(ids) < len(scenario.games):
+        raise BadQuery("game_ids", ids, f"must hold one id for each of the {len(scenario.games)} games of the scenario")
+    if len(set(ids)) < len(ids):
+        raise BadQuery("game_ids", ids, "must be different: two games would become one")
+    return _play(scenario, first_day(scenario, ends_on), ids, ledger)
+
+
+def first_day(scenario: Scenario, ends_on: date | None = None) -> date:
+    """The first day of *scenario* when it ends at the start of *ends_on* (today in UTC by default)."""
+    return (ends_on or datetime.now(UTC).date()) - timedelta(days=scenario.days)
+
+
+def expect(scenario: Scenario, *, ends_on: date | None = None) -> Expectation:
+    """What `play` would send, without playing more than one block of each game."""
+    begins = first_day(scenario, ends_on)
+    installs = install_shares(scenario, begins.weekday())
+    games, raw, gzipped = [], 0.0, 0.0
+    for number, (game, players) in enumerate(zip(scenario.games, scenario.players_by_game(), strict=True)):
+        activity = game.retention.activity()
+        days_left = np.arange(scenario.days, 0, -1)
+        played_days = players * float(
+            sum(w * activity.active_days(int(n)) for w, n in zip(installs, days_left, strict=True))
+        )
+        sample = _sample(scenario, begins, number, min(players, BLOCK_PLAYERS))
+        events = round(sample.events * played_days / max(sample.played_days, 1))
+        raw += sample.body_bytes * events / max(sample.events, 1)
+        gzipped += sample.gzipped_bytes * events / max(sample.events, 1)
+        d1, d7, d28 = (activity.retention(day) for day in (1, 7, 28))
+        games.append(GameExpectation(game.title, players, events, played_days / scenario.days, d1, d7, d28))
+    total = sum(game.events for game in games)
+    return Expectation(
+        players=scenario.players,
+        events=total,
+        requests=sum(-(-game.events // BATCH_EVENTS) for game in games),
+        body_bytes=round(raw),
+        gzipped_bytes=round(gzipped),
+        dau=sum(game.dau for game in games),
+        games=tuple(games),
+    )
+
+
+class _Sample(msgspec.Struct, frozen=True):
+    events: int
+    played_days: int
+    body_bytes: int
+    gzipped_bytes: int
+
+
+def _sample(scenario: Scenario, begins: date, number: int, players: int) -> _Sample:
+    game = scenario.games[number]
+    block, ids = _draw_block(scenario, begins, number, game.retention.activity(), 0, players)
+    bodies = [body for body, _ in _cut(encode_events(block, ids, game=game, scenario=scenario))]
+    gzipped = sum(len(gzip.compress(body, 6)) for body in bodies)
+    return _Sample(len(ids.event), int(block.players.active.sum()), sum(map(len, bodies)), gzipped)
+
+
+def _play(scenario: Scenario, begins: date, game_ids: list[str], ledger: Ledger | None) -> Iterator[Batch]:
+    for number, (game, players) in enumerate(zip(scenario.games, scenario.players_by_game(), strict=True)):
+        activity = game.retention.activity()
+        for block_number, start in enumerate(range(0, players, BLOCK_PLAYERS)):
+            size = min(BLOCK_PLAYERS, players - start)
+            block, ids = _draw_block(scenario, begins, number, activity, block_number, size)
+            if ledger is not None:
+                ledger.record(facts_of(block, ids, game=game, game_id=game_ids[number], scenario=scenario))
+            for body, events in _cut(encode_events(block, ids, game=game, scenario=scenario)):
+                yield Batch(game_ids[number], body, events)
+
+
+def _draw_block(
+    scenario: Scenario, begins: date, number: int, activity: Activity, block: int, players: int
+) -> tuple[Block, Ids]:
+    """The *block*th block of players of game *number*, and the ids of all that is in it."""
+    game: Game = scenario.games[number]
+    seed = np.random.SeedSequence(scenario.seed, spawn_key=(number, block))
+    for_players, for_behaviour, for_ids = (np.random.default_rng(child) for child in seed.spawn(3))
+    installs = install_shares(scenario, begins.weekday())
+    people = draw_players(players, game=game, scenario=scenario, activity=activity, installs=installs, rng=for_players)
+    first_day_s = (begins - date(1970, 1, 1)).days * DAY_S
+    done = act(people, game=game, scenario=scenario, first_day_s=first_day_s, rng=for_behaviour)
+    return done, draw_ids(done, game=game, rng=for_ids)
+
+
+def _cut(events: list[bytes]) -> Iterator[tuple[bytes, int]]:
+    """JSON arrays of at most `BATCH_EVENTS` events each."""
+    for start in range(0, len(events), BATCH_EVENTS):
+        some = events[start : start + BATCH_EVENTS]
+        yield b"[" + b",".join(some) + b"]", len(some)
