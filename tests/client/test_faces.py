@@ -103,6 +103,7 @@ def test_an_interrupt_stops_the_requests(make_lens: Make) -> None:
     threading.Thread(target=lambda: (slow.waiting.wait(5), _thread.interrupt_main())).start()
     with pytest.raises(KeyboardInterrupt):
         lens.query("event_count", over="last 90 complete days")
+    time.sleep(0.1)  # those that were starting as it was interrupted
     arrived = slow.arrived
     time.sleep(1.3)  # long enough for the next second's requests, were there any
     assert slow.arrived == arrived
@@ -127,6 +128,7 @@ def test_a_cancelled_task_stops_the_requests() -> None:
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
+            await asyncio.sleep(0.1)  # those that were starting as it was cancelled
             arrived = slow.arrived
             await asyncio.sleep(1.3)
             return slow.arrived - arrived

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from gamelens.client.pacing import MARGIN_S, Budget, Route, shared_budget
+import pytest
+
+from gamelens.client.pacing import COLD_LAG_S, LAG_S, MARGIN_S, Budget, Route, shared_budget
 
 
 class FakeTime:
@@ -57,6 +59,54 @@ def test_sixty_requests_take_no_longer_than_the_limit_forces() -> None:
 def test_the_metric_list_has_a_budget_of_its_own() -> None:
     """Metrics, Limits: 1000 requests per second."""
     assert starts(1000, "metric list")[-1] == 0.0
+
+
+def test_a_place_counts_from_when_its_request_was_sent() -> None:
+    """Metrics, Limits: the service counts arrivals, so waiting for a connection frees no place."""
+    time = FakeTime()
+
+    async def slow_to_connect(budget: Budget) -> None:
+        async with budget.place() as place:
+            time.now = 7.0
+            place.sent()
+
+    async def main() -> float:
+        budget = Budget(clock=time, sleep=time.sleep)
+        for _ in range(5):
+            await slow_to_connect(budget)
+        async with budget.place():
+            return time()
+
+    assert asyncio.run(main()) == 7.0 + 1.0 + MARGIN_S
+
+
+def test_a_slow_answer_does_not_hold_up_the_next_start() -> None:
+    """Metrics, Limits: 5 at a time is another limit than 5 in a second."""
+    time = FakeTime()
+
+    async def main() -> float:
+        budget = Budget(at_once=11, clock=time, sleep=time.sleep)
+        for _ in range(10):
+            (await budget.place().__aenter__()).sent()
+        began = time()
+        async with budget.place():
+            return time() - began
+
+    assert asyncio.run(main()) == pytest.approx(LAG_S + 1.0 + MARGIN_S)
+
+
+def test_the_first_answers_may_take_longer_to_be_counted() -> None:
+    """A service that is still warming up counts late what was sent first."""
+    time = FakeTime()
+
+    async def main() -> float:
+        budget = Budget(at_once=6, clock=time, sleep=time.sleep)
+        for _ in range(5):
+            (await budget.place().__aenter__()).sent()
+        async with budget.place():
+            return time()
+
+    assert asyncio.run(main()) == pytest.approx(COLD_LAG_S + 1.0 + MARGIN_S)
 
 
 def test_no_more_than_five_are_under_way() -> None:

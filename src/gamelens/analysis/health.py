@@ -22,6 +22,8 @@ FEWEST_WEEKDAYS: Final = 2
 FEWEST_DAYS: Final = 7
 MEMORY_DAYS: Final = 21
 _MAD_TO_SIGMA: Final = 1.4826
+_SHORT_MEMORY: Final = 4  # the spread of n days is known to about 1 + 4/n
+_LEAST_MONEY_NOISE: Final = 0.01
 _SERIES: Final = ["game", "metric"]
 
 
@@ -52,15 +54,20 @@ def judged(daily: DataFrame, *, least_z: float = 3.5, least_change: float = 0.10
 
     Flagged is a day both far outside its own noise (robust z) and changed by a tenth or more.
 
-    Columns: those of `measured`, and expected, noise (float64, in the metric's unit), low, high (float64, the band of
-    *least_z*), change (float64, -0.2 is 20 % below), z (float64), is_flagged (boolean). NA while the history is short:
-    two same weekdays and seven judged days are needed.
+    Columns: those of `measured`, and expected, low, high (float64, the band of *least_z*, in the metric's unit), z,
+    change (float64, -0.2 is 20 % below), is_flagged (boolean). NA while the history is short: two same weekdays and
+    seven days to compare are needed, so the first verdict falls on the twenty-second day.
     """
-    series = [_judge(rows.sort_values("timestamp")) for _, rows in daily.groupby(_SERIES, observed=True, sort=False)]
-    if not series:
-        nothing = {name: Series(dtype="float64") for name in ("expected", "noise")}
-        return carry(_flag(daily.assign(**nothing), least_z, least_change), daily)
-    return carry(_flag(pd.concat(series, ignore_index=True), least_z, least_change), daily)
+    series = [
+        _judge(rows.sort_values("timestamp"), least_z) for _, rows in daily.groupby(_SERIES, observed=True, sort=False)
+    ]
+    nothing = daily.assign(**dict.fromkeys(("expected", "low", "high", "z"), Series(dtype="float64")))
+    scores = pd.concat(series, ignore_index=True) if series else nothing
+    scores["change"] = ratio(scores["value"] - scores["expected"], scores["expected"])
+    appeared = (scores["expected"] == 0) & (scores["value"] > 0)
+    is_changed = (scores["change"].abs() >= least_change) | appeared
+    scores["is_flagged"] = ((scores["z"].abs() >= least_z) & is_changed).astype("boolean")
+    return carry(scores, daily)
 
 
 def board(scores: DataFrame) -> DataFrame:
@@ -98,18 +105,33 @@ def silent_games(daily: DataFrame) -> DataFrame:
     return carry(made[made["silent_days"] > 0].reset_index(drop=True), daily)
 
 
-def _judge(rows: DataFrame) -> DataFrame:
-    values = rows["value"].to_numpy(dtype="float64")
-    usual = _same_weekday_median(values)
+def _judge(rows: DataFrame, least_z: float) -> DataFrame:
+    values, is_count = rows["value"].to_numpy(dtype="float64"), bool(rows["is_count"].all())
+    early = values[: 7 * (FEWEST_WEEKDAYS + 1)]
+    typical = float(np.median(early[early > 0])) if (early > 0).any() else 1.0
+    # one more purchase multiplies a day's money, so money is judged by ratios
+    scaled = values if is_count else np.log1p(values / typical)
+    expected, noise = _expected(scaled)
+    noise = np.maximum(noise, np.sqrt(np.maximum(expected, 1.0)) if is_count else _LEAST_MONEY_NOISE)
+    lines = {"expected": expected, "low": expected - least_z * noise, "high": expected + least_z * noise}
+    if not is_count:
+        lines = {name: typical * np.expm1(line) for name, line in lines.items()}
+    return rows.assign(**lines, z=(scaled - expected) / noise).assign(low=np.maximum(lines["low"], 0.0))
+
+
+def _expected(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What each value should have been, and how far it may stray (one sigma), from the values before it."""
+    surprise = values - (usual := _same_weekday_median(values))
     expected, noise = np.full_like(values, np.nan), np.full_like(values, np.nan)
     for day in range(len(values)):
-        before = (values - usual)[max(0, day - MEMORY_DAYS) : day]
+        before = surprise[max(0, day - MEMORY_DAYS) : day]
         before = before[~np.isnan(before)]
         if len(before) >= FEWEST_DAYS and not np.isnan(usual[day]):
             drift = float(np.median(before))
             expected[day] = max(usual[day] + drift, 0.0)
-            noise[day] = _MAD_TO_SIGMA * float(np.median(np.abs(before - drift)))
-    return rows.assign(expected=expected, noise=np.maximum(noise, _least_noise(rows, expected)))
+            spread = _MAD_TO_SIGMA * float(np.median(np.abs(before - drift)))
+            noise[day] = spread * (1 + _SHORT_MEMORY / len(before))
+    return expected, noise
 
 
 def _same_weekday_median(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -118,25 +140,6 @@ def _same_weekday_median(values: NDArray[np.float64]) -> NDArray[np.float64]:
         weeks = min(WEEKS, day // 7)
         usual[day] = np.median(values[day - 7 * weeks : day : 7])
     return usual
-
-
-def _least_noise(rows: DataFrame, expected: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Chance alone moves a count by its square root; anything else is trusted to one part in a hundred."""
-    counted = np.sqrt(np.maximum(expected, 1.0))
-    least: NDArray[np.float64] = np.where(rows["is_count"].to_numpy(dtype=bool), counted, 0.01 * np.abs(expected))
-    return least
-
-
-def _flag(scores: DataFrame, least_z: float, least_change: float) -> DataFrame:
-    difference = scores["value"] - scores["expected"]
-    scores["low"] = (scores["expected"] - least_z * scores["noise"]).clip(lower=0)
-    scores["high"] = scores["expected"] + least_z * scores["noise"]
-    scores["change"] = ratio(difference, scores["expected"])
-    scores["z"] = ratio(difference, scores["noise"])
-    appeared = (scores["expected"] == 0) & (scores["value"] > 0)
-    changed = (scores["change"].abs() >= least_change) | appeared
-    scores["is_flagged"] = ((scores["z"].abs() >= least_z) & changed).astype("boolean")
-    return scores
 
 
 def _sentence(row: dict[Any, Any]) -> str:

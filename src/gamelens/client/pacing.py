@@ -1,7 +1,9 @@
 """The budget of one key at one service: how many requests may start in a second and how many may be under way.
 
 The service promises at least 5 requests a second and 5 at a time to an organisation, and 1000 a second for the list of
-metrics (Metrics, Limits). It counts arrivals, we count starts, hence the margin.
+metrics (Metrics, Limits). It counts arrivals, which we cannot see: a request arrives after its last byte was sent and
+before its answer. So a place is free again a second and a margin after that, and waiting for a connection counts as
+not sent yet.
 """
 
 from __future__ import annotations
@@ -19,29 +21,36 @@ from gamelens.wire.limits import METRIC_LISTS_PER_SECOND, REQUESTS_AT_ONCE, REQU
 
 Route = Literal["metric list", "other"]
 
-MARGIN_S: Final = 0.05
+MARGIN_S: Final = 0.03
+LAG_S: Final = 0.05  # the longest we take a request to be on its way before the service has counted it
+COLD_LAG_S: Final = 0.25  # the same for the first ones, which may find a service that is still warming up
 PER_SECOND: Final[dict[Route, int]] = {"metric list": METRIC_LISTS_PER_SECOND, "other": REQUESTS_PER_SECOND}
 
 
-class Starts:
-    """The last starts of one kind; no more than *per_second* in any rolling second and margin."""
+class Place:
+    """One request's place in the budget; whoever sends it says when it was `sent`."""
 
-    def __init__(self, per_second: int, clock: Callable[[], float], sleep: Callable[[float], Awaitable[None]]) -> None:
-        self._latest: deque[float] = deque(maxlen=per_second)
-        self._per_second = per_second
+    def __init__(self, clock: Callable[[], float], lag_s: float) -> None:
         self._clock = clock
-        self._sleep = sleep
+        self._lag_s = lag_s
+        self._is_sent = asyncio.Event()
+        self._counted_at = 0.0
 
-    async def next(self) -> None:
-        """Wait until one more may start, and count it."""
-        while (wait_s := self._wait_s()) > 0:
-            await self._sleep(wait_s)
-        self._latest.append(self._clock())
+    def sent(self) -> None:
+        """The last byte is out: the service counts it within the lag."""
+        if not self._is_sent.is_set():
+            self._counted_at = self._clock() + self._lag_s
+            self._is_sent.set()
 
-    def _wait_s(self) -> float:
-        if len(self._latest) < self._per_second:
-            return 0.0
-        return self._latest[0] + 1.0 + MARGIN_S - self._clock()
+    def answered(self) -> None:
+        """The answer is here, or there will be none: the service has counted it."""
+        self.sent()
+        self._counted_at = min(self._counted_at, self._clock())
+
+    async def free_at(self) -> float:
+        """When another request may take its place."""
+        await self._is_sent.wait()
+        return self._counted_at + 1.0 + MARGIN_S
 
 
 class Budget:
@@ -54,24 +63,36 @@ class Budget:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
+        self._clock = clock
+        self._sleep = sleep
         self._under_way = asyncio.Semaphore(at_once)
         self._queues: dict[Route, asyncio.Lock] = {route: asyncio.Lock() for route in PER_SECOND}
-        self._starts = {route: Starts(number, clock, sleep) for route, number in PER_SECOND.items()}
+        self._latest: dict[Route, deque[Place]] = {route: deque(maxlen=most) for route, most in PER_SECOND.items()}
 
     @asynccontextmanager
-    async def place(self, route: Route = "other") -> AsyncIterator[None]:
+    async def place(self, route: Route = "other") -> AsyncIterator[Place]:
         """A place for one request, held while it is under way."""
         async with self._queues[route]:
             await self._under_way.acquire()
             try:
-                await self._starts[route].next()
+                place = await self._next(self._latest[route])
             except BaseException:
                 self._under_way.release()
                 raise
         try:
-            yield
+            yield place
         finally:
+            place.answered()
             self._under_way.release()
+
+    async def _next(self, latest: deque[Place]) -> Place:
+        """Wait until one more may start, and count it."""
+        is_cold = len(latest) < PER_SECOND["other"]
+        if len(latest) == latest.maxlen:
+            while (wait_s := await latest[0].free_at() - self._clock()) > 0:
+                await self._sleep(wait_s)
+        latest.append(Place(self._clock, COLD_LAG_S if is_cold else LAG_S))
+        return latest[-1]
 
 
 _budgets: dict[tuple[int, str, str], Budget] = {}

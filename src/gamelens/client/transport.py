@@ -9,7 +9,6 @@ import asyncio
 import random as randomness
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, Protocol, cast
@@ -142,11 +141,11 @@ class Transport:
         """Close the connections."""
         await self._http.aclose()
 
-    async def _attempt(self, request: Outgoing) -> Answer | Fault:
+    async def _attempt(self, request: Outgoing, on_sent: Callable[[], None] | None) -> Answer | Fault:
         """One attempt; what httpx raises comes back as a value, so that no traceback leads to its request."""
         status = 0
         try:
-            response = await self._http.send(self._build(request), stream=True)
+            response = await self._http.send(self._build(request, on_sent), stream=True)
             status = response.status_code
             try:
                 body = await response.aread()
@@ -164,7 +163,7 @@ class Transport:
             return Answer(status, body)
         return self._fault(status, body, self._retry_after_s(response.headers.get("retry-after")))
 
-    def _build(self, request: Outgoing) -> httpx.Request:
+    def _build(self, request: Outgoing, on_sent: Callable[[], None] | None) -> httpx.Request:
         headers = dict(request.headers)
         if self._key is not None:
             headers[KEY_HEADER] = self._key.reveal()
@@ -174,6 +173,7 @@ class Transport:
             params=list(request.params) or None,
             headers=headers,
             content=request.body,
+            extensions=_tracing(on_sent) if on_sent is not None else None,
         )
 
     def _broken(self, status: int, name: str) -> Fault:
@@ -231,17 +231,19 @@ class _Call:
         return cast("Answer | Fault", await retrying(self._attempt))
 
     async def _attempt(self) -> Answer | Fault:
-        async with self._place():
-            self._tally.requests += 1
-            began = self._transport._clock()
-            try:
-                return await self._transport._attempt(self._request)
-            finally:
-                self._spent_s += self._transport._clock() - began
-
-    def _place(self) -> AbstractAsyncContextManager[None]:
         budget = self._transport._budget
-        return budget.place(self._request.route) if budget is not None else nullcontext()
+        if budget is None:
+            return await self._timed(None)
+        async with budget.place(self._request.route) as place:
+            return await self._timed(place.sent)
+
+    async def _timed(self, on_sent: Callable[[], None] | None) -> Answer | Fault:
+        self._tally.requests += 1
+        began = self._transport._clock()
+        try:
+            return await self._transport._attempt(self._request, on_sent)
+        finally:
+            self._spent_s += self._transport._clock() - began
 
     def _wait_s(self, state: RetryCallState) -> float:
         fault = _last(state)
@@ -264,6 +266,16 @@ class _Call:
 def _last(state: RetryCallState) -> Answer | Fault:
     assert state.outcome is not None  # noqa: S101  tenacity asks only after an attempt
     return cast("Answer | Fault", state.outcome.result())
+
+
+def _tracing(on_sent: Callable[[], None]) -> dict[str, Any]:
+    """How httpx tells when a request has left."""
+
+    async def trace(name: str, _: Any) -> None:
+        if name.endswith("send_request_body.complete"):
+            on_sent()
+
+    return {"trace": trace}
 
 
 class _Said(msgspec.Struct):

@@ -41,8 +41,10 @@ class Lens:
         A cell is NA where the group has no row. *value* says which number, when the frame has several.
 
         Raises:
-            BadQuery: several numbers and none said, or one that is not there.
+            BadQuery: several numbers and none said, or one that is not there; a retention frame, which has `matrix()`.
         """
+        if is_retention(self._frame):
+            raise BadQuery("frame", "a retention frame", "has one row for each age: use matrix()")
         value = self._one_value(value)
         if not label_columns(self._frame):
             return carry(self._frame[["timestamp", value]].copy(), self._frame)

@@ -35,12 +35,14 @@ def draw_lines(
     """*value* over time, a line for each value of *by*; buckets that are not finished are dashed.
 
     The largest eight have a colour and a name, the others stay pale behind them.
+
+    Raises:
+        BadQuery: a value of *by* has several rows in one bucket; nothing is added up here.
     """
     value = value or main_value(frame)
     unit, names = unit_in(frame, value), series_names(frame, by)
-    table = frame.assign(_name=names).pivot_table(
-        index="timestamp", columns="_name", values=value, aggfunc="sum", observed=True, dropna=False
-    )
+    rows = _one_row_each(frame.assign(_name=names), ["timestamp", "_name"])
+    table = rows.pivot(index="timestamp", columns="_name", values=value)
     table = table.astype("float64").where(table.notna(), 0.0 if unit.is_sum and not _is_cut(frame) else float("nan"))
     order = table.sum().sort_values(ascending=False).index.tolist()
     figure, colours, partial = Figure(), _colours(frame, by, order), unfinished(frame)
@@ -68,13 +70,14 @@ def draw_bars(
     """*value* for each value of *by*, largest on top; several values are stacked. One bucket of time only.
 
     Raises:
-        BadQuery: the frame has several buckets, which cannot all be one bar.
+        BadQuery: the frame has several buckets, or several rows for one bar; nothing is added up here.
     """
     if "timestamp" in frame and frame["timestamp"].nunique() > 1:
         raise BadQuery("frame", f"{frame['timestamp'].nunique()} buckets", "must hold one: ask with every='all'")
     values = [value or main_value(frame)] if value is None or isinstance(value, str) else list(value)
     unit = unit_in(frame, values[0])
     bars = frame.assign(_name=series_names(frame, by))[["_name", *values]].astype(dict.fromkeys(values, "float64"))
+    bars = _one_row_each(bars, ["_name"])
     bars["_size"] = bars[values].sum(axis=1)
     bars = bars.sort_values("_size", ascending=False, kind="stable") if is_sorted else bars
     shown, largest = bars.head(MOST_BARS).iloc[::-1], bars["_size"].max() if len(bars) else 1
@@ -171,6 +174,8 @@ def draw_bands(scores: DataFrame, *, title: str | None = None) -> Figure:
         where = {"row": place // columns + 1, "col": place % columns + 1}
         figure.add_traces(list(band_traces(rows, colours[str(game)])), rows=where["row"], cols=where["col"])
         axis = figure.get_subplot(**where)
+        # a wide band above a quiet series would press the series flat
+        axis.yaxis.range = [0, 1.25 * max(rows["value"].max(), rows["expected"].max(), 1e-9)]
         figure.add_annotation(
             text=f"<b>{escape(metric)}</b>  {escape(game)}",
             xref=f"{axis.yaxis.anchor} domain",
@@ -186,11 +191,19 @@ def draw_bands(scores: DataFrame, *, title: str | None = None) -> Figure:
             },
         )
     figure.update_xaxes(tickformat="%-d %b", nticks=4, hoverformat="%a %-d %b %Y")
-    figure.update_yaxes(tickformat="~s", nticks=4, rangemode="tozero")
+    figure.update_yaxes(tickformat="~s", nticks=4)
     figure.update_layout(showlegend=False, height=160 + 165 * height)
     flagged = int(scores["is_flagged"].fillna(False).sum())
     words = f"band: what the weekday usually brings; diamonds: {flagged} flagged day{'' if flagged == 1 else 's'}"
     return _finish(figure, scores, title or "As usual, or not", words)
+
+
+def _one_row_each(rows: DataFrame, keys: list[str]) -> DataFrame:
+    twice = rows.duplicated(keys)
+    if twice.any():
+        name = rows.loc[twice, "_name"].iloc[0]
+        raise BadQuery("by", name, "has several rows in one bucket: draw by all dimensions, or add them up first")
+    return rows
 
 
 def _darkest(shares: DataFrame) -> float:

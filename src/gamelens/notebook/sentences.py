@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _KINDS: Final[dict[str, Kind]] = {"money": "money", "share": "share", "count": "count", "number": "number"}
 
 
-def say(sentence: str, **values: Any) -> Markdown:
+def say(sentence: str, /, **values: Any) -> Markdown:
     """A Markdown sentence with *values* filled in.
 
     `{revenue:money}`, `{rate:share}`, `{players:count}`, `{ads:number}`, `{change:change}` (signed percent) and

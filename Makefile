@@ -1,0 +1,36 @@
+# The two commands: `make demo` shows everything, `make test` proves it. Both set up .venv themselves.
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/installed
+
+.PHONY: demo test check bench lab clean
+
+demo: $(INSTALLED)
+	@$(BIN)/gamelens demo
+
+test: check
+	@$(BIN)/pytest --dist loadfile -n 2 tests/journey tests/browser
+	@$(BIN)/pytest --nbmake --nbmake-timeout 300 notebooks
+
+check: $(INSTALLED)
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-logo > .cache/imports.txt 2>&1 || { cat .cache/imports.txt; exit 1; }
+	@$(BIN)/pytest --dist loadfile -n 2 --ignore tests/journey --ignore tests/browser --ignore tests/bench
+
+bench: $(INSTALLED)
+	@$(BIN)/pytest -s tests/bench
+
+lab: $(INSTALLED)
+	@$(BIN)/gamelens lab
+
+clean:
+	rm -rf .venv .cache reports .pytest_cache .mypy_cache .ruff_cache
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@mkdir -p .cache
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@

@@ -1,0 +1,102 @@
+"""Ads on cases computed by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from gamelens.analysis import ads
+from gamelens.errors import BadQuery
+
+
+@pytest.fixture
+def networks(tidy):
+    return tidy(
+        "ilrd_revenue",
+        timestamp=["2026-11-01"] * 3 + ["2026-11-02"],
+        ilrd_network_name=["AdMob", "Unity", None, "AdMob"],
+        event_count=[1000, 500, 400, 1000],
+        mean=[0.004, 0.002, 0.0025, 0.006],
+        sum=[4.0, 1.0, 1.0, 6.0],
+        sum_cents=[400.0, 100.0, 100.0, 600.0],
+    )
+
+
+@pytest.fixture
+def actions(tidy):
+    return tidy(
+        "event_count",
+        timestamp=["2026-11-01"] * 7,
+        ad_type=["banner"] * 4 + ["video"] * 3,
+        ad_action=["request", "show", "failed_show", "clicked", "request", "show", "reward_received"],
+        event_count=[100, 80, 20, 4, 50, 25, 20],
+    )
+
+
+def test_ecpm_is_the_revenue_of_a_thousand_impressions(networks):
+    earned = ads.earnings(networks, by="ilrd_network_name")
+    assert earned["ecpm"].tolist() == [5.0, 2.0, 2.5]
+
+
+def test_ecpm_without_impressions_is_not_known(networks):
+    assert ads.earnings(networks[:0])["ecpm"].isna().all()
+
+
+def test_shares_are_of_all_networks_the_unknown_one_too(networks):
+    earned = ads.earnings(networks, by="ilrd_network_name")
+    assert earned["revenue_share"].tolist() == [10 / 12, 1 / 12, 1 / 12]
+    assert earned["ilrd_network_name"].isna().sum() == 1
+
+
+def test_highest_revenue_comes_first(networks):
+    assert ads.earnings(networks, by="ilrd_network_name")["ad_revenue"].is_monotonic_decreasing
+
+
+def test_prefixed_columns_of_a_joined_frame_are_found(networks):
+    joined = networks.rename(columns={"sum": "ilrd_revenue_sum", "event_count": "ilrd_revenue_event_count"})
+    assert ads.earnings(joined)["ad_revenue"].item() == 12.0
+
+
+def test_the_money_of_another_metric_is_refused(networks):
+    networks.attrs["gamelens"]["asked"]["metric"] = "revenue"
+    with pytest.raises(BadQuery, match="query ilrd_revenue as well"):
+        ads.earnings(networks)
+
+
+def test_impressions_per_player_count_the_players_of_each_day(tidy):
+    frame = tidy(
+        timestamp=["2026-11-01", "2026-11-02"],
+        user_unique=[10, 30],
+        ad_impressions_count=[20, 20],
+        sum=[1.0, 3.0],
+    )
+    whole = ads.per_player(frame).iloc[0]
+    assert (whole["impressions_per_dau"], whole["ad_arpdau"]) == (1.0, 0.1)
+
+
+def test_waterfall_goes_from_request_to_click(actions):
+    steps = ads.waterfall(actions)
+    assert steps["step"].tolist() == ["requested", "shown", "clicked"]
+    assert steps["events"].tolist() == [150, 105, 4]
+    assert steps["share_of_requests"].tolist() == [1.0, 0.7, 4 / 150]
+
+
+def test_loads_are_a_step_where_an_sdk_reports_them(actions):
+    actions["ad_action"] = actions["ad_action"].cat.rename_categories({"reward_received": "loaded"})
+    assert ads.waterfall(actions)["events"].tolist() == [150, 20, 105, 4]
+
+
+def test_rates_of_each_format(actions):
+    rates = ads.fill_rates(actions, by="ad_type").set_index("ad_type")
+    assert rates["fill_rate"].to_dict() == {"banner": 0.8, "video": 0.5}
+    assert rates.loc["banner", ["fail_rate", "click_rate"]].tolist() == [0.2, 0.05]
+
+
+def test_waterfall_of_nothing_is_zero(actions):
+    steps = ads.waterfall(actions[:0])
+    assert steps["events"].tolist() == [0, 0, 0]
+    assert steps["share_of_requests"].isna().all()
+
+
+def test_waterfall_needs_ad_actions(networks):
+    with pytest.raises(BadQuery, match="query event_count by ad_action"):
+        ads.waterfall(networks)
