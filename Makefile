@@ -10,7 +10,7 @@ demo: $(INSTALLED)
 	@$(BIN)/gamelens demo
 
 test: check
-	@$(BIN)/pytest --dist loadfile -n 2 tests/journey tests/browser
+	@$(BIN)/pytest --dist loadfile -n 2 tests/journey tests/cli tests/browser
 	@$(BIN)/pytest --nbmake --nbmake-timeout 300 notebooks
 
 check: $(INSTALLED)
@@ -18,7 +18,7 @@ check: $(INSTALLED)
 	@$(BIN)/ruff format --check --quiet
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo > .cache/imports.txt 2>&1 || { cat .cache/imports.txt; exit 1; }
-	@$(BIN)/pytest --dist loadfile -n 2 --ignore tests/journey --ignore tests/browser --ignore tests/bench
+	@$(BIN)/pytest --dist loadfile -n 2 --ignore tests/journey --ignore tests/cli --ignore tests/browser --ignore tests/bench
 
 bench: $(INSTALLED)
 	@$(BIN)/pytest -s tests/bench

@@ -237,16 +237,17 @@ def demo(out: Path, scenario: str, as_json: bool) -> None:
         click.echo(f"report     {report}")
 
 
-@cli.command("lab")
-def open_lab() -> None:
-    """The demo's sandbox, then JupyterLab on the notebooks.
+@cli.command("lab", context_settings={"ignore_unknown_options": True})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def open_lab(arguments: tuple[str, ...]) -> None:
+    """The demo's sandbox, then JupyterLab on the notebooks; ARGUMENTS are for JupyterLab.
 
     \b
-    Example: gamelens lab
+    Example: gamelens lab --no-browser
     """
     from gamelens.lab import open_lab as run
 
-    raise SystemExit(run())
+    raise SystemExit(run(*arguments))
 
 
 def _as_lines(values: dict[str, Any]) -> str:

@@ -122,8 +122,8 @@ def demo_state() -> Path:
 
 
 @contextlib.contextmanager
-def sandbox_at(state: Path) -> Iterator[Ready]:
-    """A sandbox over *state*: the one that runs, or a new one that stops at the end.
+def sandbox_at(state: Path, *, config: Path | None = None) -> Iterator[Ready]:
+    """A sandbox over *state*: the one that runs, or a new one with the keys of *config* that stops at the end.
 
     Raises:
         Refused: it does not start.
@@ -131,7 +131,7 @@ def sandbox_at(state: Path) -> Iterator[Ready]:
     if ready := _running(state):
         yield ready
         return
-    ready, process = _start(state)
+    ready, process = _start(state, *(["--config", str(config)] if config else []))
     try:
         yield ready
     finally:
@@ -165,11 +165,13 @@ def demo(out: Path, *, scenario: str = DEMO_SCENARIO, say: Callable[[str], objec
         return Demo(played=played, was_there=was_there, summary=ask_console(ready, "GET", "/summary"), reports=reports)
 
 
-def open_lab() -> int:
-    """JupyterLab on the notebooks, with the demo's sandbox behind them; answers its exit code."""
+def open_lab(*arguments: str) -> int:
+    """JupyterLab on the notebooks, with the demo's sandbox behind them and *arguments* of its own; its exit code."""
     with sandbox_at(demo_state()) as ready:
         ensure_played(ready, demo_state(), DEMO_SCENARIO, say=_say)
-        command = [sys.executable, "-m", "jupyterlab", str(notebooks_folder())]
+        is_root = hasattr(os, "geteuid") and os.geteuid() == 0  # as in a container, where Jupyter would refuse
+        command = [sys.executable, "-m", "jupyterlab", str(notebooks_folder()), *arguments]
+        command += ["--allow-root"] if is_root else []
         return subprocess.run(command, env=os.environ | environment_of(ready), check=False).returncode  # noqa: S603
 
 

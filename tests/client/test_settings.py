@@ -41,9 +41,10 @@ def test_a_missing_key_says_where_to_put_it(tmp_path: Path) -> None:
         metrics_settings(api_key=None, metrics_url="https://a.example", environ={}, file=tmp_path / "none.toml")
 
 
-def test_a_missing_address_says_where_to_put_it(tmp_path: Path) -> None:
-    with pytest.raises(BadQuery, match="GAMELENS_METRICS_URL"):
-        metrics_settings(api_key="k", metrics_url=None, environ={}, file=tmp_path / "none.toml")
+def test_a_key_alone_is_a_key_of_the_real_service(tmp_path: Path) -> None:
+    """Public facts 3.1."""
+    settings = metrics_settings(api_key="k", metrics_url=None, environ={}, file=tmp_path / "none.toml")
+    assert settings.metrics_url == "https://metrics.gameanalytics.com"
 
 
 @pytest.mark.parametrize("address", ["metrics.example", "ftp://metrics.example", "https://", "https://a.example?x=1"])

@@ -22,8 +22,9 @@ FEWEST_WEEKDAYS: Final = 2
 FEWEST_DAYS: Final = 7
 MEMORY_DAYS: Final = 21
 _MAD_TO_SIGMA: Final = 1.4826
+_MEAN_TO_SIGMA: Final = 1.2533
 _SHORT_MEMORY: Final = 4  # the spread of n days is known to about 1 + 4/n
-_LEAST_MONEY_NOISE: Final = 0.01
+_LEAST_MONEY_NOISE: Final = 0.03
 _SERIES: Final = ["game", "metric"]
 
 
@@ -55,8 +56,9 @@ def judged(daily: DataFrame, *, least_z: float = 3.5, least_change: float = 0.10
     Flagged is a day both far outside its own noise (robust z) and changed by a tenth or more.
 
     Columns: those of `measured`, and expected, low, high (float64, the band of *least_z*, in the metric's unit), z,
-    change (float64, -0.2 is 20 % below), is_flagged (boolean). NA while the history is short: two same weekdays and
-    seven days to compare are needed, so the first verdict falls on the twenty-second day.
+    change (float64, -0.2 is 20 % below), is_flagged (boolean). NA while the history is short (two same weekdays and
+    seven days to compare are needed, so the first verdict falls on the twenty-second day), and for money that comes
+    on fewer than half of the days.
     """
     series = [
         _judge(rows.sort_values("timestamp"), least_z) for _, rows in daily.groupby(_SERIES, observed=True, sort=False)
@@ -112,6 +114,8 @@ def _judge(rows: DataFrame, least_z: float) -> DataFrame:
     # one more purchase multiplies a day's money, so money is judged by ratios
     scaled = values if is_count else np.log1p(values / typical)
     expected, noise = _expected(scaled)
+    if not is_count:
+        expected[_is_rare(values)] = np.nan
     noise = np.maximum(noise, np.sqrt(np.maximum(expected, 1.0)) if is_count else _LEAST_MONEY_NOISE)
     lines = {"expected": expected, "low": expected - least_z * noise, "high": expected + least_z * noise}
     if not is_count:
@@ -129,9 +133,21 @@ def _expected(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray
         if len(before) >= FEWEST_DAYS and not np.isnan(usual[day]):
             drift = float(np.median(before))
             expected[day] = max(usual[day] + drift, 0.0)
-            spread = _MAD_TO_SIGMA * float(np.median(np.abs(before - drift)))
-            noise[day] = spread * (1 + _SHORT_MEMORY / len(before))
+            noise[day] = _spread(before - drift) * (1 + _SHORT_MEMORY / len(before))
     return expected, noise
+
+
+def _is_rare(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """True on days before which most days brought nothing: a purchase now and then has no usual size."""
+    is_paid = Series(values > 0, dtype="float64")
+    rare: NDArray[np.bool_] = (is_paid.rolling(MEMORY_DAYS, min_periods=1).mean().shift(1) < 0.5).to_numpy()
+    return rare
+
+
+def _spread(strays: NDArray[np.float64]) -> float:
+    """One sigma: the MAD, or half of what the mean says where most days are alike and the others far off."""
+    strays = np.abs(strays)
+    return max(_MAD_TO_SIGMA * float(np.median(strays)), 0.5 * _MEAN_TO_SIGMA * float(np.mean(strays)))
 
 
 def _same_weekday_median(values: NDArray[np.float64]) -> NDArray[np.float64]:

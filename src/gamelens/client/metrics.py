@@ -255,7 +255,7 @@ class Client(_Face):
 
     Args:
         api_key: the organisation's key; else GAMELENS_API_KEY, else the config file.
-        metrics_url: the address; else GAMELENS_METRICS_URL, else the config file.
+        metrics_url: the address; else GAMELENS_METRICS_URL, else the config file, else the real service.
         max_days: days that go into one request. None: 31 at day granularity and no limit elsewhere, as the service
             has it.
         max_wait_s: how long one request may spend on retries; a Retry-After beyond it is not waited for.
@@ -264,7 +264,7 @@ class Client(_Face):
 
     Raises:
         AuthError: no key anywhere.
-        BadQuery: no address anywhere.
+        BadQuery: the address is none.
     """
 
     def __enter__(self) -> Self:

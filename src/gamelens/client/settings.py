@@ -19,6 +19,7 @@ import platformdirs
 from gamelens.errors import AuthError, BadQuery
 
 PREFIX = "GAMELENS_"
+REAL_METRICS_URL = "https://metrics.gameanalytics.com"  # public facts 3.1: a key alone is a key of the real service
 
 
 class Secret:
@@ -76,13 +77,13 @@ class Settings:
         """The value of *name*, or None where nobody says it. An empty string says nothing."""
         return self._given.get(name) or self._environ.get(PREFIX + name.upper()) or self._in_file(name)
 
-    def address(self, name: str) -> str:
-        """The service address called *name*, without a slash at its end.
+    def address(self, name: str, *, default: str | None = None) -> str:
+        """The service address called *name*, else *default*, without a slash at its end.
 
         Raises:
             BadQuery: it is missing, or is no http(s) address, or holds a user name or password.
         """
-        value = self.find(name)
+        value = self.find(name) or default
         if value is None:
             raise BadQuery(name, None, f"is missing: {self._places(name)}")
         parts = urlsplit(value)
@@ -131,14 +132,14 @@ def config_file() -> Path:
 def metrics_settings(
     *, api_key: str | None, metrics_url: str | None, environ: Mapping[str, str] = os.environ, file: Path | None = None
 ) -> MetricsSettings:
-    """Address and key of the metrics service.
+    """Address and key of the metrics service; where nobody says an address, the real one.
 
     Raises:
         AuthError: no key anywhere.
-        BadQuery: no address anywhere, or one that is none.
+        BadQuery: the address is none.
     """
     settings = Settings({"api_key": api_key, "metrics_url": metrics_url}, environ, file or config_file())
-    return MetricsSettings(settings.address("metrics_url"), settings.secret("api_key"))
+    return MetricsSettings(settings.address("metrics_url", default=REAL_METRICS_URL), settings.secret("api_key"))
 
 
 def collector_settings(

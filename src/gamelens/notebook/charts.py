@@ -208,7 +208,8 @@ def _one_row_each(rows: DataFrame, keys: list[str]) -> DataFrame:
 
 def _darkest(shares: DataFrame) -> float:
     """A share few cells exceed, so that one lucky small cohort does not bleach the others."""
-    known = shares.to_numpy()[shares.notna().to_numpy()]
+    cells = shares.to_numpy(dtype="float64")
+    known = cells[~np.isnan(cells)]
     return max(float(np.quantile(known, 0.98)), 0.01) if len(known) else 1.0
 
 

@@ -27,7 +27,7 @@ class Unit(NamedTuple):
     is_sum: bool = False
 
 
-_MARKUP: Final = re.compile(r"[!-$&*;-@\[-`{-~]|:(?=/)")
+_MARKUP: Final = re.compile(r"[!-$&'*;-@\[-`{-~]|:(?=/)")
 _BREAKS: Final = re.compile(r"[\x00-\x1f\x7f\s]+")
 _KINDS: Final[dict[str, Kind]] = {"USD": "money", "share": "share"}
 _COLUMNS: Final[dict[str, Unit]] = {
@@ -85,10 +85,10 @@ def escape(text: object) -> str:
     return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", _BREAKS.sub(" ", str(text)))
 
 
-def shorten(text: str, longest: int = 30) -> str:
-    """*text* with its middle left out where it is long: what tells two names apart is mostly at the ends."""
-    keep = longest // 2
-    return text if len(text) <= longest else f"{text[: keep - 1]}…{text[-keep:]}"
+def shorten(text: str, longest: int = 36) -> str:
+    """*text* with its middle left out where it is long; names of packages and classes differ at their end."""
+    head = longest // 4
+    return text if len(text) <= longest else f"{text[:head]}…{text[head + 1 - longest :]}"
 
 
 def name_of(column: str) -> str:

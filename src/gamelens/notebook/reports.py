@@ -63,7 +63,7 @@ def _embed_figures(document: Any) -> None:
 
 
 def _offline(page: str) -> str:
-    """*page* with plotly's script inside, and without those that nbconvert's template fetches and none of ours needs."""
+    """*page* with plotly's script inside, and without those that nbconvert's template would fetch."""
     alone = re.sub(r'<script[^>]*\ssrc="https?://[^"]*"[^>]*>\s*</script>', "", page)
     script = f'<script type="text/javascript">{offline.get_plotlyjs()}</script>'
     return alone.replace("</head>", f"{script}\n</head>", 1)

@@ -140,10 +140,10 @@ _DEFAULTS = (
         studios=(
             Studio(
                 id="1",
-                name="North Pier",
-                games=(Game(id="1001", title="Tile Harbour"), Game(id="1002", title="Gem Courier")),
+                name="Northlight Games",
+                games=(Game(id="1001", title="Tile Harbor"), Game(id="1002", title="Rooftop Dash")),
             ),
-            Studio(id="2", name="Lantern Works", games=(Game(id="2001", title="Ember Keep"),)),
+            Studio(id="2", name="Saltwater Interactive", games=(Game(id="2001", title="Ember Realms"),)),
         ),
     ),
 )

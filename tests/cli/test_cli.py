@@ -1,0 +1,123 @@
+"""The command, as a script sees it: exit codes, one clear line, and what it prints."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from gamelens.lab import environment_of, read_ready, sandbox_at
+
+GAMELENS = [sys.executable, "-m", "gamelens"]
+
+
+def run(*arguments: object, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*GAMELENS, *map(str, arguments)], capture_output=True, text=True, env=os.environ | (env or {}), timeout=120
+    )
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
+    """A folder with a running sandbox's state and ready file, a played scenario, and its environment."""
+    folder = tmp_path_factory.mktemp("cli")
+    with sandbox_at(folder / "state") as ready:
+        ready_file = folder / "state" / "ready.json"
+        played = run(
+            *("simulate", "--scenario", "small", "--players", 60, "--days", 10, "--seed", 3),
+            *("--ready", ready_file, "--ledger", folder / "truth.parquet", "--json"),
+        )
+        assert played.returncode == 0, played.stderr
+        (folder / "played.json").write_text(played.stdout)
+        yield folder, environment_of(ready)
+
+
+def test_process_prints_what_is_available(stage: tuple[Path, dict[str, str]]):
+    """contract, Commands: an object by name."""
+    done = run("sandbox", "process", "--state", stage[0] / "state", "--json")
+    assert list(json.loads(done.stdout)) == ["demo"]
+
+
+def test_simulate_says_what_was_sent_and_writes_the_ledger(stage: tuple[Path, dict[str, str]]):
+    """contract, Commands: the ledger of what really happened."""
+    played = json.loads((stage[0] / "played.json").read_text())
+    assert pq.read_metadata(stage[0] / "truth.parquet").num_rows == played["events"] > 0
+
+
+def test_a_dry_run_sends_nothing():
+    """contract, Commands: --dry-run needs no sandbox."""
+    done = run("simulate", "--scenario", "small", "--dry-run", "--json")
+    assert json.loads(done.stdout)["events"] > 10_000
+
+
+def test_query_answers_a_table_as_json(stage: tuple[Path, dict[str, str]]):
+    """contract, Commands: --json on every command that prints data."""
+    run("sandbox", "process", "--state", stage[0] / "state")
+    done = run("query", "event_count", "--over", "last 5 complete days", "--json", env=stage[1])
+    assert len(json.loads(done.stdout)) == 5
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_query_writes_files(stage: tuple[Path, dict[str, str]], suffix: str):
+    """contract, Commands: --out FILE.csv or .parquet."""
+    run("sandbox", "process", "--state", stage[0] / "state")
+    out = stage[0] / f"out.{suffix}"
+    done = run("query", "user_unique", "--by", "platform", "--over", "last 5 complete days", "--out", out, env=stage[1])
+    assert (done.returncode, out.exists()) == (0, True)
+
+
+def test_a_refusal_is_one_clear_line_and_exit_code_1(stage: tuple[Path, dict[str, str]]):
+    """contract, Commands: no traceback; analyst-api 12: did you mean."""
+    done = run("query", "revenu", "--over", "last 5 complete days", env=stage[1])
+    assert done.returncode == 1
+    assert "did you mean `revenue`" in done.stderr.lower()
+    assert "Traceback" not in done.stderr
+
+
+def test_what_is_not_available_names_what_is(stage: tuple[Path, dict[str, str]]):
+    """Issue, Bad input."""
+    done = run("query", "revenue", "--over", "2031-01-01/P7D", env=stage[1])
+    assert done.returncode == 1
+    assert "the service has" in done.stderr
+
+
+def test_wrong_usage_is_exit_code_2():
+    """contract, Commands."""
+    assert run("query").returncode == 2
+
+
+def test_up_stops_on_sigterm_and_exits_0(tmp_path: Path):
+    """contract, Commands: until SIGINT or SIGTERM, then drained, exit 0."""
+    ready = tmp_path / "ready.json"
+    process = subprocess.Popen([*GAMELENS, "sandbox", "up", "--state", str(tmp_path / "s"), "--ready", str(ready)])
+    while not ready.exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    assert ready.stat().st_mode & 0o777 == 0o600
+    assert len(read_ready(ready).organisations[0].games) == 3
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=20) == 0
+
+
+def test_process_works_on_a_stopped_sandbox(tmp_path: Path):
+    """contract, Commands: against a running or a stopped sandbox."""
+    with sandbox_at(tmp_path / "s"):
+        pass
+    done = run("sandbox", "process", "--state", tmp_path / "s")
+    assert (done.returncode, done.stdout.split()[0]) == (0, "demo")
+
+
+def test_a_second_sandbox_on_the_same_state_is_refused(tmp_path: Path):
+    """architecture, Decisions: locked against a second server."""
+    with sandbox_at(tmp_path / "s"):
+        done = run("sandbox", "up", "--state", tmp_path / "s")
+    assert done.returncode == 1
+    assert "belongs to a running sandbox" in done.stderr

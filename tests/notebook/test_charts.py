@@ -1,0 +1,161 @@
+"""Figures tell the truth about their frame."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import plotly.io
+import pytest
+
+from gamelens.analysis import ads, health, retention
+from gamelens.errors import BadQuery
+from gamelens.notebook import charts
+from gamelens.notebook.style import PALETTE, GameColours
+
+
+def _texts(figure):
+    return [annotation.text for annotation in figure.layout.annotations]
+
+
+def _game_frame(players, titles):
+    parts = [players.assign(game_id=str(place), game=title) for place, title in enumerate(titles)]
+    frame = pd.concat(parts, ignore_index=True).astype({"game_id": "category", "game": "category"})
+    frame.attrs = players.attrs
+    return frame
+
+
+def test_lines_over_time_bars_for_one_bucket(networks):
+    assert {trace.type for trace in networks.lens.plot().data} == {"scatter"}
+    assert {trace.type for trace in networks[:3].lens.plot().data} == {"bar"}
+
+
+def test_retention_is_cohorts_or_with_a_split_curves(cohorts):
+    assert cohorts.lens.plot().data[0].type == "scatter"
+    pooled = retention.pooled(cohorts)
+    assert pooled.lens.plot().data[0].type == "heatmap"
+
+
+def test_the_main_number_is_what_the_metric_sorts_by(networks):
+    assert charts.main_value(networks) == "sum"
+
+
+def test_title_and_unit_come_from_the_receipt(networks):
+    assert networks.lens.plot().layout.title.text.startswith("<b>Ad revenue by network</b>")
+    assert "USD per day" in networks.lens.plot().layout.title.text
+
+
+def test_the_source_stands_under_the_figure(networks):
+    assert _texts(networks.lens.plot())[-1].startswith("Source: gamelens 0.1.0")
+
+
+def test_null_is_called_unknown(networks):
+    assert "(unknown)" in [trace.name for trace in networks.lens.plot().data]
+
+
+@pytest.mark.parametrize("rows", [6, 3])
+def test_hostile_names_are_text(networks, rows):
+    """issue 7, Must show: hostile names go through every figure without running."""
+    figure = networks[:rows].lens.plot()
+    page = json.dumps(json.loads(plotly.io.to_json(figure)))
+    assert "<img" not in page
+    assert "&#60;img" in page
+
+
+def test_a_hostile_title_is_text(networks):
+    assert "<script" not in charts.draw_lines(networks, title="<script>").layout.title.text
+
+
+def test_a_game_keeps_its_colour_in_every_figure(players):
+    both = charts.draw_lines(_game_frame(players, ["Tile", "Farm"]))
+    alone = charts.draw_lines(_game_frame(players, ["Farm"]))
+    colours = {trace.name: trace.line.color for trace in both.data}
+    assert alone.data[0].line.color == colours["Farm"] != colours["Tile"]
+
+
+def test_games_get_colours_in_alphabetical_order():
+    assert GameColours().of(["b", "a"]) == {"a": PALETTE[0], "b": PALETTE[1]}
+
+
+def test_a_missing_day_of_a_count_is_drawn_as_zero(networks):
+    figure = charts.draw_lines(networks[1:], "sum")
+    assert next(trace for trace in figure.data if trace.name == "AdMob").y.tolist() == [0, 1]
+
+
+def test_a_missing_day_of_a_mean_is_left_open(networks):
+    figure = charts.draw_lines(networks[1:], "mean")
+    assert pd.isna(next(trace for trace in figure.data if trace.name == "AdMob").y[0])
+
+
+def test_beyond_the_top_nothing_is_known_to_be_zero(networks):
+    networks.attrs["gamelens"]["truncated"] = True
+    figure = charts.draw_lines(networks[1:], "sum")
+    assert pd.isna(next(trace for trace in figure.data if trace.name == "AdMob").y[0])
+
+
+def test_an_unfinished_bucket_is_dotted_and_said(players):
+    players.attrs["gamelens"]["clipped"] = "2026-11-16T00:00Z/2026-11-17T09:00Z"
+    figure = players.lens.plot()
+    assert [trace.line.dash for trace in figure.data] == [None, "dot"]
+    assert "dotted: not a whole day" in figure.layout.title.text
+
+
+def test_more_than_eight_lines_stay_pale_and_unnamed(players):
+    figure = charts.draw_lines(_game_frame(players, [f"Game {place}" for place in range(12)]))
+    assert sum(trace.showlegend for trace in figure.data) == 8
+
+
+def test_rows_are_never_added_up_on_the_way(networks):
+    two = pd.concat([networks, networks])
+    with pytest.raises(BadQuery, match="several rows in one bucket"):
+        charts.draw_lines(two, "mean", by="ilrd_network_name")
+
+
+def test_bars_of_several_buckets_are_refused(networks):
+    with pytest.raises(BadQuery, match="every='all'"):
+        charts.draw_bars(networks)
+
+
+def test_bars_are_labelled_with_readable_numbers(networks):
+    bars = charts.draw_bars(ads.earnings(networks, by="ilrd_network_name"), "ad_revenue", by="ilrd_network_name")
+    assert list(bars.data[0].text) == ["$0.20", "$1.00", "$2.00"]
+
+
+def test_cohorts_are_blank_where_the_day_has_not_come(cohorts):
+    heatmap = charts.draw_cohorts(cohorts.lens.matrix()).data[0]
+    assert pd.isna(heatmap.z[1][1])
+    assert not heatmap.hoverongaps
+
+
+def test_cohorts_of_a_split_name_value_and_day(cohorts):
+    assert charts.draw_cohorts(cohorts.lens.matrix("platform")).data[0].y[0] == "android · 16 Nov 2026"
+
+
+def test_a_curve_has_its_interval(cohorts):
+    band, line = charts.draw_curve(retention.average_curve(cohorts)).data
+    assert band.fill == "toself"
+    assert list(line.y) == [15 / 35, 2 / 14]
+
+
+def test_bands_show_every_game_and_metric(players):
+    daily = health.measured(_game_frame(players, ["Tile", "Farm"]), {"user_unique": "Active players"})
+    figure = charts.draw_bands(health.judged(daily))
+    assert [text for text in _texts(figure) if "Active players" in text] == [
+        "<b>Active players</b>  Tile",
+        "<b>Active players</b>  Farm",
+    ]
+
+
+@pytest.mark.parametrize("draw", [charts.draw_lines, charts.draw_bars])
+def test_nothing_is_said_and_not_drawn(networks, draw):
+    assert "nothing in this interval" in _texts(draw(networks[:0]))
+
+
+def test_no_curve_and_no_cohort_is_said_too(cohorts):
+    assert "nothing in this interval" in _texts(charts.draw_curve(retention.average_curve(cohorts[:0])))
+    assert "nothing in this interval" in _texts(charts.draw_cohorts(cohorts[:0].lens.matrix()))
+
+
+def test_no_scores_is_said_too(players):
+    scores = health.judged(health.measured(players[:0], {"user_unique": "Active players"}))
+    assert "nothing in this interval" in _texts(charts.draw_bands(scores))

@@ -1,0 +1,79 @@
+"""Names are made safe, numbers readable."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from gamelens.notebook import say
+from gamelens.notebook.labels import escape, readable, shorten, tick_format, unit_of
+
+
+@pytest.mark.parametrize("mark", list("<>&\"'`*_[]|\\$~#{}"))
+def test_nothing_that_is_markup_survives(mark):
+    """architecture, Decisions: one HTML-escaping function."""
+    assert escape(f"a{mark}b") == f"a&#{ord(mark)};b"
+
+
+def test_plain_names_stay_as_they_are():
+    assert escape("Tile Saga 2 (DE) – Ünïcode, 3.5%") == "Tile Saga 2 (DE) – Ünïcode, 3.5%"
+
+
+def test_addresses_do_not_become_links():
+    assert escape("https://evil.example") == "https&#58;//evil.example"
+
+
+def test_a_name_stays_on_its_line():
+    assert escape("a\n\n# b\x00c") == "a &#35; b c"
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "text"),
+    [
+        (1234.5, "money", "$1,234"),
+        (12_345, "money", "$12.3k"),
+        (0.0042, "money", "$0.0042"),
+        (-3.5, "money", "-$3.50"),
+        (0.1234, "share", "12.3%"),
+        (1_234_567, "count", "1.23M"),
+        (7, "count", "7"),
+        (float("nan"), "money", "n/a"),
+        (pd.NA, "count", "n/a"),
+    ],
+)
+def test_numbers_are_readable(value, kind, text):
+    assert readable(value, kind) == text
+
+
+def test_axes_of_thousands_are_short():
+    assert tick_format("money", 25_000) == "$~s"
+
+
+def test_units_come_from_the_catalog():
+    assert unit_of("sum", ["revenue"]).words == "USD"
+    assert unit_of("ilrd_revenue_sum", ["revenue", "ilrd_revenue"]).kind == "money"
+    assert unit_of("conversion", ["conversion"]).kind == "share"
+
+
+def test_long_names_lose_their_middle():
+    short = shorten("com.google.ads.mediation.applovin.AppLovinMediationAdapter")
+    assert short == "com.googl…n.AppLovinMediationAdapter"
+    assert len(short) == 36
+
+
+def test_a_sentence_escapes_names():
+    assert say("{game} grew", game="<b>*x*</b>").data == "&#60;b&#62;&#42;x&#42;&#60;/b&#62; grew"
+
+
+def test_a_sentence_says_unknown_for_null():
+    assert say("{network}", network=float("nan")).data == say("{network}", network=None).data == "(unknown)"
+
+
+def test_two_amounts_in_a_sentence_are_no_formula():
+    """MathJax reads what stands between two dollar signs."""
+    assert "$" not in say("{a:money} and {b:money}", a=1, b=2).data
+
+
+def test_a_sentence_writes_numbers_as_people_read_them():
+    told = say("{a:share} {b:count} {c:change} {d:day}", a=0.5, b=1200, c=-0.1, d=pd.Timestamp("2026-11-01"))
+    assert told.data == "50.0% 1,200 -10.0% 1 Nov 2026"
