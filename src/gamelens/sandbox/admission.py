@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import zlib
-from typing import Any
+from itertools import accumulate
+from typing import Final
 
 import msgspec
 
 from gamelens.errors import Refused
 from gamelens.wire.events import Fault, decode_events, faults
-from gamelens.wire.limits import UNPACKED_BYTES
+from gamelens.wire.limits import JSON_DEPTH, UNPACKED_BYTES
 
 REST_SDK = "rest api v2"
+_STRUCTURE: Final = b'"[]{}'
+_REST: Final = bytes(set(range(256)) - set(_STRUCTURE))
+_STEP: Final = {ord(mark): step for mark, step in (("[", 1), ("{", 1), ("]", -1), ("}", -1))}
 
 
 class Undecodable(Refused):
@@ -49,11 +54,13 @@ def admit(body: bytes) -> Admission:
     """Judge every event of *body*, a JSON array.
 
     Raises:
-        Undecodable: not JSON, or no array.
+        Undecodable: not JSON, no array, or nested too deeply.
     """
+    if not _is_text(body) or _depth(body) > JSON_DEPTH:
+        raise Undecodable("wrong_format")
     try:
         events = decode_events(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except msgspec.DecodeError:
         return _judge(body)
     return Admission(len(events), body, [], _is_custom([event.sdk_version for event in events]))
 
@@ -81,20 +88,55 @@ def _judge(body: bytes) -> Admission:
     """The slow way, one event at a time, for a body that is not all good."""
     try:
         members = msgspec.json.decode(body, type=list[msgspec.Raw])
-        events: list[Any] = [msgspec.json.decode(member) for member in members]
+        found = [_faults(member) for member in members]
     except msgspec.ValidationError:
         raise Undecodable("wrong_type") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except msgspec.DecodeError:
         raise Undecodable("wrong_format") from None
-    found = [faults(event) for event in events]
     good = [bytes(member) for member, wrong in zip(members, found, strict=True) if not wrong]
     return Admission(
         events=len(good),
         body=b"[" + b",".join(good) + b"]",
         rejected=[Rejected(member.copy(), wrong) for member, wrong in zip(members, found, strict=True) if wrong],
-        is_custom=_is_custom([event.get("sdk_version") for event in events if isinstance(event, dict)]),
+        is_custom=False,
     )
 
 
-def _is_custom(sdk_versions: list[Any]) -> bool:
+def _faults(member: msgspec.Raw) -> list[Fault]:
+    """What is wrong with one event as sent; what only the typed decoder minds, it minds as a whole.
+
+    That is a field given twice, the first time badly, or a number past every float.
+    """
+    try:
+        decode_events(b"[%b]" % bytes(member))
+    except msgspec.DecodeError:
+        pass
+    else:
+        return []
+    try:
+        return faults(msgspec.json.decode(member)) or [Fault("wrong_format", "/")]
+    except msgspec.ValidationError:
+        return [Fault("wrong_format", "/")]
+
+
+def _is_custom(sdk_versions: list[str]) -> bool:
     return bool(sdk_versions) and all(version == REST_SDK for version in sdk_versions)
+
+
+def _is_text(body: bytes) -> bool:
+    """Whether *body* is UTF-8; the decoder looks only at the fields it knows."""
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _depth(body: bytes) -> int:
+    """How deep the arrays and objects of *body* are nested, where it is JSON."""
+    if b"\\" in body:
+        body = re.sub(rb"\\.", b"", body, flags=re.DOTALL)  # an escaped quote ends no string
+    marks = body.translate(None, delete=_REST).replace(b'""', b"")
+    if b'"' in marks:
+        marks = re.sub(rb'"[^"]*"', b"", marks)
+    return max(accumulate(_STEP.get(mark, 0) for mark in marks), default=0)

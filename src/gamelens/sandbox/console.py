@@ -6,8 +6,9 @@ in a browser cannot reach it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import isodate
@@ -91,7 +92,7 @@ def _local(handler: Handler) -> Handler:
     """Only for requests that call this machine by its loopback names: a page cannot forge the Host header."""
 
     async def checked(request: Request) -> Response:
-        host = request.headers.get("host", "").rpartition(":")[0] or request.headers.get("host", "")
+        host = re.sub(r":\d*$", "", request.headers.get("host", ""))
         return await handler(request) if host in _LOOPBACK else refuse(403, "for this machine only")
 
     return checked
@@ -108,15 +109,17 @@ def _set_clock(clock: Clock, order: dict[str, Any]) -> None:
     """Obey `{"freeze": moment}`, `{"advance": duration}` or `{"resume": true}`."""
     try:
         match order:
-            case {"freeze": str(moment)}:
-                clock.freeze(datetime.fromisoformat(moment))
+            case {"freeze": str(text)}:
+                moment = datetime.fromisoformat(text)
+                clock.freeze(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
             case {"advance": str(duration)}:
-                clock.advance(isodate.parse_duration(duration))
+                now = clock.now()  # a month is as long as the month it starts in
+                clock.advance(now + isodate.parse_duration(duration) - now)
             case {"resume": True}:
                 clock.resume()
             case _:
                 raise BadQuery("body", order, "must hold freeze, advance or resume")
-    except (ValueError, isodate.ISO8601Error):
+    except (ValueError, OverflowError, isodate.ISO8601Error):
         raise BadQuery("body", order, "must hold an ISO 8601 moment or duration") from None
 
 

@@ -61,7 +61,9 @@ def _earned(revenue: _Revenue | None, data: dict[str, Any]) -> tuple[int, str]:
     amount = data.get(revenue.field) if revenue else None
     currency = data.get("currency") if revenue and revenue.names_currency else None
     currency = "USD" if currency is None else currency
-    if not isinstance(amount, int | float) or isinstance(amount, bool) or currency not in USD_PER_UNIT:
+    if not isinstance(amount, int | float) or isinstance(amount, bool):
+        return 0, "USD"
+    if not isinstance(currency, str) or currency not in USD_PER_UNIT:
         return 0, "USD"
     # The shortest decimal that reads back as this float is what the client wrote.
     nanos = int(

@@ -7,6 +7,7 @@ fails fails every request in it. Batches are kept after processing: they are the
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import sqlite3
 import threading
@@ -110,7 +111,8 @@ class Inbox:
                 error = _insert(connection, [batch for batch, _ in group])
                 self.is_committing = error is None
                 for _, done in group:
-                    done.get_loop().call_soon_threadsafe(_settle, done, error)
+                    with contextlib.suppress(RuntimeError):  # its loop is closed: nobody waits any more
+                        done.get_loop().call_soon_threadsafe(_settle, done, error)
         finally:
             connection.close()
 

@@ -107,7 +107,8 @@ class MetricsService:
 
     async def _interval(self, _: Request, organisation: Organisation) -> Response:
         computed_at, available = self._available.get(organisation.name, (-math.inf, None))
-        if available is None or self._clock.now_s() - computed_at >= self._refresh_s:
+        is_fresh = 0 <= self._clock.now_s() - computed_at < self._refresh_s  # the clock may have been set back
+        if available is None or not is_fresh:
             available = self._lake.available(organisation.name, now=self._clock.now())
             self._available[organisation.name] = self._clock.now_s(), available
         return answer_json(f"{_seconds(available.start)}/{_seconds(available.end)}")
@@ -120,7 +121,7 @@ class MetricsService:
             return refuse(400, "the body is not JSON: send a metric query as a JSON object")
         if not isinstance(body, dict):
             raise BadQuery("body", body, "must be a JSON object, a metric query")
-        query = decode_query(body)
+        query = decode_query(body, granularity="day" if metric.kinds == "retention" else None)
         check(metric, query)
         games = _narrowed(organisation, games=query.games, studios=query.studios, game=query.game)
         rows = await self._run(plan_query(metric, query, games=games), organisation)
@@ -185,11 +186,11 @@ def _narrowed(
     game: str | None = None,
 ) -> list[str]:
     """Ids of the organisation's games that are left; another organisation's id is as unknown as any other."""
-    wanted_games = (game,) if game is not None else games
     known_games = [it.id for it in organisation.games]
     known_studios = [it.id for it in organisation.studios]
     for field, asked, known in (
-        ("game" if game is not None else "games", wanted_games, known_games),
+        ("game", None if game is None else (game,), known_games),
+        ("games", games, known_games),
         ("studios", studios, known_studios),
     ):
         for value in asked or ():
@@ -203,8 +204,8 @@ def _narrowed(
         it.id
         for studio in organisation.studios
         for it in studio.games
-        if (studios is None or studio.id in studios) and (wanted_games is None or it.id in wanted_games)
-        if it.environment == "sandbox"
+        if (studios is None or studio.id in studios) and (games is None or it.id in games)
+        if (game is None or it.id == game) and it.environment == "sandbox"
     ]
 
 

@@ -19,7 +19,7 @@ from gamelens.catalog import DIMENSIONS, Metric
 from gamelens.sandbox.impressions import NANO
 from gamelens.wire.currencies import RATE_SCALE
 from gamelens.wire.filters import And, Filter, Match, Not, Or, dimensions_of
-from gamelens.wire.intervals import Interval, bucket_start
+from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import Group, MetricQuery
 from gamelens.wire.results import Row
 
@@ -215,8 +215,8 @@ def _occurrences(
         rates=expression.needs_rates,
     )
     if any(":nearest" in sql for sql in expression.parts.values()):
-        parameters["nearest"] = query.since_days_ago or 1
-        parameters["farthest"] = query.since_days_ago or _FOREVER_DAYS
+        parameters["nearest"] = min(query.since_days_ago or 1, _FOREVER_DAYS)
+        parameters["farthest"] = min(query.since_days_ago or _FOREVER_DAYS, _FOREVER_DAYS)
     bucket = {
         "day": "CAST(day AS TIMESTAMP)",
         "week": "CAST(date_trunc('week', ts) AS TIMESTAMP)",
@@ -230,13 +230,16 @@ def _cohorts(
     query: MetricQuery, games: Sequence[str], expression: Expression
 ) -> tuple[exp.Select, dict[str, Any], tuple[Interval, ...]]:
     """The installs N days before each day of the interval, each with the day it returned on, if it did."""
-    days = timedelta(days=query.since_days_ago or 0)
-    last = bucket_start(query.interval.end - timedelta(microseconds=1), "day") + timedelta(days=1)
-    installed = Interval(bucket_start(query.interval.start, "day") - days, last - days)
+    days = list(query.interval.buckets("day"))
+    since = query.since_days_ago or 0
+    try:
+        installed = Interval(days[0].start - timedelta(days=since), days[-1].end - timedelta(days=since))
+    except OverflowError:  # before the calendar began nobody installed anything
+        since, installed = 0, Interval(days[0].start, days[0].start)
     parameters: dict[str, Any] = {
         "active_from": _naive(query.interval.start),
         "active_to": _naive(query.interval.end),
-        "since": days.days,
+        "since": since,
     }
     installs = _scoped(installed, games, query.filter, parameters, players=expression.needs_players, rates=False)
     installs = installs.where("seq = install_seq")

@@ -9,6 +9,7 @@ event only ever moves earlier.
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import date
@@ -23,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from gamelens.errors import Refused
 from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.engine import EVENT_COLUMNS, PLAYER_COLUMNS, Workshop
 from gamelens.sandbox.impressions import read_impression
@@ -37,17 +39,22 @@ _COPIED: Final = (
     *("category", "user_id", "session_id", "event_uuid", "platform", "build"),
     *("install_publisher", "ab_id", "ab_variant_id"),
 )
-_ONLY_OF: Final = {  # a field of the same name on an event of another category means nothing
-    "ad_sdk_name": "ads",
-    "ad_type": "ads",
-    "ad_action": "ads",
-    "severity": "error",
-    "length": "session_end",
+_ONLY_OF: Final = {  # column: the field it is read from, and the only category where that field means anything
+    "ad_sdk_name": ("ad_sdk_name", "ads"),
+    "ad_type": ("ad_type", "ads"),
+    "ad_action": ("ad_action", "ads"),
+    "severity": ("severity", "error"),
+    "length": ("length", "session_end"),
+    "money": ("amount", "business"),
+    "currency": ("currency", "business"),
 }
 
 
 class _Stored(msgspec.Struct, frozen=True, gc=False):
-    """The fields of an admitted event that the lake keeps; the event itself stays in the inbox."""
+    """The fields of an admitted event that the lake keeps; the event itself stays in the inbox.
+
+    Fields of one category may hold anything on the events of another, where admission does not look at them.
+    """
 
     category: str
     user_id: str | None = None
@@ -56,19 +63,19 @@ class _Stored(msgspec.Struct, frozen=True, gc=False):
     country_code: str | None = None
     platform: str | None = None
     build: str | None = None
-    ad_sdk_name: str | None = None
-    ad_type: str | None = None
-    ad_action: str | None = None
     install_publisher: str | None = None
     ab_id: str | None = None
     ab_variant_id: str | None = None
-    severity: str | None = None
-    length: int | None = None
-    amount: int | float | None = None
-    currency: str | None = None
     client_ts: int | None = None
-    ad_network_name: str | None = None
-    impression_data: dict[str, Any] | None = None
+    ad_sdk_name: Any = None
+    ad_type: Any = None
+    ad_action: Any = None
+    severity: Any = None
+    length: Any = None
+    amount: Any = None
+    currency: Any = None
+    ad_network_name: Any = None
+    impression_data: Any = None
 
 
 _decode = msgspec.json.Decoder(list[_Stored]).decode
@@ -80,13 +87,13 @@ def process(state: Path, clock: Clock) -> int:
     """Take everything received so far into the lake; answer its version.
 
     Raises:
-        Refused: the engine could not do it; the lake is as it was.
+        Refused: the engine or the disk could not do it; the lake is as it was.
     """
     store = open_store(state / "gamelens.db")
     scratch = state / "scratch"
     shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir(parents=True)
     try:
+        scratch.mkdir(parents=True)
         lake = Lake(state / "lake", store)
         run = lake.last_run()
         (last_batch,) = store.execute("SELECT coalesce(max(id), 0) FROM batches").fetchone()
@@ -96,6 +103,8 @@ def process(state: Path, clock: Clock) -> int:
         version = lake.commit(processed_ms=processed_ms, last_batch=last_batch, duplicates=duplicates, files=files)
         lake.sweep()
         return version
+    except (OSError, sqlite3.Error) as error:
+        raise Refused(f"processing stopped, nothing was changed: {error}") from error
     finally:
         store.close()
         shutil.rmtree(scratch, ignore_errors=True)
@@ -143,9 +152,9 @@ class _Chunk:
     def table(self) -> pa.Table:
         """The events as rows of `_SCHEMA`. Made column by column: row by row takes twice as long."""
         events = self.events
-        columns: dict[str, Any] = {name: list(map(attrgetter(name), events)) for name in (*_COPIED, *_ONLY_OF)}
-        columns["money"] = [event.amount if event.category == "business" else None for event in events]
-        columns["currency"] = [event.currency if event.category == "business" else None for event in events]
+        columns: dict[str, Any] = {name: list(map(attrgetter(name), events)) for name in _COPIED}
+        for name, (field, category) in _ONLY_OF.items():
+            columns[name] = _of_category(category, field, events)
         self._fill_impressions(columns)
         arrays = {name: pa.array(column, _SCHEMA.field(name).type) for name, column in columns.items()}
         arrays["seq"] = pa.array(self._seq, pa.int64())
@@ -153,15 +162,14 @@ class _Chunk:
         arrays["country_code"] = self._countries()
         arrays["ts"] = self._event_times()
         arrays["day"] = pc.cast(arrays["ts"], pa.date32(), safe=False)
-        for name, category in _ONLY_OF.items():
-            arrays[name] = pc.if_else(pc.equal(arrays["category"], category), arrays[name], None)
         return pa.table(arrays, schema=_SCHEMA)
 
     def _event_times(self) -> pa.Array:
         """The clients' time where it can be believed, else the arrival."""
-        told = [ts if ts is None or ts <= _LATEST_TS else None for ts in map(attrgetter("client_ts"), self.events)]
+        named = map(attrgetter("client_ts"), self.events)
+        told = [ts if ts is not None and 0 <= ts <= _LATEST_TS else None for ts in named]
         told_s, arrival_ms = pa.array(told, pa.int64()), pa.array(self._arrival_ms, pa.int64())
-        is_believed = pc.and_(pc.greater_equal(told_s, 0), pc.less_equal(told_s, _plus(arrival_ms, FUTURE_S)))
+        is_believed = pc.less_equal(told_s, _plus(arrival_ms, FUTURE_S))
         micros = pc.if_else(is_believed, pc.multiply(told_s, 1_000_000), pc.multiply(arrival_ms, 1000))
         return pc.coalesce(micros, pc.multiply(arrival_ms, 1000)).cast(pa.timestamp("us"))
 
@@ -175,12 +183,18 @@ class _Chunk:
         for name in filled:
             columns[name] = [None] * len(self.events)
         for place, event in enumerate(self.events):
-            if event.category == "impression" and event.ad_network_name is not None:
-                impression = read_impression(event.ad_network_name, event.impression_data or {})
+            if event.category == "impression":
+                impression = read_impression(event.ad_network_name, event.impression_data)
                 for name, value in zip(
                     (*filled, "money", "currency"), (event.ad_network_name, *impression), strict=True
                 ):
                     columns[name][place] = value
+
+
+def _of_category(category: str, field: str, events: list[_Stored]) -> list[Any]:
+    """*field* of the events of *category*, None for all others."""
+    read = attrgetter(field)
+    return [read(event) if event.category == category else None for event in events]
 
 
 def _plus(arrival_ms: pa.Array, seconds: int) -> pa.Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import logging
 import math
 import os
 import secrets
@@ -32,6 +33,8 @@ from gamelens.sandbox.metrics import MetricsService
 from gamelens.sandbox.processing import process
 from gamelens.sandbox.tenants import Tenants, describe, load_tenants, write_private
 from gamelens.wire.limits import REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
+
+_log = logging.getLogger(__name__)
 
 READY_FILE = "ready.json"
 LOOPBACK = "127.0.0.1"
@@ -186,8 +189,11 @@ class Sandbox:
             await asyncio.sleep(1)
             if (hour := int(self.clock.now_s() // 3600)) != last:
                 last = hour
-                async with self._processing:
-                    await asyncio.to_thread(process, self.options.state, self.clock)
+                try:
+                    async with self._processing:
+                        await asyncio.to_thread(process, self.options.state, self.clock)
+                except Exception:  # whatever it was, the next hour is tried again
+                    _log.exception("hourly processing failed: the lake is as it was")
 
     async def _watch_idleness(self, stop: asyncio.Event) -> None:
         """Stop when nobody has asked anything for as long as the options say."""

@@ -155,7 +155,7 @@ def _read(path: Path) -> tuple[Organisation, ...]:
         return decode(path.read_bytes(), type=_File).organisations
     except OSError as error:
         raise Refused(f"cannot read {path}: {error.strerror}. Name a file that exists with --config") from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadQuery("--config", str(path), f"is not a sandbox configuration: {error}") from None
 
 

@@ -110,13 +110,16 @@ def bucket_start(moment: datetime, granularity: Granularity) -> datetime:
 
 def wire_timestamp(moment: datetime) -> str:
     """*moment* as the service writes a bucket: `2026-11-20T00:00:00.000Z` (public-facts 3.7)."""
-    return _utc(moment).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+    return _utc(moment).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _next_bucket(start: datetime, granularity: Granularity) -> datetime:
-    if granularity == "month":
-        return bucket_start(start + timedelta(days=32), "month")
-    return start + timedelta(days=7 if granularity == "week" else 1)
+    try:
+        if granularity == "month":
+            return bucket_start(start + timedelta(days=32), "month")
+        return start + timedelta(days=7 if granularity == "week" else 1)
+    except OverflowError:  # the calendar ends within this bucket
+        return datetime.max.replace(tzinfo=UTC)
 
 
 def _moment(text: str) -> datetime:

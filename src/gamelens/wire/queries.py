@@ -109,8 +109,8 @@ def encode_query(query: MetricQuery) -> bytes:
     return msgspec.json.encode({name: value for name, value in body.items() if value is not None})
 
 
-def decode_query(body: dict[str, Any]) -> MetricQuery:
-    """Read a request body that is already a JSON object.
+def decode_query(body: dict[str, Any], *, granularity: Granularity | None = None) -> MetricQuery:
+    """Read a request body that is already a JSON object; *granularity* is what it means when it names none.
 
     Raises:
         BadQuery: a field is unknown, missing, of the wrong type or not allowed.
@@ -125,7 +125,7 @@ def decode_query(body: dict[str, Any]) -> MetricQuery:
     raw_filter = body.get("filter")
     return MetricQuery(
         interval=Interval.parse(interval),
-        granularity=_string(body, "granularity", default="day" if "split_by" in body else None),  # type: ignore[arg-type]
+        granularity=_string(body, "granularity", default=granularity),  # type: ignore[arg-type]
         query=_decode_kind(body["query"]) if body.get("query") is not None else None,
         split_by=_string(body, "split_by") if body.get("split_by") is not None else None,
         game=_string(body, "game") if body.get("game") is not None else None,
