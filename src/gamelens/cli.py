@@ -56,6 +56,7 @@ def sandbox() -> None:
 @click.option("--refresh", type=click.FloatRange(min=0), default=3600.0, help="Seconds an available interval is kept.")
 @click.option("--rate", type=click.IntRange(min=1), default=5, help="Requests a second for each organisation.")
 @click.option("--concurrency", type=click.IntRange(min=1), default=5, help="Requests at once for each organisation.")
+@click.option("--tls", is_flag=True, help="HTTPS, with a certificate made at the first start and kept in the state.")
 @click.option("--stop-after-idle", type=click.FloatRange(min=0), default=math.inf, hidden=True)
 def sandbox_up(
     state: Path,
@@ -67,12 +68,16 @@ def sandbox_up(
     refresh: float,
     rate: int,
     concurrency: int,
+    tls: bool,
     stop_after_idle: float,
 ) -> None:
     """Run both services until SIGINT or SIGTERM.
 
     \b
     Example: gamelens sandbox up --state ~/sandbox --ready ready.json
+
+    The live-events page is at the console_url of the ready file. With --tls the ready file names a ca_file as well:
+    clients trust the services once SSL_CERT_FILE names it (curl: --cacert).
     """
     from gamelens.sandbox.serving import Options, Sandbox, serve
 
@@ -86,6 +91,7 @@ def sandbox_up(
         refresh_s=refresh,
         rate=rate,
         at_once=concurrency,
+        tls=tls,
         stop_after_idle_s=stop_after_idle,
     )
     serve(Sandbox(options))
@@ -161,15 +167,17 @@ def simulate(
 
 @cli.command()
 @click.argument("metric")
-@click.option("--by", multiple=True, help="A dimension, game or studio; twice for two.")
+@click.argument("more", nargs=-1, metavar="")
+@click.option("--by", multiple=True, metavar="DIM ...", help="A dimension, or game; two for every pair.")
 @click.option("--over", required=True, help='An interval, a date, or "last 7 complete days".')
 @click.option("--every", type=click.Choice(["day", "week", "month", "all"]), default="day", help="Size of a bucket.")
-@click.option("--where", help='The service\'s filter as JSON: \'{"platform": "ios"}\'.')
+@click.option("--where", metavar="EXPR", help="Such as: platform == 'ios' and country_code in ['US', 'NA']")
 @click.option("--top", type=click.IntRange(min=1), help="Only the largest of each bucket.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="A .csv or .parquet file instead.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON array of rows.")
 def query(
     metric: str,
+    more: tuple[str, ...],
     by: tuple[str, ...],
     over: str,
     every: Any,
@@ -184,15 +192,15 @@ def query(
     Example: gamelens query revenue --by country_code --over "last 7 complete days" --top 5
     """
     from gamelens.lab import connect
+    from gamelens.wire.expressions import parse_expression
 
+    if more and not by:
+        raise click.UsageError(f"one metric at a time: what is {' '.join(more)}?")
     if out is not None and out.suffix not in (".csv", ".parquet"):
         raise click.UsageError(f"--out {out}: must end in .csv or .parquet")
-    try:
-        condition = json.loads(where) if where else None
-    except json.JSONDecodeError as error:
-        raise click.UsageError(f"--where {where}: is not JSON ({error})") from None
     with connect() as client:
-        frame = client.query(metric, by=by, over=over, every=every, where=condition, top=top)
+        condition = parse_expression(where) if where else None
+        frame = client.query(metric, by=(*by, *more), over=over, every=every, where=condition, top=top)
     if out is not None and out.suffix == ".parquet":
         frame.to_parquet(out)
     elif out is not None:

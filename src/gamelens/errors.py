@@ -59,14 +59,17 @@ class BadQuery(Refused):
         value: what it held.
         rule: the rule it breaks, as half a sentence ("must be 1 to 30000").
         allowed: the values it may have, when they can be listed.
+        name: what to look for among *allowed*, where it is not the value but the field itself.
     """
 
-    def __init__(self, field: str, value: object, rule: str, allowed: Iterable[str] = ()) -> None:
+    def __init__(
+        self, field: str, value: object, rule: str, allowed: Iterable[str] = (), *, name: str | None = None
+    ) -> None:
         self.field = field
         self.value = value
         self.rule = rule
         self.allowed = tuple(allowed)
-        self.did_you_mean = _nearest(value, self.allowed)
+        self.did_you_mean = _nearest(value if name is None else name, self.allowed)
         hint = f" Did you mean `{self.did_you_mean}`?" if self.did_you_mean else ""
         names = f" Allowed: {', '.join(self.allowed)}." if self.allowed and not hint else ""
         super().__init__(f"{field} = {value!r} {rule}.{hint}{names}")

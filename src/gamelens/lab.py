@@ -79,6 +79,7 @@ class Ready(msgspec.Struct, frozen=True):
     console_url: str
     organisations: list[ReadyOrganisation]
     pid: int | None = None
+    ca_file: str | None = None
 
     def __repr__(self) -> str:
         return f"Ready({self.collector_url!r}, {self.metrics_url!r})"
@@ -201,7 +202,8 @@ def ensure_played(
 
 def environment_of(ready: Ready) -> dict[str, str]:
     """What a process must find in its environment to connect to this sandbox as to the real service."""
-    return {"GAMELENS_API_KEY": ready.organisations[0].api_key, "GAMELENS_METRICS_URL": ready.metrics_url}
+    trusted = {"SSL_CERT_FILE": ready.ca_file} if ready.ca_file else {}
+    return {"GAMELENS_API_KEY": ready.organisations[0].api_key, "GAMELENS_METRICS_URL": ready.metrics_url, **trusted}
 
 
 def read_ready(path: Path) -> Ready:
@@ -238,7 +240,7 @@ def play_into(
     games = ready.organisations[0].games
     batches = play(scenario, ends_on=ends_on, game_ids=[game.id for game in games], ledger=ledger)
     began = time.monotonic()
-    work = _submit_all(ready.collector_url, games, batches, on_batch)
+    work = _submit_all(ready, games, batches, on_batch)
     events, requests, sent_bytes = shared_loop().wait(work)
     return msgspec.structs.replace(
         _identity(scenario, ends_on),
@@ -277,13 +279,18 @@ def ask_console(ready: Ready, method: str, path: str) -> dict[str, Any]:
 
 
 async def _submit_all(
-    collector_url: str, games: list[ReadyGame], batches: Iterator[Batch], on_batch: Callable[[int], object]
+    ready: Ready, games: list[ReadyGame], batches: Iterator[Batch], on_batch: Callable[[int], object]
 ) -> tuple[int, int, int]:
     """Events, requests and bytes sent; several requests are under way while the next batch is made."""
     from gamelens.client.collector import CollectorClient
 
     clients = {
-        game.id: CollectorClient(collector_url=collector_url, game_key=game.game_key, secret_key=game.secret_key)
+        game.id: CollectorClient(
+            collector_url=ready.collector_url,
+            game_key=game.game_key,
+            secret_key=game.secret_key,
+            ca_file=ready.ca_file,
+        )
         for game in games
     }
     turn = asyncio.Lock()

@@ -89,6 +89,14 @@ def test_what_is_not_available_names_what_is(stage: tuple[Path, dict[str, str]])
     assert "the service has" in done.stderr
 
 
+def test_two_dimensions_and_a_condition(stage: tuple[Path, dict[str, str]]):
+    """contract, Commands: --by DIM ... and --where EXPR."""
+    run("sandbox", "process", "--state", stage[0] / "state")
+    command = ("query", "user_unique", "--by", "game", "platform", "--over", "last 9 complete days", "--every", "all")
+    done = run(*command, "--where", "platform == 'ios'", "--json", env=stage[1])
+    assert {row["platform"] for row in json.loads(done.stdout)} == {"ios"}
+
+
 def test_wrong_usage_is_exit_code_2():
     """contract, Commands."""
     assert run("query").returncode == 2

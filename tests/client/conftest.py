@@ -1,4 +1,4 @@
-"""Clients in front of a scripted metrics service."""
+"""Clients in front of a scripted metrics service, and games in front of the sandbox's collector."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
+from client.playing import Game, Time, Wire
 from client.scripted import KEY, Script
+from conftest import Stage
 from gamelens.client.metrics import Client
 
 
@@ -40,3 +42,26 @@ def make_lens(script: Script) -> Iterator[Callable[..., Client]]:
 @pytest.fixture
 def lens(make_lens: Callable[..., Client]) -> Client:
     return make_lens()
+
+
+@pytest.fixture(scope="session")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The real collector, for all games: what each sends is seen on its own wire."""
+    stage = Stage(tmp_path_factory.mktemp("games") / "state")
+    yield stage.sandbox.collector
+    stage.sandbox.close()
+
+
+@pytest.fixture
+def wire(collector: Any) -> Wire:
+    return Wire(collector)
+
+
+@pytest.fixture
+def time() -> Time:
+    return Time()
+
+
+@pytest.fixture
+def game(wire: Wire, time: Time) -> Game:
+    return Game(wire, time)

@@ -14,6 +14,7 @@ import pytest
 from conftest import NOW, Stage, event
 from gamelens.client.collector import CollectorClient
 from gamelens.errors import AuthError, BadQuery, ServiceError
+from gamelens.wire.remote import SmallInitAnswer
 from gamelens.wire.signing import is_signed
 
 GAME_KEY = "0123456789abcdef0123456789abcdef"
@@ -139,31 +140,37 @@ def init(client: CollectorClient) -> Awaitable[Any]:
     return client.init(user_id="ann", platform="ios", os_version="ios 17.0")
 
 
+def init_v2(client: CollectorClient) -> Awaitable[Any]:
+    return client.init_v2(user_id="ann", platform="ios", os_version="ios 17.0")
+
+
 def test_init_brings_the_configs(stage: Stage) -> None:
     """Collector, POST remote_configs init: 201 with all fields."""
     answer = with_client(stage.sandbox.collector, init)
     assert [(config.key, config.value) for config in answer.configs] == [("difficulty", "normal")]
 
 
-def test_a_small_answer_leaves_the_configs_as_they_were(stage: Stage) -> None:
+def test_a_current_hash_brings_the_small_answer(stage: Stage) -> None:
     """Collector, POST remote_configs init 4."""
 
-    async def twice(client: CollectorClient) -> tuple[Any, Any]:
-        return await init(client), await init(client)
+    async def twice(client: CollectorClient) -> Any:
+        known = await init(client)
+        return await client.init(user_id="ann", platform="ios", os_version="ios 17.0", configs_hash=known.configs_hash)
 
-    first, second = with_client(stage.sandbox.collector, twice)
-    assert first == second
+    assert with_client(stage.sandbox.collector, twice) == SmallInitAnswer(server_ts=int(NOW.timestamp()))
 
 
-def test_the_clock_offset_is_kept_and_applied(stage: Stage) -> None:
-    """Collector, POST init 3."""
-    behind = NOW.timestamp() - 90
+def test_v2_init_says_enabled_and_the_time(stage: Stage) -> None:
+    """Collector, Init response."""
+    answer = with_client(stage.sandbox.collector, init_v2)
+    assert (answer.enabled, answer.server_ts) == (True, int(NOW.timestamp()))
 
-    async def adjusted(client: CollectorClient) -> int:
-        await init(client)
-        return client.adjusted(behind)
 
-    assert with_client(stage.sandbox.collector, adjusted, clock=lambda: behind) == int(NOW.timestamp())
+def test_an_introduction_has_the_fields_of_the_specification() -> None:
+    """Collector, Init request body."""
+    recorder = Recorder(200, b'{"enabled":true,"server_ts":1795000000,"flags":[]}')
+    with_client(recorder, init_v2)
+    assert json.loads(recorder.body).keys() == {"user_id", "platform", "os_version", "sdk_version", "random_salt"}
 
 
 def test_the_specifications_big_answer_is_read() -> None:
@@ -176,10 +183,30 @@ def test_the_specifications_big_answer_is_read() -> None:
     assert (answer.ab_id, answer.configs[0].value) == ("exp1", "easy")
 
 
+def test_configs_of_a_kind_that_comes_later_break_nothing() -> None:
+    """Collector, Init response: clients must not break if it holds new kinds of values later."""
+    body = b'{"server_ts":1795000000,"configs":[7,{"kind":"new"},{"key":"a","value":{"b":1}}],"configs_hash":"abc"}'
+    assert [config.value for config in with_client(Recorder(201, body), init).configs] == [{"b": 1}]
+
+
 def test_a_small_answer_to_a_first_request_is_a_service_error() -> None:
     """Collector, POST remote_configs init 4: small only when the client holds the configuration."""
     with pytest.raises(ServiceError):
         with_client(Recorder(200, b'{"server_ts":1795000000}'), init)
+
+
+@pytest.mark.parametrize("server_ts", [0, -1])
+def test_a_server_without_a_clock_is_a_service_error(server_ts: int) -> None:
+    """public-facts 1.5: server_ts is above 0."""
+    with pytest.raises(ServiceError, match="server_ts"):
+        with_client(Recorder(200, b'{"enabled":true,"server_ts":%d}' % server_ts), init_v2)
+
+
+def test_one_attempt_is_one_request() -> None:
+    recorder = Recorder(503)
+    with pytest.raises(ServiceError):
+        with_client(recorder, lambda client: client.submit(b"[]", attempts=1), gzip_level=0)
+    assert recorder.body == b"[]"
 
 
 def test_the_repr_holds_no_secret() -> None:

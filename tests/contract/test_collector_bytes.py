@@ -7,7 +7,6 @@ import hmac
 import json
 
 from conftest import NOW, Stage, event
-
 from gamelens.wire.signing import sign
 
 GAME_KEY = "0123456789abcdef0123456789abcdef"

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from conftest import Stage, event
 
+from conftest import Stage, event
 from gamelens.wire.filters import parse_filter, wire_filter
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import Group, MetricQuery, Split, Timeseries, decode_query, encode_query

@@ -6,11 +6,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from journey.conftest import Journey
 
 from gamelens.catalog import METRICS
 from gamelens.wire.filters import dim
 from gamelens.wire.intervals import Interval
+from journey.conftest import Journey
 
 PLAIN = [name for name, metric in METRICS.items() if metric.kinds == "plain"]
 PER_GAME = [name for name, metric in METRICS.items() if metric.kinds == "per game"]

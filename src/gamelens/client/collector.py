@@ -1,23 +1,25 @@
-"""A thin client of the collector for one game: asks how to behave (init) and submits events (Collector).
+"""The collector's routes for one game: asks how to behave (init) and submits events (Collector, Endpoints).
 
-It runs on the caller's loop, because a simulator sends thousands of requests and each hop to another thread costs.
+The lower of two layers. Here one call is one request and nothing is remembered, so any number of players can share
+it. Who plays, what waits and when to try again is the upper layer's: `session` on a player's device, `server` for many
+players. It runs on the caller's loop, because a simulator sends thousands of requests and each hop to another thread
+costs.
 """
 
 from __future__ import annotations
 
 import gzip
 import secrets
-import time
-from collections.abc import Callable
-from typing import Any, Final, Self
+from collections.abc import Sequence
+from typing import Any, Final, Self, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
 from gamelens.client.settings import collector_settings
-from gamelens.client.transport import Answer, HttpPool, Outgoing, Transport
+from gamelens.client.transport import ATTEMPTS, Answer, HttpPool, Outgoing, Transport
 from gamelens.errors import ServiceError
-from gamelens.wire.remote import BigInitAnswer, InitRequest, SmallInitAnswer
+from gamelens.wire.remote import BigInitAnswer, Config, InitRequest, SmallInitAnswer, V2InitAnswer
 from gamelens.wire.signing import sign
 
 SDK_VERSION: Final = "rest api v2"  # Collector, Init request body: custom integrations send exactly this
@@ -46,6 +48,11 @@ class Submitted(msgspec.Struct, frozen=True):
     sent_bytes: int
     rejected: tuple[Rejected, ...] = ()
 
+    @property
+    def is_unread(self) -> bool:
+        """True when the collector could not read the body, so that it kept none of its events."""
+        return any(rejected.event is None for rejected in self.rejected)
+
 
 class CollectorClient:
     """Talks to the collector for one game.
@@ -57,12 +64,15 @@ class CollectorClient:
         gzip_level: 1 (fast) to 9 (small); 0 sends plain JSON.
         max_wait_s: how long one request may spend on retries.
         at_once: connections kept open.
+        ca_file: the authority of a sandbox with --tls; else SSL_CERT_FILE.
         transport: carries requests in place of the network, such as `httpx.ASGITransport(app)`.
-        clock: epoch seconds of this machine.
 
-    Raises:
-        AuthError: a key is missing.
-        BadQuery: the address is missing.
+    Every call may raise:
+        AuthError: a key is wrong.
+        BadQuery: the collector refuses a field, or the size of the body.
+        RateLimited: it keeps answering 429.
+        ServiceError: the answer is none that was promised.
+        Unreachable: nobody answers; what was sent may or may not have been collected.
     """
 
     def __init__(
@@ -74,18 +84,16 @@ class CollectorClient:
         gzip_level: int = 1,
         max_wait_s: float = 60.0,
         at_once: int = 16,
+        ca_file: str | None = None,
         transport: HttpPool | None = None,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         settings = collector_settings(collector_url=collector_url, game_key=game_key, secret_key=secret_key)
         self.game_key = settings.game_key
-        self.offset_s = 0
-        self.configs: BigInitAnswer | None = None
         self._secret = settings.secret_key
         self._gzip_level = gzip_level
-        self._clock = clock
-        self._transport = Transport(settings.collector_url, max_wait_s=max_wait_s, at_once=at_once, pool=transport)
-        self._events_path = f"/v2/{quote(self.game_key, safe='')}/events"
+        self._transport = Transport(
+            settings.collector_url, max_wait_s=max_wait_s, at_once=at_once, ca_file=ca_file, pool=transport
+        )
 
     def __repr__(self) -> str:
         return f"CollectorClient({self._transport.address!r}, game_key={self.game_key!r})"
@@ -100,6 +108,21 @@ class CollectorClient:
         """Close the connections."""
         await self._transport.aclose()
 
+    async def init_v2(
+        self,
+        *,
+        user_id: str,
+        platform: str,
+        os_version: str,
+        build: str | None = None,
+        forwarded_for: str | None = None,
+        attempts: int = ATTEMPTS,
+    ) -> V2InitAnswer:
+        """Whether the game takes events at all, and the server's time (Collector, POST /v2/<game_key>/init)."""
+        body = _introduction(user_id, platform, os_version, build)
+        answer = await self._init(self._path("init"), (), body, forwarded_for, attempts)
+        return _decoded(answer, V2InitAnswer)
+
     async def init(
         self,
         *,
@@ -107,91 +130,133 @@ class CollectorClient:
         platform: str,
         os_version: str,
         build: str | None = None,
-        random_salt: str | None = None,
-        sdk_version: str = SDK_VERSION,
+        configs_hash: str | None = None,
         interval_seconds: int = 0,
-    ) -> BigInitAnswer:
-        """What holds for *user_id* now: configs and experiment (Collector, POST /remote_configs/v1/init).
+        forwarded_for: str | None = None,
+        attempts: int = ATTEMPTS,
+    ) -> BigInitAnswer | SmallInitAnswer:
+        """Configs and experiment of *user_id* (Collector, POST /remote_configs/v1/init).
 
-        The clock offset is kept in `offset_s`, the answer in `configs`; with a small answer the last big one still
-        holds. One client stands for one device: the hash of another user's configs is not for you.
-
-        Raises:
-            AuthError: a key is wrong.
-            BadQuery: the collector refuses a field.
-            ServiceError: the answer is not the promised JSON.
+        The small answer comes only to a *configs_hash* that is still current: the answer it came with still holds. The
+        hash of another user's answer is not for this one.
         """
-        said = InitRequest(
-            user_id=user_id,
-            platform=platform,
-            os_version=os_version,
-            sdk_version=sdk_version,
-            random_salt=random_salt or secrets.token_hex(8),
-            build=build,
-        )
         params = [("game_key", self.game_key), ("interval_seconds", str(interval_seconds))]
-        if self.configs is not None:
-            params.append(("configs_hash", self.configs.configs_hash))
-        body = msgspec.json.encode(said)
-        answer = await self._transport.send(
-            Outgoing(
-                method="POST",
-                path="/remote_configs/v1/init",
-                params=params,
-                headers=self._headers(body),
-                body=body,
-                answers=_INIT_ANSWERS,
-            )
-        )
-        return self._keep(answer)
+        if configs_hash is not None:
+            params.append(("configs_hash", configs_hash))
+        body = _introduction(user_id, platform, os_version, build)
+        answer = await self._init("/remote_configs/v1/init", params, body, forwarded_for, attempts)
+        if answer.status == 201:
+            return _decoded(answer, _TolerantAnswer).strict()
+        if configs_hash is None:
+            raise ServiceError(answer.status, "says the configs are still current, and there are none yet")
+        return _decoded(answer, SmallInitAnswer)
 
-    def adjusted(self, client_ts: float) -> int:
-        """A local time as the collector's clock has it (Collector, POST init 3)."""
-        return int(client_ts) + self.offset_s
-
-    async def submit(self, events: bytes, *, forwarded_for: str | None = None) -> Submitted:
+    async def submit(self, events: bytes, *, forwarded_for: str | None = None, attempts: int = ATTEMPTS) -> Submitted:
         """Send *events*, a JSON array ready to go, and say which were rejected (Collector, POST events).
 
         Args:
             events: the array; 1 MB at most once gzipped.
             forwarded_for: IP of the player, when a server submits for one (Collector, Submitting on behalf 2).
-
-        Raises:
-            AuthError: a key is wrong.
-            BadQuery: the body is too large.
-            ServiceError: the answer is none that was promised.
-            Unreachable: nobody answers; the events may or may not have been collected.
+            attempts: at most; 1 leaves trying again to the caller.
         """
         body = gzip.compress(events, self._gzip_level, mtime=0) if self._gzip_level else events
-        headers = self._headers(body)
+        headers = self._headers(body, forwarded_for)
         if self._gzip_level:
             headers["Content-Encoding"] = "gzip"
-        if forwarded_for is not None:
-            headers["X-Forwarded-For"] = forwarded_for
         answer = await self._transport.send(
-            Outgoing(method="POST", path=self._events_path, headers=headers, body=body, answers=_EVENTS_ANSWERS)
+            Outgoing(
+                method="POST",
+                path=self._path("events"),
+                headers=headers,
+                body=body,
+                answers=_EVENTS_ANSWERS,
+                attempts=attempts,
+            )
         )
         return Submitted(answer.status, len(body), _rejected(answer) if answer.status == 400 else ())
 
-    def _headers(self, body: bytes) -> dict[str, str]:
-        return {
+    async def _init(
+        self, path: str, params: Sequence[tuple[str, str]], body: bytes, forwarded_for: str | None, attempts: int
+    ) -> Answer:
+        return await self._transport.send(
+            Outgoing(
+                method="POST",
+                path=path,
+                params=params,
+                headers=self._headers(body, forwarded_for),
+                body=body,
+                answers=_INIT_ANSWERS,
+                attempts=attempts,
+            )
+        )
+
+    def _path(self, route: str) -> str:
+        return f"/v2/{quote(self.game_key, safe='')}/{route}"
+
+    def _headers(self, body: bytes, forwarded_for: str | None) -> dict[str, str]:
+        signed = {
             "Authorization": sign(body, secret_key=self._secret.reveal()),
             "Content-Type": "application/json",
         }
+        return signed if forwarded_for is None else signed | {"X-Forwarded-For": forwarded_for}
 
-    def _keep(self, answer: Answer) -> BigInitAnswer:
-        try:
-            if answer.status == 201:
-                self.configs = msgspec.json.decode(answer.body, type=BigInitAnswer)
-                server_ts = self.configs.server_ts
-            else:
-                server_ts = msgspec.json.decode(answer.body, type=SmallInitAnswer).server_ts
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise ServiceError(answer.status, f"not the promised JSON: {error}") from None
-        if self.configs is None:
-            raise ServiceError(answer.status, "says the configs are still current, and there are none yet")
-        self.offset_s = server_ts - int(self._clock())
-        return self.configs
+
+class _TolerantAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A big answer whose configs may hold kinds of values that come later (Collector, Init response)."""
+
+    server_ts: int
+    configs_hash: str
+    configs: list[Any] = []
+    ab_id: str | None = None
+    ab_variant_id: str | None = None
+
+    def strict(self) -> BigInitAnswer:
+        """The answer with the configs of the kind we know."""
+        known = [config for config in map(_config, self.configs) if config is not None]
+        return BigInitAnswer(
+            server_ts=self.server_ts,
+            configs=known,
+            configs_hash=self.configs_hash,
+            ab_id=self.ab_id,
+            ab_variant_id=self.ab_variant_id,
+        )
+
+
+def _config(value: Any) -> Config | None:
+    """The config, when it is one; a bound that is null is none (public-facts 1.5, Active window)."""
+    if not isinstance(value, dict):
+        return None
+    try:
+        return msgspec.convert({name: part for name, part in value.items() if part is not None}, Config)
+    except msgspec.ValidationError:
+        return None
+
+
+_Said = TypeVar("_Said", V2InitAnswer, SmallInitAnswer, _TolerantAnswer)
+
+
+def _decoded(answer: Answer, shape: type[_Said]) -> _Said:
+    try:
+        said = msgspec.json.decode(answer.body, type=shape)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ServiceError(answer.status, f"not the promised JSON: {error}") from None
+    if said.server_ts <= 0:
+        raise ServiceError(answer.status, f"server_ts = {said.server_ts} is no time of ours (public-facts 1.5)")
+    return said
+
+
+def _introduction(user_id: str, platform: str, os_version: str, build: str | None) -> bytes:
+    """The body of both inits (Collector, Init request body)."""
+    return msgspec.json.encode(
+        InitRequest(
+            user_id=user_id,
+            platform=platform,
+            os_version=os_version,
+            sdk_version=SDK_VERSION,
+            random_salt=secrets.token_hex(8),
+            build=build,
+        )
+    )
 
 
 def _rejected(answer: Answer) -> tuple[Rejected, ...]:

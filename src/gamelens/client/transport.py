@@ -6,7 +6,9 @@ No httpx type gets out, not even as the cause of an exception: its requests carr
 from __future__ import annotations
 
 import asyncio
+import os
 import random as randomness
+import ssl
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import UTC
@@ -40,7 +42,7 @@ class HttpPool(Protocol):
 
 
 class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
-    """One request: where to, with what, and which statuses are an answer rather than an error."""
+    """One request: where to, with what, which statuses are an answer rather than an error, and how often to try."""
 
     method: str
     path: str
@@ -49,6 +51,7 @@ class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes | None = None
     route: Route = "other"
     answers: Collection[int] = frozenset({200})
+    attempts: int = ATTEMPTS
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -85,6 +88,7 @@ class Transport:
         max_wait_s: how long one request may spend waiting and failing before it is given up.
         timeout_s: how long the service may stay silent.
         at_once: connections kept open.
+        ca_file: the authorities whose certificates hold (PEM); else SSL_CERT_FILE, else the usual ones.
         pool: carries the requests in place of the network.
         clock, sleep, now, random: time and chance.
     """
@@ -98,6 +102,7 @@ class Transport:
         max_wait_s: float = 60.0,
         timeout_s: float = 60.0,
         at_once: int = 16,
+        ca_file: str | None = None,
         pool: HttpPool | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -117,13 +122,14 @@ class Transport:
             timeout=httpx.Timeout(timeout_s, connect=min(timeout_s, CONNECT_S), pool=None),
             transport=cast("httpx.AsyncBaseTransport | None", pool),
             trust_env=urlsplit(address).hostname not in LOOPBACK,  # a proxy cannot see our loopback
+            verify=_authorities(ca_file or os.environ.get("SSL_CERT_FILE")),
         )
 
     def __repr__(self) -> str:
         return f"Transport({self.address!r})"
 
     async def send(self, request: Outgoing, tally: Tally | None = None) -> Answer:
-        """The answer to *request*, after at most 6 attempts.
+        """The answer to *request*, after as many attempts as it allows, 6 when it does not say.
 
         Raises:
             AuthError: 401 or 403.
@@ -254,7 +260,9 @@ class _Call:
 
     def _is_over(self, state: RetryCallState) -> bool:
         fault = _last(state)
-        attempts = ATTEMPTS_AT_NOBODY if isinstance(fault, Fault) and fault.is_nobody else ATTEMPTS
+        attempts = self._request.attempts
+        if isinstance(fault, Fault) and fault.is_nobody:
+            attempts = min(attempts, ATTEMPTS_AT_NOBODY)
         return state.attempt_number >= attempts or self._spent_s + state.upcoming_sleep > self._transport._max_wait_s
 
     async def _wait(self, seconds: float) -> None:
@@ -266,6 +274,14 @@ class _Call:
 def _last(state: RetryCallState) -> Answer | Fault:
     assert state.outcome is not None  # noqa: S101  tenacity asks only after an attempt
     return cast("Answer | Fault", state.outcome.result())
+
+
+def _authorities(ca_file: str | None) -> ssl.SSLContext | bool:
+    """Whose certificates hold; httpx reads SSL_CERT_FILE only where it also looks for proxies."""
+    try:
+        return ssl.create_default_context(cafile=ca_file) if ca_file else True
+    except OSError as error:
+        raise BadQuery("ca_file", ca_file, f"holds no certificates: {error.strerror or error}") from None
 
 
 def _tracing(on_sent: Callable[[], None]) -> dict[str, Any]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections import Counter
+from collections.abc import Mapping
 from itertools import accumulate
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -41,13 +43,15 @@ class Rejected(msgspec.Struct, frozen=True):
 class Admission(msgspec.Struct, frozen=True):
     """What came of a body: the good events as one JSON array, the bad ones in batch order.
 
-    *is_custom* is true when every event says it comes from a custom integration, `rest api v2`.
+    *is_custom* is true when every event says it comes from a custom integration, `rest api v2`; *categories* counts
+    the good events of each.
     """
 
     events: int
     body: bytes
     rejected: list[Rejected]
     is_custom: bool
+    categories: Mapping[str, int] = {}
 
 
 def admit(body: bytes) -> Admission:
@@ -62,7 +66,8 @@ def admit(body: bytes) -> Admission:
         events = decode_events(body)
     except msgspec.DecodeError:
         return _judge(body)
-    return Admission(len(events), body, [], _is_custom([event.sdk_version for event in events]))
+    is_custom = _is_custom([event.sdk_version for event in events])
+    return Admission(len(events), body, [], is_custom, _counted(events))
 
 
 def unpack(body: bytes) -> bytes:
@@ -94,11 +99,13 @@ def _judge(body: bytes) -> Admission:
     except msgspec.DecodeError:
         raise Undecodable("wrong_format") from None
     good = [bytes(member) for member, wrong in zip(members, found, strict=True) if not wrong]
+    kept = b"[" + b",".join(good) + b"]"
     return Admission(
         events=len(good),
-        body=b"[" + b",".join(good) + b"]",
+        body=kept,
         rejected=[Rejected(member.copy(), wrong) for member, wrong in zip(members, found, strict=True) if wrong],
         is_custom=False,
+        categories=_counted(decode_events(kept)),
     )
 
 
@@ -121,6 +128,12 @@ def _faults(member: msgspec.Raw) -> list[Fault]:
 
 def _is_custom(sdk_versions: list[str]) -> bool:
     return bool(sdk_versions) and all(version == REST_SDK for version in sdk_versions)
+
+
+def _counted(events: list[Any]) -> dict[str, int]:
+    """How many there are of each category."""
+    kinds: Counter[Any] = Counter(map(type, events))
+    return {kind.__struct_config__.tag: count for kind, count in kinds.items()}
 
 
 def _is_text(body: bytes) -> bool:

@@ -7,7 +7,6 @@ key and signature, encoding, events; whatever is refused leaves nothing behind.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final, Literal
 from urllib.parse import parse_qs
@@ -18,10 +17,12 @@ from gamelens.errors import Refused
 from gamelens.sandbox.admission import TooLarge, Undecodable, admit, unpack
 from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.countries import country_of
+from gamelens.sandbox.experiments import answer_init
 from gamelens.sandbox.inbox import Batch, Inbox, StoreFailed
+from gamelens.sandbox.live import Live
 from gamelens.sandbox.tenants import Game, Organisation, Tenants
 from gamelens.wire.limits import BODY_BYTES
-from gamelens.wire.remote import BigInitAnswer, Config, SmallInitAnswer, V2InitAnswer
+from gamelens.wire.remote import SmallInitAnswer, V2InitAnswer
 from gamelens.wire.signing import is_signed
 
 Reply = Literal["auto", "empty", "json"]
@@ -39,6 +40,7 @@ _HEADERS: Final = [
     (b"access-control-allow-methods", b"POST, OPTIONS"),
     (b"x-svc-service", b"collect"),
 ]
+_LONGEST_INTERVAL: Final = 12  # digits
 _NO_SECRET: Final = "0" * 40
 
 
@@ -59,10 +61,11 @@ class CollectorService:
     custom integrations and ``{}`` for everybody else: every official client takes an empty body for being offline.
     """
 
-    def __init__(self, tenants: Tenants, inbox: Inbox, clock: Clock, *, reply: Reply = "auto") -> None:
+    def __init__(self, tenants: Tenants, inbox: Inbox, clock: Clock, *, live: Live, reply: Reply = "auto") -> None:
         self._tenants = tenants
         self._inbox = inbox
         self._clock = clock
+        self._live = live
         self._reply = reply
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -74,6 +77,7 @@ class CollectorService:
             status, body = await self._answer(scope, receive)
         except _Answered as answered:
             status, body, headers = answered.status, answered.body, answered.headers
+            self._live.refused(status)
         payload = body if isinstance(body, bytes) else msgspec.json.encode(body)
         if status != 204:
             headers = [*headers, (b"content-length", str(len(payload)).encode())]
@@ -94,10 +98,10 @@ class CollectorService:
         content = _unpacked(body, headers)
         if route == "events":
             return await self._events(organisation, game, body, content, headers)
-        _init_request(content)
+        user_id = _user_of(content)
         if route == "init":
             return 200, V2InitAnswer(enabled=game.enabled, server_ts=int(self._clock.now_s()))
-        return self._remote_init(game, _query(scope).get("configs_hash", ""))
+        return self._remote_init(game, user_id, _query(scope))
 
     def _authorised(self, game_key: str, body: bytes, signature: str) -> tuple[Organisation, Game]:
         """The owner of the key; an unknown key costs as much time as a wrong signature and hears the same."""
@@ -119,7 +123,7 @@ class CollectorService:
         try:
             admission = admit(content)
         except Undecodable as error:
-            return 400, _undecodable(error.error_type)
+            raise _Answered(400, _undecodable(error.error_type)) from None
         if admission.events or admission.rejected:
             is_as_sent = admission.body is content and content is not body
             batch = Batch(
@@ -138,18 +142,26 @@ class CollectorService:
                 raise _Answered(
                     503, {"message": "nothing was stored: send it again"}, [(b"retry-after", b"5")]
                 ) from None
+            self._live.took(game.game_key, batch, categories=admission.categories, rejected=admission.rejected)
         if admission.rejected:
             return 400, admission.rejected
         is_empty = self._reply == "empty" or (self._reply == "auto" and admission.is_custom)
         return 200, b"" if is_empty else b"{}"
 
-    def _remote_init(self, game: Game, configs_hash: str) -> tuple[int, Any]:
-        now = int(self._clock.now_s())
-        configs = [Config(key=it.key, value=it.value, start_ts=it.start_ts, end_ts=it.end_ts) for it in game.config]
-        current = hashlib.sha256(msgspec.json.encode(configs, order="deterministic")).hexdigest()[:16]
-        if configs_hash == current:
-            return 200, SmallInitAnswer(server_ts=now)
-        return 201, BigInitAnswer(server_ts=now, configs=configs, configs_hash=current)
+    def _remote_init(self, game: Game, user_id: str, query: dict[str, str]) -> tuple[int, Any]:
+        interval_s = query.get("interval_seconds", "0")
+        if not interval_s.isdecimal() or len(interval_s) > _LONGEST_INTERVAL:
+            raise _Answered(400, [{"errors": [{"error_type": "not_in_range", "path": "/interval_seconds"}]}])
+        answer = answer_init(
+            game,
+            user_id=user_id,
+            now_s=int(self._clock.now_s()),
+            for_s=int(interval_s),
+            is_versioned="config_vsn_supported" in query,
+        )
+        if query.get("configs_hash") == answer.configs_hash:
+            return 200, SmallInitAnswer(server_ts=answer.server_ts)
+        return 201, answer
 
 
 def _route(scope: Scope) -> tuple[str, str]:
@@ -206,8 +218,8 @@ def _unpacked(body: bytes, headers: dict[bytes, bytes]) -> bytes:
         raise _Answered(400, _undecodable(error.error_type)) from None
 
 
-def _init_request(content: bytes) -> None:
-    """Refuse what is no init request: a JSON object, which some clients wrap in an array (public-facts 1.4)."""
+def _user_of(content: bytes) -> str:
+    """Who asks; refuses what is no init request: a JSON object, which some clients wrap in an array (1.4)."""
     try:
         body = msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -215,6 +227,11 @@ def _init_request(content: bytes) -> None:
     wrapped = body[0] if isinstance(body, list) and len(body) == 1 else body
     if not isinstance(wrapped, dict):
         raise _Answered(400, _undecodable("wrong_type"))
+    user_id = wrapped.get("user_id")
+    if not isinstance(user_id, str):
+        error_type = "wrong_type" if "user_id" in wrapped else "missing_required_property"
+        raise _Answered(400, [{"errors": [{"error_type": error_type, "path": "/user_id"}]}])
+    return user_id
 
 
 def _undecodable(error_type: str) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The control surface: what came in, process now, forget, set the clock. For the developer on this machine only.
+"""The control surface: what came in, process now, forget, set the clock, fail. For the developer on this machine only.
 
 Apart from both services, on loopback, behind a token in the path and a check of the Host header, without CORS: a page
 in a browser cannot reach it.
@@ -22,6 +22,9 @@ from starlette.routing import Mount, Route
 from gamelens.errors import BadQuery, Refused
 from gamelens.sandbox.answers import answer_json, on_bad_query, on_failure, on_http_error, refuse
 from gamelens.sandbox.clock import Clock
+from gamelens.sandbox.faults import Faults, read_rule
+from gamelens.sandbox.live import Live
+from gamelens.sandbox.watching import watch_routes
 
 Handler = Callable[[Request], Awaitable[Response]]
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -31,6 +34,8 @@ class Controlled(Protocol):
     """What the console controls: a running sandbox."""
 
     clock: Clock
+    live: Live
+    faults: Faults
 
     def summary(self) -> dict[str, Any]:
         """Counts of everything received, and what is available."""
@@ -70,11 +75,25 @@ def console_app(sandbox: Controlled, *, token: str) -> Starlette:
         reason = sandbox.unhealthy_because()
         return refuse(503, reason) if reason else answer_json({"status": "ok"})
 
+    async def set_fault(request: Request) -> Response:
+        return answer_json(sandbox.faults.add(read_rule(await _json(request))))
+
+    async def faults(_: Request) -> Response:
+        return answer_json(sandbox.faults.listed())
+
+    async def clear_faults(_: Request) -> Response:
+        sandbox.faults.clear()
+        return answer_json(sandbox.faults.listed())
+
     routes = [
+        *(Route(path, _local(handler)) for path, handler in watch_routes(sandbox.live).items()),
         Route("/summary", _local(summary)),
         Route("/process", _local(process), methods=["POST"]),
         Route("/reset", _local(reset), methods=["POST"]),
         Route("/clock", _local(clock), methods=["POST"]),
+        Route("/faults", _local(faults)),
+        Route("/faults", _local(set_fault), methods=["POST"]),
+        Route("/faults", _local(clear_faults), methods=["DELETE"]),
         Route("/health", _local(health)),
     ]
     return Starlette(

@@ -16,8 +16,10 @@ _TEST_RANGES: Final = {
 
 def country_of(address: str | None) -> str | None:
     """Two letters, or None where the table knows nothing (Collector, What the service does 7)."""
+    if not address:
+        return None
     try:
-        ip = ip_address((address or "").split(",")[0].strip())
+        ip = ip_address(address.split(",")[0].strip())
     except ValueError:
         return None
     return next((country for network, country in _TEST_RANGES.items() if ip in network), None)

@@ -60,7 +60,8 @@ class Reader:
     def __init__(self, lake: Path) -> None:
         self._connection = duckdb.connect()
         self._connection.execute("CREATE TABLE rates (currency VARCHAR PRIMARY KEY, scaled BIGINT)")
-        self._connection.executemany("INSERT INTO rates VALUES (?, ?)", list(SCALED_RATES.items()))
+        rates = [list(SCALED_RATES), list(SCALED_RATES.values())]
+        self._connection.execute("INSERT INTO rates SELECT unnest(?), unnest(?)", rates)
         for setting in (
             f"SET memory_limit = '{MEMORY_LIMIT}'",
             f"SET allowed_directories = [{_literal(str(lake.resolve()))}]",

@@ -11,8 +11,10 @@ import contextlib
 import queue
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -71,6 +73,7 @@ def open_store(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA wal_autocheckpoint = 16384")  # 64 MB: a checkpoint makes everybody wait
     connection.executescript(_SCHEMA)
     return connection
 
@@ -110,9 +113,7 @@ class Inbox:
                 group = [entry for entry in waiting if entry is not None]
                 error = _insert(connection, [batch for batch, _ in group])
                 self.is_committing = error is None
-                for _, done in group:
-                    with contextlib.suppress(RuntimeError):  # its loop is closed: nobody waits any more
-                        done.get_loop().call_soon_threadsafe(_settle, done, error)
+                _tell([done for _, done in group], error)
         finally:
             connection.close()
 
@@ -130,6 +131,20 @@ def pending(connection: sqlite3.Connection, *, after: int, up_to: int) -> Iterat
         "FROM batches WHERE id > ? AND id <= ? ORDER BY id",
         (after, up_to),
     )
+    return _batches(rows)
+
+
+def newest(connection: sqlite3.Connection, *, most: int = 2000) -> Iterator[Batch]:
+    """The last batches to arrive, the very last first."""
+    rows = connection.execute(
+        "SELECT organisation, game_id, arrival_ms, country, events, rejected, is_gzipped, body, id "
+        "FROM batches ORDER BY id DESC LIMIT ?",
+        (most,),
+    )
+    return _batches(rows)
+
+
+def _batches(rows: Iterable[Any]) -> Iterator[Batch]:
     for organisation, game_id, arrival_ms, country, events, rejected, is_gzipped, body, id_ in rows:
         yield Batch(
             organisation=organisation,
@@ -163,10 +178,21 @@ def _insert(connection: sqlite3.Connection, group: list[Batch]) -> StoreFailed |
     return None
 
 
-def _settle(done: asyncio.Future[None], error: StoreFailed | None) -> None:
-    if done.cancelled():
-        return
-    if error is None:
-        done.set_result(None)
-    else:
-        done.set_exception(error)
+def _tell(waiting: list[asyncio.Future[None]], error: StoreFailed | None) -> None:
+    """Wake each loop once for all of its requests: a wake-up costs a system call and a turn of both threads."""
+    by_loop = defaultdict(list)
+    for done in waiting:
+        by_loop[done.get_loop()].append(done)
+    for loop, settled in by_loop.items():
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(_settle, settled, error)
+
+
+def _settle(settled: list[asyncio.Future[None]], error: StoreFailed | None) -> None:
+    for done in settled:
+        if done.cancelled():
+            continue
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)

@@ -38,10 +38,10 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Expression(msgspec.Struct, frozen=True):
-    """A metric in SQL: its integer *parts*, what orders its rows, and the row fields made from the parts."""
+    """A metric in SQL: its integer *parts*, what orders its rows (terms, highest first), the fields made from parts."""
 
     parts: dict[str, str]
-    sort: str
+    sort: tuple[str, ...]
     row: Callable[[Parts], Row]
     needs_rates: bool = False
     needs_players: bool = False
@@ -52,7 +52,12 @@ def _ratio(numerator: int, denominator: int) -> float | None:
 
 
 def _counted(name: str, sql: str, *, needs_players: bool = False) -> Expression:
-    return Expression({name: sql}, name, lambda parts: {name: parts[name]}, needs_players=needs_players)
+    return Expression({name: sql}, (name,), lambda parts: {name: parts[name]}, needs_players=needs_players)
+
+
+def _quotient(numerator: str, denominator: str) -> tuple[str, ...]:
+    """What orders by a quotient exactly: as one float, large sums that differ in the last cent would be ties."""
+    return f"{numerator} // NULLIF({denominator}, 0)", f"({numerator} % NULLIF({denominator}, 0)) / {denominator}"
 
 
 def _share(name: str, of: str, by: str) -> Expression:
@@ -60,7 +65,7 @@ def _share(name: str, of: str, by: str) -> Expression:
     parts = {**_EXPRESSIONS[of].parts, **_EXPRESSIONS[by].parts}
     return Expression(
         parts,
-        f"{of} / NULLIF({by}, 0)",
+        _quotient(of, by),
         lambda row: {name: _ratio(row[of], row[by]), of: row[of], by: row[by]},
         needs_players=_EXPRESSIONS[of].needs_players or _EXPRESSIONS[by].needs_players,
     )
@@ -74,7 +79,7 @@ def _money(category: str, scale: int) -> Expression:
             "event_count": f"COUNT(*) {of_category}",
             "usd": f"COALESCE(SUM(CAST(money AS HUGEINT) * scaled) {of_category}, 0)",
         },
-        "usd",
+        ("usd",),
         lambda parts: {
             "event_count": parts["event_count"],
             "mean": _ratio(parts["usd"], scale * parts["event_count"]),
@@ -89,7 +94,7 @@ def _revenue_per(name: str, players: str) -> Expression:
     parts = {"usd": _EXPRESSIONS["revenue"].parts["usd"], **_EXPRESSIONS[players].parts}
     return Expression(
         parts,
-        f"CAST(usd AS DOUBLE) / NULLIF({players}, 0)",
+        _quotient("usd", players),
         lambda row: {
             name: _ratio(row["usd"], _HUNDREDTHS * row[players]),
             players: row[players],
@@ -123,7 +128,7 @@ _EXPRESSIONS: dict[str, Expression] = {
             "ended": "COUNT(*) FILTER (WHERE category = 'session_end')",
             "session_unique": "COUNT(DISTINCT session) FILTER (WHERE category = 'session_end')",
         },
-        "total_session_length / NULLIF(ended, 0)",
+        _quotient("total_session_length", "ended"),
         lambda parts: {
             "session_length": _ratio(parts["total_session_length"], parts["ended"]),
             "session_unique": parts["session_unique"],
@@ -140,7 +145,7 @@ _EXPRESSIONS |= {
     "arppu": _revenue_per("arppu", "paying_users"),
     "retention_retro": Expression(
         {"installed": "COUNT(*)", "returned": "COUNT(returned_on)"},
-        "returned / installed",
+        _quotient("returned", "installed"),
         lambda parts: {"retention": parts["returned"] / parts["installed"]},
         needs_players=True,
     ),
@@ -183,7 +188,8 @@ def plan_query(metric: Metric, query: MetricQuery, *, games: Sequence[str]) -> P
     grouped = grouped.from_("source").group_by("bucket", *map(_name, dimensions))
     shown = ["returned"] if metric.kinds == "retention" else list(expression.parts)
     grouped = grouped.having(" OR ".join(f"{part} <> 0" for part in shown)) if dimensions else grouped
-    rank = [f"{expression.sort} DESC NULLS LAST", *(f"{_name(name)} ASC NULLS LAST" for name in dimensions)]
+    rank = [f"{term} DESC NULLS LAST" for term in expression.sort]
+    rank += [f"{_name(name)} ASC NULLS LAST" for name in dimensions]
     statement = select("*").from_("grouped").order_by("bucket", *rank, dialect="duckdb")
     if isinstance(query.query, Group):
         place = f"row_number() OVER (PARTITION BY bucket ORDER BY {', '.join(rank)})"

@@ -8,7 +8,7 @@ import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -18,12 +18,27 @@ Environment = Literal["sandbox", "production"]
 
 
 class RemoteConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """One remote config of a game, for every player."""
+    """One remote config, with the window in which it holds (epoch seconds; None: no bound)."""
 
     key: str
     value: Any
     start_ts: int | None = None
     end_ts: int | None = None
+
+
+class Variant(msgspec.Struct, frozen=True, kw_only=True):
+    """One arm of an experiment and the configs its players are given; the control has none."""
+
+    id: str
+    config: tuple[RemoteConfig, ...] = ()
+
+
+class Experiment(msgspec.Struct, frozen=True, kw_only=True):
+    """An experiment; *share* of the players take part, evenly over the variants."""
+
+    id: str
+    share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
+    variant: tuple[Variant, ...] = ()
 
 
 class Game(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +51,7 @@ class Game(msgspec.Struct, frozen=True, kw_only=True):
     environment: Environment = "sandbox"
     enabled: bool = True
     config: tuple[RemoteConfig, ...] = ()
+    experiment: tuple[Experiment, ...] = ()
 
     def __repr__(self) -> str:
         return f"Game({self.id!r}, {self.title!r})"

@@ -118,7 +118,7 @@ def decode_query(body: dict[str, Any], *, granularity: Granularity | None = None
     """
     fields = set(MetricQuery.__struct_fields__)
     for name in body.keys() - fields:
-        raise BadQuery(name, body[name], "is not a field of a metric query", sorted(fields))
+        raise BadQuery(name, body[name], "is not a field of a metric query", sorted(fields), name=name)
     interval = body.get("interval")
     if not isinstance(interval, str):
         raise BadQuery("interval", interval, "must be a string, an ISO 8601 interval")
@@ -155,7 +155,7 @@ def _decode_kind(value: object) -> Query:
         raise BadQuery("query.type", kind, "is not a query type", KINDS)
     allowed = {"type", "limit"} | {"group": {"dimension"}, "split": {"dimensions"}}.get(kind, set())
     for name in value.keys() - allowed:
-        raise BadQuery(f"query.{name}", value[name], f"is not a field of a {kind} query", sorted(allowed))
+        raise BadQuery(f"query.{name}", value[name], f"is not a field of a {kind} query", sorted(allowed), name=name)
     limit = _whole(value, "limit", path="query.")
     if limit is not None:
         _check_limit(limit)

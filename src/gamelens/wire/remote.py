@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -22,13 +23,20 @@ class InitRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     build: str | None = None
 
 
-class Config(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One remote config; a window without an end has end_ts null."""
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """One remote config; a window without a start has no start_ts, one without an end has end_ts null."""
 
     key: str
     value: Any
-    start_ts: int | None = None
+    start_ts: int | msgspec.UnsetType = msgspec.UNSET
     end_ts: int | None = None
+
+
+class VersionedConfig(Config, frozen=True, kw_only=True):
+    """The form for `config_vsn_supported` (public-facts 1.5); a variant's config has id null and vsn 0."""
+
+    id: str | None
+    vsn: int
 
 
 class V2InitAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +57,7 @@ class BigInitAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """Answer 201 of the remote-config init: take all of this."""
 
     server_ts: int
-    configs: list[Config]
+    configs: Sequence[Config]
     configs_hash: str
     ab_id: str | None = None
     ab_variant_id: str | None = None

@@ -1,0 +1,171 @@
+"""The newest events, good and bad, for whoever looks: kept as they came, decoded only when somebody does.
+
+The collector hands a request over right after its commit; that costs it a few microseconds, whoever is looking. Nothing
+here knows where a request came from. `arrivals` says what is kept, `listening` makes a stream of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping
+from heapq import merge
+from itertools import islice
+from typing import Any, Final
+
+from gamelens.errors import Refused
+from gamelens.sandbox.admission import Rejected
+from gamelens.sandbox.arrivals import STATUSES, UNKNOWN, Arrival, Entry, Look, Status, category_of
+from gamelens.sandbox.inbox import Batch
+from gamelens.sandbox.listening import Listener
+from gamelens.wire.events import CATEGORIES
+
+KEPT_EVENTS: Final = 1000
+"""Of each game and status; a request is kept or forgotten whole, so there may be some more."""
+KEPT_BYTES: Final = 4 << 20
+RECALLED_BYTES: Final = 32 << 20
+MOST_LISTENERS: Final = 64
+
+
+class Live:
+    """The record itself: what came in lately, how much of it, and who is told.
+
+    Args:
+        titles: of the games, by game key.
+        since_ts: when counting began, epoch seconds.
+    """
+
+    def __init__(self, titles: Mapping[str, str], *, since_ts: int = 0) -> None:
+        self.titles = titles
+        self._since_ts = since_ts
+        self._number = 0
+        self._kept: dict[tuple[str, Status], _Newest] = {}
+        self._counts: Counter[tuple[str, Status, str]] = Counter()
+        self._refused: Counter[int] = Counter()
+        self._listeners: set[Listener] = set()
+
+    def took(
+        self,
+        game_key: str,
+        batch: Batch,
+        *,
+        categories: Mapping[str, int],
+        rejected: list[Rejected],
+    ) -> None:
+        """Note one request: its good events, by category, are on disk; its bad ones are *rejected*."""
+        for category, events in categories.items():
+            self._counts[game_key, "accepted", category] += events
+        for it in rejected:
+            said = category_of(it.event)
+            self._counts[game_key, "rejected", said if said in CATEGORIES else UNKNOWN] += 1
+        for arrival in self._arrivals(game_key, batch, rejected):
+            self._keep(arrival)
+            for listener in self._listeners:
+                listener.offer(arrival)
+
+    def refused(self, status: int) -> None:
+        """Note a request that was refused as a whole."""
+        self._refused[status] += 1
+
+    def recall(self, stored: Iterable[tuple[str, Batch]]) -> None:
+        """Take back what an earlier start accepted: game keys and batches, the newest first, as far as is worth it."""
+        taken: list[tuple[str, Batch]] = []
+        taken_bytes = 0
+        for game_key, batch in stored:
+            taken.append((game_key, batch))
+            taken_bytes += len(batch.body)
+            if taken_bytes > RECALLED_BYTES:
+                break
+        for game_key, batch in reversed(taken):
+            for arrival in self._arrivals(game_key, batch, []):
+                self._keep(arrival)
+
+    def newest(self, look: Look) -> list[Entry]:
+        """The newest events of *look*, the newest first."""
+        kept = merge(*self._kept.values(), key=lambda arrival: -arrival.number)
+        return list(islice(look.shown(kept), look.limit))
+
+    def counts(self) -> dict[str, Any]:
+        """How many events came since the start, in all, by category and by game key, and requests refused by status."""
+        totals = _zeros()
+        categories: dict[str, dict[str, int]] = {}
+        by_game = {game_key: _zeros() for game_key in self.titles}
+        for (game_key, status, category), events in sorted(self._counts.items()):
+            for counted in (totals, by_game[game_key], categories.setdefault(category, _zeros())):
+                counted[status] += events
+        games = {game_key: {"title": self.titles[game_key], **counted} for game_key, counted in by_game.items()}
+        refused = {str(status): requests for status, requests in sorted(self._refused.items())}
+        return {"since_ts": self._since_ts, **totals, "categories": categories, "games": games, "refused": refused}
+
+    def check_listeners(self) -> None:
+        """See to it that there is room for one more.
+
+        Raises:
+            Refused: too many listen already.
+        """
+        if len(self._listeners) >= MOST_LISTENERS:
+            raise Refused(f"{MOST_LISTENERS} listen already: close a page first")
+
+    def listen(self, listener: Listener) -> None:
+        """Tell *listener* of every arrival from now on."""
+        self._listeners.add(listener)
+
+    def leave(self, listener: Listener) -> None:
+        """Tell *listener* no more."""
+        self._listeners.discard(listener)
+
+    def forget(self, *, since_ts: int) -> None:
+        """Forget everything and count from *since_ts*."""
+        self._since_ts = since_ts
+        self._kept.clear()
+        self._counts.clear()
+        self._refused.clear()
+        for listener in self._listeners:
+            listener.restart()
+
+    def close(self) -> None:
+        """Send every listener home."""
+        for listener in self._listeners:
+            listener.close()
+
+    def _arrivals(self, game_key: str, batch: Batch, rejected: list[Rejected]) -> Iterator[Arrival]:
+        """One for each status that occurs."""
+        self._number += 1
+        of: dict[str, Any] = {"number": self._number, "arrival_ms": batch.arrival_ms, "game_key": game_key}
+        if rejected:
+            yield Arrival(**of, status="rejected", events=len(rejected), rejected=rejected)
+        if batch.events:
+            yield Arrival(**of, status="accepted", events=batch.events, body=batch.body, is_gzipped=batch.is_gzipped)
+
+    def _keep(self, arrival: Arrival) -> None:
+        key = arrival.game_key, arrival.status
+        if key not in self._kept:
+            self._kept[key] = _Newest()
+        self._kept[key].add(arrival)
+
+
+class _Newest:
+    """The newest arrivals of one game and status, within the limits; the last one always stays."""
+
+    def __init__(self) -> None:
+        self._arrivals: deque[Arrival] = deque()
+        self._events = 0
+        self._bytes = 0
+
+    def __iter__(self) -> Iterator[Arrival]:
+        """The newest first."""
+        return reversed(self._arrivals)
+
+    def add(self, arrival: Arrival) -> None:
+        self._arrivals.append(arrival)
+        self._events += arrival.events
+        self._bytes += arrival.size
+        while len(self._arrivals) > 1 and (
+            self._events - self._arrivals[0].events >= KEPT_EVENTS or self._bytes > KEPT_BYTES
+        ):
+            oldest = self._arrivals.popleft()
+            self._events -= oldest.events
+            self._bytes -= oldest.size
+
+
+def _zeros() -> dict[str, int]:
+    return dict.fromkeys(STATUSES, 0)

@@ -1,0 +1,142 @@
+"""Metrics, Metric value fields and Query type exceptions; design/metrics, Metrics and Dimensions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gamelens.catalog import DIMENSIONS, METRICS, check, metric_named
+from gamelens.errors import BadQuery
+from gamelens.wire.queries import decode_query
+
+FIELDS = {
+    "event_count": "event_count",
+    "user_unique": "user_unique",
+    "session_unique": "session_unique",
+    "session_length": "session_length session_unique total_session_length",
+    "new_users": "new_users",
+    "returning_users": "returning_users",
+    "installs_ratio": "installs_ratio new_users user_unique",
+    "retention_retro": "retention",
+    "revenue": "event_count mean sum sum_cents",
+    "paying_users": "paying_users",
+    "converting_users": "converting_users",
+    "conversion": "conversion paying_users user_unique",
+    "conversion_ft": "conversion_ft converting_users user_unique",
+    "arpu": "arpu user_unique total_revenue",
+    "arppu": "arppu paying_users total_revenue",
+    "ad_impressions_count": "ad_impressions_count",
+    "ad_impressions_per_session": "ad_impressions_count ad_impressions_per_session session_unique",
+    "ilrd_id_unique": "ilrd_id_unique",
+    "ilrd_revenue": "event_count mean sum sum_cents",
+}
+PER_GAME = ("returning_users", "installs_ratio", "conversion", "conversion_ft")
+PLAIN = [name for name in FIELDS if name not in (*PER_GAME, "retention_retro")]
+WEEK = {"interval": "2026-11-01/P7D", "granularity": "day"}
+SERIES = WEEK | {"query": {"type": "timeseries"}}
+BY_GAME = WEEK | {"split_by": "platform"}
+
+
+def refused(metric: str, body: dict[str, Any]) -> str | None:
+    """The field `check` refuses, if it does."""
+    try:
+        check(METRICS[metric], decode_query(body))
+    except BadQuery as error:
+        return error.field
+    return None
+
+
+def test_there_are_nineteen_metrics_and_no_more():
+    """design/metrics, Metrics."""
+    assert METRICS.keys() == FIELDS.keys()
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_metric_has_the_row_fields_of_the_specification(name: str):
+    """Metrics, Metric value fields; design/metrics, Metrics."""
+    assert [field.name for field in METRICS[name].fields] == FIELDS[name].split()
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_metric_sorts_by_a_field_of_its_own(name: str):
+    """design/metrics, Metrics: the metric's own field, `sum` for revenue and ilrd_revenue."""
+    expected = {"revenue": "sum", "ilrd_revenue": "sum", "retention_retro": "retention"}.get(name, name)
+    assert METRICS[name].sorts_by == expected
+
+
+def test_dimensions_come_in_the_order_of_the_service():
+    """Public facts 3.5."""
+    assert " ".join(DIMENSIONS) == (
+        "game_id build first_build category country_code platform installed_on is_paying is_converting ad_sdk_name "
+        "ad_type ad_action ilrd_sdk_vendor ilrd_adunit_name ilrd_network_name ilrd_adunit_format install_publisher "
+        "ab_id ab_variant_id severity"
+    )
+
+
+def test_an_unknown_metric_hears_the_nearest():
+    """design/metrics, Query kinds: for names, the nearest one."""
+    with pytest.raises(BadQuery) as unknown:
+        metric_named("user_uniques")
+    assert unknown.value.did_you_mean == "user_unique"
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_plain_metric_is_asked_with_a_query(name: str):
+    """design/metrics, Query kinds: plain."""
+    assert refused(name, SERIES) is None
+    assert refused(name, SERIES | {"game": "1"}) == "game"
+    assert refused(name, BY_GAME) == "split_by"
+    assert refused(name, SERIES | {"since_days_ago": 1}) == "since_days_ago"
+
+
+@pytest.mark.parametrize("name", PER_GAME)
+def test_a_per_game_metric_is_asked_for_one_game_or_by_game(name: str):
+    """Metrics, Query type exceptions 1 to 3."""
+    assert refused(name, SERIES) == "query"
+    assert refused(name, SERIES | {"game": "1"}) is None
+    assert refused(name, BY_GAME) is None
+
+
+@pytest.mark.parametrize("name", PER_GAME)
+def test_since_days_ago_is_for_returning_users(name: str):
+    """design/metrics, Query kinds: per game."""
+    allowed = name == "returning_users"
+    assert refused(name, BY_GAME | {"since_days_ago": 1}) == (None if allowed else "since_days_ago")
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({}, None),
+        ({"since_days_ago": None}, "since_days_ago"),
+        ({"granularity": "week"}, "granularity"),
+        ({"split_by": None, "query": {"type": "timeseries"}}, "query"),
+        ({"split_by": None, "query": {"type": "timeseries"}, "game": "1"}, "game"),
+        ({"split_by": "ad_type"}, "split_by"),
+        ({"split_by": "ilrd_network_name"}, "split_by"),
+        ({"filter": {"not": {"ad_action": "show"}}}, "filter"),
+        ({"filter": {"or": [{"platform": "ios"}, {"ilrd_sdk_vendor": "max"}]}}, "filter"),
+        ({"filter": {"installed_on": "2026-11-01"}}, None),
+    ],
+)
+def test_retention_is_asked_by_game_and_day(change: dict[str, Any], field: str | None):
+    """design/metrics, Query kinds: retention_retro."""
+    body = BY_GAME | {"since_days_ago": 1} | change
+    assert refused("retention_retro", {name: value for name, value in body.items() if value is not None}) == field
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"query": {"type": "group", "dimension": "country"}}, "query.dimension"),
+        ({"query": {"type": "split", "dimensions": ["platform", "country"]}}, "query.dimension"),
+        ({"filter": {"and": [{"country": "US"}]}}, "filter"),
+    ],
+)
+def test_an_unknown_dimension_is_refused_where_it_stands(change: dict[str, Any], field: str):
+    """design/metrics, Query kinds: names the field, the value and the nearest name."""
+    with pytest.raises(BadQuery) as unknown:
+        check(METRICS["event_count"], decode_query(SERIES | change))
+    assert (unknown.value.field, unknown.value.value) == (field, "country")
+    assert unknown.value.did_you_mean == "country_code"

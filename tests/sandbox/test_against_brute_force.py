@@ -1,0 +1,40 @@
+"""The planner against plain Python: random worlds, random questions, the same rows in order (design/metrics)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from conftest import Stage
+from sandbox.brute import Truth
+from sandbox.populations import GAMES, POOLS, ask, play
+
+QUESTIONS = 60
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_answer_is_the_one_plain_python_gives(make_stage: Callable[..., Stage], seed: int):
+    """design/metrics, all of it but the refusals."""
+    random, stage = Random(seed), make_stage()
+    truths = {name: Truth(arrived) for name, arrived in play(stage, random).items()}
+    for _ in range(QUESTIONS):
+        organisation = random.choices(("acme", "rival"), (9, 1))[0]
+        asked = ask(random, organisation)
+        answer = stage.ask(asked.metric, api_key=f"key-of-{organisation}", **asked.body)
+        assert answer.status_code == 200, (asked, answer.text)
+        assert answer.json()["result"] == truths[organisation].answer(asked), asked
+
+
+@pytest.mark.parametrize("seed", [4])
+def test_every_list_of_values_is_the_one_plain_python_gives(make_stage: Callable[..., Stage], seed: int):
+    """design/metrics, GET lists."""
+    random, stage = Random(seed), make_stage()
+    truth = Truth(play(stage, random)["acme"])
+    for dimension in POOLS:
+        asked = ask(random, "acme")
+        limit = random.choice((1, 2, 100))
+        answer = stage.get(f"dimensions/{dimension}", interval=asked.body["interval"], limit=limit)
+        expected = truth.values(dimension, asked.start, asked.end, set(GAMES["acme"]), limit)
+        assert answer.json() == {"dimension": dimension, "values": expected}, asked

@@ -1,0 +1,62 @@
+"""contract: a crash loses nothing acknowledged. A real process, really killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from conftest import event
+from gamelens.wire.signing import sign
+
+
+def started(state: Path, ready: Path) -> subprocess.Popen[bytes]:
+    ready.unlink(missing_ok=True)
+    up = ["sandbox", "up", "--state", str(state), "--ready", str(ready)]
+    process = subprocess.Popen([sys.executable, "-m", "gamelens", *up])
+    deadline = time.monotonic() + 30
+    while not ready.exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return process
+
+
+def submit(http: httpx.Client, ready: dict[str, Any], events: list[Any]) -> int:
+    game = ready["organisations"][0]["studios"][0]["games"][0]
+    body = json.dumps(events).encode()
+    signed = {"Authorization": sign(body, secret_key=game["secret_key"])}
+    return http.post(f"{ready['collector_url']}/v2/{game['game_key']}/events", content=body, headers=signed).status_code
+
+
+def test_what_was_acknowledged_outlives_the_process(tmp_path: Path):
+    """contract: a 200 or 400 is sent only after its good events are on disk."""
+    state, ready_file = tmp_path / "state", tmp_path / "ready.json"
+    process = started(state, ready_file)
+    try:
+        with httpx.Client() as http:
+            ready = json.loads(ready_file.read_text())
+            told = [submit(http, ready, [event(user_id=f"u{number}"), None]) for number in range(10)]
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    assert told == [400] * 10
+    process = started(state, ready_file)
+    try:
+        with httpx.Client(timeout=30) as http:
+            again = json.loads(ready_file.read_text())
+            http.post(f"{again['console_url']}/process").raise_for_status()
+            summary = http.get(f"{again['console_url']}/summary").json()
+    finally:
+        process.terminate()
+        code = process.wait(30)
+    assert (summary["accepted"], summary["processed"], summary["pending"]) == (10, 10, 0)
+    assert again["organisations"] == ready["organisations"]
+    assert code == 0

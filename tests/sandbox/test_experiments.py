@@ -1,0 +1,109 @@
+"""What a player is told at init: global configs, or the variant's, and when."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+import pytest
+
+from gamelens.sandbox.experiments import answer_init, assigned
+from gamelens.sandbox.tenants import Experiment, Game, RemoteConfig, Variant
+
+FAST = Variant(id="fast", config=(RemoteConfig(key="speed", value="2"),))
+EXPERIMENT = Experiment(id="exp1", share=0.5, variant=(Variant(id="ctrl"), FAST))
+GAME = Game(id="1", config=(RemoteConfig(key="difficulty", value="normal"),), experiment=(EXPERIMENT,))
+PLAYERS = [f"player-{number}" for number in range(4000)]
+
+
+def init(game: Game, user_id: str = "ann", *, now_s: int = 1000, for_s: int = 0, is_versioned: bool = False) -> dict:
+    answer = answer_init(game, user_id=user_id, now_s=now_s, for_s=for_s, is_versioned=is_versioned)
+    return msgspec.json.decode(msgspec.json.encode(answer))
+
+
+def player_in(variant: str | None) -> str:
+    for user_id in PLAYERS:
+        found = assigned(GAME, user_id)
+        if (found.variant.id if found else None) == variant:
+            return user_id
+    raise AssertionError(variant)
+
+
+def test_a_player_outside_experiments_is_given_global_configs_and_no_ids():
+    """Collector, Init response, rule 1."""
+    answer = init(GAME, player_in(None))
+    assert [config["key"] for config in answer["configs"]] == ["difficulty"]
+    assert {"ab_id", "ab_variant_id"}.isdisjoint(answer)
+
+
+def test_a_player_in_an_experiment_is_given_the_variants_configs_only():
+    """Collector, Init response, rule 2."""
+    answer = init(GAME, player_in("fast"))
+    assert [config["key"] for config in answer["configs"]] == ["speed"]
+    assert (answer["ab_id"], answer["ab_variant_id"]) == ("exp1", "fast")
+
+
+def test_the_control_group_has_empty_configs():
+    """Collector, Init response: variant id `ctrl` and an empty configs array."""
+    answer = init(GAME, player_in("ctrl"))
+    assert (answer["configs"], answer["ab_variant_id"]) == ([], "ctrl")
+
+
+def test_a_player_stays_where_it_is():
+    """Issue: stable assignment by salted hash of user_id."""
+    assert [assigned(GAME, user_id) for user_id in PLAYERS[:50]] == [
+        assigned(GAME, user_id) for user_id in PLAYERS[:50]
+    ]
+
+
+def test_the_share_takes_part_evenly_over_the_variants():
+    """contract, Sandbox configuration file: share of players. Bounds are four standard deviations."""
+    counts = Counter(found.variant.id if (found := assigned(GAME, user_id)) else None for user_id in PLAYERS)
+    assert counts[None] == pytest.approx(2000, abs=130)
+    assert counts["ctrl"] == pytest.approx(1000, abs=110)
+    assert counts["fast"] == pytest.approx(1000, abs=110)
+
+
+def test_experiments_do_not_follow_one_another():
+    """Our choice: assignments are independent between experiments."""
+    other = Game(id="1", experiment=(msgspec.structs.replace(EXPERIMENT, id="exp2"),))
+    both = sum(1 for user_id in PLAYERS if assigned(GAME, user_id) and assigned(other, user_id))
+    assert both == pytest.approx(1000, abs=110)
+
+
+@pytest.mark.parametrize(
+    ("window", "for_s", "is_there"),
+    [
+        ((None, None), 0, True),
+        ((1000, None), 0, True),
+        ((1001, None), 0, False),
+        ((1001, None), 60, True),
+        ((None, 1000), 0, False),
+        ((None, 1001), 0, True),
+        ((900, 950), 60, False),
+    ],
+)
+def test_configs_hold_within_the_range_asked_for(window: tuple[int | None, int | None], for_s: int, is_there: bool):
+    """Collector, POST remote_configs: interval_seconds; 0 is the start instant."""
+    game = Game(id="1", config=(RemoteConfig(key="sale", value="1", start_ts=window[0], end_ts=window[1]),))
+    assert bool(init(game, for_s=for_s)["configs"]) == is_there
+
+
+def test_a_window_without_bounds_has_no_start_and_a_null_end():
+    """Collector, Config object: start_ts may be absent; end_ts null means no end."""
+    assert init(GAME, player_in(None))["configs"] == [{"key": "difficulty", "value": "normal", "end_ts": None}]
+
+
+def test_versioned_configs_always_have_id_and_vsn():
+    """Public facts 1.5: a client that asks for them reads them without looking."""
+    for variant in (None, "fast"):
+        configs = init(GAME, player_in(variant), is_versioned=True)["configs"]
+        assert all({"id", "vsn"} <= config.keys() for config in configs)
+
+
+def test_the_hash_changes_with_the_configs_and_not_with_the_time():
+    """Collector, POST remote_configs 4."""
+    changed = msgspec.structs.replace(GAME, config=(RemoteConfig(key="difficulty", value="hard"),))
+    user_id = player_in(None)
+    assert init(GAME, user_id)["configs_hash"] == init(GAME, user_id, now_s=2000)["configs_hash"]
+    assert init(GAME, user_id)["configs_hash"] != init(changed, user_id)["configs_hash"]

@@ -1,0 +1,135 @@
+"""Metrics, Limits: how often, how many at a time, and what is heard past that."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from conftest import Stage
+from gamelens.errors import RateLimited
+from gamelens.sandbox.limits import Limiter, Limits
+from sandbox.conftest import send
+
+KEY = {"X-API-Key": "key-of-acme"}
+
+
+class Hand:
+    """A clock set by hand."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def asking(limiter: Limiter, organisation: str = "acme") -> float:
+    """Ask once; 0, or the seconds to wait."""
+    try:
+        with limiter.place(organisation):
+            return 0.0
+    except RateLimited as error:
+        return error.retry_after or 0.0
+
+
+def test_five_requests_fit_into_a_second():
+    """Metrics, Limits: request rate."""
+    limiter = Limiter(Limits(5, 5), clock=Hand())
+    assert [asking(limiter) > 0 for _ in range(7)] == [False] * 5 + [True] * 2
+
+
+def test_a_request_fits_again_a_second_after_the_oldest():
+    """Metrics, Limits: any rolling second."""
+    clock = Hand()
+    limiter = Limiter(Limits(2, 5), clock=clock)
+    assert asking(limiter) == 0
+    clock.now += 0.75
+    assert asking(limiter) == 0
+    assert asking(limiter) == pytest.approx(0.25)
+    clock.now += 0.25
+    assert asking(limiter) == 0
+    assert asking(limiter) == pytest.approx(0.75)
+
+
+def test_a_refused_request_takes_no_place():
+    """Otherwise a client that asks again at once would never be served."""
+    clock = Hand()
+    limiter = Limiter(Limits(1, 5), clock=clock)
+    refusals = [asking(limiter) for _ in range(10)]
+    clock.now += 1
+    assert refusals[1:] == [1.0] * 9
+    assert asking(limiter) == 0
+
+
+def test_five_requests_may_be_under_way():
+    """Metrics, Limits: simultaneous requests."""
+    limiter = Limiter(Limits(100, 5), clock=Hand())
+    with ExitStack() as under_way:
+        for _ in range(5):
+            under_way.enter_context(limiter.place("acme"))
+        assert asking(limiter) > 0
+    assert asking(limiter) == 0
+
+
+def test_a_request_that_fails_gives_its_place_back():
+    limiter = Limiter(Limits(100, 1), clock=Hand())
+    with pytest.raises(ZeroDivisionError), limiter.place("acme"):
+        _ = 1 / 0
+    assert asking(limiter) == 0
+
+
+def test_organisations_do_not_wait_for_one_another():
+    """Metrics, Limits: per organisation."""
+    limiter = Limiter(Limits(1, 1), clock=Hand())
+    with limiter.place("acme"):
+        assert asking(limiter, "rival") == 0
+
+
+@pytest.fixture
+def strict(make_stage: Callable[..., Stage]) -> Stage:
+    """A sandbox with the limits of the specification."""
+    return make_stage(rate=5, at_once=5)
+
+
+def test_too_many_requests_are_429_and_say_when(strict: Stage):
+    """Metrics, Errors 1."""
+    answers = [strict.get("dimensions") for _ in range(6)]
+    assert [answer.status_code for answer in answers] == [200] * 5 + [429]
+    assert answers[-1].headers["retry-after"] == "1"
+    assert answers[-1].json()["error"] == "too_many_requests"
+
+
+def test_every_endpoint_but_one_shares_the_limit(strict: Stage):
+    """Metrics, Limits: the majority of endpoints."""
+    answers = [strict.get(path, interval="2026-11-20/P1D") for path in ("interval", "studios", "games", "dimensions")]
+    answers += [strict.ask("nonsense"), strict.get("dimensions")]
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 200, 422, 429]
+
+
+def test_the_list_of_metrics_is_not_limited_at_five(strict: Stage):
+    """Metrics, Limits: list metrics endpoint."""
+    assert {strict.get("metrics").status_code for _ in range(30)} == {200}
+    assert strict.get("dimensions").status_code == 200
+
+
+def test_a_stranger_uses_up_nobody_s_limit(strict: Stage):
+    """Metrics, Limits: per organisation."""
+    for _ in range(10):
+        strict.get("dimensions", api_key="x")
+    assert strict.get("dimensions").status_code == 200
+
+
+def test_requests_under_way_are_counted(make_stage: Callable[..., Stage]):
+    """Metrics, Limits: simultaneous requests."""
+    stage = make_stage(at_once=1)
+
+    async def ask_twice() -> list[Any]:
+        path = "/metrics/v1/games?interval=2026-11-20/P1D"
+        return await asyncio.gather(*(send(stage.metrics_app, "GET", path, headers=KEY) for _ in range(2)))
+
+    answers = asyncio.run(ask_twice())
+    assert sorted(answer.status_code for answer in answers) == [200, 429]
+    assert stage.get("games", interval="2026-11-20/P1D").status_code == 200

@@ -1,0 +1,183 @@
+"""Collector, Event object; public facts 1.7 and 2: which events are good, and what is wrong with the others."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+
+from gamelens.wire.events import CATEGORIES, decode_events, faults, required_fields
+from wire.candidates import good, near_events
+
+
+def is_good(*events: Any) -> bool:
+    try:
+        return len(decode_events(json.dumps(events).encode())) == len(events)
+    except msgspec.DecodeError:
+        return False
+
+
+def found(one: Any) -> list[tuple[str, str]]:
+    return [(fault.error_type, fault.path) for fault in faults(one)]
+
+
+@pytest.mark.parametrize("category", CATEGORIES)
+def test_every_category_has_good_events(category: str):
+    """Public facts 2.1 and 2.5."""
+    assert is_good(good(category))
+    assert found(good(category)) == []
+
+
+@pytest.mark.parametrize("category", CATEGORIES)
+def test_every_required_field_is_missed_by_its_path(category: str):
+    """contract, Collector: `path` is `/field`, also for a missing one."""
+    for name in (*required_fields(category), "category"):
+        one = good(category)
+        del one[name]
+        assert ("missing_required_property", f"/{name}") in found(one)
+        assert not is_good(one)
+
+
+@pytest.mark.parametrize("category", CATEGORIES)
+def test_fields_nobody_knows_are_kept_unread(category: str):
+    """Public facts 2.3: accept and keep them."""
+    assert is_good(good(category, browser_version="1", ios_idfa=None, something=[{"x": 1}]))
+
+
+@pytest.mark.parametrize(
+    ("category", "fields", "error_type", "path"),
+    [
+        ("user", {"session_id": 5}, "wrong_type", "/session_id"),
+        ("user", {"user_id": None}, "wrong_type", "/user_id"),
+        ("user", {"v": "2"}, "wrong_type", "/v"),
+        ("user", {"v": 2.0}, "wrong_type", "/v"),
+        ("user", {"v": True}, "wrong_type", "/v"),
+        ("user", {"v": 3}, "not_in_range", "/v"),
+        ("user", {"user_id": ""}, "wrong_length", "/user_id"),
+        ("user", {"user_id": "x" * 65}, "wrong_length", "/user_id"),
+        ("user", {"build": "é" * 33}, "wrong_length", "/build"),
+        ("user", {"session_num": 0}, "not_in_range", "/session_num"),
+        ("user", {"connection_type": "5g"}, "not_in_enum", "/connection_type"),
+        ("user", {"country_code": "USA"}, "no_match", "/country_code"),
+        ("user", {"country_code": "U\n"}, "no_match", "/country_code"),
+        ("user", {"country_code": "ÄÖ"}, "no_match", "/country_code"),
+        ("user", {"custom_fields": []}, "wrong_type", "/custom_fields"),
+        ("user", {"configurations_v3": {}}, "wrong_type", "/configurations_v3"),
+        ("user", {"install": 1}, "wrong_type", "/install"),
+        ("user", {"gender": "f"}, "not_in_enum", "/gender"),
+        ("user", {"category": "users"}, "not_in_enum", "/category"),
+        ("user", {"category": None}, "wrong_type", "/category"),
+        ("user", {"category": ["user"]}, "wrong_type", "/category"),
+        ("session_end", {"length": -1}, "not_in_range", "/length"),
+        ("session_end", {"length": 2**53}, "not_in_range", "/length"),
+        ("session_end", {"length": 1.5}, "wrong_type", "/length"),
+        ("business", {"amount": -1}, "not_in_range", "/amount"),
+        ("business", {"amount": "99"}, "wrong_type", "/amount"),
+        ("business", {"currency": "usd"}, "not_in_enum", "/currency"),
+        ("business", {"currency": "XXX"}, "not_in_enum", "/currency"),
+        ("business", {"event_id": "boost"}, "no_match", "/event_id"),
+        ("business", {"event_id": "a:b:c"}, "no_match", "/event_id"),
+        ("business", {"event_id": "a:" + "b" * 65}, "no_match", "/event_id"),
+        ("design", {"event_id": "a:b:"}, "no_match", "/event_id"),
+        ("business", {"transaction_num": 0}, "not_in_range", "/transaction_num"),
+        ("resource", {"event_id": "sink:gold:shop:hat"}, "no_match", "/event_id"),
+        ("resource", {"event_id": "Sink:go1d:shop:hat"}, "no_match", "/event_id"),
+        ("resource", {"amount": "1"}, "wrong_type", "/amount"),
+        ("resource", {"amount": True}, "wrong_type", "/amount"),
+        ("progression", {"event_id": "Complete"}, "no_match", "/event_id"),
+        ("progression", {"event_id": "Complete:a:b:c:d"}, "no_match", "/event_id"),
+        ("progression", {"score": 1.5}, "wrong_type", "/score"),
+        ("design", {"event_id": "a:b:c:d:e:f"}, "no_match", "/event_id"),
+        ("design", {"event_id": "é"}, "no_match", "/event_id"),
+        ("design", {"event_id": ":"}, "no_match", "/event_id"),
+        ("design", {"value": "1"}, "wrong_type", "/value"),
+        ("error", {"severity": "fatal"}, "not_in_enum", "/severity"),
+        ("error", {"message": "x" * 8193}, "wrong_length", "/message"),
+        ("ads", {"ad_type": "popup"}, "not_in_enum", "/ad_type"),
+        ("ads", {"ad_action": "shown"}, "not_in_enum", "/ad_action"),
+        ("ads", {"ad_sdk_name": "x" * 33}, "wrong_length", "/ad_sdk_name"),
+        ("impression", {"ad_network_name": "applovin"}, "not_in_enum", "/ad_network_name"),
+        ("impression", {"ad_network_version": "v1"}, "no_match", "/ad_network_version"),
+        ("impression", {"impression_data": "{}"}, "wrong_type", "/impression_data"),
+        ("sdk_error", {"user_id": 5}, "wrong_type", "/user_id"),
+        ("sdk_init", {"app_boot_time": "1"}, "wrong_type", "/app_boot_time"),
+        ("health", {"fps_data_table": {}}, "wrong_type", "/fps_data_table"),
+    ],
+)
+def test_one_bad_field_is_one_fault(category: str, fields: dict[str, Any], error_type: str, path: str):
+    """contract, Collector: the vocabulary of public facts 1.7."""
+    one = good(category, **fields)
+    assert (error_type, path) in found(one)
+    assert not is_good(one)
+
+
+def test_a_wrong_type_is_named_alone():
+    """contract, Collector: a wrong type gives `wrong_type` alone."""
+    assert found(good("business", currency=978)) == [("wrong_type", "/currency")]
+
+
+def test_all_faults_of_one_field_are_listed():
+    """contract, Collector: every error listed."""
+    assert found(good("impression", ad_network_version="x")) == [("no_match", "/ad_network_version")]
+    assert found(good(country_code="")) == [("no_match", "/country_code")]
+
+
+def test_all_faults_of_an_event_are_listed():
+    """contract, Collector: every error listed."""
+    one = good("business", amount=-1, currency="XXX", v=1, session_id=5)
+    del one["device"]
+    assert sorted(found(one)) == [
+        ("missing_required_property", "/device"),
+        ("not_in_enum", "/currency"),
+        ("not_in_range", "/amount"),
+        ("not_in_range", "/v"),
+        ("wrong_type", "/session_id"),
+    ]
+
+
+@pytest.mark.parametrize("member", [None, 1, "user", [], [good()], True])
+def test_a_member_that_is_no_object_is_wrong_at_the_root(member: Any):
+    """contract, Collector: `wrong_type` at `/`."""
+    assert found(member) == [("wrong_type", "/")]
+    assert not is_good(member)
+
+
+@pytest.mark.parametrize("ts", [0, -1, 10**11, 10**30])
+def test_any_integer_is_a_client_ts(ts: int):
+    """design/metrics, Words: absent or out of range is accepted."""
+    assert is_good(good(client_ts=ts))
+
+
+@pytest.mark.parametrize("ts", ["1763600000", 1763600000.5, True, None])
+def test_nothing_else_is_a_client_ts(ts: Any):
+    """design/metrics, Words: a string, float, boolean or null is `wrong_type`."""
+    assert found(good(client_ts=ts)) == [("wrong_type", "/client_ts")]
+
+
+def test_country_code_may_be_null():
+    """Public facts 1.11: the Roblox client says null for unknown."""
+    assert is_good(good(country_code=None))
+
+
+def test_sdk_errors_need_no_player():
+    """Public facts 2.5, sdk_error."""
+    one = good("sdk_error")
+    for name in ("user_id", "session_id", "session_num"):
+        del one[name]
+    assert is_good(one)
+
+
+@pytest.mark.parametrize("literal", ["one", "OWNER", "null", "tail"])
+def test_lengths_count_characters_and_not_bytes(literal: str):
+    """Public facts 2.2."""
+    assert is_good(good(user_id=(literal + "é李😀" * 40)[:64]))
+
+
+@settings(max_examples=300, deadline=None)
+@given(one=near_events())
+def test_the_fast_way_and_the_slow_way_agree(one: Any):
+    """One table of rules, read in two ways."""
+    assert is_good(one) == (not faults(one))

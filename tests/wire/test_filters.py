@@ -1,0 +1,125 @@
+"""Public facts 3.4; design/metrics, Query kinds: filters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gamelens.errors import BadQuery
+from gamelens.wire.filters import And, Match, Not, Or, dim, dimensions_of, parse_filter, wire_filter
+
+NAMES = st.sampled_from(["platform", "country_code", "game_id", "build"])
+VALUES = st.text(max_size=5)
+FILTERS = st.recursive(
+    st.dictionaries(NAMES, VALUES | st.lists(VALUES, min_size=1, max_size=3), min_size=1, max_size=1),
+    lambda inner: st.one_of(
+        st.fixed_dictionaries({"and": st.lists(inner, min_size=1, max_size=3)}),
+        st.fixed_dictionaries({"or": st.lists(inner, min_size=1, max_size=3)}),
+        st.fixed_dictionaries({"not": inner}),
+    ),
+    max_leaves=8,
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | VALUES,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(NAMES | st.sampled_from(["and", "or", "not"]), inner, max_size=2)
+    ),
+    max_leaves=8,
+)
+
+
+def nested(depth: int) -> dict[str, Any]:
+    node: dict[str, Any] = {"platform": "ios"}
+    for level in range(depth - 1):
+        node = {"not": node} if level % 2 else {"and": [node]}
+    return node
+
+
+@given(wire=FILTERS)
+def test_a_filter_means_the_same_after_a_round_trip(wire: dict[str, Any]):
+    node = parse_filter(wire)
+    assert parse_filter(wire_filter(node)) == node
+
+
+@given(wire=JSON)
+def test_any_json_is_a_filter_or_is_refused_by_field(wire: Any):
+    field = "filter"
+    try:
+        parse_filter(wire)
+    except BadQuery as error:
+        field = error.field
+    assert field.startswith("filter")
+
+
+def test_sixteen_objects_may_be_nested():
+    """design/metrics, Query kinds: every object counts, the leaf included."""
+    assert list(dimensions_of(parse_filter(nested(16)))) == ["platform"]
+
+
+def test_seventeen_objects_may_not():
+    """design/metrics, Query kinds: deeper is 422."""
+    with pytest.raises(BadQuery, match="deeper than 16"):
+        parse_filter(nested(17))
+
+
+@pytest.mark.parametrize(
+    ("wire", "field"),
+    [
+        ({}, "filter"),
+        ([], "filter"),
+        ("platform", "filter"),
+        (False, "filter"),
+        ({"platform": "ios", "build": "1"}, "filter"),
+        ({"and": [], "or": []}, "filter"),
+        ({"and": []}, "filter"),
+        ({"or": {"platform": "ios"}}, "filter"),
+        ({"and": "ios"}, "filter"),
+        ({"not": [{"platform": "ios"}]}, "filter"),
+        ({"not": None}, "filter"),
+        ({"and": [{"platform": "ios"}, 7]}, "filter"),
+        ({"platform": []}, "filter.platform"),
+        ({"platform": None}, "filter.platform"),
+        ({"platform": 7}, "filter.platform"),
+        ({"platform": True}, "filter.platform"),
+        ({"platform": ["ios", None]}, "filter.platform"),
+        ({"platform": {"eq": "ios"}}, "filter.platform"),
+        ({"or": [{"build": [1]}]}, "filter.build"),
+    ],
+)
+def test_anything_else_is_refused_by_its_field(wire: Any, field: str):
+    """design/metrics, Query kinds: exactly one key an object, no empty lists, values are strings."""
+    with pytest.raises(BadQuery) as refused:
+        parse_filter(wire)
+    assert refused.value.field == field
+
+
+def test_operators_make_the_filter_they_look_like():
+    """Public facts 3.4."""
+    made = (dim.platform == "ios") & ~dim.country_code.isin(["US", "NA"]) | (dim.build != "2")
+    ios, countries, build = Match("platform", ("ios",)), Match("country_code", ("US", "NA")), Match("build", ("2",))
+    assert made == Or((And((ios, Not(countries))), Not(build)))
+
+
+def test_a_filter_is_neither_true_nor_false():
+    """`and`, `or`, `not` and `in` would throw half of it away."""
+    with pytest.raises(TypeError, match=r"&, \| and ~"):
+        bool(dim.platform == "ios")
+
+
+def test_python_s_and_is_refused():
+    with pytest.raises(TypeError):
+        _ = (dim.platform == "ios") and (dim.build == "1")
+
+
+@pytest.mark.parametrize("value", [7, None, True, [], [1]])
+def test_a_dimension_is_compared_with_strings_only(value: Any):
+    with pytest.raises(BadQuery):
+        _ = dim.platform == value
+
+
+def test_dimensions_come_in_the_order_of_the_filter():
+    wire = {"and": [{"build": "1"}, {"not": {"or": [{"game_id": "7"}, {"build": "2"}]}}]}
+    assert list(dimensions_of(parse_filter(wire))) == ["build", "game_id", "build"]

@@ -1,0 +1,177 @@
+"""Metrics, Query request body: interval and granularity; design/metrics, Query kinds."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gamelens.wire.intervals import GRANULARITIES, Interval, MalformedInterval, bucket_start, wire_timestamp
+
+MOMENTS = st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 30), timezones=st.just(UTC))
+SHORT = st.timedeltas(timedelta(microseconds=1), timedelta(days=70))
+
+
+@st.composite
+def intervals(draw: st.DrawFn) -> Interval:
+    start = draw(st.datetimes(datetime(1970, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)))
+    return Interval(start, start + draw(SHORT))
+
+
+def _read(text: str) -> Interval | None:
+    try:
+        return Interval.parse(text)
+    except MalformedInterval:
+        return None
+
+
+def starts(text: str, granularity: str) -> list[str]:
+    return [f"{bucket.start:%m-%d}" for bucket in Interval.parse(text).buckets(granularity)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-11-01/P7D",
+        "2026-11-01/P1W",
+        "2026-11-01/2026-11-08",
+        "P7D/2026-11-08",
+        "2026-11-01T00:00:00.000/2026-11-08T00:00:00.000",
+        "2026-11-01T02:00:00+02:00/2026-11-07T19:00:00-05:00",
+        "20261101T000000Z/PT168H",
+        " 2026-11-01/P7D ",
+    ],
+)
+def test_a_week_may_be_written_in_three_ways(text: str):
+    """Public facts 3.3: start/duration, start/end, duration/end."""
+    assert Interval.parse(text) == Interval(datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 11, 8, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("2026-01-31/P1M", "2026-02-28"),
+        ("2028-01-31/P1M", "2028-02-29"),
+        ("2026-01-31/P2M", "2026-03-31"),
+        ("2026-10-31/P1M", "2026-11-30"),
+        ("2028-02-29/P1Y", "2029-02-28"),
+        ("2026-01-31/P1M1D", "2026-03-01"),
+    ],
+)
+def test_months_are_added_in_utc_and_end_where_the_month_ends(text: str, end: str):
+    """design/metrics, Availability: 31 January + P1M is the end of February."""
+    assert Interval.parse(text).end == datetime.fromisoformat(end).replace(tzinfo=UTC)
+
+
+def test_a_month_before_an_end_is_counted_backwards():
+    assert Interval.parse("P1M/2026-03-31").start == datetime(2026, 2, 28, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "/", "P1D", "2026-11-01", "2026-11-01/", "/P1D", "2026-11-01/P", "P1D/P1D"),
+        *("2026-11-31/P1D", "yesterday/P1D", "2026-11-01/P-1D", "2026-11-01/-P1D", "2026-11-01/PT", "2026-11-01/1D"),
+        *("2026-11-01/P1H", "2026-11-01/P99999999D", "2026-11-01/P9999Y", "P9999Y/2026-11-01", "2026-11-01/P0.5M"),
+        *("2026-11-02/2026-11-01", "2026-11-01/P1D/P1D", "0001-01-01T00:00+01:00/P1D", "2026-11-01/P1D\0"),
+        "2026-11-01/P" + "9" * 60 + "Y",
+    ],
+)
+def test_anything_else_is_malformed(text: str):
+    """design/metrics, Query kinds: a malformed interval."""
+    assert not _read(text)  # nothing at all is an interval, and one that every query refuses
+
+
+@given(text=st.text(alphabet="0123456789-:/TPZWMDHYS.+ ", max_size=40) | st.text(max_size=20))
+def test_no_text_does_worse_than_being_malformed(text: str):
+    _read(text)
+
+
+@given(interval=intervals())
+def test_an_interval_reads_back_as_it_is_written(interval: Interval):
+    assert Interval.parse(str(interval)) == interval
+
+
+@given(start=MOMENTS, hours=st.integers(-14, 14))
+def test_a_zone_changes_the_clock_face_and_not_the_moment(start: datetime, hours: int):
+    if datetime(2, 1, 1, tzinfo=UTC) < start < datetime(9998, 1, 1, tzinfo=UTC):
+        local = start.astimezone(timezone(timedelta(hours=hours)))
+        assert Interval(local, local + timedelta(hours=1)) == Interval(start, start + timedelta(hours=1))
+
+
+@given(a=intervals(), b=intervals(), moment=st.datetimes(datetime(1970, 1, 1), datetime(2100, 1, 1)))
+def test_the_intersection_holds_what_both_hold(a: Interval, b: Interval, moment: datetime):
+    moment = moment.replace(tzinfo=UTC)
+    assert (moment in (a & b)) == (moment in a and moment in b)
+
+
+def test_an_interval_is_half_open():
+    """design/metrics, Query kinds: half-open."""
+    day = Interval.parse("2026-11-01/P1D")
+    assert day.start in day
+    assert day.end not in day
+
+
+@pytest.mark.parametrize(
+    ("text", "granularity", "expected"),
+    [
+        ("2026-11-05T12:00/2026-11-07T00:00", "day", ["11-05", "11-06"]),
+        ("2026-11-05T12:00/2026-11-07T00:01", "day", ["11-05", "11-06", "11-07"]),
+        ("2026-11-05/2026-11-16", "week", ["11-02", "11-09"]),
+        ("2026-11-08T23:59:59/PT2S", "week", ["11-02", "11-09"]),
+        ("2026-12-31/2027-01-05", "week", ["12-28", "01-04"]),
+        ("2026-11-15/2027-01-01", "month", ["11-01", "12-01"]),
+        ("2026-11-15/2027-01-01T00:00:01", "month", ["11-01", "12-01", "01-01"]),
+        ("2026-11-15/2027-01-03", "all", ["11-15"]),
+    ],
+)
+def test_cut_buckets_keep_the_start_of_the_whole_one(text: str, granularity: str, expected: list[str]):
+    """design/metrics, Words: bucket. Weeks start on Monday."""
+    assert starts(text, granularity) == expected
+
+
+@given(interval=intervals(), granularity=st.sampled_from(("day", "week", "month")))
+def test_buckets_touch_and_cover_the_interval(interval: Interval, granularity: str):
+    """design/metrics, Words: bucket."""
+    buckets = list(interval.buckets(granularity))  # type: ignore[arg-type]
+    assert buckets[0].start <= interval.start < buckets[0].end
+    assert buckets[-1].start < interval.end <= buckets[-1].end
+    assert all(one.end == other.start for one, other in pairwise(buckets))
+
+
+@given(moment=MOMENTS)
+def test_weeks_are_those_of_iso_8601(moment: datetime):
+    """design/metrics, Words: bucket."""
+    start = bucket_start(moment, "week")
+    assert start.isoweekday() == 1
+    assert start.isocalendar()[:2] == moment.isocalendar()[:2]
+
+
+@given(moment=MOMENTS)
+def test_all_is_one_bucket_with_the_interval_s_own_start(moment: datetime):
+    """design/metrics, Words: bucket."""
+    interval = Interval(moment, moment + timedelta(hours=1))
+    assert list(interval.buckets("all")) == [interval]
+
+
+@pytest.mark.parametrize("granularity", GRANULARITIES)
+def test_the_last_day_of_the_calendar_is_in_a_bucket(granularity: str):
+    interval = Interval.parse("9999-12-31/9999-12-31T12:00")
+    assert len(list(interval.buckets(granularity))) == 1  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("moment", "written"),
+    [
+        (datetime(2026, 11, 20, tzinfo=UTC), "2026-11-20T00:00:00.000Z"),
+        (datetime(2026, 11, 20, 1, 2, 3, 4999, tzinfo=UTC), "2026-11-20T01:02:03.004Z"),
+        (datetime(26, 1, 2, tzinfo=UTC), "0026-01-02T00:00:00.000Z"),
+        (datetime(2026, 11, 20, tzinfo=timezone(timedelta(hours=1))), "2026-11-19T23:00:00.000Z"),
+    ],
+)
+def test_timestamps_travel_with_milliseconds_and_z(moment: datetime, written: str):
+    """Public facts 3.7."""
+    assert wire_timestamp(moment) == written

@@ -1,0 +1,169 @@
+"""Metrics, Query request body and Query type exceptions: every refusal names its field."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gamelens.errors import BadQuery
+from gamelens.wire.intervals import MalformedInterval
+from gamelens.wire.queries import Group, MetricQuery, Split, Timeseries, decode_query, encode_query
+
+BODY = {"interval": "2026-11-01/P7D", "granularity": "day", "query": {"type": "timeseries"}}
+GROUP = {"type": "group", "dimension": "platform"}
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"interval": None}, "interval"),
+    ({"interval": 7}, "interval"),
+    ({"interval": ["2026-11-01/P7D"]}, "interval"),
+    ({"interval": "2026-11-01/P32D"}, "interval"),
+    ({"interval": "2026-11-01T00:00/2026-12-02T00:00:01"}, "interval"),
+    ({"granularity": None}, "granularity"),
+    ({"granularity": "hour"}, "granularity"),
+    ({"granularity": 1}, "granularity"),
+    ({"granularity": "Day"}, "granularity"),
+    ({"query": None}, "query"),
+    ({"query": "group"}, "query"),
+    ({"query": []}, "query"),
+    ({"query": {}}, "query.type"),
+    ({"query": {"type": "top"}}, "query.type"),
+    ({"query": {"type": ["group"]}}, "query.type"),
+    ({"query": {"type": "group"}}, "query.dimension"),
+    ({"query": GROUP | {"dimension": ["platform"]}}, "query.dimension"),
+    ({"query": GROUP | {"dimensions": ["platform"]}}, "query.dimensions"),
+    ({"query": GROUP | {"limit": 0}}, "query.limit"),
+    ({"query": GROUP | {"limit": 30_001}}, "query.limit"),
+    ({"query": GROUP | {"limit": -1}}, "query.limit"),
+    ({"query": GROUP | {"limit": "5"}}, "query.limit"),
+    ({"query": GROUP | {"limit": 5.0}}, "query.limit"),
+    ({"query": GROUP | {"limit": True}}, "query.limit"),
+    ({"query": {"type": "timeseries", "limit": 30_001}}, "query.limit"),
+    ({"query": {"type": "timeseries", "dimension": "platform"}}, "query.dimension"),
+    ({"query": {"type": "split"}}, "query.dimensions"),
+    ({"query": {"type": "split", "dimensions": ["platform"]}}, "query.dimensions"),
+    ({"query": {"type": "split", "dimensions": ["platform", "build", "game_id"]}}, "query.dimensions"),
+    ({"query": {"type": "split", "dimensions": ["platform", "platform"]}}, "query.dimensions"),
+    ({"query": {"type": "split", "dimensions": ["platform", 7]}}, "query.dimensions"),
+    ({"query": {"type": "split", "dimensions": "platform"}}, "query.dimensions"),
+    ({"query": {"type": "split", "dimensions": ["platform", "build"], "limit": 0}}, "query.limit"),
+    ({"split_by": "platform"}, "query"),
+    ({"query": None, "split_by": "platform", "game": "1"}, "game"),
+    ({"query": None, "split_by": 7}, "split_by"),
+    ({"game": 7}, "game"),
+    ({"since_days_ago": 0}, "since_days_ago"),
+    ({"since_days_ago": -3}, "since_days_ago"),
+    ({"since_days_ago": "7"}, "since_days_ago"),
+    ({"since_days_ago": 1.5}, "since_days_ago"),
+    ({"since_days_ago": True}, "since_days_ago"),
+    ({"filter": {}}, "filter"),
+    ({"filter": {"platform": 1}}, "filter.platform"),
+    ({"games": "1001"}, "games"),
+    ({"games": [1001]}, "games"),
+    ({"studios": {"id": "s1"}}, "studios"),
+    ({"limit": 5}, "limit"),
+    ({"dimensions": ["platform"]}, "dimensions"),
+    ({"": 1}, ""),
+]
+
+
+@pytest.mark.parametrize(("change", "field"), REFUSED, ids=[json.dumps(change) for change, _ in REFUSED])
+def test_a_refusal_names_its_field(change: dict[str, Any], field: str):
+    """design/metrics, Query kinds: refused with 422 and a body that names the field."""
+    with pytest.raises(BadQuery) as refused:
+        decode_query({name: value for name, value in (BODY | change).items() if value is not None})
+    assert refused.value.field == field
+    assert not isinstance(refused.value, MalformedInterval)
+
+
+@pytest.mark.parametrize("interval", ["", "P7D", "2026-11-01/P0D", "2026-11-02/2026-11-01", "2026-11-01/2026-11-01"])
+def test_a_string_that_is_no_interval_is_malformed(interval: str):
+    """design/metrics, Query kinds: malformed, and start at or after end, are 400."""
+    with pytest.raises(MalformedInterval):
+        decode_query(BODY | {"interval": interval})
+
+
+@pytest.mark.parametrize(
+    ("change", "nearest"),
+    [
+        ({"granularity": "days"}, "day"),
+        ({"query": {"type": "timeserie"}}, "timeseries"),
+        ({"filters": {"platform": "ios"}}, "filter"),
+        ({"query": GROUP | {"limits": 1}}, "limit"),
+    ],
+)
+def test_a_misspelt_name_hears_the_nearest(change: dict[str, Any], nearest: str | None):
+    """design/metrics, Query kinds: for names, the nearest one."""
+    with pytest.raises(BadQuery) as refused:
+        decode_query(BODY | change)
+    assert refused.value.did_you_mean == nearest
+    assert refused.value.allowed
+
+
+def test_thirty_one_days_are_not_too_many():
+    """Public facts 3.3: interval maximum."""
+    assert decode_query(BODY | {"interval": "2026-10-01/P31D"}).interval.length.days == 31
+
+
+@pytest.mark.parametrize("granularity", ["week", "month", "all"])
+def test_only_days_have_a_longest_interval(granularity: str):
+    """Public facts 3.3: interval maximum."""
+    assert decode_query(BODY | {"interval": "2020-01-01/P5Y", "granularity": granularity})
+
+
+def test_null_is_no_filter():
+    """design/metrics, Query kinds: `filter: null` is no filter."""
+    assert decode_query(BODY | {"filter": None}).filter is None
+
+
+def test_a_limit_beside_a_split_changes_nothing():
+    """design/metrics, Query kinds: elsewhere it is accepted in the same range."""
+    split = {"type": "split", "dimensions": ["platform", "build"]}
+    assert decode_query(BODY | {"query": split | {"limit": 5}}) == decode_query(BODY | {"query": split})
+
+
+def test_an_absent_granularity_is_whatever_its_metric_has():
+    """design/metrics, Query kinds: granularity absent or `day`, for retention_retro."""
+    body = {"interval": "2026-11-01/P7D", "split_by": "platform", "since_days_ago": 1}
+    assert decode_query(body, granularity="day").granularity == "day"
+
+
+NAMES = st.sampled_from(["platform", "build", "game_id"])
+KINDS = st.one_of(
+    st.builds(Group, NAMES, st.integers(1, 30_000)),
+    st.lists(NAMES, min_size=2, max_size=2, unique=True).map(lambda pair: Split((pair[0], pair[1]))),
+    st.just(Timeseries()),
+)
+IDS = st.none() | st.lists(st.text(max_size=3), max_size=2).map(tuple)
+
+
+@given(kind=KINDS, game=st.none() | st.just("1"), games=IDS, studios=IDS, since=st.none() | st.integers(1))
+def test_a_query_reads_back_as_it_is_written(kind: Any, game: Any, games: Any, studios: Any, since: Any):
+    query = MetricQuery(
+        interval=decode_query(BODY).interval,
+        query=kind,
+        game=game,
+        games=games,
+        studios=studios,
+        since_days_ago=since,
+    )
+    assert decode_query(json.loads(encode_query(query))) == query
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(change=st.dictionaries(st.sampled_from([*MetricQuery.__struct_fields__, "x"]), JSON, max_size=3))
+def test_any_body_is_a_query_or_is_refused(change: dict[str, Any]):
+    field = "query"  # which split_by may not stand beside
+    try:
+        decode_query(BODY | change)
+    except BadQuery as error:
+        field = error.field
+    assert field.split(".")[0] in {*change, "query"}
