@@ -4,13 +4,17 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
+# Played over HTTP in processes of their own, which the fast loop leaves out.
+SERVED := tests/journey tests/cli tests/browser
+
 .PHONY: demo test check bench lab clean
 
 demo: $(INSTALLED)
 	@$(BIN)/gamelens demo
 
 test: check
-	@$(BIN)/pytest --dist loadfile -n 2 tests/journey tests/cli tests/browser
+	@$(BIN)/pytest --dist loadfile -n 2 -m slow $(addprefix --ignore ,$(SERVED))
+	@$(BIN)/pytest --dist loadfile -n 2 $(SERVED)
 	@$(BIN)/pytest --nbmake --nbmake-timeout 300 notebooks
 
 check: $(INSTALLED)
@@ -18,7 +22,7 @@ check: $(INSTALLED)
 	@$(BIN)/ruff format --check --quiet
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo > .cache/imports.txt 2>&1 || { cat .cache/imports.txt; exit 1; }
-	@$(BIN)/pytest --dist loadfile -n 2 --ignore tests/journey --ignore tests/cli --ignore tests/browser --ignore tests/bench
+	@$(BIN)/pytest --dist loadfile -n 2 -m "not slow" $(addprefix --ignore ,$(SERVED))
 
 bench: $(INSTALLED)
 	@$(BIN)/pytest -s tests/bench

@@ -123,8 +123,10 @@ def demo_state() -> Path:
 
 
 @contextlib.contextmanager
-def sandbox_at(state: Path, *, config: Path | None = None) -> Iterator[Ready]:
+def sandbox_at(state: Path, *, config: Path | None = None, tls: bool = False) -> Iterator[Ready]:
     """A sandbox over *state*: the one that runs, or a new one with the keys of *config* that stops at the end.
+
+    With *tls* a new one speaks HTTPS; its `ca_file` is whom to trust.
 
     Raises:
         Refused: it does not start.
@@ -132,7 +134,7 @@ def sandbox_at(state: Path, *, config: Path | None = None) -> Iterator[Ready]:
     if ready := _running(state):
         yield ready
         return
-    ready, process = _start(state, *(["--config", str(config)] if config else []))
+    ready, process = _start(state, *(["--config", str(config)] if config else []), *(["--tls"] if tls else []))
     try:
         yield ready
     finally:

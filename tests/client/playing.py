@@ -49,12 +49,12 @@ class Sent:
 
 
 class Wire:
-    """Carries requests to *app*, unless it is down or a script has an answer for the route."""
+    """Carries requests to *app*, once the gate is open, unless it is down or a script has an answer for the route."""
 
     def __init__(self, app: Any) -> None:
         self._app = httpx.ASGITransport(app)
         self.is_down = False
-        self.is_stuck = False
+        self.gate: asyncio.Event | None = None
         self.takes_bytes: int | None = None
         self.takes_events: int | None = None
         self.retry_after_s: int | None = None
@@ -64,10 +64,10 @@ class Wire:
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         if self.is_down:
             raise httpx.ConnectError("down")
-        if self.is_stuck:
-            await asyncio.Event().wait()
         sent = Sent(request)
         self.sent.append(sent)
+        if self.gate is not None:
+            await self.gate.wait()
         response = await self._answer(request, sent)
         sent.status = response.status_code
         return response

@@ -308,7 +308,7 @@ async def test_offline_events_wait_and_go_when_the_connection_is_back(game: Game
 
 @in_loop
 async def test_a_collector_that_does_not_answer_keeps_no_player_waiting(game: Game) -> None:
-    game.wire.is_stuck = True
+    game.wire.gate = asyncio.Event()
     session = game.session(wait_s=0.02)
     async with session as player:
         player.add("design", event_id="menu:open")
@@ -318,19 +318,26 @@ async def test_a_collector_that_does_not_answer_keeps_no_player_waiting(game: Ga
 @in_loop
 async def test_a_request_under_way_at_the_end_is_not_sent_twice(game: Game) -> None:
     """The last delivery waits for the one before it."""
+    gate = asyncio.Event()
     async with game.session():
-        pass
-    assert [len(sent.said) for sent in game.wire.of("events")] == [2]
+        game.wire.gate = gate
+        await asyncio.sleep(0.01)
+        assert [sent.status for sent in game.wire.of("events")] == [0]
+        asyncio.get_running_loop().call_later(0.01, gate.set)
+    assert [[event["category"] for event in sent.said] for sent in game.wire.of("events")] == [
+        ["user"],
+        ["session_end"],
+    ]
 
 
 @in_loop
 async def test_a_session_that_could_not_start_lets_the_queue_go(game: Game, tmp_path: Path) -> None:
     path = tmp_path / "events.sqlite"
-    game.wire.is_stuck = True
+    game.wire.gate = asyncio.Event()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.02):
             await game.session(queue=path).start()
-    game.wire.is_stuck = False
+    game.wire.gate = None
     async with game.session(queue=path):
         pass
     assert game.wire.categories == ["user", "session_end"]

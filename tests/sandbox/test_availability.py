@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -114,6 +115,31 @@ def test_processing_on_demand_renews_it_at_once(kept: Stage):
     available = kept.process()
     assert kept.get("interval").json() == "2026-11-20T00:00:00Z/2026-11-20T10:00:00Z"
     assert available["acme"] == "2026-11-20T00:00Z/2026-11-20T10:00Z"
+
+
+def test_the_hours_go_on_after_one_that_failed(stage: Stage, caplog: pytest.LogCaptureFixture):
+    """design/metrics, Availability: processing runs hourly by the sandbox's clock."""
+    stage.submit([event()])
+    obstacle = stage.sandbox.lake.root / "1"  # a file where the first version's folder must go
+    obstacle.write_text("")
+
+    async def until(happened: Callable[[], object]) -> None:
+        async with asyncio.timeout(20):
+            while not happened():  # noqa: ASYNC110 - nothing tells when a chore has run
+                await asyncio.sleep(0.02)
+
+    async def two_hours() -> None:
+        chore = asyncio.create_task(stage.sandbox._process_hourly())
+        await asyncio.sleep(0)
+        stage.clock.advance(HOUR)
+        await until(lambda: "hourly processing failed" in caplog.text)
+        obstacle.unlink()
+        stage.clock.advance(HOUR)
+        await until(lambda: stage.sandbox.lake.last_run().version)
+        chore.cancel()
+
+    asyncio.run(two_hours())
+    assert stage.get("interval").json() == "2026-11-20T00:00:00Z/2026-11-20T12:00:00Z"
 
 
 def test_a_clock_set_back_does_not_keep_an_answer_for_ever(kept: Stage):

@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from conftest import event
 from gamelens.wire.signing import sign
+
+pytestmark = pytest.mark.slow
 
 
 def started(state: Path, ready: Path) -> subprocess.Popen[bytes]:

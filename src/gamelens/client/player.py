@@ -89,8 +89,8 @@ class Player:
 
     def start(self) -> None:
         """Open the session with its user event. A disabled game opens none."""
-        now_s, fields = int(self._clock()), {**self.identity.fields(), "session_id": self.session_id}
-        fields["session_num"] = 1
+        now_s = int(self._clock())
+        fields = {**self.identity.fields(), "session_id": self.session_id, "session_num": 1}
         if self._courier.disabled is None:
             fields["session_num"] = self._outbox.open_session(
                 self.session_id, self.identity.user_id, fields, now_s=now_s, forwarded_for=self._forwarded_for
@@ -151,7 +151,7 @@ class Player:
     def _experiment(self) -> dict[str, str | None]:
         """Where the player stands in an A/B test (Collector, Init response)."""
         answer = self.answer
-        return {"ab_id": answer.ab_id, "ab_variant_id": answer.ab_variant_id} if answer is not None else {}
+        return {"ab_id": answer.ab_id or None, "ab_variant_id": answer.ab_variant_id or None} if answer else {}
 
     def _set_clock(self, server_ts: int) -> None:
         self._outbox.file.offset_s = server_ts - int(self._clock())

@@ -157,7 +157,9 @@ class Transport:
                 body = await response.aread()
             finally:
                 await response.aclose()
-        except (httpx.ConnectError, httpx.ConnectTimeout):
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            if "CERTIFICATE_VERIFY_FAILED" in str(error):
+                return Fault(Unreachable(f"{self.address} is not trusted: name its authority's file in SSL_CERT_FILE"))
             gone = Unreachable(f"nothing answers at {self.address}: check the address and that the service runs")
             return Fault(gone, passing=True, is_nobody=not self._has_answered)
         except httpx.TimeoutException:

@@ -46,7 +46,7 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def size(self) -> int:
         """Bytes held."""
-        return len(self.body) + sum(len(bytes(it.event)) for it in self.rejected)
+        return len(self.body) + sum(map(_size, self.rejected))
 
     def entries(self) -> Iterator[Entry]:
         """Its events, the last one of the request first."""
@@ -108,6 +108,10 @@ def read_look(query: Mapping[str, str], *, game_keys: Iterable[str], limit: int 
     if not (asked.isascii() and asked.isdigit() and len(asked) < 9 and int(asked) <= _MOST):
         raise BadQuery("limit", asked, f"must be a whole number, 0 to {_MOST}")
     return msgspec.convert({**given, "limit": int(asked)}, Look)
+
+
+def _size(rejected: Rejected) -> int:
+    return len(memoryview(rejected.event))
 
 
 class _Categorised(msgspec.Struct):

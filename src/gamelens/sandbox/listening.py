@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gamelens.sandbox.arrivals import Arrival, Entry, Look
     from gamelens.sandbox.live import Live
 
-QUEUED_EVENTS: Final = 2000
+QUEUED_EVENTS: Final = 1000
 QUEUED_BYTES: Final = 8 << 20
 GATHER_S: Final = 0.25  # what comes within it is sent together: a busy collector is not decoded one by one
 SILENCE_S: Final = 15.0

@@ -6,7 +6,7 @@ here knows where a request came from. `arrivals` says what is kept, `listening` 
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from heapq import merge
 from itertools import islice
@@ -39,7 +39,7 @@ class Live:
         self._since_ts = since_ts
         self._number = 0
         self._kept: dict[tuple[str, Status], _Newest] = {}
-        self._counts: Counter[tuple[str, Status, str]] = Counter()
+        self._counts: defaultdict[tuple[str, Status], Counter[str]] = defaultdict(Counter)
         self._refused: Counter[int] = Counter()
         self._listeners: set[Listener] = set()
 
@@ -52,11 +52,12 @@ class Live:
         rejected: list[Rejected],
     ) -> None:
         """Note one request: its good events, by category, are on disk; its bad ones are *rejected*."""
+        counted = self._counts[game_key, "accepted"]
         for category, events in categories.items():
-            self._counts[game_key, "accepted", category] += events
+            counted[category] += events
         for it in rejected:
             said = category_of(it.event)
-            self._counts[game_key, "rejected", said if said in CATEGORIES else UNKNOWN] += 1
+            self._counts[game_key, "rejected"][said if said in CATEGORIES else UNKNOWN] += 1
         for arrival in self._arrivals(game_key, batch, rejected):
             self._keep(arrival)
             for listener in self._listeners:
@@ -89,9 +90,10 @@ class Live:
         totals = _zeros()
         categories: dict[str, dict[str, int]] = {}
         by_game = {game_key: _zeros() for game_key in self.titles}
-        for (game_key, status, category), events in sorted(self._counts.items()):
-            for counted in (totals, by_game[game_key], categories.setdefault(category, _zeros())):
-                counted[status] += events
+        for (game_key, status), counts in self._counts.items():
+            for category, events in sorted(counts.items()):
+                for counted in (totals, by_game[game_key], categories.setdefault(category, _zeros())):
+                    counted[status] += events
         games = {game_key: {"title": self.titles[game_key], **counted} for game_key, counted in by_game.items()}
         refused = {str(status): requests for status, requests in sorted(self._refused.items())}
         return {"since_ts": self._since_ts, **totals, "categories": categories, "games": games, "refused": refused}
@@ -129,12 +131,14 @@ class Live:
 
     def _arrivals(self, game_key: str, batch: Batch, rejected: list[Rejected]) -> Iterator[Arrival]:
         """One for each status that occurs."""
-        self._number += 1
-        of: dict[str, Any] = {"number": self._number, "arrival_ms": batch.arrival_ms, "game_key": game_key}
+        of: dict[str, Any] = {"arrival_ms": batch.arrival_ms, "game_key": game_key}
         if rejected:
-            yield Arrival(**of, status="rejected", events=len(rejected), rejected=rejected)
+            self._number += 1
+            yield Arrival(**of, number=self._number, status="rejected", events=len(rejected), rejected=rejected)
         if batch.events:
-            yield Arrival(**of, status="accepted", events=batch.events, body=batch.body, is_gzipped=batch.is_gzipped)
+            self._number += 1
+            of |= {"body": batch.body, "is_gzipped": batch.is_gzipped}
+            yield Arrival(**of, number=self._number, status="accepted", events=batch.events)
 
     def _keep(self, arrival: Arrival) -> None:
         key = arrival.game_key, arrival.status

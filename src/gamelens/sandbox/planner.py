@@ -185,7 +185,7 @@ def plan_query(metric: Metric, query: MetricQuery, *, games: Sequence[str]) -> P
         *(f"{sql} AS {part}" for part, sql in expression.parts.items()),
         dialect="duckdb",
     )
-    grouped = grouped.from_("source").group_by("bucket", *map(_name, dimensions))
+    grouped = grouped.from_("source", copy=False).group_by("bucket", *map(_name, dimensions), copy=False)
     shown = ["returned"] if metric.kinds == "retention" else list(expression.parts)
     grouped = grouped.having(" OR ".join(f"{part} <> 0" for part in shown)) if dimensions else grouped
     rank = [f"{term} DESC NULLS LAST" for term in expression.sort]
@@ -195,7 +195,8 @@ def plan_query(metric: Metric, query: MetricQuery, *, games: Sequence[str]) -> P
         place = f"row_number() OVER (PARTITION BY bucket ORDER BY {', '.join(rank)})"
         statement.set("qualify", exp.Qualify(this=_sql(f"{place} <= :limit")))
         parameters["limit"] = query.query.limit
-    return Plan(statement.with_("source", as_=source).with_("grouped", as_=grouped), parameters, spans)
+    statement = statement.with_("source", as_=source, copy=False).with_("grouped", as_=grouped, copy=False)
+    return Plan(statement, parameters, spans)
 
 
 def plan_values(dimension: str, interval: Interval, *, games: Sequence[str], limit: int) -> Plan:
@@ -229,7 +230,7 @@ def _occurrences(
         "month": "CAST(date_trunc('month', ts) AS TIMESTAMP)",
         "all": "CAST(:start AS TIMESTAMP)",
     }[query.granularity]
-    return source.select(_sql(bucket).as_("bucket")), parameters, (query.interval,)
+    return source.select(_sql(bucket).as_("bucket"), copy=False), parameters, (query.interval,)
 
 
 def _cohorts(
@@ -281,15 +282,20 @@ def _scoped(
 ) -> exp.Select:
     """The events of *games* in *interval* that meet *where*, with what is derived for each; binds its values."""
     parameters |= {"start": _naive(interval.start), "end": _naive(interval.end), "games": list(games)}
-    scoped = select("events.*", *(_sql(f"{sql} AS {name}") for name, sql in _IDENTITIES.items())).from_("events")
+    columns = ["events.*", *(f"{sql} AS {name}" for name, sql in _IDENTITIES.items())]
+    joined = {}
     if players:
-        scoped = scoped.select("install_seq", "install_day", "first_build", "paid_at", "paid_seq")
-        scoped = scoped.select(*(_sql(f"{sql} AS {name}") for name, sql in _PLAYER_VALUES.items()))
-        scoped = scoped.join("players", using=["game_id", "user_id"], join_type="left")
+        columns += ["install_seq", "install_day", "first_build", "paid_at", "paid_seq"]
+        columns += [f"{sql} AS {name}" for name, sql in _PLAYER_VALUES.items()]
+        joined["players"] = ["game_id", "user_id"]
     if rates:
-        scoped = scoped.select("scaled").join("rates", using=["currency"], join_type="left")
-    scoped = scoped.where(_sql("ts >= :start AND ts < :end AND list_contains(:games, game_id)"))
-    return scoped.where(_condition(where, parameters)) if where is not None else scoped
+        columns.append("scaled")
+        joined["rates"] = ["currency"]
+    scoped = select(*columns, dialect="duckdb").from_("events", copy=False)
+    for table, using in joined.items():
+        scoped.join(table, using=[*using], join_type="left", copy=False)
+    scoped.where(_sql("ts >= :start AND ts < :end AND list_contains(:games, game_id)"), copy=False)
+    return scoped.where(_condition(where, parameters), copy=False) if where is not None else scoped
 
 
 def _condition(node: Filter, parameters: dict[str, Any]) -> exp.Expr:

@@ -52,8 +52,8 @@ const at = (id) => document.getElementById(id);
 const filters = at("filters");
 const list = at("events");
 const state = {
-  source: null, openedAt: 0, titles: {}, counts: null, summary: null, waiting: [], fresh: 0, isPaused: false,
-  isDrawing: false, lostTimer: 0,
+  source: null, openedAt: 0, titles: {}, counts: null, summary: null, waiting: [], fresh: 0, missed: 0,
+  isPaused: false, isDrawing: false, lostTimer: 0,
 };
 
 // -- small things ----------------------------------------------------------------------------------------------------
@@ -119,9 +119,9 @@ function factsOf(event, category) {
     if (!Object.hasOwn(event, name) || (event[name] ?? "") === "") continue;
     const isFirst = name === telling[0];
     const fact = made("span", isFirst ? "fact first" : "fact");
-    if (!isFirst) fact.append(made("span", "label", name.replace(/_/g, " ")));
+    if (!isFirst) fact.append(made("span", "label", name.replace(/_/g, " ")), " ");
     fact.append(made("b", "", asText(event[name]).slice(0, 120)));
-    facts.append(fact);
+    facts.append(fact, " ");
   }
   if (!Object.keys(event).length) facts.append(made("span", "fact none", "not an event"));
   return facts;
@@ -148,8 +148,9 @@ function arrived(entry) {
 }
 
 function missed(count) {
-  state.waiting.push({ missed: count });
-  draw();
+  state.missed += count;
+  at("missed").hidden = !state.missed;
+  at("missed").textContent = `${plural(state.missed, "event")} came faster than shown`;
 }
 
 function draw() {
@@ -165,14 +166,11 @@ function draw() {
 
 function drawWaiting() {
   const isNew = performance.now() - state.openedAt > SETTLED_MS;
-  const rows = state.waiting.map((entry) => ("missed" in entry ? gap(entry.missed) : row(entry, isNew)));
-  list.prepend(...rows.reverse());
+  list.prepend(...state.waiting.map((entry) => row(entry, isNew)).reverse());
   while (list.childElementCount > ROWS) list.lastElementChild.remove();
   state.waiting = [];
   state.fresh = 0;
 }
-
-const gap = (count) => made("li", "gap", `${plural(count, "event")} came faster than this page reads`);
 
 function drawEmptiness() {
   const isEmpty = !list.childElementCount;
@@ -322,6 +320,8 @@ function listen() {
 function forget() {
   state.waiting = [];
   state.fresh = 0;
+  state.missed = 0;
+  missed(0);
   state.openedAt = performance.now();
   list.replaceChildren();
 }

@@ -1,0 +1,95 @@
+"""What the README prints runs as printed."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from gamelens.lab import Ready, ask_console, ensure_played, environment_of, sandbox_at
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+CHROMIUM = shutil.which("chromium")
+QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync", "--no-first-run"]
+
+
+def block(language: str, mark: str) -> str:
+    """The code block of *language* that holds *mark*."""
+    return next(code for code in re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL) if mark in code)
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Ready]]:
+    """A folder with a ready.json, and the sandbox it describes."""
+    folder = tmp_path_factory.mktemp("readme")
+    with sandbox_at(folder / "state") as ready:
+        ensure_played(ready, folder / "state", "small")
+        shutil.copy(folder / "state" / "ready.json", folder / "ready.json")
+        yield folder, ready
+
+
+def _accepted(ready: Ready) -> int:
+    return ask_console(ready, "GET", "/summary")["accepted"]
+
+
+def test_the_first_lines_run(stage: tuple[Path, Ready]):
+    """README, the ten lines."""
+    folder, ready = stage
+    code = block("python", "gl.connect")
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment_of(ready), capture_output=True)
+    assert (done.returncode, b"retention by game" in done.stdout) == (0, True), done.stderr.decode()
+
+
+@pytest.mark.skipif(not all(map(shutil.which, ("curl", "openssl", "jq"))), reason="needs curl, openssl and jq")
+def test_curl_and_openssl_send_a_signed_event(stage: tuple[Path, Ready]):
+    """README, Point your game at it."""
+    folder, ready = stage
+    before = _accepted(ready)
+    done = subprocess.run(["bash", "-c", block("bash", "openssl")], cwd=folder, capture_output=True, text=True)
+    assert "200 OK" in done.stdout
+    assert _accepted(ready) == before + 1
+
+
+def test_a_python_session_sends_what_it_was_given(stage: tuple[Path, Ready]):
+    """README, Point your game at it: user, two events of the game, session_end."""
+    folder, ready = stage
+    before = _accepted(ready)
+    code = block("python", "PlayerSession")
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert _accepted(ready) == before + 4
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+def test_a_page_of_another_origin_sends_a_signed_event(stage: tuple[Path, Ready]):
+    """README, Point your game at it; public facts 1.3: a browser asks first."""
+    folder, ready = stage
+    before, game = _accepted(ready), ready.organisations[0].games[0]
+    page = block("html", "crypto.subtle").replace("COLLECTOR_URL", ready.collector_url)
+    page = page.replace("GAME_KEY", game.game_key).replace("SECRET_KEY", game.secret_key)
+    (folder / "page.html").write_text(page)
+    handler = partial(_Silent, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+            tab = browser.new_page()
+            tab.goto(f"http://127.0.0.1:{server.server_port}/page.html")
+            tab.wait_for_function("document.title == 'sent: 200'")
+            browser.close()
+        server.shutdown()
+    assert _accepted(ready) == before + 1
+
+
+class _Silent(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
