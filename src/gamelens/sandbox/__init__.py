@@ -13,5 +13,7 @@ Our choices, where both specifications are silent:
 - Impressions are stored in integer nano-units of their currency; what names no usable revenue counts as 0.
 - A body may unpack to 16 MB; JSON may be 32 levels deep; a filter 16.
 - The same `event_uuid` of a game counts once, the first copy to arrive.
+- The live view keeps the newest 1000 events of each game and status; the rejected ones are gone after a restart.
+- Of the fault rules that fit a request, the first with strikes left decides alone, by its probability.
 - The country of an IP address comes from a small table of test ranges (`gamelens.sandbox.countries`).
 """

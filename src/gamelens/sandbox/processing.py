@@ -8,6 +8,7 @@ event only ever moves earlier.
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 from collections import defaultdict
@@ -276,6 +277,8 @@ def _new_file(folder: Path, name: str) -> Path:
 
 
 def _described(path: Path, root: Path, organisation: str, day: date | None) -> File:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())  # before the manifest names it
     rows = pq.read_metadata(path).num_rows
     return File(path=str(path.relative_to(root)), organisation=organisation, day=day, events=rows)
 
