@@ -20,6 +20,8 @@ from gamelens.client.loop import shared_loop
 from gamelens.client.metrics import AsyncClient, Client
 from gamelens.errors import AuthError, BadQuery
 
+pytestmark = pytest.mark.slow
+
 Make = Callable[..., Client]
 _addresses = (f"http://127.0.0.2:{port}" for port in itertools.count(1))
 METHODS = ["available", "metrics", "dimensions", "dimension_values", "studios", "games", "query", "retention"]

@@ -19,6 +19,8 @@ from conftest import NOW, Stage
 from gamelens.client.session import PlayerSession
 from gamelens.errors import AuthError, BadQuery, Refused, Unreachable
 
+pytestmark = pytest.mark.slow
+
 TIME = int(NOW.timestamp())
 DISABLED = (200, b'{"enabled":false,"server_ts":%d,"flags":[]}' % TIME)
 BUY = {"event_id": "gems:small", "amount": 499, "currency": "USD", "transaction_num": 1}

@@ -11,6 +11,8 @@ import pytest
 
 import gamelens
 
+pytestmark = pytest.mark.slow
+
 HEAVY = ["pandas", "httpx", "plotly", "duckdb", "gamelens.sandbox", "gamelens.client"]
 
 

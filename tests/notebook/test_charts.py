@@ -13,6 +13,8 @@ from gamelens.errors import BadQuery
 from gamelens.notebook import charts
 from gamelens.notebook.style import PALETTE, GameColours
 
+pytestmark = pytest.mark.slow
+
 
 def _texts(figure):
     return [annotation.text for annotation in figure.layout.annotations]

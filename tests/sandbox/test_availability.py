@@ -11,6 +11,8 @@ import pytest
 from conftest import NOW, Stage, event
 from gamelens.sandbox.processing import process
 
+pytestmark = pytest.mark.slow
+
 EMPTY = "2026-11-20T10:00:00Z/2026-11-20T10:00:00Z"
 HOUR = timedelta(hours=1)
 NOW_S = int(NOW.timestamp())

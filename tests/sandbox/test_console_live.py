@@ -18,6 +18,8 @@ from gamelens.sandbox.live import KEPT_EVENTS
 from gamelens.wire.signing import sign
 from sandbox.conftest import GAME_KEY, Call, call
 
+pytestmark = pytest.mark.slow
+
 IP = "203.0.113.77"
 ANYTHING_NEW = Look(limit=0)
 POLICY = {"default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "frame-ancestors 'none'"}

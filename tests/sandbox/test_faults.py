@@ -21,6 +21,8 @@ from gamelens.lab import Ready, sandbox_at
 from gamelens.sandbox.faults import Faults, read_rule
 from sandbox.conftest import GAME_KEY, Call, call
 
+pytestmark = pytest.mark.slow
+
 METRIC = "/metrics/v1/metrics/revenue"
 STUDIOS = "/metrics/v1/studios"
 INIT = f"/v2/{GAME_KEY}/init"

@@ -16,6 +16,8 @@ from gamelens.lab import Ready, environment_of, play_into, sandbox_at
 from gamelens.sandbox.certificates import load_certificate
 from gamelens.simulator import load_scenario
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
