@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gamelens.simulator import Batch, Ledger, Scenario
 
 DEMO_SCENARIO = "demo"
-IDLE_S = 1800.0
+IDLE_S = 4 * 3600.0
 _START_S = 30.0
 _SUBMITTED_AT_ONCE = 8
 _OUTLIVING: Final[list[subprocess.Popen[bytes]]] = []  # kept, because a process that is let go of is warned about
@@ -103,7 +103,7 @@ def connect(**settings: Any) -> Client:
     """A client of the real service where a key is set, else of a sandbox on this machine with demo data.
 
     *settings* are those of `Client`. The sandbox starts when it is needed, in a process of its own, is filled once a
-    day with the `demo` scenario (about half a minute), and stops by itself when nobody has asked it for half an hour.
+    day with the `demo` scenario (about half a minute), and stops by itself when nobody has asked it for four hours.
     """
     from gamelens.client.metrics import Client
     from gamelens.client.settings import Settings, config_file

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Page, Route, sync_playwright
+from playwright.sync_api import Page, Route, expect, sync_playwright
 
 from conftest import event
 from gamelens.lab import Ready, ReadyGame, sandbox_at
@@ -20,7 +20,8 @@ from gamelens.wire.signing import sign
 CHROMIUM = shutil.which("chromium")
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync", "--no-first-run"]
 HOSTILE = "<img src=x onerror=alert(1)>"
-SEEN_MS = 2000
+SEEN_MS = 2000  # contract, Control surface: within 2 s of arrival
+PATIENCE_MS = 15_000  # for everything else, on a machine that does other things besides
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
 
 
@@ -57,8 +58,8 @@ class Watched:
         address = f"{self.ready.collector_url}/v2/{key.game_key}/events"
         httpx.post(address, content=body, headers={"Authorization": signature})
 
-    def sees(self, text: str, *, within: str = "#events") -> None:
-        self.page.locator(within).get_by_text(text).first.wait_for(timeout=SEEN_MS)
+    def sees(self, text: str, *, within: str = "#events", within_ms: float = PATIENCE_MS) -> None:
+        self.page.locator(within).get_by_text(text).first.wait_for(timeout=within_ms)
 
     def rows(self, kind: str = "event") -> int:
         return self.page.locator(f"#events > li.{kind}").count()
@@ -92,7 +93,7 @@ def test_an_event_appears_as_it_arrives(watched: Watched):
     watched.open().submit(
         event(category="business", event_id="boosts:gold", amount=499, currency="EUR", transaction_num=1)
     )
-    watched.sees("boosts:gold")
+    watched.sees("boosts:gold", within_ms=SEEN_MS)
     row = watched.page.locator("#events > li").inner_text().split()
     assert {"business", "499", "EUR", "Accepted", "Harbor"} <= set(row)
 
@@ -117,10 +118,10 @@ def test_hostile_text_is_only_text(watched: Watched):
         HOSTILE,
         None,
     )
-    watched.sees("not an event")
+    expect(watched.page.locator("#events summary")).to_have_count(8)
     for row in watched.page.locator("#events summary").all():
         row.click()
-    assert watched.page.locator("#events pre.whole").count() == 8
+    expect(watched.page.locator("#events pre.whole")).to_have_count(8)
     assert watched.page.locator("main img, main script").count() == 0
 
 
@@ -151,8 +152,7 @@ def test_a_filter_shows_only_its_own(watched: Watched, fragment: str, shown: int
     """contract, GET /: by status and category; the address keeps the filter."""
     watched.submit(event(), event(category="session_end", length=3), event(v=1))
     watched.open(fragment).sees("session_end" if fragment != "#status=rejected" else "user", within="#categories")
-    watched.page.wait_for_timeout(300)
-    assert watched.rows() == shown
+    expect(watched.page.locator("#events > li.event")).to_have_count(shown)
 
 
 def test_the_controls_filter_what_arrives_next(watched: Watched):
