@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gamelens.errors import GamelensError
+from gamelens.wire.limits import REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -53,9 +54,21 @@ def sandbox() -> None:
 @click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="Organisations, games and keys (TOML).")
 @click.option("--ready", type=click.Path(path_type=Path, dir_okay=False), help="Written when both services listen.")
 @click.option("--reply", type=click.Choice(["auto", "empty", "json"]), default="auto", help="Body of a 200 for events.")
-@click.option("--refresh", type=click.FloatRange(min=0), default=3600.0, help="Seconds an available interval is kept.")
-@click.option("--rate", type=click.IntRange(min=1), default=5, help="Requests a second for each organisation.")
-@click.option("--concurrency", type=click.IntRange(min=1), default=5, help="Requests at once for each organisation.")
+@click.option(
+    "--refresh", type=click.FloatRange(min=0), default=REFRESH_S, help="Seconds an available interval is kept."
+)
+@click.option(
+    "--rate",
+    type=click.IntRange(min=1),
+    default=REQUESTS_PER_SECOND,
+    help="Requests a second for each organisation.",
+)
+@click.option(
+    "--concurrency",
+    type=click.IntRange(min=1),
+    default=REQUESTS_AT_ONCE,
+    help="Requests at once for each organisation.",
+)
 @click.option("--tls", is_flag=True, help="HTTPS, with a certificate made at the first start and kept in the state.")
 @click.option("--stop-after-idle", type=click.FloatRange(min=0), default=math.inf, hidden=True)
 def sandbox_up(
@@ -147,10 +160,7 @@ def simulate(
     from gamelens import lab
     from gamelens.simulator import Ledger, expect, load_scenario
 
-    chosen = {
-        name: value for name, value in (("players", players), ("days", days), ("seed", seed)) if value is not None
-    }
-    population = msgspec.structs.replace(load_scenario(scenario), **chosen)
+    population = load_scenario(scenario, players=players, days=days, seed=seed)
     if dry_run:
         expected = msgspec.to_builtins(expect(population))
         click.echo(json.dumps(expected) if as_json else _as_lines(expected))
@@ -158,7 +168,7 @@ def simulate(
     if ready is None:
         raise click.UsageError("--ready FILE is needed: `gamelens sandbox up --ready FILE` writes it")
     truth = Ledger() if ledger else None
-    with _progress(expect(population).events) as on_batch:
+    with _progress(lambda: expect(population).events) as on_batch:
         played = lab.play_into(lab.read_ready(ready), population, ledger=truth, on_batch=on_batch)
     if truth is not None and ledger is not None:
         truth.write(ledger)
@@ -198,8 +208,8 @@ def query(
         raise click.UsageError(f"one metric at a time: what is {' '.join(more)}?")
     if out is not None and out.suffix not in (".csv", ".parquet"):
         raise click.UsageError(f"--out {out}: must end in .csv or .parquet")
+    condition = parse_expression(where) if where else None
     with connect() as client:
-        condition = parse_expression(where) if where else None
         frame = client.query(metric, by=(*by, *more), over=over, every=every, where=condition, top=top)
     if out is not None and out.suffix == ".parquet":
         frame.to_parquet(out)
@@ -264,14 +274,14 @@ def _as_lines(values: dict[str, Any]) -> str:
 
 
 @contextmanager
-def _progress(events: int) -> Iterator[Callable[[int], object]]:
-    """A bar on standard error where somebody watches."""
+def _progress(events: Callable[[], int]) -> Iterator[Callable[[int], object]]:
+    """A bar on standard error where somebody watches; only then *events* is asked how many there will be."""
     from rich.console import Console
     from rich.progress import Progress
 
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("events", total=events)
+        task = bar.add_task("events", total=events() if console.is_terminal else None)
         yield lambda sent: bar.advance(task, sent)
 
 
