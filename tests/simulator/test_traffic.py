@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from gamelens.errors import BadQuery
 from gamelens.simulator import Ledger, expect, load_scenario, play
-from gamelens.wire.events import decode_events
+from gamelens.wire.events import LENIENT, STRICT
 from gamelens.wire.limits import BODY_BYTES
 
 ENDS_ON = date(2026, 11, 21)
@@ -63,11 +63,12 @@ def test_every_event_of_every_scenario_is_good(seed, players, days):
     """Collector, Event object; public-facts 2."""
     scenario = load_scenario("small", seed=seed, players=players, days=days)
     for batch in play(scenario, ends_on=ENDS_ON):
-        assert len(decode_events(batch.body)) == batch.events
+        assert len(LENIENT.decode(batch.body)) == batch.events
 
 
-def test_every_event_of_small_is_good(played):
-    assert sum(len(decode_events(batch.body)) for batch in played.batches) == len(played.events)
+@pytest.mark.parametrize("rules", [LENIENT, STRICT], ids=["lenient", "strict"])
+def test_every_event_of_small_is_good(played, rules):
+    assert sum(len(rules.decode(batch.body)) for batch in played.batches) == len(played.events)
 
 
 def test_times_of_a_player_strictly_ascend_in_the_order_sent(played):

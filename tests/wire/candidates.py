@@ -1,4 +1,4 @@
-"""Events to judge: good ones of every category, and good ones with a few fields changed."""
+"""Events to judge: good ones of every category, good ones with a few fields changed, and whatever a rule describes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from conftest import event
-from gamelens.wire.events import CATEGORIES, optional_fields, required_fields
+from gamelens.wire.events import LENIENT, Rulebook
+from gamelens.wire.fields import CATEGORIES
+from gamelens.wire.rules import Rule
 
 OF_CATEGORY: dict[str, dict[str, Any]] = {
     "user": {},
@@ -18,11 +20,12 @@ OF_CATEGORY: dict[str, dict[str, Any]] = {
     "design": {"event_id": "a:b (c):d!:e?:f.g", "value": -0.5},
     "error": {"severity": "info", "message": ""},
     "ads": {"ad_sdk_name": "unity", "ad_placement": "home", "ad_type": "banner", "ad_action": "show"},
-    "impression": {"ad_network_name": "max", "ad_network_version": "1.2.3", "impression_data": {}},
+    "impression": {"ad_network_name": "max", "ad_network_version": "1.2.3", "impression_data": {"revenue": 0.01}},
     "sdk_error": {"error_category": "http", "error_area": "events_http", "error_action": "fail_http_400"},
     "sdk_init": {"is_first_sdk_init": True, "app_boot_time": 12.5},
-    "health": {"fps_data_table": [0, 1], "memory_sys_total": 1},
+    "health": {"fps_data_table": [0] * 121, "memory_sys_total": 1},
 }
+"""What makes a good event of each category, in either mode."""
 
 
 def good(kind: str = "user", /, **fields: Any) -> dict[str, Any]:
@@ -39,10 +42,9 @@ SCALARS = st.one_of(
     st.text(max_size=6),
     st.lists(st.integers(), max_size=2),
     st.dictionaries(st.text(max_size=2), st.integers(), max_size=2),
+    st.dictionaries(st.sampled_from(["key", "id", "vsn", "store", "receipt"]), st.sampled_from([0, "apple", None, ""])),
 )
-FIELDS = sorted(
-    {name for category in CATEGORIES for name in {**required_fields(category), **optional_fields(category)}}
-)
+FIELDS = sorted({name for category in CATEGORIES for name in LENIENT.rule(category).members})
 
 
 @st.composite
@@ -58,3 +60,55 @@ def near_events(draw: st.DrawFn) -> Any:
             case "other category":
                 one["category"] = draw(st.sampled_from(CATEGORIES))
     return draw(st.sampled_from([one] * 30 + [[one], None, 5]))
+
+
+@st.composite
+def described_events(draw: st.DrawFn, rules: Rulebook) -> dict[str, Any]:
+    """A good event of any category, any of its fields as its rule describes it."""
+    category = draw(st.sampled_from(CATEGORIES))
+    members = rules.rule(category).members
+    chosen = draw(st.lists(st.sampled_from(sorted(members)), max_size=5))
+    one: dict[str, Any] = good(category) | {name: draw(described(members[name])) for name in chosen}
+    one["category"] = category
+    for name, rule in members.items():
+        if rule.beside is not None and not rule.beside.allows(one.get(rule.beside.field)):
+            one.pop(name, None)
+    return one
+
+
+def described(rule: Rule) -> st.SearchStrategy[Any]:
+    """Values that *rule* describes."""
+    made: st.SearchStrategy[Any]
+    match rule.kind:
+        case "any":
+            made = SCALARS
+        case "string" if rule.enum:
+            made = st.sampled_from(rule.enum)
+        case "string" if rule.pattern is not None:
+            made = st.from_regex(rule.pattern).filter(lambda text: rule.longest is None or len(text) <= rule.longest)
+        case "string":
+            made = st.text(min_size=rule.shortest or 0, max_size=rule.longest)
+        case "scalar":
+            made = st.booleans() | NUMBERS | st.text(min_size=rule.shortest or 0, max_size=rule.longest)
+        case "integer":
+            made = st.integers(rule.least, rule.most)
+        case "number":
+            made = NUMBERS
+        case "boolean":
+            made = st.booleans()
+        case "array" if rule.shortest is not None and rule.shortest == rule.longest:
+            made = described(rule.each or Rule(kind="any")).map(lambda item: [item] * (rule.longest or 0))
+        case "array":
+            made = st.lists(described(rule.each or Rule(kind="any")), max_size=3)
+        case "object" if rule.members:
+            needed = {name: described(its) for name, its in rule.members.items() if name in rule.required}
+            others = {name: described(its) for name, its in rule.members.items() if name not in rule.required}
+            made = st.fixed_dictionaries(needed, optional=others)
+        case "object":
+            names = st.text(max_size=3) if rule.names is None else st.from_regex(rule.names)
+            entries = described(rule.each or Rule(kind="any"))
+            made = st.dictionaries(names, entries, min_size=rule.shortest or 0, max_size=3)
+    return made | st.none() if rule.nullable else made
+
+
+NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)

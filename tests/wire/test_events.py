@@ -2,47 +2,58 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from gamelens.wire.events import CATEGORIES, decode_events, faults, required_fields
-from wire.candidates import good, near_events
+from gamelens.wire.events import LENIENT, STRICT, Rulebook
+from gamelens.wire.fields import CATEGORIES
+from gamelens.wire.rules import Fault
+from wire.candidates import described_events, good, near_events
+
+GZIP = b"\x1f\x8b"
+MODES = pytest.mark.parametrize("rules", [LENIENT, STRICT], ids=["lenient", "strict"])
 
 
-def is_good(*events: Any) -> bool:
+def is_good(*events: Any, rules: Rulebook = LENIENT) -> bool:
     try:
-        return len(decode_events(json.dumps(events).encode())) == len(events)
+        return len(rules.decode(json.dumps(events).encode())) == len(events)
     except msgspec.DecodeError:
         return False
 
 
 def found(one: Any) -> list[tuple[str, str]]:
-    return [(fault.error_type, fault.path) for fault in faults(one)]
+    return [(fault.error_type, fault.path) for fault in LENIENT.faults(one)]
 
 
+@MODES
 @pytest.mark.parametrize("category", CATEGORIES)
-def test_every_category_has_good_events(category: str):
+def test_every_category_has_good_events(category: str, rules: Rulebook):
     """Public facts 2.1 and 2.5."""
-    assert is_good(good(category))
-    assert found(good(category)) == []
+    assert is_good(good(category), rules=rules)
+    assert rules.faults(good(category)) == []
 
 
+@MODES
 @pytest.mark.parametrize("category", CATEGORIES)
-def test_every_required_field_is_missed_by_its_path(category: str):
+def test_every_required_field_is_missed_by_its_path(category: str, rules: Rulebook):
     """contract, Collector: `path` is `/field`, also for a missing one."""
-    for name in (*required_fields(category), "category"):
+    for name in rules.rule(category).required:
         one = good(category)
         del one[name]
-        assert ("missing_required_property", f"/{name}") in found(one)
-        assert not is_good(one)
+        assert Fault("missing_required_property", f"/{name}") in rules.faults(one)
+        assert not is_good(one, rules=rules)
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
-def test_fields_nobody_knows_are_kept_unread(category: str):
+def test_fields_nobody_knows_are_unread(category: str):
     """Public facts 2.3: accept and keep them."""
     assert is_good(good(category, browser_version="1", ios_idfa=None, something=[{"x": 1}]))
 
@@ -176,8 +187,58 @@ def test_lengths_count_characters_and_not_bytes(literal: str):
     assert is_good(good(user_id=(literal + "é李😀" * 40)[:64]))
 
 
+@MODES
 @settings(max_examples=300, deadline=None)
 @given(one=near_events())
-def test_the_fast_way_and_the_slow_way_agree(one: Any):
+def test_the_fast_way_and_the_slow_way_agree(one: Any, rules: Rulebook):
     """One table of rules, read in two ways."""
-    assert is_good(one) == (not faults(one))
+    assert is_good(one, rules=rules) == (not rules.faults(one))
+
+
+@MODES
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_whatever_a_rule_describes_is_good_either_way(data: st.DataObject, rules: Rulebook):
+    """No rule asks for what the types made from it refuse."""
+    one = data.draw(described_events(rules))
+    assert rules.faults(one) == []
+    assert is_good(one, rules=rules)
+
+
+@pytest.mark.parametrize(
+    ("category", "fields"),
+    [
+        ("user", {"custom_fields": {"won": True, "level": 7, "coupon": "ÆØÅ"}}),
+        ("user", {"limit_ad_tracking": True, "limited_ad_tracking": False, "jailbroken": True}),
+        ("user", {"install": True, "google_aid": "0-1", "google_aid_src": "service", "android_app_build": "12"}),
+        ("user", {"ios_testflight": True, "ios_att": "authorized", "ios_idfv": "0-1", "logon_gamecenter": True}),
+        ("user", {"configurations_v3": [{"key": "difficulty", "id": None, "vsn": 0}], "configurations": {"a": "b"}}),
+        ("user", {"current_session_length": 0, "lifetime_session_length": 28, "user_id_ext": ""}),
+        ("resource", {"event_id": "Sink:gems:boost:hat", "amount": -3}),
+        ("resource", {"event_id": "Source:gems:boost:hat", "amount": 400.0}),
+        ("progression", {"event_id": "Fail:world", "attempt_num": 2, "score": 0}),
+        ("design", {"value": 0.0}),
+        ("business", {"receipt_info": {"store": "google_play", "receipt": "r", "signature": "s"}, "cart_type": "shop"}),
+        ("error", {"function_name": "Update", "line_number": 0}),
+        ("ads", {"ad_action": "loaded", "ad_type": "app_open", "ad_first": True}),
+        (
+            "health",
+            {"memory_app_used": 1.5, "storage_device_free": 2e10, "resolution": "1080x1920", "cpu_num_cores": 8},
+        ),
+        ("sdk_init", {"cpu_model": "x86_64", "gpu_model": "unknown", "hardware": "qcom", "memory_sys_total": 24106}),
+    ],
+)
+@MODES
+def test_what_official_clients_send_is_good(category: str, fields: dict[str, Any], rules: Rulebook):
+    """Public facts 2.3 and 2.5."""
+    assert rules.faults(good(category, **fields)) == []
+
+
+@MODES
+def test_every_event_of_an_official_client_is_good(rules: Rulebook):
+    """What one really sent, over three runs (data/README.md)."""
+    recorded = json.loads((Path(__file__).parents[2] / "data" / "official-client-cpp-5.4.0.json").read_text())
+    bodies = [base64.b64decode(it["body_b64"]) for it in recorded["requests"] if it["raw_url"].endswith("/events")]
+    events = [one for body in bodies for one in json.loads(gzip.decompress(body) if body[:2] == GZIP else body)]
+    assert {one["category"] for one in events} > {"user", "business", "health", "sdk_error"}
+    assert [(one["category"], rules.faults(one)) for one in events if rules.faults(one)] == []

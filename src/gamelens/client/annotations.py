@@ -10,7 +10,9 @@ import msgspec
 from gamelens.client.collector import SDK_VERSION
 from gamelens.client.outbox import BATCH_BYTES
 from gamelens.errors import BadQuery
-from gamelens.wire.events import CATEGORIES, Fault, Rule, faults, optional_fields, required_fields
+from gamelens.wire.events import LENIENT
+from gamelens.wire.fields import CATEGORIES
+from gamelens.wire.rules import Fault, Rule
 
 BY_THE_SESSION: Final = frozenset({"user", "session_end"})
 """Categories the session records itself."""
@@ -92,7 +94,7 @@ def checked(event: Mapping[str, Any]) -> bytes:
         as_read = msgspec.json.decode(body)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise BadQuery("event", category, f"cannot be written as JSON: {error}") from None
-    for fault in faults(as_read):
+    for fault in LENIENT.faults(as_read):
         raise _refusal(as_read, fault)
     if len(body) > BATCH_BYTES:
         raise BadQuery("event", category, f"is {len(body)} bytes long, and a request takes {BATCH_BYTES}")
@@ -103,7 +105,7 @@ def _refusal(event: Mapping[str, Any], fault: Fault) -> BadQuery:
     name, category = fault.path[1:], event.get("category")
     if name == "category":
         return BadQuery(name, category, "is no category of events", CATEGORIES)
-    rule = {**required_fields(str(category)), **optional_fields(str(category))}[name]
+    rule = LENIENT.rule(category).members[name]
     return BadQuery(name, event.get(name), _said(fault, rule), rule.enum)
 
 
