@@ -26,6 +26,7 @@ check: $(INSTALLED)
 
 bench: $(INSTALLED)
 	@$(BIN)/pytest -s tests/bench
+	@KILLS=500 $(BIN)/pytest tests/journey/test_kill.py
 
 lab: $(INSTALLED)
 	@$(BIN)/gamelens lab

@@ -1,6 +1,6 @@
 """How fast the collector acknowledges what is validated and on disk, beside a floor that only reads and parses.
 
-Run by `make bench`; server and load generator share the machine, as always here.
+Run by `make bench`. Server and load generator share the machine, as always here; floor and collector take turns.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
@@ -18,13 +19,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gamelens.lab import ReadyGame, sandbox_at
+from gamelens.lab import ReadyGame, ask_console, sandbox_at
 from gamelens.simulator import load_scenario, play
 from gamelens.wire.signing import sign
 
 HERE = Path(__file__).parent
 SECONDS = 5
-CONNECTIONS = 16
+CONNECTIONS = 32
+ROUNDS = 3
 
 
 def requests_of(game: ReadyGame, events_each: int) -> bytes:
@@ -63,16 +65,32 @@ def floor(secret_key: str) -> Iterator[int]:
 
 @pytest.mark.parametrize("events_each", [20, 100])
 def test_durable_events_a_second(tmp_path: Path, events_each: int):
-    """Collector, POST events: every request acknowledged; the ratio is printed, not judged."""
-    with sandbox_at(tmp_path / "state") as ready:
-        game = ready.organisations[0].games[0]
+    """Issue: at least 0.5 of the floor, 0.35 while a million events or so are processed, and above 100,000 a second."""
+    with sandbox_at(tmp_path / "state") as ready, ThreadPoolExecutor() as threads:
+        game, port = ready.organisations[0].games[0], int(ready.collector_url.rpartition(":")[2])
         requests = requests_of(game, events_each)
-        with floor(game.secret_key) as port:
-            least = fire(port, requests)
-        real = fire(int(ready.collector_url.rpartition(":")[2]), requests)
-    assert set(real["statuses"]) == set(least["statuses"]) == {"200"}
-    rates = [events_each * result["requests"] / result["seconds"] for result in (real, least)]
-    print(
-        f"\n{events_each} events a request: {rates[0]:,.0f} events/s durable, {rates[0] / rates[1]:.2f} of the floor's "
-        f"{rates[1]:,.0f}; p50 {real['p50_ms']:.1f} ms, p99 {real['p99_ms']:.1f} ms"
-    )
+        with floor(game.secret_key) as floor_port:
+            rounds = [(fire(floor_port, requests), fire(port, requests)) for _ in range(ROUNDS)]
+        processing = threads.submit(ask_console, ready, "POST", "/process")
+        busy = fire(port, requests)
+        was_processing = not processing.done()
+        processing.result()
+    least, real = (sorted(side, key=rate)[ROUNDS // 2] for side in zip(*rounds, strict=True))
+    ratio = sorted(rate(real) / rate(least) for least, real in rounds)[ROUNDS // 2]
+    print(f"\n{events_each} events a request")
+    for name, result in (("floor", least), ("durable", real), ("while processing", busy)):
+        assert set(result["statuses"]) == {"200"}
+        print(
+            f"  {name:<17}{events_each * rate(result):>9,.0f} events/s, {rate(result) / rate(least):.2f} of the floor; "
+            f"p50 {result['p50_ms']:.1f} ms, p99 {result['p99_ms']:.1f} ms"
+        )
+    assert was_processing
+    assert ratio >= 0.5
+    assert rate(busy) / rate(least) >= 0.35
+    if events_each == 100:
+        assert events_each * rate(real) > 100_000
+
+
+def rate(result: dict) -> float:
+    """Requests a second."""
+    return result["requests"] / result["seconds"]

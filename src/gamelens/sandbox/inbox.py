@@ -1,7 +1,8 @@
 """Where accepted events lie until they are processed, and after: SQLite, synced before anything is acknowledged.
 
 One writer thread commits whatever has queued up since its last commit as one transaction (group commit). A commit that
-fails fails every request in it. Batches are kept after processing: they are the truth the lake is made from.
+fails fails every request in it. Batches are kept after processing: they are the truth the lake is made from, and each
+has a checksum, because SQLite does not notice when a byte of what it holds is another one than was written.
 """
 
 from __future__ import annotations
@@ -9,18 +10,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import queue
+import shutil
 import sqlite3
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+from zlib import crc32
 
 import msgspec
 
 from gamelens.errors import Refused
 
-_SCHEMA = """
+QUEUED_BYTES: Final = 64 << 20
+"""What may wait for the disk; a sender that comes later is told to come again."""
+RESERVED_BYTES: Final = 256 << 20
+"""What is left free on the disk: processing needs room, and a full disk stops more than the inbox."""
+_GROUP: Final = 256
+_SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS batches (
     id INTEGER PRIMARY KEY AUTOINCREMENT,   -- the order of arrival
     organisation TEXT NOT NULL,
@@ -30,7 +38,8 @@ CREATE TABLE IF NOT EXISTS batches (
     events INTEGER NOT NULL,
     rejected INTEGER NOT NULL,
     is_gzipped INTEGER NOT NULL,
-    body BLOB NOT NULL                      -- a JSON array of the good events
+    body BLOB NOT NULL,                     -- a JSON array of the good events
+    checksum INTEGER                        -- of everything above but the id
 );
 CREATE TABLE IF NOT EXISTS runs (           -- one row for each processing run: the versions of the lake
     version INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -47,7 +56,13 @@ CREATE TABLE IF NOT EXISTS files (          -- the manifest: which file belongs 
     removed INTEGER,
     removed_ms INTEGER
 );
+CREATE TABLE IF NOT EXISTS damaged (        -- what can no longer be read
+    batch INTEGER UNIQUE,                   -- NULL where not even the number is known
+    kept_in TEXT                            -- the file set aside that still has what there is of it
+);
 """
+_COLUMNS: Final = "organisation, game_id, arrival_ms, country, events, rejected, is_gzipped, body, checksum"
+_VALUES: Final = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,10 +77,22 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     is_gzipped: bool
     body: bytes
     id: int = 0
+    written_checksum: int | None = None
+
+    @property
+    def checksum(self) -> int:
+        """CRC-32 of all that is stored with it."""
+        told = (self.organisation, self.game_id, self.arrival_ms, self.country, self.events, self.rejected)
+        return crc32(self.body, crc32(repr((*told, self.is_gzipped)).encode()))
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether it is as it was written."""
+        return isinstance(self.body, bytes) and self.written_checksum in (None, self.checksum)
 
 
 class StoreFailed(Refused):
-    """The disk did not take a commit; the request may be sent again."""
+    """The disk did not take a batch, or cannot take more for now; the request may be sent again."""
 
 
 def open_store(path: Path) -> sqlite3.Connection:
@@ -75,16 +102,45 @@ def open_store(path: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA wal_autocheckpoint = 16384")  # 64 MB: a checkpoint makes everybody wait
     connection.executescript(_SCHEMA)
+    if "checksum" not in {name for _, name, *_ in connection.execute("PRAGMA table_info(batches)")}:
+        connection.execute("ALTER TABLE batches ADD COLUMN checksum INTEGER")
     return connection
 
 
-class Inbox:
-    """Commits batches from one thread, for callers on an event loop."""
+def free_bytes(path: Path) -> int:
+    """What is left on the disk that holds *path*."""
+    return shutil.disk_usage(path.parent).free
 
-    def __init__(self, path: Path) -> None:
+
+_Waiting = tuple[Batch, "asyncio.Future[None]"]
+
+
+class Inbox:
+    """Commits batches from one thread, for callers on an event loop.
+
+    At most *queued_bytes* wait for the disk, and the disk is never filled to its last *reserved_bytes*. While *trouble*
+    says why nothing can be committed, every batch that comes is another try, and so is every *probe_s* without one.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        queued_bytes: int = QUEUED_BYTES,
+        reserved_bytes: int = RESERVED_BYTES,
+        free: Callable[[Path], int] = free_bytes,
+        probe_s: float = 1,
+    ) -> None:
         self._path = path
-        self.is_committing = True
-        self._queue: queue.SimpleQueue[tuple[Batch, asyncio.Future[None]] | None] = queue.SimpleQueue()
+        self._most_bytes = queued_bytes
+        self._reserved_bytes = reserved_bytes
+        self._free = free
+        self._probe_s = probe_s
+        self.trouble: str | None = None
+        self._taken_bytes = 0  # written by callers only
+        self._done_bytes = 0  # written by the thread only
+        self._gathered: list[_Waiting] = []
+        self._queue: queue.SimpleQueue[list[_Waiting] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._write, name="inbox", daemon=True)
         self._thread.start()
 
@@ -94,58 +150,93 @@ class Inbox:
         Raises:
             StoreFailed: it is not.
         """
-        done = asyncio.get_running_loop().create_future()
-        self._queue.put((batch, done))
+        if self._taken_bytes - self._done_bytes + len(batch.body) > self._most_bytes:
+            raise StoreFailed("more is waiting for the disk than may wait")
+        self._taken_bytes += len(batch.body)
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+        self._gathered.append((batch, done))
+        loop.call_soon(self._hand_over)  # once everybody who is ready has come: a transaction costs more than a batch
         await done
 
     def close(self) -> None:
         """Commit what is queued and stop."""
+        self._hand_over()
         self._queue.put(None)
         self._thread.join()
+
+    def _hand_over(self) -> None:
+        if self._gathered:
+            self._queue.put(self._gathered)
+            self._gathered = []
 
     def _write(self) -> None:
         connection = open_store(self._path)
         try:
-            is_open = True
-            while is_open:
-                waiting = list(self._waiting())
-                is_open = None not in waiting
-                group = [entry for entry in waiting if entry is not None]
-                error = _insert(connection, [batch for batch, _ in group])
-                self.is_committing = error is None
-                _tell([done for _, done in group], error)
+            while (waiting := self._waiting()) is not None:
+                for start in range(0, len(waiting) or 1, _GROUP):
+                    self._commit(connection, waiting[start : start + _GROUP])
         finally:
             connection.close()
 
-    def _waiting(self) -> Iterator[tuple[Batch, asyncio.Future[None]] | None]:
-        """At least one entry, and everything that has queued up behind it."""
-        yield self._queue.get()
-        while not self._queue.empty():
-            yield self._queue.get()
+    def _waiting(self) -> list[_Waiting] | None:
+        """Everything that has queued up; nothing when it is time for another try; None at the end."""
+        try:
+            waiting = self._queue.get(timeout=self._probe_s if self.trouble else None)
+        except queue.Empty:
+            return []
+        while waiting is not None and not self._queue.empty():
+            more = self._queue.get()
+            if more is None:
+                self._queue.put(None)
+                break
+            waiting = waiting + more
+        return waiting
+
+    def _commit(self, connection: sqlite3.Connection, group: list[_Waiting]) -> None:
+        self.trouble = self._insert(connection, [batch for batch, _ in group])
+        self._done_bytes += sum(len(batch.body) for batch, _ in group)
+        _tell([done for _, done in group], StoreFailed(self.trouble) if self.trouble else None)
+
+    def _insert(self, connection: sqlite3.Connection, group: list[Batch]) -> str | None:
+        """Commit *group*, or nothing of it; why not."""
+        try:
+            if self._free(self._path) - sum(len(batch.body) for batch in group) < self._reserved_bytes:
+                return f"less than {self._reserved_bytes >> 20} MB would be left free on the state directory's disk"
+            if group:
+                # One statement, because each one lets go of the interpreter and has to wait for it.
+                statement = f"INSERT INTO batches ({_COLUMNS}) VALUES {', '.join([_VALUES] * len(group))}"  # noqa: S608
+                connection.execute(statement, [value for batch in group for value in _row(batch)])
+            elif self.trouble:
+                connection.execute("PRAGMA user_version = 0")  # writes, whatever it was
+        except (OSError, sqlite3.Error) as error:
+            return f"the store does not commit: {error}"
+        return None
 
 
 def pending(connection: sqlite3.Connection, *, after: int, up_to: int) -> Iterator[Batch]:
-    """Batches in the order of arrival."""
-    rows = connection.execute(
-        "SELECT organisation, game_id, arrival_ms, country, events, rejected, is_gzipped, body, id "
-        "FROM batches WHERE id > ? AND id <= ? ORDER BY id",
-        (after, up_to),
-    )
-    return _batches(rows)
+    """Batches in the order of arrival; what is not as it was written is put down as damaged and left out."""
+    for batch in _read(connection, "WHERE id > ? AND id <= ? ORDER BY id", after, up_to):
+        if batch.is_sound:
+            yield batch
+        else:
+            put_down(connection, [batch.id], kept_in=None)
 
 
 def newest(connection: sqlite3.Connection, *, most: int = 2000) -> Iterator[Batch]:
     """The last batches to arrive, the very last first."""
-    rows = connection.execute(
-        "SELECT organisation, game_id, arrival_ms, country, events, rejected, is_gzipped, body, id "
-        "FROM batches ORDER BY id DESC LIMIT ?",
-        (most,),
-    )
-    return _batches(rows)
+    return (batch for batch in _read(connection, "ORDER BY id DESC LIMIT ?", most) if batch.is_sound)
 
 
-def _batches(rows: Iterable[Any]) -> Iterator[Batch]:
-    for organisation, game_id, arrival_ms, country, events, rejected, is_gzipped, body, id_ in rows:
+def put_down(connection: sqlite3.Connection, batches: Iterable[int | None], *, kept_in: str | None) -> None:
+    """Remember that *batches* can no longer be read; None is a batch whose number is not known."""
+    rows = [(batch, kept_in) for batch in batches]
+    connection.executemany("INSERT OR IGNORE INTO damaged (batch, kept_in) VALUES (?, ?)", rows)
+
+
+def _read(connection: sqlite3.Connection, which: str, *values: int) -> Iterator[Batch]:
+    for row in connection.execute(f"SELECT {_COLUMNS}, id FROM batches {which}", values):  # noqa: S608
+        organisation, game_id, arrival_ms, country, events, rejected, is_gzipped, body, checksum, id_ = row
         yield Batch(
             organisation=organisation,
             game_id=game_id,
@@ -156,26 +247,22 @@ def _batches(rows: Iterable[Any]) -> Iterator[Batch]:
             is_gzipped=bool(is_gzipped),
             body=body,
             id=id_,
+            written_checksum=checksum,
         )
 
 
-def _insert(connection: sqlite3.Connection, group: list[Batch]) -> StoreFailed | None:
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-        connection.executemany(
-            "INSERT INTO batches (organisation, game_id, arrival_ms, country, events, rejected, is_gzipped, body) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                (b.organisation, b.game_id, b.arrival_ms, b.country, b.events, b.rejected, b.is_gzipped, b.body)
-                for b in group
-            ],
-        )
-        connection.execute("COMMIT")
-    except sqlite3.Error as error:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        return StoreFailed(f"the store did not commit: {error}")
-    return None
+def _row(batch: Batch) -> tuple[Any, ...]:
+    return (
+        batch.organisation,
+        batch.game_id,
+        batch.arrival_ms,
+        batch.country,
+        batch.events,
+        batch.rejected,
+        batch.is_gzipped,
+        batch.body,
+        batch.checksum,
+    )
 
 
 def _tell(waiting: list[asyncio.Future[None]], error: StoreFailed | None) -> None:
