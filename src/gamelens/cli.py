@@ -55,6 +55,12 @@ def sandbox() -> None:
 @click.option("--ready", type=click.Path(path_type=Path, dir_okay=False), help="Written when both services listen.")
 @click.option("--reply", type=click.Choice(["auto", "empty", "json"]), default="auto", help="Body of a 200 for events.")
 @click.option(
+    "--validation",
+    type=click.Choice(["lenient", "strict"]),
+    default="lenient",
+    help="Strict refuses events the documentation does not describe.",
+)
+@click.option(
     "--refresh", type=click.FloatRange(min=0), default=REFRESH_S, help="Seconds an available interval is kept."
 )
 @click.option(
@@ -69,7 +75,9 @@ def sandbox() -> None:
     default=REQUESTS_AT_ONCE,
     help="Requests at once for each organisation.",
 )
+@click.option("--geoip", type=click.Path(path_type=Path, dir_okay=False), help="Countries by IP address (.mmdb).")
 @click.option("--tls", is_flag=True, help="HTTPS, with a certificate made at the first start and kept in the state.")
+@click.option("--keep-free", type=click.IntRange(min=0), default=256, help="MB of disk that are never filled.")
 @click.option("--stop-after-idle", type=click.FloatRange(min=0), default=math.inf, hidden=True)
 def sandbox_up(
     state: Path,
@@ -78,10 +86,13 @@ def sandbox_up(
     config: Path | None,
     ready: Path | None,
     reply: Any,
+    validation: Any,
     refresh: float,
     rate: int,
     concurrency: int,
+    geoip: Path | None,
     tls: bool,
+    keep_free: int,
     stop_after_idle: float,
 ) -> None:
     """Run both services until SIGINT or SIGTERM.
@@ -101,10 +112,13 @@ def sandbox_up(
         config=config,
         ready=ready,
         reply=reply,
+        validation=validation,
         refresh_s=refresh,
         rate=rate,
         at_once=concurrency,
+        geoip=geoip,
         tls=tls,
+        reserved_bytes=keep_free << 20,
         stop_after_idle_s=stop_after_idle,
     )
     serve(Sandbox(options))

@@ -11,10 +11,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pyarrow.parquet as pq
 import pytest
 
+from conftest import event
 from gamelens.lab import environment_of, read_ready, sandbox_at
+from gamelens.wire.signing import sign
 
 GAMELENS = [sys.executable, "-m", "gamelens"]
 
@@ -111,6 +114,26 @@ def test_up_stops_on_sigterm_and_exits_0(tmp_path: Path):
         time.sleep(0.02)
     assert ready.stat().st_mode & 0o777 == 0o600
     assert len(read_ready(ready).organisations[0].games) == 3
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=20) == 0
+
+
+def test_up_judges_events_as_it_is_told(tmp_path: Path):
+    """README, Run the sandbox yourself: --validation strict refuses what is not documented."""
+    ready = tmp_path / "ready.json"
+    command = ("sandbox", "up", "--state", tmp_path / "s", "--ready", ready, "--validation", "strict")
+    process = subprocess.Popen([*GAMELENS, *map(str, command)])
+    while not ready.exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    game = read_ready(ready).organisations[0].games[0]
+    body = json.dumps([event(own_field=1)]).encode()
+    answer = httpx.post(
+        f"{read_ready(ready).collector_url}/v2/{game.game_key}/events",
+        content=body,
+        headers={"Authorization": sign(body, secret_key=game.secret_key)},
+    )
+    assert answer.json()[0]["errors"] == [{"error_type": "no_extra_properties_allowed", "path": "/own_field"}]
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=20) == 0
 

@@ -12,8 +12,17 @@ Our choices, where both specifications are silent:
 - Purchases and impressions are converted to US dollars with one fixed, dated table (`gamelens.wire.currencies`).
 - Impressions are stored in integer nano-units of their currency; what names no usable revenue counts as 0.
 - A body may unpack to 16 MB; JSON may be 32 levels deep; a filter 16.
+- A body may be gzipped once (`gzip` or `x-gzip`), in up to 512 members; twice, or in any other way, is undecodable.
+- Headers may take 10 s and 64 KB, a body 15 s (408 and 431, then the connection is closed); an answer of which nothing
+  is read for 60 s is dropped. `Connection: keep-alive` is said, as the specification has it, where it is true.
 - The same `event_uuid` of a game counts once, the first copy to arrive.
+- Events are judged leniently: fields, platforms and versions that nobody documented are accepted and kept. Strictly
+  (`--validation strict`) they are refused. Even then `custom_fields` may hold booleans, an `os_version` may name
+  another known platform than `platform`, and the parts of `receipt_info` may be left out.
+- A field that another one gives no place (a `score` on Start) is `no_extra_properties_allowed`, too many or too few
+  entries of an object are `wrong_size`; at most 100 errors of one event are told.
 - The live view keeps the newest 1000 events of each game and status; the rejected ones are gone after a restart.
 - Of the fault rules that fit a request, the first with strikes left decides alone, by its probability.
-- The country of an IP address comes from a small table of test ranges (`gamelens.sandbox.countries`).
+- The country of an IP address comes from the database that `--geoip` names, else from a small table of test ranges
+  (`gamelens.sandbox.countries`). The address is the first of X-Forwarded-For where that is sent, else the sender's.
 """

@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 import re
-import zlib
-from collections import Counter
 from collections.abc import Mapping
+from functools import cache
 from itertools import accumulate
 from typing import Any, Final
 
 import msgspec
 
-from gamelens.errors import Refused
-from gamelens.wire.events import Fault, decode_events, faults
-from gamelens.wire.limits import JSON_DEPTH, UNPACKED_BYTES
+from gamelens.sandbox.bodies import Undecodable
+from gamelens.wire.events import LENIENT, Rulebook
+from gamelens.wire.limits import JSON_DEPTH
+from gamelens.wire.rules import Fault
 
 REST_SDK = "rest api v2"
 _STRUCTURE: Final = b'"[]{}'
 _REST: Final = bytes(set(range(256)) - set(_STRUCTURE))
 _STEP: Final = {ord(mark): step for mark, step in (("[", 1), ("{", 1), ("]", -1), ("}", -1))}
-
-
-class Undecodable(Refused):
-    """A body that holds no events at all: nothing of it is kept."""
-
-    def __init__(self, error_type: str) -> None:
-        self.error_type = error_type
-        super().__init__(error_type)
-
-
-class TooLarge(Refused):
-    """A body that unpacks to more than the limit."""
 
 
 class Rejected(msgspec.Struct, frozen=True):
@@ -54,46 +42,31 @@ class Admission(msgspec.Struct, frozen=True):
     categories: Mapping[str, int] = {}
 
 
-def admit(body: bytes) -> Admission:
-    """Judge every event of *body*, a JSON array.
+def admit(body: bytes, rules: Rulebook = LENIENT) -> Admission:
+    """Judge every event of *body*, a JSON array, by *rules*.
 
     Raises:
         Undecodable: not JSON, no array, or nested too deeply.
     """
-    if not _is_text(body) or _depth(body) > JSON_DEPTH:
+    if not _is_text(body):
         raise Undecodable("wrong_format")
     try:
-        events = decode_events(body)
-    except msgspec.DecodeError:
-        return _judge(body)
-    is_custom = _is_custom([event.sdk_version for event in events])
+        events = rules.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        return _judge(body, rules)
+    if _may_be_deep(body, len(events)) and _depth(body) > JSON_DEPTH:
+        raise Undecodable("wrong_format")
+    is_custom = {event.sdk_version for event in events} == {REST_SDK}
     return Admission(len(events), body, [], is_custom, _counted(events))
 
 
-def unpack(body: bytes) -> bytes:
-    """Inflate one gzip member, never past the limit.
-
-    Raises:
-        Undecodable: not gzip, cut short, or followed by something else.
-        TooLarge: more than the limit when unpacked.
-    """
-    inflater = zlib.decompressobj(wbits=31)
-    try:
-        unpacked = inflater.decompress(body, UNPACKED_BYTES + 1)
-    except zlib.error:
-        raise Undecodable("wrong_format") from None
-    if len(unpacked) > UNPACKED_BYTES:
-        raise TooLarge(f"the body unpacks to more than {UNPACKED_BYTES} bytes: send fewer events at a time")
-    if not inflater.eof or inflater.unused_data:
-        raise Undecodable("wrong_format")
-    return unpacked
-
-
-def _judge(body: bytes) -> Admission:
+def _judge(body: bytes, rules: Rulebook) -> Admission:
     """The slow way, one event at a time, for a body that is not all good."""
+    if _depth(body) > JSON_DEPTH:
+        raise Undecodable("wrong_format")
     try:
         members = msgspec.json.decode(body, type=list[msgspec.Raw])
-        found = [_faults(member) for member in members]
+        found = [_faults(member, rules) for member in members]
     except msgspec.ValidationError:
         raise Undecodable("wrong_type") from None
     except msgspec.DecodeError:
@@ -105,35 +78,38 @@ def _judge(body: bytes) -> Admission:
         body=kept,
         rejected=[Rejected(member.copy(), wrong) for member, wrong in zip(members, found, strict=True) if wrong],
         is_custom=False,
-        categories=_counted(decode_events(kept)),
+        categories=_counted(rules.decode(kept)),
     )
 
 
-def _faults(member: msgspec.Raw) -> list[Fault]:
+def _faults(member: msgspec.Raw, rules: Rulebook) -> list[Fault]:
     """What is wrong with one event as sent; what only the typed decoder minds, it minds as a whole.
 
     That is a field given twice, the first time badly, or a number past every float.
     """
     try:
-        decode_events(b"[%b]" % bytes(member))
+        rules.decode(b"[%b]" % bytes(member))
     except msgspec.DecodeError:
         pass
     else:
         return []
     try:
-        return faults(msgspec.json.decode(member)) or [Fault("wrong_format", "/")]
+        return rules.faults(msgspec.json.decode(member)) or [Fault("wrong_format", "/")]
     except msgspec.ValidationError:
         return [Fault("wrong_format", "/")]
 
 
-def _is_custom(sdk_versions: list[str]) -> bool:
-    return bool(sdk_versions) and all(version == REST_SDK for version in sdk_versions)
-
-
 def _counted(events: list[Any]) -> dict[str, int]:
     """How many there are of each category."""
-    kinds: Counter[Any] = Counter(map(type, events))
-    return {kind.__struct_config__.tag: count for kind, count in kinds.items()}
+    kinds = list(map(type, events))
+    return {_category(kind): kinds.count(kind) for kind in set(kinds)}
+
+
+@cache
+def _category(kind: Any) -> str:
+    """The category whose events are of the type *kind*."""
+    category: str = kind.__struct_config__.tag
+    return category
 
 
 def _is_text(body: bytes) -> bool:
@@ -143,6 +119,12 @@ def _is_text(body: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def _may_be_deep(body: bytes, events: int) -> bool:
+    """Whether *body*, an array of so many objects, has openings enough to be nested too deeply."""
+    opened_within = body.count(b"[") + body.count(b"{") - 1 - events
+    return 2 + opened_within > JSON_DEPTH
 
 
 def _depth(body: bytes) -> int:

@@ -59,6 +59,11 @@ async def on_bad_query(_: Request, error: Exception) -> Response:
     return refuse_query(error) if isinstance(error, BadQuery) else refuse(500, "the sandbox failed")
 
 
+async def on_broken_off(_: Request, __: Exception) -> Response:
+    """A body whose sender went away, or was sent away for being slow: nobody hears this, and nothing went wrong."""
+    return refuse(408, "the body did not come")
+
+
 async def on_failure(_: Request, error: Exception) -> Response:
     """A mistake of ours: the answer says no more than its kind; the log has the rest."""
     return refuse(500, f"the sandbox failed with {type(error).__name__}: its log says where")

@@ -9,8 +9,10 @@ from typing import Any, Final, Literal, get_args
 import msgspec
 
 from gamelens.errors import BadQuery
-from gamelens.sandbox.admission import Rejected, Undecodable, unpack
-from gamelens.wire.events import CATEGORIES, Fault
+from gamelens.sandbox.admission import Rejected
+from gamelens.sandbox.bodies import Undecodable, unpack
+from gamelens.wire.fields import CATEGORIES
+from gamelens.wire.rules import Fault
 
 Status = Literal["accepted", "rejected"]
 
@@ -63,7 +65,7 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
         if self.status == "rejected":
             return ((it.event, it.errors) for it in reversed(self.rejected))
         try:
-            body = unpack(self.body) if self.is_gzipped else self.body
+            body = unpack(self.body).content if self.is_gzipped else self.body
             return ((event, []) for event in reversed(msgspec.json.decode(body, type=list[msgspec.Raw])))
         except (Undecodable, msgspec.DecodeError):  # damaged on disk, which is the store's to report
             return ()

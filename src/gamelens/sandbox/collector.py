@@ -6,7 +6,7 @@ key and signature, encoding, events; whatever is refused leaves nothing behind.
 
 from __future__ import annotations
 
-import asyncio
+import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final, Literal
 from urllib.parse import parse_qs
@@ -14,14 +14,16 @@ from urllib.parse import parse_qs
 import msgspec
 
 from gamelens.errors import Refused
-from gamelens.sandbox.admission import TooLarge, Undecodable, admit, unpack
+from gamelens.sandbox.admission import Admission, admit
+from gamelens.sandbox.bodies import BrokenOff, TooLarge, Undecodable, Unpacked, check_size, read_body, unpack
 from gamelens.sandbox.clock import Clock
-from gamelens.sandbox.countries import country_of
+from gamelens.sandbox.connections import is_kept
+from gamelens.sandbox.countries import Countries
 from gamelens.sandbox.experiments import answer_init
 from gamelens.sandbox.inbox import Batch, Inbox, StoreFailed
 from gamelens.sandbox.live import Live
 from gamelens.sandbox.tenants import Game, Organisation, Tenants
-from gamelens.wire.limits import BODY_BYTES
+from gamelens.wire.events import RULEBOOKS, Validation
 from gamelens.wire.remote import SmallInitAnswer, V2InitAnswer
 from gamelens.wire.signing import is_signed
 
@@ -30,16 +32,25 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-BODY_DEADLINE_S: Final = 15.0
-_DRAINED_BYTES: Final = 4 * BODY_BYTES  # past the limit a body is read on, so that its sender hears the answer
+_log = logging.getLogger(__name__)
+
 _REMOTE_INIT: Final = "/remote_configs/v1/init"
-_HEADERS: Final = [
-    (b"content-type", b"application/json"),
+SERVICE_HEADERS: Final = [
     (b"access-control-allow-origin", b"*"),
-    (b"access-control-allow-headers", b"Authorization, X-Requested-With, Content-Type, Content-Encoding"),
-    (b"access-control-allow-methods", b"POST, OPTIONS"),
     (b"x-svc-service", b"collect"),
 ]
+"""On every answer of the collector's address, also to what is no request (Collector, Common request headers)."""
+_JSON: Final = [*SERVICE_HEADERS, (b"content-type", b"application/json")]
+_HEADERS: Final = [*_JSON, (b"access-control-allow-headers", b"Authorization, X-Requested-With")]
+_PREFLIGHT: Final = [  # a browser asks for what its requests will need (public-facts 1.3), and remembers it for hours
+    *_JSON,
+    (b"access-control-allow-headers", b"Authorization, X-Requested-With, Content-Type, Content-Encoding"),
+    (b"access-control-allow-methods", b"POST, OPTIONS"),
+    (b"access-control-max-age", b"7200"),
+]
+_CLOSE: Final = (b"connection", b"close")
+_KEEP_ALIVE: Final = (b"connection", b"keep-alive")  # as the specification has it, though HTTP/1.1 takes it for granted
+_RETRY: Final = (b"retry-after", b"5")
 _LONGEST_INTERVAL: Final = 12  # digits
 _NO_SECRET: Final = "0" * 40
 
@@ -54,19 +65,41 @@ class _Answered(Refused):
         super().__init__(status)
 
 
+class _Init(msgspec.Struct, frozen=True):
+    """What we read of an init request; the rest may be as much as it likes, and takes no memory."""
+
+    user_id: msgspec.Raw = msgspec.Raw()
+
+
+_read_init = msgspec.json.Decoder(tuple[_Init] | _Init).decode
+
+
 class CollectorService:
     """Takes events in and tells clients how to behave.
 
     *reply* is the body of a 200 for events: `empty` as the specification has it, `json` is ``{}``, `auto` is empty for
     custom integrations and ``{}`` for everybody else: every official client takes an empty body for being offline.
+    *validation* says by which rules events are judged, *countries* where an address is.
     """
 
-    def __init__(self, tenants: Tenants, inbox: Inbox, clock: Clock, *, live: Live, reply: Reply = "auto") -> None:
+    def __init__(
+        self,
+        tenants: Tenants,
+        inbox: Inbox,
+        clock: Clock,
+        *,
+        live: Live,
+        reply: Reply = "auto",
+        validation: Validation = "lenient",
+        countries: Countries | None = None,
+    ) -> None:
         self._tenants = tenants
         self._inbox = inbox
         self._clock = clock
         self._live = live
         self._reply = reply
+        self._rules = RULEBOOKS[validation]
+        self._countries = countries or Countries()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One HTTP request (ASGI 3)."""
@@ -78,10 +111,16 @@ class CollectorService:
         except _Answered as answered:
             status, body, headers = answered.status, answered.body, answered.headers
             self._live.refused(status)
+        except Exception:  # a mistake of ours: official clients parse whatever they hear (public-facts 1.9)
+            _log.exception("a request failed")
+            status, body = 500, {"message": "the sandbox failed: its log says where"}
         payload = body if isinstance(body, bytes) else msgspec.json.encode(body)
         if status != 204:
             headers = [*headers, (b"content-length", str(len(payload)).encode())]
-        await send({"type": "http.response.start", "status": status, "headers": [*_HEADERS, *headers]})
+        if _CLOSE not in headers and is_kept(scope):
+            headers = [*headers, _KEEP_ALIVE]
+        common = _PREFLIGHT if scope["method"] == "OPTIONS" else _HEADERS
+        await send({"type": "http.response.start", "status": status, "headers": [*common, *headers]})
         await send({"type": "http.response.body", "body": payload})
 
     async def _answer(self, scope: Scope, receive: Receive) -> tuple[int, Any]:
@@ -92,13 +131,13 @@ class CollectorService:
             raise _Answered(
                 405, {"message": f"{scope['method']} is not for this address: use POST"}, [(b"allow", b"POST, OPTIONS")]
             )
-        headers = dict(scope["headers"])
-        body = await _body(receive)
+        headers = _headers(scope)
+        body = await _body(receive, headers)
         organisation, game = self._authorised(game_key, body, headers.get(b"authorization", b"").decode("latin-1"))
-        content = _unpacked(body, headers)
         if route == "events":
-            return await self._events(organisation, game, body, content, headers)
-        user_id = _user_of(content)
+            address = headers.get(b"x-forwarded-for", b"").decode("latin-1") or (scope.get("client") or ("",))[0]
+            return await self._events(organisation, game, body, headers, address)
+        user_id = _user_of(_unpacked(body, headers).content)
         if route == "init":
             return 200, V2InitAnswer(enabled=game.enabled, server_ts=int(self._clock.now_s()))
         return self._remote_init(game, user_id, _query(scope))
@@ -118,35 +157,43 @@ class CollectorService:
         return owner
 
     async def _events(
-        self, organisation: Organisation, game: Game, body: bytes, content: bytes, headers: dict[bytes, bytes]
+        self, organisation: Organisation, game: Game, body: bytes, headers: dict[bytes, bytes], address: str
     ) -> tuple[int, Any]:
-        try:
-            admission = admit(content)
-        except Undecodable as error:
-            raise _Answered(400, _undecodable(error.error_type)) from None
+        admission, is_gzipped = self._judged(body, headers)
         if admission.events or admission.rejected:
-            is_as_sent = admission.body is content and content is not body
             batch = Batch(
                 organisation=organisation.name,
                 game_id=game.id,
                 arrival_ms=round(self._clock.now_s() * 1000),
-                country=country_of(headers.get(b"x-forwarded-for", b"").decode("latin-1")),
+                country=self._countries.of(address),
                 events=admission.events,
                 rejected=len(admission.rejected),
-                is_gzipped=is_as_sent,
-                body=body if is_as_sent else admission.body,
+                is_gzipped=is_gzipped,
+                body=admission.body,
             )
             try:
                 await self._inbox.commit(batch)
             except StoreFailed:
-                raise _Answered(
-                    503, {"message": "nothing was stored: send it again"}, [(b"retry-after", b"5")]
-                ) from None
+                raise _Answered(503, {"message": "nothing was stored: send it again"}, [_RETRY]) from None
             self._live.took(game.game_key, batch, categories=admission.categories, rejected=admission.rejected)
         if admission.rejected:
             return 400, admission.rejected
         is_empty = self._reply == "empty" or (self._reply == "auto" and admission.is_custom)
         return 200, b"" if is_empty else b"{}"
+
+    def _judged(self, body: bytes, headers: dict[bytes, bytes]) -> tuple[Admission, bool]:
+        """What came of *body*, and whether its good events are still gzipped.
+
+        They are kept as they were sent where that can be: unpacked they would fill memory until the disk has them.
+        """
+        unpacked = _unpacked(body, headers)
+        try:
+            admission = admit(unpacked.content, self._rules)
+        except Undecodable as error:
+            raise _Answered(400, _undecodable(error.error_type)) from None
+        if unpacked.is_one_member and admission.body is unpacked.content:
+            return msgspec.structs.replace(admission, body=body), True
+        return admission, False
 
     def _remote_init(self, game: Game, user_id: str, query: dict[str, str]) -> tuple[int, Any]:
         interval_s = query.get("interval_seconds", "0")
@@ -181,35 +228,39 @@ def _query(scope: Scope) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(scope["query_string"].decode("latin-1")).items()}
 
 
-async def _body(receive: Receive) -> bytes:
-    """The whole body, if it comes in time and is not too large."""
-    chunks: list[bytes] = []
-    size = 0
-    try:
-        async with asyncio.timeout(BODY_DEADLINE_S):
-            while True:
-                message = await receive()
-                chunk = message.get("body", b"")
-                size += len(chunk)
-                if size <= BODY_BYTES:
-                    chunks.append(chunk)
-                if message["type"] == "http.disconnect" or not message.get("more_body") or size > _DRAINED_BYTES:
-                    break
-    except TimeoutError:
-        raise _Answered(
-            408, {"message": f"the body did not come within {BODY_DEADLINE_S:.0f} s"}, [(b"connection", b"close")]
-        ) from None
-    if size > BODY_BYTES:
-        raise _Answered(413, {"message": f"the body is larger than {BODY_BYTES} bytes: send fewer events at a time"})
-    return b"".join(chunks)
+def _headers(scope: Scope) -> dict[bytes, bytes]:
+    """The request's headers; lines of the same name are one list (RFC 9110 5.3)."""
+    headers: dict[bytes, bytes] = dict(scope["headers"])
+    if len(headers) == len(scope["headers"]):
+        return headers
+    headers.clear()
+    for name, value in scope["headers"]:
+        headers[name] = headers[name] + b", " + value if name in headers else value
+    return headers
 
 
-def _unpacked(body: bytes, headers: dict[bytes, bytes]) -> bytes:
-    encoding = headers.get(b"content-encoding", b"identity").strip().lower()
-    if encoding in (b"identity", b""):
-        return body
+async def _body(receive: Receive, headers: dict[bytes, bytes]) -> bytes:
+    """The whole body, if it comes and is not too large."""
     try:
-        if encoding != b"gzip":
+        if b"expect" in headers and headers.get(b"content-length", b"").isdigit():
+            check_size(int(headers[b"content-length"]))  # nothing is sent before the answer to this
+        return await read_body(receive)
+    except TooLarge as error:
+        raise _Answered(413, {"message": str(error)}, [_CLOSE] if error.is_cut else []) from None
+    except BrokenOff as error:
+        raise _Answered(408, {"message": str(error)}, [_CLOSE]) from None
+    except OSError:
+        raise _Answered(503, {"message": "there is no room for the body: send it again"}, [_RETRY]) from None
+
+
+def _unpacked(body: bytes, headers: dict[bytes, bytes]) -> Unpacked:
+    """The content of *body*, which may be gzipped, once (RFC 9110 8.4)."""
+    codings = [coding.strip().lower() for coding in headers.get(b"content-encoding", b"").split(b",")]
+    applied = [coding for coding in codings if coding not in (b"", b"identity")]
+    if not applied:
+        return Unpacked(body, is_one_member=False)
+    try:
+        if applied not in ([b"gzip"], [b"x-gzip"]):
             raise Undecodable("wrong_format")
         return unpack(body)
     except TooLarge as error:
@@ -221,17 +272,20 @@ def _unpacked(body: bytes, headers: dict[bytes, bytes]) -> bytes:
 def _user_of(content: bytes) -> str:
     """Who asks; refuses what is no init request: a JSON object, which some clients wrap in an array (1.4)."""
     try:
-        body = msgspec.json.decode(content)
+        content.decode()
+        read = _read_init(content)
+    except msgspec.ValidationError:
+        raise _Answered(400, _undecodable("wrong_type")) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise _Answered(400, _undecodable("wrong_format")) from None
-    wrapped = body[0] if isinstance(body, list) and len(body) == 1 else body
-    if not isinstance(wrapped, dict):
-        raise _Answered(400, _undecodable("wrong_type"))
-    user_id = wrapped.get("user_id")
-    if not isinstance(user_id, str):
-        error_type = "wrong_type" if "user_id" in wrapped else "missing_required_property"
-        raise _Answered(400, [{"errors": [{"error_type": error_type, "path": "/user_id"}]}])
-    return user_id
+    user_id = (read[0] if isinstance(read, tuple) else read).user_id
+    try:
+        return msgspec.json.decode(user_id or b"null", type=str)
+    except msgspec.ValidationError:
+        error_type = "wrong_type" if user_id else "missing_required_property"
+        raise _Answered(400, [{"errors": [{"error_type": error_type, "path": "/user_id"}]}]) from None
+    except msgspec.DecodeError:
+        raise _Answered(400, _undecodable("wrong_format")) from None
 
 
 def _undecodable(error_type: str) -> list[dict[str, Any]]:

@@ -15,12 +15,12 @@ import isodate
 import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
 
 from gamelens.errors import BadQuery, Refused
-from gamelens.sandbox.answers import answer_json, on_bad_query, on_failure, on_http_error, refuse
+from gamelens.sandbox.answers import answer_json, on_bad_query, on_broken_off, on_failure, on_http_error, refuse
 from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.faults import Faults, read_rule
 from gamelens.sandbox.live import Live
@@ -101,6 +101,7 @@ def console_app(sandbox: Controlled, *, token: str) -> Starlette:
         exception_handlers={
             HTTPException: on_http_error,
             BadQuery: on_bad_query,
+            ClientDisconnect: on_broken_off,
             Refused: _on_refused,
             Exception: on_failure,
         },

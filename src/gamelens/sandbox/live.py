@@ -17,7 +17,7 @@ from gamelens.sandbox.admission import Rejected
 from gamelens.sandbox.arrivals import STATUSES, UNKNOWN, Arrival, Entry, Look, Status, category_of
 from gamelens.sandbox.inbox import Batch
 from gamelens.sandbox.listening import Listener
-from gamelens.wire.events import CATEGORIES
+from gamelens.wire.fields import CATEGORIES
 
 KEPT_EVENTS: Final = 1000
 """Of each game and status; a request is kept or forgotten whole, so there may be some more."""

@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from gamelens.catalog import DIMENSIONS, METRICS, Metric, check, metric_named
 from gamelens.errors import BadQuery, RateLimited
-from gamelens.sandbox.answers import answer_json, on_bad_query, on_failure, on_http_error, refuse
+from gamelens.sandbox.answers import answer_json, on_bad_query, on_broken_off, on_failure, on_http_error, refuse
 from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.engine import Reader
 from gamelens.sandbox.lake import Lake
@@ -77,7 +77,12 @@ class MetricsService:
                 Route("/metrics/v1/studios", self._guard(self._studios, limited), methods=["GET"]),
                 Route("/metrics/v1/games", self._guard(self._games, limited), methods=["GET"]),
             ],
-            exception_handlers={HTTPException: on_http_error, BadQuery: on_bad_query, Exception: on_failure},
+            exception_handlers={
+                HTTPException: on_http_error,
+                BadQuery: on_bad_query,
+                ClientDisconnect: on_broken_off,
+                Exception: on_failure,
+            },
         )
 
     def forget_availability(self) -> None:

@@ -16,35 +16,40 @@ import sqlite3
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from time import monotonic
-from typing import IO, Any
+from time import monotonic, sleep
+from typing import IO, Any, Final
 
 import msgspec
-import uvicorn
 import uvloop
 
 from gamelens.errors import Refused
-from gamelens.sandbox.certificates import Certificate, load_certificate
+from gamelens.sandbox.certificates import load_certificate
 from gamelens.sandbox.clock import Clock
-from gamelens.sandbox.collector import CollectorService, Reply
-from gamelens.sandbox.connections import Connection
+from gamelens.sandbox.collector import SERVICE_HEADERS, CollectorService, Reply
 from gamelens.sandbox.console import console_app
+from gamelens.sandbox.countries import Countries
+from gamelens.sandbox.damage import mend
 from gamelens.sandbox.engine import Reader
 from gamelens.sandbox.faults import Faults
-from gamelens.sandbox.inbox import Batch, Inbox, newest, open_store
+from gamelens.sandbox.inbox import RESERVED_BYTES, Batch, Inbox, newest, open_store
 from gamelens.sandbox.lake import Lake
 from gamelens.sandbox.limits import Limits
 from gamelens.sandbox.live import Live
 from gamelens.sandbox.metrics import MetricsService
 from gamelens.sandbox.processing import process
+from gamelens.sandbox.servers import http_server
 from gamelens.sandbox.tenants import Tenants, describe, load_tenants, write_private
 from gamelens.sandbox.totals import Totals
+from gamelens.sandbox.worker import process_beside
+from gamelens.wire.events import Validation
 from gamelens.wire.limits import REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
 
 _log = logging.getLogger(__name__)
 
 READY_FILE = "ready.json"
 LOOPBACK = "127.0.0.1"
+_WORTH_A_WORKER: Final = 20_000  # events
+_PATIENCE_S: Final = 2.0
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,18 +61,21 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     config: Path | None = None
     ready: Path | None = None
     reply: Reply = "auto"
+    validation: Validation = "lenient"
     stop_after_idle_s: float = math.inf
     refresh_s: float = REFRESH_S
     rate: int = REQUESTS_PER_SECOND
     at_once: int = REQUESTS_AT_ONCE
     tls: bool = False
+    geoip: Path | None = None
+    reserved_bytes: int = RESERVED_BYTES
 
 
 class Sandbox:
     """Both services over one state directory, held by one process at a time.
 
     Raises:
-        Refused: another process holds *state*.
+        Refused: another process holds *state*, or a file of the options is not what it should be.
         BadQuery: the configuration file breaks a rule.
     """
 
@@ -79,6 +87,7 @@ class Sandbox:
         try:
             self.tenants: Tenants = load_tenants(options.state, options.config)
             self._certificate = load_certificate(options.state) if options.tls else None
+            self._countries = Countries(options.geoip)
         except BaseException:
             self._lock.close()
             raise
@@ -90,16 +99,23 @@ class Sandbox:
     def _open(self) -> None:
         state = self.options.state
         (state / "lake").mkdir(exist_ok=True)
+        mend(state / "gamelens.db")
         self.store = open_store(state / "gamelens.db")
         self.lake = Lake(state / "lake", self.store)
         self.lake.recover()
-        self.inbox = Inbox(state / "gamelens.db")
+        self.inbox = Inbox(state / "gamelens.db", reserved_bytes=self.options.reserved_bytes)
         self.reader = Reader(state / "lake")
         self._totals = Totals(self.store)
         self.live = _live(self.tenants, self.store, self.clock)
         limits = Limits(self.options.rate, self.options.at_once)
         self.collector = CollectorService(
-            self.tenants, self.inbox, self.clock, live=self.live, reply=self.options.reply
+            self.tenants,
+            self.inbox,
+            self.clock,
+            live=self.live,
+            reply=self.options.reply,
+            validation=self.options.validation,
+            countries=self._countries,
         )
         self.metrics = MetricsService(
             self.tenants, self.lake, self.reader, self.clock, limits=limits, refresh_s=self.options.refresh_s
@@ -107,10 +123,25 @@ class Sandbox:
 
     async def process(self) -> dict[str, str]:
         """Process everything received so far; available interval of each organisation, by name."""
-        async with self._processing:
-            await asyncio.to_thread(process, self.options.state, self.clock)
+        await self._take_in()
         self.metrics.forget_availability()
         return available_by_name(self.tenants, self.lake, self.clock)
+
+    async def _take_in(self) -> None:
+        """Process, one run at a time; what takes longer than starting a worker is done in one."""
+        async with self._processing:
+            if self._pending_events() < _WORTH_A_WORKER:
+                await asyncio.to_thread(process, self.options.state, self.clock)
+            else:
+                await process_beside(self.options.state, self.clock, lock=self._lock)
+
+    def _pending_events(self) -> int:
+        """Events that wait to be processed, as far as it is worth counting."""
+        ((events,),) = self.store.execute(
+            "SELECT coalesce(sum(events), 0) FROM (SELECT events FROM batches WHERE id > ? LIMIT ?)",
+            (self.lake.last_run().last_batch, _WORTH_A_WORKER),
+        )
+        return int(events)
 
     def summary(self) -> dict[str, Any]:
         """Counts of everything received, in all and by game, what is available, and the counts of this start."""
@@ -120,6 +151,7 @@ class Sandbox:
             for game_id, received in self._totals.by_game(processed_up_to=run.last_batch).items()
         }
         (duplicates,) = self.store.execute("SELECT coalesce(sum(duplicates), 0) FROM runs").fetchone()
+        damaged = self.store.execute("SELECT batch, kept_in FROM damaged").fetchall()
         totals = {
             name: sum(counts[name] for counts in per_game.values()) for name in ("accepted", "rejected", "pending")
         }
@@ -132,6 +164,10 @@ class Sandbox:
             "games": per_game,
             "since_start": self.live.counts(),
             "faults": len(self.faults.listed()),
+            "damaged": {
+                "batches": sum(batch is not None for batch, _ in damaged),
+                "kept_in": sorted({kept_in for _, kept_in in damaged if kept_in}),
+            },
         }
 
     async def reset(self) -> None:
@@ -139,7 +175,7 @@ class Sandbox:
         async with self._processing:
             with self.store:
                 self.store.execute("BEGIN IMMEDIATE")
-                for table in ("batches", "runs", "files"):
+                for table in ("batches", "runs", "files", "damaged"):
                     self.store.execute(f"DELETE FROM {table}")  # noqa: S608
             for folder in self.lake.root.iterdir():
                 shutil.rmtree(folder)
@@ -149,13 +185,14 @@ class Sandbox:
 
     def unhealthy_because(self) -> str | None:
         """Why the sandbox cannot take requests."""
-        return None if self.inbox.is_committing else "the store does not commit"
+        return self.inbox.trouble
 
     def close(self) -> None:
         """Commit what is queued, release everything."""
         self.inbox.close()
         self.reader.close()
         self.store.close()
+        self._countries.close()
         self._lock.close()
 
     async def run(self) -> None:
@@ -163,12 +200,13 @@ class Sandbox:
         collector = _listen(self.options.collector_port)
         metrics = _listen(self.options.metrics_port)
         console = _listen(0)
+        certificate = self._certificate.server_file if self._certificate else None
         servers = [
-            (_server(self._watched(app), certificate), listener)
-            for app, listener, certificate in (
-                (self.faults.around("collector", self.collector), collector, self._certificate),
-                (self.faults.around("metrics", self.metrics.app()), metrics, self._certificate),
-                (console_app(self, token=self.token), console, None),
+            (http_server(self._watched(app), headers=headers, certificate=file), listener)
+            for app, headers, file, listener in (
+                (self.faults.around("collector", self.collector), SERVICE_HEADERS, certificate, collector),
+                (self.faults.around("metrics", self.metrics.app()), (), certificate, metrics),
+                (console_app(self, token=self.token), (), None, console),
             )
         ]
         stop = asyncio.Event()
@@ -209,8 +247,7 @@ class Sandbox:
             if (hour := int(self.clock.now_s() // 3600)) != last:
                 last = hour
                 try:
-                    async with self._processing:
-                        await asyncio.to_thread(process, self.options.state, self.clock)
+                    await self._take_in()
                 except Exception:  # whatever it was, the next hour is tried again
                     _log.exception("hourly processing failed: the lake is as it was")
 
@@ -262,14 +299,6 @@ def serve(sandbox: Sandbox) -> None:
         sandbox.close()
 
 
-class _QuietServer(uvicorn.Server):
-    """A server that leaves signals to us: three of them share one process."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 def hold(state: Path) -> IO[str]:
     """Take a state directory for this process; closing the answer lets it go.
 
@@ -279,12 +308,17 @@ def hold(state: Path) -> IO[str]:
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
     state.chmod(0o700)
     lock = (state / "lock").open("w")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        lock.close()
-        raise Refused(f"{state} belongs to a running sandbox: stop that one, or name another --state") from None
-    return lock
+    deadline = monotonic() + _PATIENCE_S  # the worker of a killed sandbox is on its way out
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            if monotonic() > deadline:
+                lock.close()
+                raise Refused(f"{state} belongs to a running sandbox: stop that one, or name another --state") from None
+            sleep(0.02)
+        else:
+            return lock
 
 
 def available_by_name(tenants: Tenants, lake: Lake, clock: Clock) -> dict[str, str]:
@@ -307,22 +341,6 @@ def _live(tenants: Tenants, store: sqlite3.Connection, clock: Clock) -> Live:
     with contextlib.suppress(sqlite3.DatabaseError):  # a damaged page is for processing to report, and no obstacle
         live.recall(stored())
     return live
-
-
-def _server(app: Any, certificate: Certificate | None) -> uvicorn.Server:
-    return _QuietServer(
-        uvicorn.Config(
-            app,
-            http=Connection,
-            ssl_certfile=certificate.server_file if certificate else None,
-            log_level="warning",
-            access_log=False,
-            lifespan="off",
-            server_header=False,
-            timeout_graceful_shutdown=10,
-            proxy_headers=False,
-        )
-    )
 
 
 def _address(listener: socket.socket, scheme: str) -> str:

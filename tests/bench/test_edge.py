@@ -1,0 +1,53 @@
+"""What the collector costs those who mean well while others do not; issue, Bad input. Run by `make bench`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from bench.siege import besiege, bombard, fire, port_of, post, zeros
+from bench.test_collector import requests_of
+from gamelens.lab import Ready, sandbox_at
+from gamelens.sandbox.connections import Deadlines
+
+SLOW_CONNECTIONS = 200
+SECONDS = 5
+GOOD_CONNECTIONS = 8
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
+    with sandbox_at(tmp_path_factory.mktemp("edge") / "state") as ready:
+        yield ready
+
+
+def test_a_bomb_is_refused_at_once_and_takes_no_memory(ready: Ready):
+    """1 MB that unpacks to 1 GB: under 20 ms after it has arrived; 50 at once: under 20 MiB more."""
+    game = ready.organisations[0].games[0]
+    answers, p50_ms, grown_mib = bombard(ready, post(game, zeros(1000)), times=20, at_once=50)
+    print(f"\nbomb: refused {p50_ms:.1f} ms after its last byte (p50); 50 at once: {grown_mib:+.1f} MiB at the peak")
+    assert answers == {413}
+    assert p50_ms < 20
+    assert grown_mib < 20
+
+
+def test_good_clients_hardly_notice_the_slow_ones(ready: Ready):
+    """The p99 of good clients at most doubles, and every slow connection is closed at its deadline."""
+    requests, port = requests_of(ready.organisations[0].games[0], 20), port_of(ready)
+
+    def good() -> dict:
+        return fire(port, requests, seconds=SECONDS, connections=GOOD_CONNECTIONS)
+
+    good()
+    alone = good()
+    beside, slow = besiege(ready, SLOW_CONNECTIONS, good, to_the_end=True)
+    print(
+        f"\ngood clients: p99 {alone['p99_ms']:.1f} ms alone, {beside['p99_ms']:.1f} ms beside {SLOW_CONNECTIONS} slow "
+        f"connections, which were closed after {slow['first_s']:.1f} to {slow['last_s']:.1f} s"
+    )
+    deadlines = Deadlines()
+    assert set(alone["statuses"]) == set(beside["statuses"]) == {"200"}
+    assert beside["p99_ms"] <= 2 * alone["p99_ms"]
+    assert slow["refused"] == SLOW_CONNECTIONS
+    assert deadlines.head_s - 1 < slow["first_s"] < slow["last_s"] < deadlines.body_s + 2
