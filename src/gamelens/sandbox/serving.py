@@ -77,7 +77,7 @@ class Sandbox:
         self.token = secrets.token_urlsafe(16)
         self._lock = hold(options.state)
         try:
-            self.tenants: Tenants = load_tenants(options.state, options.config)
+            self.tenants, self._api_keys = load_tenants(options.state, options.config)
             self._certificate = load_certificate(options.state) if options.tls else None
         except BaseException:
             self._lock.close()
@@ -114,11 +114,10 @@ class Sandbox:
 
     def summary(self) -> dict[str, Any]:
         """Counts of everything received, in all and by game, what is available, and the counts of this start."""
-        run = self.lake.last_run()
-        per_game = {
-            game_id: msgspec.structs.asdict(received)
-            for game_id, received in self._totals.by_game(processed_up_to=run.last_batch).items()
-        }
+        received = self._totals.by_game(
+            processed_up_to=self.lake.last_run().last_batch, shared=self.tenants.shared_game_ids
+        )
+        per_game = {game: msgspec.structs.asdict(counts) for game, counts in received.items()}
         (duplicates,) = self.store.execute("SELECT coalesce(sum(duplicates), 0) FROM runs").fetchone()
         totals = {
             name: sum(counts[name] for counts in per_game.values()) for name in ("accepted", "rejected", "pending")
@@ -230,7 +229,7 @@ class Sandbox:
                 "console_url": f"{console_url}/{self.token}",
                 "pid": os.getpid(),
                 **({"ca_file": str(self._certificate.ca_file)} if self._certificate else {}),
-                "organisations": describe(self.tenants),
+                "organisations": describe(self.tenants, self._api_keys),
             }
         )
 
