@@ -32,21 +32,6 @@ CREATE TABLE IF NOT EXISTS batches (
     is_gzipped INTEGER NOT NULL,
     body BLOB NOT NULL                      -- a JSON array of the good events
 );
-CREATE TABLE IF NOT EXISTS runs (           -- one row for each processing run: the versions of the lake
-    version INTEGER PRIMARY KEY AUTOINCREMENT,
-    processed_ms INTEGER NOT NULL,
-    last_batch INTEGER NOT NULL,            -- batches up to this id are in the lake
-    duplicates INTEGER NOT NULL
-);
-CREATE TABLE IF NOT EXISTS files (          -- the manifest: which file belongs to which versions
-    path TEXT PRIMARY KEY,
-    organisation TEXT NOT NULL,
-    day TEXT,                               -- of event time; NULL for the players of an organisation
-    events INTEGER NOT NULL,
-    added INTEGER NOT NULL,
-    removed INTEGER,
-    removed_ms INTEGER
-);
 """
 
 

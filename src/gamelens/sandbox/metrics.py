@@ -154,14 +154,7 @@ class MetricsService:
         return {row["value"] for row in await self._run(plan, organisation)}
 
     async def _run(self, plan: Plan, organisation: Organisation) -> list[Row]:
-        snapshot = self._lake.snapshot(organisation.name)
-        return await asyncio.to_thread(
-            self._reader.rows,
-            plan.statement,
-            plan.parameters,
-            events=snapshot.events(*plan.spans),
-            players=snapshot.players,
-        )
+        return await asyncio.to_thread(self._reader.rows, plan, self._lake.snapshot(organisation.name))
 
 
 def _buckets(metric: Metric, query: MetricQuery, rows: list[Row]) -> list[Rows]:
