@@ -69,6 +69,7 @@ def sandbox() -> None:
     default=REQUESTS_AT_ONCE,
     help="Requests at once for each organisation.",
 )
+@click.option("--nodes", type=click.IntRange(1, 100), default=1, help="Nodes that limit alone; requests go to any.")
 @click.option("--tls", is_flag=True, help="HTTPS, with a certificate made at the first start and kept in the state.")
 @click.option("--stop-after-idle", type=click.FloatRange(min=0), default=math.inf, hidden=True)
 def sandbox_up(
@@ -81,6 +82,7 @@ def sandbox_up(
     refresh: float,
     rate: int,
     concurrency: int,
+    nodes: int,
     tls: bool,
     stop_after_idle: float,
 ) -> None:
@@ -104,6 +106,7 @@ def sandbox_up(
         refresh_s=refresh,
         rate=rate,
         at_once=concurrency,
+        nodes=nodes,
         tls=tls,
         stop_after_idle_s=stop_after_idle,
     )

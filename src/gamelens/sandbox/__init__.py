@@ -12,6 +12,9 @@ Our choices, where both specifications are silent:
 - Purchases and impressions are converted to US dollars with one fixed, dated table (`gamelens.wire.currencies`).
 - Impressions are stored in integer nano-units of their currency; what names no usable revenue counts as 0.
 - A body may unpack to 16 MB; JSON may be 32 levels deep; a filter 16.
+- A body of the metrics service is at most 1 MB and comes within 15 s. `interval` and `limit` are given once.
+- Each of several nodes limits alone, and a request comes to any of them. The description needs no key.
+- API keys are kept as SHA-256 digests; game secrets as they are, because a signature cannot be checked with less.
 - The same `event_uuid` of a game counts once, the first copy to arrive.
 - The live view keeps the newest 1000 events of each game and status; the rejected ones are gone after a restart.
 - Of the fault rules that fit a request, the first with strikes left decides alone, by its probability.

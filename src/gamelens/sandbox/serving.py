@@ -60,6 +60,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     refresh_s: float = REFRESH_S
     rate: int = REQUESTS_PER_SECOND
     at_once: int = REQUESTS_AT_ONCE
+    nodes: int = 1
     tls: bool = False
 
 
@@ -102,7 +103,13 @@ class Sandbox:
             self.tenants, self.inbox, self.clock, live=self.live, reply=self.options.reply
         )
         self.metrics = MetricsService(
-            self.tenants, self.lake, self.reader, self.clock, limits=limits, refresh_s=self.options.refresh_s
+            self.tenants,
+            self.lake,
+            self.reader,
+            self.clock,
+            limits=limits,
+            nodes=self.options.nodes,
+            refresh_s=self.options.refresh_s,
         )
 
     async def process(self) -> dict[str, str]:

@@ -256,4 +256,5 @@ def _event_type(category: str) -> type[msgspec.Struct]:
     )
 
 
-_DECODER: Final = msgspec.json.Decoder(list[Union[tuple(_event_type(name) for name in CATEGORIES)]])  # type: ignore[misc]  # noqa: UP007
+EVENT_TYPES: Final = tuple(_event_type(name) for name in CATEGORIES)
+_DECODER: Final = msgspec.json.Decoder(list[Union[EVENT_TYPES]])  # type: ignore[valid-type]  # noqa: UP007
