@@ -45,7 +45,7 @@ def test_every_table_that_can_answer_gives_the_same_answer(make_stage: Callable[
             plan = plan_query(METRICS[metric], query, games=GAMES["acme"], tables=tables)
             used |= plan.reads.keys()
             assert rows(stage, plan) == truth, (metric, query, tables)
-    assert used == {"events", "players", "slim", "cube", "active"}
+    assert used == {"events", "players", "slim", "cube", "active", "returns"}
 
 
 def test_every_table_lists_the_same_values(make_stage: Callable[..., Stage]):
@@ -84,6 +84,6 @@ def test_every_table_lists_the_same_values(make_stage: Callable[..., Stage]):
 )
 def test_the_smallest_table_is_read(metric: str, body: dict[str, Any], read: set[str]):
     """architecture, A question."""
-    asked = {"interval": "2026-11-01/P7D", "granularity": "all", "query": {"type": "timeseries"}} | body
+    asked: dict[str, Any] = {"interval": "2026-11-01/P7D", "granularity": "all", "query": {"type": "timeseries"}} | body
     plan = plan_query(METRICS[metric], decode_query(asked), games=["1001"])
     assert plan.reads.keys() == read

@@ -18,7 +18,17 @@ import pyarrow.parquet as pq
 from gamelens.sandbox.engine import Workshop
 from gamelens.sandbox.lake import File, Lake, Snapshot, month_of
 from gamelens.sandbox.staging import quoted
-from gamelens.sandbox.tables import AGGREGATES, BIG, COLUMNS, EVENT_COLUMNS, MEASURES, OF_EVENT, PLAYER_COLUMNS
+from gamelens.sandbox.tables import (
+    AGGREGATES,
+    BIG,
+    COLUMNS,
+    EVENT_COLUMNS,
+    MEASURES,
+    OF_EVENT,
+    PLAYER_COLUMNS,
+    RETURN_COLUMNS,
+    RETURN_DIMENSIONS,
+)
 
 # The first copy to arrive counts, whether the others come with it or years later.
 _REPEATED: Final = """
@@ -44,6 +54,10 @@ _OF_INSTALL: Final = ("installed_at", "install_seq", *(f"install_{name}" for nam
 _OF_PURCHASE: Final = ("paid_at", "paid_seq", *(f"paid_{name}" for name in OF_EVENT))
 
 
+_GROUP_ROWS: Final = 122_880
+_SMALL_GROUP_ROWS: Final = 8192
+
+
 class _Site:
     """Where one organisation's next version is made."""
 
@@ -58,10 +72,11 @@ class _Site:
         self._folder.mkdir(parents=True, exist_ok=True)
         return self._folder / f"{name}.parquet"
 
-    def write(self, kind: str, period: date | None, select: str) -> File:
-        """The rows of *select* as the file of *kind* for *period*."""
+    def write(self, kind: str, period: date | None, select: str, *, group_rows: int = _GROUP_ROWS) -> File:
+        """The rows of *select* as the file of *kind* for *period*; readers skip *group_rows* of them at a time."""
         path = self.new_file(_file_name(kind, period))
-        self.workshop.run(f"COPY ({select}) TO '{quoted(path)}' (FORMAT parquet, COMPRESSION zstd)")
+        how = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {group_rows}"
+        self.workshop.run(f"COPY ({select}) TO '{quoted(path)}' ({how})")
         return self.described(path, kind, period)
 
     def described(self, path: Path, kind: str, period: date | None) -> File:
@@ -106,9 +121,10 @@ def build(
             for day, paths in sorted(staged.items())
             if (file := _write_day(site, day, paths, repeated=repeated.get(day, 0)))
         ]
-        files = [*events, *_write_aggregates(site, events, players)] if events else []
+        files: list[File] = []
         if events:
-            files.append(players)
+            files = [*events, players, *_write_aggregates(site, events, players)]
+            files += _write_returns(site, files)
         site.sync()
         return files, sum(repeated.values())
     finally:
@@ -129,6 +145,9 @@ def _write_players(site: _Site, fresh: str) -> File:
             p.ts AS paid_at, p.seq AS paid_seq, {paid}
         FROM firsts f JOIN fresh i ON i.seq = f.install[2]
         LEFT JOIN (FROM fresh WHERE category = 'business') p ON p.seq = f.purchase[2]""")  # noqa: S608
+    workshop.run("""
+        CREATE TEMP TABLE moved AS SELECT known.player FROM known_players known JOIN found USING (game_id, user_id)
+        WHERE row(found.installed_at, found.install_seq) < row(known.installed_at, known.install_seq)""")
     earlier = [f"CASE WHEN installs THEN found.{name} ELSE known.{name} END AS {name}" for name in _OF_INSTALL]
     earlier += [f"CASE WHEN pays THEN found.{name} ELSE known.{name} END AS {name}" for name in _OF_PURCHASE]
     return site.write(
@@ -184,9 +203,44 @@ def _write_aggregates(site: _Site, events: list[File], players: File) -> Iterabl
             yield site.write(
                 aggregate.name,
                 month,
-                f"""SELECT {columns} FROM old WHERE day NOT IN ({written})
-                UNION ALL SELECT {columns} FROM ({aggregate_sql(aggregate.name, "of_days")}) ORDER BY day""",  # noqa: S608
+                f"SELECT {columns} FROM old WHERE day NOT IN ({written}) UNION ALL "  # noqa: S608
+                f"SELECT {columns} FROM ({aggregate_sql(aggregate.name, 'of_days')}) ORDER BY {aggregate.order}",
             )
+
+
+def _write_returns(site: _Site, written: list[File]) -> Iterable[File]:
+    """Who returned, of each month with a day on which that may have changed.
+
+    Those are the days with new events, and the days of every player whose install has moved.
+    """
+    known = site.snapshot.tables["active"]
+    site.workshop.files("known_active", list(known.values()), COLUMNS["active"])
+    moved = site.workshop.run("SELECT DISTINCT day FROM known_active SEMI JOIN moved USING (player)")
+    days = {file.period for file in written if file.kind == "events"} | {day for (day,) in moved}
+    active = {**known, **{file.period: site.path_of(file) for file in written if file.kind == "active"}}
+    for month in sorted({month_of(day) for day in days if day}):
+        old = site.snapshot.tables["returns"].get(month)
+        site.workshop.files("old", [old] if old else [], COLUMNS["returns"])
+        site.workshop.files("active", [active[month]], COLUMNS["active"])
+        changed = ", ".join(f"DATE '{day}'" for day in sorted(day for day in days if day and month_of(day) == month))
+        columns = ", ".join(RETURN_COLUMNS)
+        yield site.write(
+            "returns",
+            month,
+            f"SELECT {columns} FROM old WHERE day NOT IN ({changed}) "  # noqa: S608
+            f"UNION ALL SELECT {columns} FROM ({returns_sql('active')}) WHERE day IN ({changed}) ORDER BY age, day",
+            group_rows=_SMALL_GROUP_ROWS,
+        )
+
+
+def returns_sql(active: str) -> str:
+    """The rows of the table of returns, from the days in *active* and the table `players`."""
+    dimensions = ", ".join(f"install_{name} AS {name}" for name in RETURN_DIMENSIONS if name != "game_id")
+    return (
+        "SELECT day, day - CAST(installed_at AS DATE) AS age, game_id, "  # noqa: S608
+        f"{dimensions}, count(*) AS players "
+        f"FROM (SELECT DISTINCT day, player FROM {active}) JOIN players USING (player) GROUP BY ALL"
+    )
 
 
 def aggregate_sql(name: str, events: str) -> str:

@@ -19,7 +19,7 @@ from sqlglot import parse_one
 
 from gamelens.catalog import DIMENSIONS, Metric
 from gamelens.sandbox.impressions import NANO
-from gamelens.sandbox.sources import ACTIVE, EVENTS, INSTALLS, SOURCES, Source
+from gamelens.sandbox.sources import ACTIVE, EVENTS, INSTALLS, RETURNS, SOURCES, Source
 from gamelens.wire.currencies import RATE_SCALE
 from gamelens.wire.filters import And, Filter, Match, Not, Or, dimensions_of
 from gamelens.wire.intervals import Interval, bucket_start
@@ -28,13 +28,14 @@ from gamelens.wire.results import Row
 
 Parts = dict[str, int]
 
-TABLES: Final = tuple(source.name for source in SOURCES)
+TABLES: Final = (RETURNS.name, *(source.name for source in SOURCES))
 """What a question may be answered from, smallest first."""
 
 _HUNDREDTHS: Final = 100 * RATE_SCALE  # of a purchase
 _NANOS: Final = NANO * RATE_SCALE  # of an impression
 _FOREVER_DAYS: Final = 10**9
 _LONGEST_KEPT: Final = 20_000
+_RETENTION: Final = ("cohort", "returned")
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -164,8 +165,8 @@ _EXPRESSIONS |= {
     "arpu": _revenue_per("arpu", "user_unique"),
     "arppu": _revenue_per("arppu", "paying_users"),
     "retention_retro": Expression(
-        {"installed": "COUNT(*)", "returned": "COUNT(returned_on)"},
-        (),
+        {"installed": "COALESCE(SUM(cohort), 0)", "returned": "COALESCE(SUM(returned), 0)"},
+        ("cohort", "returned"),
         _quotient("returned", "installed"),
         lambda parts: {"retention": parts["returned"] / parts["installed"]},
     ),
@@ -283,6 +284,10 @@ class _Asking:
             since, installed = 0, Interval(days[0].start, days[0].start)
         self.parameters["since"] = since
         returns = "CAST(day + CAST(:since AS INTEGER) AS TIMESTAMP)"
+        if since and self._is_in_returns():
+            cohort = self._select(_Branch(RETURNS, installed, frozenset(("cohort",))), returns, _RETENTION)
+            came = _Branch(RETURNS, self._interval, frozenset(("returned",)))
+            return f"WITH source AS ({cohort} UNION ALL {self._select(came, 'CAST(day AS TIMESTAMP)', _RETENTION)})"
         cohort = self._select(_Branch(INSTALLS, installed, frozenset(("who",))), returns, ("who",), by_number=True)
         whole = _whole_days(self._interval) if ACTIVE.name in self._tables else None
         active = [self._active(EVENTS, span) for span in (_edges(self._interval, whole) if whole else [self._interval])]
@@ -291,9 +296,15 @@ class _Asking:
             f"WITH cohort AS ({cohort}), active AS ({' UNION ALL '.join(active)}), returned AS ("  # noqa: S608
             "SELECT DISTINCT cohort.who AS returner, cohort.bucket AS returned_on FROM active "
             "JOIN cohort ON cohort.who = active.who AND cohort.bucket = active.moment"
-            "), source AS (SELECT cohort.*, returned_on FROM cohort "
+            "), source AS (SELECT cohort.*, 1 AS cohort, "
+            "CASE WHEN returned_on IS NULL THEN 0 ELSE 1 END AS returned FROM cohort "
             "LEFT JOIN returned ON returned.returner = cohort.who AND returned.returned_on = cohort.bucket)"
         )
+
+    def _is_in_returns(self) -> bool:
+        """Whether whole days are asked for, of cohorts by what is kept of them."""
+        is_whole = _whole_days(self._interval) == self._interval
+        return is_whole and RETURNS.name in self._tables and self._asked <= RETURNS.dimensions
 
     def _active(self, source: Source, span: Interval) -> str:
         """Who was there on which day, at least once."""
@@ -330,7 +341,7 @@ class _Asking:
                 return source
         return EVENTS
 
-    def _select(self, branch: _Branch, bucket: str, atoms: Sequence[str], *, by_number: bool) -> str:
+    def _select(self, branch: _Branch, bucket: str, atoms: Sequence[str], *, by_number: bool = False) -> str:
         """The rows of *branch*; atoms of other branches are null in it."""
         source = branch.source
         joins_players = source.needs_players(branch.atoms, self._asked, by_number=by_number)
@@ -342,6 +353,8 @@ class _Asking:
             sql = source.atom(atom, by_number=joins_players) if atom in branch.atoms else "NULL"
             columns.append(f"{sql} AS {atom}")
         conditions = [self._inside(source, branch.span), "list_contains(:games, game_id)"]
+        if (matters := source.condition(branch.atoms)) is not None:
+            conditions.append(matters)
         if self._where is not None:
             conditions.append(self._condition(self._where, values))
         return f"SELECT {', '.join(columns)} FROM {rows} WHERE {' AND '.join(conditions)}"  # noqa: S608

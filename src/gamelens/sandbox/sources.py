@@ -10,11 +10,13 @@ from typing import Final
 
 import msgspec
 
-from gamelens.sandbox.tables import AGGREGATES, EVENT_DIMENSIONS, MEASURES, OF_EVENT
+from gamelens.sandbox.tables import AGGREGATES, EVENT_DIMENSIONS, MEASURES, OF_EVENT, RETURN_DIMENSIONS
 
 _OF_PLAYERS: Final = ("first_build", "installed_on", "is_paying", "is_converting")
 _WHO: Final = "CASE WHEN user_id IS NOT NULL THEN ROW(game_id, user_id) END"
 _SESSION: Final = "CASE WHEN session_id IS NOT NULL THEN ROW(game_id, session_id) END"
+# The prefixes keep an event_uuid and a bare event from being taken for one another.
+_UNNAMED: Final = "COALESCE('u' || event_uuid, 's' || seq)"
 _PEOPLE: Final = (
     "SELECT {key}, CAST(installed_at AS DATE) AS install_day, install_seq, install_build AS first_build, "
     "paid_at, paid_seq FROM players"
@@ -34,6 +36,13 @@ def _only(category: str, value: str) -> str:
     return _OF_ONE_CATEGORY.format(category=category, value=value)
 
 
+_MATTERS: Final = {
+    **dict.fromkeys(("purchases", "paid", "payer"), "category = 'business'"),
+    **dict.fromkeys(("impressions", "earned", "impression"), "category = 'impression'"),
+    **dict.fromkeys(("ended", "seconds", "ended_session"), "category = 'session_end'"),
+}
+
+
 class Source(msgspec.Struct, frozen=True, kw_only=True):
     """One way to read a table.
 
@@ -49,6 +58,12 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     is_numbered: bool = False
     of_players: str = ""
     """What the columns of the players' table begin with that are read as an event's."""
+    values: dict[str, str] = msgspec.field(default_factory=lambda: _VALUES)
+    """SQL of the dimensions that are no column."""
+    matters: dict[str, str] = {}
+    """To an atom: rows that do not meet this add nothing to it."""
+    knows_players: bool = False
+    """Whether its rows say about players what there is to say."""
 
     def answers(self, atom: str, dimensions: frozenset[str]) -> bool:
         """Whether it has *atom* and all of *dimensions*."""
@@ -56,7 +71,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
     def needs_players(self, atoms: frozenset[str], dimensions: frozenset[str], *, by_number: bool) -> bool:
         """Whether the players' table must be joined; *by_number*: players are wanted as numbers."""
-        if self.of_players:
+        if self.knows_players:
             return False
         about_players = bool(dimensions & frozenset(_OF_PLAYERS)) or bool(atoms & _ABOUT_PLAYERS)
         return about_players or (by_number and not self.is_numbered and bool(atoms & _PLAYERS))
@@ -64,7 +79,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     def rows(self, *, joins_players: bool, joins_rates: bool = False) -> tuple[str, dict[str, str]]:
         """What to select from, and the SQL of the dimensions that are no column of it."""
         if self.of_players:
-            return self._of_players(), _VALUES
+            return self._of_players(), self.values
         rows = self.table
         if joins_players:
             key = "player" if self.is_numbered else "game_id, user_id"
@@ -72,12 +87,17 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
             rows += f" LEFT JOIN ({people}) AS people USING ({key})"
         if joins_rates:
             rows += " LEFT JOIN rates USING (currency)"
-        return rows, _VALUES
+        return rows, self.values
 
     def atom(self, name: str, *, by_number: bool) -> str:
         """The SQL of an atom; *by_number*: the players' table is joined."""
         who = "player" if by_number or self.is_numbered else _WHO
         return self.atoms[name].format(who=who)
+
+    def condition(self, atoms: frozenset[str]) -> str | None:
+        """The condition of the rows that any of *atoms* is made from; None where that may be all."""
+        conditions = {self.matters.get(atom) for atom in atoms}
+        return conditions.pop() if len(conditions) == 1 else None
 
     def _of_players(self) -> str:
         """One event of each player as if it were read from the events."""
@@ -105,6 +125,7 @@ def _cube(name: str) -> Source:
         dimensions=frozenset(_AGGREGATES[name].dimensions),
         atoms={**{measure: measure for measure in MEASURES}, **_MONEY},
         is_by_day=True,
+        matters=_MATTERS,
     )
 
 
@@ -114,6 +135,7 @@ INSTALLS: Final = Source(
     dimensions=_BY_EVENT,
     atoms={"installed": "1", "who": "player"},
     of_players="install",
+    knows_players=True,
 )
 ACTIVE: Final = Source(
     name="active",
@@ -143,15 +165,32 @@ EVENTS: Final = Source(
         "returner": _RETURNER,
         "session": _SESSION,
         "ended_session": _only("session_end", _SESSION),
-        # The prefixes keep a vendor's id, an event_uuid and a bare event from being taken for one another.
-        "impression": _only("impression", "ROW(game_id, COALESCE('i' || ilrd_id, 'u' || event_uuid, 's' || seq))"),
+        "impression": _only("impression", f"ROW(game_id, ilrd_id, CASE WHEN ilrd_id IS NULL THEN {_UNNAMED} END)"),
         "installed": "CASE WHEN seq = install_seq THEN 1 ELSE 0 END",
         "converted": "CASE WHEN seq = paid_seq THEN 1 ELSE 0 END",
     },
+    matters=_MATTERS,
+)
+RETURNS: Final = Source(
+    name="returns",
+    table="returns",
+    dimensions=frozenset((*RETURN_DIMENSIONS, "first_build", "installed_on")),
+    atoms={"cohort": "players", "returned": "players"},
+    values={"first_build": "build", "installed_on": "CAST(day - CAST(age AS INTEGER) AS VARCHAR)"},
+    is_by_day=True,
+    matters={"cohort": "age = 0", "returned": "age = :since"},
+    knows_players=True,
 )
 SOURCES: Final = (
     INSTALLS,
-    Source(name="purchases", table="players", dimensions=_BY_EVENT, atoms={"converted": "1"}, of_players="paid"),
+    Source(
+        name="purchases",
+        table="players",
+        dimensions=_BY_EVENT,
+        atoms={"converted": "1"},
+        of_players="paid",
+        knows_players=True,
+    ),
     _cube("slim"),
     _cube("cube"),
     ACTIVE,

@@ -67,6 +67,8 @@ class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
     dimensions: tuple[str, ...]
     keys: dict[str, str]
     money: str
+    order: str = "category, day"
+    """Of its rows: what is asked for together lies together, and the rest of a file is not read."""
 
     @property
     def columns(self) -> dict[str, str]:
@@ -99,13 +101,24 @@ AGGREGATES: Final = (
         dimensions=("game_id", "country_code", "platform", "build", "install_publisher", "ab_id", "ab_variant_id"),
         keys={"player": "player", "currency": "CASE WHEN category = 'business' THEN currency END"},
         money="CASE WHEN category = 'business' THEN money END",
+        order="day",
     ),
 )
 """Smallest first."""
+
+RETURN_DIMENSIONS: Final = ("game_id", "country_code", "platform", "build")
+RETURN_COLUMNS: Final = {
+    "day": "DATE",
+    "age": "BIGINT",  # days since the install; at 0 are all who installed on that day
+    **dict.fromkeys(RETURN_DIMENSIONS, "VARCHAR"),  # as the install event had them
+    "players": "BIGINT",
+}
+"""Who was there on a day, by age: unlike the aggregates it depends on installs, and follows them when they move."""
 
 COLUMNS: Final = {
     "events": EVENT_COLUMNS,
     "players": PLAYER_COLUMNS,
     **{aggregate.name: aggregate.columns for aggregate in AGGREGATES},
+    "returns": RETURN_COLUMNS,
 }
 """Columns and their types of every table, by name."""
