@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from described import DescribedTransport
 from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.serving import Options, Sandbox
 from gamelens.sandbox.tenants import Game
@@ -53,6 +54,9 @@ api_key = "key-of-rival"
   [[organisation.studio]]
     [[organisation.studio.game]]
     id = "9001"
+    [[organisation.studio.game]]
+    id = "9002"
+    environment = "production"
 """
 
 
@@ -135,6 +139,6 @@ def _run(work: Coroutine[Any, Any, Any]) -> Any:
 
 
 async def _request(app: Any, method: str, path: str, **arguments: Any) -> httpx.Response:
-    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    transport = DescribedTransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         return await client.request(method, path, **arguments)

@@ -76,6 +76,7 @@ def sandbox() -> None:
     help="Requests at once for each organisation.",
 )
 @click.option("--geoip", type=click.Path(path_type=Path, dir_okay=False), help="Countries by IP address (.mmdb).")
+@click.option("--nodes", type=click.IntRange(1, 100), default=1, help="Nodes that limit alone; requests go to any.")
 @click.option("--tls", is_flag=True, help="HTTPS, with a certificate made at the first start and kept in the state.")
 @click.option("--keep-free", type=click.IntRange(min=0), default=256, help="MB of disk that are never filled.")
 @click.option("--stop-after-idle", type=click.FloatRange(min=0), default=math.inf, hidden=True)
@@ -91,6 +92,7 @@ def sandbox_up(
     rate: int,
     concurrency: int,
     geoip: Path | None,
+    nodes: int,
     tls: bool,
     keep_free: int,
     stop_after_idle: float,
@@ -117,6 +119,7 @@ def sandbox_up(
         rate=rate,
         at_once=concurrency,
         geoip=geoip,
+        nodes=nodes,
         tls=tls,
         reserved_bytes=keep_free << 20,
         stop_after_idle_s=stop_after_idle,

@@ -56,10 +56,10 @@ class ReadyStudio(msgspec.Struct, frozen=True):
 
 
 class ReadyOrganisation(msgspec.Struct, frozen=True):
-    """An organisation of a running sandbox and its API key."""
+    """An organisation of a running sandbox and its API key; None where only its owner still has it."""
 
     name: str
-    api_key: str
+    api_key: str | None
     studios: list[ReadyStudio]
 
     def __repr__(self) -> str:
@@ -205,7 +205,8 @@ def ensure_played(
 def environment_of(ready: Ready) -> dict[str, str]:
     """What a process must find in its environment to connect to this sandbox as to the real service."""
     trusted = {"SSL_CERT_FILE": ready.ca_file} if ready.ca_file else {}
-    return {"GAMELENS_API_KEY": ready.organisations[0].api_key, "GAMELENS_METRICS_URL": ready.metrics_url, **trusted}
+    api_key = ready.organisations[0].api_key or ""
+    return {"GAMELENS_API_KEY": api_key, "GAMELENS_METRICS_URL": ready.metrics_url, **trusted}
 
 
 def read_ready(path: Path) -> Ready:

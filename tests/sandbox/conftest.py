@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from conftest import Stage
+from described import DescribedTransport
 from gamelens.sandbox.console import console_app
 
 GAME_KEY = "0123456789abcdef0123456789abcdef"
@@ -19,7 +20,7 @@ Call = Callable[..., httpx.Response]
 
 async def send(app: Any, method: str, path: str, *, base_url: str = "http://127.0.0.1", **arguments: Any) -> Any:
     """One request to an app in process."""
-    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    transport = DescribedTransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url=base_url) as client:
         return await client.request(method, path, **arguments)
 

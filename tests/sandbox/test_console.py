@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conftest import NOW, Stage, event
+from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.console import console_app
+from gamelens.sandbox.serving import Options, Sandbox
+from gamelens.wire.signing import sign
 from sandbox.conftest import Call, call, counted, number
 
 
@@ -145,6 +150,25 @@ def test_the_summary_counts_what_came_of_every_event(console: Call, stage: Stage
         "1002": {"accepted": 0, "rejected": 1, "pending": 0},
     }
     assert summary["available"]["acme"] == "2026-11-20T00:00Z/2026-11-20T10:00Z"
+
+
+def test_a_game_id_of_two_organisations_is_two_games(make_stage: Callable[..., Stage], tmp_path: Path):
+    """contract: per game. An id belongs to its organisation, and so do its numbers."""
+    make_stage().sandbox.close()
+    config = tmp_path / "twins.toml"
+    config.write_text((tmp_path / "sandbox.toml").read_text().replace('id = "9001"', 'id = "1001"'))
+    sandbox = Sandbox(Options(state=tmp_path / "twins", config=config), clock=Clock())
+    ours, theirs = (game for org in sandbox.tenants.organisations for game in org.games if game.id == "1001")
+    for game, events in ((ours, [event()]), (theirs, [event(), event(v=1)])):
+        body = json.dumps(events).encode()
+        headers = {"Authorization": sign(body, secret_key=game.secret_key)}
+        call(sandbox.collector, "POST", f"/v2/{game.game_key}/events", content=body, headers=headers)
+    assert sandbox.summary()["games"] == {
+        "acme/1001": {"accepted": 1, "rejected": 0, "pending": 1},
+        "rival/1001": {"accepted": 1, "rejected": 1, "pending": 1},
+    }
+    assert sandbox.summary()["accepted"] == 2
+    sandbox.close()
 
 
 def test_processing_on_demand_answers_what_is_available(console: Call, stage: Stage):

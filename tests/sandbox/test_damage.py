@@ -14,6 +14,7 @@ import pytest
 from conftest import Stage, event
 from gamelens.sandbox.damage import mend
 from gamelens.sandbox.inbox import Batch, open_store, pending
+from gamelens.sandbox.lake import Lake
 
 PAGE = 4096
 LAST = 10**9
@@ -108,14 +109,14 @@ def test_a_file_that_is_no_database_any_more_is_kept_and_replaced(store: Path, d
 
 def test_new_batches_come_behind_the_damaged_ones(store: Path):
     """What is processed already is known by its number."""
-    with contextlib.closing(sqlite3.connect(store)) as connection:
+    with contextlib.closing(open_store(store)) as connection:
         ((last_page,),) = connection.execute("PRAGMA page_count")
-        connection.execute("INSERT INTO runs (processed_ms, last_batch, duplicates) VALUES (1, 300, 0)")
-        connection.commit()
+        Lake(store.parent, connection).commit(processed_ms=1, last_batch=300, duplicates=0, files=[])
     for page in range(last_page // 2, last_page):
         overwrite(store, page * PAGE, bytes(PAGE))
     mend(store)
     with contextlib.closing(open_store(store)) as connection:
+        assert Lake(store.parent, connection).last_run().last_batch == 300
         write(connection, range(301, 302))
         assert [it.id for it in pending(connection, after=300, up_to=LAST)] == [301]
 

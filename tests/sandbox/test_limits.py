@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import ExitStack
+from itertools import cycle
 from typing import Any
 
 import pytest
 
 from conftest import Stage
 from gamelens.errors import RateLimited
-from gamelens.sandbox.limits import Limiter, Limits
+from gamelens.sandbox.limits import Limiter, Limits, Nodes
 from sandbox.conftest import send
 
 KEY = {"X-API-Key": "key-of-acme"}
@@ -26,7 +27,7 @@ class Hand:
         return self.now
 
 
-def asking(limiter: Limiter, organisation: str = "acme") -> float:
+def asking(limiter: Limiter | Nodes, organisation: str = "acme") -> float:
     """Ask once; 0, or the seconds to wait."""
     try:
         with limiter.place(organisation):
@@ -86,6 +87,43 @@ def test_organisations_do_not_wait_for_one_another():
     limiter = Limiter(Limits(1, 1), clock=Hand())
     with limiter.place("acme"):
         assert asking(limiter, "rival") == 0
+
+
+def test_each_node_limits_alone():
+    """Metrics, Limits 1: several nodes serve requests."""
+    turns = cycle([0, 1, 2])
+    nodes = Nodes(Limits(2, 5), nodes=3, random=lambda _: next(turns), clock=Hand())
+    assert [asking(nodes) > 0 for _ in range(9)] == [False] * 6 + [True] * 3
+
+
+def test_in_the_worst_case_all_requests_reach_one_node():
+    """Metrics, Limits 1: therefore the limits are guaranteed minimums."""
+    nodes = Nodes(Limits(2, 5), nodes=3, random=lambda _: 1, clock=Hand())
+    assert [asking(nodes) > 0 for _ in range(3)] == [False, False, True]
+
+
+def test_a_place_is_given_back_to_its_own_node():
+    """Metrics, Limits: simultaneous requests."""
+    turns = iter([0, 1, 0, 1, 1])
+    nodes = Nodes(Limits(100, 1), nodes=2, random=lambda _: next(turns), clock=Hand())
+    with nodes.place("acme"):
+        with nodes.place("acme"):
+            assert [asking(nodes), asking(nodes)] == [1.0, 1.0]
+        assert asking(nodes) == 0
+
+
+def test_requests_are_spread_over_the_nodes():
+    """Metrics, Limits 1: of many requests, every node serves its share."""
+    nodes = Nodes(Limits(5, 5), nodes=4, clock=Hand())
+    assert sum(asking(nodes) == 0 for _ in range(400)) == 20
+
+
+def test_a_sandbox_of_several_nodes_serves_more(make_stage: Callable[..., Stage]):
+    """contract, Commands: --nodes."""
+    stage = make_stage(rate=2, nodes=3)
+    answers = [stage.get("dimensions").status_code for _ in range(60)]
+    assert answers.count(200) > 2
+    assert set(answers) == {200, 429}
 
 
 @pytest.fixture

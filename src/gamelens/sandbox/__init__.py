@@ -15,6 +15,9 @@ Our choices, where both specifications are silent:
 - A body may be gzipped once (`gzip` or `x-gzip`), in up to 512 members; twice, or in any other way, is undecodable.
 - Headers may take 10 s and 64 KB, a body 15 s (408 and 431, then the connection is closed); an answer of which nothing
   is read for 60 s is dropped. `Connection: keep-alive` is said, as the specification has it, where it is true.
+- A body of the metrics service is at most 1 MB and comes within 15 s. `interval` and `limit` are given once.
+- Each of several nodes limits alone, and a request comes to any of them. The description needs no key.
+- API keys are kept as SHA-256 digests; game secrets as they are, because a signature cannot be checked with less.
 - The same `event_uuid` of a game counts once, the first copy to arrive.
 - Events are judged leniently: fields, platforms and versions that nobody documented are accepted and kept. Strictly
   (`--validation strict`) they are refused. Even then `custom_fields` may hold booleans, an `os_version` may name

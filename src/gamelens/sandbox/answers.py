@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -12,14 +12,18 @@ from starlette.responses import Response
 
 from gamelens.errors import BadQuery
 from gamelens.wire.intervals import MalformedInterval
+from gamelens.wire.results import ErrorName, Refusal
 
-_NAMES = {
+_ERRORS: dict[int, ErrorName] = {
     400: "bad_request",
     401: "unauthorised",
     404: "not_found",
     405: "method_not_allowed",
+    408: "too_slow",
+    413: "too_large",
     422: "unprocessable",
     429: "too_many_requests",
+    500: "failed",
     503: "unavailable",
 }
 
@@ -32,14 +36,15 @@ def answer_json(content: Any, status: int = 200, headers: Mapping[str, str] | No
 
 def refuse(status: int, message: str, headers: Mapping[str, str] | None = None, **details: Any) -> Response:
     """A refusal: `error` for programs, `message` for people, and what else helps to mend the request."""
-    return answer_json({"error": _NAMES.get(status, "refused"), "message": message, **details}, status, headers)
+    return answer_json(Refusal(error=_ERRORS.get(status, "refused"), message=message, **details), status, headers)
 
 
-def refuse_query(error: BadQuery) -> Response:
-    """400 for what cannot be read as an interval, 422 for everything that can be read and is not allowed."""
+def refuse_query(error: BadQuery, status: int = 422, headers: Mapping[str, str] | None = None) -> Response:
+    """A refusal that names the field; 400 for what cannot be read as an interval, whatever *status* says."""
     return refuse(
-        400 if isinstance(error, MalformedInterval) else 422,
+        400 if isinstance(error, MalformedInterval) else status,
         str(error),
+        headers,
         field=error.field,
         value=error.value,
         allowed=list(error.allowed),
@@ -52,6 +57,23 @@ async def on_http_error(_: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     headers = error.headers if isinstance(error, HTTPException) else None
     return refuse(status, "no such address" if status == 404 else "not that way", headers)
+
+
+def on_wrong_address(addresses: Collection[str]) -> Callable[[Request, Exception], Awaitable[Response]]:
+    """The same for a service that has *addresses*: what was asked for, and what could have been."""
+
+    async def refused(request: Request, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        headers = error.headers if isinstance(error, HTTPException) else None
+        if status == 405:
+            methods = (headers or {}).get("Allow", "").split(", ")
+            return refuse_query(BadQuery("method", request.method, "is not for this address", methods), 405, headers)
+        if status == 404:
+            path = request.scope["path"]
+            return refuse_query(BadQuery("path", path, "is no address of this service", addresses), 404)
+        return await on_http_error(request, error)
+
+    return refused
 
 
 async def on_bad_query(_: Request, error: Exception) -> Response:

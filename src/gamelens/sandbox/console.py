@@ -22,6 +22,7 @@ from starlette.routing import Mount, Route
 from gamelens.errors import BadQuery, Refused
 from gamelens.sandbox.answers import answer_json, on_bad_query, on_broken_off, on_failure, on_http_error, refuse
 from gamelens.sandbox.clock import Clock
+from gamelens.sandbox.description import DESCRIPTIONS
 from gamelens.sandbox.faults import Faults, read_rule
 from gamelens.sandbox.live import Live
 from gamelens.sandbox.watching import watch_routes
@@ -95,6 +96,7 @@ def console_app(sandbox: Controlled, *, token: str) -> Starlette:
         Route("/faults", _local(set_fault), methods=["POST"]),
         Route("/faults", _local(clear_faults), methods=["DELETE"]),
         Route("/health", _local(health)),
+        *(Route(f"/openapi/{service}.json", _local(_described(service))) for service in DESCRIPTIONS),
     ]
     return Starlette(
         routes=[Mount(f"/{token}", routes=routes)],
@@ -106,6 +108,13 @@ def console_app(sandbox: Controlled, *, token: str) -> Starlette:
             Exception: on_failure,
         },
     )
+
+
+def _described(service: str) -> Handler:
+    async def described(_: Request) -> Response:
+        return answer_json(DESCRIPTIONS[service]())
+
+    return described
 
 
 def _local(handler: Handler) -> Handler:

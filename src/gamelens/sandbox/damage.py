@@ -24,7 +24,11 @@ _log = logging.getLogger(__name__)
 _SPAN: Final = 512
 _SUFFIXES: Final = ("-wal", "-shm", "")  # the store's own file last: with it goes the sign that there is work to do
 _CORRUPT, _NO_DATABASE = 11, 26  # SQLite's result codes; a disk that fails otherwise may work at the next start
-_LAST_NUMBER: Final = "SELECT seq FROM sqlite_sequence WHERE name = 'batches'"
+_LAST_NUMBERS: Final = (
+    "SELECT max(last_batch) FROM runs",
+    "SELECT max(id) FROM batches",
+    "SELECT seq FROM sqlite_sequence WHERE name = 'batches'",
+)
 
 
 def mend(store: Path) -> None:
@@ -111,10 +115,8 @@ def _copy(damaged: Path, copy: Path) -> int:
 
 def _take_over(old: sqlite3.Connection, new: sqlite3.Connection) -> list[int]:
     """Copy everything that can be read; the numbers of the batches that cannot."""
-    for table, rows in _manifest(old).items():
-        _insert(new, table, rows)
-    ((processed,),) = new.execute("SELECT coalesce(max(last_batch), 0) FROM runs")
-    last = max(processed, _number(old, "SELECT max(id) FROM batches"), _number(old, _LAST_NUMBER))
+    _take_over_manifest(old, new)
+    last = max(_number(old, it) for it in _LAST_NUMBERS)
     first = _number(old, "SELECT min(id) FROM batches") or 1
     for start in range(first, last + 1, _SPAN):
         for rows in _readable(old, start, min(start + _SPAN - 1, last)):
@@ -126,12 +128,19 @@ def _take_over(old: sqlite3.Connection, new: sqlite3.Connection) -> list[int]:
     return [number for number in range(first, last + 1) if number not in kept]
 
 
-def _manifest(old: sqlite3.Connection) -> dict[str, list[dict[str, Any]]]:
-    """The lake's tables if all of them can be read, else none: the next processing then makes the lake anew."""
+def _take_over_manifest(old: sqlite3.Connection, new: sqlite3.Connection) -> None:
+    """Copy the lake's tables if all of them can be read; else the next processing makes the lake anew."""
     try:
-        return {table: _select(old, f"SELECT * FROM {table}") for table in ("runs", "files", "damaged")}  # noqa: S608
+        (lake_format,) = old.execute("PRAGMA user_version").fetchone()
+        tables = old.execute("SELECT name, sql FROM sqlite_master WHERE name IN ('runs', 'files')").fetchall()
+        rows = {name: _select(old, f"SELECT * FROM {name}") for name in ("damaged", "runs", "files")}  # noqa: S608
     except sqlite3.DatabaseError:
-        return {}
+        return
+    for _, sql in tables:
+        new.execute(sql)
+    for name, copied in rows.items():
+        _insert(new, name, copied)
+    new.execute(f"PRAGMA user_version = {lake_format}")
 
 
 def _readable(old: sqlite3.Connection, first: int, last: int) -> Iterator[list[dict[str, Any]]]:

@@ -9,41 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import duckdb
+from pyarrow import RecordBatchReader
 
 from gamelens.errors import Refused
+from gamelens.sandbox.lake import Snapshot
+from gamelens.sandbox.tables import COLUMNS
 from gamelens.wire.currencies import SCALED_RATES
+from gamelens.wire.intervals import Interval
 
 MEMORY_LIMIT = "1GB"
-
-_TEXTS = (
-    *("category", "user_id", "session_id", "event_uuid", "country_code", "platform", "build"),
-    *("ad_sdk_name", "ad_type", "ad_action"),
-    *("ilrd_sdk_vendor", "ilrd_adunit_name", "ilrd_network_name", "ilrd_adunit_format", "ilrd_id"),
-    *("install_publisher", "ab_id", "ab_variant_id", "severity"),
-)
-EVENT_COLUMNS: Final = {
-    "seq": "BIGINT",  # the order of arrival
-    "game_id": "VARCHAR",
-    "ts": "TIMESTAMP",  # event time, UTC
-    "day": "DATE",
-    **dict.fromkeys(_TEXTS, "VARCHAR"),
-    "length": "BIGINT",  # seconds, of a session that ended
-    "money": "BIGINT",  # hundredths of a purchase, billionths of an impression, in `currency`
-    "currency": "VARCHAR",
-}
-PLAYER_COLUMNS: Final = {
-    "game_id": "VARCHAR",
-    "user_id": "VARCHAR",
-    "installed_at": "TIMESTAMP",
-    "install_seq": "BIGINT",
-    "install_day": "DATE",
-    "first_build": "VARCHAR",
-    "paid_at": "TIMESTAMP",  # the first purchase; null for who never paid
-    "paid_seq": "BIGINT",
-}
 
 
 class Statement(Protocol):
@@ -54,8 +31,21 @@ class Statement(Protocol):
         ...
 
 
+class Plan(Protocol):
+    """What there is to run: a statement, its bound values, the tables it reads and the spans it needs of each."""
+
+    @property
+    def statement(self) -> Statement: ...  # noqa: D102
+
+    @property
+    def parameters(self) -> dict[str, Any]: ...  # noqa: D102
+
+    @property
+    def reads(self) -> dict[str, tuple[Interval, ...]]: ...  # noqa: D102
+
+
 class Reader:
-    """Answers statements over `events`, `players` and `rates`, where the first two are the files of one snapshot."""
+    """Answers plans over the tables of a snapshot, and over `rates`, which is ours."""
 
     def __init__(self, lake: Path) -> None:
         self._connection = duckdb.connect()
@@ -72,19 +62,12 @@ class Reader:
         ):
             self._connection.execute(setting)
 
-    def rows(
-        self,
-        statement: Statement,
-        parameters: Mapping[str, Any],
-        *,
-        events: Sequence[Path],
-        players: Path | None,
-    ) -> list[dict[str, Any]]:
-        """All rows of *statement*, in its order. Safe to call from several threads at once."""
+    def rows(self, plan: Plan, snapshot: Snapshot) -> list[dict[str, Any]]:
+        """All rows of *plan*, in its order, over *snapshot*. Safe to call from several threads at once."""
         with self._connection.cursor() as cursor:
-            cursor.execute(f"CREATE TEMP VIEW events AS {_files(events, EVENT_COLUMNS)}")
-            cursor.execute(f"CREATE TEMP VIEW players AS {_files([players] if players else [], PLAYER_COLUMNS)}")
-            cursor.execute(statement.sql("duckdb"), dict(parameters))
+            for table, spans in plan.reads.items():
+                cursor.execute(f"CREATE TEMP VIEW {table} AS {_files(snapshot.files(table, *spans), COLUMNS[table])}")
+            cursor.execute(plan.statement.sql("duckdb"), plan.parameters)
             names = [column[0] for column in cursor.description or ()]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
@@ -101,6 +84,8 @@ class Workshop:
         self._connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
         self._connection.execute(f"SET temp_directory = {_literal(str(scratch))}")
         self._connection.execute("SET preserve_insertion_order = false")
+        # Late events touch many days, and a file that is closed and opened again is two files.
+        self._connection.execute("SET partitioned_write_max_open_files = 1000")
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Run one statement and answer its rows."""
@@ -108,6 +93,10 @@ class Workshop:
             return self._connection.execute(sql, list(parameters)).fetchall()
         except duckdb.Error as error:
             raise Refused(f"processing stopped, nothing was changed: {error}") from error
+
+    def stream(self, name: str, batches: RecordBatchReader) -> None:
+        """Make *batches* readable as *name*, once."""
+        self._connection.register(name, batches)
 
     def files(self, name: str, paths: Sequence[Path], columns: Mapping[str, str]) -> None:
         """Make *paths* readable as *name*; no paths at all are an empty table of *columns*."""

@@ -1,4 +1,9 @@
-"""What an impression earned and who filled it, read from each vendor's own payload (public-facts 2.6)."""
+"""What an impression earned and who filled it, read from each vendor's own payload (public-facts 2.6).
+
+Twice, for two readers: `impression_sql` for the engine, which processing uses, and `read_impression` in plain Python,
+by which verification judges what processing made. Both are made from the same tables of names; the tests hold them
+together.
+"""
 
 from __future__ import annotations
 
@@ -44,14 +49,80 @@ _REVENUE: Final = {
 }
 
 
+_NAMES: Final = {
+    "ilrd_id": ("id", "auction_id", "impressionId"),
+    "ilrd_network_name": ("network_name", "ad_network", "demandSource", "network_class_name"),
+    "ilrd_adunit_name": ("adunit_name", "adunit_id", "instance_name"),
+    "ilrd_adunit_format": ("adunit_format", "ad_unit", "placementType"),
+}
+
+
+def payload_sql(event: str) -> str:
+    """The fields of an impression's payload that are read, each as JSON; null for other events."""
+    read = [name for names in _NAMES.values() for name in names]
+    read += [*dict.fromkeys(revenue.field for revenue in _REVENUE.values()), "currency"]
+    shape = ", ".join(f'"{name}": "JSON"' for name in read)
+    return f"CASE WHEN {event}.category = 'impression' THEN from_json({event}.impression_data, '{{{shape}}}') END"
+
+
+def earned_sql(vendor: str, payload: str) -> str:
+    """Nano-units that *payload*, read by `payload_sql`, names in the field of its *vendor*; null where none are."""
+    whens: dict[int, str] = {}
+    for name, revenue in _REVENUE.items():
+        whens[revenue.per_unit] = whens.get(revenue.per_unit, "") + f"WHEN '{name}' THEN {payload}.{revenue.field} "
+    nanos = [_nanos_sql(f"CASE {vendor} {fields}END", per_unit=per_unit) for per_unit, fields in whens.items()]
+    return f"CASE WHEN {payload} IS NOT NULL THEN coalesce({', '.join(nanos)}) END"
+
+
+def impression_sql(vendor: str, payload: str, earned: str) -> dict[str, str]:
+    """Columns of an impression, from its *vendor*, its *payload* and what `earned_sql` made of them."""
+    unit = _unit_sql(vendor, payload)
+    usable = f"{earned} BETWEEN 0 AND {_MOST_NANOS} AND {unit} IS NOT NULL"
+    return {
+        "ilrd_sdk_vendor": vendor,
+        **{column: _first_sql(payload, names) for column, names in _NAMES.items()},
+        "money": f"CASE WHEN {usable} THEN CAST({earned} AS BIGINT) ELSE 0 END",
+        "currency": f"CASE WHEN {usable} THEN {unit} ELSE 'USD' END",
+    }
+
+
+def _unit_sql(vendor: str, payload: str) -> str:
+    """The currency that is meant, null where that is none."""
+    fixed = ", ".join(f"'{name}'" for name, revenue in _REVENUE.items() if not revenue.names_currency)
+    known = ", ".join(f"'{code}'" for code in USD_PER_UNIT)
+    said = f"{payload}.currency"
+    text = f"CASE WHEN {said} IS NULL OR {said} = 'null' THEN 'USD' ELSE {_first_sql(payload, ('currency',))} END"
+    return f"(CASE WHEN {vendor} IN ({fixed}) THEN 'USD' WHEN ({text}) IN ({known}) THEN {text} END)"
+
+
+def _nanos_sql(number: str, *, per_unit: int) -> str:
+    """*number*, JSON text, in nano-units, half to even; null where it is no number or far too much.
+
+    A decimal of 38 digits holds every amount up to the limit with all the digits a float can have, so nothing is
+    rounded twice.
+    """
+    places = len(str(NANO // per_unit)) - 1
+    exact = f"TRY_CAST(CAST({number} AS VARCHAR) AS DECIMAL(38, {places + 19}))"  # a JSON string would be read as one
+    near = f"CAST({exact} AS DECIMAL(38, {places}))"  # half away from zero
+    nanos = f"CAST(replace(CAST({near} AS VARCHAR), '.', '') AS HUGEINT)"
+    is_tie = f"abs(CAST({near} AS DECIMAL(38, {places + 19})) - {exact}) = 0.{'0' * places}5"
+    return f"CASE WHEN {is_tie} AND {nanos} % 2 = 1 THEN {nanos} - 1 ELSE {nanos} END"
+
+
+def _first_sql(payload: str, names: tuple[str, ...]) -> str:
+    """The first of *names* that holds a string."""
+    texts = [f"CASE WHEN starts_with({payload}.{name}, '\"') THEN {payload}.{name} ->> '$' END" for name in names]
+    return f"coalesce({', '.join(texts)})"
+
+
 def read_impression(vendor: str, data: dict[str, Any]) -> Impression:
     """The impression in *data*; a payload that names no usable revenue earned 0."""
     nanos, currency = _earned(_REVENUE.get(vendor), data)
     return Impression(
-        id=_first(data, "id", "auction_id", "impressionId"),
-        network=_first(data, "network_name", "ad_network", "demandSource", "network_class_name"),
-        unit=_first(data, "adunit_name", "adunit_id", "instance_name"),
-        format=_first(data, "adunit_format", "ad_unit", "placementType"),
+        id=_first(data, *_NAMES["ilrd_id"]),
+        network=_first(data, *_NAMES["ilrd_network_name"]),
+        unit=_first(data, *_NAMES["ilrd_adunit_name"]),
+        format=_first(data, *_NAMES["ilrd_adunit_format"]),
         nanos=nanos,
         currency=currency,
     )

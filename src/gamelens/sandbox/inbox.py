@@ -41,21 +41,6 @@ CREATE TABLE IF NOT EXISTS batches (
     body BLOB NOT NULL,                     -- a JSON array of the good events
     checksum INTEGER                        -- of everything above but the id
 );
-CREATE TABLE IF NOT EXISTS runs (           -- one row for each processing run: the versions of the lake
-    version INTEGER PRIMARY KEY AUTOINCREMENT,
-    processed_ms INTEGER NOT NULL,
-    last_batch INTEGER NOT NULL,            -- batches up to this id are in the lake
-    duplicates INTEGER NOT NULL
-);
-CREATE TABLE IF NOT EXISTS files (          -- the manifest: which file belongs to which versions
-    path TEXT PRIMARY KEY,
-    organisation TEXT NOT NULL,
-    day TEXT,                               -- of event time; NULL for the players of an organisation
-    events INTEGER NOT NULL,
-    added INTEGER NOT NULL,
-    removed INTEGER,
-    removed_ms INTEGER
-);
 CREATE TABLE IF NOT EXISTS damaged (        -- what can no longer be read
     batch INTEGER UNIQUE,                   -- NULL where not even the number is known
     kept_in TEXT                            -- the file set aside that still has what there is of it
@@ -208,7 +193,7 @@ class Inbox:
                 statement = f"INSERT INTO batches ({_COLUMNS}) VALUES {', '.join([_VALUES] * len(group))}"  # noqa: S608
                 connection.execute(statement, [value for batch in group for value in _row(batch)])
             elif self.trouble:
-                connection.execute("PRAGMA user_version = 0")  # writes, whatever it was
+                connection.execute("PRAGMA application_id = 0")  # writes, whatever it was
         except (OSError, sqlite3.Error) as error:
             return f"the store does not commit: {error}"
         return None

@@ -1,32 +1,54 @@
-"""Immutable Parquet files, one for each organisation and UTC day, and the manifest that names them.
+"""Immutable Parquet files, and the manifest that names them.
 
-A reader takes a `Snapshot` and sees one version, whole. A writer adds files and drops others in one transaction; what
-is dropped stays on disk for a while, for the readers of older snapshots. Files that no version names are leftovers of
-a crash and go at the next start.
+Of each organisation: its events by UTC day, each kind of aggregate by month, and one table of players. A reader takes a
+`Snapshot` and sees one version, whole. A writer adds files and drops others in one transaction; what is dropped stays
+on disk for a while, for the readers of older snapshots. Files that no version names are leftovers of a crash and go at
+the next start.
 """
 
 from __future__ import annotations
 
 import sqlite3
 import time as real_time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 
 import msgspec
 
-from gamelens.wire.intervals import Interval
+from gamelens.sandbox.tables import COLUMNS, FORMAT
+from gamelens.wire.intervals import Interval, bucket_start
 
 GRACE_S = 120
 
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS runs (           -- one row for each processing run: the versions of the lake
+    version INTEGER PRIMARY KEY AUTOINCREMENT,
+    processed_ms INTEGER NOT NULL,
+    last_batch INTEGER NOT NULL,            -- batches up to this id are in the lake
+    duplicates INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS files (          -- the manifest: which file belongs to which versions
+    path TEXT PRIMARY KEY,
+    organisation TEXT NOT NULL,
+    kind TEXT NOT NULL,                     -- the table that it is a part of
+    period TEXT NOT NULL,                   -- first day of event time in it; empty for players
+    rows INTEGER NOT NULL,
+    added INTEGER NOT NULL,
+    removed INTEGER,
+    removed_ms INTEGER
+);
+"""
+
 
 class File(msgspec.Struct, frozen=True, kw_only=True):
-    """One Parquet file; *day* is None for the players of an organisation."""
+    """One Parquet file of the table *kind*: a day of events, a month of an aggregate (its first day), all players."""
 
     path: str
     organisation: str
-    day: date | None
-    events: int
+    kind: str
+    period: date | None
+    rows: int
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,14 +60,29 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """What an organisation has in one version: a file of events a day, and a file of players."""
+    """What an organisation has in one version: for each table its files, by the first day of what they hold."""
 
-    days: dict[date, Path]
-    players: Path | None
+    tables: Mapping[str, Mapping[date | None, Path]]
+
+    @property
+    def days(self) -> Mapping[date | None, Path]:
+        """The file of each day of events."""
+        return self.tables["events"]
+
+    @property
+    def players(self) -> Path | None:
+        """The file of all players."""
+        return self.tables["players"].get(None)
+
+    def files(self, table: str, *spans: Interval) -> list[Path]:
+        """Files of *table* that hold something of at least one of *spans*, ascending."""
+        parts = sorted(((day, path) for day, path in self.tables[table].items() if day), key=lambda part: part[0])
+        whole = [path for day, path in self.tables[table].items() if day is None]
+        return whole + [path for day, path in parts if any(_period(table, day) & span for span in spans)]
 
     def events(self, *spans: Interval) -> list[Path]:
         """Files of the days that at least one of *spans* touches, ascending."""
-        return [path for day, path in sorted(self.days.items()) if any(_day(day) & span for span in spans)]
+        return self.files("events", *spans)
 
 
 class Lake:
@@ -54,6 +91,17 @@ class Lake:
     def __init__(self, root: Path, store: sqlite3.Connection) -> None:
         self.root = root
         self._store = store
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Make the manifest's tables; forget a lake of another format, which the inbox still has all events of."""
+        (found,) = self._store.execute("PRAGMA user_version").fetchone()
+        if found == FORMAT:
+            return
+        self._store.executescript(
+            f"BEGIN IMMEDIATE; DROP TABLE IF EXISTS runs; DROP TABLE IF EXISTS files; {_SCHEMA} "
+            f"PRAGMA user_version = {FORMAT}; COMMIT;"
+        )
 
     def last_run(self) -> Run:
         """The newest version; version 0 before the first run."""
@@ -65,21 +113,23 @@ class Lake:
     def snapshot(self, organisation: str) -> Snapshot:
         """The newest version of an organisation's files."""
         rows = self._store.execute(
-            "SELECT day, path FROM files WHERE organisation = ? AND removed IS NULL", (organisation,)
-        ).fetchall()
-        players = next((self.root / path for day, path in rows if day is None), None)
-        return Snapshot({date.fromisoformat(day): self.root / path for day, path in rows if day}, players)
+            "SELECT kind, period, path FROM files WHERE organisation = ? AND removed IS NULL", (organisation,)
+        )
+        tables: dict[str, dict[date | None, Path]] = {name: {} for name in COLUMNS}
+        for kind, period, path in rows:
+            tables[kind][date.fromisoformat(period) if period else None] = self.root / path
+        return Snapshot(tables)
 
     def available(self, organisation: str, *, now: datetime) -> Interval:
         """From the day of the first event to the hour in which processing last ran (Metrics, GET interval)."""
         processed_ms = self.last_run().processed_ms
         end = now if processed_ms is None else datetime.fromtimestamp(processed_ms / 1000, UTC)
         end = end.replace(minute=0, second=0, microsecond=0)
-        first = min((_day(day).start for day in self.snapshot(organisation).days), default=end)
+        first = min((_start(day) for day in self.snapshot(organisation).days if day), default=end)
         return Interval(min(first, end), end)
 
     def commit(self, *, processed_ms: int, last_batch: int, duplicates: int, files: Iterable[File]) -> int:
-        """Make *files* the newest version in one transaction; each replaces the one of its organisation and day."""
+        """Make *files* the newest version in one transaction; each replaces the one of its table and period."""
         with self._store:
             self._store.execute("BEGIN IMMEDIATE")
             version = self._store.execute(
@@ -87,15 +137,15 @@ class Lake:
                 (processed_ms, last_batch, duplicates),
             ).lastrowid
             for file in files:
-                day = file.day.isoformat() if file.day else None
+                period = file.period.isoformat() if file.period else ""
                 self._store.execute(
                     "UPDATE files SET removed = ?, removed_ms = ? "
-                    "WHERE organisation = ? AND day IS ? AND removed IS NULL",
-                    (version, _real_ms(), file.organisation, day),
+                    "WHERE organisation = ? AND kind = ? AND period = ? AND removed IS NULL",
+                    (version, _real_ms(), file.organisation, file.kind, period),
                 )
                 self._store.execute(
-                    "INSERT INTO files (path, organisation, day, events, added) VALUES (?, ?, ?, ?, ?)",
-                    (file.path, file.organisation, day, file.events, version),
+                    "INSERT INTO files (path, organisation, kind, period, rows, added) VALUES (?, ?, ?, ?, ?, ?)",
+                    (file.path, file.organisation, file.kind, period, file.rows, version),
                 )
         return version or 0
 
@@ -115,9 +165,21 @@ class Lake:
                 file.unlink()
 
 
-def _day(day: date) -> Interval:
-    start = datetime.combine(day, time(), tzinfo=UTC)
-    return Interval(start, start + timedelta(days=1))
+def month_of(day: date) -> date:
+    """The first day of its month."""
+    return day.replace(day=1)
+
+
+def _period(table: str, first: date) -> Interval:
+    """What a file of *table* covers: one day of events, a month of anything else."""
+    start = _start(first)
+    if table == "events":
+        return Interval(start, start + timedelta(days=1))
+    return Interval(start, bucket_start(start + timedelta(days=32), "month"))
+
+
+def _start(day: date) -> datetime:
+    return datetime.combine(day, time(), tzinfo=UTC)
 
 
 def _real_ms() -> int:

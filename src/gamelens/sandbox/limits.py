@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import random as randomness
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from time import monotonic
 
 import msgspec
@@ -48,3 +49,26 @@ class Limiter:
             yield
         finally:
             self._under_way[organisation] -= 1
+
+
+class Nodes:
+    """Several nodes, each of which limits on its own; a request goes to any of them (Metrics, Limits 1).
+
+    So an organisation is served between once and *nodes* times what one node allows: the limits are guaranteed
+    minimums. *random* answers a whole number below the one it is given.
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        *,
+        nodes: int = 1,
+        random: Callable[[int], int] = randomness.randrange,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._limiters = [Limiter(limits, clock=clock) for _ in range(nodes)]
+        self._random = random
+
+    def place(self, organisation: str) -> AbstractContextManager[None]:
+        """One request's place on the node that it came to; see `Limiter.place`."""
+        return self._limiters[self._random(len(self._limiters))].place(organisation)

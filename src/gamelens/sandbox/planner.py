@@ -1,58 +1,90 @@
-"""One statement for one question: what each metric is in SQL, over the events and players of one organisation.
+"""One statement for one question: what each metric is in SQL, over the smallest tables that can answer it exactly.
 
-Names come from the catalog, values are always bound. Statements answer integers, the *parts* of a metric; means, ratios
-and money are made from them at the edge, so that every engine gives the same digits. To add a metric: one row in the
+Names come from the catalog, values are always bound. A statement answers integers, the *parts* of a metric; means,
+ratios and money are made from them at the edge, so that every engine gives the same digits. Each part sums or counts
+one *atom*, a column that `sources` knows how to make from the rows of each table. To add a metric: one row in the
 catalog, one `Expression` here, one test.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
-from sqlglot import exp, parse_one, select
+from sqlglot import parse_one
 
 from gamelens.catalog import DIMENSIONS, Metric
 from gamelens.sandbox.impressions import NANO
+from gamelens.sandbox.sources import ACTIVE, EVENTS, INSTALLS, RETURNS, SOURCES, Source
 from gamelens.wire.currencies import RATE_SCALE
 from gamelens.wire.filters import And, Filter, Match, Not, Or, dimensions_of
-from gamelens.wire.intervals import Interval
+from gamelens.wire.intervals import Interval, bucket_start
 from gamelens.wire.queries import Group, MetricQuery
 from gamelens.wire.results import Row
 
 Parts = dict[str, int]
 
+TABLES: Final = (RETURNS.name, *(source.name for source in SOURCES))
+"""What a question may be answered from, smallest first."""
+
 _HUNDREDTHS: Final = 100 * RATE_SCALE  # of a purchase
 _NANOS: Final = NANO * RATE_SCALE  # of an impression
+_FOREVER_DAYS: Final = 10**9
+_LONGEST_KEPT: Final = 20_000
+_RETENTION: Final = ("cohort", "returned")
+
+
+class Statement(msgspec.Struct, frozen=True):
+    """One statement, written once and put into each engine's dialect."""
+
+    text: str
+
+    def sql(self, dialect: str) -> str:
+        """The statement as *dialect* writes it."""
+        return (_rendered if len(self.text) <= _LONGEST_KEPT else _render)(self.text, dialect)
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """A statement, its bound values, and the spans of event time whose days it reads."""
+    """A statement, its bound values, and of each table that it reads the spans of event time it needs."""
 
-    statement: exp.Query
+    statement: Statement
     parameters: dict[str, Any]
-    spans: tuple[Interval, ...]
+    reads: dict[str, tuple[Interval, ...]]
 
 
 class Expression(msgspec.Struct, frozen=True):
-    """A metric in SQL: its integer *parts*, what orders its rows (terms, highest first), the fields made from parts."""
+    """A metric in SQL: its integer *parts*, what orders its rows (terms, highest first), the fields made from parts.
+
+    *atoms* are the columns that the parts are made of.
+    """
 
     parts: dict[str, str]
+    atoms: tuple[str, ...]
     sort: tuple[str, ...]
     row: Callable[[Parts], Row]
-    needs_rates: bool = False
-    needs_players: bool = False
+
+
+def _render(text: str, dialect: str) -> str:
+    return parse_one(text, dialect="duckdb").sql(dialect)
+
+
+_rendered = lru_cache(maxsize=512)(_render)
 
 
 def _ratio(numerator: int, denominator: int) -> float | None:
     return numerator / denominator if denominator else None
 
 
-def _counted(name: str, sql: str, *, needs_players: bool = False) -> Expression:
-    return Expression({name: sql}, (name,), lambda parts: {name: parts[name]}, needs_players=needs_players)
+def _summed(name: str, atom: str) -> Expression:
+    return Expression({name: f"COALESCE(SUM({atom}), 0)"}, (atom,), (name,), lambda parts: {name: parts[name]})
+
+
+def _distinct(name: str, atom: str) -> Expression:
+    return Expression({name: f"COUNT(DISTINCT {atom})"}, (atom,), (name,), lambda parts: {name: parts[name]})
 
 
 def _quotient(numerator: str, denominator: str) -> tuple[str, ...]:
@@ -62,23 +94,19 @@ def _quotient(numerator: str, denominator: str) -> tuple[str, ...]:
 
 def _share(name: str, of: str, by: str) -> Expression:
     """A ratio of two counted metrics."""
-    parts = {**_EXPRESSIONS[of].parts, **_EXPRESSIONS[by].parts}
     return Expression(
-        parts,
+        {**_EXPRESSIONS[of].parts, **_EXPRESSIONS[by].parts},
+        (*_EXPRESSIONS[of].atoms, *_EXPRESSIONS[by].atoms),
         _quotient(of, by),
         lambda row: {name: _ratio(row[of], row[by]), of: row[of], by: row[by]},
-        needs_players=_EXPRESSIONS[of].needs_players or _EXPRESSIONS[by].needs_players,
     )
 
 
-def _money(category: str, scale: int) -> Expression:
-    """Money of one category; `usd` is in US dollars times *scale*."""
-    of_category = f"FILTER (WHERE category = '{category}')"
+def _money(count: str, earned: str, scale: int) -> Expression:
+    """Money of one category, of whose events *count* says how many; `usd` is in US dollars times *scale*."""
     return Expression(
-        {
-            "event_count": f"COUNT(*) {of_category}",
-            "usd": f"COALESCE(SUM(CAST(money AS HUGEINT) * scaled) {of_category}, 0)",
-        },
+        {"event_count": f"COALESCE(SUM({count}), 0)", "usd": f"COALESCE(SUM({earned}), 0)"},
+        (count, earned),
         ("usd",),
         lambda parts: {
             "event_count": parts["event_count"],
@@ -86,48 +114,41 @@ def _money(category: str, scale: int) -> Expression:
             "sum": parts["usd"] / scale,
             "sum_cents": 100 * parts["usd"] / scale,
         },
-        needs_rates=True,
     )
 
 
 def _revenue_per(name: str, players: str) -> Expression:
-    parts = {"usd": _EXPRESSIONS["revenue"].parts["usd"], **_EXPRESSIONS[players].parts}
     return Expression(
-        parts,
+        {"usd": _EXPRESSIONS["revenue"].parts["usd"], **_EXPRESSIONS[players].parts},
+        ("paid", *_EXPRESSIONS[players].atoms),
         _quotient("usd", players),
         lambda row: {
             name: _ratio(row["usd"], _HUNDREDTHS * row[players]),
             players: row[players],
             "total_revenue": round(Fraction(row["usd"], RATE_SCALE)),  # half to even, once
         },
-        needs_rates=True,
     )
 
 
 _EXPRESSIONS: dict[str, Expression] = {
-    "event_count": _counted("event_count", "COUNT(*)"),
-    "user_unique": _counted("user_unique", "COUNT(DISTINCT player)"),
-    "session_unique": _counted("session_unique", "COUNT(DISTINCT session)"),
-    "new_users": _counted("new_users", "COUNT(*) FILTER (WHERE seq = install_seq)", needs_players=True),
-    "converting_users": _counted("converting_users", "COUNT(*) FILTER (WHERE seq = paid_seq)", needs_players=True),
-    "paying_users": _counted("paying_users", "COUNT(DISTINCT player) FILTER (WHERE category = 'business')"),
-    "ad_impressions_count": _counted(
-        "ad_impressions_count", "COUNT(*) FILTER (WHERE category = 'ads' AND ad_action = 'show')"
-    ),
-    "ilrd_id_unique": _counted("ilrd_id_unique", "COUNT(DISTINCT impression) FILTER (WHERE category = 'impression')"),
-    "returning_users": _counted(
-        "returning_users",
-        "COUNT(DISTINCT player) FILTER (WHERE date_diff('day', install_day, day) BETWEEN :nearest AND :farthest)",
-        needs_players=True,
-    ),
-    "revenue": _money("business", _HUNDREDTHS),
-    "ilrd_revenue": _money("impression", _NANOS),
+    "event_count": _summed("event_count", "events"),
+    "user_unique": _distinct("user_unique", "player"),
+    "session_unique": _distinct("session_unique", "session"),
+    "new_users": _summed("new_users", "installed"),
+    "converting_users": _summed("converting_users", "converted"),
+    "paying_users": _distinct("paying_users", "payer"),
+    "ad_impressions_count": _summed("ad_impressions_count", "shown"),
+    "ilrd_id_unique": _distinct("ilrd_id_unique", "impression"),
+    "returning_users": _distinct("returning_users", "returner"),
+    "revenue": _money("purchases", "paid", _HUNDREDTHS),
+    "ilrd_revenue": _money("impressions", "earned", _NANOS),
     "session_length": Expression(
         {
-            "total_session_length": "COALESCE(SUM(length) FILTER (WHERE category = 'session_end'), 0)",
-            "ended": "COUNT(*) FILTER (WHERE category = 'session_end')",
-            "session_unique": "COUNT(DISTINCT session) FILTER (WHERE category = 'session_end')",
+            "total_session_length": "COALESCE(SUM(seconds), 0)",
+            "ended": "COALESCE(SUM(ended), 0)",
+            "session_unique": "COUNT(DISTINCT ended_session)",
         },
+        ("seconds", "ended", "ended_session"),
         _quotient("total_session_length", "ended"),
         lambda parts: {
             "session_length": _ratio(parts["total_session_length"], parts["ended"]),
@@ -144,26 +165,12 @@ _EXPRESSIONS |= {
     "arpu": _revenue_per("arpu", "user_unique"),
     "arppu": _revenue_per("arppu", "paying_users"),
     "retention_retro": Expression(
-        {"installed": "COUNT(*)", "returned": "COUNT(returned_on)"},
+        {"installed": "COALESCE(SUM(cohort), 0)", "returned": "COALESCE(SUM(returned), 0)"},
+        ("cohort", "returned"),
         _quotient("returned", "installed"),
         lambda parts: {"retention": parts["returned"] / parts["installed"]},
-        needs_players=True,
     ),
 }
-
-_PLAYER_VALUES: Final = {
-    "installed_on": "CAST(install_day AS VARCHAR)",
-    "is_paying": "CASE WHEN user_id IS NOT NULL THEN CASE WHEN ts >= paid_at THEN 'true' ELSE 'false' END END",
-    "is_converting": "CASE WHEN user_id IS NOT NULL THEN "
-    "CASE WHEN day = CAST(paid_at AS DATE) THEN 'true' ELSE 'false' END END",
-}
-_IDENTITIES: Final = {
-    "player": "CASE WHEN user_id IS NOT NULL THEN ROW(game_id, user_id) END",
-    "session": "CASE WHEN session_id IS NOT NULL THEN ROW(game_id, session_id) END",
-    # The prefixes keep a vendor's id, an event_uuid and a bare event from being taken for one another.
-    "impression": "ROW(game_id, COALESCE('i' || ilrd_id, 'u' || event_uuid, 's' || seq))",
-}
-_FOREVER_DAYS: Final = 10**9
 
 
 def row_of(metric: Metric, parts: Parts) -> Row:
@@ -172,156 +179,226 @@ def row_of(metric: Metric, parts: Parts) -> Row:
     return expression.row({name: int(parts.get(name) or 0) for name in expression.parts})
 
 
-def plan_query(metric: Metric, query: MetricQuery, *, games: Sequence[str]) -> Plan:
-    """The statement for *query* of *metric* over *games*: columns `bucket`, the dimensions, the metric's parts."""
+def plan_query(metric: Metric, query: MetricQuery, *, games: Sequence[str], tables: Collection[str] = TABLES) -> Plan:
+    """The statement for *query* of *metric* over *games*: columns `bucket`, the dimensions, the metric's parts.
+
+    *tables* are those it may choose from. Events can always answer and are always allowed.
+    """
     expression = _EXPRESSIONS[metric.name]
-    dimensions = query.dimensions
+    names = query.dimensions
     if query.split_by is not None and query.split_by != "game_id":
-        dimensions = (query.split_by, "game_id")
-    source, parameters, spans = (_cohorts if metric.kinds == "retention" else _occurrences)(query, games, expression)
-    grouped = select(
-        "bucket",
-        *map(_name, dimensions),
-        *(f"{sql} AS {part}" for part, sql in expression.parts.items()),
-        dialect="duckdb",
-    )
-    grouped = grouped.from_("source", copy=False).group_by("bucket", *map(_name, dimensions), copy=False)
+        names = (query.split_by, "game_id")
+    asking = _Asking(query.interval, games, query.filter, names, tables)
+    if metric.kinds == "retention":
+        source = asking.cohorts(query.since_days_ago or 0)
+    else:
+        source = asking.occurrences(expression.atoms, query)
+    columns = ["bucket", *map(_name, names)]
+    parts = ", ".join(f"{sql} AS {part}" for part, sql in expression.parts.items())
+    by = ", ".join(columns)
     shown = ["returned"] if metric.kinds == "retention" else list(expression.parts)
-    grouped = grouped.having(" OR ".join(f"{part} <> 0" for part in shown)) if dimensions else grouped
+    is_shown = " OR ".join(f"{part} <> 0" for part in shown)
+    grouped = f"SELECT * FROM (SELECT {by}, {parts} FROM source GROUP BY {by}) AS every_group WHERE {is_shown}"  # noqa: S608
     rank = [f"{term} DESC NULLS LAST" for term in expression.sort]
-    rank += [f"{_name(name)} ASC NULLS LAST" for name in dimensions]
-    statement = select("*").from_("grouped").order_by("bucket", *rank, dialect="duckdb")
+    rank += [f"{_name(name)} ASC NULLS LAST" for name in names]
+    qualify = ""
     if isinstance(query.query, Group):
-        place = f"row_number() OVER (PARTITION BY bucket ORDER BY {', '.join(rank)})"
-        statement.set("qualify", exp.Qualify(this=_sql(f"{place} <= :limit")))
-        parameters["limit"] = query.query.limit
-    statement = statement.with_("source", as_=source, copy=False).with_("grouped", as_=grouped, copy=False)
-    return Plan(statement, parameters, spans)
+        qualify = f"QUALIFY row_number() OVER (PARTITION BY bucket ORDER BY {', '.join(rank)}) <= :limit"
+        asking.parameters["limit"] = query.query.limit
+    return asking.plan(
+        f"{source}, grouped AS ({grouped}) "  # noqa: S608
+        f"SELECT * FROM grouped {qualify} ORDER BY {', '.join(['bucket', *rank])}"
+    )
 
 
-def plan_values(dimension: str, interval: Interval, *, games: Sequence[str], limit: int) -> Plan:
+def plan_values(
+    dimension: str, interval: Interval, *, games: Sequence[str], limit: int, tables: Collection[str] = TABLES
+) -> Plan:
     """The first *limit* values of *dimension* in *interval*, ascending, null left out; one column, `value`."""
-    parameters: dict[str, Any] = {}
-    source = _scoped(interval, games, None, parameters, players=DIMENSIONS[dimension].level == "player", rates=False)
-    statement = select(f"{_name(dimension)} AS value").distinct().from_("source")
-    statement = statement.where(f"{_name(dimension)} IS NOT NULL").order_by("value").limit(limit)
-    return Plan(statement.with_("source", as_=source), parameters, (interval,))
-
-
-def _occurrences(
-    query: MetricQuery, games: Sequence[str], expression: Expression
-) -> tuple[exp.Select, dict[str, Any], tuple[Interval, ...]]:
-    """The events of the interval, each with its bucket."""
-    parameters: dict[str, Any] = {}
-    source = _scoped(
-        query.interval,
-        games,
-        query.filter,
-        parameters,
-        players=expression.needs_players or _reads_players(query),
-        rates=expression.needs_rates,
+    asking = _Asking(interval, games, None, (dimension,), tables)
+    source = asking.occurrences(("events",), None)
+    name = _name(dimension)
+    asking.parameters["limit"] = limit
+    return asking.plan(
+        f"{source} SELECT DISTINCT {name} AS value FROM source "  # noqa: S608
+        f"WHERE {name} IS NOT NULL ORDER BY value LIMIT {limit:d}"
     )
-    if any(":nearest" in sql for sql in expression.parts.values()):
-        parameters["nearest"] = min(query.since_days_ago or 1, _FOREVER_DAYS)
-        parameters["farthest"] = min(query.since_days_ago or _FOREVER_DAYS, _FOREVER_DAYS)
-    bucket = {
-        "day": "CAST(day AS TIMESTAMP)",
-        "week": "CAST(date_trunc('week', ts) AS TIMESTAMP)",
-        "month": "CAST(date_trunc('month', ts) AS TIMESTAMP)",
-        "all": "CAST(:start AS TIMESTAMP)",
-    }[query.granularity]
-    return source.select(_sql(bucket).as_("bucket"), copy=False), parameters, (query.interval,)
 
 
-def _cohorts(
-    query: MetricQuery, games: Sequence[str], expression: Expression
-) -> tuple[exp.Select, dict[str, Any], tuple[Interval, ...]]:
-    """The installs N days before each day of the interval, each with the day it returned on, if it did."""
-    days = list(query.interval.buckets("day"))
-    since = query.since_days_ago or 0
-    try:
-        installed = Interval(days[0].start - timedelta(days=since), days[-1].end - timedelta(days=since))
-    except OverflowError:  # before the calendar began nobody installed anything
-        since, installed = 0, Interval(days[0].start, days[0].start)
-    parameters: dict[str, Any] = {
-        "active_from": _naive(query.interval.start),
-        "active_to": _naive(query.interval.end),
-        "since": since,
-    }
-    installs = _scoped(installed, games, query.filter, parameters, players=expression.needs_players, rates=False)
-    installs = installs.where("seq = install_seq")
-    active = (
-        select("game_id", "user_id", _sql("day AS returned_on"))
-        .distinct()
-        .from_("events")
-        .where(_sql("ts >= :active_from AND ts < :active_to"))
-    )
-    source = (
-        select("installs.*", "returned_on", _sql("CAST(installs.day + CAST(:since AS INTEGER) AS TIMESTAMP) AS bucket"))
-        .from_(installs.subquery("installs"))
-        .join(
-            active.subquery("active"),
-            on=_sql(
-                "active.game_id = installs.game_id AND active.user_id = installs.user_id "
-                "AND active.returned_on = installs.day + CAST(:since AS INTEGER)"
-            ),
-            join_type="left",
+class _Branch(msgspec.Struct, frozen=True):
+    """Rows of one source over one span, with some of the atoms."""
+
+    source: Source
+    span: Interval
+    atoms: frozenset[str]
+
+
+class _Asking:
+    """One question on its way to a statement: what it binds and reads gathers here."""
+
+    def __init__(
+        self,
+        interval: Interval,
+        games: Sequence[str],
+        where: Filter | None,
+        names: Sequence[str],
+        tables: Collection[str],
+    ) -> None:
+        self._interval = interval
+        self._where = where
+        self._names = tuple(dict.fromkeys(map(_name, names)))
+        self._asked = frozenset(names) | frozenset(dimensions_of(where) if where is not None else ())
+        self._tables = tables
+        self._reads: dict[str, tuple[Interval, ...]] = {}
+        self.parameters: dict[str, Any] = {"games": list(games)}
+
+    def plan(self, statement: str) -> Plan:
+        """*statement*, with everything that it turned out to need."""
+        used = {name: value for name, value in self.parameters.items() if f":{name}" in statement}
+        return Plan(Statement(statement), used, self._reads)
+
+    def occurrences(self, atoms: Sequence[str], query: MetricQuery | None) -> str:
+        """A statement's `WITH source AS (...)`: what happened in the interval, with its bucket and *atoms*."""
+        granularity = "all" if query is None else query.granularity
+        since = None if query is None else query.since_days_ago
+        self.parameters["nearest"] = min(since or 1, _FOREVER_DAYS)
+        self.parameters["farthest"] = min(since or _FOREVER_DAYS, _FOREVER_DAYS)
+        self.parameters["start"] = _naive(self._interval.start)
+        bucket = {
+            "day": "CAST(day AS TIMESTAMP)",
+            "week": "CAST(date_trunc('week', day) AS TIMESTAMP)",
+            "month": "CAST(date_trunc('month', day) AS TIMESTAMP)",
+            "all": "CAST(:start AS TIMESTAMP)",
+        }[granularity]
+        branches = self._branches(atoms)
+        is_mixed = any(branch.source.is_numbered for branch in branches)
+        selects = [self._select(branch, bucket, atoms, by_number=is_mixed) for branch in branches]
+        return f"WITH source AS ({' UNION ALL '.join(selects)})"
+
+    def cohorts(self, since: int) -> str:
+        """A statement's `WITH`: the installs N days before each day of the interval, and the day each returned on."""
+        days = list(self._interval.buckets("day"))
+        try:
+            installed = Interval(days[0].start - timedelta(days=since), days[-1].end - timedelta(days=since))
+        except OverflowError:  # before the calendar began nobody installed anything
+            since, installed = 0, Interval(days[0].start, days[0].start)
+        self.parameters["since"] = since
+        returns = "CAST(day + CAST(:since AS INTEGER) AS TIMESTAMP)"
+        if since and self._is_in_returns():
+            cohort = self._select(_Branch(RETURNS, installed, frozenset(("cohort",))), returns, _RETENTION)
+            came = _Branch(RETURNS, self._interval, frozenset(("returned",)))
+            return f"WITH source AS ({cohort} UNION ALL {self._select(came, 'CAST(day AS TIMESTAMP)', _RETENTION)})"
+        cohort = self._select(_Branch(INSTALLS, installed, frozenset(("who",))), returns, ("who",), by_number=True)
+        whole = _whole_days(self._interval) if ACTIVE.name in self._tables else None
+        active = [self._active(EVENTS, span) for span in (_edges(self._interval, whole) if whole else [self._interval])]
+        active += [self._active(ACTIVE, whole)] if whole else []
+        return (
+            f"WITH cohort AS ({cohort}), active AS ({' UNION ALL '.join(active)}), returned AS ("  # noqa: S608
+            "SELECT DISTINCT cohort.who AS returner, cohort.bucket AS returned_on FROM active "
+            "JOIN cohort ON cohort.who = active.who AND cohort.bucket = active.moment"
+            "), source AS (SELECT cohort.*, 1 AS cohort, "
+            "CASE WHEN returned_on IS NULL THEN 0 ELSE 1 END AS returned FROM cohort "
+            "LEFT JOIN returned ON returned.returner = cohort.who AND returned.returned_on = cohort.bucket)"
         )
-    )
-    return source, parameters, (installed, query.interval)
+
+    def _is_in_returns(self) -> bool:
+        """Whether whole days are asked for, of cohorts by what is kept of them."""
+        is_whole = _whole_days(self._interval) == self._interval
+        return is_whole and RETURNS.name in self._tables and self._asked <= RETURNS.dimensions
+
+    def _active(self, source: Source, span: Interval) -> str:
+        """Who was there on which day, at least once."""
+        rows, _ = source.rows(joins_players=source is EVENTS)
+        inside = self._inside(source, span)
+        return f"SELECT player AS who, CAST(day AS TIMESTAMP) AS moment FROM {rows} WHERE {inside}"  # noqa: S608
+
+    def _branches(self, atoms: Sequence[str]) -> list[_Branch]:
+        """Which tables answer, each over which span and with which atoms."""
+        whole = _whole_days(self._interval)
+        chosen: dict[str, list[str]] = {}
+        for atom in dict.fromkeys(atoms):
+            chosen.setdefault(self._smallest(atom, whole).name, []).append(atom)
+        by_day = [source for source in SOURCES if source.name in chosen and source.is_by_day]
+        if EVENTS.name in chosen or whole is None:  # reading events anyway: all that is by day is in them
+            for source in by_day:
+                chosen.setdefault(EVENTS.name, []).extend(chosen.pop(source.name))
+            by_day = []
+        branches = [
+            _Branch(source, whole if source in by_day and whole else self._interval, frozenset(chosen[source.name]))
+            for source in SOURCES
+            if source.name in chosen
+        ]
+        if by_day and whole:
+            cut = frozenset(atom for source in by_day for atom in chosen[source.name])
+            branches += [_Branch(EVENTS, span, cut) for span in _edges(self._interval, whole)]
+        return branches
+
+    def _smallest(self, atom: str, whole: Interval | None) -> Source:
+        """The first table that has *atom* and every dimension that is asked for."""
+        for source in SOURCES:
+            is_exact = whole is not None or not source.is_by_day
+            if source.name in self._tables and is_exact and source.answers(atom, self._asked):
+                return source
+        return EVENTS
+
+    def _select(self, branch: _Branch, bucket: str, atoms: Sequence[str], *, by_number: bool = False) -> str:
+        """The rows of *branch*; atoms of other branches are null in it."""
+        source = branch.source
+        joins_players = source.needs_players(branch.atoms, self._asked, by_number=by_number)
+        rows, values = source.rows(joins_players=joins_players, joins_rates=bool(branch.atoms & {"paid", "earned"}))
+        if joins_players or source is INSTALLS:
+            self._note("players", branch.span)
+        columns = [f"{bucket} AS bucket", *(f"{values.get(name, name)} AS {name}" for name in self._names)]
+        for atom in dict.fromkeys(atoms):
+            sql = source.atom(atom, by_number=joins_players) if atom in branch.atoms else "NULL"
+            columns.append(f"{sql} AS {atom}")
+        conditions = [self._inside(source, branch.span), "list_contains(:games, game_id)"]
+        if (matters := source.condition(branch.atoms)) is not None:
+            conditions.append(matters)
+        if self._where is not None:
+            conditions.append(self._condition(self._where, values))
+        return f"SELECT {', '.join(columns)} FROM {rows} WHERE {' AND '.join(conditions)}"  # noqa: S608
+
+    def _inside(self, source: Source, span: Interval) -> str:
+        """The condition that a row lies in *span*, whose files are noted to be read."""
+        self._note(source.table, span)
+        place = len(self.parameters)
+        first, last = f"from{place}", f"to{place}"
+        self.parameters |= {first: _naive(span.start), last: _naive(span.end)}
+        if not source.is_by_day:
+            return f"ts >= :{first} AND ts < :{last}"
+        return f"day >= CAST(:{first} AS DATE) AND day < CAST(:{last} AS DATE)"
+
+    def _note(self, table: str, span: Interval) -> None:
+        self._reads[table] = (*self._reads.get(table, ()), span)
+
+    def _condition(self, node: Filter, values: dict[str, str]) -> str:
+        """*node* as a condition that is true or false and never null, so that `not` is plain negation."""
+        match node:
+            case Match(dimension, wanted):
+                name = f"p{len(self.parameters)}"
+                self.parameters[name] = list(wanted)
+                return f"COALESCE(list_contains(:{name}, {values.get(dimension, _name(dimension))}), FALSE)"
+            case And(members):
+                return "(" + " AND ".join(self._condition(member, values) for member in members) + ")"
+            case Or(members):
+                return "(" + " OR ".join(self._condition(member, values) for member in members) + ")"
+            case Not(member):
+                return f"(NOT {self._condition(member, values)})"
+        raise TypeError(f"no filter: {node!r}")
 
 
-def _scoped(
-    interval: Interval,
-    games: Sequence[str],
-    where: Filter | None,
-    parameters: dict[str, Any],
-    *,
-    players: bool,
-    rates: bool,
-) -> exp.Select:
-    """The events of *games* in *interval* that meet *where*, with what is derived for each; binds its values."""
-    parameters |= {"start": _naive(interval.start), "end": _naive(interval.end), "games": list(games)}
-    columns = ["events.*", *(f"{sql} AS {name}" for name, sql in _IDENTITIES.items())]
-    joined = {}
-    if players:
-        columns += ["install_seq", "install_day", "first_build", "paid_at", "paid_seq"]
-        columns += [f"{sql} AS {name}" for name, sql in _PLAYER_VALUES.items()]
-        joined["players"] = ["game_id", "user_id"]
-    if rates:
-        columns.append("scaled")
-        joined["rates"] = ["currency"]
-    scoped = select(*columns, dialect="duckdb").from_("events", copy=False)
-    for table, using in joined.items():
-        scoped.join(table, using=[*using], join_type="left", copy=False)
-    scoped.where(_sql("ts >= :start AND ts < :end AND list_contains(:games, game_id)"), copy=False)
-    return scoped.where(_condition(where, parameters), copy=False) if where is not None else scoped
+def _whole_days(interval: Interval) -> Interval | None:
+    """The UTC days that lie in *interval* from midnight to midnight; None where there is none."""
+    first = bucket_start(interval.start, "day")
+    first += timedelta(days=first < interval.start)
+    last = bucket_start(interval.end, "day")
+    return Interval(first, last) if first < last else None
 
 
-def _condition(node: Filter, parameters: dict[str, Any]) -> exp.Expr:
-    """*node* as a condition that is true or false and never null, so that `not` is plain negation."""
-    match node:
-        case Match(dimension, values):
-            name = f"p{len(parameters)}"
-            parameters[name] = list(values)
-            value = _PLAYER_VALUES.get(dimension, _name(dimension))
-            return _sql(f"COALESCE(list_contains(:{name}, {value}), FALSE)")
-        case And(members):
-            return exp.and_(*(_condition(member, parameters) for member in members))
-        case Or(members):
-            return exp.or_(*(_condition(member, parameters) for member in members))
-        case Not(member):
-            return exp.not_(_condition(member, parameters))
-    raise TypeError(f"no filter: {node!r}")
-
-
-def _reads_players(query: MetricQuery) -> bool:
-    names = {*query.dimensions, *(dimensions_of(query.filter) if query.filter is not None else ())}
-    return any(DIMENSIONS[name].level == "player" for name in names)
-
-
-def _sql(text: str) -> exp.Expr:
-    return parse_one(text, dialect="duckdb")
+def _edges(interval: Interval, whole: Interval) -> list[Interval]:
+    """What *interval* has beside *whole*: a part of a day before it and one behind it, where there are any."""
+    return [span for span in (Interval(interval.start, whole.start), Interval(whole.end, interval.end)) if span]
 
 
 def _name(dimension: str) -> str:

@@ -66,6 +66,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     refresh_s: float = REFRESH_S
     rate: int = REQUESTS_PER_SECOND
     at_once: int = REQUESTS_AT_ONCE
+    nodes: int = 1
     tls: bool = False
     geoip: Path | None = None
     reserved_bytes: int = RESERVED_BYTES
@@ -85,7 +86,7 @@ class Sandbox:
         self.token = secrets.token_urlsafe(16)
         self._lock = hold(options.state)
         try:
-            self.tenants: Tenants = load_tenants(options.state, options.config)
+            self.tenants, self._api_keys = load_tenants(options.state, options.config)
             self._certificate = load_certificate(options.state) if options.tls else None
             self._countries = Countries(options.geoip)
         except BaseException:
@@ -118,7 +119,13 @@ class Sandbox:
             countries=self._countries,
         )
         self.metrics = MetricsService(
-            self.tenants, self.lake, self.reader, self.clock, limits=limits, refresh_s=self.options.refresh_s
+            self.tenants,
+            self.lake,
+            self.reader,
+            self.clock,
+            limits=limits,
+            nodes=self.options.nodes,
+            refresh_s=self.options.refresh_s,
         )
 
     async def process(self) -> dict[str, str]:
@@ -145,11 +152,10 @@ class Sandbox:
 
     def summary(self) -> dict[str, Any]:
         """Counts of everything received, in all and by game, what is available, and the counts of this start."""
-        run = self.lake.last_run()
-        per_game = {
-            game_id: msgspec.structs.asdict(received)
-            for game_id, received in self._totals.by_game(processed_up_to=run.last_batch).items()
-        }
+        received = self._totals.by_game(
+            processed_up_to=self.lake.last_run().last_batch, shared=self.tenants.shared_game_ids
+        )
+        per_game = {game: msgspec.structs.asdict(counts) for game, counts in received.items()}
         (duplicates,) = self.store.execute("SELECT coalesce(sum(duplicates), 0) FROM runs").fetchone()
         damaged = self.store.execute("SELECT batch, kept_in FROM damaged").fetchall()
         totals = {
@@ -267,7 +273,7 @@ class Sandbox:
                 "console_url": f"{console_url}/{self.token}",
                 "pid": os.getpid(),
                 **({"ca_file": str(self._certificate.ca_file)} if self._certificate else {}),
-                "organisations": describe(self.tenants),
+                "organisations": describe(self.tenants, self._api_keys),
             }
         )
 

@@ -51,9 +51,13 @@ class Rulebook:
         return list(islice(faults_of(event, self.rule(category)), MOST_FAULTS))
 
     @cached_property
+    def types(self) -> tuple[type[msgspec.Struct], ...]:
+        """The struct of each category, which accepts what its rule does."""
+        return tuple(struct_of(category, rule, tag_field="category") for category, rule in self._rules.items())
+
+    @cached_property
     def _decoder(self) -> msgspec.json.Decoder[Any]:
-        types = [struct_of(category, rule, tag_field="category") for category, rule in self._rules.items()]
-        return msgspec.json.Decoder(list[Union[tuple(types)]])  # type: ignore[misc]  # noqa: UP007
+        return msgspec.json.Decoder(list[Union[self.types]])  # type: ignore[name-defined]  # noqa: UP007
 
 
 LENIENT: Final = Rulebook(is_strict=False)

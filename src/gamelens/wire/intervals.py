@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, time, timedelta
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import isodate
 import msgspec
@@ -16,6 +16,14 @@ from gamelens.errors import BadQuery
 
 Granularity = Literal["day", "week", "month", "all"]
 GRANULARITIES: tuple[str, ...] = get_args(Granularity)
+WireInterval = Annotated[
+    str,
+    msgspec.Meta(
+        description="ISO 8601: start/duration, start/end or duration/end; UTC where no zone is given; half-open",
+        examples=["2026-11-01/P7D", "2026-11-01T00:00:00Z/2026-11-08T00:00:00Z"],
+        extra_json_schema={"format": "interval"},
+    ),
+]
 
 
 class MalformedInterval(BadQuery):

@@ -20,4 +20,5 @@ DEFAULT_LIMIT: Final = 100  # public-facts 3.3
 MAX_LIMIT: Final = 30_000  # public-facts 3.3
 MAX_DAYS: Final = 31  # public-facts 3.3, day granularity only
 FILTER_DEPTH: Final = 16  # Our choice
+QUERY_BYTES: Final = MIB  # Our choice
 REFRESH_S: Final = 3600.0  # Metrics, What the service does 4

@@ -7,29 +7,31 @@ A query that exists has a shape the service accepts; whether its metric and dime
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from gamelens.errors import BadQuery
-from gamelens.wire.filters import Filter, parse_filter, wire_filter
-from gamelens.wire.intervals import GRANULARITIES, Granularity, Interval, MalformedInterval
+from gamelens.wire.filters import Filter, WireFilter, parse_filter, wire_filter
+from gamelens.wire.intervals import GRANULARITIES, Granularity, Interval, MalformedInterval, WireInterval
 from gamelens.wire.limits import DEFAULT_LIMIT, MAX_DAYS, MAX_LIMIT
 
 KINDS = ("group", "split", "timeseries")
 
+Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_LIMIT)]
 
-class Group(msgspec.Struct, frozen=True):
+
+class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="group"):
     """Top *limit* values of one dimension in each bucket."""
 
     dimension: str
-    limit: int = DEFAULT_LIMIT
+    limit: Limit = DEFAULT_LIMIT
 
     def __post_init__(self) -> None:
         _check_limit(self.limit)
 
 
-class Split(msgspec.Struct, frozen=True):
+class Split(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="split"):
     """Every pair of values of two dimensions in each bucket."""
 
     dimensions: tuple[str, str]
@@ -39,7 +41,7 @@ class Split(msgspec.Struct, frozen=True):
             raise BadQuery("query.dimensions", list(self.dimensions), "must name two different dimensions")
 
 
-class Timeseries(msgspec.Struct, frozen=True):
+class Timeseries(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="timeseries"):
     """One number for each bucket."""
 
 
@@ -93,20 +95,34 @@ class MetricQuery(msgspec.Struct, frozen=True, kw_only=True):
         return (self.split_by or "",)
 
 
+class QueryBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A query as it travels (Metrics, Query request body); null is as good as leaving a field out."""
+
+    interval: WireInterval
+    granularity: Granularity | None = None
+    query: Query | None = None
+    split_by: str | None = None
+    game: str | None = None
+    since_days_ago: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    filter: WireFilter | None = None
+    games: tuple[str, ...] | None = None
+    studios: tuple[str, ...] | None = None
+
+
 def encode_query(query: MetricQuery) -> bytes:
     """The request body; fields that say nothing are left out."""
-    body: dict[str, Any] = {
-        "interval": str(query.interval),
-        "granularity": query.granularity,
-        "query": _wire_kind(query.query),
-        "split_by": query.split_by,
-        "game": query.game,
-        "since_days_ago": query.since_days_ago,
-        "filter": wire_filter(query.filter) if query.filter is not None else None,
-        "games": query.games,
-        "studios": query.studios,
-    }
-    return msgspec.json.encode({name: value for name, value in body.items() if value is not None})
+    body = QueryBody(
+        interval=str(query.interval),
+        granularity=query.granularity,
+        query=query.query,
+        split_by=query.split_by,
+        game=query.game,
+        since_days_ago=query.since_days_ago,
+        filter=wire_filter(query.filter) if query.filter is not None else None,
+        games=query.games,
+        studios=query.studios,
+    )
+    return msgspec.json.encode(body)
 
 
 def decode_query(body: dict[str, Any], *, granularity: Granularity | None = None) -> MetricQuery:
@@ -116,9 +132,10 @@ def decode_query(body: dict[str, Any], *, granularity: Granularity | None = None
         BadQuery: a field is unknown, missing, of the wrong type or not allowed.
         MalformedInterval: the interval is a string and yet no interval.
     """
-    fields = set(MetricQuery.__struct_fields__)
-    for name in body.keys() - fields:
-        raise BadQuery(name, body[name], "is not a field of a metric query", sorted(fields), name=name)
+    fields = QueryBody.__struct_fields__
+    for name, value in body.items():
+        if name not in fields:
+            raise BadQuery(name, value, "is not a field of a metric query", sorted(fields), name=name)
     interval = body.get("interval")
     if not isinstance(interval, str):
         raise BadQuery("interval", interval, "must be a string, an ISO 8601 interval")
@@ -136,17 +153,6 @@ def decode_query(body: dict[str, Any], *, granularity: Granularity | None = None
     )
 
 
-def _wire_kind(query: Query | None) -> dict[str, Any] | None:
-    match query:
-        case Group(dimension, limit):
-            return {"type": "group", "dimension": dimension, "limit": limit}
-        case Split(dimensions):
-            return {"type": "split", "dimensions": list(dimensions)}
-        case Timeseries():
-            return {"type": "timeseries"}
-    return None
-
-
 def _decode_kind(value: object) -> Query:
     if not isinstance(value, dict):
         raise BadQuery("query", value, "must be an object with a type")
@@ -154,8 +160,9 @@ def _decode_kind(value: object) -> Query:
     if kind not in KINDS:
         raise BadQuery("query.type", kind, "is not a query type", KINDS)
     allowed = {"type", "limit"} | {"group": {"dimension"}, "split": {"dimensions"}}.get(kind, set())
-    for name in value.keys() - allowed:
-        raise BadQuery(f"query.{name}", value[name], f"is not a field of a {kind} query", sorted(allowed), name=name)
+    for name, given in value.items():
+        if name not in allowed:
+            raise BadQuery(f"query.{name}", given, f"is not a field of a {kind} query", sorted(allowed), name=name)
     limit = _whole(value, "limit", path="query.")
     if limit is not None:
         _check_limit(limit)

@@ -1,7 +1,8 @@
 """What the metrics service answers, as frozen values (Metrics, Result shapes).
 
 Four shapes: group, split, timeseries, and by game, which looks like a timeseries whose rows carry dimensions.
-`decode_answer` turns each of them into the same flat rows, `encode_answer` writes them.
+`decode_answer` turns each of them into the same flat rows, `encode_answer` writes them. What is no answer is a
+`Refusal`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import groupby
-from typing import Any
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -18,6 +19,22 @@ from gamelens.wire.intervals import wire_timestamp
 from gamelens.wire.queries import Group, MetricQuery, Split
 
 Row = dict[str, Any]
+_Row = TypeVar("_Row")
+_Stamp = Annotated[datetime, msgspec.Meta(extra_json_schema={"format": "date-time"})]
+
+ErrorName = Literal[
+    "bad_request",
+    "unauthorised",
+    "not_found",
+    "method_not_allowed",
+    "too_slow",
+    "too_large",
+    "unprocessable",
+    "too_many_requests",
+    "failed",
+    "unavailable",
+    "refused",
+]
 
 
 class Rows(msgspec.Struct, frozen=True):
@@ -27,37 +44,49 @@ class Rows(msgspec.Struct, frozen=True):
     rows: list[Row]
 
 
-class _GroupBucket(msgspec.Struct, frozen=True):
-    timestamp: datetime
-    result: list[Row]
+class GroupBucket(msgspec.Struct, Generic[_Row], frozen=True):
+    """One bucket of a group query (Metrics, Result shapes 1)."""
+
+    timestamp: _Stamp
+    result: list[_Row]
 
 
-class _SplitRow(msgspec.Struct, frozen=True):
-    timestamp: datetime
-    event: Row
+class SplitRow(msgspec.Struct, Generic[_Row], frozen=True):
+    """One row of a split query (Metrics, Result shapes 2)."""
+
+    timestamp: _Stamp
+    event: _Row
     version: str = "v1"
 
 
-class _SeriesRow(msgspec.Struct, frozen=True):
-    timestamp: datetime
-    result: Row
+class SeriesRow(msgspec.Struct, Generic[_Row], frozen=True):
+    """One row of a timeseries or a by-game query (Metrics, Result shapes 3 and 5)."""
+
+    timestamp: _Stamp
+    result: _Row
 
 
-class _GroupAnswer(msgspec.Struct, frozen=True):
-    result: list[_GroupBucket]
+class GroupAnswer(msgspec.Struct, Generic[_Row], frozen=True):
+    """Answer to a group query."""
+
+    result: list[GroupBucket[_Row]]
 
 
-class _SplitAnswer(msgspec.Struct, frozen=True):
-    result: list[_SplitRow]
+class SplitAnswer(msgspec.Struct, Generic[_Row], frozen=True):
+    """Answer to a split query."""
+
+    result: list[SplitRow[_Row]]
 
 
-class _SeriesAnswer(msgspec.Struct, frozen=True):
-    result: list[_SeriesRow]
+class SeriesAnswer(msgspec.Struct, Generic[_Row], frozen=True):
+    """Answer to a timeseries or a by-game query."""
+
+    result: list[SeriesRow[_Row]]
 
 
-_GROUP = msgspec.json.Decoder(_GroupAnswer)
-_SPLIT = msgspec.json.Decoder(_SplitAnswer)
-_SERIES = msgspec.json.Decoder(_SeriesAnswer)
+_GROUP = msgspec.json.Decoder(GroupAnswer[Row])
+_SPLIT = msgspec.json.Decoder(SplitAnswer[Row])
+_SERIES = msgspec.json.Decoder(SeriesAnswer[Row])
 
 
 class Studio(msgspec.Struct, frozen=True):
@@ -81,6 +110,21 @@ class Values(msgspec.Struct, frozen=True):
     values: list[str]
 
 
+class Refusal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why there is no answer: *error* is for programs, *message* for people.
+
+    Where one part of the request is to blame, *field* names it as the request calls it, *value* is what it held,
+    *allowed* what it may hold, where that can be listed, and *did_you_mean* the nearest of these.
+    """
+
+    error: ErrorName
+    message: str
+    field: str | msgspec.UnsetType = msgspec.UNSET
+    value: Any = msgspec.UNSET
+    allowed: list[str] | msgspec.UnsetType = msgspec.UNSET
+    did_you_mean: str | msgspec.UnsetType | None = msgspec.UNSET
+
+
 def decode_answer(query: MetricQuery, body: bytes) -> list[Rows]:
     """Buckets of an answer to *query*, ascending, empty ones left in.
 
@@ -100,15 +144,20 @@ def decode_answer(query: MetricQuery, body: bytes) -> list[Rows]:
 
 def encode_answer(query: MetricQuery, buckets: Iterable[Rows]) -> bytes:
     """The answer to *query* in the shape its kind has."""
-    stamped = ((wire_timestamp(bucket.timestamp), bucket.rows) for bucket in buckets)
-    match query.query:
-        case Group():
-            result: list[Any] = [{"result": rows, "timestamp": stamp} for stamp, rows in stamped]
-        case Split():
-            result = [{"event": row, "timestamp": stamp, "version": "v1"} for stamp, rows in stamped for row in rows]
-        case _:
-            result = [{"result": row, "timestamp": stamp} for stamp, rows in stamped for row in rows]
-    return msgspec.json.encode({"result": result})
+    # One entry at a time: an answer may have as many buckets as history has weeks.
+    return b'{"result":[' + b",".join(map(msgspec.json.encode, _entries(query, buckets))) + b"]}"
+
+
+def _entries(query: MetricQuery, buckets: Iterable[Rows]) -> Iterator[dict[str, Any]]:
+    for bucket in buckets:
+        stamp = wire_timestamp(bucket.timestamp)
+        match query.query:
+            case Group():
+                yield {"result": bucket.rows, "timestamp": stamp}
+            case Split():
+                yield from ({"event": row, "timestamp": stamp, "version": "v1"} for row in bucket.rows)
+            case _:
+                yield from ({"result": row, "timestamp": stamp} for row in bucket.rows)
 
 
 def _gather(rows: Iterable[tuple[datetime, Row]]) -> Iterator[Rows]:

@@ -1,0 +1,99 @@
+"""What a request to the metrics service asks: its body and its query parameters, read within bounds.
+
+Bytes of any kind end in a value or in a refusal that says what to mend.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+
+from gamelens.errors import BadQuery, Refused
+from gamelens.wire.intervals import Interval, MalformedInterval
+from gamelens.wire.limits import DEFAULT_LIMIT, MAX_LIMIT, QUERY_BYTES
+
+BODY_DEADLINE_S: Final = 15.0
+_DRAINED_BYTES: Final = 4 * QUERY_BYTES  # past the limit a body is read on, so that its sender hears the answer
+
+
+class BadBody(Refused):
+    """A body that is not read to its end, or is no JSON: the request ends with *status*."""
+
+    def __init__(self, status: int, message: str) -> None:
+        self.status = status
+        super().__init__(message)
+
+
+async def read_object(request: Request, *, deadline_s: float = BODY_DEADLINE_S) -> dict[str, Any]:
+    """The JSON object in the body.
+
+    Raises:
+        BadBody: too large, too slow, or no JSON.
+        BadQuery: JSON, and no object.
+    """
+    try:
+        body = msgspec.json.decode(await _read(request, deadline_s=deadline_s))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise BadBody(400, "the body is not JSON: send a metric query as a JSON object") from None
+    if not isinstance(body, dict):
+        raise BadQuery("body", body, "must be a JSON object, a metric query")
+    return body
+
+
+def asked_interval(request: Request) -> Interval:
+    """The query parameter `interval`, which must be there."""
+    text = _once(request, "interval")
+    if text is None:
+        raise BadQuery("interval", None, "is missing: send an ISO 8601 interval")
+    # A plus sign in a query string arrives as a space, and none is ever meant there.
+    interval = Interval.parse(text.replace(" ", "+"))
+    if not interval:
+        raise MalformedInterval(text)
+    return interval
+
+
+def asked_limit(request: Request) -> int:
+    """The query parameter `limit`."""
+    text = _once(request, "limit")
+    if text is None:
+        return DEFAULT_LIMIT
+    if not (text.isascii() and text.isdecimal()) or not 1 <= int(text[:9]) <= MAX_LIMIT:
+        raise BadQuery("limit", text, f"must be 1 to {MAX_LIMIT}")
+    return int(text)
+
+
+def asked_ids(request: Request, name: str) -> tuple[str, ...] | None:
+    """Values of a query parameter, given several times or with commas; None where it is not given."""
+    given = request.query_params.getlist(name)
+    return tuple(value for text in given for value in text.split(",")) if given else None
+
+
+def _once(request: Request, name: str) -> str | None:
+    """The one value of a query parameter: of two, neither is more meant than the other."""
+    given = request.query_params.getlist(name)
+    if len(given) > 1:
+        raise BadQuery(name, given, "must be given once")
+    return given[0] if given else None
+
+
+async def _read(request: Request, *, deadline_s: float) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(deadline_s):
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size <= QUERY_BYTES:
+                    chunks.append(chunk)
+                if size > _DRAINED_BYTES:
+                    break
+    except TimeoutError:
+        raise BadBody(408, f"the body did not come within {deadline_s:g} s") from None
+    except ClientDisconnect:
+        raise BadBody(400, "the body was cut short") from None
+    if size > QUERY_BYTES:
+        raise BadBody(413, f"the body is larger than {QUERY_BYTES} bytes: ask for less at a time")
+    return b"".join(chunks)
