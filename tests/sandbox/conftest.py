@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,13 @@ import pytest
 from conftest import Stage
 from described import DescribedTransport
 from gamelens.sandbox.console import console_app
+from gamelens.wire.signing import sign
 
 GAME_KEY = "0123456789abcdef0123456789abcdef"
+EVENTS = f"/v2/{GAME_KEY}/events"
+PATHS = [EVENTS, f"/v2/{GAME_KEY}/init", f"/remote_configs/v1/init?game_key={GAME_KEY}&configs_hash=%ff"]
+"""One of each route of the collector."""
+NOTHING = {"accepted": 0, "rejected": 0, "pending": 0, "processed": 0, "duplicate": 0}
 Call = Callable[..., httpx.Response]
 
 
@@ -36,10 +41,35 @@ def counted(stage: Stage) -> dict[str, int]:
     return {name: summary[name] for name in ("accepted", "rejected", "pending", "processed", "duplicate")}
 
 
+def send_signed(stage: Stage, body: bytes, *, path: str = EVENTS, encoding: str | None = None) -> httpx.Response:
+    """A signed body to the collector, which hears that it is encoded so."""
+    headers: dict[str, Any] = {"Authorization": sign(body, secret_key=stage.game("1001").secret_key)}
+    return stage.post(path, body, headers | ({"Content-Encoding": encoding.encode()} if encoding else {}))
+
+
+def post_lines(stage: Stage, body: bytes, *lines: tuple[str, str]) -> httpx.Response:
+    """Signed, with headers of which some may have the same name."""
+    signed = ("Authorization", sign(body, secret_key=stage.game("1001").secret_key))
+    return call(stage.sandbox.collector, "POST", EVENTS, content=body, headers=[*lines, signed])
+
+
+def undecodable(error_type: str) -> list[Any]:
+    """The answer to a body in which no event can be told from another."""
+    return [{"errors": [{"error_type": error_type, "path": "/"}]}]
+
+
 def number(stage: Stage, metric: str = "event_count", **body: Any) -> Any:
     """The one number of *metric* over all the time that tests play in."""
     asked = {"interval": "2020-01-01/2030-01-01", "granularity": "all", "query": {"type": "timeseries"}} | body
     return stage.ask(metric, **asked).json()["result"][0]["result"][metric]
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """One sandbox for all tests of a module in which nothing is stored."""
+    stage = Stage(tmp_path_factory.mktemp("refused") / "state")
+    yield stage
+    stage.sandbox.close()
 
 
 @pytest.fixture

@@ -16,9 +16,8 @@ from gamelens.sandbox.collector import SERVICE_HEADERS
 from gamelens.sandbox.connections import Deadlines
 from gamelens.sandbox.servers import http_server
 from gamelens.wire.signing import sign
-from sandbox.conftest import GAME_KEY
+from sandbox.conftest import EVENTS
 
-EVENTS = f"/v2/{GAME_KEY}/events"
 SECRET = "0123456789abcdef0123456789abcdef01234567"
 SLOW = Deadlines(head_s=0.3, body_s=0.3, answer_s=0.6)
 """Short enough to wait for."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
@@ -129,13 +129,6 @@ def hear_all(stage: Stage) -> dict[str, Heard]:
         | hear(app, UNUSUAL, settles_s=0.5, deadlines=Deadlines())
         | hear(app, LAST, deadlines=Deadlines())
     )
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    stage = Stage(tmp_path_factory.mktemp("connections") / "state")
-    yield stage
-    stage.sandbox.close()
 
 
 @pytest.fixture(scope="module")

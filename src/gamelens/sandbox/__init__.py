@@ -12,6 +12,7 @@ Our choices, where both specifications are silent:
 - Purchases and impressions are converted to US dollars with one fixed, dated table (`gamelens.wire.currencies`).
 - Impressions are stored in integer nano-units of their currency; what names no usable revenue counts as 0.
 - A body may unpack to 16 MB; JSON may be 32 levels deep; a filter 16.
+- A body of which more than 10,000 events are bad is 413 as a whole; so is a bad or nested one of over a million values.
 - A body may be gzipped once (`gzip` or `x-gzip`), in up to 512 members; twice, or in any other way, is undecodable.
 - Headers may take 10 s and 64 KB, a body 15 s (408 and 431, then the connection is closed); an answer of which nothing
   is read for 60 s is dropped. `Connection: keep-alive` is said, as the specification has it, where it is true.

@@ -10,12 +10,16 @@ from typing import Any, Final
 
 import msgspec
 
-from gamelens.sandbox.bodies import Undecodable
+from gamelens.sandbox.bodies import TooLarge, Undecodable
 from gamelens.wire.events import LENIENT, Rulebook
 from gamelens.wire.limits import JSON_DEPTH
 from gamelens.wire.rules import Fault
 
 REST_SDK = "rest api v2"
+VALUES: Final = 1 << 20
+"""Our choice: what is bad or nested may hold so many values; 16 MB of the shortest events have three quarters of it."""
+BAD_EVENTS: Final = 10_000
+"""Our choice: so many of one body are told; the answer is longer than the body, and nobody reads it to its end."""
 _STRUCTURE: Final = b'"[]{}'
 _REST: Final = bytes(set(range(256)) - set(_STRUCTURE))
 _STEP: Final = {ord(mark): step for mark, step in (("[", 1), ("{", 1), ("]", -1), ("}", -1))}
@@ -47,6 +51,7 @@ def admit(body: bytes, rules: Rulebook = LENIENT) -> Admission:
 
     Raises:
         Undecodable: not JSON, no array, or nested too deeply.
+        TooLarge: more than `BAD_EVENTS` events are bad, or there are more than `VALUES` values to look at.
     """
     if not _is_text(body):
         raise Undecodable("wrong_format")
@@ -66,7 +71,7 @@ def _judge(body: bytes, rules: Rulebook) -> Admission:
         raise Undecodable("wrong_format")
     try:
         members = msgspec.json.decode(body, type=list[msgspec.Raw])
-        found = [_faults(member, rules) for member in members]
+        found = _found(members, rules)
     except msgspec.ValidationError:
         raise Undecodable("wrong_type") from None
     except msgspec.DecodeError:
@@ -80,6 +85,17 @@ def _judge(body: bytes, rules: Rulebook) -> Admission:
         is_custom=False,
         categories=_counted(rules.decode(kept)),
     )
+
+
+def _found(members: list[msgspec.Raw], rules: Rulebook) -> list[list[Fault]]:
+    """The faults of each event."""
+    found, bad = [], 0
+    for member in members:
+        found.append(_faults(member, rules))
+        bad += bool(found[-1])
+        if bad > BAD_EVENTS:
+            raise TooLarge(f"more than {BAD_EVENTS} events of the body are bad")
+    return found
 
 
 def _faults(member: msgspec.Raw, rules: Rulebook) -> list[Fault]:
@@ -128,10 +144,18 @@ def _may_be_deep(body: bytes, events: int) -> bool:
 
 
 def _depth(body: bytes) -> int:
-    """How deep the arrays and objects of *body* are nested, where it is JSON."""
+    """How deep the arrays and objects of *body* are nested, where it is JSON.
+
+    Raises:
+        TooLarge: there is more to look at than `VALUES`.
+    """
+    values = body.count(b",")
     if b"\\" in body:
-        body = re.sub(rb"\\.", b"", body, flags=re.DOTALL)  # an escaped quote ends no string
+        body = body.replace(rb"\\", b"").replace(rb"\"", b"")  # an escaped quote ends no string
     marks = body.translate(None, delete=_REST).replace(b'""', b"")
     if b'"' in marks:
         marks = re.sub(rb'"[^"]*"', b"", marks)
-    return max(accumulate(_STEP.get(mark, 0) for mark in marks), default=0)
+    depth = max(accumulate(_STEP.get(mark, 0) for mark in marks[: 2 * VALUES]), default=0)
+    if depth <= JSON_DEPTH and max(values, len(marks) // 2) > VALUES:
+        raise TooLarge(f"the body holds more than {VALUES} values")
+    return depth

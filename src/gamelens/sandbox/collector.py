@@ -189,6 +189,8 @@ class CollectorService:
         unpacked = _unpacked(body, headers)
         try:
             admission = admit(unpacked.content, self._rules)
+        except TooLarge as error:
+            raise _Answered(413, {"message": str(error)}) from None
         except Undecodable as error:
             raise _Answered(400, _undecodable(error.error_type)) from None
         if unpacked.is_one_member and admission.body is unpacked.content:
