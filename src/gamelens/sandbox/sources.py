@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from gamelens.sandbox.tables import AGGREGATES, EVENT_DIMENSIONS, MEASURES, OF_EVENT, RETURN_DIMENSIONS
+from gamelens.sandbox.tables import AGGREGATES, EVENT_DIMENSIONS, MEASURES, OF_EVENT, RETURN_DIMENSIONS, SECONDS
 
 _OF_PLAYERS: Final = ("first_build", "installed_on", "is_paying", "is_converting")
 _WHO: Final = "CASE WHEN user_id IS NOT NULL THEN ROW(game_id, user_id) END"
@@ -113,6 +113,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
 _ABOUT_PLAYERS: Final = frozenset(("returner", "installed", "converted"))
 _PLAYERS: Final = frozenset(("player", "payer", "returner", "who"))
+_SUMS: Final = {name: name for name in (*MEASURES, "seconds")}
 _MONEY: Final = {"paid": _only("business", _USD), "earned": _only("impression", _USD)}
 _BY_EVENT: Final = frozenset(EVENT_DIMENSIONS) | frozenset(_OF_PLAYERS)
 _AGGREGATES: Final = {aggregate.name: aggregate for aggregate in AGGREGATES}
@@ -123,7 +124,7 @@ def _cube(name: str) -> Source:
         name=name,
         table=name,
         dimensions=frozenset(_AGGREGATES[name].dimensions),
-        atoms={**{measure: measure for measure in MEASURES}, **_MONEY},
+        atoms={**_SUMS, **_MONEY},
         is_by_day=True,
         matters=_MATTERS,
     )
@@ -142,7 +143,7 @@ ACTIVE: Final = Source(
     table="active",
     dimensions=frozenset(_AGGREGATES["active"].dimensions) | {"first_build", "installed_on", "is_converting"},
     atoms={
-        **{measure: measure for measure in MEASURES},
+        **_SUMS,
         "paid": _USD,
         "player": "{who}",
         "payer": "CASE WHEN purchases > 0 THEN {who} END",
@@ -151,6 +152,13 @@ ACTIVE: Final = Source(
     is_by_day=True,
     is_numbered=True,
 )
+SESSIONS: Final = Source(
+    name="sessions",
+    table="sessions",
+    dimensions=frozenset(_AGGREGATES["sessions"].dimensions),
+    atoms={**_SUMS, "session": _SESSION, "ended_session": f"CASE WHEN ended > 0 THEN {_SESSION} END"},
+    is_by_day=True,
+)
 EVENTS: Final = Source(
     name="events",
     table="events",
@@ -158,8 +166,7 @@ EVENTS: Final = Source(
     atoms={
         **MEASURES,
         **_MONEY,
-        "ended": "CASE WHEN category = 'session_end' THEN 1 ELSE 0 END",
-        "seconds": _only("session_end", "length"),
+        "seconds": SECONDS,
         "player": "{who}",
         "payer": _only("business", "{who}"),
         "returner": _RETURNER,
@@ -194,6 +201,7 @@ SOURCES: Final = (
     _cube("slim"),
     _cube("cube"),
     ACTIVE,
+    SESSIONS,
     EVENTS,
 )
 """Smallest first."""

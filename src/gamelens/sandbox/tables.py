@@ -56,8 +56,11 @@ MEASURES: Final = {
     "shown": "CASE WHEN category = 'ads' AND ad_action = 'show' THEN 1 ELSE 0 END",
     "purchases": "CASE WHEN category = 'business' THEN 1 ELSE 0 END",
     "impressions": "CASE WHEN category = 'impression' THEN 1 ELSE 0 END",
+    "ended": "CASE WHEN category = 'session_end' THEN 1 ELSE 0 END",
 }
 """Whole numbers of each event that add up."""
+
+SECONDS: Final = "CASE WHEN category = 'session_end' THEN length END"
 
 
 class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,12 +76,13 @@ class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def columns(self) -> dict[str, str]:
         """Every column and its type."""
-        kinds = {"player": "BIGINT", "currency": "VARCHAR"}
+        kinds = {"player": "BIGINT", "session_id": "VARCHAR", "currency": "VARCHAR"}
         return {
             "day": "DATE",
             **dict.fromkeys(self.dimensions, "VARCHAR"),
             **{name: kinds[name] for name in self.keys},
             **dict.fromkeys(MEASURES, "BIGINT"),
+            "seconds": BIG,
             "money": BIG,
         }
 
@@ -101,6 +105,13 @@ AGGREGATES: Final = (
         dimensions=("game_id", "country_code", "platform", "build", "install_publisher", "ab_id", "ab_variant_id"),
         keys={"player": "player", "currency": "CASE WHEN category = 'business' THEN currency END"},
         money="CASE WHEN category = 'business' THEN money END",
+        order="day",
+    ),
+    Aggregate(
+        name="sessions",
+        dimensions=("game_id", "country_code", "platform", "build", "install_publisher", "ab_id", "ab_variant_id"),
+        keys={"session_id": "session_id"},
+        money="NULL",
         order="day",
     ),
 )
