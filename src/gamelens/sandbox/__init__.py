@@ -2,8 +2,9 @@
 
 A collector that acknowledges only what is on disk, a metrics service that answers from it, and a control surface
 beside them. The room never speaks HTTP as a client, never sees a DataFrame and never keeps an IP address. Open
-`serving` first; an event's way is `collector`, `admission`, `inbox`, `processing`, `lake`; a question's is `metrics`,
-`planner`, `engine`.
+`serving` first; an event's way is `collector`, `admission`, `inbox`, `processing` (`staging` with `decoding`, then
+`building`), `lake`; a question's is `metrics`, `planner` (over `sources`), `engine`. What the lake holds is in
+`tables`, and `verifying` reads the inbox again to see whether it is true.
 
 Our choices, where both specifications are silent:
 
@@ -15,7 +16,7 @@ Our choices, where both specifications are silent:
 - A body of the metrics service is at most 1 MB and comes within 15 s. `interval` and `limit` are given once.
 - Each of several nodes limits alone, and a request comes to any of them. The description needs no key.
 - API keys are kept as SHA-256 digests; game secrets as they are, because a signature cannot be checked with less.
-- The same `event_uuid` of a game counts once, the first copy to arrive.
+- The same `event_uuid` of a game counts once, the first copy to arrive; so does a field that one event gives twice.
 - The live view keeps the newest 1000 events of each game and status; the rejected ones are gone after a restart.
 - Of the fault rules that fit a request, the first with strikes left decides alone, by its probability.
 - The country of an IP address comes from a small table of test ranges (`gamelens.sandbox.countries`).

@@ -15,8 +15,6 @@ from gamelens.sandbox.tables import AGGREGATES, EVENT_DIMENSIONS, MEASURES, OF_E
 _OF_PLAYERS: Final = ("first_build", "installed_on", "is_paying", "is_converting")
 _WHO: Final = "CASE WHEN user_id IS NOT NULL THEN ROW(game_id, user_id) END"
 _SESSION: Final = "CASE WHEN session_id IS NOT NULL THEN ROW(game_id, session_id) END"
-# The prefixes keep an event_uuid and a bare event from being taken for one another.
-_UNNAMED: Final = "COALESCE('u' || event_uuid, 's' || seq)"
 _PEOPLE: Final = (
     "SELECT {key}, CAST(installed_at AS DATE) AS install_day, install_seq, install_build AS first_build, "
     "paid_at, paid_seq FROM players"
@@ -172,7 +170,7 @@ EVENTS: Final = Source(
         "returner": _RETURNER,
         "session": _SESSION,
         "ended_session": _only("session_end", _SESSION),
-        "impression": _only("impression", f"ROW(game_id, ilrd_id, CASE WHEN ilrd_id IS NULL THEN {_UNNAMED} END)"),
+        "impression": _only("impression", "ROW(game_id, ilrd_id)"),
         "installed": "CASE WHEN seq = install_seq THEN 1 ELSE 0 END",
         "converted": "CASE WHEN seq = paid_seq THEN 1 ELSE 0 END",
     },

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Of the lake. A lake of another format is not read: it is made anew from the inbox."""
 
 BIG: Final = "DECIMAL(38, 0)"
@@ -30,7 +30,8 @@ EVENT_COLUMNS: Final = {
     "ts": "TIMESTAMP",  # event time, UTC
     "day": "DATE",
     **dict.fromkeys(EVENT_DIMENSIONS, "VARCHAR"),
-    **dict.fromkeys(("user_id", "session_id", "event_uuid", "ilrd_id"), "VARCHAR"),
+    **dict.fromkeys(("user_id", "session_id", "event_uuid"), "VARCHAR"),
+    "ilrd_id": "VARCHAR",  # of an impression: i and the vendor's id, else u and event_uuid, else s and seq
     "length": "BIGINT",  # seconds, of a session that ended
     "money": "BIGINT",  # hundredths of a purchase, billionths of an impression, in `currency`
     "currency": "VARCHAR",

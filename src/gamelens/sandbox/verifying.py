@@ -152,8 +152,10 @@ def _row(event: dict[str, Any], batch: Batch, *, seq: int) -> Event:
         row |= {"money": event["amount"], "currency": event["currency"]}
     if category == "impression":
         made = read_impression(event["ad_network_name"], event["impression_data"])
-        row |= {"ilrd_sdk_vendor": event["ad_network_name"], "ilrd_id": made.id, "ilrd_network_name": made.network}
+        row |= {"ilrd_sdk_vendor": event["ad_network_name"], "ilrd_network_name": made.network}
         row |= {"ilrd_adunit_name": made.unit, "ilrd_adunit_format": made.format}
+        uuid = event.get("event_uuid")
+        row["ilrd_id"] = f"i{made.id}" if made.id is not None else f"s{seq}" if uuid is None else f"u{uuid}"
         row |= {"money": made.nanos, "currency": made.currency}
     return row
 
