@@ -146,6 +146,27 @@ def sandbox_process(state: Path, as_json: bool) -> None:
             click.echo(f"{name}  {interval}")
 
 
+@sandbox.command("verify")
+@click.option("--state", type=click.Path(path_type=Path, file_okay=False), required=True, help="State directory.")
+@click.option("--days", type=click.IntRange(min=0), default=7, help="Days of each organisation to compare row by row.")
+@click.option("--seed", type=int, help="Chooses the days; any other each time without it.")
+def sandbox_verify(state: Path, days: int, seed: int | None) -> None:
+    """Read everything received again and compare it with what answers are made from; exit 1 on any difference.
+
+    \b
+    Example: gamelens sandbox verify --state ~/sandbox
+    """
+    from gamelens.sandbox.verifying import verify
+
+    verified = verify(state, days=days, seed=seed)
+    what = f"{verified.events:,} events, {verified.players:,} players and {len(verified.days)} days row by row"
+    for difference in verified.differences:
+        click.echo(difference, err=True)
+    if verified.differences:
+        raise click.ClickException(f"{what}: {len(verified.differences)} differences")
+    click.echo(f"{what}: no difference")
+
+
 @cli.command()
 @click.option("--scenario", required=True, help="Name of a shipped scenario, or a TOML file.")
 @click.option("--players", type=click.IntRange(min=1), help="Instead of the scenario's.")

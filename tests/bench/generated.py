@@ -31,8 +31,11 @@ DAYS = 61
 EVENTS_A_DAY = 24  # of a player who is there
 RETENTION = [1.0] + [0.42 * age**-0.6 for age in range(1, DAYS)]
 GAMES = ("1001", "1002", "2001")
-COUNTRIES = ("US IN BR DE GB JP FR ID MX TR IT ES RU PL KR CA AU NL AR PH VN TH EG SA CO CL PE ZA SE NO DK FI PT GR CZ "
-             "HU RO UA IL AE").split()  # fmt: skip
+COUNTRIES = [
+    *("US", "IN", "BR", "DE", "GB", "JP", "FR", "ID", "MX", "TR", "IT", "ES", "RU", "PL", "KR", "CA", "AU", "NL", "AR"),
+    *("PH", "VN", "TH", "EG", "SA", "CO", "CL", "PE", "ZA", "SE", "NO", "DK", "FI", "PT", "GR", "CZ", "HU", "RO", "UA"),
+    *("IL", "AE"),
+]
 
 
 def players_for(events: int) -> int:
@@ -53,9 +56,8 @@ def write_days(folder: Path, *, players: int) -> dict[date, list[Path]]:
             day = FIRST + timedelta(days=number)
             path = folder / f"{day}.parquet"
             select = _DAY.format(number=number, day=day, retained=retained, events=EVENTS_A_DAY)
-            engine.execute(
-                f"COPY (SELECT {', '.join(EVENT_COLUMNS)} FROM ({select})) TO '{path}' (FORMAT parquet, COMPRESSION zstd)"
-            )
+            rows = f"SELECT {', '.join(EVENT_COLUMNS)} FROM ({select})"
+            engine.execute(f"COPY ({rows}) TO '{path}' (FORMAT parquet, COMPRESSION zstd)")
             staged[day] = [path]
     return staged
 
@@ -127,22 +129,26 @@ _DAY = """
         '1.' || CAST(greatest(0, ({number} - CAST(hash(number, 8) % 20 AS INTEGER)) // 14) AS VARCHAR) AS build,
         category,
         CASE WHEN category = 'ads' THEN ['unity', 'applovin', 'googleadmob'][1 + dice % 3] END AS ad_sdk_name,
-        CASE WHEN category = 'ads' THEN ['rewarded_video', 'interstitial', 'banner'][1 + (dice // 3) % 3] END AS ad_type,
+        CASE WHEN category = 'ads' THEN ['rewarded_video', 'interstitial', 'banner'][1 + (dice // 3) % 3] END
+            AS ad_type,
         CASE WHEN category = 'ads' THEN ['request', 'loaded', 'show', 'clicked'][step % 12 - 2] END AS ad_action,
         CASE WHEN category = 'error' THEN ['warning', 'error', 'critical'][1 + dice % 3] END AS severity,
         CASE WHEN category = 'impression' THEN 'max' END AS ilrd_sdk_vendor,
-        CASE WHEN category = 'impression' THEN ['home', 'level_end', 'shop', 'revive'][1 + dice % 4] END AS ilrd_adunit_name,
+        CASE WHEN category = 'impression' THEN ['home', 'level_end', 'shop', 'revive'][1 + dice % 4] END
+            AS ilrd_adunit_name,
         CASE WHEN category = 'impression' THEN ['NetA', 'NetB', 'NetC', 'NetD', 'NetE', 'NetF'][1 + (dice // 4) % 6] END
             AS ilrd_network_name,
         CASE WHEN category = 'impression' THEN ['REWARD', 'INTER', 'BANNER'][1 + (dice // 24) % 3] END
             AS ilrd_adunit_format,
-        publisher AS install_publisher, CASE WHEN variant IS NOT NULL THEN 'exp1' END AS ab_id, variant AS ab_variant_id,
+        publisher AS install_publisher,
+        CASE WHEN variant IS NOT NULL THEN 'exp1' END AS ab_id, variant AS ab_variant_id,
         user_id, CAST(hash(number, {number}, session) AS VARCHAR) AS session_id,
         NULL AS event_uuid, CASE WHEN category = 'impression' THEN CAST(dice AS VARCHAR) END AS ilrd_id,
         CASE WHEN category = 'session_end' THEN CAST(30 + dice % 900 AS BIGINT) END AS length,
         CASE category WHEN 'business' THEN [99, 199, 499, 999][1 + dice % 4]
             WHEN 'impression' THEN CAST(200000 + dice % 20000000 AS BIGINT) END AS money,
-        CASE category WHEN 'business' THEN ['USD', 'EUR', 'JPY'][1 + (dice // 4) % 3] WHEN 'impression' THEN 'USD' END AS currency
+        CASE category WHEN 'business' THEN ['USD', 'EUR', 'JPY'][1 + (dice // 4) % 3]
+            WHEN 'impression' THEN 'USD' END AS currency
     FROM kinds"""
 
 

@@ -86,6 +86,13 @@ def fire(port: int, requests: bytes, *, seconds: float, connections: int) -> dic
     return json.loads(subprocess.run(command, input=requests, capture_output=True, check=True).stdout)
 
 
+def best(port: int, requests: bytes, *, rounds: int, seconds: float, connections: int) -> dict[str, Any]:
+    """The round with the smallest p99: whatever else the machine does can only make it larger."""
+    measured = [fire(port, requests, seconds=seconds, connections=connections) for _ in range(rounds)]
+    statuses = set().union(*(one["statuses"] for one in measured))
+    return {**min(measured, key=lambda one: one["p99_ms"]), "statuses": statuses}
+
+
 def besiege(ready: Ready, connections: int, work: Callable[[], Any], *, to_the_end: bool) -> tuple[Any, dict[str, Any]]:
     """What *work* answers while so many slow connections are open, and how those ended, if that is waited for."""
     key = ready.organisations[0].games[0].game_key

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench.siege import besiege, bombard, fire, port_of, post, zeros
+from bench.siege import besiege, best, bombard, port_of, post, zeros
 from bench.test_collector import requests_of
 from gamelens.lab import Ready, sandbox_at
 from gamelens.sandbox.connections import Deadlines
 
 SLOW_CONNECTIONS = 200
-SECONDS = 5
+ROUNDS = 3  # of so many seconds: all of them before the first slow connection is closed
+SECONDS = 2.5
 GOOD_CONNECTIONS = 8
 
 
@@ -37,9 +38,8 @@ def test_good_clients_hardly_notice_the_slow_ones(ready: Ready):
     requests, port = requests_of(ready.organisations[0].games[0], 20), port_of(ready)
 
     def good() -> dict:
-        return fire(port, requests, seconds=SECONDS, connections=GOOD_CONNECTIONS)
+        return best(port, requests, rounds=ROUNDS, seconds=SECONDS, connections=GOOD_CONNECTIONS)
 
-    good()
     alone = good()
     beside, slow = besiege(ready, SLOW_CONNECTIONS, good, to_the_end=True)
     print(
@@ -47,7 +47,7 @@ def test_good_clients_hardly_notice_the_slow_ones(ready: Ready):
         f"connections, which were closed after {slow['first_s']:.1f} to {slow['last_s']:.1f} s"
     )
     deadlines = Deadlines()
-    assert set(alone["statuses"]) == set(beside["statuses"]) == {"200"}
+    assert alone["statuses"] == beside["statuses"] == {"200"}
     assert beside["p99_ms"] <= 2 * alone["p99_ms"]
     assert slow["refused"] == SLOW_CONNECTIONS
     assert deadlines.head_s - 1 < slow["first_s"] < slow["last_s"] < deadlines.body_s + 2

@@ -8,13 +8,16 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import httpx
 import pytest
 
-from conftest import event
+from conftest import NOW, Stage, event
+from gamelens.sandbox.verifying import verify
 from gamelens.wire.signing import sign
 
 pytestmark = pytest.mark.slow
@@ -63,3 +66,50 @@ def test_what_was_acknowledged_outlives_the_process(tmp_path: Path):
     assert (summary["accepted"], summary["processed"], summary["pending"]) == (10, 10, 0)
     assert again["organisations"] == ready["organisations"]
     assert code == 0
+
+
+def late_events(random: Random, count: int) -> list[Any]:
+    """Events of the last forty days, in any order."""
+    now_s = int(NOW.timestamp())
+    return [
+        event(
+            user_id=f"u{random.randrange(300)}",
+            session_id=f"s{random.randrange(900)}",
+            client_ts=now_s - random.randrange(40 * 86_400),
+            event_uuid=f"e{random.randrange(10**5)}",
+        )
+        for _ in range(count)
+    ]
+
+
+def test_processing_that_is_killed_has_done_all_or_nothing(make_stage: Callable[..., Stage]):
+    """architecture, Decisions: the manifest is committed in one step; wherever it is killed, the lake says no more."""
+    random, stage = Random(8), make_stage()
+    state = stage.sandbox.options.state
+    stage.sandbox.close()
+    command = [sys.executable, "-m", "gamelens", "sandbox", "process", "--state", str(state)]
+
+    def receive() -> None:
+        again = Stage(state)
+        assert all(again.submit(late_events(random, 400)).status_code == 200 for _ in range(5))
+        again.sandbox.close()
+
+    receive()
+    began = time.monotonic()
+    subprocess.run(command, check=True)
+    whole_s = time.monotonic() - began
+    runs = []
+    for number in range(12):
+        receive()
+        process = subprocess.Popen(command)
+        time.sleep(whole_s * (0.4 + 0.08 * number))
+        process.kill()
+        process.wait()
+        verified = verify(state, days=3, seed=number)
+        assert verified.differences == []
+        runs.append(verified.events)
+    subprocess.run(command, check=True)
+    verified = verify(state, days=100)
+    assert verified.differences == []
+    assert verified.events > runs[0]
+    assert len(set(runs)) > 1  # some came to their commit

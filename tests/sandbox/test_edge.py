@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.siege import besiege, bombard, fire, port_of, post, zeros
+from bench.siege import besiege, best, bombard, port_of, post, zeros
 from conftest import event
 from gamelens.lab import Ready, sandbox_at
 
@@ -37,16 +37,16 @@ def test_many_bombs_at_once_take_little_memory(ready: Ready):
 
 
 def test_good_clients_are_served_beside_slow_ones(ready: Ready):
-    """40 that send a byte a second; the bound is wide, because two seconds on a busy machine measure little."""
+    """40 that send a byte a second; the bound is wide, because so few seconds on a busy machine measure little."""
     request = post(ready.organisations[0].games[0], gzip.compress(json.dumps([event()] * 20).encode()))
     requests, port = struct.pack(">I", len(request)) + request, port_of(ready)
 
     def good() -> dict:
-        return fire(port, requests, seconds=1, connections=4)
+        return best(port, requests, rounds=4, seconds=0.5, connections=4)
 
     alone = good()
     beside, _ = besiege(ready, 40, good, to_the_end=False)
-    assert set(alone["statuses"]) == set(beside["statuses"]) == {"200"}
+    assert alone["statuses"] == beside["statuses"] == {"200"}
     assert beside["p99_ms"] < 2 * alone["p99_ms"] + 50
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -90,3 +91,23 @@ def test_an_empty_lake_is_available_from_its_end_to_its_end(stage: Stage, name: 
     """design/metrics, Availability: with no events yet, end/end."""
     end = datetime(2026, 11, 20, 10, tzinfo=UTC)
     assert stage.sandbox.lake.available(name, now=NOW) == Interval(end, end)
+
+
+def test_a_lake_of_another_format_is_made_anew_from_the_inbox(make_stage: Callable[..., Stage]):
+    """tables.FORMAT: what an older version wrote is never misread."""
+    stage = make_stage()
+    stage.submit([event(), event(user_id="bob")])
+    stage.process()
+    old = files(stage)
+    state = stage.sandbox.options.state
+    stage.sandbox.close()
+    with sqlite3.connect(state / "gamelens.db") as store:
+        store.execute("PRAGMA user_version = 1")
+        store.execute("ALTER TABLE files DROP COLUMN kind")
+    store.close()
+    again = make_stage()
+    assert old
+    assert not files(again)
+    assert number(again) == 0
+    again.process()
+    assert number(again) == 2

@@ -45,7 +45,7 @@ def test_every_table_that_can_answer_gives_the_same_answer(make_stage: Callable[
             plan = plan_query(METRICS[metric], query, games=GAMES["acme"], tables=tables)
             used |= plan.reads.keys()
             assert rows(stage, plan) == truth, (metric, query, tables)
-    assert used == {"events", "players", "slim", "cube", "active", "returns"}
+    assert used == {"events", "players", "slim", "cube", "active", "sessions", "returns"}
 
 
 def test_every_table_lists_the_same_values(make_stage: Callable[..., Stage]):
@@ -79,7 +79,10 @@ def test_every_table_lists_the_same_values(make_stage: Callable[..., Stage]):
         ("arpu", {}, {"slim", "active"}),
         ("new_users", {"interval": "2026-11-01T01:00/PT20H", "filter": {"category": "ads"}}, {"players"}),
         ("converting_users", {"filter": {"is_paying": "true"}}, {"players"}),
-        ("session_unique", {}, {"events"}),
+        ("session_unique", {}, {"sessions"}),
+        ("session_length", {}, {"slim", "sessions"}),
+        ("session_unique", {"filter": {"first_build": "1.0"}}, {"events", "players"}),
+        ("ilrd_id_unique", {}, {"events"}),
     ],
 )
 def test_the_smallest_table_is_read(metric: str, body: dict[str, Any], read: set[str]):

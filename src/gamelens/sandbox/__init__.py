@@ -2,8 +2,9 @@
 
 A collector that acknowledges only what is on disk, a metrics service that answers from it, and a control surface
 beside them. The room never speaks HTTP as a client, never sees a DataFrame and never keeps an IP address. Open
-`serving` first; an event's way is `collector`, `admission`, `inbox`, `processing`, `lake`; a question's is `metrics`,
-`planner`, `engine`.
+`serving` first; an event's way is `collector`, `admission`, `inbox`, `processing` (`staging` with `decoding`, then
+`building`), `lake`; a question's is `metrics`, `planner` (over `sources`), `engine`. What the lake holds is in
+`tables`, and `verifying` reads the inbox again to see whether it is true.
 
 Our choices, where both specifications are silent:
 
@@ -19,7 +20,7 @@ Our choices, where both specifications are silent:
 - A body of the metrics service is at most 1 MB and comes within 15 s. `interval` and `limit` are given once.
 - Each of several nodes limits alone, and a request comes to any of them. The description needs no key.
 - API keys are kept as SHA-256 digests; game secrets as they are, because a signature cannot be checked with less.
-- The same `event_uuid` of a game counts once, the first copy to arrive.
+- The same `event_uuid` of a game counts once, the first copy to arrive; so does a field that one event gives twice.
 - Events are judged leniently: fields, platforms and versions that nobody documented are accepted and kept. Strictly
   (`--validation strict`) they are refused. Even then `custom_fields` may hold booleans, an `os_version` may name
   another known platform than `platform`, and the parts of `receipt_info` may be left out.

@@ -28,6 +28,7 @@ from gamelens.sandbox.tables import (
     PLAYER_COLUMNS,
     RETURN_COLUMNS,
     RETURN_DIMENSIONS,
+    SECONDS,
 )
 
 # The first copy to arrive counts, whether the others come with it or years later.
@@ -248,8 +249,9 @@ def aggregate_sql(name: str, events: str) -> str:
     aggregate = next(it for it in AGGREGATES if it.name == name)
     of_player = "player" in aggregate.keys
     grouped = ["day", *aggregate.dimensions, *(["user_id"] if of_player else [])]
-    grouped += [f"{sql} AS {key}" for key, sql in aggregate.keys.items() if key != "player"]
+    grouped += [f"{sql} AS {key}" for key, sql in aggregate.keys.items() if key != "player"]  # whose number comes last
     sums = [f"CAST(sum({sql}) AS BIGINT) AS {measure}" for measure, sql in MEASURES.items()]
+    sums.append(f"CAST(sum({SECONDS}) AS {BIG}) AS seconds")
     sums.append(f"CAST(sum({aggregate.money}) AS {BIG}) AS money")
     rows = f"SELECT {', '.join(grouped + sums)} FROM {events} GROUP BY ALL"  # noqa: S608
     if not of_player:

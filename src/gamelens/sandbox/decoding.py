@@ -65,7 +65,8 @@ def _columns() -> dict[str, str]:
         **{name: f"event.{name}" for name in _COPIED},
         **{name: f"CASE WHEN event.category = '{only}' THEN event.{name} END" for name, only in _ONLY_OF.items()},
     }
-    impression = impression_sql("event.ad_network_name", "payload", "earned")
+    unnamed = f"'u' || event.event_uuid, 's' || ({columns['seq']})"
+    impression = impression_sql("event.ad_network_name", "payload", "earned", unnamed)
     money = {"money": "TRY_CAST(event.amount AS BIGINT)", "currency": "event.currency"}
     for name, of_impression in impression.items():
         of_purchase = f"WHEN event.category = 'business' THEN {money[name]} " if name in money else ""

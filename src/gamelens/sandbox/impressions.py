@@ -74,13 +74,17 @@ def earned_sql(vendor: str, payload: str) -> str:
     return f"CASE WHEN {payload} IS NOT NULL THEN coalesce({', '.join(nanos)}) END"
 
 
-def impression_sql(vendor: str, payload: str, earned: str) -> dict[str, str]:
-    """Columns of an impression, from its *vendor*, its *payload* and what `earned_sql` made of them."""
+def impression_sql(vendor: str, payload: str, earned: str, unnamed: str) -> dict[str, str]:
+    """Columns of an impression, from its *vendor*, its *payload* and what `earned_sql` made of them.
+
+    *unnamed* is its identity where the vendor gives it none; a prefix keeps the two from being taken for each other.
+    """
     unit = _unit_sql(vendor, payload)
     usable = f"{earned} BETWEEN 0 AND {_MOST_NANOS} AND {unit} IS NOT NULL"
     return {
         "ilrd_sdk_vendor": vendor,
         **{column: _first_sql(payload, names) for column, names in _NAMES.items()},
+        "ilrd_id": f"coalesce('i' || {_first_sql(payload, _NAMES['ilrd_id'])}, {unnamed})",
         "money": f"CASE WHEN {usable} THEN CAST({earned} AS BIGINT) ELSE 0 END",
         "currency": f"CASE WHEN {usable} THEN {unit} ELSE 'USD' END",
     }

@@ -35,6 +35,7 @@ _HUNDREDTHS: Final = 100 * RATE_SCALE  # of a purchase
 _NANOS: Final = NANO * RATE_SCALE  # of an impression
 _FOREVER_DAYS: Final = 10**9
 _LONGEST_KEPT: Final = 20_000
+_MOST_NAMED: Final = 20
 _RETENTION: Final = ("cohort", "returned")
 
 
@@ -250,7 +251,8 @@ class _Asking:
         self._asked = frozenset(names) | frozenset(dimensions_of(where) if where is not None else ())
         self._tables = tables
         self._reads: dict[str, tuple[Interval, ...]] = {}
-        self.parameters: dict[str, Any] = {"games": list(games)}
+        self._games = games
+        self.parameters: dict[str, Any] = {}
 
     def plan(self, statement: str) -> Plan:
         """*statement*, with everything that it turned out to need."""
@@ -352,11 +354,11 @@ class _Asking:
         for atom in dict.fromkeys(atoms):
             sql = source.atom(atom, by_number=joins_players) if atom in branch.atoms else "NULL"
             columns.append(f"{sql} AS {atom}")
-        conditions = [self._inside(source, branch.span), "list_contains(:games, game_id)"]
+        conditions = [self._inside(source, branch.span), self._one_of("game_id", self._games)]
         if (matters := source.condition(branch.atoms)) is not None:
             conditions.append(matters)
         if self._where is not None:
-            conditions.append(self._condition(self._where, values))
+            conditions += self._conditions(self._where, values)
         return f"SELECT {', '.join(columns)} FROM {rows} WHERE {' AND '.join(conditions)}"  # noqa: S608
 
     def _inside(self, source: Source, span: Interval) -> str:
@@ -371,6 +373,27 @@ class _Asking:
 
     def _note(self, table: str, span: Interval) -> None:
         self._reads[table] = (*self._reads.get(table, ()), span)
+
+    def _conditions(self, node: Filter, values: dict[str, str]) -> list[str]:
+        """Conditions that must all be true. Outside of any negation null may stand for false, which is the faster way:
+        plain comparisons keep an engine from reading what cannot match.
+        """
+        match node:
+            case And(members):
+                return [condition for member in members for condition in self._conditions(member, values)]
+            case Match(dimension, wanted):
+                return [self._one_of(values.get(dimension, _name(dimension)), wanted)]
+        return [self._condition(node, values)]
+
+    def _one_of(self, value: str, wanted: Sequence[str]) -> str:
+        """The condition that *value* is one of *wanted*; null where it is null."""
+        place = len(self.parameters)
+        if not 0 < len(wanted) <= _MOST_NAMED:
+            self.parameters[f"p{place}"] = list(wanted)
+            return f"list_contains(:p{place}, {value})"
+        named = {f"p{place + number}": one for number, one in enumerate(wanted)}
+        self.parameters |= named
+        return f"{value} IN ({', '.join(f':{name}' for name in named)})"
 
     def _condition(self, node: Filter, values: dict[str, str]) -> str:
         """*node* as a condition that is true or false and never null, so that `not` is plain negation."""

@@ -10,13 +10,11 @@ from typing import Final
 
 import msgspec
 
-from gamelens.sandbox.tables import AGGREGATES, EVENT_DIMENSIONS, MEASURES, OF_EVENT, RETURN_DIMENSIONS
+from gamelens.sandbox.tables import AGGREGATES, EVENT_DIMENSIONS, MEASURES, OF_EVENT, RETURN_DIMENSIONS, SECONDS
 
 _OF_PLAYERS: Final = ("first_build", "installed_on", "is_paying", "is_converting")
 _WHO: Final = "CASE WHEN user_id IS NOT NULL THEN ROW(game_id, user_id) END"
 _SESSION: Final = "CASE WHEN session_id IS NOT NULL THEN ROW(game_id, session_id) END"
-# The prefixes keep an event_uuid and a bare event from being taken for one another.
-_UNNAMED: Final = "COALESCE('u' || event_uuid, 's' || seq)"
 _PEOPLE: Final = (
     "SELECT {key}, CAST(installed_at AS DATE) AS install_day, install_seq, install_build AS first_build, "
     "paid_at, paid_seq FROM players"
@@ -113,6 +111,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
 _ABOUT_PLAYERS: Final = frozenset(("returner", "installed", "converted"))
 _PLAYERS: Final = frozenset(("player", "payer", "returner", "who"))
+_SUMS: Final = {name: name for name in (*MEASURES, "seconds")}
 _MONEY: Final = {"paid": _only("business", _USD), "earned": _only("impression", _USD)}
 _BY_EVENT: Final = frozenset(EVENT_DIMENSIONS) | frozenset(_OF_PLAYERS)
 _AGGREGATES: Final = {aggregate.name: aggregate for aggregate in AGGREGATES}
@@ -123,7 +122,7 @@ def _cube(name: str) -> Source:
         name=name,
         table=name,
         dimensions=frozenset(_AGGREGATES[name].dimensions),
-        atoms={**{measure: measure for measure in MEASURES}, **_MONEY},
+        atoms={**_SUMS, **_MONEY},
         is_by_day=True,
         matters=_MATTERS,
     )
@@ -142,7 +141,7 @@ ACTIVE: Final = Source(
     table="active",
     dimensions=frozenset(_AGGREGATES["active"].dimensions) | {"first_build", "installed_on", "is_converting"},
     atoms={
-        **{measure: measure for measure in MEASURES},
+        **_SUMS,
         "paid": _USD,
         "player": "{who}",
         "payer": "CASE WHEN purchases > 0 THEN {who} END",
@@ -151,6 +150,13 @@ ACTIVE: Final = Source(
     is_by_day=True,
     is_numbered=True,
 )
+SESSIONS: Final = Source(
+    name="sessions",
+    table="sessions",
+    dimensions=frozenset(_AGGREGATES["sessions"].dimensions),
+    atoms={**_SUMS, "session": _SESSION, "ended_session": f"CASE WHEN ended > 0 THEN {_SESSION} END"},
+    is_by_day=True,
+)
 EVENTS: Final = Source(
     name="events",
     table="events",
@@ -158,14 +164,13 @@ EVENTS: Final = Source(
     atoms={
         **MEASURES,
         **_MONEY,
-        "ended": "CASE WHEN category = 'session_end' THEN 1 ELSE 0 END",
-        "seconds": _only("session_end", "length"),
+        "seconds": SECONDS,
         "player": "{who}",
         "payer": _only("business", "{who}"),
         "returner": _RETURNER,
         "session": _SESSION,
         "ended_session": _only("session_end", _SESSION),
-        "impression": _only("impression", f"ROW(game_id, ilrd_id, CASE WHEN ilrd_id IS NULL THEN {_UNNAMED} END)"),
+        "impression": _only("impression", "ROW(game_id, ilrd_id)"),
         "installed": "CASE WHEN seq = install_seq THEN 1 ELSE 0 END",
         "converted": "CASE WHEN seq = paid_seq THEN 1 ELSE 0 END",
     },
@@ -194,6 +199,7 @@ SOURCES: Final = (
     _cube("slim"),
     _cube("cube"),
     ACTIVE,
+    SESSIONS,
     EVENTS,
 )
 """Smallest first."""

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Of the lake. A lake of another format is not read: it is made anew from the inbox."""
 
 BIG: Final = "DECIMAL(38, 0)"
@@ -30,7 +30,8 @@ EVENT_COLUMNS: Final = {
     "ts": "TIMESTAMP",  # event time, UTC
     "day": "DATE",
     **dict.fromkeys(EVENT_DIMENSIONS, "VARCHAR"),
-    **dict.fromkeys(("user_id", "session_id", "event_uuid", "ilrd_id"), "VARCHAR"),
+    **dict.fromkeys(("user_id", "session_id", "event_uuid"), "VARCHAR"),
+    "ilrd_id": "VARCHAR",  # of an impression: i and the vendor's id, else u and event_uuid, else s and seq
     "length": "BIGINT",  # seconds, of a session that ended
     "money": "BIGINT",  # hundredths of a purchase, billionths of an impression, in `currency`
     "currency": "VARCHAR",
@@ -56,8 +57,11 @@ MEASURES: Final = {
     "shown": "CASE WHEN category = 'ads' AND ad_action = 'show' THEN 1 ELSE 0 END",
     "purchases": "CASE WHEN category = 'business' THEN 1 ELSE 0 END",
     "impressions": "CASE WHEN category = 'impression' THEN 1 ELSE 0 END",
+    "ended": "CASE WHEN category = 'session_end' THEN 1 ELSE 0 END",
 }
 """Whole numbers of each event that add up."""
+
+SECONDS: Final = "CASE WHEN category = 'session_end' THEN length END"
 
 
 class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,12 +77,13 @@ class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def columns(self) -> dict[str, str]:
         """Every column and its type."""
-        kinds = {"player": "BIGINT", "currency": "VARCHAR"}
+        kinds = {"player": "BIGINT", "session_id": "VARCHAR", "currency": "VARCHAR"}
         return {
             "day": "DATE",
             **dict.fromkeys(self.dimensions, "VARCHAR"),
             **{name: kinds[name] for name in self.keys},
             **dict.fromkeys(MEASURES, "BIGINT"),
+            "seconds": BIG,
             "money": BIG,
         }
 
@@ -101,6 +106,13 @@ AGGREGATES: Final = (
         dimensions=("game_id", "country_code", "platform", "build", "install_publisher", "ab_id", "ab_variant_id"),
         keys={"player": "player", "currency": "CASE WHEN category = 'business' THEN currency END"},
         money="CASE WHEN category = 'business' THEN money END",
+        order="day",
+    ),
+    Aggregate(
+        name="sessions",
+        dimensions=("game_id", "country_code", "platform", "build", "install_publisher", "ab_id", "ab_variant_id"),
+        keys={"session_id": "session_id"},
+        money="NULL",
         order="day",
     ),
 )
