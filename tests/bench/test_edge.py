@@ -40,14 +40,15 @@ def test_good_clients_hardly_notice_the_slow_ones(ready: Ready):
     def good() -> dict:
         return best(port, requests, rounds=ROUNDS, seconds=SECONDS, connections=GOOD_CONNECTIONS)
 
-    alone = good()
+    before = good()
     beside, slow = besiege(ready, SLOW_CONNECTIONS, good, to_the_end=True)
+    after = good()
     print(
-        f"\ngood clients: p99 {alone['p99_ms']:.1f} ms alone, {beside['p99_ms']:.1f} ms beside {SLOW_CONNECTIONS} slow "
-        f"connections, which were closed after {slow['first_s']:.1f} to {slow['last_s']:.1f} s"
+        f"\ngood clients: p99 {before['p99_ms']:.1f} ms alone, {beside['p99_ms']:.1f} ms beside {SLOW_CONNECTIONS} slow "
+        f"connections, {after['p99_ms']:.1f} ms alone again; the slow ones were closed after {slow['first_s']:.1f} to {slow['last_s']:.1f} s"
     )
     deadlines = Deadlines()
-    assert alone["statuses"] == beside["statuses"] == {"200"}
-    assert beside["p99_ms"] <= 2 * alone["p99_ms"]
+    assert before["statuses"] == beside["statuses"] == after["statuses"] == {"200"}
+    assert beside["p99_ms"] <= 2 * max(before["p99_ms"], after["p99_ms"])
     assert slow["refused"] == SLOW_CONNECTIONS
     assert deadlines.head_s - 1 < slow["first_s"] < slow["last_s"] < deadlines.body_s + 2

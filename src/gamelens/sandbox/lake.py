@@ -91,6 +91,7 @@ class Lake:
     def __init__(self, root: Path, store: sqlite3.Connection) -> None:
         self.root = root
         self._store = store
+        self._snapshots: dict[str, tuple[int, Snapshot]] = {}
         self._prepare()
 
     def _prepare(self) -> None:
@@ -111,7 +112,15 @@ class Lake:
         return Run(version=row[0], processed_ms=row[1], last_batch=row[2]) if row else Run()
 
     def snapshot(self, organisation: str) -> Snapshot:
-        """The newest version of an organisation's files."""
+        """The newest version of an organisation's files; made once for all who ask."""
+        version = self.last_run().version
+        known, snapshot = self._snapshots.get(organisation, (None, None))
+        if snapshot is None or known != version:
+            snapshot = self._read_snapshot(organisation)
+            self._snapshots[organisation] = version, snapshot
+        return snapshot
+
+    def _read_snapshot(self, organisation: str) -> Snapshot:
         rows = self._store.execute(
             "SELECT kind, period, path FROM files WHERE organisation = ? AND removed IS NULL", (organisation,)
         )
