@@ -25,7 +25,7 @@ from gamelens.wire.signing import sign
 
 HERE = Path(__file__).parent
 SECONDS = 5
-CONNECTIONS = 32
+CONNECTIONS = 64
 ROUNDS = 3
 
 
