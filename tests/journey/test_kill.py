@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import json
 import os
@@ -13,15 +14,17 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import httpx
 import pytest
 
 from conftest import CONFIG, event
 from gamelens.client.metrics import Client
 from gamelens.lab import Ready, ReadyGame, process_at, read_ready, sandbox_at
+from gamelens.sandbox.inbox import open_store
+from gamelens.sandbox.lake import Lake
 from gamelens.wire.signing import sign
 
 KILLS = int(os.environ.get("KILLS", "50"))
@@ -77,7 +80,7 @@ def _start(state: Path, config: Path) -> tuple[subprocess.Popen[bytes], Ready]:
 
 
 @pytest.fixture(scope="module")
-def survivors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Senders, list[str], int]]:
+def survivors(tmp_path_factory: pytest.TempPathFactory) -> tuple[Senders, list[str], int]:
     """After all kills: who sent what, the builds the sandbox knows, and how many events it counts."""
     folder = tmp_path_factory.mktemp("kill")
     state, config = folder / "state", folder / "sandbox.toml"
@@ -91,9 +94,15 @@ def survivors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sender
         httpx.post(f"{ready.console_url}/clock", json={"advance": "PT1H"})
         process_at(state)
         with Client(api_key=ready.organisations[0].api_key, metrics_url=ready.metrics_url) as client:
-            over = client.available()
-            counted = client.query("event_count", over=over, every="all").event_count.sum()
-            yield senders, client.dimension_values("build", over=over), int(counted)
+            counted = client.query("event_count", over=client.available(), every="all").event_count.sum()
+    return senders, _builds(state), int(counted)
+
+
+def _builds(state: Path) -> list[str]:
+    """Every build in the lake: more than the service lists when there were many kills."""
+    with contextlib.closing(open_store(state / "gamelens.db")) as store:
+        files = [str(path) for path in Lake(state / "lake", store).snapshot("acme").days.values()]
+    return [build for (build,) in duckdb.sql(f"SELECT DISTINCT build FROM read_parquet({files})").fetchall()]
 
 
 async def _kill_under_load(
