@@ -247,16 +247,17 @@ def returns_sql(active: str) -> str:
 def aggregate_sql(name: str, events: str) -> str:
     """The rows of the aggregate *name* over *events*; players get their numbers from the table `players`."""
     aggregate = next(it for it in AGGREGATES if it.name == name)
-    of_player = "player" in aggregate.keys
-    grouped = ["day", *aggregate.dimensions, *(["user_id"] if of_player else [])]
+    grouped = ["day", *aggregate.dimensions, *(["user_id"] if aggregate.is_of_players else [])]
     grouped += [f"{sql} AS {key}" for key, sql in aggregate.keys.items() if key != "player"]  # whose number comes last
     sums = [f"CAST(sum({sql}) AS BIGINT) AS {measure}" for measure, sql in MEASURES.items()]
     sums.append(f"CAST(sum({SECONDS}) AS {BIG}) AS seconds")
     sums.append(f"CAST(sum({aggregate.money}) AS {BIG}) AS money")
     rows = f"SELECT {', '.join(grouped + sums)} FROM {events} GROUP BY ALL"  # noqa: S608
-    if not of_player:
+    if not aggregate.is_of_players:
         return rows
-    return f"SELECT * FROM ({rows}) LEFT JOIN (SELECT game_id, user_id, player FROM players) USING (game_id, user_id)"  # noqa: S608
+    numbered = f"({rows}) LEFT JOIN (SELECT game_id, user_id, player FROM players) USING (game_id, user_id)"  # noqa: S608
+    is_alone = "player IS NOT NULL AND count(*) OVER (PARTITION BY day, player) = 1"
+    return f"SELECT *, {is_alone} AS is_alone FROM {numbered}"  # noqa: S608
 
 
 def _file_name(kind: str, period: date | None) -> str:

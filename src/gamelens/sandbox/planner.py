@@ -19,7 +19,7 @@ from sqlglot import parse_one
 
 from gamelens.catalog import DIMENSIONS, Metric
 from gamelens.sandbox.impressions import NANO
-from gamelens.sandbox.sources import ACTIVE, EVENTS, INSTALLS, RETURNS, SOURCES, Source
+from gamelens.sandbox.sources import ACTIVE, COUNTED_PLAYERS, EVENTS, INSTALLS, RETURNS, SOURCES, Source
 from gamelens.wire.currencies import RATE_SCALE
 from gamelens.wire.filters import And, Filter, Match, Not, Or, dimensions_of
 from gamelens.wire.intervals import Interval, bucket_start
@@ -195,7 +195,7 @@ def plan_query(metric: Metric, query: MetricQuery, *, games: Sequence[str], tabl
     else:
         source = asking.occurrences(expression.atoms, query)
     columns = ["bucket", *map(_name, names)]
-    parts = ", ".join(f"{sql} AS {part}" for part, sql in expression.parts.items())
+    parts = ", ".join(f"{asking.counted(sql)} AS {part}" for part, sql in expression.parts.items())
     by = ", ".join(columns)
     shown = ["returned"] if metric.kinds == "retention" else list(expression.parts)
     is_shown = " OR ".join(f"{part} <> 0" for part in shown)
@@ -252,6 +252,7 @@ class _Asking:
         self._tables = tables
         self._reads: dict[str, tuple[Interval, ...]] = {}
         self._games = games
+        self._is_daily = False  # players are counted by day, and some rows of a source count by themselves
         self.parameters: dict[str, Any] = {}
 
     def plan(self, statement: str) -> Plan:
@@ -273,9 +274,17 @@ class _Asking:
             "all": "CAST(:start AS TIMESTAMP)",
         }[granularity]
         branches = self._branches(atoms)
+        self._is_daily = granularity == "day" and any(branch.source.marks_alone for branch in branches)
         is_mixed = any(branch.source.is_numbered for branch in branches)
         selects = [self._select(branch, bucket, atoms, by_number=is_mixed) for branch in branches]
         return f"WITH source AS ({' UNION ALL '.join(selects)})"
+
+    def counted(self, part: str) -> str:
+        """The SQL of a *part*: nobody is looked for twice who is known to be there once."""
+        if self._is_daily:
+            for atom in COUNTED_PLAYERS:
+                part = part.replace(f"COUNT(DISTINCT {atom})", f"(COUNT(DISTINCT {atom}) + COUNT({atom}_alone))")
+        return part
 
     def cohorts(self, since: int) -> str:
         """A statement's `WITH`: the installs N days before each day of the interval, and the day each returned on."""
@@ -352,8 +361,13 @@ class _Asking:
             self._note("players", branch.span)
         columns = [f"{bucket} AS bucket", *(f"{values.get(name, name)} AS {name}" for name in self._names)]
         for atom in dict.fromkeys(atoms):
-            sql = source.atom(atom, by_number=joins_players) if atom in branch.atoms else "NULL"
+            sql, alone = "NULL", "NULL"
+            if atom in branch.atoms and self._is_daily and atom in COUNTED_PLAYERS:
+                sql, alone = source.daily_atoms(atom, by_number=joins_players)
+            elif atom in branch.atoms:
+                sql = source.atom(atom, by_number=joins_players)
             columns.append(f"{sql} AS {atom}")
+            columns += [f"{alone} AS {atom}_alone"] if self._is_daily and atom in COUNTED_PLAYERS else []
         conditions = [self._inside(source, branch.span), self._one_of("game_id", self._games)]
         if (matters := source.condition(branch.atoms)) is not None:
             conditions.append(matters)

@@ -62,6 +62,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """To an atom: rows that do not meet this add nothing to it."""
     knows_players: bool = False
     """Whether its rows say about players what there is to say."""
+    marks_alone: bool = False
+    """Whether `is_alone` marks the rows that are all there is of a player on a day."""
 
     def answers(self, atom: str, dimensions: frozenset[str]) -> bool:
         """Whether it has *atom* and all of *dimensions*."""
@@ -92,6 +94,13 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         who = "player" if by_number or self.is_numbered else _WHO
         return self.atoms[name].format(who=who)
 
+    def daily_atoms(self, name: str, *, by_number: bool) -> tuple[str, str]:
+        """The SQL of an atom that is a player to be counted on each day, and of the rows that count by themselves."""
+        sql = self.atom(name, by_number=by_number)
+        if not self.marks_alone:
+            return sql, "NULL"
+        return f"CASE WHEN NOT is_alone THEN {sql} END", f"CASE WHEN is_alone AND ({sql}) IS NOT NULL THEN 1 END"
+
     def condition(self, atoms: frozenset[str]) -> str | None:
         """The condition of the rows that any of *atoms* is made from; None where that may be all."""
         conditions = {self.matters.get(atom) for atom in atoms}
@@ -110,7 +119,9 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _ABOUT_PLAYERS: Final = frozenset(("returner", "installed", "converted"))
-_PLAYERS: Final = frozenset(("player", "payer", "returner", "who"))
+COUNTED_PLAYERS: Final = ("player", "payer", "returner")
+"""Atoms that are players, each to be counted once."""
+_PLAYERS: Final = frozenset((*COUNTED_PLAYERS, "who"))
 _SUMS: Final = {name: name for name in (*MEASURES, "seconds")}
 _MONEY: Final = {"paid": _only("business", _USD), "earned": _only("impression", _USD)}
 _BY_EVENT: Final = frozenset(EVENT_DIMENSIONS) | frozenset(_OF_PLAYERS)
@@ -149,6 +160,7 @@ ACTIVE: Final = Source(
     },
     is_by_day=True,
     is_numbered=True,
+    marks_alone=True,
 )
 SESSIONS: Final = Source(
     name="sessions",

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 """Of the lake. A lake of another format is not read: it is made anew from the inbox."""
 
 BIG: Final = "DECIMAL(38, 0)"
@@ -85,7 +85,13 @@ class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
             **dict.fromkeys(MEASURES, "BIGINT"),
             "seconds": BIG,
             "money": BIG,
+            **({"is_alone": "BOOLEAN"} if self.is_of_players else {}),
         }
+
+    @property
+    def is_of_players(self) -> bool:
+        """Whether players are among its keys. Then `is_alone` marks a row that is all there is of somebody that day."""
+        return "player" in self.keys
 
 
 _SLIM: Final = ("game_id", "country_code", "platform", "build", "category")
