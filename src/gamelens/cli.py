@@ -79,6 +79,13 @@ def sandbox() -> None:
 @click.option("--nodes", type=click.IntRange(1, 100), default=1, help="Nodes that limit alone; requests go to any.")
 @click.option("--tls", is_flag=True, help="HTTPS, with a certificate made at the first start and kept in the state.")
 @click.option("--keep-free", type=click.IntRange(min=0), default=256, help="MB of disk that are never filled.")
+@click.option(
+    "--engine",
+    default="duckdb",
+    metavar="NAME",
+    help="What answers metric queries: duckdb, spark, or the address of a Spark master.",
+)
+@click.option("--lake-url", metavar="URL", help="Where that engine sees the state's folder `lake`, if not as a folder.")
 @click.option("--stop-after-idle", type=click.FloatRange(min=0), default=math.inf, hidden=True)
 def sandbox_up(
     state: Path,
@@ -95,6 +102,8 @@ def sandbox_up(
     nodes: int,
     tls: bool,
     keep_free: int,
+    engine: str,
+    lake_url: str | None,
     stop_after_idle: float,
 ) -> None:
     """Run both services until SIGINT or SIGTERM.
@@ -122,6 +131,8 @@ def sandbox_up(
         nodes=nodes,
         tls=tls,
         reserved_bytes=keep_free << 20,
+        engine=engine,
+        lake_url=lake_url,
         stop_after_idle_s=stop_after_idle,
     )
     serve(Sandbox(options))
@@ -165,6 +176,38 @@ def sandbox_verify(state: Path, days: int, seed: int | None) -> None:
     if verified.differences:
         raise click.ClickException(f"{what}: {len(verified.differences)} differences")
     click.echo(f"{what}: no difference")
+
+
+@cli.group()
+def lake() -> None:
+    """The Parquet files that a sandbox makes of its events."""
+
+
+@lake.command("export")
+@click.option("--state", type=click.Path(path_type=Path, file_okay=False), required=True, help="State directory.")
+@click.option("--format", "kind", type=click.Choice(["delta"]), default="delta", help="Of the tables.")
+@click.option("--out", required=True, metavar="DIR", help="A folder, or the URL of one (s3://, gs://, file://).")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, by organisation.")
+def lake_export(state: Path, kind: str, out: str, as_json: bool) -> None:
+    """Make the events of each organisation a table for other tools; again: a new version of it.
+
+    \b
+    Example: gamelens lake export --state ~/sandbox --format delta --out ~/tables
+
+    On the lake's own disk the files of the table are links to those of the lake, anywhere else copies.
+    """
+    import msgspec
+
+    from gamelens.sandbox.export import export_delta
+
+    exported = export_delta(state, out)
+    if as_json:
+        click.echo(json.dumps(msgspec.to_builtins(exported)))
+        return
+    for name, table in exported.items():
+        click.echo(f"{name}  version {table.version}  {table.files:,} files  {table.rows:,} events  {table.table}")
+    if not exported:
+        click.echo("nothing is processed yet", err=True)
 
 
 @cli.command()

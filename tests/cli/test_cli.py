@@ -146,6 +146,24 @@ def test_process_works_on_a_stopped_sandbox(tmp_path: Path):
     assert (done.returncode, done.stdout.split()[0]) == (0, "demo")
 
 
+def test_the_lake_of_a_running_sandbox_is_exported(stage: tuple[Path, dict[str, str]]):
+    """README, Run the sandbox yourself: a Delta table of each organisation's events."""
+    run("sandbox", "process", "--state", stage[0] / "state")
+    command = ("lake", "export", "--state", stage[0] / "state", "--format", "delta", "--out", stage[0] / "tables")
+    done = run(*command, "--json")
+    assert done.returncode == 0, done.stderr
+    exported = json.loads(done.stdout)["demo"]
+    assert exported["rows"] == json.loads((stage[0] / "played.json").read_text())["events"]
+    assert (Path(exported["table"]) / "_delta_log").is_dir()
+    assert f"{exported['rows']:,} events" in run(*command).stdout
+
+
+def test_an_unknown_engine_is_refused(tmp_path: Path):
+    """README, Run the sandbox yourself."""
+    done = run("sandbox", "up", "--state", tmp_path / "s", "--engine", "sqlite")
+    assert (done.returncode, "is no engine" in done.stderr) == (1, True)
+
+
 def test_a_second_sandbox_on_the_same_state_is_refused(tmp_path: Path):
     """architecture, Decisions: locked against a second server."""
     with sandbox_at(tmp_path / "s"):

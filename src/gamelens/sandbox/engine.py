@@ -1,4 +1,4 @@
-"""The only door to the query engine: DuckDB, in memory, over the files of the lake.
+"""The door to the query engine: DuckDB, in memory, over the files of the lake; `spark` is the other one.
 
 Two connections with different rights. A `Reader` answers questions: once made it sees the lake's folder and nothing
 else, loads no extension, and cannot be reconfigured. A `Workshop` writes files for processing; no request text ever
@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import unquote, urlsplit
 
 import duckdb
+import msgspec
 from pyarrow import RecordBatchReader
 
 from gamelens.errors import Refused
@@ -21,6 +23,7 @@ from gamelens.wire.currencies import SCALED_RATES
 from gamelens.wire.intervals import Interval
 
 MEMORY_LIMIT = "1GB"
+_LOCAL = "file://"
 
 
 class Statement(Protocol):
@@ -44,17 +47,75 @@ class Plan(Protocol):
     def reads(self) -> dict[str, tuple[Interval, ...]]: ...  # noqa: D102
 
 
-class Reader:
-    """Answers plans over the tables of a snapshot, and over `rates`, which is ours."""
+class Place(msgspec.Struct, frozen=True):
+    """Where an engine finds the files of the lake at *root*: there, or in the folder *url*, which has the same files.
 
-    def __init__(self, lake: Path) -> None:
+    The second is for who sees the lake's storage under another name, as a cluster does. A path will do as well.
+    """
+
+    root: Path
+    url: str | None = None
+
+    @property
+    def folder(self) -> str:
+        """The folder as a URL. Of local ones the path is written as it is, without percent signs of its own."""
+        if self.url is None or "://" not in self.url:
+            return f"{_LOCAL}{Path(self.url or self.root).resolve()}"
+        if self.url.startswith(_LOCAL):
+            return _LOCAL + unquote(urlsplit(self.url).path).rstrip("/")
+        return self.url.rstrip("/")
+
+    def urls_of(self, paths: Sequence[Path]) -> list[str]:
+        """The URLs of *paths*, which are files of the lake."""
+        folder = self.folder
+        return [f"{folder}/{path.relative_to(self.root).as_posix()}" for path in paths]
+
+
+class Engine(Protocol):
+    """What answers plans. Every engine answers the same plan with the same rows."""
+
+    def rows(self, plan: Plan, snapshot: Snapshot) -> list[dict[str, Any]]:
+        """All rows of *plan*, in its order, over *snapshot*. Safe to call from several threads at once."""
+        ...
+
+    def close(self) -> None:
+        """Release the engine's memory."""
+        ...
+
+
+def open_engine(name: str, place: Place) -> Engine:
+    """The engine called *name* over the lake at *place*: `duckdb`, `spark`, or the address of a Spark master.
+
+    Raises:
+        Refused: there is no such engine, or it does not start.
+    """
+    if name == "duckdb":
+        return Reader(place)
+    from gamelens.sandbox.spark import MASTERS, SparkReader
+
+    if name == "spark":
+        return SparkReader(place)
+    if name.startswith(MASTERS):
+        return SparkReader(place, master=name)
+    raise Refused(f"{name!r} is no engine: duckdb, spark, or the address of a Spark master: {'…, '.join(MASTERS)}…")
+
+
+class Reader:
+    """Answers plans over the tables of a snapshot, and over `rates`, which is ours.
+
+    Raises:
+        Refused: *place* is at a URL that nothing installed can read.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
         self._connection = duckdb.connect()
         self._connection.execute("CREATE TABLE rates (currency VARCHAR PRIMARY KEY, scaled BIGINT)")
         rates = [list(SCALED_RATES), list(SCALED_RATES.values())]
         self._connection.execute("INSERT INTO rates SELECT unnest(?), unnest(?)", rates)
         for setting in (
             f"SET memory_limit = '{MEMORY_LIMIT}'",
-            f"SET allowed_directories = [{_literal(str(lake.resolve()))}]",
+            f"SET allowed_directories = [{_literal(self._attach(place))}]",
             "SET autoinstall_known_extensions = false",
             "SET autoload_known_extensions = false",
             "SET enable_external_access = false",
@@ -66,7 +127,9 @@ class Reader:
         """All rows of *plan*, in its order, over *snapshot*. Safe to call from several threads at once."""
         with self._connection.cursor() as cursor:
             for table, spans in plan.reads.items():
-                cursor.execute(f"CREATE TEMP VIEW {table} AS {_files(snapshot.files(table, *spans), COLUMNS[table])}")
+                urls = self._place.urls_of(snapshot.files(table, *spans))
+                files = [url.removeprefix(_LOCAL) for url in urls]
+                cursor.execute(f"CREATE TEMP VIEW {table} AS {_files(files, COLUMNS[table])}")
             cursor.execute(plan.statement.sql("duckdb"), plan.parameters)
             names = [column[0] for column in cursor.description or ()]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
@@ -74,6 +137,21 @@ class Reader:
     def close(self) -> None:
         """Release the engine's memory."""
         self._connection.close()
+
+    def _attach(self, place: Place) -> str:
+        """The folder to allow; what is not local is read through fsspec, which must come before the lock."""
+        if place.folder.startswith(_LOCAL):
+            return place.folder.removeprefix(_LOCAL)
+        try:
+            from fsspec.core import url_to_fs
+
+            filesystem, folder = url_to_fs(place.folder)
+        except (ImportError, ValueError) as error:
+            hint = "URLs need pip install 'gamelens[remote]', and a package for their kind of store"
+            raise Refused(f"the lake at {place.url} cannot be read: {error}. {hint}") from None
+        self._connection.register_filesystem(filesystem)
+        self._place = Place(place.root, filesystem.unstrip_protocol(folder))  # as the engine compares it
+        return self._place.folder
 
 
 class Workshop:
@@ -100,19 +178,19 @@ class Workshop:
 
     def files(self, name: str, paths: Sequence[Path], columns: Mapping[str, str]) -> None:
         """Make *paths* readable as *name*; no paths at all are an empty table of *columns*."""
-        self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {_files(paths, columns)}")
+        names = [str(path.resolve()) for path in paths]
+        self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {_files(names, columns)}")
 
     def close(self) -> None:
         """Release the engine's memory."""
         self._connection.close()
 
 
-def _files(paths: Sequence[Path], columns: Mapping[str, str]) -> str:
-    if not paths:
+def _files(names: Sequence[str], columns: Mapping[str, str]) -> str:
+    if not names:
         empty = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in columns.items())
         return f"SELECT {empty} LIMIT 0"
-    names = ", ".join(_literal(str(path.resolve())) for path in paths)
-    return f"FROM read_parquet([{names}])"
+    return f"FROM read_parquet([{', '.join(map(_literal, names))}])"
 
 
 def _literal(text: str) -> str:

@@ -111,6 +111,11 @@ class Lake:
         ).fetchone()
         return Run(version=row[0], processed_ms=row[1], last_batch=row[2]) if row else Run()
 
+    def organisations(self) -> list[str]:
+        """Names of those that have something in the newest version."""
+        rows = self._store.execute("SELECT DISTINCT organisation FROM files WHERE removed IS NULL ORDER BY 1")
+        return [name for (name,) in rows]
+
     def snapshot(self, organisation: str) -> Snapshot:
         """The newest version of an organisation's files; made once for all who ask."""
         version = self.last_run().version

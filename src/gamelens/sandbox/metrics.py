@@ -19,7 +19,7 @@ from gamelens.errors import BadQuery, RateLimited
 from gamelens.sandbox.answers import answer_json, on_bad_query, on_failure, on_wrong_address, refuse
 from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.description import METRICS_ADDRESS, metrics_description
-from gamelens.sandbox.engine import Reader
+from gamelens.sandbox.engine import Engine
 from gamelens.sandbox.lake import Lake
 from gamelens.sandbox.limits import Limits, Nodes
 from gamelens.sandbox.planner import Plan, plan_query, plan_values, row_of
@@ -44,7 +44,7 @@ class MetricsService:
         self,
         tenants: Tenants,
         lake: Lake,
-        reader: Reader,
+        reader: Engine,
         clock: Clock,
         *,
         limits: Limits = Limits(REQUESTS_PER_SECOND, REQUESTS_AT_ONCE),  # noqa: B008

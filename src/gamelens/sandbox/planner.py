@@ -15,9 +15,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
-from sqlglot import parse_one
 
 from gamelens.catalog import DIMENSIONS, Metric
+from gamelens.sandbox.dialects import render
 from gamelens.sandbox.impressions import NANO
 from gamelens.sandbox.sources import ACTIVE, COUNTED_PLAYERS, EVENTS, INSTALLS, RETURNS, SOURCES, Source
 from gamelens.wire.currencies import RATE_SCALE
@@ -46,7 +46,7 @@ class Statement(msgspec.Struct, frozen=True):
 
     def sql(self, dialect: str) -> str:
         """The statement as *dialect* writes it."""
-        return (_rendered if len(self.text) <= _LONGEST_KEPT else _render)(self.text, dialect)
+        return (_rendered if len(self.text) <= _LONGEST_KEPT else render)(self.text, dialect)
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -69,11 +69,7 @@ class Expression(msgspec.Struct, frozen=True):
     row: Callable[[Parts], Row]
 
 
-def _render(text: str, dialect: str) -> str:
-    return parse_one(text, dialect="duckdb").sql(dialect)
-
-
-_rendered = lru_cache(maxsize=512)(_render)
+_rendered = lru_cache(maxsize=512)(render)
 
 
 def _ratio(numerator: int, denominator: int) -> float | None:
@@ -202,13 +198,14 @@ def plan_query(metric: Metric, query: MetricQuery, *, games: Sequence[str], tabl
     grouped = f"SELECT * FROM (SELECT {by}, {parts} FROM source GROUP BY {by}) AS every_group WHERE {is_shown}"  # noqa: S608
     rank = [f"{term} DESC NULLS LAST" for term in expression.sort]
     rank += [f"{_name(name)} ASC NULLS LAST" for name in names]
-    qualify = ""
+    kept = "grouped"
     if isinstance(query.query, Group):
-        qualify = f"QUALIFY row_number() OVER (PARTITION BY bucket ORDER BY {', '.join(rank)}) <= :limit"
+        place = f"row_number() OVER (PARTITION BY bucket ORDER BY {', '.join(rank)}) AS place"
+        kept = f"(SELECT *, {place} FROM grouped) AS ranked WHERE place <= :limit"  # noqa: S608
         asking.parameters["limit"] = query.query.limit
     return asking.plan(
         f"{source}, grouped AS ({grouped}) "  # noqa: S608
-        f"SELECT * FROM grouped {qualify} ORDER BY {', '.join(['bucket', *rank])}"
+        f"SELECT {by}, {', '.join(expression.parts)} FROM {kept} ORDER BY {', '.join(['bucket', *rank])}"
     )
 
 

@@ -29,7 +29,7 @@ from gamelens.sandbox.collector import SERVICE_HEADERS, CollectorService, Reply
 from gamelens.sandbox.console import console_app
 from gamelens.sandbox.countries import Countries
 from gamelens.sandbox.damage import mend
-from gamelens.sandbox.engine import Reader
+from gamelens.sandbox.engine import Place, open_engine
 from gamelens.sandbox.faults import Faults
 from gamelens.sandbox.inbox import RESERVED_BYTES, Batch, Inbox, newest, open_store
 from gamelens.sandbox.lake import Lake
@@ -70,6 +70,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     tls: bool = False
     geoip: Path | None = None
     reserved_bytes: int = RESERVED_BYTES
+    engine: str = "duckdb"
+    lake_url: str | None = None
 
 
 class Sandbox:
@@ -89,6 +91,7 @@ class Sandbox:
             self.tenants, self._api_keys = load_tenants(options.state, options.config)
             self._certificate = load_certificate(options.state) if options.tls else None
             self._countries = Countries(options.geoip)
+            self.reader = open_engine(options.engine, Place(options.state / "lake", options.lake_url))
         except BaseException:
             self._lock.close()
             raise
@@ -105,7 +108,6 @@ class Sandbox:
         self.lake = Lake(state / "lake", self.store)
         self.lake.recover()
         self.inbox = Inbox(state / "gamelens.db", reserved_bytes=self.options.reserved_bytes)
-        self.reader = Reader(state / "lake")
         self._totals = Totals(self.store)
         self.live = _live(self.tenants, self.store, self.clock)
         limits = Limits(self.options.rate, self.options.at_once)

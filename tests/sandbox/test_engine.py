@@ -1,0 +1,119 @@
+"""architecture, Decisions: where the engine finds the lake, and that it finds nothing else."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from conftest import Stage, event
+from gamelens.catalog import METRICS
+from gamelens.errors import Refused
+from gamelens.sandbox.dialects import render
+from gamelens.sandbox.engine import Place, Reader, open_engine
+from gamelens.sandbox.lake import Snapshot
+from gamelens.sandbox.planner import plan_query
+from gamelens.wire.queries import decode_query
+
+ASKED = {"interval": "2026-11-01/P30D", "granularity": "all", "query": {"type": "group", "dimension": "platform"}}
+PLAN = plan_query(METRICS["event_count"], decode_query(ASKED), games=["1001"])
+
+
+@pytest.fixture
+def played(stage: Stage) -> Stage:
+    stage.submit([event(), event(platform="android")])
+    stage.process()
+    return stage
+
+
+def rows_at(stage: Stage, url: str | None, *, snapshot: Snapshot | None = None) -> list[dict[str, Any]]:
+    engine = open_engine("duckdb", Place(stage.sandbox.lake.root, url))
+    try:
+        return engine.rows(PLAN, snapshot or stage.sandbox.lake.snapshot("acme"))
+    finally:
+        engine.close()
+
+
+def test_a_copy_of_the_lake_answers_as_the_lake_does(played: Stage, tmp_path: Path):
+    """Issue, Engines: a local path or a URL."""
+    copy = tmp_path / "the copy, 100%"
+    shutil.copytree(played.sandbox.lake.root, copy)
+    expected = rows_at(played, None)
+    assert len(expected) == 2
+    shutil.move(played.sandbox.lake.root, tmp_path / "elsewhere")
+    assert rows_at(played, copy.as_uri()) == rows_at(played, str(copy)) == expected
+
+
+@pytest.fixture
+def in_memory(played: Stage) -> Iterator[str]:
+    """The URL of a copy in a store that is no disk."""
+    fsspec = pytest.importorskip("fsspec")
+    memory = fsspec.filesystem("memory")
+    memory.put(str(played.sandbox.lake.root), "/lake", recursive=True)
+    memory.pipe_file("/other/secret.parquet", b"PAR1")
+    yield "memory://lake"
+    memory.rm("/lake", recursive=True)
+    memory.rm("/other", recursive=True)
+
+
+def test_a_lake_at_a_url_is_read_through_fsspec(played: Stage, in_memory: str):
+    """Issue, Engines: an fsspec filesystem URL."""
+    assert rows_at(played, in_memory) == rows_at(played, None)
+
+
+@pytest.mark.parametrize("path", ["../other/secret.parquet", "../../etc/hostname"])
+def test_beside_the_lake_at_a_url_nothing_is_read(played: Stage, in_memory: str, path: str):
+    """architecture, Decisions: locked down."""
+    outside = {name: dict.fromkeys(days, played.sandbox.lake.root / path) for name, days in _tables(played).items()}
+    with pytest.raises(duckdb.PermissionException):
+        rows_at(played, in_memory, snapshot=Snapshot(outside))
+
+
+def _tables(stage: Stage) -> dict[str, Any]:
+    return dict(stage.sandbox.lake.snapshot("acme").tables)
+
+
+def test_a_url_that_nothing_reads_is_refused(stage: Stage):
+    with pytest.raises(Refused, match="cannot be read"):
+        Reader(Place(stage.sandbox.lake.root, "nonsense://bucket/lake"))
+
+
+def test_an_unknown_engine_is_refused(stage: Stage):
+    with pytest.raises(Refused, match="is no engine: duckdb, spark"):
+        open_engine("sqlite", Place(stage.sandbox.lake.root))
+
+
+@pytest.mark.parametrize(
+    ("written", "in_spark"),
+    [
+        ("CAST(money AS HUGEINT)", "CAST(money AS DECIMAL(38, 0))"),
+        ("ROW(game_id, user_id)", "STRUCT(game_id, user_id)"),
+        ("a / b", "CAST(a AS DOUBLE) / CAST(b AS DOUBLE)"),
+        ("ts >= :start", "ts >= :start"),
+    ],
+)
+def test_what_spark_calls_otherwise(written: str, in_spark: str):
+    assert render(f"SELECT {written}", "spark") == f"SELECT {in_spark}"
+
+
+def test_sparks_whole_quotient_has_no_64_bits_to_leave():
+    """Spark's DIV wraps around."""
+    assert " DIV " not in render("SELECT a // b", "spark")
+
+
+@pytest.mark.skipif(find_spec("pyspark") is not None, reason="it is not missing")
+def test_spark_says_how_to_install_it(stage: Stage):
+    with pytest.raises(Refused, match=r"gamelens\[spark\]"):
+        open_engine("spark", Place(stage.sandbox.lake.root))
+
+
+def test_options_name_the_engine(tmp_path: Path):
+    """An unknown one is refused before anything is served, and the state is let go."""
+    with pytest.raises(Refused, match="is no engine"):
+        Stage(tmp_path / "state", engine="sqlite")
+    Stage(tmp_path / "state").sandbox.close()
