@@ -6,6 +6,7 @@ leaves the hundred million out, which take minutes to make.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import statistics
 import subprocess
@@ -21,7 +22,13 @@ import httpx
 import pytest
 
 from conftest import CONFIG
+from gamelens.catalog import METRICS
+from gamelens.sandbox.engine import Place, open_engine
+from gamelens.sandbox.inbox import open_store
+from gamelens.sandbox.lake import Lake
+from gamelens.sandbox.planner import plan_query
 from gamelens.wire.limits import REQUESTS_AT_ONCE
+from gamelens.wire.queries import decode_query
 
 HERE = Path(__file__).parent
 MONTH = "2026-10-01/2026-11-01"
@@ -39,6 +46,7 @@ class Served(NamedTuple):
     size: str
     made: dict[str, Any]
     pid: int
+    state: Path
     http: httpx.Client
     raw: duckdb.DuckDBPyConnection
 
@@ -69,7 +77,7 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         ):
             raw.execute(f"CREATE VIEW events AS FROM read_parquet('{state}/lake/*/org-acme/2*.parquet')")
             raw.execute(f"SET temp_directory = '{folder}'")
-            yield Served(f"{made['events']:,} events", made, process.pid, http, raw)
+            yield Served(f"{made['events']:,} events", made, process.pid, state, http, raw)
     finally:
         process.terminate()
         process.wait()
@@ -238,6 +246,25 @@ def test_eight_heavy_questions_at_once(served: Served):
     peak_mib = _mib(served.pid, "VmHWM")
     print(f"\n{served.size}: eight heavy questions at once: peak {peak_mib:.0f} MiB")
     assert peak_mib < 2048
+
+
+@pytest.mark.parametrize("name", ["a grouped month", "daily actives by country"])
+def test_beside_spark(served: Served, name: str):
+    """Issue: as a ratio to Spark on the same files, where it is installed; it reads the events, as raw SQL would."""
+    pytest.importorskip("pyspark")
+    metric, body = {
+        "a grouped month": ("event_count", {"granularity": "all"} | BY_COUNTRY),
+        "daily actives by country": ("user_unique", DAILY | BY_COUNTRY),
+    }[name]
+    query = decode_query({"interval": MONTH} | body)
+    plan = plan_query(METRICS[metric], query, games=["1001", "1002", "2001"], tables=())
+    with contextlib.closing(open_store(served.state / "gamelens.db")) as store:
+        lake = Lake(served.state / "lake", store)
+        with contextlib.closing(open_engine("spark", Place(lake.root))) as spark:
+            peer = seconds(lambda: spark.rows(plan, lake.snapshot("acme")), times=3)
+    ours = seconds(lambda: served.ask(metric, **body), times=5)
+    print(f"\n{served.size}: {name}: {1000 * ours:.0f} ms, Spark on the events takes {peer / ours:.0f} x")
+    assert ours < peer
 
 
 def test_cost_grows_with_aggregate_rows():

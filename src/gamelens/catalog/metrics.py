@@ -1,6 +1,6 @@
 """The nineteen metrics: row fields, units, the kinds each can be asked in, and how its values combine.
 
-To add a metric: one row here, one expression in `gamelens.sandbox.planner`, one test.
+To add a metric: one row here, one expression in `gamelens.sandbox.expressions`, one test.
 """
 
 from __future__ import annotations

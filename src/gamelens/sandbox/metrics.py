@@ -20,9 +20,10 @@ from gamelens.sandbox.answers import answer_json, on_bad_query, on_failure, on_w
 from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.description import METRICS_ADDRESS, metrics_description
 from gamelens.sandbox.engine import Engine
+from gamelens.sandbox.expressions import row_of
 from gamelens.sandbox.lake import Lake
 from gamelens.sandbox.limits import Limits, Nodes
-from gamelens.sandbox.planner import Plan, plan_query, plan_values, row_of
+from gamelens.sandbox.planner import Plan, plan_query, plan_values
 from gamelens.sandbox.questions import BODY_DEADLINE_S, BadBody, asked_ids, asked_interval, asked_limit, read_object
 from gamelens.sandbox.tenants import Organisation, Tenants
 from gamelens.wire.intervals import Interval
