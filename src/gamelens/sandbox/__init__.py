@@ -3,9 +3,9 @@
 A collector that acknowledges only what is on disk, a metrics service that answers from it, and a control surface
 beside them. The room never speaks HTTP as a client, never sees a DataFrame and never keeps an IP address. Open
 `serving` first. An event's way is `collector` (over `bodies`), `admission`, `inbox`, `processing` (`staging` with
-`decoding`, then `building`), `lake`; a question's is `metrics`, `planner` (over `expressions` and `sources`), `engine` or
-`spark`. What the lake holds is in `tables`, `verifying` reads the inbox again to see whether it is true, and `damage`
-is what happens to a store that cannot be read.
+`decoding`, then `building`), `lake`; a question's is `metrics`, `planner` (over `expressions` and `sources`), `engine`
+or `spark`. What the lake holds is in `tables`, `verifying` reads the inbox again to see whether it is true, and
+`damage` is what happens to a store that cannot be read.
 
 Our choices, where both specifications are silent:
 
