@@ -47,6 +47,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     stage.process()
     yield stage
     stage.sandbox.close()
+    vars(stage.sandbox.reader).clear()  # schemathesis keeps the app, and DuckDB complains of connections that are kept
 
 
 def operations(service: str) -> list[Any]:
