@@ -40,7 +40,7 @@ def mend(store: Path) -> None:
     copy = store.with_suffix(".mended")
     if store.exists() and not copy.exists() and (reason := _damage(store)):
         lost = _copy(store, copy)
-        _log.warning("the store was damaged (%s): %d batches can no longer be read", reason, lost)
+        _log.warning("the store was damaged, batches that can no longer be read: %d (%s)", lost, reason)
     if copy.exists():
         aside = _aside(store)
         for suffix in _SUFFIXES:
