@@ -76,7 +76,7 @@ def test_a_snapshot_opens_only_the_days_a_question_touches(stage: Stage):
     """architecture: one file a day."""
     stage.submit([event(client_ts=int(NOW.timestamp()) - days * 86_400) for days in range(5)])
     stage.process()
-    paths = stage.sandbox.lake.snapshot("acme").events(Interval.parse("2026-11-17T12:00/2026-11-19T00:00"))
+    paths = stage.sandbox.lake.snapshot("acme").files("events", Interval.parse("2026-11-17T12:00/2026-11-19T00:00"))
     assert [path.stem for path in paths] == ["2026-11-17", "2026-11-18"]
 
 

@@ -15,9 +15,8 @@ from urllib.parse import quote
 
 import pyarrow.parquet as pq
 
-from gamelens.sandbox.engine import Workshop
+from gamelens.sandbox.engine import Workshop, literal
 from gamelens.sandbox.lake import File, Lake, Snapshot, month_of
-from gamelens.sandbox.staging import quoted
 from gamelens.sandbox.tables import (
     AGGREGATES,
     BIG,
@@ -77,7 +76,7 @@ class _Site:
         """The rows of *select* as the file of *kind* for *period*; readers skip *group_rows* of them at a time."""
         path = self.new_file(_file_name(kind, period))
         how = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {group_rows}"
-        self.workshop.run(f"COPY ({select}) TO '{quoted(path)}' ({how})")
+        self.workshop.run(f"COPY ({select}) TO {literal(str(path))} ({how})")
         return self.described(path, kind, period)
 
     def described(self, path: Path, kind: str, period: date | None) -> File:

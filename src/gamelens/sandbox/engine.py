@@ -115,7 +115,7 @@ class Reader:
         self._connection.execute("INSERT INTO rates SELECT unnest(?), unnest(?)", rates)
         for setting in (
             f"SET memory_limit = '{MEMORY_LIMIT}'",
-            f"SET allowed_directories = [{_literal(self._attach(place))}]",
+            f"SET allowed_directories = [{literal(self._attach(place))}]",
             "SET autoinstall_known_extensions = false",
             "SET autoload_known_extensions = false",
             "SET enable_external_access = false",
@@ -160,7 +160,7 @@ class Workshop:
     def __init__(self, scratch: Path) -> None:
         self._connection = duckdb.connect()
         self._connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
-        self._connection.execute(f"SET temp_directory = {_literal(str(scratch))}")
+        self._connection.execute(f"SET temp_directory = {literal(str(scratch))}")
         self._connection.execute("SET preserve_insertion_order = false")
         # Late events touch many days, and a file that is closed and opened again is two files.
         self._connection.execute("SET partitioned_write_max_open_files = 1000")
@@ -190,8 +190,9 @@ def _files(names: Sequence[str], columns: Mapping[str, str]) -> str:
     if not names:
         empty = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in columns.items())
         return f"SELECT {empty} LIMIT 0"
-    return f"FROM read_parquet([{', '.join(map(_literal, names))}])"
+    return f"FROM read_parquet([{', '.join(map(literal, names))}])"
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
+    """*text* as a statement has it, quoted."""
     return "'" + text.replace("'", "''") + "'"

@@ -80,10 +80,6 @@ class Snapshot(msgspec.Struct, frozen=True):
         whole = [path for day, path in self.tables[table].items() if day is None]
         return whole + [path for day, path in parts if any(_period(table, day) & span for span in spans)]
 
-    def events(self, *spans: Interval) -> list[Path]:
-        """Files of the days that at least one of *spans* touches, ascending."""
-        return self.files("events", *spans)
-
 
 class Lake:
     """The files below *root* and the manifest in *store*."""

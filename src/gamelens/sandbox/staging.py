@@ -11,7 +11,7 @@ import pyarrow as pa
 from zlib_ng import zlib_ng
 
 from gamelens.sandbox.decoding import decode_sql
-from gamelens.sandbox.engine import Workshop
+from gamelens.sandbox.engine import Workshop, literal
 from gamelens.sandbox.inbox import Batch
 
 Staged = dict[str, dict[date, list[Path]]]
@@ -44,7 +44,7 @@ def stage(batches: Iterable[Batch], scratch: Path) -> Staged:
         workshop.stream("bodies", pa.RecordBatchReader.from_batches(_BODIES, _streamed(batches, organisations)))
         rows = f"SELECT *, CAST(day AS VARCHAR) AS date FROM ({decode_sql('bodies')})"  # noqa: S608
         by_day = "FORMAT parquet, COMPRESSION zstd, PARTITION_BY (organisation, date)"
-        workshop.run(f"COPY ({rows}) TO '{quoted(root)}' ({by_day})")
+        workshop.run(f"COPY ({rows}) TO {literal(str(root))} ({by_day})")
     finally:
         workshop.close()
     names = {str(number): name for name, number in organisations.items()}
@@ -53,11 +53,6 @@ def stage(batches: Iterable[Batch], scratch: Path) -> Staged:
         number, day = (part.partition("=")[2] for part in path.parts[-3:-1])
         staged.setdefault(names[number], {}).setdefault(date.fromisoformat(day), []).append(path)
     return staged
-
-
-def quoted(path: Path) -> str:
-    """*path* as it stands between the quotes of a statement."""
-    return str(path).replace("'", "''")
 
 
 def _streamed(batches: Iterable[Batch], organisations: dict[str, int]) -> Iterator[pa.RecordBatch]:
