@@ -7,7 +7,7 @@ INSTALLED := .venv/installed
 # Played over HTTP in processes of their own, which the fast loop leaves out.
 SERVED := tests/journey tests/cli tests/browser
 
-.PHONY: demo test check bench lab clean
+.PHONY: demo test check bench record lab clean
 
 demo: $(INSTALLED)
 	@$(BIN)/gamelens demo
@@ -16,6 +16,7 @@ test: check
 	@$(BIN)/pytest --dist loadfile -n 2 -m slow $(addprefix --ignore ,$(SERVED))
 	@$(BIN)/pytest --dist loadfile -n 2 $(SERVED)
 	@$(BIN)/pytest --nbmake --nbmake-timeout 300 notebooks
+	@GAMELENS_REPLAY=$(CURDIR)/data/recorded $(BIN)/pytest --nbmake --nbmake-timeout 300 notebooks
 
 check: $(INSTALLED)
 	@$(BIN)/ruff check --quiet
@@ -27,6 +28,11 @@ check: $(INSTALLED)
 bench: $(INSTALLED)
 	@$(BIN)/pytest -s tests/bench
 	@KILLS=500 $(BIN)/pytest tests/journey/test_kill.py
+
+# What the notebooks ask, asked of the demo's sandbox and written down.
+record: $(INSTALLED)
+	@rm -rf data/recorded
+	@GAMELENS_RECORD=$(CURDIR)/data/recorded $(BIN)/pytest --nbmake --nbmake-timeout 300 notebooks
 
 lab: $(INSTALLED)
 	@$(BIN)/gamelens lab

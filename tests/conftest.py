@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import os
 from collections.abc import Callable, Coroutine, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +19,9 @@ from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.serving import Options, Sandbox
 from gamelens.sandbox.tenants import Game
 from gamelens.wire.signing import sign
+
+# A developer's keyring is nobody's test data; commands started by a test inherit this.
+os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.null.Keyring"
 
 NOW = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
 CONFIG = """
@@ -114,6 +118,13 @@ class Stage:
     def ask(self, metric: str, *, api_key: str = "key-of-acme", **body: Any) -> httpx.Response:
         headers = {"X-API-Key": api_key}
         return _run(_request(self.metrics_app, "POST", f"/metrics/v1/metrics/{metric}", json=body, headers=headers))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Clients of the tests take no places of a developer's real clients, and find no answers of theirs."""
+    for name in ("RUNTIME", "CACHE"):
+        os.environ[f"GAMELENS_{name}_DIR"] = str(tmp_path_factory.mktemp(name.lower()))
 
 
 @pytest.fixture

@@ -18,7 +18,9 @@ from gamelens.errors import (
     BadQuery,
     GamelensError,
     NotAdditive,
+    NotRecorded,
     NotYetAvailable,
+    PartialResult,
     RateLimited,
     Refused,
     Retryable,
@@ -28,7 +30,11 @@ from gamelens.errors import (
 )
 
 if TYPE_CHECKING:
-    from gamelens.client.metrics import AsyncClient, Client
+    from gamelens.analysis.export import export_csv
+    from gamelens.analysis.outside.joining import join
+    from gamelens.analysis.outside.matching import Joined
+    from gamelens.client.async_metrics import AsyncClient
+    from gamelens.client.metrics import Client
     from gamelens.lab import connect
     from gamelens.wire.filters import dim
     from gamelens.wire.intervals import Interval
@@ -40,8 +46,11 @@ __all__ = [
     "Client",
     "GamelensError",
     "Interval",
+    "Joined",
     "NotAdditive",
+    "NotRecorded",
     "NotYetAvailable",
+    "PartialResult",
     "RateLimited",
     "Refused",
     "Retryable",
@@ -50,16 +59,21 @@ __all__ = [
     "Unreachable",
     "connect",
     "dim",
+    "export_csv",
+    "join",
 ]
 
 _HOME = {
-    "AsyncClient": "gamelens.client.metrics",
+    "AsyncClient": "gamelens.client.async_metrics",
     "Client": "gamelens.client.metrics",
     "Interval": "gamelens.wire.intervals",
+    "Joined": "gamelens.analysis.outside.matching",
     "connect": "gamelens.lab",
     "dim": "gamelens.wire.filters",
+    "export_csv": "gamelens.analysis.export",
+    "join": "gamelens.analysis.outside.joining",
 }
-_MAKES_FRAMES = frozenset({"AsyncClient", "Client", "connect"})
+_MAKES_FRAMES = frozenset({"AsyncClient", "Client", "connect", "join"})
 _ACCESSOR = "gamelens.notebook.accessor"  # registers df.lens
 
 

@@ -5,7 +5,9 @@
     │   ├── AuthError           the service does not know the key
     │   ├── BadQuery            a field has a value the rules do not allow
     │   ├── NotAdditive         the pieces cannot be put together into one number
+    │   ├── NotRecorded         a replay does not hold the answer to this
     │   ├── NotYetAvailable     the interval is not (all) processed yet
+    │   ├── PartialResult       some pieces came and others failed; holds what came
     │   └── Truncated           an answer is as long as the limit: there may be more
     └── Retryable               asking again later may help; the client already did
         ├── RateLimited         the service said 429 for longer than we may wait
@@ -17,15 +19,21 @@ Every message names the value, the rule and the next step.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 __all__ = [
     "AuthError",
     "BadQuery",
     "GamelensError",
     "NotAdditive",
+    "NotRecorded",
     "NotYetAvailable",
+    "PartialResult",
     "RateLimited",
     "Refused",
     "Retryable",
@@ -89,6 +97,21 @@ class NotAdditive(Refused):
         super().__init__(f"{metric} cannot be added up over pieces. Use {use}")
 
 
+class NotRecorded(Refused):
+    """A replay holds no answer to this request.
+
+    Args:
+        asked: the request.
+        nearest: the recorded request that is most like it; None where nothing is recorded.
+    """
+
+    def __init__(self, asked: str, nearest: str | None) -> None:
+        self.asked = asked
+        self.nearest = nearest
+        hint = f" The nearest that is: {nearest}." if nearest else ""
+        super().__init__(f"no answer is recorded for {asked}.{hint} Record it: Client(record=DIR) asks the service")
+
+
 class NotYetAvailable(Refused):
     """The interval asked for is not, or not all, available.
 
@@ -103,6 +126,24 @@ class NotYetAvailable(Refused):
         super().__init__(
             f"{asked} is not all available: the service has {available}. "
             'Ask for less, or pass when_unavailable="clip" or "wait"'
+        )
+
+
+class PartialResult(Refused):
+    """Some pieces of an answer came and others failed; the failure is the cause of this error.
+
+    Args:
+        frame: what came, with its receipt: `resume(frame)` asks for the rest.
+        gaps: what is missing, each as `{"metric", "interval", "scope", "error"}`.
+    """
+
+    def __init__(self, frame: DataFrame, gaps: Sequence[dict[str, Any]]) -> None:
+        self.frame = frame
+        self.gaps = list(gaps)
+        first = self.gaps[0]
+        super().__init__(
+            f"{len(self.gaps)} pieces are missing, the first of them {first['metric']} in {first['interval']}: "
+            f"{first['error']} What came is in .frame; client.resume(frame) asks for the rest"
         )
 
 

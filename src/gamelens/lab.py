@@ -104,14 +104,20 @@ def connect(**settings: Any) -> Client:
 
     *settings* are those of `Client`. The sandbox starts when it is needed, in a process of its own, is filled once a
     day with the `demo` scenario (about half a minute), and stops by itself when nobody has asked it for four hours.
+    GAMELENS_REPLAY names a folder of recorded answers that is asked instead of either, GAMELENS_RECORD one to record to.
     """
     from gamelens.client.metrics import Client
     from gamelens.client.settings import Settings, config_file
 
-    given = {name: settings.get(name) for name in ("api_key", "metrics_url")}
-    if Settings(given, os.environ, config_file()).find("api_key"):
+    for name in ("record", "replay"):
+        if name not in settings and (folder := os.environ.get(f"GAMELENS_{name.upper()}")):
+            settings[name] = folder
+    if settings.get("replay"):
         return Client(**settings)
-    ready = _running(demo_state()) or _leave_running(demo_state())
+    given = {name: settings.get(name) for name in ("api_key", "metrics_url")}
+    if key := Settings(given, os.environ, config_file()).find("api_key"):
+        return Client(**{**settings, "api_key": key})  # handed on: a keyring may ask its owner each time
+    ready = running_at(demo_state()) or _leave_running(demo_state())
     if (already := _played(demo_state())) is None or already.ends_on != _today():
         ensure_played(ready, demo_state(), DEMO_SCENARIO, say=_say)
     return Client(**{**settings, "api_key": ready.organisations[0].api_key, "metrics_url": ready.metrics_url})
@@ -131,7 +137,7 @@ def sandbox_at(state: Path, *, config: Path | None = None, tls: bool = False) ->
     Raises:
         Refused: it does not start.
     """
-    if ready := _running(state):
+    if ready := running_at(state):
         yield ready
         return
     ready, process = _start(state, *(["--config", str(config)] if config else []), *(["--tls"] if tls else []))
@@ -259,22 +265,29 @@ def process_at(state: Path) -> dict[str, str]:
 
     Answers the available interval of each organisation, by name.
     """
-    if ready := _running(state):
+    if ready := running_at(state):
         return ask_console(ready, "POST", "/process")
     from gamelens.sandbox.serving import process_stopped
 
     return process_stopped(state)
 
 
-def ask_console(ready: Ready, method: str, path: str) -> dict[str, Any]:
-    """The answer of the sandbox's control surface, decoded."""
+def ask_console(ready: Ready, method: str, path: str, *, within_s: float = 600.0) -> dict[str, Any]:
+    """The answer of the sandbox's control surface, decoded.
+
+    Raises:
+        Unreachable: there is none *within_s*.
+    """
     from gamelens.client.loop import shared_loop
     from gamelens.client.transport import Outgoing, Transport
 
     async def ask() -> bytes:
-        transport = Transport(ready.console_url, timeout_s=600)
+        transport = Transport(ready.console_url, timeout_s=within_s)
         try:
-            return (await transport.send(Outgoing(method=method, path=path))).body
+            async with asyncio.timeout(within_s):
+                return (await transport.send(Outgoing(method=method, path=path))).body
+        except TimeoutError:
+            raise Unreachable(f"the sandbox did not answer within {within_s:g} s") from None
         finally:
             await transport.aclose()
 
@@ -356,11 +369,11 @@ def _played(state: Path) -> Played | None:
         return None
 
 
-def _running(state: Path) -> Ready | None:
-    """The sandbox over *state*, if one answers."""
+def running_at(state: Path, *, within_s: float = 60.0) -> Ready | None:
+    """The sandbox over *state*, if one answers *within_s*."""
     try:
         ready = read_ready(state / "ready.json")
-        ask_console(ready, "GET", "/health")
+        ask_console(ready, "GET", "/health", within_s=within_s)
     except (Refused, Unreachable):
         return None
     return ready

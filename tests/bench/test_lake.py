@@ -154,6 +154,7 @@ def test_the_retention_triangle(served: Served):
     assert ours < 0.3
 
 
+NETWORKS = ["NetA", *(f"Net{number}" for number in range(29_999))]
 SAMPLE: dict[str, tuple[str, dict[str, Any], str]] = {
     "revenue by country": (
         "revenue",
@@ -188,6 +189,12 @@ SAMPLE: dict[str, tuple[str, dict[str, Any], str]] = {
         {"query": {"type": "group", "dimension": "ilrd_network_name"}},
         f"SELECT ilrd_network_name, count(DISTINCT (game_id, ilrd_id)) FROM events "
         f"WHERE {IN_MONTH} AND category = 'impression' GROUP BY ALL",
+    ),
+    "impressions of all networks but 30,000": (
+        "ilrd_id_unique",
+        SERIES | {"filter": {"not": {"ilrd_network_name": NETWORKS}}},
+        f"SELECT count(DISTINCT (game_id, ilrd_id)) FROM events WHERE {IN_MONTH} AND category = 'impression' "
+        f"AND NOT coalesce(ilrd_network_name IN {tuple(NETWORKS)}, false)",
     ),
     "impression revenue by network and day": (
         "ilrd_revenue",

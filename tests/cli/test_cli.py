@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,33 +16,10 @@ import httpx
 import pyarrow.parquet as pq
 import pytest
 
+from cli.commands import GAMELENS, run
 from conftest import event
-from gamelens.lab import environment_of, read_ready, sandbox_at
+from gamelens.lab import read_ready, sandbox_at
 from gamelens.wire.signing import sign
-
-GAMELENS = [sys.executable, "-m", "gamelens"]
-
-
-def run(*arguments: object, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*GAMELENS, *map(str, arguments)], capture_output=True, text=True, env=os.environ | (env or {}), timeout=120
-    )
-
-
-@pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
-    """A folder with a running sandbox's state and ready file, a played scenario, and its environment."""
-    folder = tmp_path_factory.mktemp("cli")
-    with sandbox_at(folder / "state") as ready:
-        ready_file = folder / "state" / "ready.json"
-        played = run(
-            *("simulate", "--scenario", "small", "--players", 60, "--days", 10, "--seed", 3),
-            *("--ready", ready_file, "--ledger", folder / "truth.parquet", "--json"),
-        )
-        assert played.returncode == 0, played.stderr
-        (folder / "played.json").write_text(played.stdout)
-        yield folder, environment_of(ready)
-
 
 def test_process_prints_what_is_available(stage: tuple[Path, dict[str, str]]):
     """contract, Commands: an object by name."""
@@ -75,6 +53,16 @@ def test_query_writes_files(stage: tuple[Path, dict[str, str]], suffix: str):
     out = stage[0] / f"out.{suffix}"
     done = run("query", "user_unique", "--by", "platform", "--over", "last 5 complete days", "--out", out, env=stage[1])
     assert (done.returncode, out.exists()) == (0, True)
+
+
+def test_query_writes_csv_that_a_spreadsheet_may_open(stage: tuple[Path, dict[str, str]]):
+    """architecture, Decisions: CSV export guards formulas; text is quoted, numbers are not."""
+    run("sandbox", "process", "--state", stage[0] / "state")
+    out = stage[0] / "quoted.csv"
+    run("query", "user_unique", "--by", "platform", "--over", "last 5 complete days", "--out", out, env=stage[1])
+    header, first, *_ = out.read_text().splitlines()
+    assert header == '"timestamp","platform","user_unique"'
+    assert re.fullmatch(r'"\d{4}-\d\d-\d\dT00:00:00Z",("\w+")?,\d+', first)
 
 
 def test_a_refusal_is_one_clear_line_and_exit_code_1(stage: tuple[Path, dict[str, str]]):

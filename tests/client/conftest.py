@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,8 +12,14 @@ import pytest
 
 from client.playing import Game, Time, Wire
 from client.scripted import KEY, Script
+from client.worlds import World
 from conftest import Stage
 from gamelens.client.metrics import Client
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GAMELENS_CACHE_DIR", str(tmp_path / "cache"))
 
 
 @pytest.fixture
@@ -37,6 +44,14 @@ def make_lens(script: Script) -> Iterator[Callable[..., Client]]:
     yield make
     for client in clients:
         client.close()
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """One random population for all questions that change nothing."""
+    stage = Stage(tmp_path_factory.mktemp("world") / "state")
+    yield World.played(stage)
+    stage.sandbox.close()
 
 
 @pytest.fixture

@@ -61,7 +61,8 @@ GOOD = PlainTextResponse("fine")
 
 
 def test_an_answer_is_its_status_and_its_bytes() -> None:
-    assert Stand(GOOD).send() == Answer(200, b"fine")
+    answer = Stand(GOOD).send()
+    assert (answer.status, answer.body) == (200, b"fine")
 
 
 def test_the_key_travels_in_its_header() -> None:
@@ -144,6 +145,18 @@ def test_401_is_an_auth_error_without_the_key() -> None:
     with pytest.raises(AuthError) as unknown:
         Stand(refused(401, message=f"no such key: {KEY}")).send()
     assert KEY not in str(unknown.value)
+
+
+def test_a_key_that_is_quoted_in_escapes_is_not_quoted_either() -> None:
+    quoted = "".join(f"\\u{ord(letter):04x}" for letter in KEY)
+    with pytest.raises(AuthError) as unknown:
+        Stand(PlainTextResponse(f'{{"message": "no such key: {quoted}"}}', 401)).send()
+    assert str(unknown.value).endswith("no such key: …")
+
+
+def test_a_body_of_nothing_but_escaped_quotes_is_read_in_no_time() -> None:
+    with pytest.raises(ServiceError):
+        Stand(PlainTextResponse('\\"' * 500_000, 500)).send()
 
 
 def test_422_names_field_value_and_what_is_allowed() -> None:

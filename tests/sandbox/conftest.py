@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,17 @@ def post_lines(stage: Stage, body: bytes, *lines: tuple[str, str]) -> httpx.Resp
     """Signed, with headers of which some may have the same name."""
     signed = ("Authorization", sign(body, secret_key=stage.game("1001").secret_key))
     return call(stage.sandbox.collector, "POST", EVENTS, content=body, headers=[*lines, signed])
+
+
+@contextmanager
+def full_disk(*, at_bytes: int) -> Iterator[None]:
+    """No file of this process may grow past *at_bytes*."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (at_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def undecodable(error_type: str) -> list[Any]:

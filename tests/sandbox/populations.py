@@ -39,6 +39,7 @@ POOLS: dict[str, tuple[str, ...]] = {
     "ab_variant_id": ("ctrl", "fast"),
     "severity": ("info", "critical"),
 }
+NOWHERE = [f"nowhere {number}" for number in range(100)]  # long lists are compared in another way than short ones
 MIDNIGHT = datetime(2026, 11, 20, tzinfo=UTC)
 POOLS["installed_on"] = tuple(f"{MIDNIGHT - timedelta(days=days):%Y-%m-%d}" for days in DAYS)
 
@@ -204,7 +205,8 @@ def _filter(random: Random, dimensions: list[str], *, depth: int) -> dict[str, A
         return {key: [_filter(random, dimensions, depth=depth - 1) for _ in range(random.randrange(1, 4))]}
     name = random.choice(dimensions)
     if random.random() < 0.4:
-        return {name: random.sample(POOLS[name], random.randrange(1, 1 + min(3, len(POOLS[name]))))}
+        values = random.sample(POOLS[name], random.randrange(1, 1 + min(3, len(POOLS[name]))))
+        return {name: values + NOWHERE[: random.choice((0, 0, 0, 10, 100))]}
     return {name: random.choice((*POOLS[name], "elsewhere"))}
 
 

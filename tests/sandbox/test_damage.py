@@ -13,7 +13,7 @@ import pytest
 
 from conftest import Stage, event
 from gamelens.sandbox.damage import mend
-from gamelens.sandbox.inbox import Batch, open_store, pending
+from gamelens.sandbox.inbox import Batch, edition, open_store, pending
 from gamelens.sandbox.lake import Lake
 
 PAGE = 4096
@@ -55,6 +55,11 @@ def read(path: Path) -> tuple[dict[int, bytes], set[int], set[str]]:
         sound = {it.id: it.body for it in pending(store, after=0, up_to=LAST)}
         damaged = store.execute("SELECT batch, kept_in FROM damaged").fetchall()
     return sound, {number for number, _ in damaged if number}, {kept_in for _, kept_in in damaged if kept_in}
+
+
+def edition_of(path: Path) -> str:
+    with contextlib.closing(open_store(path)) as store:
+        return edition(store)
 
 
 def overwrite(path: Path, place: int, data: bytes) -> None:
@@ -161,6 +166,7 @@ def test_a_log_that_is_whole_is_read_to_its_end(state: Path):
     mend(store)
     assert set(read(store)[0]) == set(range(1, 51))
     assert not (state / "quarantine").exists()
+    assert edition_of(store) == edition_of(state / "running.db")
 
 
 def test_a_damaged_log_is_kept_and_reported(state: Path):
@@ -173,6 +179,7 @@ def test_a_damaged_log_is_kept_and_reported(state: Path):
     sound, _, (kept_in,) = read(store)
     assert 0 < len(sound) < 50
     assert (state / kept_in).read_bytes() == remains
+    assert edition_of(store) != edition_of(state / "running.db")
 
 
 def test_a_transaction_that_was_never_whole_is_no_damage(state: Path):

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import resource
 import shutil
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ import pytest
 
 from conftest import Stage, event
 from gamelens.sandbox.inbox import Batch, Inbox, StoreFailed, open_store, pending
-from sandbox.conftest import counted, number, send
+from sandbox.conftest import counted, full_disk, number, send
 
 
 def batch(number: int, *, size: int = 2) -> Batch:
@@ -40,17 +38,6 @@ def stored(path: Path) -> list[int]:
         return [it.arrival_ms for it in pending(store, after=0, up_to=10**9)]
     finally:
         store.close()
-
-
-@contextmanager
-def full_disk(*, at_bytes: int) -> Iterator[None]:
-    """No file of this process may grow past *at_bytes*."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (at_bytes, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_batches_that_wait_together_keep_their_order(state: Path):
@@ -173,6 +160,22 @@ def test_no_more_waits_for_the_disk_than_may(state: Path):
     refused = [number for number, outcome in enumerate(outcomes) if isinstance(outcome, StoreFailed)]
     assert refused
     assert sorted(stored(state / "gamelens.db") + refused) == list(range(51))
+
+
+def test_one_organisation_s_batches_may_be_asked_for(stage: Stage):
+    """In their order, and nobody else's."""
+    for game_id in ("1001", "9001", "2001", "9001"):
+        stage.submit([event()], game_id=game_id)
+    found = {
+        name: [it.game_id for it in pending(stage.sandbox.store, after=0, up_to=10**9, organisation=name)]
+        for name in ("acme", "rival", "nobody", None)
+    }
+    assert found == {
+        "acme": ["1001", "2001"],
+        "rival": ["9001"] * 2,
+        "nobody": [],
+        None: ["1001", "9001", "2001", "9001"],
+    }
 
 
 def test_a_disk_that_is_nearly_full_is_503_and_unhealthy(make_stage: Callable[..., Stage]):

@@ -70,6 +70,7 @@ REFUSED: list[tuple[str, dict[str, Any], int, str]] = [
     ("event_count", SERIES | {"filter": {"and": []}}, 422, "filter"),
     ("event_count", SERIES | {"filter": {"platform": 7}}, 422, "filter.platform"),
     ("event_count", SERIES | {"filter": nested(17)}, 422, "filter"),
+    ("event_count", SERIES | {"filter": {"or": [{"platform": "ios"}] * 500}}, 422, "filter"),
     ("event_count", SERIES | {"games": "1001"}, 422, "games"),
     ("event_count", SERIES | {"games": ["1001", "77"]}, 422, "games"),
     ("event_count", SERIES | {"studios": ["s1", "s3"]}, 422, "studios"),
@@ -103,6 +104,8 @@ def test_a_refusal_names_field_value_and_rule(asked: Stage, metric: str, body: A
     ("metric", "body"),
     [
         ("event_count", SERIES | {"filter": nested(16)}),
+        ("event_count", SERIES | {"filter": {"or": [{"platform": "ios"}] * 499}}),
+        ("event_count", SERIES | {"filter": {"not": {"country_code": [str(number) for number in range(30_000)]}}}),
         ("event_count", SERIES | {"filter": None}),
         ("event_count", SERIES | {"interval": "2026-10-01/P31D"}),
         ("event_count", SERIES | {"interval": "2020-10-01/P5Y", "granularity": "week"}),

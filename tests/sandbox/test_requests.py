@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from conftest import Stage, event
 from gamelens.sandbox.metrics import MetricsService
-from gamelens.wire.limits import QUERY_BYTES
-from sandbox.conftest import call, send
+from gamelens.wire.limits import BODY_BYTES
+from sandbox.conftest import call, full_disk, send
 
 KEY = {"X-API-Key": "key-of-acme"}
 REVENUE = "/metrics/v1/metrics/revenue"
@@ -93,7 +93,7 @@ def test_an_address_may_be_percent_encoded(asked: Stage):
 
 def test_a_body_is_read_up_to_the_limit(asked: Stage):
     """Our choice: 1 MB."""
-    body = json.dumps(BODY).encode().ljust(QUERY_BYTES)
+    body = json.dumps(BODY).encode().ljust(BODY_BYTES)
     assert call(asked.metrics_app, "POST", REVENUE, content=body, headers=KEY).status_code == 200
     answer = call(asked.metrics_app, "POST", REVENUE, content=body + b" ", headers=KEY)
     assert (answer.status_code, answer.json()["error"], answer.json()["field"]) == (413, "too_large", "body")
@@ -106,11 +106,11 @@ def test_a_body_without_end_is_not_read_to_its_end(asked: Stage):
     async def endless() -> AsyncIterator[bytes]:
         nonlocal sent
         while True:
-            sent += QUERY_BYTES
-            yield b" " * QUERY_BYTES
+            sent += BODY_BYTES
+            yield b" " * BODY_BYTES
 
     answer = call(asked.metrics_app, "POST", REVENUE, content=endless(), headers=KEY)
-    assert (answer.status_code, sent) == (413, 5 * QUERY_BYTES)
+    assert (answer.status_code, sent) == (413, 5 * BODY_BYTES)
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(asked: Stage):
@@ -125,6 +125,18 @@ def test_a_body_that_does_not_come_is_not_waited_for(asked: Stage):
     answer = call(app, "POST", REVENUE, content=stalled(), headers=KEY)
     assert (answer.status_code, answer.json()["error"]) == (408, "too_slow")
     assert call(app, "POST", REVENUE, json=BODY, headers=KEY).status_code == 200
+
+
+def test_a_body_that_the_disk_has_no_room_for_is_503(asked: Stage):
+    """Our choice: the same answer as to events (contract, Collector), and it may be sent again."""
+    body = json.dumps(BODY).encode().ljust(BODY_BYTES)
+    with full_disk(at_bytes=20_000):
+        answer = call(asked.metrics_app, "POST", REVENUE, content=body, headers=KEY)
+        assert call(asked.metrics_app, "POST", REVENUE, json=BODY, headers=KEY).status_code == 200
+    assert (answer.status_code, set(answer.json())) == (503, REFUSED)
+    assert (answer.json()["error"], answer.json()["field"]) == ("unavailable", "body")
+    assert "no room" in answer.json()["message"]
+    assert call(asked.metrics_app, "POST", REVENUE, content=body, headers=KEY).status_code == 200
 
 
 def test_a_body_that_is_cut_short_is_nobody_s_failure(asked: Stage, caplog: pytest.LogCaptureFixture):

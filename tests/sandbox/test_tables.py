@@ -12,7 +12,7 @@ from conftest import Stage
 from gamelens.catalog import METRICS
 from gamelens.sandbox.planner import TABLES, Plan, plan_query, plan_values
 from gamelens.wire.queries import MetricQuery, decode_query
-from sandbox.populations import GAMES, POOLS, ask, play
+from sandbox.populations import GAMES, NOWHERE, POOLS, ask, play
 
 pytestmark = pytest.mark.slow
 
@@ -45,6 +45,7 @@ def test_every_table_that_can_answer_gives_the_same_answer(make_stage: Callable[
             plan = plan_query(METRICS[metric], query, games=GAMES["acme"], tables=tables)
             used |= plan.reads.keys()
             assert rows(stage, plan) == truth, (metric, query, tables)
+        assert rows(stage, plan_query(METRICS[metric], query, games=None)) == truth, (metric, query)
     assert used == {"events", "players", "slim", "cube", "active", "sessions", "returns"}
 
 
@@ -59,8 +60,41 @@ def test_every_table_lists_the_same_values(make_stage: Callable[..., Stage]):
                 plan_values(dimension, query.interval, games=GAMES["acme"], limit=100, tables=tables)
                 for tables in ((), *((name,) for name in TABLES), TABLES)
             ]
+            plans.append(plan_values(dimension, query.interval, games=None, limit=100))
             first, *others = [rows(stage, plan) for plan in plans]
             assert all(other == first for other in others), (dimension, query)
+
+
+def test_lists_mean_the_same_however_many_and_however_long(make_stage: Callable[..., Stage]):
+    """Few long lists are joined, many are gone through: a choice of speed."""
+    random, stage = Random(11), make_stage()
+    play(stage, random)
+    asked = {"interval": "2026-10-01/P60D", "granularity": "all", "query": {"type": "group", "dimension": "build"}}
+    for one in ({"platform": "ios"}, {"not": {"platform": "ios"}}):
+        found = set()
+        for number in (1, 16, 17):
+            for nowhere in (0, 1, 19, 20, 100):
+                some = {"platform": ["ios", *NOWHERE[:nowhere]]}
+                several = {"and": [{"not": some} if "not" in one else {"or": [some]}] * number}
+                for where in (one, several, {"or": [several]}):
+                    query = decode_query(asked | {"filter": where})
+                    plan = plan_query(METRICS["user_unique"], query, games=GAMES["acme"])
+                    found.add(str(rows(stage, plan)))
+        assert len(found) == 1
+        assert "user_unique" in found.pop()
+
+
+def test_a_longer_list_makes_no_longer_statement():
+    """The sandbox package, Our choices: 30,000 values in one list are allowed, so they must cost little to plan."""
+    asked = {"interval": "2026-10-01/P60D", "granularity": "all", "query": {"type": "timeseries"}}
+    values = [str(number) for number in range(30_000)]
+    texts = set()
+    for some in (values[:21], values):
+        query = decode_query(asked | {"filter": {"not": {"country_code": some}}})
+        plan = plan_query(METRICS["event_count"], query, games=None)
+        texts.add(plan.statement.text)
+        assert some in plan.parameters.values()
+    assert len(texts) == 1
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,24 @@ def test_seventeen_objects_may_not():
         parse_filter(nested(17))
 
 
+def made_of(objects: int) -> dict[str, Any]:
+    """A filter of so many objects."""
+    return {"or": [{"not": {"platform": "ios"}}, *[{"build": str(number)} for number in range(objects - 3)]]}
+
+
+def test_five_hundred_objects_are_a_filter_and_one_more_is_none():
+    """The sandbox package, Our choices: every object counts, as it does in depth."""
+    assert len(list(dimensions_of(parse_filter(made_of(500))))) == 498
+    with pytest.raises(BadQuery, match="at most 500 objects: several values of a dimension go into one list"):
+        parse_filter(made_of(501))
+
+
+def test_a_list_of_values_is_no_more_than_one_object():
+    """The sandbox package, Our choices: however long."""
+    values = [str(number) for number in range(30_000)]
+    assert parse_filter({"not": {"country_code": values}}) == Not(Match("country_code", tuple(values)))
+
+
 @pytest.mark.parametrize(
     ("wire", "field"),
     [

@@ -9,19 +9,9 @@ from pandas import DataFrame, Series
 
 from gamelens.analysis.frames import asked_metrics, carry, column_of, dimension_columns
 from gamelens.analysis.retention import is_retention
-from gamelens.catalog import METRICS, Metric
+from gamelens.catalog import METRICS, Metric, Quotient
 from gamelens.errors import BadQuery, NotAdditive
 
-# ratio field: numerator, denominator, and what one unit of the numerator is worth
-_PARTS: Final[dict[str, tuple[str, str, float]]] = {
-    "ad_impressions_per_session": ("ad_impressions_count", "session_unique", 1),
-    "arppu": ("total_revenue", "paying_users", 0.01),
-    "arpu": ("total_revenue", "user_unique", 0.01),
-    "conversion": ("paying_users", "user_unique", 1),
-    "conversion_ft": ("converting_users", "user_unique", 1),
-    "installs_ratio": ("new_users", "user_unique", 1),
-    "mean": ("sum", "event_count", 1),
-}
 _GAMES: Final = frozenset({"game", "game_id", "studio", "studio_id"})
 
 
@@ -58,10 +48,10 @@ def _additive(frame: DataFrame, name: str) -> Metric:
 def _total_of(frame: DataFrame, metric: Metric) -> dict[str, Series[Any]]:
     columns = {field.name: column_of(frame, metric.name, field.name) for field in metric.fields}
     whole = {field: float(frame[column].astype("float64").sum()) for field, column in columns.items()}
-    for field in columns:
-        if field in _PARTS:
-            part, count, worth = _PARTS[field]
-            whole[field] = worth * whole[part] / whole[count] if whole[count] else float("nan")
+    for field in metric.fields:
+        if isinstance(made := field.combines, Quotient):
+            divisor = whole[made.whole]
+            whole[field.name] = made.worth * whole[made.part] / divisor if divisor else float("nan")
     if metric.name == "session_length":
         whole["session_length"] = _mean_length(frame, columns)
     return {columns[field]: _as(frame[columns[field]], value) for field, value in whole.items()}

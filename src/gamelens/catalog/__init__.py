@@ -4,6 +4,6 @@ The one place that says what a metric is; the sandbox serves it, the client type
 """
 
 from gamelens.catalog.dimensions import DIMENSIONS, Dimension
-from gamelens.catalog.metrics import METRICS, Field, Metric, check, metric_named
+from gamelens.catalog.metrics import METRICS, Field, Metric, Quotient, check, metric_named
 
-__all__ = ["DIMENSIONS", "METRICS", "Dimension", "Field", "Metric", "check", "metric_named"]
+__all__ = ["DIMENSIONS", "METRICS", "Dimension", "Field", "Metric", "Quotient", "check", "metric_named"]

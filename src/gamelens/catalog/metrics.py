@@ -18,12 +18,24 @@ Kinds = Literal["plain", "per game", "retention"]
 Adds = Literal["everywhere", "over games", "never"]
 
 
+class Quotient(msgspec.Struct, frozen=True):
+    """How a ratio is made: *part* / *whole*, both fields of the same row, times *worth*."""
+
+    part: str
+    whole: str
+    worth: float = 1.0
+
+
 class Field(msgspec.Struct, frozen=True):
-    """One field of a row: a count is a whole number, a number is not; *unit* is for people."""
+    """One field of a row: a count is a whole number, a number is not; *unit* is for people.
+
+    *combines* says how the field of a sum of rows is made: summed, a quotient of other fields, or not at all.
+    """
 
     name: str
     kind: Literal["count", "number"]
     unit: str
+    combines: Literal["sum"] | Quotient | None = "sum"
 
 
 class Metric(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,8 +59,8 @@ def _count(name: str, unit: str) -> Field:
     return Field(name, "count", unit)
 
 
-def _number(name: str, unit: str) -> Field:
-    return Field(name, "number", unit)
+def _number(name: str, unit: str, combines: Literal["sum"] | Quotient | None = "sum") -> Field:
+    return Field(name, "number", unit, combines)
 
 
 _USERS: Final = _count("user_unique", "players")
@@ -57,7 +69,7 @@ _PAYERS: Final = _count("paying_users", "players")
 _TOTAL_CENTS: Final = _count("total_revenue", "US cents")
 _MONEY: Final = (
     _count("event_count", "events"),
-    _number("mean", "USD"),
+    _number("mean", "USD", Quotient("sum", "event_count")),
     _number("sum", "USD"),
     _number("sum_cents", "US cents"),
 )
@@ -76,7 +88,9 @@ METRICS: Final[dict[str, Metric]] = {
             meaning="ads shown / sessions",
             fields=(
                 _count("ad_impressions_count", "ads"),
-                _number("ad_impressions_per_session", "ads per session"),
+                _number(
+                    "ad_impressions_per_session", "ads per session", Quotient("ad_impressions_count", "session_unique")
+                ),
                 _SESSIONS,
             ),
             sorts_by="ad_impressions_per_session",
@@ -85,21 +99,29 @@ METRICS: Final[dict[str, Metric]] = {
         Metric(
             name="arppu",
             meaning="revenue / paying users",
-            fields=(_number("arppu", "USD per payer"), _PAYERS, _TOTAL_CENTS),
+            fields=(
+                _number("arppu", "USD per payer", Quotient("total_revenue", "paying_users", 0.01)),
+                _PAYERS,
+                _TOTAL_CENTS,
+            ),
             sorts_by="arppu",
             adds="over games",
         ),
         Metric(
             name="arpu",
             meaning="revenue / active users",
-            fields=(_number("arpu", "USD per player"), _USERS, _TOTAL_CENTS),
+            fields=(
+                _number("arpu", "USD per player", Quotient("total_revenue", "user_unique", 0.01)),
+                _USERS,
+                _TOTAL_CENTS,
+            ),
             sorts_by="arpu",
             adds="over games",
         ),
         Metric(
             name="conversion",
             meaning="paying users / active users",
-            fields=(_number("conversion", "share"), _PAYERS, _USERS),
+            fields=(_number("conversion", "share", Quotient("paying_users", "user_unique")), _PAYERS, _USERS),
             sorts_by="conversion",
             kinds="per game",
             adds="over games",
@@ -107,7 +129,11 @@ METRICS: Final[dict[str, Metric]] = {
         Metric(
             name="conversion_ft",
             meaning="converting users / active users",
-            fields=(_number("conversion_ft", "share"), _count("converting_users", "players"), _USERS),
+            fields=(
+                _number("conversion_ft", "share", Quotient("converting_users", "user_unique")),
+                _count("converting_users", "players"),
+                _USERS,
+            ),
             sorts_by="conversion_ft",
             kinds="per game",
             adds="over games",
@@ -135,7 +161,11 @@ METRICS: Final[dict[str, Metric]] = {
         Metric(
             name="installs_ratio",
             meaning="new users / active users",
-            fields=(_number("installs_ratio", "share"), _count("new_users", "players"), _USERS),
+            fields=(
+                _number("installs_ratio", "share", Quotient("new_users", "user_unique")),
+                _count("new_users", "players"),
+                _USERS,
+            ),
             sorts_by="installs_ratio",
             kinds="per game",
             adds="over games",
@@ -156,7 +186,7 @@ METRICS: Final[dict[str, Metric]] = {
         Metric(
             name="retention_retro",
             meaning="of the players installed N days before a day, the share active on it",
-            fields=(_number("retention", "share"),),
+            fields=(_number("retention", "share", None),),
             sorts_by="retention",
             kinds="retention",
             adds="never",
@@ -175,7 +205,7 @@ METRICS: Final[dict[str, Metric]] = {
         Metric(
             name="session_length",
             meaning="mean length of the sessions that ended",
-            fields=(_number("session_length", "seconds"), _SESSIONS, _count("total_session_length", "seconds")),
+            fields=(_number("session_length", "seconds", None), _SESSIONS, _count("total_session_length", "seconds")),
             sorts_by="session_length",
             adds="over games",
         ),

@@ -4,27 +4,47 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pyarrow as pa
 
 from gamelens.catalog import DIMENSIONS, METRICS
-from gamelens.client.frames import ColumnKind, titles, to_frame
+from gamelens.client import tables
+from gamelens.client.fetching import Deadline, Fetcher, Known, OnError
+from gamelens.client.frames import To, studio_names, titles, to_frame, with_titles
 from gamelens.client.loop import together
-from gamelens.client.planning import Part, Question, plan
+from gamelens.client.planning import GAME_ID, STUDIO_ID, Lists, Part, Question, lists_needed, plan
+from gamelens.client.progress import Progress
 from gamelens.client.receipts import Receipt, asked, receipt
-from gamelens.client.rows import add_up, fields_of, join, prefixed, shared_fields
-from gamelens.client.service import MetricsService
-from gamelens.client.spans import Over, Span, WhenUnavailable
-from gamelens.client.transport import Tally
-from gamelens.errors import Truncated, Unreachable
+from gamelens.client.service import MetricsService, PlacedGame
+from gamelens.client.spans import Over, Span, WhenUnavailable, span_of
+from gamelens.client.tables import TIMESTAMP
+from gamelens.errors import PartialResult, Truncated
 from gamelens.wire.filters import dimensions_of
-from gamelens.wire.results import Rows
+from gamelens.wire.intervals import Interval
+from gamelens.wire.results import Studio
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
-T = TypeVar("T")
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """How a question is to be answered: *over* when, what if it is not available or fails, in which form."""
+
+    over: Over
+    when: WhenUnavailable = "raise"
+    on_error: OnError = "raise"
+    deadline_s: float | None = None
+    to: To = "pandas"
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """A frame and its receipt, and the table that it was made from."""
+
+    frame: Any
+    receipt: Receipt
+    table: pa.Table
 
 
 class Inquiry:
@@ -32,9 +52,9 @@ class Inquiry:
 
     Args:
         service: who is asked.
-        over: the interval as typed.
-        when: what to do where part of it is not available.
-        deadline_s: for waiting until it is.
+        known: what needs no asking.
+        terms: how it is to be answered.
+        progress: how far it is.
         now: the wall clock.
     """
 
@@ -42,116 +62,220 @@ class Inquiry:
         self,
         service: MetricsService,
         *,
-        over: Over,
-        when: WhenUnavailable,
-        deadline_s: float | None = None,
+        known: Known,
+        terms: Terms,
+        progress: Progress,
         now: Callable[[], float] = time.time,
     ) -> None:
         self.service = service
-        self.over = over
-        self.when: WhenUnavailable = when
-        self.deadline_s = deadline_s
-        self.tally = Tally()
+        self.terms = terms
+        self.tally = progress.tally
         self.warnings: list[str] = []
         self.is_truncated = False
+        self.deadline = Deadline(terms.deadline_s)
         self._asked_at = datetime.fromtimestamp(now(), UTC)
+        self._fetcher = Fetcher(
+            service, known=known, tally=self.tally, progress=progress, on_error=terms.on_error, deadline=self.deadline
+        )
 
     async def settle(self) -> Span:
         """When: what is asked, what is available, what is kept; see `MetricsService.settle`."""
-        return await self.service.settle(self.over, self.when, self.deadline_s)
+        terms = self.terms
+        return await self.deadline.keep(self.service.settle(terms.over, terms.when, self.deadline.left_s, self.tally))
 
-    async def fetch(self, part: Part) -> list[list[Rows]]:
-        """Answers to all requests of *part*, in order, as many at a time as the budget lets go.
+    async def lists(self, question: Question, interval: Interval) -> Lists:
+        """What *question* is fanned out over, if it is, as the service has it in *interval*."""
+        needed = lists_needed(question)
+        dimensions = [name for name in needed if name not in (GAME_ID, STUDIO_ID)]
+        narrowed = {"games": question.games or (), "studios": question.studios or ()}
+        values = together(
+            self.service.dimension_values(name, interval, **narrowed, tally=self.tally) for name in dimensions
+        )
+        return Lists(
+            games=await self._games(question, interval) if GAME_ID in needed else (),
+            studios=await self._studios(question, interval) if STUDIO_ID in needed else (),
+            values=dict(zip(dimensions, map(tuple, await self.deadline.keep(values)), strict=True)),
+        )
+
+    async def fetch(self, parts: Sequence[Part], span: Span) -> list[pa.Table]:
+        """The table of each of *parts*, its rows in the service's order, `top` of them in each bucket.
 
         Raises:
             Truncated: all values were asked for, and an answer holds as many as the service gives.
         """
-        answers = await together(self.service.ask(part.metric, query, self.tally) for query in part.queries)
-        if part.limit is not None and any(len(bucket.rows) >= part.limit for answer in answers for bucket in answer):
-            if part.top is None or part.adds_up:
+        wanted = [part for part in parts if part.templates]
+        totals = [part.total for part in wanted if part.total is not None]
+        fetched = await self._fetcher.fetch([*wanted, *totals], span.available)
+        studios = await self.studios_of_games(span) if any(part.labels for part in parts) else {}
+        came = {id(part): answers for part, answers in zip([*wanted, *totals], fetched, strict=True)}
+        return [await asyncio.to_thread(self._table, part, came, studios, span) for part in parts]
+
+    async def studios_of_games(self, span: Span) -> dict[str, str | None]:
+        """The id of each game's studio."""
+        games = await self.deadline.keep(self.service.games(span.kept, tally=self.tally))
+        return {game.id: game.studio_id for game in games}
+
+    def lost(self, since_days_ago: int) -> list[Interval]:
+        """When nobody knows who was back after so many days, because the answer did not come."""
+        return [
+            span_of(job.run) for job in self._fetcher.missing if job.template.query.since_days_ago == since_days_ago
+        ]
+
+    async def answered(
+        self, question: Question, span: Span, table: pa.Table, dimensions: Sequence[str], **more: Any
+    ) -> Answered:
+        """The frame of *table* with titles, where asked for, and the receipt, which also says *more*.
+
+        Raises:
+            PartialResult: pieces are missing, and gaps are not wanted.
+        """
+        known = await self.deadline.keep(self._titles(question, span))
+        table = with_titles(table, known)
+        made = self._receipt(question, span, **more)
+        kind = "pandas" if self._fetcher.gaps and self.terms.on_error == "raise" else self.terms.to
+        # In a thread: a large frame takes long enough to hold up everybody else's requests.
+        frame = await asyncio.to_thread(to_frame, table, dimensions, made, kind)
+        if self._fetcher.gaps and self.terms.on_error == "raise":
+            raise PartialResult(frame, self._fetcher.gaps) from self._fetcher.failure
+        return Answered(frame, made, table)
+
+    def _table(
+        self,
+        part: Part,
+        came: Mapping[int, Sequence[Sequence[pa.Table]]],
+        studios: Mapping[str, str | None],
+        span: Span,
+    ) -> pa.Table:
+        table = self._rows(part, came.get(id(part), ()), studios, span)
+        if part.total is not None:
+            total = self._rows(part.total, came[id(part.total)], studios, span)
+            table = self._with_total(part, table, total)
+        return table
+
+    def _rows(
+        self, part: Part, answers: Sequence[Sequence[pa.Table]], studios: Mapping[str, str | None], span: Span
+    ) -> pa.Table:
+        """All rows of *part*, put together."""
+        own = [name for name in part.dimensions if name not in part.labels]
+        made = []
+        for template, pieces in zip(part.templates, answers, strict=True):
+            for piece in pieces:
+                self._check_length(part, tables.in_time(piece))
+            rows = tables.together(pieces, tables.schema(part.metric, template.carried))
+            made.append(tables.with_constants(tables.in_time(rows), template.fixed))
+        table = tables.ordered(tables.together(made, tables.schema(part.metric, own)), own)
+        if part.adds_up:
+            stamp = span.kept.start if part.every == "all" else None
+            table = tables.add_up(METRICS[part.metric], own, table, stamp)
+        elif len(part.templates) > 1:
+            table = tables.largest_first(table, part.metric, own)
+        if part.top is not None:
+            self.is_truncated |= tables.longest_bucket(table) > part.top
+            table = tables.first_of_each(table, part.top)
+        for name in part.labels:
+            place = part.dimensions.index(name) + 1
+            table = tables.with_looked_up(table, name, GAME_ID, studios, place)
+        return table
+
+    def _check_length(self, part: Part, answer: pa.Table) -> None:
+        if part.limit is not None and tables.longest_bucket(answer) >= part.limit:
+            if part.limit != part.top:
                 raise Truncated(part.limit)
             self.is_truncated = True
-        return answers
 
-    async def frame(
-        self, question: Question, span: Span, buckets: Sequence[Rows], columns: Mapping[str, ColumnKind], **more: Any
-    ) -> DataFrame:
-        """The frame of *buckets* with titles, where asked for, and the receipt, which also says *more*."""
-        games = await self.service.games(span.kept, tally=self.tally) if question.wants_titles else None
-        names = titles(games) if games is not None else None
-        # In a thread: a large frame takes long enough to hold up everybody else's requests.
-        return await asyncio.to_thread(
-            to_frame, buckets, columns, titles=names, receipt=self._receipt(question, span, **more)
+    def _with_total(self, part: Part, table: pa.Table, total: pa.Table) -> pa.Table:
+        """*table* with a row of what is not shown, or a warning where its rows do not make up *total*."""
+        lost = self._fetcher.lost_stamps(part)
+        if lost and part.every == "all":
+            return table
+        rest = tables.without(tables.remainder(METRICS[part.metric], part.dimensions, total, table), lost)
+        if part.top is not None:
+            return tables.in_time(tables.together([table, rest], table.schema))
+        for row in rest.to_pylist():
+            missing = ", ".join(f"{name} {row[name]:,}" for name in tables.summed(METRICS[part.metric]) if row[name])
+            day = row[TIMESTAMP].date()
+            self.warnings.append(
+                f"{part.metric} by {', '.join(part.dimensions)} differs from its total on {day}: {missing}"
+            )
+        return table
+
+    async def _titles(self, question: Question, span: Span) -> dict[str, dict[str, str]]:
+        known: dict[str, dict[str, str]] = {}
+        if GAME_ID in question.titled:
+            known[GAME_ID] = titles(await self.service.games(span.kept, question.studios, self.tally))
+        if STUDIO_ID in question.titled:
+            known[STUDIO_ID] = studio_names(await self.service.studios(span.kept, self.tally))
+        return known
+
+    async def _games(self, question: Question, interval: Interval) -> tuple[str, ...]:
+        found: list[PlacedGame] = await self.deadline.keep(
+            self.service.games(interval, question.studios, tally=self.tally)
         )
+        return tuple(it.id for it in found if question.games is None or it.id in question.games)
+
+    async def _studios(self, question: Question, interval: Interval) -> tuple[str, ...]:
+        found: list[Studio] = await self.deadline.keep(self.service.studios(interval, self.tally))
+        return tuple(it.id for it in found if question.studios is None or it.id in question.studios)
 
     def _receipt(self, question: Question, span: Span, **more: Any) -> Receipt:
         return receipt(
-            asked(question, self.over, **more),
+            asked(question, self.terms.over, **more),
             asked_at=self._asked_at,
             span=span,
             tally=self.tally,
+            cached_share=self._fetcher.cached_share,
+            gaps=self._fetcher.gaps,
             is_truncated=self.is_truncated,
             warnings=self.warnings,
         )
 
 
-async def query(inquiry: Inquiry, question: Question, *, max_days: int | None) -> DataFrame:
+async def query(inquiry: Inquiry, question: Question, *, max_days: int | None) -> Answered:
     """The frame that answers *question*."""
-    passed = await _pass_through(inquiry, question)
+    passed = await inquiry.deadline.keep(pass_through(inquiry, question))
     span = await inquiry.settle()
-    parts = plan(question, span.kept, max_days=max_days, passed=passed)
-    answers = await together(_answer(inquiry, part, question, span) for part in parts)
-    kinds = [_kinds(inquiry, part, answer) for part, answer in zip(parts, answers, strict=True)]
-    shared = shared_fields(kinds)
-    columns: dict[str, ColumnKind] = dict.fromkeys(parts[0].dimensions, "dimension")
-    for part, mine in zip(parts, kinds, strict=True):
-        columns |= {prefixed(name, part.metric, shared): kind for name, kind in mine.items()}
-    named = [(part.metric, answer) for part, answer in zip(parts, answers, strict=True)]
-    buckets = join(parts[0].dimensions, named, shared) if len(parts) > 1 else answers[0]
-    return await inquiry.frame(question, span, buckets, columns)
+    lists = await inquiry.lists(question, listed_over(question, span))
+    parts = plan(question, span.kept, max_days=max_days, passed=passed, lists=lists)
+    table = _side_by_side(inquiry, parts, await inquiry.fetch(parts, span))
+    return await inquiry.answered(question, span, table, parts[0].dimensions)
 
 
-async def within(deadline_s: float | None, work: Coroutine[Any, Any, T]) -> T:
-    """Result of *work*, if it comes in time.
-
-    Raises:
-        Unreachable: it did not.
-    """
-    try:
-        async with asyncio.timeout(deadline_s):
-            return await work
-    except TimeoutError:
-        late = Unreachable(f"not answered within deadline_s={deadline_s:g}: ask for less, or allow more time")
-    raise late
+def listed_over(question: Question, span: Span) -> Interval:
+    """When the values of a fan-out were sent: for retention, from the first cohort's install on."""
+    is_retention = any(name in METRICS and METRICS[name].kinds == "retention" for name in question.metrics)
+    before = timedelta(days=question.since_days_ago or 0) if is_retention else timedelta()
+    return Interval(max(span.available.start, span.kept.start - before), span.kept.end)
 
 
-async def _answer(inquiry: Inquiry, part: Part, question: Question, span: Span) -> list[Rows]:
-    answers = await inquiry.fetch(part)
-    if not part.adds_up:
-        return [bucket for answer in answers for bucket in answer]
-    stamp = span.kept.start if question.every == "all" else None
-    added = add_up(METRICS[part.metric], part.dimensions, answers, stamp)
-    if part.top is not None:
-        inquiry.is_truncated |= any(len(bucket.rows) > part.top for bucket in added)
-    return [Rows(bucket.timestamp, bucket.rows[: part.top]) for bucket in added]
-
-
-def _kinds(inquiry: Inquiry, part: Part, answer: Sequence[Rows]) -> Mapping[str, ColumnKind]:
-    """Kind of each field of the rows: the catalog's, then whatever else came, with a warning."""
-    metric = METRICS.get(part.metric)
-    kinds: dict[str, ColumnKind] = {field.name: field.kind for field in metric.fields} if metric is not None else {}
-    strange = [name for name in fields_of(part.dimensions, answer) if name not in kinds]
-    if metric is not None and strange:
-        inquiry.warnings.append(f"{part.metric} came with fields this version does not know: {', '.join(strange)}")
-    return kinds | dict.fromkeys(strange, "as it comes")
-
-
-async def _pass_through(inquiry: Inquiry, question: Question) -> list[str]:
+async def pass_through(inquiry: Inquiry, question: Question) -> list[str]:
     """Dimensions only the service knows; each of them, and each such metric, gets a warning."""
     read = list(dimensions_of(question.where)) if question.where is not None else []
+    known = {*DIMENSIONS, STUDIO_ID}
     metrics = await inquiry.service.list_strange("metric", question.metrics, METRICS)
-    dimensions = await inquiry.service.list_strange("by", question.dimensions, DIMENSIONS)
+    dimensions = await inquiry.service.list_strange("by", question.dimensions, known)
     dimensions += await inquiry.service.list_strange("where", read, DIMENSIONS)
     for name in dict.fromkeys([*metrics, *dimensions]):
         inquiry.warnings.append(f"this version does not know {name}, the service does: passed on as it is")
     return dimensions
+
+
+def _side_by_side(inquiry: Inquiry, parts: Sequence[Part], answers: Sequence[pa.Table]) -> pa.Table:
+    """One table of all metrics; a field that two of them have is prefixed with its metric."""
+    fields = []
+    for part, table in zip(parts, answers, strict=True):
+        own = [name for name in table.column_names if name != TIMESTAMP and name not in part.dimensions]
+        fields.append(own)
+        strange = [name for name in own if name not in tables.schema(part.metric, ()).names]
+        if part.metric in METRICS and strange:
+            names = ", ".join(strange)
+            inquiry.warnings.append(f"{part.metric} came with fields this version does not know: {names}")
+    if len(parts) == 1:
+        return answers[0]
+    times = Counter(name for own in fields for name in own)
+    renamed = [
+        table.rename_columns(
+            [f"{part.metric}_{name}" if times[name] > 1 and name in own else name for name in table.column_names]
+        )
+        for part, table, own in zip(parts, answers, fields, strict=True)
+    ]
+    return tables.join(parts[0].dimensions, renamed)

@@ -1,56 +1,87 @@
-"""Rows to one tidy DataFrame: `timestamp` in UTC, dimensions as categories, counts Int64, numbers float64.
+"""Tables to one tidy DataFrame: `timestamp` in UTC, dimensions as categories, counts Int64, numbers float64.
 
-The only module of this room that knows pandas.
+The only module of this room that knows pandas, and the only one that knows polars.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from itertools import chain
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from gamelens.client.receipts import KEY, Receipt
 from gamelens.client.service import PlacedGame
-from gamelens.errors import ServiceError
-from gamelens.wire.results import Rows, Studio
+from gamelens.client.tables import STAMP, TIMESTAMP, with_looked_up
+from gamelens.errors import BadQuery
+from gamelens.wire.results import Studio
 
-ColumnKind = Literal["dimension", "count", "number", "as it comes"]
+To = Literal["pandas", "arrow", "polars"]
+KINDS: Final = ("pandas", "arrow", "polars")
+TITLES: Final = {"game_id": "game", "studio_id": "studio"}
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 
-
-def to_frame(
-    buckets: Sequence[Rows],
-    columns: Mapping[str, ColumnKind],
-    *,
-    titles: Mapping[str, str] | None = None,
-    receipt: Receipt | None = None,
-) -> pd.DataFrame:
-    """The tidy frame of *buckets*, in their order: `timestamp` (datetime64[us, UTC]), then *columns*.
-
-    Dimensions become categories with null kept, counts Int64, numbers float64, others what they come as. With *titles*
-    a column `game` (category) follows `game_id`.
+def check_kind(to: str) -> To:
+    """*to* if frames of that kind can be made here.
 
     Raises:
-        ServiceError: a column holds what its kind cannot.
+        BadQuery: there is no such kind, or polars is not installed.
     """
-    rows = list(chain.from_iterable(bucket.rows for bucket in buckets))
-    made: dict[str, Any] = {"timestamp": _timestamps(buckets)}
-    for name, kind in columns.items():
-        values = [row.get(name) for row in rows]
-        made[name] = _typed(name, values, kind)
-        if name == "game_id" and titles is not None:
-            made["game"] = _categories([titles.get(value or "", value) for value in values])
-    frame = pd.DataFrame(made)
-    if receipt is not None:
-        frame.attrs[KEY] = receipt
-    return frame
+    if to not in KINDS:
+        raise BadQuery("to", to, "is not allowed", KINDS)
+    if to == "polars":
+        try:
+            import polars  # noqa: F401
+        except ImportError:
+            raise BadQuery("to", to, "needs polars: pip install polars") from None
+    return cast("To", to)
+
+
+def to_frame(table: pa.Table, dimensions: Sequence[str], receipt: Receipt, to: To = "pandas") -> Any:
+    """*table* as a tidy frame of the kind *to*, in its order: `timestamp`, the dimensions and titles, the numbers.
+
+    pandas: timestamp datetime64[us, UTC], *dimensions* and titles category with null kept, counts Int64, numbers
+    float64, others what they come as; the receipt in `attrs`. arrow: the same columns, dictionaries for categories, the
+    receipt as JSON in the schema's metadata. polars: the same columns.
+    """
+    if to == "pandas":
+        return _pandas(table, dimensions, receipt)
+    texts = [name for name in table.column_names if name in dimensions or name in TITLES.values()]
+    for name in texts:
+        table = table.set_column(table.schema.get_field_index(name), name, _dictionary(table[name]))
+    if to == "arrow":
+        return table.replace_schema_metadata({KEY: json.dumps(receipt)})
+    import polars
+
+    return polars.from_arrow(table)
+
+
+def to_table(frame: pd.DataFrame) -> pa.Table:
+    """A frame that `to_frame` made as a table again, dimensions as text."""
+    columns: dict[str, Any] = {}
+    for name in frame.columns:
+        column = frame[name]
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            columns[name] = pa.array(column.astype("object").where(column.notna(), None), pa.string())
+        elif name == TIMESTAMP:
+            columns[name] = pa.array(column).cast(STAMP)
+        else:
+            made = pa.array(column, from_pandas=True)
+            columns[name] = made.cast(pa.string()) if pa.types.is_large_string(made.type) else made
+    return pa.table(columns)
+
+
+def with_titles(table: pa.Table, titles: Mapping[str, Mapping[str, str]]) -> pa.Table:
+    """*table* with the title beside each id in the columns that *titles* names; the id where it has none."""
+    for name, known in titles.items():
+        shown = {value: known.get(value, value) for value in pc.unique(table[name]).to_pylist() if value is not None}
+        table = with_looked_up(table, TITLES[name], name, shown, table.schema.get_field_index(name) + 1)
+    return table
 
 
 def studios_frame(studios: Iterable[Studio]) -> pd.DataFrame:
@@ -64,6 +95,25 @@ def games_frame(games: Iterable[PlacedGame]) -> pd.DataFrame:
         ("game_id", "game", "studio_id", "studio"),
         [(game.id, game.title, game.studio_id, game.studio) for game in games],
     )
+
+
+def restatements_frame(entries: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """What moved, a row for each bucket and field.
+
+    Columns: metric, by, field (str), timestamp (of the bucket), before_as_of, as_of (datetime64[us, UTC]), before,
+    after, moved (float64; NA where rows cannot be added up), rows (Int64, how many changed).
+    """
+    frame = pd.DataFrame({"metric": pd.Series([it["metric"] for it in entries], dtype="str")})
+    frame["timestamp"] = _moments([it["timestamp"] for it in entries])
+    frame["by"] = pd.Series([", ".join(it["by"]) for it in entries], dtype="str")
+    frame["field"] = pd.Series([it["field"] for it in entries], dtype="str")
+    for name in ("before", "after"):
+        frame[name] = pd.Series([it[name] for it in entries], dtype="float64")
+    frame["moved"] = frame["after"] - frame["before"]
+    frame["rows"] = pd.Series([it["rows"] for it in entries], dtype="Int64")
+    for name in ("before_as_of", "as_of"):
+        frame[name] = _moments([it[name] for it in entries])
+    return frame
 
 
 def titles(games: Sequence[PlacedGame]) -> dict[str, str]:
@@ -81,50 +131,59 @@ def titles(games: Sequence[PlacedGame]) -> dict[str, str]:
     }
 
 
-def _timestamps(buckets: Sequence[Rows]) -> pd.Series:
-    stamps = [(_utc(bucket.timestamp) - _EPOCH) // _MICROSECOND for bucket in buckets]
-    repeated = np.repeat(np.array(stamps, dtype="int64"), [len(bucket.rows) for bucket in buckets])
-    return pd.Series(repeated.view("datetime64[us]")).dt.tz_localize("UTC")
+def studio_names(studios: Sequence[Studio]) -> dict[str, str]:
+    """Name of each studio id, no two the same: a repeated one gets its id appended."""
+    plain = Counter(studio.name for studio in studios)
+    return {it.id: it.name if plain[it.name] == 1 else f"{it.name} ({it.id})" for it in studios}
 
 
-def _categories(values: Sequence[Any]) -> pd.Categorical:
-    """Values as categories in alphabetical order; None stays null, and "NA" stays Namibia."""
-    found = sorted({value for value in values if value is not None}, key=str)
-    codes = {value: code for code, value in enumerate(found)}
-    is_text = all(isinstance(value, str) for value in found)
-    return pd.Categorical.from_codes(
-        np.fromiter((codes.get(value, -1) for value in values), dtype="int32", count=len(values)),
-        categories=pd.Index(found, dtype="str" if is_text else None),
-    )
+def _pandas(table: pa.Table, dimensions: Sequence[str], receipt: Receipt) -> pd.DataFrame:
+    made = {}
+    for name in table.column_names:
+        column = table[name].combine_chunks()
+        if name in dimensions or name in TITLES.values():
+            made[name] = _categories(column)
+        else:
+            made[name] = _typed(column)
+    frame = pd.DataFrame(made)
+    frame.attrs[KEY] = receipt
+    return frame
 
 
-def _typed(name: str, values: Sequence[Any], kind: ColumnKind) -> Any:
-    if kind == "as it comes":
-        return _as_it_comes(values)
-    try:
-        if kind == "dimension":
-            return _categories(values)
-        if kind == "count":
-            return pd.array(values, dtype="Int64")
-        return np.array([np.nan if value is None else float(value) for value in values], dtype="float64")
-    except (TypeError, ValueError, OverflowError):
-        raise ServiceError(200, f"the field {name} holds what is no {kind}") from None
+def _moments(texts: Sequence[str]) -> pd.Series:
+    return pd.to_datetime(pd.Series(texts, dtype="str"), utc=True).dt.as_unit("us")
 
 
-def _as_it_comes(values: Sequence[Any]) -> Any:
-    kinds = {type(value) for value in values if value is not None}
-    if kinds == {int}:
-        return pd.array(values, dtype="Int64")
-    if kinds and kinds <= {int, float}:
-        return np.array([np.nan if value is None else float(value) for value in values], dtype="float64")
-    return pd.Series(list(values), dtype="str" if kinds <= {str} else "object")
+def _typed(column: pa.Array) -> Any:
+    if pa.types.is_timestamp(column.type):
+        return pd.Series(np.asarray(column.cast(pa.int64())).view("datetime64[us]")).dt.tz_localize("UTC")
+    if pa.types.is_integer(column.type):
+        return pd.arrays.IntegerArray(
+            np.asarray(pc.fill_null(column, 0).cast(pa.int64())), np.asarray(column.is_null())
+        )
+    if pa.types.is_floating(column.type):
+        return np.asarray(pc.fill_null(column, np.nan), dtype="float64")
+    if pa.types.is_string(column.type):
+        return pd.Series(column.to_pylist(), dtype="str")
+    return pd.Series(column.to_pylist(), dtype="object")
+
+
+def _dictionary(column: pa.ChunkedArray | pa.Array) -> pa.DictionaryArray:
+    """Values as a dictionary in code point order; null stays null, and "NA" stays Namibia."""
+    values = pc.unique(column).drop_null()
+    values = values.take(pc.sort_indices(values))
+    indices = pc.index_in(column, value_set=values)
+    indices = indices.combine_chunks() if isinstance(indices, pa.ChunkedArray) else indices
+    return pa.DictionaryArray.from_arrays(indices, values)
+
+
+def _categories(column: pa.Array) -> pd.Categorical:
+    encoded = _dictionary(column)
+    codes = np.asarray(pc.fill_null(encoded.indices, -1))
+    return pd.Categorical.from_codes(codes, categories=pd.Index(encoded.dictionary.to_pylist(), dtype="str"))
 
 
 def _texts(names: Sequence[str], rows: Sequence[tuple[str | None, ...]]) -> pd.DataFrame:
     return pd.DataFrame(
         {name: pd.Series([row[place] for row in rows], dtype="str") for place, name in enumerate(names)}
     )
-
-
-def _utc(moment: datetime) -> datetime:
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

@@ -9,13 +9,17 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future, wait
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 _WAKE_S = 0.2  # a thread that waits for ever without waking cannot be interrupted on Windows
+
+
+def _nothing() -> None:
+    """What happens while nobody watches."""
 
 
 class BackgroundLoop:
@@ -29,20 +33,30 @@ class BackgroundLoop:
         """Start *work* on the loop; cancelling the future cancels the work."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """Result of *work*, for a caller without a loop or with one that may stand still; an interrupt cancels it."""
+    def wait(self, work: Coroutine[Any, Any, T], *, on_tick: Callable[[], None] = _nothing) -> T:
+        """Result of *work*, for a caller without a loop or with one that may stand still; an interrupt cancels it.
+
+        *on_tick* is called now and then, in the caller's thread.
+        """
         future = self.hand_over(work)
         try:
             while not wait((future,), timeout=_WAKE_S).done:
-                continue
+                on_tick()
             return future.result()
         except BaseException:
             future.cancel()
             raise
 
-    async def wait_async(self, work: Coroutine[Any, Any, T]) -> T:
+    async def wait_async(self, work: Coroutine[Any, Any, T], *, on_tick: Callable[[], None] = _nothing) -> T:
         """Result of *work*, for a caller on another loop; cancelling the caller cancels it."""
-        return await asyncio.wrap_future(self.hand_over(work))
+        future = asyncio.wrap_future(self.hand_over(work))
+        try:
+            while not (await asyncio.wait((future,), timeout=_WAKE_S))[0]:
+                on_tick()
+            return future.result()
+        except asyncio.CancelledError:
+            future.cancel()
+            raise
 
 
 _made: dict[int, BackgroundLoop] = {}

@@ -2,8 +2,12 @@
 
 The service promises at least 5 requests a second and 5 at a time to an organisation, and 1000 a second for the list of
 metrics (Metrics, Limits). It counts arrivals, which we cannot see: a request arrives after its last byte was sent and
-before its answer. So a place is free again a second and a margin after that, and waiting for a connection counts as
-not sent yet.
+before its answer. So a slot to start on is free again a second and a margin after that, and waiting for a connection
+counts as not sent yet.
+
+All clients of one user on one machine share the slots (`slots`), whatever thread, loop, process or kernel they are in.
+Our choice: only the 1000 of the metric list are counted by each process for itself, since it asks once and remembers
+the answer, and no machine runs two hundred kernels that all start in one second; its requests take a shared seat.
 """
 
 from __future__ import annotations
@@ -13,93 +17,197 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Final, Literal
 
-from gamelens.wire.limits import METRIC_LISTS_PER_SECOND, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
+from gamelens.client.probing import Probe
+from gamelens.client.slots import Guarantee, Slot
+from gamelens.wire.limits import METRIC_LISTS_PER_SECOND, REQUESTS_PER_SECOND
 
 Route = Literal["metric list", "other"]
+Pace = Literal["guaranteed", "adaptive"]
 
 MARGIN_S: Final = 0.03
+REST_S: Final = 1.0 + MARGIN_S  # what passes between two requests that the service counts on one slot
 LAG_S: Final = 0.05  # the longest we take a request to be on its way before the service has counted it
-COLD_LAG_S: Final = 0.25  # the same for the first ones, which may find a service that is still warming up
-PER_SECOND: Final[dict[Route, int]] = {"metric list": METRIC_LISTS_PER_SECOND, "other": REQUESTS_PER_SECOND}
+# The same where silence is news: it may still be warming up, or it has answered sooner than that so far.
+UNUSUAL_LAG_S: Final = 0.25
+POLL_S: Final = 0.01  # how often to look for what other processes let go
 
 
 class Place:
-    """One request's place in the budget; whoever sends it says when it was `sent`."""
+    """One request's place in the budget; whoever sends it says when it was `sent` and what came of it."""
 
-    def __init__(self, clock: Callable[[], float], lag_s: float) -> None:
-        self._clock = clock
+    def __init__(self, budget: Budget, route: Route, start: Slot, seat: Slot, lag_s: float) -> None:
+        self._budget = budget
+        self._route = route
+        self._start: Slot | None = start
+        self._seat = seat
         self._lag_s = lag_s
-        self._is_sent = asyncio.Event()
-        self._counted_at = 0.0
+        self._taken_at = budget.now()
+        self._sent_at: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     def sent(self) -> None:
         """The last byte is out: the service counts it within the lag."""
-        if not self._is_sent.is_set():
-            self._counted_at = self._clock() + self._lag_s
-            self._is_sent.set()
+        if self._start is None or self._sent_at is not None:
+            return
+        self._sent_at = self._budget.now()
+        counted_at = self._sent_at + self._lag_s
+        self._start.mark(counted_at + REST_S)
+        # The slot stays held until more is known, so that nobody looks at what is only the latest moment.
+        self._timer = asyncio.get_running_loop().call_later(self._lag_s, self._let_start_go, counted_at)
 
     def answered(self) -> None:
-        """The answer is here, or there will be none: the service has counted it."""
-        self.sent()
-        self._counted_at = min(self._counted_at, self._clock())
+        """The service took it and answered."""
+        self._heard(is_refused=False)
 
-    async def free_at(self) -> float:
-        """When another request may take its place."""
-        await self._is_sent.wait()
-        return self._counted_at + 1.0 + MARGIN_S
+    def refused(self) -> bool:
+        """The service answered 429. True when it had been asked for more than it guarantees, which is our doing."""
+        return self._heard(is_refused=True)
+
+    def leave(self, *, is_cut_short: bool) -> None:
+        """Give the place back. What was cut short may still be on its way: the lag counts."""
+        now = self._budget.now()
+        latest = (now if self._sent_at is None else self._sent_at) + self._lag_s
+        self._let_start_go(latest if is_cut_short else min(now, latest))
+        self._seat.free()
+        if not is_cut_short and self._sent_at is not None:
+            self._budget.note(now - self._sent_at)
+
+    def _heard(self, *, is_refused: bool) -> bool:
+        if self._route == "metric list":
+            return False
+        sent_at = self._taken_at if self._sent_at is None else self._sent_at
+        return self._budget.hear(sent_at, is_refused=is_refused)
+
+    def _let_start_go(self, counted_at: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._start is not None:
+            self._start.free(counted_at + REST_S)
+            self._start = None
 
 
 class Budget:
-    """Hands out places, first come, first served. Lives on one loop."""
+    """Hands out places, first come, first served. Lives on one loop; others share its slots.
+
+    Args:
+        guarantee: the slots of what the service promises.
+        probe: opens more of them; None keeps to the guarantee.
+        clock, sleep: time. The clock must be the one of whoever shares the slots.
+    """
 
     def __init__(
         self,
+        guarantee: Guarantee,
         *,
-        at_once: int = REQUESTS_AT_ONCE,
+        probe: Probe | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._clock = clock
+        self.now = clock
+        self._guarantee = guarantee
+        self._probe = probe
         self._sleep = sleep
-        self._under_way = asyncio.Semaphore(at_once)
-        self._queues: dict[Route, asyncio.Lock] = {route: asyncio.Lock() for route in PER_SECOND}
-        self._latest: dict[Route, deque[Place]] = {route: deque(maxlen=most) for route, most in PER_SECOND.items()}
+        self._queues: dict[Route, asyncio.Lock] = {"metric list": asyncio.Lock(), "other": asyncio.Lock()}
+        self._lists = [Slot() for _ in range(METRIC_LISTS_PER_SECOND)]
+        self._extra_starts: list[Slot] = []
+        self._extra_seats: list[Slot] = []
+        self._was_slow: deque[bool] = deque(maxlen=REQUESTS_PER_SECOND)
+
+    @property
+    def why_alone(self) -> str | None:
+        """Why other processes do not share this budget; None where they do."""
+        return self._guarantee.why_alone
 
     @asynccontextmanager
     async def place(self, route: Route = "other") -> AsyncIterator[Place]:
         """A place for one request, held while it is under way."""
         async with self._queues[route]:
-            await self._under_way.acquire()
-            try:
-                place = await self._next(self._latest[route])
-            except BaseException:
-                self._under_way.release()
-                raise
+            while (place := self._free_place(route)) is None:
+                await self._sleep(self._wait_s(route))
+        is_cut_short = True
         try:
             yield place
+            is_cut_short = False
         finally:
-            place.answered()
-            self._under_way.release()
+            place.leave(is_cut_short=is_cut_short)
 
-    async def _next(self, latest: deque[Place]) -> Place:
-        """Wait until one more may start, and count it."""
-        is_cold = len(latest) < PER_SECOND["other"]
-        if len(latest) == latest.maxlen:
-            while (wait_s := await latest[0].free_at() - self._clock()) > 0:
-                await self._sleep(wait_s)
-        latest.append(Place(self._clock, COLD_LAG_S if is_cold else LAG_S))
-        return latest[-1]
+    def note(self, took_s: float) -> None:
+        """Remember how soon the service answers."""
+        self._was_slow.append(took_s > LAG_S)
+
+    def hear(self, sent_at: float, *, is_refused: bool) -> bool:
+        """Tell the probe what the service said; true when more than the guarantee was asked for."""
+        if self._probe is None:
+            return False
+        is_above = self._probe.extra > 0
+        if is_refused:
+            self._probe.refused(self.now())
+        else:
+            self._probe.answered(sent_at, self.now(), is_wanted=self._queues["other"].locked())
+        return is_above
+
+    def _free_place(self, route: Route) -> Place | None:
+        """A slot to start on and a seat, or neither."""
+        self._open_extra()
+        now, starts = self.now(), self._starts(route)
+        if min(slot.free_at for slot in starts) > now:
+            return None
+        seat = start = None
+        try:
+            seat = _first([*self._guarantee.seats, *self._extra_seats[: self._extra]], now)
+            start = _first(starts, now) if seat is not None else None
+        except OSError as error:
+            self._guarantee.go_alone(error)
+        if seat is not None and start is not None:
+            return Place(self, route, start, seat, LAG_S if any(self._was_slow) else UNUSUAL_LAG_S)
+        if seat is not None:
+            seat.free()
+        return None
+
+    def _starts(self, route: Route) -> Sequence[Slot]:
+        if route == "metric list":
+            return self._lists
+        return [*self._guarantee.starts, *self._extra_starts[: self._extra]]
+
+    @property
+    def _extra(self) -> int:
+        return self._probe.extra if self._probe is not None else 0
+
+    def _open_extra(self) -> None:
+        while len(self._extra_starts) < self._extra:
+            self._extra_starts.append(Slot())
+            self._extra_seats.append(Slot())
+
+    def _wait_s(self, route: Route) -> float:
+        """Until a slot is known to come free, but not longer than somebody else may take to let one go."""
+        known_s = min(slot.free_at for slot in self._starts(route)) - self.now()
+        return known_s if 0 < known_s < POLL_S else POLL_S
 
 
-_budgets: dict[tuple[int, str, str], Budget] = {}
+def _first(slots: Sequence[Slot], now: float) -> Slot | None:
+    return next((slot for slot in slots if slot.take(now)), None)
+
+
+_guarantees: dict[tuple[int, str, str, Path | None], Guarantee] = {}
+_budgets: dict[tuple[Guarantee, Pace], Budget] = {}
 _making = threading.Lock()
 
 
-def shared_budget(address: str, fingerprint: str) -> Budget:
-    """The budget all clients of this process share for one key at one *address*; a forked child starts its own."""
+def shared_budget(address: str, fingerprint: str, pace: Pace = "guaranteed", *, folder: Path | None = None) -> Budget:
+    """The budget all clients of this process share for one key at one *address*; a forked child starts its own.
+
+    Its slots are shared with all processes of this user through files in *folder*, the runtime folder unless said.
+    """
     with _making:
-        return _budgets.setdefault((os.getpid(), address, fingerprint), Budget())
+        key = (os.getpid(), address, fingerprint, folder)
+        if key not in _guarantees:
+            _guarantees[key] = Guarantee(f"{address} {fingerprint}", folder=folder, clock=time.monotonic)
+        chosen = (_guarantees[key], pace)
+        if chosen not in _budgets:
+            _budgets[chosen] = Budget(chosen[0], probe=Probe() if pace == "adaptive" else None)
+        return _budgets[chosen]

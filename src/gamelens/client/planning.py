@@ -1,30 +1,45 @@
-"""Which requests answer a question: the kind of query, the pieces of time, and what has to be put together after."""
+"""Which requests answer a question: the kind of query, what is fanned out, the pieces of time.
+
+One request carries at most two dimensions, or the game and one more for a metric that exists per game. What is asked
+beyond that is fanned out: a request for each value, chosen so that there are as few as possible.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from math import prod
+from typing import Any, Final
 
 import msgspec
 
-from gamelens.catalog import METRICS, Metric, check
-from gamelens.client.spans import cut
+from gamelens.catalog import DIMENSIONS, METRICS, Metric, check
+from gamelens.client.spans import Unit, pieces, shares_buckets, span_of, units
+from gamelens.client.tables import TIMESTAMP
 from gamelens.errors import BadQuery, NotAdditive
-from gamelens.wire.filters import Filter, dimensions_of, parse_filter
+from gamelens.wire.filters import And, Filter, Match, Not, dimensions_of, parse_filter
 from gamelens.wire.intervals import GRANULARITIES, Granularity, Interval
 from gamelens.wire.limits import MAX_LIMIT
-from gamelens.wire.queries import Group, MetricQuery, Query, Split, Timeseries
+from gamelens.wire.queries import Group, MetricQuery, Query, Split, Timeseries, encode_query
 
-GAME = "game"  # the analyst's word: the id and the title beside it
-GAME_ID = "game_id"
+GAME_ID: Final = "game_id"
+STUDIO_ID: Final = "studio_id"
+IDS: Final = {"game": GAME_ID, "studio": STUDIO_ID}
+"""The analyst's words, which get the title beside the id."""
+
+_TYPICAL_UNKNOWN: Final = 20
+
+Constant = tuple[str, str | None]
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     """What an analyst asks, everything but when.
 
-    *by* holds the names as typed, `game` among them.
+    *by* holds the names as typed, `game` and `studio` among them. *other* adds what `top` leaves out, *check* compares
+    with the answer that has no dimensions.
 
     Raises:
-        BadQuery: no metric, a dimension twice, more than two dimensions, or *top* without exactly one.
+        BadQuery: no metric, a dimension twice, or *top* without a dimension.
     """
 
     metrics: tuple[str, ...]
@@ -35,6 +50,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     games: tuple[str, ...] | None = None
     studios: tuple[str, ...] | None = None
     since_days_ago: int | None = None
+    other: bool = False
+    check: bool = False
 
     def __post_init__(self) -> None:
         if not self.metrics or len(set(self.metrics)) < len(self.metrics):
@@ -43,36 +60,92 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
             raise BadQuery("every", self.every, "is not allowed", GRANULARITIES)
         if len(set(self.dimensions)) < len(self.dimensions):
             raise BadQuery("by", list(self.by), "must not name a dimension twice")
-        if len(self.by) > 2:
-            raise BadQuery("by", list(self.by), "must name at most two dimensions: ask again for each other one")
-        if self.top is not None and len(self.by) != 1:
-            raise BadQuery("top", self.top, "needs exactly one dimension in by")
+        if self.top is not None and not self.by:
+            raise BadQuery("top", self.top, "needs a dimension in by")
         if self.top is not None and not 1 <= self.top <= MAX_LIMIT:
             raise BadQuery("top", self.top, f"must be 1 to {MAX_LIMIT}")
+        if self.other and self.top is None:
+            raise BadQuery("other", self.other, "needs top: it adds what top leaves out")
+        if self.check and self.top is not None:
+            raise BadQuery("check", self.check, "needs all values: leave top away")
 
     @property
     def dimensions(self) -> tuple[str, ...]:
-        """The dimensions as the service calls them."""
-        return tuple(GAME_ID if name == GAME else name for name in self.by)
+        """The dimensions as columns are called."""
+        return tuple(IDS.get(name, name) for name in self.by)
 
     @property
-    def wants_titles(self) -> bool:
-        """True when titles stand beside the game ids."""
-        return GAME in self.by
+    def titled(self) -> tuple[str, ...]:
+        """The columns of ids that get their titles beside them."""
+        return tuple(IDS[name] for name in self.by if name in IDS)
+
+    @property
+    def needs_total(self) -> bool:
+        """Whether a total is needed besides the rows."""
+        return bool(self.by) and (self.other or self.check)
+
+
+class Lists(msgspec.Struct, frozen=True, kw_only=True):
+    """What a fan-out goes over: ids of the games and studios in question, and values of dimensions."""
+
+    games: tuple[str, ...] = ()
+    studios: tuple[str, ...] = ()
+    values: Mapping[str, tuple[str, ...]] = {}
+
+    def sizes(self, dimension: str) -> int:
+        """How many requests a fan-out over *dimension* takes: a game always has an id, other values may be missing."""
+        if dimension == GAME_ID:
+            return len(self.games)
+        return len(self.studios) if dimension == STUDIO_ID else len(self.values[dimension]) + 1
+
+
+class Template(msgspec.Struct, frozen=True, kw_only=True):
+    """A request over whatever interval: *query* is for one of them; its rows all have the values *fixed*."""
+
+    metric: str
+    query: MetricQuery
+    carried: tuple[str, ...]
+    fixed: tuple[Constant, ...] = ()
+
+    def over(self, interval: Interval) -> MetricQuery:
+        """The query for *interval*."""
+        return msgspec.structs.replace(self.query, interval=interval)
+
+    @property
+    def text(self) -> str:
+        """Everything about the query but its interval, as JSON whose order is always the same."""
+        body = {
+            name: value for name, value in msgspec.json.decode(encode_query(self.query)).items() if name != "interval"
+        }
+        for name in ("games", "studios"):
+            if name in body:
+                body[name] = sorted(set(body[name]))
+        return msgspec.json.encode(body, order="deterministic").decode()
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """The requests for one metric: *dimensions* are those its rows carry, in the order of the frame's columns.
+    """The requests for one metric: each of *templates* over all of *asked*.
 
-    *adds_up* when the answers share a bucket and must be added; *top* then cuts what came out.
+    *dimensions* are the columns of the rows, in the order of the frame, *labels* those that follow from the game.
+    *adds_up* when answers share a bucket and must be added. Of each bucket *top* rows are kept, by the service where
+    *limit* says so. A *total* is the part without dimensions that `other` and `check` need.
     """
 
     metric: str
-    queries: tuple[MetricQuery, ...]
+    templates: tuple[Template, ...]
+    asked: tuple[Unit, ...]
+    every: Granularity
+    max_days: int | None
     dimensions: tuple[str, ...]
-    adds_up: bool
-    limit: int | None
-    top: int | None
+    labels: tuple[str, ...] = ()
+    adds_up: bool = False
+    limit: int | None = None
+    top: int | None = None
+    total: Part | None = None
+
+    def pieces(self, missing: Sequence[Unit]) -> list[tuple[Unit, ...]]:
+        """*missing* in runs, each of which is one request."""
+        return pieces(missing, self.every, self.max_days)
 
 
 def names(given: str | Iterable[str] | None) -> tuple[str, ...]:
@@ -87,86 +160,214 @@ def filter_of(where: Filter | dict[str, object] | None) -> Filter | None:
     return where if where is None or isinstance(where, Filter) else parse_filter(where)
 
 
-def plan(question: Question, interval: Interval, *, max_days: int | None, passed: Collection[str] = ()) -> list[Part]:
+def lists_needed(question: Question) -> tuple[str, ...]:
+    """Dimensions whose values must be known before *question* can be planned; none when nothing is fanned out."""
+    dimensions = _dimensions(question)
+    others = [name for name in dimensions if name != STUDIO_ID]
+    needed = others if len(others) > 2 else []
+    return (*needed, *((STUDIO_ID,) if STUDIO_ID in dimensions and GAME_ID not in dimensions else ()))
+
+
+def typical_values(dimension: str) -> tuple[str, ...]:
+    """As many placeholders as *dimension* usually has values."""
+    known = DIMENSIONS.get(dimension)
+    return tuple(map(str, range(known.typical if known is not None else _TYPICAL_UNKNOWN)))
+
+
+def plan(
+    question: Question,
+    interval: Interval,
+    *,
+    max_days: int | None,
+    passed: Collection[str] = (),
+    lists: Lists | None = None,
+) -> list[Part]:
     """The requests for each metric of *question*.
 
     A metric that only exists per game is asked by game, and its rows carry `game_id` besides; so do then the rows of
-    all metrics asked together with it. *passed* are names the catalog does not know and the service does.
+    all metrics asked together with it. *passed* are names the catalog does not know and the service does, *lists* the
+    values of what `lists_needed` names.
 
     Raises:
         BadQuery: nearest names for an unknown one; a kind the metric does not have.
-        NotAdditive: the pieces would share a bucket and the metric cannot be added up.
+        NotAdditive: the pieces would share a bucket, or a total is needed, and the metric cannot be added up.
     """
     known = [METRICS.get(name) for name in question.metrics]
     if question.since_days_ago is not None and not any(metric and metric.takes_since_days_ago for metric in known):
         raise BadQuery("since_days_ago", question.since_days_ago, f"does not apply to {', '.join(question.metrics)}")
-    dimensions = question.dimensions
-    if any(_is_per_game(metric) for metric in known) and GAME_ID not in dimensions:
-        dimensions = (*dimensions, GAME_ID)
-    return [_plan_metric(name, question, dimensions, interval, max_days, passed) for name in question.metrics]
+    dimensions = _dimensions(question)
+    asked = tuple(units(interval, question.every, max_days))
+    adds_up = shares_buckets(asked, question.every)
+    made = []
+    for name in question.metrics:
+        part = _part(name, question, dimensions, asked, max_days, lists or Lists(), adds_up=adds_up)
+        _check(part, question, passed)
+        if question.needs_total:
+            bare = msgspec.structs.replace(question, by=(), top=None, other=False, check=False)
+            total = _part(name, bare, (), asked, max_days, Lists(), adds_up=adds_up)
+            part = msgspec.structs.replace(part, total=total)
+        made.append(part)
+    return made
 
 
-def _plan_metric(
+def _dimensions(question: Question) -> tuple[str, ...]:
+    """The columns of all rows: what was asked for, and the game where a metric exists only per game."""
+    per_game = any(_is_per_game(METRICS.get(name)) for name in question.metrics)
+    extra = (GAME_ID,) if per_game and GAME_ID not in question.dimensions else ()
+    return (*question.dimensions, *extra)
+
+
+def _part(
     name: str,
     question: Question,
     dimensions: tuple[str, ...],
-    interval: Interval,
+    asked: tuple[Unit, ...],
     max_days: int | None,
-    passed: Collection[str],
+    lists: Lists,
+    *,
+    adds_up: bool,
 ) -> Part:
     metric = METRICS.get(name)
-    pieces = cut(interval, question.every, max_days)
-    adds_up = any(piece.shares_bucket for piece in pieces)
-    asks_for_top = question.top if not adds_up else None
-    query, split_by = _kind(metric, dimensions, asks_for_top)
-    if question.top is not None and not isinstance(query, Group):
-        raise BadQuery("top", question.top, f"does not apply to {name} by {', '.join(dimensions)}")
-    queries = tuple(
-        MetricQuery(
-            interval=piece.interval,
-            granularity=question.every,
-            query=query,
-            split_by=split_by,
-            since_days_ago=question.since_days_ago if metric is None or metric.takes_since_days_ago else None,
-            filter=question.where,
-            games=question.games,
-            studios=question.studios,
+    labels = (STUDIO_ID,) if STUDIO_ID in dimensions and GAME_ID in dimensions else ()
+    asked_for = [dimension for dimension in dimensions if dimension not in labels]
+    first = span_of(pieces(asked, question.every, max_days)[0])
+    takes_since = metric is None or metric.takes_since_days_ago
+    templates = tuple(
+        Template(
+            metric=name,
+            query=MetricQuery(
+                interval=first,
+                granularity=question.every,
+                since_days_ago=question.since_days_ago if takes_since else None,
+                **kind,
+            ),
+            carried=carried,
+            fixed=fixed,
         )
-        for piece in pieces
+        for kind, carried, fixed in _requests(metric, question, asked_for, lists, is_cut=adds_up)
     )
-    if metric is not None and not _reads_any(queries[0], passed):
-        check(metric, queries[0])
-    if adds_up and (metric is None or metric.adds != "everywhere"):
-        raise NotAdditive(name, _instead(name, question))
-    limit = query.limit if isinstance(query, Group) else None
-    return Part(metric=name, queries=queries, dimensions=dimensions, adds_up=adds_up, limit=limit, top=question.top)
+    limits = [it.query.query.limit for it in templates if isinstance(it.query.query, Group)]
+    return Part(
+        metric=name,
+        templates=templates,
+        asked=asked,
+        every=question.every,
+        max_days=max_days,
+        dimensions=dimensions,
+        labels=labels,
+        adds_up=adds_up,
+        limit=limits[0] if limits else None,
+        top=question.top,
+    )
+
+
+def _requests(
+    metric: Metric | None, question: Question, dimensions: Sequence[str], lists: Lists, *, is_cut: bool
+) -> Iterator[tuple[dict[str, Any], tuple[str, ...], tuple[Constant, ...]]]:
+    """For each request: what of the query depends on the fan-out, the dimensions its rows carry, and what is fixed."""
+    carried, fanned, names_game = _carried(metric, dimensions, lists)
+    is_per_game = _is_per_game(metric)
+    kind: dict[str, Any] = {}
+    if is_per_game and not names_game:
+        kind["split_by"] = next((name for name in carried if name != GAME_ID), GAME_ID)
+    else:
+        is_alone = question.top is not None and not fanned and not is_cut
+        kind["query"] = _query(carried, question.top if is_alone and question.top is not None else MAX_LIMIT)
+    for fixed in product(*(_constants(name, lists) for name in fanned)):
+        where, narrowed = question.where, {"games": question.games, "studios": question.studios}
+        game = {}
+        for name, value in fixed:
+            if name == GAME_ID and names_game:
+                game = {"game": value}
+            elif name in (GAME_ID, STUDIO_ID):
+                narrowed["games" if name == GAME_ID else "studios"] = (value or "",)
+            else:
+                where = _and(where, Match(name, (value,)) if value is not None else _missing(name, lists))
+        yield {**kind, **game, **narrowed, "filter": where}, carried, fixed
+
+
+def _carried(
+    metric: Metric | None, dimensions: Sequence[str], lists: Lists
+) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    """What one request carries, what is fanned out, and whether each names its one game; the fewest requests."""
+    if not _is_per_game(metric):
+        studios = [name for name in dimensions if name == STUDIO_ID]
+        others = [name for name in dimensions if name != STUDIO_ID]
+        carried, fanned = _largest(others, 2, lists)
+        return carried, (*studios, *fanned), False
+    others = [name for name in dimensions if name != GAME_ID]
+    carried, fanned = _largest(others, 1, lists)
+    if not fanned or metric is None or metric.kinds == "retention":
+        return (*carried, GAME_ID), fanned, False
+    two, rest = _largest(others, 2, lists)
+    if lists.sizes(GAME_ID) * prod(map(lists.sizes, rest)) < prod(map(lists.sizes, fanned)):
+        return two, (GAME_ID, *rest), True
+    return (*carried, GAME_ID), fanned, False
+
+
+def _largest(dimensions: Sequence[str], most: int, lists: Lists) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The *most* dimensions with the most values, and the others; both in their order."""
+    if len(dimensions) <= most:
+        return tuple(dimensions), ()
+    chosen = set(sorted(dimensions, key=lists.sizes, reverse=True)[:most])
+    return tuple(it for it in dimensions if it in chosen), tuple(it for it in dimensions if it not in chosen)
+
+
+def _constants(dimension: str, lists: Lists) -> list[Constant]:
+    """The values of a fan-out; every dimension but the game and the studio may have none."""
+    if dimension in (GAME_ID, STUDIO_ID):
+        return [(dimension, value) for value in (lists.games if dimension == GAME_ID else lists.studios)]
+    return [(dimension, value) for value in (*lists.values[dimension], None)]
+
+
+def _query(carried: Sequence[str], limit: int) -> Query:
+    match carried:
+        case ():
+            return Timeseries()
+        case (one,):
+            return Group(one, limit)
+    return Split((carried[0], carried[1]))
+
+
+def _missing(dimension: str, lists: Lists) -> Filter | None:
+    """Events that have none of the values, and so none at all."""
+    values = lists.values[dimension]
+    return Not(Match(dimension, values)) if values else None
+
+
+def _and(where: Filter | None, more: Filter | None) -> Filter | None:
+    if where is None or more is None:
+        return where if more is None else more
+    return And((*where.members, more)) if isinstance(where, And) else And((where, more))
+
+
+def _check(part: Part, question: Question, passed: Collection[str]) -> None:
+    """Refuse what cannot be asked or put together, before anything is sent."""
+    metric = METRICS.get(part.metric)
+    taken = {TIMESTAMP, *(field.name for field in (metric.fields if metric is not None else ()))}
+    for name in taken.intersection(part.dimensions):
+        raise BadQuery("by", name, f"is also the name of a field of {part.metric}: a row has no place for both")
+    for template in part.templates[:1]:
+        read = {*template.query.dimensions, *(name for name, _ in template.fixed)}
+        read |= set(dimensions_of(template.query.filter) if template.query.filter is not None else ())
+        if metric is not None and read.isdisjoint(passed):
+            check(metric, template.query)
+    if part.adds_up and (metric is None or metric.adds != "everywhere"):
+        raise NotAdditive(part.metric, _instead(part.metric, question))
+    if question.needs_total and not _has_total(metric, part.dimensions):
+        word = "other" if question.other else "check"
+        raise NotAdditive(part.metric, f'query("{part.metric}", by={list(question.by)}) without {word}=True')
+
+
+def _has_total(metric: Metric | None, dimensions: Sequence[str]) -> bool:
+    """Whether the rows by *dimensions* add up to the answer without them."""
+    if metric is None or metric.kinds != "plain" or any(field.combines is None for field in metric.fields):
+        return False
+    return metric.adds == "everywhere" or (metric.adds == "over games" and {GAME_ID, STUDIO_ID}.issuperset(dimensions))
 
 
 def _is_per_game(metric: Metric | None) -> bool:
     return metric is not None and metric.kinds != "plain"
-
-
-def _kind(metric: Metric | None, dimensions: tuple[str, ...], top: int | None) -> tuple[Query | None, str | None]:
-    """Query and split_by of a request: one of them."""
-    if _is_per_game(metric):
-        others = [name for name in dimensions if name != GAME_ID]
-        if len(others) > 1:
-            raise BadQuery(
-                "by", others, f"must name one dimension besides the game: {metric and metric.name} exists per game"
-            )
-        return None, others[0] if others else GAME_ID
-    if len(dimensions) > 2:
-        raise BadQuery("by", list(dimensions), "must name at most two dimensions, the game counted")
-    if not dimensions:
-        return Timeseries(), None
-    if len(dimensions) == 1:
-        return Group(dimensions[0], MAX_LIMIT if top is None else top), None
-    return Split((dimensions[0], dimensions[1])), None
-
-
-def _reads_any(query: MetricQuery, passed: Collection[str]) -> bool:
-    read = set(query.dimensions) | set(dimensions_of(query.filter) if query.filter is not None else ())
-    return not read.isdisjoint(passed)
 
 
 def _instead(name: str, question: Question) -> str:

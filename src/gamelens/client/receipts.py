@@ -33,6 +33,8 @@ def asked(question: Question, over: Over, **more: Any) -> dict[str, Any]:
         "games": _listed(question.games),
         "studios": _listed(question.studios),
         "since_days_ago": question.since_days_ago,
+        **({"other": True} if question.other else {}),
+        **({"check": True} if question.check else {}),
         **more,
     }
 
@@ -43,6 +45,8 @@ def receipt(
     asked_at: datetime,
     span: Span,
     tally: Tally,
+    cached_share: float,
+    gaps: Sequence[dict[str, Any]],
     is_truncated: bool,
     warnings: Sequence[str],
 ) -> Receipt:
@@ -50,7 +54,8 @@ def receipt(
 
     `clipped` is null, or the part of the interval that was asked; `truncated` is true when `top` left values out or
     may have; `requests` counts all requests for this question, repeats (`retries`) and lists of titles included, the
-    hourly availability call not.
+    hourly availability call not; `cached_share` is the share of the buckets that needed no request; a gap is what did
+    not come: `{"metric", "interval", "scope", "error"}`.
     """
     return {
         "asked": {**asked, "interval": str(span.asked)},
@@ -59,8 +64,8 @@ def receipt(
         "available": str(span.available),
         "requests": tally.requests,
         "retries": tally.retries,
-        "cached_share": 0.0,
-        "gaps": [],
+        "cached_share": round(cached_share, 4),
+        "gaps": list(gaps),
         "clipped": str(span.kept) if span.kept != span.asked else None,
         "truncated": is_truncated,
         "warnings": list(warnings),

@@ -7,31 +7,26 @@ How many installed comes from new_users, and the two together give how many came
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 import msgspec
+import pyarrow as pa
 
 from gamelens.catalog import METRICS
-from gamelens.client.asking import Inquiry
-from gamelens.client.frames import ColumnKind
-from gamelens.client.loop import together
-from gamelens.client.planning import GAME_ID, Part, Question, plan
+from gamelens.client.asking import Answered, Inquiry, pass_through
+from gamelens.client.planning import GAME_ID, STUDIO_ID, Part, Question, plan
+from gamelens.client.tables import STAMP, TIMESTAMP, from_rows
 from gamelens.errors import BadQuery, ServiceError
 from gamelens.wire.filters import Filter
 from gamelens.wire.intervals import Interval, bucket_start
-from gamelens.wire.results import Row, Rows
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 Group = tuple[str | None, ...]  # values of the dimensions, in their order
 Values = dict[tuple[datetime, Group], float]
 Pool = dict[Group, int]  # installs of the groups that are shown as one
 
 _DAY: Final = timedelta(days=1)
-_DIMENSION: Final[ColumnKind] = "dimension"
 
 
 class Cohorts(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,36 +61,36 @@ class Cohorts(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-async def retention(inquiry: Inquiry, cohorts: Cohorts, *, max_days: int | None) -> DataFrame:
-    """The frame of `Client.retention`."""
+async def retention(inquiry: Inquiry, cohorts: Cohorts, *, max_days: int | None) -> Answered:
+    """The answer of `Client.retention`."""
+    await pass_through(inquiry, cohorts.question("new_users"))
     span = await inquiry.settle()
     days = _whole_days(span.kept, span.available)
     known_until = bucket_start(span.available.end, "day")
+    active = {age: moved for age in cohorts.ages if (moved := _moved(days, age, known_until))}
     asked = cohorts.question("retention")
-    carried = (*(name for name in asked.dimensions if name != GAME_ID), GAME_ID)
-    series = {
-        age: plan(cohorts.question("retention_retro", age=age), active, max_days=max_days)[0]
-        for age in cohorts.ages
-        if (active := _moved(days, age, known_until))
-    }
-    (starts,) = plan(cohorts.question("new_users", by=carried), days, max_days=max_days)
-    installs, *returns = await together(_values(inquiry, part, carried) for part in (starts, *series.values()))
-    shares = {age: _by_install_day(values, age) for age, values in zip(series, returns, strict=True)}
-    places = [carried.index(name) for name in asked.dimensions]
-    buckets = [
-        Rows(
-            day,
-            [
-                _row(day, age, asked.dimensions, group, pool, shares, known_until)
-                for age in cohorts.ages
-                for group, pool in pools.items()
-            ],
-        )
-        for day, pools in _pooled(installs, places)
+    carried = (*(name for name in asked.dimensions if name not in (GAME_ID, STUDIO_ID)), GAME_ID)
+    by_game = cohorts.question("new_users", by=carried)
+    reach = Interval(days.start, max([days.end, *(moved.end for moved in active.values())]))
+    lists = await inquiry.lists(by_game, reach)
+    (starts,) = plan(by_game, days, max_days=max_days, lists=lists)
+    returns = [
+        plan(cohorts.question("retention_retro", by=carried, age=age), moved, max_days=max_days, lists=lists)[0]
+        for age, moved in active.items()
     ]
-    columns: dict[str, ColumnKind] = {"age": "count", **dict.fromkeys(asked.dimensions, _DIMENSION)}
-    columns |= {"retention": "number", "installs": "count", "returned": "count"}
-    return await inquiry.frame(asked, span, buckets, columns, days=list(cohorts.ages))
+    came = await inquiry.fetch([starts, *returns], span)
+    installs, *shares = [_values(part, table, carried) for part, table in zip([starts, *returns], came, strict=True)]
+    known = dict(zip(active, shares, strict=True))
+    studios = await inquiry.studios_of_games(span) if STUDIO_ID in asked.dimensions else {}
+    rows = [
+        {TIMESTAMP: day, "age": age, **dict(zip(asked.dimensions, group, strict=True)), **_returned(pool, values)}
+        for day, pools in _pooled(installs, carried, asked.dimensions, studios)
+        for age in cohorts.ages
+        for values in [_shares_of(known.get(age, {}), day, age, known_until, inquiry.lost(age))]
+        for group, pool in pools.items()
+    ]
+    table = from_rows(rows, _schema(asked.dimensions))
+    return await inquiry.answered(asked, span, table, asked.dimensions, days=list(cohorts.ages))
 
 
 def _whole_days(interval: Interval, available: Interval) -> Interval:
@@ -110,46 +105,61 @@ def _moved(days: Interval, age: int, known_until: datetime) -> Interval | None:
     return Interval(start, end) if start < end else None
 
 
-async def _values(inquiry: Inquiry, part: Part, carried: Sequence[str]) -> Values:
+def _values(part: Part, table: pa.Table, carried: Sequence[str]) -> Values:
     """What the metric says of each day and group."""
     field = METRICS[part.metric].sorts_by
+    columns = [table[name].to_pylist() for name in (TIMESTAMP, field, *carried)]
     found: Values = {}
-    for answer in await inquiry.fetch(part):
-        for bucket in answer:
-            for row in bucket.rows:
-                value = row.get(field)
-                if not isinstance(value, int | float) or GAME_ID not in row:
-                    raise ServiceError(200, f"a row of {part.metric} without {field} or {GAME_ID}")
-                found[bucket.timestamp, tuple(row.get(name) for name in carried)] = value
+    for day, value, *group in zip(*columns, strict=True):
+        if value is None or group[-1] is None:
+            raise ServiceError(200, f"a row of {part.metric} without {field} or {GAME_ID}")
+        found[day, tuple(group)] = value
     return found
 
 
-def _by_install_day(values: Values, age: int) -> Values:
-    return {(day - age * _DAY, group): value for (day, group), value in values.items()}
-
-
-def _pooled(installs: Values, places: Sequence[int]) -> Iterator[tuple[datetime, dict[Group, Pool]]]:
+def _pooled(
+    installs: Values, carried: Sequence[str], dimensions: Sequence[str], studios: Mapping[str, str | None]
+) -> Iterator[tuple[datetime, dict[Group, Pool]]]:
     """For each install day, ascending, the games' groups under the group they are shown in."""
     days: dict[datetime, dict[Group, Pool]] = {}
     for (day, group), number in installs.items():
         if number > 0:
-            shown = tuple(group[place] for place in places)
+            values = {**dict(zip(carried, group, strict=True)), STUDIO_ID: studios.get(group[-1] or "")}
+            shown = tuple(values[name] for name in dimensions)
             days.setdefault(day, {}).setdefault(shown, {})[group] = round(number)
     yield from sorted(days.items())
 
 
-def _row(
-    day: datetime,
-    age: int,
-    dimensions: Sequence[str],
-    group: Group,
-    pool: Pool,
-    shares: Mapping[int, Values],
-    known_until: datetime,
-) -> Row:
-    """One row of the frame; a group the service does not mention did not come back (Metrics, Result shapes 5)."""
-    row: Row = {"age": age, **dict(zip(dimensions, group, strict=True)), "installs": sum(pool.values())}
-    if day + (age + 1) * _DAY > known_until:
-        return row
-    returned = sum(round(shares[age].get((day, member), 0) * number) for member, number in pool.items())
-    return {**row, "returned": returned, "retention": returned / row["installs"]}
+def _shares_of(
+    values: Values, day: datetime, age: int, known_until: datetime, lost: Sequence[Interval]
+) -> Callable[[Group], float] | None:
+    """Which share of each group installed on *day* came back; None where that is not known, or not yet.
+
+    A group the service does not mention did not come back (Metrics, Result shapes 5).
+    """
+    active = day + age * _DAY
+    if active + _DAY > known_until or any(active in interval for interval in lost):
+        return None
+    return lambda group: values.get((active, group), 0.0)
+
+
+def _returned(pool: Pool, share: Callable[[Group], float] | None) -> dict[str, Any]:
+    """The numbers of one row."""
+    installs = sum(pool.values())
+    if share is None:
+        return {"installs": installs}
+    returned = sum(round(share(group) * number) for group, number in pool.items())
+    return {"retention": returned / installs, "installs": installs, "returned": returned}
+
+
+def _schema(dimensions: Sequence[str]) -> pa.Schema:
+    return pa.schema(
+        [
+            (TIMESTAMP, STAMP),
+            ("age", pa.int64()),
+            *((name, pa.string()) for name in dimensions),
+            ("retention", pa.float64()),
+            ("installs", pa.int64()),
+            ("returned", pa.int64()),
+        ]
+    )

@@ -16,12 +16,12 @@ import msgspec
 from gamelens.client.loop import together
 from gamelens.client.pacing import Route
 from gamelens.client.spans import Over, Span, WhenUnavailable, fit, resolve
-from gamelens.client.transport import Outgoing, Params, Tally, Transport
+from gamelens.client.transport import Answer, Answering, Outgoing, Params, Tally
 from gamelens.errors import BadQuery, NotYetAvailable, ServiceError, Truncated
 from gamelens.wire.intervals import Interval, MalformedInterval
 from gamelens.wire.limits import MAX_LIMIT
 from gamelens.wire.queries import MetricQuery, encode_query
-from gamelens.wire.results import Game, Rows, Studio, Values, decode_answer
+from gamelens.wire.results import Game, Studio, Values
 
 T = TypeVar("T")
 
@@ -29,6 +29,7 @@ BASE = "/metrics/v1"
 _JSON = {"Accept": "application/json"}
 _JSON_BOTH = {"Accept": "application/json", "Content-Type": "application/json"}
 _LEAST_POLL_S = 0.2
+_EDITION = "x-data-edition"
 
 
 class PlacedGame(msgspec.Struct, frozen=True):
@@ -40,25 +41,46 @@ class PlacedGame(msgspec.Struct, frozen=True):
     studio: str | None
 
 
+def studios_key(interval: Interval) -> object:
+    """What the list of studios is remembered by."""
+    return "studios", interval
+
+
+def games_key(studio: str, interval: Interval) -> object:
+    """What the list of a studio's games is remembered by."""
+    return "games", studio, interval
+
+
+def values_key(dimension: str, interval: Interval, studios: Collection[str], games: Collection[str]) -> object:
+    """What the values of a dimension are remembered by."""
+    return "values", dimension, interval, tuple(studios), tuple(games)
+
+
 class MetricsService:
     """Asks one metrics service with one key.
 
     Args:
         transport: carries the requests.
         refresh_s: how long an answer that changes hourly is remembered.
+        changes: False for a recording, where waiting for more is of no use.
         clock, sleep: time.
+
+    *edition* is the name the service gives to its data, if it does: other data has another.
     """
 
     def __init__(
         self,
-        transport: Transport,
+        transport: Answering,
         *,
         refresh_s: float = 3600.0,
+        changes: bool = True,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._transport = transport
         self._refresh_s = refresh_s
+        self._changes = changes
+        self.edition = ""
         self._clock = clock
         self._sleep = sleep
         self._remembered: dict[object, tuple[float, Any]] = {}
@@ -77,7 +99,13 @@ class MetricsService:
         return await self._remember("dimensions", lambda: self._get("/dimensions", list[str]))
 
     async def dimension_values(
-        self, dimension: str, interval: Interval, *, studios: Collection[str] = (), games: Collection[str] = ()
+        self,
+        dimension: str,
+        interval: Interval,
+        *,
+        studios: Collection[str] = (),
+        games: Collection[str] = (),
+        tally: Tally | None = None,
     ) -> list[str]:
         """Values of *dimension* in *interval*, all of them.
 
@@ -86,16 +114,24 @@ class MetricsService:
         """
         params = [("interval", str(interval)), ("limit", str(MAX_LIMIT))]
         params += [("studios", studio) for studio in studios] + [("games", game) for game in games]
-        answer = await self._get(f"/dimensions/{quote(dimension, safe='')}", Values, params)
+        path = f"/dimensions/{quote(dimension, safe='')}"
+        answer = await self._remember(
+            values_key(dimension, interval, studios, games), lambda: self._get(path, Values, params, tally=tally)
+        )
         if len(answer.values) >= MAX_LIMIT:
             raise Truncated(MAX_LIMIT)
         return answer.values
+
+    def remembered(self, key: object) -> Any:
+        """What the list called *key* was when it was asked less than a refresh ago; None where it was not."""
+        asked_at, answer = self._remembered.get(key, (None, None))
+        return answer if asked_at is not None and self._clock() - asked_at < self._refresh_s else None
 
     async def studios(self, interval: Interval, tally: Tally | None = None) -> list[Studio]:
         """Studios that sent data in *interval*."""
         params = [("interval", str(interval))]
         return await self._remember(
-            ("studios", interval), lambda: self._get("/studios", list[Studio], params, tally=tally)
+            studios_key(interval), lambda: self._get("/studios", list[Studio], params, tally=tally)
         )
 
     async def games(
@@ -111,21 +147,19 @@ class MetricsService:
             for game in games
         ]
 
-    async def ask(self, metric: str, query: MetricQuery, tally: Tally) -> list[Rows]:
-        """Buckets of the answer to *query*.
-
-        Raises:
-            ServiceError: the answer is not the promised JSON; and what `Transport.send` raises.
-        """
+    async def ask(self, metric: str, query: MetricQuery, tally: Tally) -> bytes:
+        """The answer to *query*, as it came; raises what `Transport.send` does."""
         request = Outgoing(
             method="POST",
             path=f"{BASE}/metrics/{quote(metric, safe='')}",
             headers=_JSON_BOTH,
             body=encode_query(query),
         )
-        return decode_answer(query, (await self._transport.send(request, tally)).body)
+        return (await self._transport.send(request, tally)).body
 
-    async def settle(self, over: Over, when: WhenUnavailable, deadline_s: float | None = None) -> Span:
+    async def settle(
+        self, over: Over, when: WhenUnavailable, deadline_s: float | None = None, tally: Tally | None = None
+    ) -> Span:
         """What *over* asks for and what of it may be asked for now.
 
         "wait" asks again at most once a refresh, for *deadline_s* at most (None: two refreshes, within which
@@ -136,8 +170,9 @@ class MetricsService:
         """
         available = await self.available()
         asked = resolve(over, available)
-        if when == "wait" and asked.start >= available.start:
-            available = await self._wait_for(asked, 2 * self._refresh_s if deadline_s is None else deadline_s)
+        if when == "wait" and self._changes and asked.start >= available.start:
+            deadline_s = 2 * self._refresh_s if deadline_s is None else deadline_s
+            available = await self._wait_for(asked, deadline_s, tally or Tally())
         return Span(asked, available, fit(asked, available, when))
 
     async def list_strange(
@@ -162,23 +197,27 @@ class MetricsService:
         """Close the connections."""
         await self._transport.aclose()
 
-    async def _wait_for(self, asked: Interval, deadline_s: float) -> Interval:
+    async def _wait_for(self, asked: Interval, deadline_s: float, tally: Tally) -> Interval:
         ends_at = self._clock() + deadline_s
         while asked not in (available := await self.available()):
             wait_s = max(self._refresh_s, _LEAST_POLL_S)
             if self._clock() + wait_s > ends_at:
                 raise NotYetAvailable(asked, available)
+            tally.note = f"waiting until {asked.end:%Y-%m-%d %H:%M} is available, now {available.end:%Y-%m-%d %H:%M}"
             await self._sleep(wait_s)
+        tally.note = ""
         return available
 
     async def _games_of(self, studio: str, interval: Interval, tally: Tally | None) -> list[Game]:
         params = [("interval", str(interval)), ("studios", studio)]
         return await self._remember(
-            ("games", studio, interval), lambda: self._get("/games", list[Game], params, tally=tally)
+            games_key(studio, interval), lambda: self._get("/games", list[Game], params, tally=tally)
         )
 
     async def _ask_available(self) -> Interval:
-        text = await self._get("/interval", str)
+        answer = await self._send("/interval")
+        text = _decoded(answer, str)
+        self.edition = answer.headers.get(_EDITION, "")
         try:
             return Interval.parse(text)
         except MalformedInterval:
@@ -187,12 +226,13 @@ class MetricsService:
     async def _get(
         self, path: str, kind: type[T], params: Params = (), *, route: Route = "other", tally: Tally | None = None
     ) -> T:
+        return _decoded(await self._send(path, params, route=route, tally=tally), kind)
+
+    async def _send(
+        self, path: str, params: Params = (), *, route: Route = "other", tally: Tally | None = None
+    ) -> Answer:
         request = Outgoing(method="GET", path=BASE + path, params=params, headers=_JSON, route=route)
-        answer = await self._transport.send(request, tally)
-        try:
-            return msgspec.json.decode(answer.body, type=kind)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise ServiceError(200, f"not the promised JSON: {error}") from None
+        return await self._transport.send(request, tally)
 
     async def _remember(self, key: object, ask: Callable[[], Awaitable[T]]) -> T:
         """What *ask* answered less than a refresh ago, or answers now; asked once, however many wait for it."""
@@ -210,3 +250,10 @@ class MetricsService:
                 del self._remembered[key]
                 if not self._asking[key].locked():
                     del self._asking[key]
+
+
+def _decoded(answer: Answer, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(answer.body, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ServiceError(200, f"not the promised JSON: {error}") from None

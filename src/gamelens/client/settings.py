@@ -1,7 +1,7 @@
-"""Where addresses and keys come from: arguments, then the environment, then the user's config file.
+"""Where addresses and keys come from: arguments, then the environment, then the user's config file, then keyring.
 
 The file is `config.toml` in the user's configuration folder for gamelens (platformdirs); its names are those of the
-arguments: api_key, metrics_url, collector_url, game_key, secret_key.
+arguments: api_key, metrics_url, collector_url, game_key, secret_key. Keyring is asked for keys only.
 """
 
 from __future__ import annotations
@@ -11,14 +11,20 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final, Literal
 from urllib.parse import urlsplit
 
 import msgspec
 import platformdirs
 
+from gamelens.client.keychain import SERVICE, Keychain
 from gamelens.errors import AuthError, BadQuery
 
+Source = Literal["argument", "environment", "config file", "keyring"]
+
 PREFIX = "GAMELENS_"
+ADDRESSES: Final = ("metrics_url", "collector_url")
+KEYS: Final = ("api_key", "game_key", "secret_key")
 REAL_METRICS_URL = "https://metrics.gameanalytics.com"  # public facts 3.1: a key alone is a key of the real service
 
 
@@ -65,17 +71,40 @@ class CollectorSettings(msgspec.Struct, frozen=True):
 
 
 class Settings:
-    """Looks one value up after the other; what was given wins over the environment, that over the file."""
+    """Looks one value up after the other: what was given wins over the environment, over the file, over keyring.
 
-    def __init__(self, given: Mapping[str, str | None], environ: Mapping[str, str], file: Path) -> None:
+    Args:
+        given: the arguments.
+        environ: the environment.
+        file: the config file, there or not.
+        keychain: asked for keys that are nowhere else.
+    """
+
+    def __init__(
+        self,
+        given: Mapping[str, str | None],
+        environ: Mapping[str, str],
+        file: Path,
+        keychain: Keychain | None = None,
+    ) -> None:
+        self.file = file
+        self.keychain = keychain or Keychain()
         self._given = given
         self._environ = environ
-        self._file = file
         self._stored: Mapping[str, object] | None = None
 
     def find(self, name: str) -> str | None:
         """The value of *name*, or None where nobody says it. An empty string says nothing."""
-        return self._given.get(name) or self._environ.get(PREFIX + name.upper()) or self._in_file(name)
+        return self._look(name)[0]
+
+    def source(self, name: str) -> Source | None:
+        """Who says the value of *name*; None where nobody does."""
+        return self._look(name)[1]
+
+    @property
+    def strange(self) -> list[str]:
+        """Names in the config file that mean nothing."""
+        return sorted(set(self._in_file()) - {*ADDRESSES, *KEYS})
 
     def address(self, name: str, *, default: str | None = None) -> str:
         """The service address called *name*, else *default*, without a slash at its end.
@@ -112,16 +141,44 @@ class Settings:
             raise AuthError(f"no {name}: {self._places(name)}")
         return value
 
-    def _in_file(self, name: str) -> str | None:
-        if self._stored is None:
-            self._stored = _read(self._file)
-        value = self._stored.get(name)
+    def metrics(self) -> MetricsSettings:
+        """Address and key of the metrics service; where nobody says an address, the real one.
+
+        Raises:
+            AuthError: no key anywhere.
+            BadQuery: the address is none.
+        """
+        return MetricsSettings(self.address("metrics_url", default=REAL_METRICS_URL), self.secret("api_key"))
+
+    def _look(self, name: str) -> tuple[str, Source] | tuple[None, None]:
+        if value := self._given.get(name):
+            return value, "argument"
+        if value := self._environ.get(PREFIX + name.upper()):
+            return value, "environment"
+        if value := self._stored_text(name):
+            return value, "config file"
+        # Last, and only if need be: it may open a window.
+        if name in KEYS and (value := self.keychain.find(name)):
+            return value, "keyring"
+        return None, None
+
+    def _stored_text(self, name: str) -> str | None:
+        value = self._in_file().get(name)
         if value is not None and not isinstance(value, str):
-            raise BadQuery(f"{name} in {self._file}", type(value).__name__, "must be a string")
+            raise BadQuery(f"{name} in {self.file}", type(value).__name__, "must be a string")
         return value or None
 
+    def _in_file(self) -> Mapping[str, object]:
+        if self._stored is None:
+            self._stored = _read(self.file)
+        return self._stored
+
     def _places(self, name: str) -> str:
-        return f"pass {name}=, set {PREFIX}{name.upper()}, or write {name} into {self._file}"
+        places = f"pass {name}=, set {PREFIX}{name.upper()}, or write {name} into {self.file}"
+        if name not in KEYS:
+            return places
+        trouble = f" (asked: {self.keychain.trouble})" if self.keychain.trouble else ""
+        return f"{places} or, with the package keyring, `keyring set {SERVICE} {name}`{trouble}"
 
 
 def config_file() -> Path:
@@ -138,8 +195,7 @@ def metrics_settings(
         AuthError: no key anywhere.
         BadQuery: the address is none.
     """
-    settings = Settings({"api_key": api_key, "metrics_url": metrics_url}, environ, file or config_file())
-    return MetricsSettings(settings.address("metrics_url", default=REAL_METRICS_URL), settings.secret("api_key"))
+    return Settings({"api_key": api_key, "metrics_url": metrics_url}, environ, file or config_file()).metrics()
 
 
 def collector_settings(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final, Literal, cast
 
 import msgspec
 
+from gamelens.client.cache import Unit as Unit
 from gamelens.errors import BadQuery, NotYetAvailable
 from gamelens.wire.intervals import Granularity, Interval, MalformedInterval, bucket_start
 from gamelens.wire.limits import MAX_DAYS
@@ -31,13 +32,6 @@ class Span(msgspec.Struct, frozen=True):
     asked: Interval
     available: Interval
     kept: Interval
-
-
-class Piece(msgspec.Struct, frozen=True):
-    """One interval to ask for; *shares_bucket* when another piece lies in the same bucket."""
-
-    interval: Interval
-    shares_bucket: bool
 
 
 def resolve(over: Over, available: Interval) -> Interval:
@@ -77,38 +71,57 @@ def check_when(when: str) -> WhenUnavailable:
     return cast("WhenUnavailable", when)
 
 
-def cut(interval: Interval, granularity: Granularity, max_days: int | None) -> list[Piece]:
-    """Pieces of *interval*, ascending, cut on bucket edges wherever a bucket fits into a piece.
+def units(interval: Interval, granularity: Granularity, max_days: int | None) -> list[Unit]:
+    """Units of *interval*, ascending: its buckets, and what is longer than a piece may be cut at midnights."""
+    cap = _cap(granularity, max_days)
+    made = []
+    for bucket in interval.buckets(granularity):
+        part = bucket & interval
+        for piece in _slices(part, cap):
+            made.append(Unit(piece, piece.start if granularity == "all" else bucket.start))
+    return made
+
+
+def pieces(asked: Sequence[Unit], granularity: Granularity, max_days: int | None) -> list[tuple[Unit, ...]]:
+    """*asked* in as few runs as may each be one request: neighbours, within a piece's length, each of another bucket.
 
     Days go at most 31 to a piece (public-facts 3.3), other buckets uncut; *max_days* caps them all.
     """
-    cap = max_days if granularity != "day" else min(max_days or MAX_DAYS, MAX_DAYS)
-    if cap is None:
-        return [Piece(interval, shares_bucket=False)]
-    return list(_pieces(interval, granularity, timedelta(days=cap)))
+    cap = _cap(granularity, max_days)
+    runs: list[list[Unit]] = []
+    for unit in asked:
+        run = runs[-1] if runs else []
+        joins = bool(run) and granularity != "all" and run[-1].interval.end == unit.interval.start
+        joins = joins and run[-1].stamp != unit.stamp and unit.interval.end - run[0].interval.start <= cap
+        if joins:
+            run.append(unit)
+        else:
+            runs.append([unit])
+    return [tuple(run) for run in runs]
 
 
-def _pieces(interval: Interval, granularity: Granularity, cap: timedelta) -> Iterator[Piece]:
-    grown: Interval | None = None
-    for bucket in interval.buckets(granularity):
-        part = bucket & interval
-        if grown is not None and part.end - grown.start <= cap:
-            grown = Interval(grown.start, part.end)
-            continue
-        if grown is not None:
-            yield Piece(grown, shares_bucket=False)
-        grown = part if part.length <= cap else None
-        if grown is None:
-            yield from (Piece(piece, shares_bucket=True) for piece in _slices(part, cap))
-    if grown is not None:
-        yield Piece(grown, shares_bucket=False)
+def span_of(run: Sequence[Unit]) -> Interval:
+    """The interval of neighbours."""
+    return Interval(run[0].interval.start, run[-1].interval.end)
+
+
+def shares_buckets(asked: Sequence[Unit], granularity: Granularity) -> bool:
+    """True when two of *asked* lie in the same bucket, so that their answers must be added."""
+    stamps = {unit.stamp for unit in asked}
+    return len(asked) > (min(1, len(stamps)) if granularity == "all" else len(stamps))
+
+
+def _cap(granularity: Granularity, max_days: int | None) -> timedelta:
+    if granularity == "day":
+        max_days = min(max_days or MAX_DAYS, MAX_DAYS)
+    return timedelta(days=max_days) if max_days is not None else timedelta.max
 
 
 def _slices(interval: Interval, cap: timedelta) -> Iterator[Interval]:
-    """A bucket too long for one piece, cut at midnights."""
+    """*interval* itself, or cut at midnights where it is longer than *cap*."""
     start = interval.start
     while start < interval.end:
-        end = min(bucket_start(start + cap, "day"), interval.end)
+        end = interval.end if interval.end - start <= cap else bucket_start(start + cap, "day")
         yield Interval(start, end)
         start = end
 

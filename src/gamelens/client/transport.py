@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random as randomness
+import re
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -30,6 +31,8 @@ PASSING: Final = frozenset({429, 502, 503, 504})
 CONNECT_S: Final = 10.0
 KEY_HEADER: Final = "X-API-Key"
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+# A JSON string with an escape in it. One that never ends is taken whole, or the search would begin anew at each quote.
+_ESCAPED: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)++(?:"|\\?\Z)', re.DOTALL)
 
 Params = Sequence[tuple[str, str]]
 
@@ -55,18 +58,30 @@ class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What came back."""
+    """What came back; names of *headers* are lower-case."""
 
     status: int
     body: bytes
+    headers: Mapping[str, str] = {}
+
+
+class Answering(Protocol):
+    """What answers requests: the service itself (`Transport`), or what it once answered (`recording.Replay`)."""
+
+    async def send(self, request: Outgoing, tally: Tally | None = None) -> Answer:
+        """The answer to *request*; *tally* counts what was sent for it."""
+
+    async def aclose(self) -> None:
+        """Let go of whatever is open."""
 
 
 class Tally:
-    """Counts what one question cost: all requests sent, and how many of them were repeats."""
+    """What one question cost: all requests sent, and how many of them were repeats; *note* says what it waits for."""
 
     def __init__(self) -> None:
         self.requests = 0
         self.retries = 0
+        self.note = ""
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -147,6 +162,14 @@ class Transport:
         """Close the connections."""
         await self._http.aclose()
 
+    def without_key(self, body: bytes) -> bytes:
+        """*body* with our key blotted out, should a service quote it; also where JSON spells it with escapes."""
+        if self._key is None:
+            return body
+        key = self._key.reveal()
+        body = body.replace(key.encode(), "…".encode())
+        return _ESCAPED.sub(lambda found: _blotted(found.group(), key), body) if b"\\" in body else body
+
     async def _attempt(self, request: Outgoing, on_sent: Callable[[], None] | None) -> Answer | Fault:
         """One attempt; what httpx raises comes back as a value, so that no traceback leads to its request."""
         status = 0
@@ -168,7 +191,7 @@ class Transport:
             return self._broken(status, type(error).__name__)
         self._has_answered = True
         if status in request.answers:
-            return Answer(status, body)
+            return Answer(status, body, dict(response.headers))
         return self._fault(status, body, self._retry_after_s(response.headers.get("retry-after")))
 
     def _build(self, request: Outgoing, on_sent: Callable[[], None] | None) -> httpx.Request:
@@ -190,20 +213,15 @@ class Transport:
         return Fault(Unreachable(f"the connection to {self.address} broke ({name})"), passing=True)
 
     def _fault(self, status: int, body: bytes, retry_after_s: float | None) -> Fault:
-        said = _said(self._without_key(body))
+        body = self.without_key(body)
+        said = _said(body)
         if status in (401, 403):
             return Fault(AuthError(f"{self.address} answers {status}: it does not know the key. {said.text}".strip()))
-        if status in (400, 413, 422):
-            return Fault(said.refusal(status))
         if status == 429:
             wish = f", asking for {retry_after_s:g} s" if retry_after_s is not None else ""
             message = f"{self.address} keeps answering 429{wish}: ask less at a time, or again later"
             return Fault(RateLimited(retry_after_s, message), True, retry_after_s)
-        return Fault(ServiceError(status, said.text or "no reason given"), status in PASSING, retry_after_s)
-
-    def _without_key(self, body: bytes) -> bytes:
-        """*body* with our key blotted out, should a service quote it."""
-        return body.replace(self._key.reveal().encode(), "…".encode()) if self._key is not None else body
+        return Fault(refusal(Answer(status, body)), status in PASSING, retry_after_s)
 
     def _retry_after_s(self, header: str | None) -> float | None:
         """Seconds that Retry-After asks for, said as seconds or as an HTTP date; None when it says neither."""
@@ -227,6 +245,7 @@ class _Call:
         self._request = request
         self._tally = tally
         self._spent_s = 0.0
+        self._forgiven = 0  # attempts that were refused because the budget probed how much the service carries
 
     async def outcome(self) -> Answer | Fault:
         retrying = AsyncRetrying(
@@ -243,7 +262,12 @@ class _Call:
         if budget is None:
             return await self._timed(None)
         async with budget.place(self._request.route) as place:
-            return await self._timed(place.sent)
+            outcome = await self._timed(place.sent)
+            if isinstance(outcome, Answer):
+                place.answered()
+            elif isinstance(outcome.error, RateLimited):
+                self._forgiven += place.refused()
+            return outcome
 
     async def _timed(self, on_sent: Callable[[], None] | None) -> Answer | Fault:
         self._tally.requests += 1
@@ -265,12 +289,32 @@ class _Call:
         attempts = self._request.attempts
         if isinstance(fault, Fault) and fault.is_nobody:
             attempts = min(attempts, ATTEMPTS_AT_NOBODY)
-        return state.attempt_number >= attempts or self._spent_s + state.upcoming_sleep > self._transport._max_wait_s
+        is_last = state.attempt_number - self._forgiven >= attempts
+        return is_last or self._spent_s + state.upcoming_sleep > self._transport._max_wait_s
 
     async def _wait(self, seconds: float) -> None:
         self._tally.retries += 1
         self._spent_s += seconds
+        self._tally.note = f"waiting {seconds:.0f} s to ask again" if seconds >= 1 else ""
         await self._transport._sleep(seconds)
+        self._tally.note = ""
+
+
+def refusal(answer: Answer) -> BadQuery | ServiceError:
+    """The error that an answer is which is none: what the request has wrong (400, 413, 422), else what came."""
+    said = _said(answer.body)
+    if answer.status in (400, 413, 422):
+        return said.refusal(answer.status)
+    return ServiceError(answer.status, said.text or "no reason given")
+
+
+def _blotted(quoted: bytes, key: str) -> bytes:
+    """*quoted*, a string in JSON, without *key*; as it is where it holds none or is no JSON after all."""
+    try:
+        text = msgspec.json.decode(quoted, type=str)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return quoted
+    return msgspec.json.encode(text.replace(key, "…")) if key in text else quoted
 
 
 def _last(state: RetryCallState) -> Answer | Fault:

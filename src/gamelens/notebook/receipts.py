@@ -98,8 +98,29 @@ def _reserves(receipt: Receipt) -> list[str]:
     clipped, gaps = receipt.get("clipped"), receipt.get("gaps") or []
     lines = [f"Cut to what is available: {clipped}." if clipped else ""]
     lines += ["There may be values beyond the ones shown." if receipt.get("truncated") else ""]
-    lines += [f"Missing: {gap.get('metric')} in {gap.get('interval')}: {gap.get('error')}." for gap in gaps]
+    lines += [f"Missing: {_gap(gap)}." for gap in gaps]
+    lines += [_joined(joined) for joined in receipt.get("joined") or []]
+    lines += [f"Restated: {_moved(moved)}." for moved in receipt.get("restated") or []]
     return lines + [f"Warning: {warning}" for warning in receipt.get("warnings") or []]
+
+
+def _gap(gap: dict[str, Any]) -> str:
+    scope = ", ".join(f"{name} = {value}" for name, value in (gap.get("scope") or {}).items())
+    where = f" for {scope}" if scope else ""
+    return f"{gap.get('metric')} in {gap.get('interval')}{where}: {gap.get('error')}".rstrip(".")
+
+
+def _joined(joined: dict[str, Any]) -> str:
+    share = joined.get("matched_share")
+    found = f": {share:.0%} of {joined.get('share_of')} found a partner" if share is not None else ""
+    return f"Joined with {joined.get('source')}{found}."
+
+
+def _moved(moved: dict[str, Any]) -> str:
+    bucket = f"{moved.get('metric')} of {_moment(moved.get('timestamp'))}, {moved.get('field')}"
+    if moved.get("before") is None or moved.get("after") is None:
+        return f"{bucket}: {moved.get('rows')} rows are otherwise"
+    return f"{bucket}: {moved['before']:,.10g} before, {moved['after']:,.10g} now"
 
 
 def _names(value: Any) -> str:

@@ -3,9 +3,9 @@
 A collector that acknowledges only what is on disk, a metrics service that answers from it, and a control surface
 beside them. The room never speaks HTTP as a client, never sees a DataFrame and never keeps an IP address. Open
 `serving` first. An event's way is `collector` (over `bodies`), `admission`, `inbox`, `processing` (`staging` with
-`decoding`, then `building`), `lake`; a question's is `metrics`, `planner` (over `expressions` and `sources`), `engine`
-or `spark`. What the lake holds is in `tables`, `verifying` reads the inbox again to see whether it is true, and
-`damage` is what happens to a store that cannot be read.
+`decoding`, then `building`), `lake`; a question's is `metrics`, `scoping`, `planner` (over `expressions` and
+`sources`), `engine` or `spark`. What the lake holds is in `tables`, `verifying` reads the inbox again to see whether
+it is true, and `damage` is what happens to a store that cannot be read.
 
 Our choices, where both specifications are silent:
 
@@ -13,12 +13,17 @@ Our choices, where both specifications are silent:
 - A player is (game, user_id), a session (game, session_id): unique players add up over games and over nothing else.
 - Purchases and impressions are converted to US dollars with one fixed, dated table (`gamelens.wire.currencies`).
 - Impressions are stored in integer nano-units of their currency; what names no usable revenue counts as 0.
-- A body may unpack to 16 MB; JSON may be 32 levels deep; a filter 16.
+- A body may unpack to 16 MB; JSON may be 32 levels deep; a filter 16, and made of at most 500 objects: a list of
+  values is one of them, however long.
 - A body of which more than 10,000 events are bad is 413 as a whole; so is a bad or nested one of over a million values.
 - A body may be gzipped once (`gzip` or `x-gzip`), in up to 512 members; twice, or in any other way, is undecodable.
 - Headers may take 10 s and 64 KB, a body 15 s (408 and 431, then the connection is closed); an answer of which nothing
   is read for 60 s is dropped. `Connection: keep-alive` is said, as the specification has it, where it is true.
-- A body of the metrics service is at most 1 MB and comes within 15 s. `interval` and `limit` are given once.
+- A body of the metrics service is at most 1 MB and comes within 15 s; one that the disk has no room for is 503.
+  `interval` and `limit` are given once.
+- `GET /metrics/v1/interval` says in the header `X-Data-Edition` which collection of events the answers are about: a
+  random id that stays while events are added and processed, and is another one after `POST /reset`, after damage to
+  the store and in every other state directory.
 - Each of several nodes limits alone, and a request comes to any of them. The description needs no key.
 - API keys are kept as SHA-256 digests; game secrets as they are, because a signature cannot be checked with less.
 - The same `event_uuid` of a game counts once, the first copy to arrive; so does a field that one event gives twice.

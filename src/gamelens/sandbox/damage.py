@@ -3,6 +3,7 @@
 Every start checks the store (`mend`). A damaged one is copied row by row into a new file, which takes its place in
 steps that a crash may interrupt anywhere: only the complete copy has the name `.mended`, and a start that finds one
 goes on from there. SQLite ends its reading of a damaged write-ahead log without a word, so that is looked at as well.
+Whatever was damaged is another edition afterwards: an answer that somebody kept may be about events that are gone.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from gamelens.sandbox.inbox import open_store, put_down
+from gamelens.sandbox.inbox import open_store, put_down, renew_edition
 
 _log = logging.getLogger(__name__)
 
@@ -94,6 +95,7 @@ def _keep_unread(log: Path, connection: sqlite3.Connection, store: Path) -> None
     kept = _aside(store).with_suffix(".unread-wal")
     shutil.copy(log, kept)
     put_down(connection, [None], kept_in=str(kept.relative_to(store.parent)))
+    renew_edition(connection)
     _log.warning("the last transactions before the stop cannot be read; the log that holds them is kept: %s", kept)
 
 

@@ -17,6 +17,7 @@ from gamelens.catalog import DIMENSIONS, METRICS, Metric
 from gamelens.sandbox.admission import Rejected
 from gamelens.wire.events import LENIENT
 from gamelens.wire.intervals import WireInterval
+from gamelens.wire.limits import FILTER_DEPTH, FILTER_OBJECTS
 from gamelens.wire.queries import Limit, QueryBody
 from gamelens.wire.remote import BigInitAnswer, InitRequest, SmallInitAnswer, V2InitAnswer
 from gamelens.wire.results import Game, GroupAnswer, Refusal, SeriesAnswer, SplitAnswer, Studio, Values
@@ -33,7 +34,7 @@ _WHY: Final = {
     413: "the body is too large",
     422: "can be read, and is not allowed",
     429: "more than the organisation may ask",
-    503: "not stored: send it again",
+    503: "there is no room for it now: send it again",
 }
 
 
@@ -54,7 +55,9 @@ def metrics_description() -> bytes:
     paths = {
         "/metrics/v1/metrics": _get(types, "Names of the metrics.", list[str], values=METRICS),
         **{f"/metrics/v1/metrics/{name}": _post_query(types, metric) for name, metric in METRICS.items()},
-        "/metrics/v1/interval": _get(types, "What is available to query.", WireInterval),
+        "/metrics/v1/interval": _get(
+            types, "What is available to query.", WireInterval, headers={"X-Data-Edition": _EDITION}
+        ),
         "/metrics/v1/dimensions": _get(types, "Names of the dimensions.", list[str], values=DIMENSIONS),
         "/metrics/v1/dimensions/{dimension}": _get(
             types,
@@ -163,6 +166,12 @@ def _schema(type_: Any) -> Schema:
     return msgspec.json.schema(type_)
 
 
+_EDITION: Final = {
+    "description": "Which collection of events the answers are about: another one after they were all forgotten, "
+    "or with another state directory; the same whatever is sent and processed.",
+    "required": True,
+    "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+}
 _INTERVAL: Final = {"name": "interval", "in": "query", "required": True, "schema": _schema(WireInterval)}
 
 
@@ -195,7 +204,7 @@ def _filter(name: str, dimensions: Iterable[str]) -> Schema:
     value = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
     return {
         "type": "object",
-        "description": "nested to depth 16",
+        "description": f"nested to depth {FILTER_DEPTH}, of at most {FILTER_OBJECTS} objects",
         "properties": {**dict.fromkeys(dimensions, value), "and": several, "or": several, "not": inner},
         "additionalProperties": False,
         "minProperties": 1,
@@ -221,7 +230,7 @@ def _post_query(types: _Types, metric: Metric) -> Schema:
             "summary": f"{metric.name}: {metric.meaning}",
             "operationId": metric.name,
             "requestBody": {"required": True, **_content(_any(bodies))},
-            "responses": {"200": _json(_any(answers)), **_refusals(types, 400, 401, 408, 413, 422, 429)},
+            "responses": {"200": _json(_any(answers)), **_refusals(types, 400, 401, 408, 413, 422, 429, 503)},
         }
     }
 
@@ -257,16 +266,23 @@ def _body(types: _Types, metric: Metric, needed: tuple[str, ...]) -> Schema:
 
 
 def _get(
-    types: _Types, summary: str, answer: Any, *, parameters: list[Any] | None = None, values: Iterable[str] = ()
+    types: _Types,
+    summary: str,
+    answer: Any,
+    *,
+    parameters: list[Any] | None = None,
+    values: Iterable[str] = (),
+    headers: Schema | None = None,
 ) -> Schema:
     schema = types.ref(answer)
     if values:
         schema = {**schema, "items": {"enum": list(values)}}
     statuses = (400, 401, 422, 429) if parameters else (401, 429)
+    found = _json(schema) | ({"headers": headers} if headers else {})
     described = {
         "summary": summary,
         "parameters": parameters or [],
-        "responses": {"200": _json(schema), **_refusals(types, *statuses)},
+        "responses": {"200": found, **_refusals(types, *statuses)},
     }
     return {"get": described}
 

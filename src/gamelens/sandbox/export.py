@@ -27,6 +27,7 @@ from pyarrow.fs import FileSystem, LocalFileSystem, copy_files
 from gamelens.errors import Refused
 from gamelens.sandbox.lake import Lake
 from gamelens.sandbox.tables import EVENT_COLUMNS, FORMAT
+from gamelens.sandbox.tenants import check_state
 
 if TYPE_CHECKING:
     from deltalake.transaction import AddAction
@@ -136,10 +137,8 @@ def _added(name: str, day: date, path: Path) -> AddAction:
 @contextmanager
 def _lake(state: Path) -> Iterator[Lake]:
     """The lake in *state*, which may be in use, to read."""
-    file = state / "gamelens.db"
-    if not file.exists():
-        raise Refused(f"{state} holds no sandbox: `gamelens sandbox up --state {state}` makes one")
-    store = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=30)
+    check_state(state)
+    store = sqlite3.connect(f"{(state / 'gamelens.db').resolve().as_uri()}?mode=ro", uri=True, timeout=30)
     try:
         if store.execute("PRAGMA user_version").fetchone() != (FORMAT,):
             raise Refused(f"the lake in {state} is of another format: `gamelens sandbox process` makes it anew")

@@ -16,7 +16,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 from zlib import crc32
 
 import msgspec
@@ -44,6 +44,10 @@ CREATE TABLE IF NOT EXISTS batches (
 CREATE TABLE IF NOT EXISTS damaged (        -- what can no longer be read
     batch INTEGER UNIQUE,                   -- NULL where not even the number is known
     kept_in TEXT                            -- the file set aside that still has what there is of it
+);
+CREATE TABLE IF NOT EXISTS edition (        -- which collection of events this is: one row
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    id TEXT NOT NULL
 );
 """
 _COLUMNS: Final = "organisation, game_id, arrival_ms, country, events, rejected, is_gzipped, body, checksum"
@@ -89,7 +93,27 @@ def open_store(path: Path) -> sqlite3.Connection:
     connection.executescript(_SCHEMA)
     if "checksum" not in {name for _, name, *_ in connection.execute("PRAGMA table_info(batches)")}:
         connection.execute("ALTER TABLE batches ADD COLUMN checksum INTEGER")
+    if connection.execute("SELECT 1 FROM edition").fetchone() is None:
+        renew_edition(connection, otherwise="IGNORE")  # of two who open it first, one makes it
     return connection
+
+
+def edition(connection: sqlite3.Connection) -> str:
+    """A random id of the collection of events in a store: the same whatever is added, another when any are gone."""
+    ((found,),) = connection.execute("SELECT id FROM edition")
+    return str(found)
+
+
+def renew_edition(connection: sqlite3.Connection, *, otherwise: Literal["IGNORE", "REPLACE"] = "REPLACE") -> None:
+    """Give a store another id, or with `IGNORE` one if it has none."""
+    connection.execute(f"INSERT OR {otherwise} INTO edition VALUES (1, lower(hex(randomblob(16))))")  # noqa: S608
+
+
+def forget(connection: sqlite3.Connection) -> None:
+    """Remove every batch, inside of a transaction of the caller's; what comes from now on is another edition."""
+    connection.execute("DELETE FROM batches")
+    connection.execute("DELETE FROM damaged")
+    renew_edition(connection)
 
 
 def free_bytes(path: Path) -> int:
@@ -199,9 +223,15 @@ class Inbox:
         return None
 
 
-def pending(connection: sqlite3.Connection, *, after: int, up_to: int) -> Iterator[Batch]:
-    """Batches in the order of arrival; what is not as it was written is put down as damaged and left out."""
-    for batch in _read(connection, "WHERE id > ? AND id <= ? ORDER BY id", after, up_to):
+def pending(
+    connection: sqlite3.Connection, *, after: int, up_to: int, organisation: str | None = None
+) -> Iterator[Batch]:
+    """Batches in the order of arrival, of one *organisation* or of all.
+
+    What is not as it was written is put down as damaged and left out.
+    """
+    which = "WHERE id > ? AND id <= ? AND organisation = coalesce(?, organisation) ORDER BY id"
+    for batch in _read(connection, which, after, up_to, organisation):
         if batch.is_sound:
             yield batch
         else:
@@ -219,7 +249,7 @@ def put_down(connection: sqlite3.Connection, batches: Iterable[int | None], *, k
     connection.executemany("INSERT OR IGNORE INTO damaged (batch, kept_in) VALUES (?, ?)", rows)
 
 
-def _read(connection: sqlite3.Connection, which: str, *values: int) -> Iterator[Batch]:
+def _read(connection: sqlite3.Connection, which: str, *values: int | str | None) -> Iterator[Batch]:
     for row in connection.execute(f"SELECT {_COLUMNS}, id FROM batches {which}", values):  # noqa: S608
         organisation, game_id, arrival_ms, country, events, rejected, is_gzipped, body, checksum, id_ = row
         yield Batch(

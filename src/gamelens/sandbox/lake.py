@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from gamelens.sandbox.inbox import edition
 from gamelens.sandbox.tables import COLUMNS, FORMAT
 from gamelens.wire.intervals import Interval, bucket_start
 
@@ -158,6 +159,16 @@ class Lake:
                     (file.path, file.organisation, file.kind, period, file.rows, version),
                 )
         return version or 0
+
+    @property
+    def edition(self) -> str:
+        """Which collection of events it is made from (see `inbox.edition`)."""
+        return edition(self._store)
+
+    def forget(self) -> None:
+        """Have no version and no files any more, inside of a transaction of the caller's."""
+        self._store.execute("DELETE FROM runs")
+        self._store.execute("DELETE FROM files")
 
     def sweep(self, *, grace_s: float = GRACE_S) -> None:
         """Remove the files that were replaced more than *grace_s* ago."""

@@ -7,6 +7,7 @@ import math
 import random as randomness
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -21,10 +22,11 @@ from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.description import METRICS_ADDRESS, metrics_description
 from gamelens.sandbox.engine import Engine
 from gamelens.sandbox.expressions import row_of
-from gamelens.sandbox.lake import Lake
+from gamelens.sandbox.lake import Lake, Snapshot
 from gamelens.sandbox.limits import Limits, Nodes
 from gamelens.sandbox.planner import Plan, plan_query, plan_values
 from gamelens.sandbox.questions import BODY_DEADLINE_S, BadBody, asked_ids, asked_interval, asked_limit, read_object
+from gamelens.sandbox.scoping import Holdings, narrowed
 from gamelens.sandbox.tenants import Organisation, Tenants
 from gamelens.wire.intervals import Interval
 from gamelens.wire.limits import METRIC_LISTS_PER_SECOND, REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
@@ -57,6 +59,7 @@ class MetricsService:
         self._tenants = tenants
         self._lake = lake
         self._reader = reader
+        self._holdings = Holdings(reader)
         self._clock = clock
         self._refresh_s = refresh_s
         self._body_deadline_s = body_deadline_s
@@ -123,19 +126,20 @@ class MetricsService:
         if available is None or not is_fresh:
             available = self._lake.available(organisation.name, now=self._clock.now())
             self._available[organisation.name] = self._clock.now_s(), available
-        return answer_json(f"{_seconds(available.start)}/{_seconds(available.end)}")
+        headers = {"X-Data-Edition": self._lake.edition}
+        return answer_json(f"{_seconds(available.start)}/{_seconds(available.end)}", headers=headers)
 
     async def _metric(self, request: Request, organisation: Organisation) -> Response:
         metric = metric_named(request.path_params["metric"])
         body = await read_object(request, deadline_s=self._body_deadline_s)
         query = decode_query(body, granularity="day" if metric.kinds == "retention" else None)
         check(metric, query)
-        games = _narrowed(organisation, games=query.games, studios=query.studios, game=query.game)
+        games = narrowed(organisation, games=query.games, studios=query.studios, game=query.game)
         snapshot = self._lake.snapshot(organisation.name)
 
         def answer() -> bytes:
             """From plan to bytes: with long filters and many buckets, no step of it is short."""
-            rows = self._reader.rows(plan_query(metric, query, games=games), snapshot)
+            rows = self._rows(partial(plan_query, metric, query), organisation, games, snapshot)
             return encode_answer(query, _buckets(metric, query, rows))
 
         return answer_json(await asyncio.to_thread(answer))
@@ -144,9 +148,8 @@ class MetricsService:
         dimension = request.path_params["dimension"]
         if dimension not in DIMENSIONS:
             raise BadQuery("dimension", dimension, "is not a dimension", DIMENSIONS)
-        games = _narrowed(organisation, games=asked_ids(request, "games"), studios=asked_ids(request, "studios"))
-        plan = plan_values(dimension, asked_interval(request), games=games, limit=asked_limit(request))
-        values = [row["value"] for row in await self._run(plan, organisation)]
+        games = narrowed(organisation, games=asked_ids(request, "games"), studios=asked_ids(request, "studios"))
+        values = await self._listed(dimension, organisation, games, asked_interval(request), asked_limit(request))
         return answer_json(Values(dimension, values))
 
     async def _studios(self, request: Request, organisation: Organisation) -> Response:
@@ -156,18 +159,29 @@ class MetricsService:
 
     async def _games(self, request: Request, organisation: Organisation) -> Response:
         active = await self._active_games(request, organisation)
-        wanted = _narrowed(organisation, studios=asked_ids(request, "studios"))
+        wanted = narrowed(organisation, studios=asked_ids(request, "studios"))
         games = [game for game in organisation.games if game.id in active and game.id in wanted]
         return answer_json([Game(game.id, game.title) for game in sorted(games, key=lambda it: it.id)])
 
     async def _active_games(self, request: Request, organisation: Organisation) -> set[str]:
         """Ids of the games that sent data in the interval asked for."""
-        games = _narrowed(organisation)
-        plan = plan_values("game_id", asked_interval(request), games=games, limit=len(games) + 1)
-        return {row["value"] for row in await self._run(plan, organisation)}
+        games = narrowed(organisation)
+        return set(await self._listed("game_id", organisation, games, asked_interval(request), len(games) + 1))
 
-    async def _run(self, plan: Plan, organisation: Organisation) -> list[Row]:
-        return await asyncio.to_thread(self._reader.rows, plan, self._lake.snapshot(organisation.name))
+    async def _listed(
+        self, dimension: str, organisation: Organisation, games: list[str], interval: Interval, limit: int
+    ) -> list[str]:
+        """The first *limit* values of *dimension* that *games* sent in *interval*."""
+        plan = partial(plan_values, dimension, interval, limit=limit)
+        snapshot = self._lake.snapshot(organisation.name)
+        rows = await asyncio.to_thread(self._rows, plan, organisation, games, snapshot)
+        return [row["value"] for row in rows]
+
+    def _rows(
+        self, plan: Callable[..., Plan], organisation: Organisation, games: list[str], snapshot: Snapshot
+    ) -> list[Row]:
+        """All rows of *plan* over *games* alone: every answer is read through here."""
+        return self._reader.rows(plan(games=self._holdings.condition(organisation, games, snapshot)), snapshot)
 
 
 def _buckets(metric: Metric, query: MetricQuery, rows: list[Row]) -> Iterator[Rows]:
@@ -182,37 +196,6 @@ def _buckets(metric: Metric, query: MetricQuery, rows: list[Row]) -> Iterator[Ro
     nothing = [row_of(metric, {})] if isinstance(query.query, Timeseries) else []
     stamps = (bucket.start for bucket in query.interval.buckets(query.granularity))
     return (Rows(stamp, answered.get(stamp, nothing)) for stamp in stamps)
-
-
-def _narrowed(
-    organisation: Organisation,
-    *,
-    games: tuple[str, ...] | None = None,
-    studios: tuple[str, ...] | None = None,
-    game: str | None = None,
-) -> list[str]:
-    """Ids of the organisation's games that are left; another organisation's id is as unknown as any other."""
-    known_games = [it.id for it in organisation.games]
-    known_studios = [it.id for it in organisation.studios]
-    for field, asked, known in (
-        ("game", None if game is None else (game,), known_games),
-        ("games", games, known_games),
-        ("studios", studios, known_studios),
-    ):
-        for value in asked or ():
-            if value not in known:
-                raise BadQuery(
-                    field,
-                    value,
-                    "is not one of the organisation's: GET /metrics/v1/" + field.rstrip("s") + "s lists them",
-                )
-    return [
-        it.id
-        for studio in organisation.studios
-        for it in studio.games
-        if (studios is None or studio.id in studios) and (games is None or it.id in games)
-        if (game is None or it.id == game) and it.environment == "sandbox"
-    ]
 
 
 async def _describe(_: Request) -> Response:

@@ -6,6 +6,7 @@ answer says `sources`; here the two are put together.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -17,7 +18,7 @@ from gamelens.catalog import DIMENSIONS, Metric
 from gamelens.sandbox.dialects import render
 from gamelens.sandbox.expressions import EXPRESSIONS
 from gamelens.sandbox.sources import ACTIVE, COUNTED_PLAYERS, EVENTS, INSTALLS, RETURNS, SOURCES, Source
-from gamelens.wire.filters import And, Filter, Match, Not, Or, dimensions_of
+from gamelens.wire.filters import And, Filter, Match, Not, Or, dimensions_of, matches_of
 from gamelens.wire.intervals import Interval, bucket_start
 from gamelens.wire.queries import Group, MetricQuery
 
@@ -26,8 +27,10 @@ TABLES: Final = (RETURNS.name, *(source.name for source in SOURCES))
 
 _FOREVER_DAYS: Final = 10**9
 _LONGEST_KEPT: Final = 20_000
-_MOST_NAMED: Final = 20
+_MOST_NAMED: Final = 20  # values, one by one
+_MOST_JOINED: Final = 16  # lists of more values than that; a statement of many joins takes long to plan
 _RETENTION: Final = ("cohort", "returned")
+_PARAMETERS: Final = re.compile(r":(\w+)")
 _rendered = lru_cache(maxsize=512)(render)
 
 
@@ -49,10 +52,13 @@ class Plan(msgspec.Struct, frozen=True):
     reads: dict[str, tuple[Interval, ...]]
 
 
-def plan_query(metric: Metric, query: MetricQuery, *, games: Sequence[str], tables: Collection[str] = TABLES) -> Plan:
+def plan_query(
+    metric: Metric, query: MetricQuery, *, games: Sequence[str] | None, tables: Collection[str] = TABLES
+) -> Plan:
     """The statement for *query* of *metric* over *games*: columns `bucket`, the dimensions, the metric's parts.
 
-    *tables* are those it may choose from. Events can always answer and are always allowed.
+    No games are nothing; None is every game that the tables hold (see `scoping`). *tables* are those it may choose
+    from. Events can always answer and are always allowed.
     """
     expression = EXPRESSIONS[metric.name]
     names = query.dimensions
@@ -83,7 +89,7 @@ def plan_query(metric: Metric, query: MetricQuery, *, games: Sequence[str], tabl
 
 
 def plan_values(
-    dimension: str, interval: Interval, *, games: Sequence[str], limit: int, tables: Collection[str] = TABLES
+    dimension: str, interval: Interval, *, games: Sequence[str] | None, limit: int, tables: Collection[str] = TABLES
 ) -> Plan:
     """The first *limit* values of *dimension* in *interval*, ascending, null left out; one column, `value`."""
     asking = _Asking(interval, games, None, (dimension,), tables)
@@ -110,7 +116,7 @@ class _Asking:
     def __init__(
         self,
         interval: Interval,
-        games: Sequence[str],
+        games: Sequence[str] | None,
         where: Filter | None,
         names: Sequence[str],
         tables: Collection[str],
@@ -122,12 +128,14 @@ class _Asking:
         self._tables = tables
         self._reads: dict[str, tuple[Interval, ...]] = {}
         self._games = games
+        lists = sum(len(part.values) > _MOST_NAMED for part in matches_of(where)) if where is not None else 0
+        self._joins_lists = lists <= _MOST_JOINED
         self._is_daily = False  # players are counted by day, and some rows of a source count by themselves
         self.parameters: dict[str, Any] = {}
 
     def plan(self, statement: str) -> Plan:
         """*statement*, with everything that it turned out to need."""
-        used = {name: value for name, value in self.parameters.items() if f":{name}" in statement}
+        used = {name: self.parameters[name] for name in _PARAMETERS.findall(statement)}
         return Plan(Statement(statement), used, self._reads)
 
     def occurrences(self, atoms: Sequence[str], query: MetricQuery | None) -> str:
@@ -238,7 +246,9 @@ class _Asking:
                 sql = source.atom(atom, by_number=joins_players)
             columns.append(f"{sql} AS {atom}")
             columns += [f"{alone} AS {atom}_alone"] if self._is_daily and atom in COUNTED_PLAYERS else []
-        conditions = [self._inside(source, branch.span), self._one_of("game_id", self._games)]
+        conditions = [self._inside(source, branch.span)]
+        if self._games is not None:
+            conditions.append(self._one_of("game_id", self._games))
         if (matters := source.condition(branch.atoms)) is not None:
             conditions.append(matters)
         if self._where is not None:
@@ -269,11 +279,15 @@ class _Asking:
                 return [self._one_of(values.get(dimension, _name(dimension)), wanted)]
         return [self._condition(node, values)]
 
-    def _one_of(self, value: str, wanted: Sequence[str]) -> str:
-        """The condition that *value* is one of *wanted*; null where it is null."""
+    def _one_of(self, value: str, wanted: Sequence[str], *, most_named: int = _MOST_NAMED) -> str:
+        """The condition that *value* is one of *wanted*; null where it is null. Up to *most_named* stand one by one."""
         place = len(self.parameters)
-        if not 0 < len(wanted) <= _MOST_NAMED:
+        if not wanted:
+            return "FALSE"
+        if len(wanted) > most_named:
             self.parameters[f"p{place}"] = list(wanted)
+            if self._joins_lists and len(wanted) > _MOST_NAMED:  # or each row goes through the list from its start
+                return f"{value} IN (SELECT unnest(:p{place}))"
             return f"list_contains(:p{place}, {value})"
         named = {f"p{place + number}": one for number, one in enumerate(wanted)}
         self.parameters |= named
@@ -283,9 +297,8 @@ class _Asking:
         """*node* as a condition that is true or false and never null, so that `not` is plain negation."""
         match node:
             case Match(dimension, wanted):
-                name = f"p{len(self.parameters)}"
-                self.parameters[name] = list(wanted)
-                return f"COALESCE(list_contains(:{name}, {values.get(dimension, _name(dimension))}), FALSE)"
+                is_one = self._one_of(values.get(dimension, _name(dimension)), wanted, most_named=1)
+                return f"COALESCE({is_one}, FALSE)"
             case And(members):
                 return "(" + " AND ".join(self._condition(member, values) for member in members) + ")"
             case Or(members):

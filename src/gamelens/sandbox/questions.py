@@ -9,18 +9,18 @@ import asyncio
 from typing import Any, Final
 
 import msgspec
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
 from gamelens.errors import BadQuery, Refused
+from gamelens.sandbox.bodies import BrokenOff, TooLarge, read_body
 from gamelens.wire.intervals import Interval, MalformedInterval
-from gamelens.wire.limits import DEFAULT_LIMIT, MAX_LIMIT, QUERY_BYTES
+from gamelens.wire.limits import BODY_BYTES, DEFAULT_LIMIT, MAX_LIMIT
 
 BODY_DEADLINE_S: Final = 15.0
-_DRAINED_BYTES: Final = 4 * QUERY_BYTES  # past the limit a body is read on, so that its sender hears the answer
 
 
 class BadBody(Refused):
-    """A body that is not read to its end, or is no JSON: the request ends with *status*."""
+    """A body that is not had to its end, or is no JSON: the request ends with *status*."""
 
     def __init__(self, status: int, message: str) -> None:
         self.status = status
@@ -31,7 +31,7 @@ async def read_object(request: Request, *, deadline_s: float = BODY_DEADLINE_S) 
     """The JSON object in the body.
 
     Raises:
-        BadBody: too large, too slow, or no JSON.
+        BadBody: too large, too slow, no JSON, or the disk has no room for it.
         BadQuery: JSON, and no object.
     """
     try:
@@ -80,20 +80,14 @@ def _once(request: Request, name: str) -> str | None:
 
 
 async def _read(request: Request, *, deadline_s: float) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
     try:
         async with asyncio.timeout(deadline_s):
-            async for chunk in request.stream():
-                size += len(chunk)
-                if size <= QUERY_BYTES:
-                    chunks.append(chunk)
-                if size > _DRAINED_BYTES:
-                    break
+            return await read_body(request.receive)
+    except TooLarge:
+        raise BadBody(413, f"the body is larger than {BODY_BYTES} bytes: ask for less at a time") from None
+    except BrokenOff:
+        raise BadBody(400, "the body was cut short") from None
     except TimeoutError:
         raise BadBody(408, f"the body did not come within {deadline_s:g} s") from None
-    except ClientDisconnect:
-        raise BadBody(400, "the body was cut short") from None
-    if size > QUERY_BYTES:
-        raise BadBody(413, f"the body is larger than {QUERY_BYTES} bytes: ask for less at a time")
-    return b"".join(chunks)
+    except OSError:
+        raise BadBody(503, "there is no room for the body on the disk: send it again") from None

@@ -31,14 +31,14 @@ from gamelens.sandbox.countries import Countries
 from gamelens.sandbox.damage import mend
 from gamelens.sandbox.engine import Place, open_engine
 from gamelens.sandbox.faults import Faults
-from gamelens.sandbox.inbox import RESERVED_BYTES, Batch, Inbox, newest, open_store
+from gamelens.sandbox.inbox import RESERVED_BYTES, Batch, Inbox, forget, newest, open_store
 from gamelens.sandbox.lake import Lake
 from gamelens.sandbox.limits import Limits
 from gamelens.sandbox.live import Live
 from gamelens.sandbox.metrics import MetricsService
 from gamelens.sandbox.processing import process
 from gamelens.sandbox.servers import http_server
-from gamelens.sandbox.tenants import Tenants, describe, load_tenants, write_private
+from gamelens.sandbox.tenants import Tenants, check_state, describe, load_tenants, write_private
 from gamelens.sandbox.totals import Totals
 from gamelens.sandbox.worker import process_beside
 from gamelens.wire.events import Validation
@@ -183,8 +183,8 @@ class Sandbox:
         async with self._processing:
             with self.store:
                 self.store.execute("BEGIN IMMEDIATE")
-                for table in ("batches", "runs", "files", "damaged"):
-                    self.store.execute(f"DELETE FROM {table}")  # noqa: S608
+                forget(self.store)
+                self.lake.forget()
             for folder in self.lake.root.iterdir():
                 shutil.rmtree(folder)
         self._totals.forget()
@@ -286,8 +286,7 @@ def process_stopped(state: Path) -> dict[str, str]:
     Raises:
         Refused: *state* is no state directory, or another process has it.
     """
-    if not (state / "tenants.json").exists():
-        raise Refused(f"{state} holds no sandbox: `gamelens sandbox up --state {state}` makes one")
+    check_state(state)
     sandbox = Sandbox(Options(state=state))
     try:
         return asyncio.run(sandbox.process())

@@ -173,6 +173,12 @@ def load_tenants(state: Path, config: Path | None) -> tuple[Tenants, dict[str, s
     return tenants, made | given
 
 
+def check_state(state: Path) -> None:
+    """Raise Refused when no sandbox was ever started on *state*."""
+    if not (state / "tenants.json").exists():
+        raise Refused(f"{state} holds no sandbox: `gamelens sandbox up --state {state}` makes one")
+
+
 def describe(tenants: Tenants, api_keys: Mapping[str, str]) -> list[dict[str, Any]]:
     """Organisations as the ready file gives them to whoever may hold their keys; an API key nobody knows is null."""
     return [

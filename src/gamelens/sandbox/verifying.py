@@ -23,6 +23,7 @@ from gamelens.sandbox.impressions import read_impression
 from gamelens.sandbox.inbox import Batch, open_store, pending
 from gamelens.sandbox.lake import Lake, Snapshot, month_of
 from gamelens.sandbox.tables import AGGREGATES, EVENT_COLUMNS, MEASURES, OF_EVENT, RETURN_DIMENSIONS
+from gamelens.sandbox.tenants import check_state
 from gamelens.wire.limits import FUTURE_S
 
 DAYS: Final = 7
@@ -70,8 +71,7 @@ def verify(state: Path, *, days: int = DAYS, seed: int | None = None) -> Verifie
     Raises:
         Refused: there is no sandbox, or a batch or file of it cannot be read.
     """
-    if not (state / "gamelens.db").exists():
-        raise Refused(f"{state} holds no sandbox: `gamelens sandbox up --state {state}` makes one")
+    check_state(state)
     store = open_store(state / "gamelens.db")
     try:
         lake = Lake(state / "lake", store)
@@ -84,8 +84,7 @@ def verify(state: Path, *, days: int = DAYS, seed: int | None = None) -> Verifie
         for name, snapshot in snapshots.items():
             known = sorted(day for day in snapshot.days if day)
             sample = set(Random(seed).sample(known, min(days, len(known))))  # noqa: S311
-            batches = (it for it in pending(store, after=0, up_to=last_batch) if it.organisation == name)
-            truth = _Truth(batches, sample)
+            truth = _Truth(pending(store, after=0, up_to=last_batch, organisation=name), sample)
             events += sum(truth.counts.values())
             players += len(truth.installs)
             looked_at += [f"{name} {day}" for day in sorted(sample)]

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from gamelens.errors import BadQuery
-from gamelens.wire.limits import FILTER_DEPTH
+from gamelens.wire.limits import FILTER_DEPTH, FILTER_OBJECTS
 
 WireFilter = dict[str, Any]
 
@@ -102,9 +102,14 @@ def parse_filter(wire: object) -> Filter:
     """Read the wire's own form.
 
     Raises:
-        BadQuery: not one key an object, an empty list, a value that is no string, or deeper than 16 objects.
+        BadQuery: not one key an object, an empty list, a value that is no string, deeper than 16 objects, or more
+            than 500 of them.
     """
-    return _parse(wire, depth=1)
+    node = _parse(wire, depth=1)
+    if sum(1 for _ in _nodes(node)) > FILTER_OBJECTS:
+        rule = f"must be made of at most {FILTER_OBJECTS} objects: several values of a dimension go into one list"
+        raise BadQuery("filter", "…", rule)
+    return node
 
 
 def wire_filter(node: Filter) -> WireFilter:
@@ -123,16 +128,25 @@ def wire_filter(node: Filter) -> WireFilter:
     raise TypeError(f"no filter: {node!r}")
 
 
+def matches_of(node: Filter) -> Iterator[Match]:
+    """The comparisons a filter is made of, as they come."""
+    return (part for part in _nodes(node) if isinstance(part, Match))
+
+
 def dimensions_of(node: Filter) -> Iterator[str]:
     """Names of the dimensions a filter reads, as they come."""
+    return (part.dimension for part in matches_of(node))
+
+
+def _nodes(node: Filter) -> Iterator[Filter]:
+    """A filter and all that is in it."""
+    yield node
     match node:
-        case Match(dimension, _):
-            yield dimension
         case And(members) | Or(members):
             for member in members:
-                yield from dimensions_of(member)
+                yield from _nodes(member)
         case Not(member):
-            yield from dimensions_of(member)
+            yield from _nodes(member)
 
 
 def _parse(wire: object, *, depth: int) -> Filter:

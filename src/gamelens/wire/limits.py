@@ -6,7 +6,7 @@ KIB: Final = 1024
 MIB: Final = 1024 * KIB
 
 # Collector
-BODY_BYTES: Final = MIB  # Collector, Limits: 1 MB as sent
+BODY_BYTES: Final = MIB  # Collector, Limits: 1 MB as sent; for queries our choice
 UNPACKED_BYTES: Final = 16 * MIB  # Our choice
 JSON_DEPTH: Final = 32  # Our choice
 SUBMIT_PERIOD_S: Final = 20.0  # Collector, POST events 3
@@ -20,5 +20,5 @@ DEFAULT_LIMIT: Final = 100  # public-facts 3.3
 MAX_LIMIT: Final = 30_000  # public-facts 3.3
 MAX_DAYS: Final = 31  # public-facts 3.3, day granularity only
 FILTER_DEPTH: Final = 16  # Our choice
-QUERY_BYTES: Final = MIB  # Our choice
+FILTER_OBJECTS: Final = 500  # Our choice; a list of values is one, however long
 REFRESH_S: Final = 3600.0  # Metrics, What the service does 4

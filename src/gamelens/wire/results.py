@@ -138,7 +138,7 @@ def decode_answer(query: MetricQuery, body: bytes) -> list[Rows]:
             case Split():
                 return list(_gather((row.timestamp, row.event) for row in _SPLIT.decode(body).result))
         return list(_gather((row.timestamp, row.result) for row in _SERIES.decode(body).result))
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ServiceError(200, f"not the promised JSON: {error}") from None
 
 

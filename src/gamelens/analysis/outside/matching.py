@@ -1,0 +1,120 @@
+"""What a join found and what it did not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from pandas import DataFrame, Series
+
+from gamelens.analysis.frames import asked_metrics, column_of
+from gamelens.catalog import METRICS
+from gamelens.errors import BadQuery
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MatchReport:
+    """What found its counterpart.
+
+    *only_left*: rows of the frame that found nothing, in its columns. *only_right*: outside rows that found nothing, in
+    the outside's columns, its row numbers as index. *matched_share*: how much of *share_of* found something, 0 to 1;
+    None of an empty frame. *share_of*: the frame's first metric, such as "revenue (sum)", or "rows" where it cannot be
+    added. *renamed*: outside column to its name in the frame, where that had the name already.
+    """
+
+    source: str
+    on: Mapping[str, str]
+    how: str
+    rows: int
+    only_left: DataFrame
+    only_right: DataFrame
+    matched_share: float | None
+    share_of: str
+    renamed: Mapping[str, str]
+    warnings: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return (
+            f"<join with {self.source}: {_percent(self.matched_share)} of {self.share_of} matched, "
+            f"{len(self.only_left)} rows only left, {len(self.only_right)} only right, "
+            f"{len(self.warnings)} warnings: explain()>"
+        )
+
+    def explain(self) -> str:
+        """What was joined, what matched, what did not, and what to beware of, a line for each."""
+        keys = ", ".join(ours if ours == theirs else f"{ours} = {theirs}" for ours, theirs in self.on.items())
+        found = self.rows - len(self.only_left)
+        lines = [
+            f"Joined with {self.source} on {keys}, {self.how}.",
+            f"{found:,} of {self.rows:,} rows found a counterpart: {_percent(self.matched_share)} of {self.share_of}.",
+            _unmatched(self.only_left[[*self.on]], "the frame", ""),
+            _unmatched(self.only_right[[*self.on.values()]], self.source, "row "),
+        ]
+        lines += [f"{name} of {self.source} is called {ours}." for name, ours in self.renamed.items()]
+        lines += [f"Warning: {warning}." for warning in self.warnings]
+        return "\n".join(line for line in lines if line)
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """A joined frame and the report on it: `frame, report = gl.join(...)`."""
+
+    frame: DataFrame
+    report: MatchReport
+
+    def __iter__(self) -> Iterator[Any]:
+        yield self.frame
+        yield self.report
+
+
+def matched_share(frame: DataFrame, is_found: Series[Any]) -> tuple[float | None, str]:
+    """The share that *is_found* of what the frame's first metric sums, and what that is; of rows where none can be."""
+    weights, name = _weights(frame)
+    whole = float(weights.sum())
+    return (float(weights[is_found].sum()) / whole if whole else None), name
+
+
+def _weights(frame: DataFrame) -> tuple[Series[Any], str]:
+    rows = Series(1.0, index=frame.index)
+    metric = METRICS.get(next(iter(asked_metrics(frame)), ""))
+    if metric is None or metric.adds != "everywhere":
+        return rows, "rows"
+    try:
+        column = column_of(frame, metric.name, metric.sorts_by)
+    except BadQuery:  # somebody dropped it
+        return rows, "rows"
+    weights = frame[column].astype("float64").fillna(0.0)
+    name = metric.name if metric.sorts_by == metric.name else f"{metric.name} ({metric.sorts_by})"
+    return (weights, name) if weights.sum() else (rows, "rows")
+
+
+def key_text(values: Any) -> str:
+    """One key as people read it: `(2026-11-01, US)`."""
+    return f"({', '.join(_readable(value) for value in values)})"
+
+
+def _readable(value: Any) -> str:
+    if value is None or pd.isna(value):
+        return "no value"
+    if isinstance(value, pd.Timestamp):
+        return f"{value:%Y-%m-%d}" if value == value.normalize() else f"{value:%Y-%m-%d %H:%M}"
+    return str(value)
+
+
+def _unmatched(keys: DataFrame, what: str, numbered: str) -> str:
+    shown = [
+        f"{numbered}{number} {key_text(key)}" if numbered else key_text(key)
+        for number, key in zip(keys.index[:_SHOWN], keys.head(_SHOWN).itertuples(index=False), strict=True)
+    ]
+    more = ", …" if len(keys) > _SHOWN else ""
+    if not len(keys):
+        return f"Every row of {what} found one."
+    return f"{len(keys):,} row{'' if len(keys) == 1 else 's'} of {what} found none: {', '.join(shown)}{more}."
+
+
+def _percent(share: float | None) -> str:
+    return "n/a" if share is None else f"{share:.1%}"

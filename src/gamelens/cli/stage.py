@@ -1,0 +1,126 @@
+"""Players for the sandbox, and the show: simulate, demo, lab."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gamelens.cli.completion import scenarios
+from gamelens.cli.root import cli
+
+
+@cli.command()
+@click.option("--scenario", required=True, shell_complete=scenarios, help="Name of a shipped scenario, or a TOML file.")
+@click.option("--players", type=click.IntRange(min=1), help="Instead of the scenario's.")
+@click.option("--days", type=click.IntRange(min=1), help="Instead of the scenario's.")
+@click.option("--seed", type=click.IntRange(min=0), help="Instead of the scenario's.")
+@click.option(
+    "--ready", type=click.Path(path_type=Path, dir_okay=False), help="Ready file of the sandbox to play into."
+)
+@click.option("--ledger", type=click.Path(path_type=Path, dir_okay=False), help="Write what really happened (Parquet).")
+@click.option("--dry-run", is_flag=True, help="Say what would be sent, send nothing.")
+@click.option("--json", "as_json", is_flag=True, help="JSON instead of words.")
+def simulate(
+    scenario: str,
+    players: int | None,
+    days: int | None,
+    seed: int | None,
+    ready: Path | None,
+    ledger: Path | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Play a scenario against a running sandbox.
+
+    \b
+    Example: gamelens simulate --scenario small --ready ready.json --ledger truth.parquet
+    """
+    import msgspec
+
+    from gamelens import lab
+    from gamelens.simulator import Ledger, expect, load_scenario
+
+    population = load_scenario(scenario, players=players, days=days, seed=seed)
+    if dry_run:
+        expected = msgspec.to_builtins(expect(population))
+        click.echo(json.dumps(expected) if as_json else _as_lines(expected))
+        return
+    if ready is None:
+        raise click.UsageError("--ready FILE is needed: `gamelens sandbox up --ready FILE` writes it")
+    truth = Ledger() if ledger else None
+    with _progress(lambda: expect(population).events) as on_batch:
+        played = lab.play_into(lab.read_ready(ready), population, ledger=truth, on_batch=on_batch)
+    if truth is not None and ledger is not None:
+        truth.write(ledger)
+    click.echo(json.dumps(msgspec.to_builtins(played)) if as_json else _as_lines(msgspec.to_builtins(played)))
+
+
+@cli.command()
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), default=Path("reports"), help="For the reports."
+)
+@click.option(
+    "--scenario", default="demo", shell_complete=scenarios, help="Name of a shipped scenario, or a TOML file."
+)
+@click.option("--json", "as_json", is_flag=True, help="The summary as JSON.")
+def demo(out: Path, scenario: str, as_json: bool) -> None:
+    """Everything, end to end, with no account: sandbox, players, notebooks, reports.
+
+    \b
+    Example: gamelens demo --out reports
+    """
+    import msgspec
+
+    from gamelens.lab import demo as run
+
+    done = run(out, scenario=scenario, say=lambda line: click.echo(f"· {line}", err=True))
+    played, summary = done.played, done.summary
+    if as_json:
+        reports = [str(report) for report in done.reports]
+        click.echo(json.dumps({"played": msgspec.to_builtins(played), "summary": summary, "reports": reports}))
+        return
+    again = " (earlier today)" if done.was_there else f" in {played.seconds:.0f} s"
+    click.echo(
+        f"sent       {played.events:,} events of {played.players:,} players over {played.days} days, "
+        f"{played.requests:,} signed requests, {played.sent_bytes / 1e6:.0f} MB{again}\n"
+        f"collected  {summary['accepted']:,} accepted, {summary['rejected']:,} rejected, "
+        f"{summary['duplicate']:,} duplicate, {summary['processed']:,} processed\n"
+        f"asked      {summary['asked']:,} requests to the metrics service"
+    )
+    for report in done.reports:
+        click.echo(f"report     {report}")
+
+
+@cli.command("lab", context_settings={"ignore_unknown_options": True})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def open_lab(arguments: tuple[str, ...]) -> None:
+    """The demo's sandbox, then JupyterLab on the notebooks; ARGUMENTS are for JupyterLab.
+
+    \b
+    Example: gamelens lab --no-browser
+    """
+    from gamelens.lab import open_lab as run
+
+    raise SystemExit(run(*arguments))
+
+
+def _as_lines(values: dict[str, Any]) -> str:
+    width = max(map(len, values))
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in values.items() if not isinstance(value, list))
+
+
+@contextmanager
+def _progress(events: Callable[[], int]) -> Iterator[Callable[[int], object]]:
+    """A bar on standard error where somebody watches; only then *events* is asked how many there will be."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("events", total=events() if console.is_terminal else None)
+        yield lambda sent: bar.advance(task, sent)

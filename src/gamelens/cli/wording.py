@@ -1,0 +1,52 @@
+"""What is said in a terminal: on one line, with no control characters of somebody else's, in the words of options."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Final
+
+from gamelens.errors import GamelensError, NotRecorded, NotYetAvailable, PartialResult, Truncated
+
+# Letters that turn a line around, so that what is read is not what is there.
+_TURNING: Final = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
+
+
+def printable(text: str) -> str:
+    """*text* without what a terminal would obey: titles and names come from outside."""
+    return text if text.isprintable() else "".join(map(_shown, text))
+
+
+def one_line(text: str) -> str:
+    """*text* on one line."""
+    return printable(" ".join(text.split()))
+
+
+def worded(error: GamelensError) -> str:
+    """What *error* says, with options where it names arguments of Python."""
+    match error:
+        case PartialResult(gaps=gaps):
+            pieces = f"{len(gaps)} pieces are missing, the first of them" if len(gaps) > 1 else "1 piece is missing:"
+            return f"{pieces} {gap_line(gaps[0])} --on-error gaps shows what came"
+        case NotYetAvailable(asked=asked, available=available):
+            is_not = f"{asked} is not all available: the service has {available}"
+            return f"{is_not}. Ask for less, or add --when-unavailable clip or wait"
+        case Truncated(limit=limit):
+            full = f"an answer holds {limit} values, the most the service gives: there may be more"
+            return f"{full}. Narrow it with --where, --games or a shorter --over, or ask for the largest with --top"
+        case NotRecorded(asked=asked, nearest=nearest):
+            hint = f" The nearest that is: {nearest}." if nearest else ""
+            return f"no answer is recorded for {asked}.{hint} The same with --record DIR records it"
+    return str(error)
+
+
+def gap_line(gap: dict[str, object]) -> str:
+    """A gap of a receipt."""
+    scope = gap.get("scope")
+    parts = [f"{name} = {value}" for name, value in scope.items()] if isinstance(scope, dict) else []
+    narrowed = f" ({', '.join(parts)})" if parts else ""
+    return f"{gap['metric']} in {gap['interval']}{narrowed}: {gap['error']}"
+
+
+def _shown(letter: str) -> str:
+    is_obeyed = unicodedata.category(letter) == "Cc" or unicodedata.bidirectional(letter) in _TURNING
+    return "\N{REPLACEMENT CHARACTER}" if is_obeyed else letter

@@ -1,0 +1,166 @@
+"""What both faces of the client share: one service, one cache, and the questions asked of them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+import platformdirs
+
+from gamelens.catalog import DIMENSIONS, METRICS
+from gamelens.client import asking
+from gamelens.client.asking import Answered, Inquiry, Terms
+from gamelens.client.cache import Cache
+from gamelens.client.estimates import Estimate, Plan
+from gamelens.client.fetching import Cached, Known, Nowhere
+from gamelens.client.frames import games_frame, restatements_frame, studios_frame
+from gamelens.client.planning import IDS, STUDIO_ID, Question
+from gamelens.client.progress import Progress
+from gamelens.client.resuming import Earlier, Held, earlier, entries_of, restated
+from gamelens.client.retention import Cohorts, retention
+from gamelens.client.service import MetricsService
+from gamelens.client.spans import Over
+from gamelens.errors import BadQuery
+from gamelens.wire.filters import dimensions_of
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+CACHE_DIR = "GAMELENS_CACHE_DIR"
+
+
+class Core:
+    """Answers questions; its coroutines run on the background loop.
+
+    Args:
+        service: who is asked.
+        cache: where answers are kept; None for nowhere.
+        max_days, refresh_s: as `Client` has them.
+    """
+
+    def __init__(self, service: MetricsService, cache: Cache | None, *, max_days: int | None, refresh_s: float) -> None:
+        self.service = service
+        self.cache = cache
+        self._max_days = max_days
+        self._refresh_s = refresh_s
+        self._moved: list[dict[str, Any]] = []
+        self._said: set[str] = set()
+
+    async def dimension_values(
+        self, dimension: str, over: Over, studios: Sequence[str], games: Sequence[str]
+    ) -> list[str]:
+        """Values of *dimension* during *over*."""
+        await self.service.list_strange("by", (dimension,), DIMENSIONS)
+        kept = (await self.service.settle(over, "raise")).kept
+        return await self.service.dimension_values(dimension, kept, studios=studios, games=games)
+
+    async def studios(self, over: Over) -> DataFrame:
+        """Studios that sent data during *over*."""
+        kept = (await self.service.settle(over, "raise")).kept
+        return studios_frame(await self.service.studios(kept))
+
+    async def games(self, over: Over, studios: Sequence[str] | None) -> DataFrame:
+        """Games that sent data during *over*."""
+        kept = (await self.service.settle(over, "raise")).kept
+        return games_frame(await self.service.games(kept, studios))
+
+    async def query(self, question: Question, terms: Terms, progress: Progress) -> Answered:
+        """The answer to *question*."""
+        return await self._ask(question, terms, progress, self._known())
+
+    async def retention(self, cohorts: Cohorts, terms: Terms, progress: Progress) -> Answered:
+        """The answer about *cohorts*."""
+        return await retention(self._inquiry(terms, progress, self._known()), cohorts, max_days=self._max_days)
+
+    async def plan(self, question: Question, terms: Terms) -> Plan:
+        """What *question* will cost; only the available interval is asked for."""
+        _check_names(question)
+        span = await self.service.settle(terms.over, "clip" if terms.when == "clip" else "raise")
+        listed = asking.listed_over(question, span)
+        estimate = Estimate(self.service, self.cache, fresh_s=self._refresh_s)
+        return estimate.plan(question, span, listed, max_days=self._max_days)
+
+    async def resume(self, frame: DataFrame, terms: Terms, progress: Progress) -> Answered:
+        """The frame without its gaps; only they are asked for."""
+        before = earlier(frame)
+        is_plain = not before.ages and not before.question.needs_total
+        known = Held(frame, before, self._known()) if is_plain else self._known()
+        return await self._again(before, known, terms, progress)
+
+    async def refresh(self, frame: DataFrame, terms: Terms, progress: Progress) -> Answered:
+        """The frame, all of it asked again; its receipt says what moved."""
+        before = earlier(frame)
+        answered = await self._again(before, self._known(reads=False), terms, progress)
+        moved = restated(frame, answered.table, before, answered.receipt["as_of"])
+        answered.receipt["restated"] = moved
+        if self.cache is None:
+            self._moved += moved
+        return answered
+
+    async def restatements(self, metric: str | None) -> DataFrame:
+        """What moved, as far as this cache has seen it."""
+        if self.cache is not None:
+            return restatements_frame(entries_of(self.cache.restatements(metric)))
+        return restatements_frame([it for it in self._moved if metric in (None, it["metric"])])
+
+    def say(self, answered: Answered) -> DataFrame:
+        """The frame; what its receipt warns of is said once."""
+        for text in answered.receipt["warnings"]:
+            if text not in self._said:
+                self._said.add(text)
+                warnings.warn(text, UserWarning, stacklevel=4)
+        return cast("DataFrame", answered.frame)
+
+    async def _again(self, before: Earlier, known: Known, terms: Terms, progress: Progress) -> Answered:
+        terms = msgspec.structs.replace(terms, over=before.interval)
+        if before.ages:
+            question = before.question
+            cohorts = Cohorts(
+                ages=before.ages,
+                by=question.by,
+                where=question.where,
+                games=question.games,
+                studios=question.studios,
+            )
+            answered = await retention(self._inquiry(terms, progress, known), cohorts, max_days=self._max_days)
+        else:
+            answered = await self._ask(before.question, terms, progress, known)
+        answered.receipt["asked"]["over"] = before.receipt["asked"]["over"]
+        return answered
+
+    async def _ask(self, question: Question, terms: Terms, progress: Progress, known: Known) -> Answered:
+        return await asking.query(self._inquiry(terms, progress, known), question, max_days=self._max_days)
+
+    def _inquiry(self, terms: Terms, progress: Progress, known: Known) -> Inquiry:
+        return Inquiry(self.service, known=known, terms=terms, progress=progress)
+
+    def _known(self, *, reads: bool = True) -> Known:
+        if self.cache is None:
+            return Nowhere()
+        return Cached(self.cache, self.service, fresh_s=self._refresh_s, reads=reads)
+
+
+def open_cache(cache: bool | str | os.PathLike[str], *, address: str, fingerprint: str) -> Cache | None:
+    """The cache of one key at one address: in *cache*, in the user's cache folder when True, none when False."""
+    if cache is False:
+        return None
+    default = os.environ.get(CACHE_DIR) or platformdirs.user_cache_path("gamelens")
+    owner = hashlib.sha256(f"{address} {fingerprint}".encode()).hexdigest()[:32]
+    return Cache(Path(default if cache is True else cache), owner=owner)
+
+
+def _check_names(question: Question) -> None:
+    """Refuse what the catalog does not know: whether the service does would have to be asked."""
+    read = dimensions_of(question.where) if question.where is not None else ()
+    for field, name, known in (
+        *(("metric", name, METRICS) for name in question.metrics),
+        *(("by", name, {*DIMENSIONS, *IDS, STUDIO_ID}) for name in question.by),
+        *(("where", name, DIMENSIONS) for name in read),
+    ):
+        if name not in known:
+            raise BadQuery(field, name, "is not known here, so it cannot be planned; query() asks the service", known)

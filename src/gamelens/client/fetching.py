@@ -1,0 +1,285 @@
+"""What is known already and what has to be asked: the answers to all requests of a question, and the gaps.
+
+All requests of a question go to the budget together. One that fails stops the others, unless gaps are wanted; what came
+until then is not lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from datetime import datetime
+from typing import Any, Literal, Protocol, TypeVar, cast, get_args
+
+import msgspec
+import pyarrow as pa
+
+from gamelens.catalog import METRICS
+from gamelens.client.cache import Asked, Cache, Found
+from gamelens.client.planning import Part, Template
+from gamelens.client.progress import Progress
+from gamelens.client.service import MetricsService
+from gamelens.client.spans import Unit, span_of
+from gamelens.client.tables import in_time, read_answer, stamps_of, without
+from gamelens.client.transport import Tally
+from gamelens.errors import BadQuery, GamelensError, Retryable, Unreachable
+from gamelens.wire.intervals import Interval
+from gamelens.wire.queries import MetricQuery
+
+OnError = Literal["raise", "gaps"]
+Gap = dict[str, Any]
+T = TypeVar("T")
+
+
+class Known(Protocol):
+    """Where rows come from without a request."""
+
+    def find(self, part: Part, template: Template, available: Interval) -> Found:
+        """What is known of *template* over the units of *part*."""
+        ...
+
+    def keep(self, job: Job, table: pa.Table, available: Interval) -> None:
+        """*table* has just been answered to *job*."""
+        ...
+
+
+class Deadline:
+    """A moment after which nothing is waited for any more; None for none."""
+
+    def __init__(self, deadline_s: float | None, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._deadline_s = deadline_s
+        self._clock = clock
+        self._ends_at = None if deadline_s is None else clock() + deadline_s
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds that are left."""
+        return None if self._ends_at is None else max(0.0, self._ends_at - self._clock())
+
+    @property
+    def error(self) -> Unreachable:
+        """What to raise when it has passed."""
+        return Unreachable(f"not answered within deadline_s={self._deadline_s:g}: ask for less, or allow more time")
+
+    async def keep(self, work: Coroutine[Any, Any, T]) -> T:
+        """Result of *work*, if it comes in time.
+
+        Raises:
+            Unreachable: it did not.
+        """
+        try:
+            async with asyncio.timeout(self.left_s):
+                return await work
+        except TimeoutError:
+            late = self.error
+        raise late
+
+
+class Job(msgspec.Struct, frozen=True, eq=False):
+    """One request: *template* over the neighbours *run*."""
+
+    part: Part
+    template: Template
+    run: tuple[Unit, ...]
+
+
+class Cached:
+    """The cache as a source: *reads* it, and keeps what is answered."""
+
+    def __init__(self, cache: Cache, service: MetricsService, *, fresh_s: float, reads: bool = True) -> None:
+        self._cache = cache
+        self._service = service
+        self._fresh_s = fresh_s
+        self._reads = reads
+
+    def find(self, part: Part, template: Template, available: Interval) -> Found:
+        """What is there and fresh."""
+        if not self._reads:
+            return NOTHING
+        return self._cache.find(
+            asked_of(template, self._service.edition), part.asked, available=available, fresh_s=self._fresh_s
+        )
+
+    def keep(self, job: Job, table: pa.Table, available: Interval) -> None:
+        """Keep it by bucket, unless the service's buckets are others than ours."""
+        if stamps_of(table) <= {unit.stamp for unit in job.run}:
+            self._cache.keep(asked_of(job.template, self._service.edition), job.run, table, available=available)
+
+
+class Nowhere:
+    """No source: everything is asked and nothing kept."""
+
+    def find(self, part: Part, template: Template, available: Interval) -> Found:
+        """Nothing."""
+        return NOTHING
+
+    def keep(self, job: Job, table: pa.Table, available: Interval) -> None:
+        """Keep nothing."""
+
+
+NOTHING = Found(None, frozenset())
+
+
+class Fetcher:
+    """Fetches the parts of one question.
+
+    Args:
+        service: who is asked.
+        known: what needs no asking.
+        tally, progress: count what it costs and how far it is.
+        on_error: whether a request that fails stops the others ("raise") or leaves a gap.
+        deadline: how much time there is.
+    """
+
+    def __init__(
+        self,
+        service: MetricsService,
+        *,
+        known: Known,
+        tally: Tally,
+        progress: Progress,
+        on_error: OnError,
+        deadline: Deadline,
+    ) -> None:
+        self._service = service
+        self._known = known
+        self._tally = tally
+        self._progress = progress
+        self._on_error = on_error
+        self._deadline = deadline
+        self._answers: dict[Job, pa.Table] = {}
+        self._failures: dict[Job, GamelensError] = {}
+        self._units = 0
+        self._known_units = 0
+        self.missing: list[Job] = []
+        self.gaps: list[Gap] = []
+        self.failure: GamelensError | None = None
+
+    @property
+    def cached_share(self) -> float:
+        """The share of the buckets that needed no asking."""
+        return self._known_units / self._units if self._units else 0.0
+
+    def lost_stamps(self, part: Part) -> set[datetime]:
+        """The buckets of which rows of *part* or its total did not come."""
+        lost = [job for job in self.missing if job.part is part or job.part is part.total]
+        return {unit.stamp for job in lost for unit in job.run}
+
+    async def fetch(self, parts: Sequence[Part], available: Interval) -> list[list[list[pa.Table]]]:
+        """For each of *parts*, for each of its templates, the tables that came; what did not come is in `gaps`.
+
+        Raises:
+            GamelensError: asking again would not help, or nothing came at all.
+        """
+        found = await asyncio.to_thread(self._find, parts, available)
+        jobs = list(self._jobs(parts, found))
+        self._progress.expect(len(jobs))
+        await self._ask(jobs, available)
+        if self.failure is not None and not self._answers and not self._known_units:
+            raise self.failure
+        return [
+            [self._came(part, template, known, jobs) for template, known in zip(part.templates, knowns, strict=True)]
+            for part, knowns in zip(parts, found, strict=True)
+        ]
+
+    def _find(self, parts: Sequence[Part], available: Interval) -> list[list[Found]]:
+        return [[self._known.find(part, template, available) for template in part.templates] for part in parts]
+
+    def _jobs(self, parts: Sequence[Part], found: Sequence[Sequence[Found]]) -> Iterator[Job]:
+        for part, knowns in zip(parts, found, strict=True):
+            for template, known in zip(part.templates, knowns, strict=True):
+                self._units += len(part.asked)
+                self._known_units += len(known.units)
+                missing = [unit for unit in part.asked if unit not in known.units]
+                yield from (Job(part, template, run) for run in part.pieces(missing))
+
+    async def _ask(self, jobs: Sequence[Job], available: Interval) -> None:
+        """Ask for all *jobs* until the deadline, or until one fails in a way that stops the others."""
+        if not jobs:
+            return
+        tasks = {asyncio.create_task(self._answer(job, available)): job for job in jobs}
+        try:
+            done, _ = await asyncio.wait(tasks, timeout=self._deadline.left_s, return_when=asyncio.FIRST_EXCEPTION)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        for task in done:
+            error = task.exception()
+            if isinstance(error, Retryable):
+                self._failures[tasks[task]] = error
+            elif error is not None:
+                raise error
+        if missing := [job for job in jobs if job not in self._answers]:
+            self.missing += missing
+            others = Unreachable("not asked: another request failed") if self._failures else self._deadline.error
+            self.failure = next(iter(self._failures.values()), others)
+            self.gaps += [_gap(job, self._failures.get(job, others)) for job in missing]
+
+    async def _answer(self, job: Job, available: Interval) -> None:
+        query = job.template.over(span_of(job.run))
+        try:
+            body = await self._service.ask(job.template.metric, query, self._tally)
+            # In a thread: a large answer takes long enough to hold up everybody else's requests.
+            self._answers[job] = await asyncio.to_thread(self._read, job, query, body, available)
+        except Retryable as error:
+            if self._on_error == "raise":
+                raise
+            self._failures[job] = error
+        self._progress.done += 1
+
+    def _read(self, job: Job, query: MetricQuery, body: bytes, available: Interval) -> pa.Table:
+        table = in_time(read_answer(job.template.metric, query, job.template.carried, body))
+        self._known.keep(job, table, available)
+        return table
+
+    def _came(self, part: Part, template: Template, known: Found, jobs: Sequence[Job]) -> list[pa.Table]:
+        mine = [job for job in jobs if job.template is template]
+        tables = [self._answers[job] for job in mine if job in self._answers]
+        tables += [known.table] if known.table is not None else []
+        lost = [unit for job in mine if job not in self._answers for unit in job.run]
+        if not lost or not part.adds_up:
+            return tables
+        if part.every == "all":  # a part of the only number there is would be a wrong number
+            return []
+        return [without(table, [unit.stamp for unit in lost]) for table in tables]
+
+
+def scope_of(template: Template) -> dict[str, Any] | None:
+    """What sets *template* apart from the others of its part."""
+    since = template.query.since_days_ago
+    return dict(template.fixed) | ({"since_days_ago": since} if since is not None else {}) or None
+
+
+def asked_of(template: Template, edition: str) -> Asked:
+    """What *template* asks of this *edition* of the data, as the cache tells questions apart."""
+    metric = METRICS.get(template.metric)
+    adds_up = metric is not None and (metric.adds == "everywhere" or not template.carried)
+    text = f"{template.text} {edition}".rstrip()
+    return Asked(template.metric, template.carried, text, adds_up)
+
+
+def check_on_error(word: str) -> OnError:
+    """*word* if it says what to do about errors.
+
+    Raises:
+        BadQuery: it does not.
+    """
+    if word not in get_args(OnError):
+        raise BadQuery("on_error", word, "is not allowed", get_args(OnError))
+    return cast("OnError", word)
+
+
+def _gap(job: Job, error: GamelensError) -> Gap:
+    part, interval = job.part, span_of(job.run)
+    if part.adds_up:  # what shares a bucket with it is of no use alone
+        stamps = {unit.stamp for unit in job.run}
+        shared = [unit for unit in part.asked if part.every == "all" or unit.stamp in stamps]
+        interval = span_of(shared)
+    return {
+        "metric": job.template.metric,
+        "interval": str(interval),
+        "scope": scope_of(job.template),
+        "error": str(error),
+    }

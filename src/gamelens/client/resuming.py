@@ -1,0 +1,196 @@
+"""A frame that came earlier: the question it answers, what of it still holds, what moved since."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gamelens.catalog import METRICS
+from gamelens.client.cache import Found
+from gamelens.client.fetching import Gap, Job, Known, scope_of
+from gamelens.client.frames import TITLES, to_table
+from gamelens.client.planning import GAME_ID, Part, Question, Template, filter_of
+from gamelens.client.receipts import KEY, Receipt
+from gamelens.client.restatements import Restatement, moves, rows_changed
+from gamelens.client.tables import TIMESTAMP, schema, stamps_of, together, without
+from gamelens.errors import BadQuery
+from gamelens.wire.intervals import Interval
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+AGE: Final = "age"
+RETENTION: Final = "retention"
+
+
+class Earlier(msgspec.Struct, frozen=True):
+    """What a frame was asked: its *question*, with *ages* where that is about retention, over *interval*."""
+
+    question: Question
+    ages: tuple[int, ...]
+    interval: Interval
+    gaps: tuple[Gap, ...]
+    receipt: Receipt
+
+
+def earlier(frame: Any) -> Earlier:
+    """What *frame* was asked.
+
+    Raises:
+        BadQuery: its receipt is gone, or its columns are no longer those that came.
+    """
+    receipt = getattr(frame, "attrs", {}).get(KEY)
+    if not isinstance(receipt, dict) or "asked" not in receipt:
+        raise BadQuery(
+            "frame", type(frame).__name__, "has no receipt: pass a frame as query() or retention() returned it"
+        )
+    asked = receipt["asked"]
+    metric = asked["metric"]
+    question = Question(
+        metrics=(metric,) if isinstance(metric, str) else tuple(metric),
+        by=tuple(asked["by"]),
+        every=asked["every"],
+        where=filter_of(asked["where"]),
+        top=asked["top"],
+        games=_tuple(asked["games"]),
+        studios=_tuple(asked["studios"]),
+        since_days_ago=asked["since_days_ago"],
+        other=asked.get("other", False),
+        check=asked.get("check", False),
+    )
+    if missing := _missing(question, frame.columns):
+        raise BadQuery("frame", missing, "are columns that it no longer has: pass it as query() or retention() returned it")
+    interval = Interval.parse(receipt["clipped"] or asked["interval"])
+    return Earlier(question, tuple(asked.get("days", ())), interval, tuple(receipt["gaps"]), receipt)
+
+
+class Held:
+    """A frame as a source of rows: all it has but for its gaps, which *behind* may know."""
+
+    def __init__(self, frame: DataFrame, before: Earlier, behind: Known) -> None:
+        self._rows = to_table(frame)
+        self._metrics = before.question.metrics
+        self._gaps = before.gaps
+        self._behind = behind
+
+    def find(self, part: Part, template: Template, available: Interval) -> Found:
+        """The rows of *template* in the frame, and of its gaps what is known elsewhere."""
+        lost = [
+            Interval.parse(gap["interval"])
+            for gap in self._gaps
+            if gap["metric"] == template.metric and gap["scope"] == scope_of(template)
+        ]
+        gone = tuple(unit for unit in part.asked if any(unit.interval in gap for gap in lost))
+        rows = rows_of(self._rows, template.metric, part.dimensions, self._metrics)
+        for name, value in template.fixed:
+            column = rows[name]
+            rows = rows.filter(pc.is_null(column) if value is None else pc.equal(column, value))
+        names = [name for name in rows.column_names if name not in part.dimensions or name in template.carried]
+        held = Found(without(rows.select(names), {unit.stamp for unit in gone}), frozenset(part.asked) - set(gone))
+        if not gone:
+            return held
+        behind = self._behind.find(msgspec.structs.replace(part, asked=gone), template, available)
+        if behind.table is None:
+            return held
+        known = schema(template.metric, template.carried)
+        return Found(together([held.table, behind.table], known), held.units | behind.units)
+
+    def keep(self, job: Job, table: pa.Table, available: Interval) -> None:
+        """Keep it behind the frame."""
+        self._behind.keep(job, table, available)
+
+
+def rows_of(rows: pa.Table, metric: str, dimensions: Sequence[str], metrics: Sequence[str]) -> pa.Table:
+    """Of a frame of several *metrics*, the rows that *metric* has, its fields named as the service names them."""
+    known = schema(metric, ()).names[1:]
+    if len(metrics) == 1:
+        dropped = {TIMESTAMP, *dimensions, *TITLES.values()}
+        fields = {name: name for name in rows.column_names if name not in dropped}
+    else:
+        fields = {name: f"{metric}_{name}" if f"{metric}_{name}" in rows.column_names else name for name in known}
+    columns: dict[str, Any] = {name: rows[name] for name in (TIMESTAMP, *dimensions) if name in rows.column_names}
+    table = pa.table(columns | {name: rows[column] for name, column in fields.items() if column in rows.column_names})
+    present = [pc.is_valid(table[name]) for name in table.column_names if name in fields]
+    if len(metrics) == 1 or not present:
+        return table
+    is_there = present[0]
+    for one in present[1:]:
+        is_there = pc.or_(is_there, one)
+    return table.filter(is_there)
+
+
+def restated(frame: DataFrame, table: pa.Table, before: Earlier, as_of: str) -> list[dict[str, Any]]:
+    """What is otherwise in *table* than in *frame*: of each bucket and field the totals before and after.
+
+    A total is null where its rows cannot be added up. What was a gap in *frame* is not otherwise now, but known.
+    """
+    old, question = to_table(frame), before.question
+    dimensions = (AGE, *question.dimensions) if before.ages else _dimensions(table, question)
+    found: list[dict[str, Any]] = []
+    for metric in question.metrics:
+        was, now = (rows_of(rows, metric, dimensions, question.metrics) for rows in (old, table))
+        for stamp in sorted((stamps_of(was) | stamps_of(now)) - set(_lost(before, metric))):
+            old_rows, new_rows = (rows.filter(pc.equal(rows[TIMESTAMP], stamp)) for rows in (was, now))
+            if changed := rows_changed(old_rows, new_rows, dimensions):
+                bucket = {"metric": metric, "timestamp": stamp.isoformat(), "by": list(dimensions), "rows": changed}
+                ends = {"before_as_of": before.receipt["as_of"], "as_of": as_of}
+                for moved in moves(metric, old_rows, new_rows, dimensions, adds_up=not before.ages):
+                    found.append({**bucket, "field": moved.field, "before": moved.before, "after": moved.after, **ends})
+    return found
+
+
+def entries_of(restatements: Iterable[Restatement]) -> list[dict[str, Any]]:
+    """What the cache has seen move, in the same words as `restated`."""
+    return [
+        {
+            "metric": it.metric,
+            "timestamp": it.stamp.isoformat(),
+            "by": list(it.dimensions),
+            "rows": it.rows_changed,
+            "field": moved.field,
+            "before": moved.before,
+            "after": moved.after,
+            "before_as_of": it.before_as_of.isoformat(),
+            "as_of": it.as_of.isoformat(),
+        }
+        for it in restatements
+        for moved in it.fields
+    ]
+
+
+def _lost(before: Earlier, metric: str) -> Iterator[datetime]:
+    """The buckets of *metric* that an earlier frame has a gap in: for retention, the install days."""
+    for gap in before.gaps:
+        interval, days = Interval.parse(gap["interval"]), 0
+        if before.ages:
+            days = (gap["scope"] or {}).get("since_days_ago", 0)
+        if before.ages or gap["metric"] == metric:
+            yield from (bucket.start - timedelta(days=days) for bucket in interval.buckets(before.question.every))
+
+
+def _dimensions(table: pa.Table, question: Question) -> tuple[str, ...]:
+    """The key columns of the rows, a game that was not asked for included."""
+    return tuple(name for name in (*question.dimensions, "game_id") if name in table.column_names)
+
+
+def _missing(question: Question, columns: Collection[str]) -> list[str]:
+    """What a frame that answers *question* has beyond *columns*; several metrics may have put their name before it."""
+    metrics = [METRICS[name] for name in question.metrics if name in METRICS]
+    is_per_game = any(metric.kinds != "plain" for metric in metrics)
+    needed = dict.fromkeys([TIMESTAMP, *question.dimensions, *([GAME_ID] if is_per_game else [])])
+    if not metrics:
+        needed |= dict.fromkeys([AGE, "retention", "installs", "returned"] if question.metrics == (RETENTION,) else [])
+    missing = [name for name in needed if name not in columns]
+    for metric in metrics:
+        prefix = f"{metric.name}_" if len(question.metrics) > 1 else ""
+        missing += [it.name for it in metric.fields if {it.name, prefix + it.name}.isdisjoint(columns)]
+    return missing
+
+
+def _tuple(given: Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if given is None else tuple(given)

@@ -1,0 +1,129 @@
+"""How close the client comes to what the service allows, and that it is not refused on the way.
+
+Run by `make bench`, before a sandbox in a process of its own with the limits of the specification. Refusals are counted
+by the sandbox: whatever it was asked beyond what was wanted was asked again. Started by itself, this file is one
+process that asks: `python test_pace.py URL KEY REQUESTS PACE FOLDER`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from gamelens.client.pacing import Pace, shared_budget
+from gamelens.client.settings import Secret
+from gamelens.client.transport import Answer, Outgoing, Tally, Transport
+from gamelens.errors import GamelensError
+from gamelens.lab import Ready, ask_console, read_ready
+from gamelens.wire.limits import REQUESTS_PER_SECOND
+
+PATIENCE_S = 60
+
+
+@contextmanager
+def sandbox(folder: Path, nodes: int) -> Iterator[Ready]:
+    file = folder / "ready.json"
+    command = [sys.executable, "-m", "gamelens", "sandbox", "up", "--state", folder / "state", "--ready", file]
+    with subprocess.Popen([*command, "--nodes", str(nodes)]) as process:
+        ends_at = time.monotonic() + PATIENCE_S
+        while not file.exists() and process.poll() is None and time.monotonic() < ends_at:
+            time.sleep(0.02)
+        try:
+            yield read_ready(file)
+        finally:
+            process.terminate()
+
+
+async def ask(url: str, key: str, requests: int, pace: Pace, folder: Path) -> dict[str, object]:
+    """Ask all at once, as a long question does, and tell how it went."""
+    secret = Secret(key)
+    budget = shared_budget(url, secret.fingerprint, pace, folder=folder)
+    transport = Transport(url, key=secret, budget=budget)
+    tally, began = Tally(), time.monotonic()
+    request = Outgoing(method="GET", path="/metrics/v1/interval")
+    outcomes = await asyncio.gather(*(transport.send(request, tally) for _ in range(requests)), return_exceptions=True)
+    ended = time.monotonic()
+    await transport.aclose()
+    assert all(isinstance(outcome, Answer | GamelensError) for outcome in outcomes)
+    return {
+        "began": began,
+        "ended": ended,
+        "answers": sum(isinstance(outcome, Answer) for outcome in outcomes),
+        "retries": tally.retries,
+        "why_alone": budget.why_alone,
+    }
+
+
+class Run:
+    """What *processes* of their own did when each asked for *requests*."""
+
+    def __init__(self, ready: Ready, folder: Path, *, requests: int, pace: Pace = "guaranteed", processes: int = 1):
+        asked_before = ask_console(ready, "GET", "/summary")["asked"]
+        key = ready.organisations[0].api_key
+        command = [sys.executable, __file__, ready.metrics_url, key, str(requests), pace, folder / "slots"]
+        asking = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(processes)]
+        told = [json.loads(process.communicate()[0]) for process in asking]
+        self.seconds = max(one["ended"] for one in told) - min(one["began"] for one in told)
+        self.answers = sum(one["answers"] for one in told)
+        self.retries = sum(one["retries"] for one in told)
+        self.refused = ask_console(ready, "GET", "/summary")["asked"] - asked_before - self.answers
+        self.per_second = self.answers / self.seconds
+        assert {one["why_alone"] for one in told} == {None}
+
+
+@pytest.fixture(scope="module")
+def one_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
+    with sandbox(tmp_path_factory.mktemp("one"), 1) as ready:
+        yield ready
+
+
+@pytest.fixture(scope="module")
+def four_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
+    with sandbox(tmp_path_factory.mktemp("four"), 4) as ready:
+        yield ready
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_the_guarantee_is_used_up_and_never_refused(one_node: Ready, tmp_path: Path, processes: int):
+    """Issue: 60 requests within 1.08 of 60 / 5 - 1 s, of one process or of two that share the key; no 429."""
+    time.sleep(1)  # the second that the requests before belong to
+    run = Run(one_node, tmp_path, requests=60 // processes, processes=processes)
+    ideal_s = 60 / REQUESTS_PER_SECOND - 1
+    print(f"\n60 requests of {processes} processes: {run.seconds:.2f} s, {run.seconds / ideal_s:.3f} of the ideal")
+    print(f"  refused {run.refused}, repeated {run.retries}")
+    assert run.answers == 60
+    assert run.refused == run.retries == 0
+    # A second process comes up to half a second later: then the first has asked alone, at the same pace.
+    assert run.seconds <= 1.08 * ideal_s
+
+
+def test_adaptive_before_four_nodes(four_nodes: Ready, tmp_path: Path):
+    """Issue: 2.5 times as fast as the guarantee, no request lost."""
+    steady = Run(four_nodes, tmp_path / "steady", requests=240)
+    adaptive = Run(four_nodes, tmp_path / "adaptive", requests=240, pace="adaptive")
+    ratio = steady.seconds / adaptive.seconds
+    print(f"\n240 requests before four nodes: {steady.per_second:.1f} and {adaptive.per_second:.1f} a second")
+    print(f"  adaptive is {ratio:.2f} x as fast; refused {adaptive.refused} requests, lost none")
+    assert steady.answers == adaptive.answers == 240
+    assert ratio >= 2.5
+
+
+def test_adaptive_before_one_node(one_node: Ready, tmp_path: Path):
+    """It finds the guarantee to be all there is, once a minute."""
+    run = Run(one_node, tmp_path, requests=120, pace="adaptive")
+    print(f"\n120 requests before one node, adaptive: {run.per_second:.1f} a second, refused {run.refused}")
+    assert run.answers == 120
+    assert run.refused <= 2
+
+
+if __name__ == "__main__":
+    url, key, requests, pace, folder = sys.argv[1:]
+    print(json.dumps(asyncio.run(ask(url, key, int(requests), pace, Path(folder)))))

@@ -1,0 +1,165 @@
+"""Questions of one to four dimensions against the raw events (design/analyst-api, promises 2 and 5; design/metrics)."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from client.worlds import Body, World, assert_same, quick
+from gamelens import dim
+from gamelens.catalog import DIMENSIONS, METRICS
+from gamelens.wire.intervals import Interval
+
+WORDS = {"game": "game_id", "studio": "studio_id"}
+MONTH = "2026-10-20/2026-11-20"
+NOON = "2026-10-25T12:00Z/2026-11-19T18:30Z"
+QUARTER = "2026-09-30/2026-11-20"
+FEW = ("platform", "build", "country_code", "is_paying", "is_converting", "ab_id", "install_publisher", "game", "studio")
+MANY = tuple(name for name in DIMENSIONS if name != "game_id")
+EVERY = ("day", "week", "month", "all")
+
+
+def check(world: World, metric: str, by: list[str], *, over: str, wide_where: Body | None = None, **asked: Any) -> int:
+    """Ask, compare with the events and with what was planned; how many requests it took."""
+    watch = world.watch()
+    lens = quick(watch)
+    where = {"where": wide_where} if wide_where is not None else {}
+    guess = lens.plan(metric, by=by, over=over, **where, **asked)
+    assert [it.name for it in watch.sent] == ["interval"]
+    frame = lens.query(metric, by=by, over=over, **where, **asked)
+    names = [WORDS.get(name, name) for name in by]
+    expected = world.truth.table(metric, names, over=Interval.parse(over), where=wide_where, **asked)
+    is_per_game = METRICS[metric].kinds != "plain"
+    names += ["game_id"] if is_per_game and "game_id" not in names else []
+    if is_per_game and len([name for name in names if name != "studio_id"]) == 2:  # as one request has it: by the split value, then the game
+        names = sorted(names, key=lambda name: name == "game_id")
+    if "game_id" in names:  # the studio follows from the game
+        names = [name for name in names if name != "studio_id"]
+    assert_same(frame, expected, metric, names)
+    requests: int = frame.attrs["gamelens"]["requests"]
+    assert requests == len(watch.sent) - 1
+    if not guess.guessed:
+        assert guess.requests == requests
+    known = lens.plan(metric, by=by, over=over, **where, **asked)
+    watch.clear()
+    again = lens.query(metric, by=by, over=over, **where, **asked)
+    assert (known.guessed, known.requests) == ((), again.attrs["gamelens"]["requests"])
+    assert len(watch.sent) == known.requests
+    return requests
+
+
+def every_of(metric: str, every: str) -> str:
+    return "day" if metric == "retention_retro" else every
+
+
+def since(metric: str) -> dict[str, int]:
+    return {"since_days_ago": 7} if metric == "retention_retro" else {}
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_by_three_dimensions_every_row_is_that_of_the_events(world: World, metric: str) -> None:
+    """Promise 2: more than two dimensions are fanned out over values; null is one of them."""
+    random = Random(metric)
+    pool = [name for name in FEW if name != "studio"]
+    by = random.sample(pool, 3)
+    check(world, metric, by, over=MONTH, every=every_of(metric, random.choice(EVERY)), **since(metric))
+
+
+@pytest.mark.parametrize("metric", ["revenue", "user_unique", "conversion", "returning_users", "retention_retro"])
+def test_by_four_dimensions_every_row_is_that_of_the_events(world: World, metric: str) -> None:
+    by = ["game", "ab_id", "is_paying", "platform"]
+    check(world, metric, by, over=NOON, every=every_of(metric, "all"), **since(metric))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_any_question_is_answered_as_the_events_have_it(world: World, seed: int) -> None:
+    """Any metric by any one to three dimensions, narrowed in any way, over any time."""
+    random = Random(seed)
+    metric = random.choice(list(METRICS))
+    pool = [*FEW, *MANY] if metric != "retention_retro" else [*FEW, "first_build", "installed_on"]
+    by = random.sample(list(dict.fromkeys(pool)), random.choice((1, 2, 2)))
+    by += [it for it in random.sample(FEW, 1) if it not in by and "studio" not in by][: random.choice((0, 1))]
+    asked: dict[str, Any] = {"every": every_of(metric, random.choice(EVERY)), **since(metric)}
+    if random.random() < 0.5:
+        asked["wide_where"] = random.choice(
+            (
+                {"platform": ["ios", "android"]},
+                {"not": {"build": "1.0"}},
+                {"and": [{"country_code": ["US", "DE"]}, {"not": {"is_paying": "true"}}]},
+            )
+        )
+    if random.random() < 0.4:
+        asked["games"] = random.sample(("1001", "1002", "2001"), random.choice((1, 2)))
+    if random.random() < 0.3:
+        asked["studios"] = [random.choice(("s1", "s2"))]
+    check(world, metric, by, over=random.choice((MONTH, NOON, QUARTER)), **asked)
+
+
+@pytest.mark.parametrize("by", [["studio"], ["studio", "game"], ["studio", "platform"], ["platform", "studio", "game"]])
+@pytest.mark.parametrize("metric", ["event_count", "paying_users", "installs_ratio"])
+def test_the_studio_is_a_dimension(world: World, metric: str, by: list[str]) -> None:
+    """Promise 2: the service knows no studio, the frame does."""
+    check(world, metric, by, over=QUARTER, every="week")
+
+
+def test_a_filter_on_what_is_fanned_out_keeps_what_it_selects(world: World) -> None:
+    where = {"and": [{"platform": "ios"}, {"or": [{"build": ["1.0", "2.0"]}, {"country_code": "US"}]}]}
+    check(world, "user_unique", ["platform", "build", "ab_id"], over=MONTH, every="week", wide_where=where)
+
+
+def test_null_is_found_where_the_values_never_are(world: World) -> None:
+    """No event of a crash report has an ad: all of them are in the null group."""
+    where = {"category": ["error"]}
+    check(world, "event_count", ["ad_type", "severity", "platform"], over=QUARTER, every="month", wide_where=where)
+
+
+def test_retention_counts_installs_of_the_whole_day_however_the_interval_lies(world: World) -> None:
+    """design/metrics, retention_retro: the whole day T-N, wherever the interval lies."""
+    for start in ("2026-10-30T06:00Z", "2026-11-05T13:00Z", "2026-11-06T23:00Z"):
+        over = f"{start}/2026-11-20"
+        check(world, "retention_retro", ["platform", "build", "country_code"], over=over, since_days_ago=1)
+
+
+def test_values_of_part_of_the_interval_are_in_that_part(world: World) -> None:
+    """A fan-out goes over the values of the whole interval."""
+    frame = quick(world.watch()).query("event_count", by=["installed_on", "platform", "game"], over=QUARTER, every="day")
+    days = frame.groupby("installed_on", observed=True)["timestamp"].agg(["min", "max"])
+    assert (days["min"].dt.strftime("%Y-%m-%d") >= days.index).all()
+    assert len(days) > 3
+
+
+def test_titles_stand_beside_the_ids(world: World) -> None:
+    frame = quick(world.watch()).query("event_count", by=["studio", "platform", "game"], over=MONTH, every="all")
+    assert frame.columns.tolist()[:6] == ["timestamp", "studio_id", "studio", "platform", "game_id", "game"]
+    found = frame[["game_id", "game", "studio"]].astype(str).drop_duplicates().sort_values("game_id").to_numpy().tolist()
+    assert found == [["1001", "Tile Saga", "North"], ["1002", "Tile Empire", "North"], ["2001", "Ember", "South"]]
+
+
+def test_what_is_fanned_out_has_the_fewest_values(world: World) -> None:
+    """Promise 2: as few requests as possible. Three games, four builds and a null, three platforms and a null."""
+    watch = world.watch()
+    frame = quick(watch).query("revenue", by=["build", "platform", "game"], over=MONTH, every="week")
+    assert len(watch.asked) == 3
+    assert sorted(it.body["games"] for it in watch.asked if it.body) == [["1001"], ["1002"], ["2001"]]
+    assert frame.attrs["gamelens"]["requests"] == len(watch.asked) + len(watch.listed)
+
+
+def test_expressions_and_the_services_own_filters_are_the_same(world: World) -> None:
+    lens = quick(world.watch())
+    by = ["platform", "build", "game"]
+    one = lens.query("revenue", by=by, over=MONTH, where=(dim.platform == "ios") & dim.country_code.isin(["US", "DE"]))
+    other = lens.query(
+        "revenue", by=by, over=MONTH, where={"and": [{"platform": "ios"}, {"country_code": ["US", "DE"]}]}
+    )
+    assert one.equals(other)
+
+
+def test_a_fan_out_over_nothing_is_an_empty_frame_with_all_columns(world: World) -> None:
+    """Promise 1."""
+    lens = quick(world.watch())
+    full = lens.query("revenue", by=["game", "platform", "build"], over=MONTH)
+    empty = lens.query("revenue", by=["game", "platform", "build"], over="2026-10-08/2026-10-10")
+    assert len(empty) == 0
+    assert empty.dtypes.astype(str).tolist() == full.dtypes.astype(str).tolist()

@@ -1,0 +1,719 @@
+"""Every fault the sandbox can be told to have: the right rows or the right error, in time (promises 7, 8, 10, 12)."""
+
+from __future__ import annotations
+
+import _thread
+import asyncio
+import base64
+import gc
+import io
+import logging
+import random
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+from starlette.responses import JSONResponse, Response
+
+from client.scripted import Script
+from client.served import METRICS, Served, World, served
+from client.virtual import run
+from gamelens.client.asking import Terms
+from gamelens.client.core import Core
+from gamelens.client.metrics import AsyncClient, Client
+from gamelens.client.pacing import Budget
+from gamelens.client.planning import Question
+from gamelens.client.progress import Progress
+from gamelens.client.service import MetricsService
+from gamelens.client.settings import Secret
+from gamelens.client.slots import Guarantee
+from gamelens.client.transport import Transport
+from gamelens.errors import (
+    BadQuery,
+    GamelensError,
+    PartialResult,
+    RateLimited,
+    Retryable,
+    ServiceError,
+    Unreachable,
+)
+
+pytestmark = pytest.mark.slow
+
+Frame = pd.DataFrame
+LATE_S = 0.3
+KEY = "s3cr+t/k=y%26&-0123456789~ab"
+FAN_OUT: dict[str, Any] = {"metric": "event_count", "by": "platform", "over": "last 8 complete days"}
+REQUESTS = 8
+"""With max_days=1."""
+
+
+@pytest.fixture(scope="module")
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("faults") / "state") as worlds:
+        yield worlds
+
+
+@pytest.fixture
+def world(services: Served) -> World:
+    return services.world()
+
+
+@pytest.fixture(scope="module")
+def truth(services: Served) -> Frame:
+    """The answer to `FAN_OUT` where nothing fails, in one request."""
+    with services.world().client() as lens:
+        return lens.query(**FAN_OUT)
+
+
+def rows(frame: Frame) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in frame.astype(object).where(frame.notna(), None).itertuples(index=False)]
+
+
+def receipt(frame: Frame) -> dict[str, Any]:
+    return frame.attrs["gamelens"]  # type: ignore[no-any-return]
+
+
+def ask(world: World, *, max_wait_s: float = 60.0, **more: Any) -> Frame:
+    """The fan-out, asked in that world."""
+    with world.client(max_days=1, max_wait_s=max_wait_s) as lens:
+        return lens.query(**FAN_OUT, **more)
+
+
+def failure(world: World, **more: Any) -> PartialResult:
+    """What came of the fan-out before everything failed."""
+    with pytest.raises(PartialResult) as failed:
+        ask(world, max_wait_s=0.3, **more)
+    return failed.value
+
+
+def without_gaps(frame: Frame, gaps: list[dict[str, Any]]) -> Frame:
+    """The rows of *frame* that are in none of the *gaps*."""
+    lost = pd.Series(False, index=frame.index)
+    for gap in gaps:
+        start, end = map(pd.Timestamp, gap["interval"].split("/"))
+        lost |= (frame["timestamp"] >= start) & (frame["timestamp"] < end)
+    return frame[~lost].reset_index(drop=True)
+
+
+PASSING: dict[str, dict[str, Any]] = {
+    "429": {"status": 429},
+    "429 with seconds": {"status": 429, "retry_after": 1},
+    "502": {"status": 502},
+    "503": {"status": 503},
+    "503 with seconds": {"status": 503, "retry_after": 1},
+    "504": {"status": 504},
+    "slow": {"latency_s": 0.5},
+    "body cut": {"cut_body": True},
+    "refusal cut": {"status": 503, "cut_body": True},
+    "connection reset": {"status": 0},
+}
+
+
+def test_faults_that_pass_change_no_row(services: Served, truth: Frame) -> None:
+    """Metrics, Errors 1; public-facts 3.1."""
+    worlds = {name: services.world() for name in PASSING}
+    for name, world in worlds.items():
+        world.fail(METRICS, times=2, **PASSING[name])
+    with ThreadPoolExecutor(len(worlds)) as pool:
+        frames = dict(zip(worlds, pool.map(ask, worlds.values()), strict=True))
+    assert {name: rows(frame) == rows(truth) for name, frame in frames.items()} == dict.fromkeys(PASSING, True)
+    retries = {name: receipt(frame)["retries"] for name, frame in frames.items()}
+    assert retries == dict.fromkeys(PASSING, 2) | {"slow": 0}
+
+
+def test_a_429_that_names_a_date_is_obeyed(world: World, truth: Frame) -> None:
+    """Promise 7: Retry-After as an HTTP date, which names whole seconds."""
+    until = int(time.time()) + 2
+    world.answers["event_count"] = JSONResponse({}, 429, {"Retry-After": formatdate(until, usegmt=True)})
+    until_s = time.monotonic() + until - time.time()
+    lift = threading.Timer(until_s - time.monotonic() - 0.1, world.heal)
+    lift.start()
+    with world.client() as lens:
+        assert rows(lens.query(**FAN_OUT)) == rows(truth)
+    lift.join()
+    first, second = (arrival.at for arrival in world.arrivals if "event_count" in arrival.path)
+    assert first < until_s - 0.5
+    assert until_s - 0.01 <= second < until_s + 1
+
+
+def test_a_retry_after_of_an_hour_is_raised_at_once(world: World) -> None:
+    """Names, pinned: retries."""
+    world.fail(METRICS, status=429, retry_after=3600)
+    with world.client() as lens, pytest.raises(RateLimited) as limited:
+        lens.query(**FAN_OUT)
+    assert (limited.value.retry_after, world.arrived("event_count")) == (3600.0, 1)
+
+
+FOR_EVER: dict[str, tuple[dict[str, Any], type[GamelensError]]] = {
+    "429": ({"status": 429}, RateLimited),
+    "429 with seconds": ({"status": 429, "retry_after": 1}, RateLimited),
+    "500": ({"status": 500}, ServiceError),
+    "502": ({"status": 502}, ServiceError),
+    "503": ({"status": 503}, ServiceError),
+    "504": ({"status": 504}, ServiceError),
+    "body cut": ({"cut_body": True}, ServiceError),
+    "connection reset": ({"status": 0}, Unreachable),
+}
+
+
+@pytest.mark.parametrize("on_error", ["raise", "gaps"])
+@pytest.mark.parametrize(("fault", "error"), FOR_EVER.values(), ids=FOR_EVER)
+def test_faults_that_stay_are_errors_and_no_frames(
+    world: World, fault: dict[str, Any], error: type[GamelensError], on_error: str
+) -> None:
+    """errors; nothing came, so there is nothing to hold."""
+    world.fail(METRICS, **fault)
+    with world.client(max_wait_s=0.3) as lens, pytest.raises(error):
+        lens.query(**FAN_OUT, on_error=on_error)
+
+
+STAMPED = b'{"result": [{"timestamp": "2026-11-12T00:00:00.000Z", "result": %b}]}'
+BROKEN: dict[str, bytes] = {
+    "nothing": b"",
+    "half": b'{"result": [{"timestamp": "2026-11-1',
+    "a page": b"<!doctype html><title>Sign in</title>",
+    "a list": b"[]",
+    "null": b"null",
+    "a number": b"7",
+    "a string": b'"fine"',
+    "an object": b"{}",
+    "no rows": b'{"result": null}',
+    "rows by name": b'{"result": {}}',
+    "two answers": b'{"result": []}{"result": []}',
+    "deeper than anybody reads": b"[" * 200_000,
+    "deep inside": STAMPED % (b'[{"platform": ' + b"[" * 200_000),
+    "bytes that are no text": STAMPED % b'[{"platform": "\xff", "event_count": 1}]',
+    "a timestamp in words": b'{"result": [{"timestamp": "yesterday", "result": [{"event_count": 1}]}]}',
+    "a timestamp before time": b'{"result": [{"timestamp": "0001-01-01T00:00:00+23:00", "result": [{}]}]}',
+    "a bucket without a timestamp": b'{"result": [{"result": [{"event_count": 1}]}]}',
+    "the shape of a timeseries": STAMPED % b'{"event_count": 1}',
+    "the shape of a split": b'{"result": [{"timestamp": "2026-11-12T00:00:00Z", "event": {"event_count": 1}}]}',
+    "a count in words": STAMPED % b'[{"platform": "ios", "event_count": "many"}]',
+    "half a count": STAMPED % b'[{"platform": "ios", "event_count": 1.5}]',
+    "a count past every integer": STAMPED % b'[{"platform": "ios", "event_count": 99999999999999999999}]',
+    "a count that is true": STAMPED % b'[{"platform": "ios", "event_count": true}]',
+    "a value that is a list": STAMPED % b'[{"platform": ["ios"], "event_count": 1}]',
+}
+
+
+@pytest.mark.parametrize("body", BROKEN.values(), ids=BROKEN)
+def test_an_answer_that_is_not_the_promised_json_is_a_service_error(world: World, body: bytes) -> None:
+    """Names, pinned: never an empty frame."""
+    world.answers["event_count"] = Response(body)
+    with world.client() as lens, pytest.raises(ServiceError):
+        lens.query(**FAN_OUT)
+
+
+LISTS: dict[str, Callable[[Client], Any]] = {
+    "/interval": lambda lens: lens.available(),
+    "/metrics": lambda lens: lens.metrics(),
+    "/dimensions": lambda lens: lens.dimensions(),
+    "/dimensions/platform": lambda lens: lens.dimension_values("platform", over="last 3 complete days"),
+    "/studios": lambda lens: lens.studios(over="last 3 complete days"),
+    "/games": lambda lens: lens.games(over="last 3 complete days"),
+}
+
+
+@pytest.mark.parametrize("path", LISTS)
+@pytest.mark.parametrize("name", ["nothing", "half", "a page", "null", "a number", "deeper than anybody reads"])
+def test_a_list_that_is_not_the_promised_json_is_a_service_error(world: World, path: str, name: str) -> None:
+    """Names, pinned."""
+    world.answers[path] = Response(BROKEN[name])
+    with world.client() as lens, pytest.raises(ServiceError):
+        LISTS[path](lens)
+
+
+PIECES: dict[str, Any] = {"metric": "event_count", "over": "last 30 complete days"}
+THREE = ["game_id", "platform", "country_code"]
+PHASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "availability": ("*/interval", {"latency_s": 5}, PIECES),
+    "waiting for availability": (
+        "*/nothing",
+        {"latency_s": 5},
+        {**PIECES, "over": "2026-11-21", "when_unavailable": "wait"},
+    ),
+    "list of metrics": ("*/metrics", {"latency_s": 5}, {**PIECES, "metric": "brand_new"}),
+    "list of dimensions": ("*/dimensions", {"latency_s": 5}, {**PIECES, "by": "brand_new"}),
+    "list of studios": ("*/studios", {"latency_s": 5}, {**PIECES, "by": THREE}),
+    "list of games": ("*/games", {"latency_s": 5}, {**PIECES, "by": THREE}),
+    "list of values": ("*/dimensions/*", {"latency_s": 5}, {**PIECES, "by": THREE}),
+    "titles": ("*/games", {"latency_s": 5}, {**PIECES, "by": "game"}),
+    "a piece": (METRICS, {"latency_s": 5}, PIECES),
+    "a place in the budget": (METRICS, {"latency_s": 0.01}, {**PIECES, "every": "day"}),
+    "backing off": (METRICS, {"status": 503}, PIECES),
+    "the wait that the service asks for": (METRICS, {"status": 429, "retry_after": 20}, PIECES),
+}
+
+
+@pytest.mark.parametrize("on_error", ["raise", "gaps"])
+@pytest.mark.parametrize(("route", "fault", "question"), PHASES.values(), ids=PHASES)
+def test_the_deadline_holds_in_every_phase(
+    world: World, route: str, fault: dict[str, Any], question: dict[str, Any], on_error: str
+) -> None:
+    """Names, pinned: deadline_s is for everything."""
+    world.fail(route, **fault)
+    with world.client(max_days=1, refresh_s=0.2) as lens:
+        began = time.monotonic()
+        try:
+            frame = lens.query(**question, deadline_s=0.6, on_error=on_error)
+        except (Unreachable, PartialResult, GamelensError):
+            frame = None
+        took = time.monotonic() - began
+    gc.collect()  # what was begun and never awaited is warned about here
+    assert took < 0.6 + LATE_S
+    assert frame is None or receipt(frame)["gaps"]
+
+
+def test_the_deadline_is_one_for_all_phases(world: World) -> None:
+    """deadline_s is total: each phase alone would be in time."""
+    for route in ("*/interval", "*/studios", "*/games", "*/dimensions/*", METRICS):
+        world.fail(route, latency_s=0.35)
+    with world.client() as lens, pytest.raises(Unreachable, match="deadline_s=1"):
+        began = time.monotonic()
+        lens.query("event_count", by=THREE, over="last 3 complete days", deadline_s=1)
+    assert time.monotonic() - began < 1 + LATE_S
+
+
+DAYS_THAT_CAME = 3
+
+
+@pytest.mark.parametrize(
+    "fault", [{"status": 503}, {"status": 0}, {"cut_body": True}, {"status": 429, "retry_after": 600}]
+)
+def test_what_came_before_the_end_is_kept_and_right(world: World, truth: Frame, fault: dict[str, Any]) -> None:
+    """Promise 10."""
+    world.last(DAYS_THAT_CAME, **fault)
+    partial = failure(world)
+    assert rows(partial.frame) == rows(without_gaps(truth, partial.gaps))
+    assert (partial.frame["timestamp"].nunique(), len(partial.gaps)) == (DAYS_THAT_CAME, REQUESTS - DAYS_THAT_CAME)
+    assert isinstance(partial.__cause__, Retryable)
+
+
+def test_gaps_are_typed_and_in_the_receipt(world: World) -> None:
+    """Names, pinned: a gap."""
+    world.last(DAYS_THAT_CAME, status=503)
+    partial = failure(world)
+    assert receipt(partial.frame)["gaps"] == partial.gaps
+    assert {tuple(gap) for gap in partial.gaps} == {("metric", "interval", "scope", "error")}
+    assert {(gap["metric"], gap["scope"]) for gap in partial.gaps} == {("event_count", None)}
+
+
+def test_gaps_say_which_value_of_a_fan_out_is_missing(world: World) -> None:
+    """Names, pinned: a gap."""
+    world.last(1, status=503)
+    with world.client(max_wait_s=0.3) as lens, pytest.raises(PartialResult) as failed:
+        lens.query("event_count", by=THREE, over="last 3 complete days")
+    scopes = [gap["scope"] for gap in failed.value.gaps]
+    assert all(set(scope) == {"platform"} for scope in scopes)
+    assert len(scopes) == 2
+
+
+def test_gaps_may_be_wanted(world: World, truth: Frame) -> None:
+    """Promise 10: on_error="gaps"."""
+    world.last(DAYS_THAT_CAME, status=503)
+    frame = ask(world, max_wait_s=0.3, on_error="gaps")
+    gaps = receipt(frame)["gaps"]
+    assert rows(frame) == rows(without_gaps(truth, gaps))
+    assert len(gaps) == REQUESTS - DAYS_THAT_CAME
+
+
+def test_one_bad_piece_leaves_one_gap(world: World, truth: Frame) -> None:
+    """Promise 10."""
+    world.fail(METRICS, status=500, times=1)
+    frame = ask(world, on_error="gaps")
+    gaps = receipt(frame)["gaps"]
+    assert rows(frame) == rows(without_gaps(truth, gaps))
+    assert len(gaps) == 1
+
+
+SUMS = {"every day": "day", "a week, cut": "week", "all, cut": "all"}
+
+
+@pytest.mark.parametrize("every", SUMS.values(), ids=SUMS)
+def test_a_bucket_that_lacks_a_piece_is_no_number(world: World, services: Served, every: str) -> None:
+    """Never a wrong number: a sum without one of its parts is one."""
+    question: dict[str, Any] = {
+        "metric": "event_count",
+        "by": "platform",
+        "over": "last 4 complete weeks",
+        "every": every,
+    }
+    world.fail(METRICS, latency_s=0.001, times=3)
+    world.fail(METRICS, status=500, times=1)
+    with services.world().client() as calm, world.client(max_days=5) as lens:
+        whole, frame = calm.query(**question), lens.query(**question, on_error="gaps")
+    expected = without_gaps(whole, receipt(frame)["gaps"])
+    assert rows(frame) == rows(expected)
+    assert len(expected) < len(whole)
+
+
+def test_titles_do_not_cost_the_rows(world: World) -> None:
+    """Promise 10: a failed piece raises with what did succeed attached, also where titles were asked for."""
+    world.last(DAYS_THAT_CAME, status=503)
+    with world.client(max_days=1, max_wait_s=0.3) as lens, pytest.raises(PartialResult):
+        lens.query("event_count", by="game", over="last 12 complete days")
+
+
+def test_titles_do_not_cost_the_rows_at_the_deadline(world: World) -> None:
+    """Promise 10."""
+    with world.client(max_days=1) as lens, pytest.raises(PartialResult):
+        lens.query("event_count", by="game", over="last 30 complete days", deadline_s=1.0)
+
+
+class Broken:
+    """A frame with gaps, its client back in a world without faults."""
+
+    def __init__(self, world: World, question: dict[str, Any], *, good: int, **options: Any) -> None:
+        self.world = world
+        self.lens = world.client(max_wait_s=0.3, **options)
+        world.last(good, status=503)
+        with pytest.raises(PartialResult) as failed:
+            self.lens.query(**question)
+        self.frame: Frame = failed.value.frame
+        world.heal()
+        world.arrivals.clear()
+
+
+def test_resume_asks_for_the_gaps_alone(world: World, truth: Frame) -> None:
+    """Promise 10, and Names: resume fetches only the gaps."""
+    broken = Broken(world, FAN_OUT, good=DAYS_THAT_CAME, max_days=1)
+    with broken.lens as lens:
+        frame = lens.resume(broken.frame)
+    assert_frame_equal(frame, truth)
+    assert [world.arrived("event_count"), receipt(frame)["requests"]] == [REQUESTS - DAYS_THAT_CAME] * 2
+    assert receipt(frame)["gaps"] == []
+
+
+def test_resume_goes_on_after_another_failure(world: World, truth: Frame) -> None:
+    broken = Broken(world, FAN_OUT, good=DAYS_THAT_CAME, max_days=1)
+    world.last(2, status=503)
+    with broken.lens as lens:
+        with pytest.raises(PartialResult) as again:
+            lens.resume(broken.frame)
+        assert rows(again.value.frame) == rows(without_gaps(truth, again.value.gaps))
+        world.heal()
+        world.arrivals.clear()
+        assert rows(lens.resume(again.value.frame)) == rows(truth)
+    assert world.arrived("event_count") == REQUESTS - DAYS_THAT_CAME - 2
+
+
+def test_resume_works_from_a_file_and_with_another_client(world: World, truth: Frame, tmp_path: Path) -> None:
+    """Promise 11: the receipt survives parquet."""
+    broken = Broken(world, FAN_OUT, good=DAYS_THAT_CAME, max_days=1)
+    broken.lens.close()
+    broken.frame.to_parquet(tmp_path / "broken.parquet")
+    with world.client(max_days=1) as lens:
+        frame = lens.resume(pd.read_parquet(tmp_path / "broken.parquet"))
+    assert rows(frame) == rows(truth)
+    assert world.arrived("event_count") == REQUESTS - DAYS_THAT_CAME
+
+
+RESUMED: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
+    "values of a fan-out": ({"metric": "event_count", "by": THREE, "over": "last 3 complete days"}, {}, 1),
+    "several metrics": ({"metric": ["event_count", "user_unique"], "over": "last 3 complete days"}, {"max_days": 1}, 2),
+    "a metric of games": ({"metric": "conversion", "over": "last 3 complete days"}, {"max_days": 1}, 1),
+    "the largest": (
+        {"metric": "event_count", "by": "build", "top": 2, "over": "last 3 complete days"},
+        {"max_days": 1},
+        1,
+    ),
+    "weeks in pieces": (
+        {"metric": "event_count", "by": "build", "every": "week", "over": "last 3 complete weeks"},
+        {"max_days": 5},
+        4,
+    ),
+    "the rest": (
+        {"metric": "event_count", "by": "build", "top": 1, "other": True, "over": "last 3 complete days"},
+        {"max_days": 1},
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize(("question", "options", "good"), RESUMED.values(), ids=RESUMED)
+def test_resume_makes_the_frame_that_would_have_come(
+    world: World, services: Served, question: dict[str, Any], options: dict[str, Any], good: int
+) -> None:
+    """Names, pinned: a new frame, equal to what an undisturbed query gives."""
+    broken = Broken(world, question, good=good, **options)
+    with broken.lens as lens, services.world().client() as calm:
+        assert_frame_equal(lens.resume(broken.frame), calm.query(**question))
+
+
+def cohorts(lens: Client) -> Frame:
+    return lens.retention([1, 2, 3], over="last 5 complete days")
+
+
+def test_retention_without_one_of_its_answers_says_not_known(world: World, services: Served) -> None:
+    """Never a wrong number: NA, not 0, where the answer did not come."""
+    world.last(3, METRICS, status=500, times=1)
+    with services.world().client() as calm, world.client() as lens, pytest.raises(PartialResult) as failed:
+        whole = cohorts(calm)
+        cohorts(lens)
+    frame = failed.value.frame
+    assert frame["retention"].isna().sum() > whole["retention"].isna().sum()
+    known = frame["retention"].notna()
+    assert rows(frame[known]) == rows(whole[known])
+
+
+def test_retention_is_resumed(world: World, services: Served) -> None:
+    world.last(3, METRICS, status=500, times=1)
+    with services.world().client() as calm, world.client() as lens:
+        with pytest.raises(PartialResult) as failed:
+            cohorts(lens)
+        world.arrivals.clear()
+        assert_frame_equal(lens.resume(failed.value.frame), cohorts(calm))
+
+
+def test_retention_is_resumed_with_the_gaps_alone(world: World) -> None:
+    """Names, pinned: resume fetches only the gaps."""
+    world.last(3, METRICS, status=500, times=1)
+    with world.client() as lens:
+        with pytest.raises(PartialResult) as failed:
+            cohorts(lens)
+        world.arrivals.clear()
+        lens.resume(failed.value.frame)
+    assert world.arrived("v1/metrics/") == len(failed.value.gaps)
+
+
+MIXED = [{"probability": 0.035, **fault} for fault in PASSING.values()]
+SEEDS = range(30)
+
+
+def disturbed(world: World, **more: Any) -> Frame | None:
+    """What comes of the fan-out where about three of ten requests are disturbed."""
+    world.mix(*MIXED)
+    try:
+        return ask(world, max_wait_s=4, **more)
+    except PartialResult as partial:
+        return partial.frame
+    except Retryable:
+        return None
+
+
+def test_no_mixture_of_faults_makes_a_wrong_number(services: Served, truth: Frame) -> None:
+    """Thirty seeds: the rows, or an error that holds what is right."""
+    with ThreadPoolExecutor(len(SEEDS)) as pool:
+        frames = list(pool.map(lambda seed: disturbed(services.world(seed=seed)), SEEDS))
+    for seed, frame in enumerate(frames):
+        if frame is not None:
+            assert rows(frame) == rows(without_gaps(truth, receipt(frame)["gaps"])), seed
+    whole = [frame for frame in frames if frame is not None and not receipt(frame)["gaps"]]
+    assert len(whole) >= 10
+    assert sum(receipt(frame)["retries"] for frame in whole) >= 10
+
+
+def test_no_mixture_of_faults_and_gaps_makes_a_wrong_number(services: Served, truth: Frame) -> None:
+    """The same where some requests fail for good and gaps are wanted; then the gaps are filled."""
+
+    def mended(seed: int) -> tuple[Frame, Frame]:
+        world = services.world(seed=100 + seed)
+        world.mix({"status": 500, "probability": 0.1})
+        frame = disturbed(world, on_error="gaps")
+        assert frame is not None
+        world.heal()
+        with world.client(max_days=1) as lens:
+            return frame, lens.resume(frame)
+
+    with ThreadPoolExecutor(len(SEEDS)) as pool:
+        frames = list(pool.map(mended, SEEDS))
+    for seed, (frame, resumed) in enumerate(frames):
+        assert rows(frame) == rows(without_gaps(truth, receipt(frame)["gaps"])), seed
+        assert rows(resumed) == rows(truth), seed
+    assert sum(bool(receipt(frame)["gaps"]) for frame, _ in frames) >= 10
+
+
+OTHERS: dict[str, tuple[str, Callable[[Client], Any]]] = {
+    "plan": ("*/interval", lambda lens: lens.plan("event_count", over="last 3 complete days", deadline_s=0.6)),
+    "retention": (
+        "*/dimensions",
+        lambda lens: lens.retention([1], by="brand_new", over="last 3 complete days", deadline_s=0.6),
+    ),
+    "retention of games": (
+        "*/games",
+        lambda lens: lens.retention([1], by=["studio", "game"], over="last 3 complete days", deadline_s=0.6),
+    ),
+}
+
+
+@pytest.mark.parametrize(("route", "call"), OTHERS.values(), ids=OTHERS)
+def test_the_deadline_holds_whatever_is_asked(world: World, route: str, call: Callable[[Client], Any]) -> None:
+    """Names, pinned: deadline_s; plan takes what query takes."""
+    world.fail(route, latency_s=3)
+    with world.client() as lens:
+        began = time.monotonic()
+        with pytest.raises((Unreachable, PartialResult)):
+            call(lens)
+        assert time.monotonic() - began < 0.6 + LATE_S
+
+
+@pytest.mark.parametrize("on_error", ["raise", "gaps"])
+@pytest.mark.parametrize("headers", [{}, {"Retry-After": "5"}, {"Retry-After": "20"}], ids=["", "5 s", "20 s"])
+def test_429_for_ever_ends_within_eighty_seconds_however_much_was_asked(
+    tmp_path: Path, headers: dict[str, str], on_error: str
+) -> None:
+    """Names, pinned: retries. A hundred requests, at the guaranteed pace, in virtual time."""
+
+    async def main(now: Callable[[], float]) -> float:
+        script = Script()
+        script.available = "2026-01-01T00:00:00Z/2026-11-20T11:00:00Z"
+        script.answers["event_count"] = lambda _: JSONResponse({}, 429, headers)
+        transport = Transport(
+            "http://127.0.0.1",
+            key=Secret(KEY),
+            budget=Budget(Guarantee("key", folder=tmp_path, clock=now), clock=now),
+            pool=httpx.ASGITransport(script.app()),
+            clock=now,
+            now=now,
+            random=random.Random(1).random,
+        )
+        core = Core(MetricsService(transport, clock=now), None, max_days=1, refresh_s=3600)
+        question, terms = Question(metrics=("event_count",)), Terms(over="last 100 complete days", on_error=on_error)
+        began = now()
+        with pytest.raises(RateLimited):
+            await core.query(question, terms, Progress())
+        return now() - began
+
+    assert run(main) < 80
+
+
+HUNDRED: dict[str, Any] = {"metric": "event_count", "over": "last 100 complete days"}
+
+
+def test_an_interrupt_in_a_fan_out_is_the_end_of_it(world: World) -> None:
+    """Promise 8: nothing more arrives 0.3 s after it, and the next call works."""
+    stopped: list[float] = []
+
+    def interrupt() -> None:
+        while world.arrived("event_count") < 7:
+            time.sleep(0.01)
+        stopped.append(time.monotonic())
+        _thread.interrupt_main()
+
+    with world.client(max_days=1) as lens:
+        watching = threading.Thread(target=interrupt)
+        watching.start()
+        with pytest.raises(KeyboardInterrupt):
+            lens.query(**HUNDRED)
+        back_s = time.monotonic() - stopped[0]
+        watching.join()
+        time.sleep(1.3)  # long enough for the next second's requests, were there any
+        late = [arrival.at - stopped[0] for arrival in world.arrivals if arrival.at > stopped[0] + LATE_S]
+        assert (late, back_s < LATE_S) == ([], True)
+        assert len(lens.query("event_count", over="last 3 complete days")) == 3
+
+
+def test_one_of_several_questions_is_stopped_and_the_others_are_not(world: World, truth: Frame) -> None:
+    """Promise 8: questions of other tasks go on."""
+
+    async def main() -> Frame:
+        async with AsyncClient(**world.settings(max_days=1)) as lens:
+            stopped = asyncio.create_task(lens.query(**HUNDRED))
+            kept = asyncio.create_task(lens.query(**FAN_OUT))
+            while world.arrived("event_count") < 5:
+                await asyncio.sleep(0.01)
+            stopped.cancel()
+            frame = await kept
+            assert stopped.cancelled()
+            return frame
+
+    assert rows(asyncio.run(main())) == rows(truth)
+
+
+def spelled(key: str) -> list[bytes]:
+    """*key* as it is, for addresses, for JSON and HTML, and in Base64 wherever it may begin."""
+    plain = [
+        key,
+        quote(key),
+        quote(key, safe=""),
+        key.replace("&", "&amp;"),
+        key.replace("&", "\\u0026"),
+        key.encode().hex(),
+    ]
+    # Of a key somewhere in what is encoded, the middle is always spelled in one of three ways.
+    coded = [encode(b"x" * shift + key.encode())[4:-4] for shift in range(3) for encode in _BASE64]
+    return [text.encode() for text in plain] + coded
+
+
+_BASE64 = (base64.b64encode, base64.urlsafe_b64encode)
+
+
+def test_the_search_finds_a_key_however_it_is_spelled() -> None:
+    for before in (b"", b"a", b"ab", b"abc"):
+        told = base64.b64encode(before + KEY.encode() + b" and more")
+        assert any(form in told for form in spelled(KEY))
+    assert not any(form in base64.b64encode(b"nothing of the kind" * 9) for form in spelled(KEY))
+
+
+def told_of(error: BaseException) -> str:
+    """All that can be printed of an error, the values of our own frames included."""
+    told = traceback.TracebackException.from_exception(error, capture_locals=True)
+    plain = "".join(traceback.format_exception(error))
+    ours = [f"{frame.name} {frame.locals}" for frame in told.stack if "gamelens" in frame.filename]
+    return "\n".join([str(error), repr(error), plain, *ours])
+
+
+def test_no_byte_of_a_session_holds_the_key(
+    services: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Promise 12: reprs, tracebacks, logs, receipts, cache, recording, budget, whatever goes wrong."""
+    caplog.set_level(logging.DEBUG)
+    monkeypatch.setenv("GAMELENS_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("GAMELENS_RUNTIME_DIR", str(tmp_path / "runtime"))
+    world, said = services.world(key=KEY), []
+    for folder in ({"cache": True}, {"record": tmp_path / "record"}):
+        world.heal()
+        with world.client(max_wait_s=0.2, max_days=2, **folder) as lens:
+            frame = lens.query("event_count", by=["game", "platform"], over="last 4 complete days", check=True)
+            frame.to_parquet(tmp_path / "frame.parquet")
+            frame.to_pickle(tmp_path / "frame.pickle")
+            said += [repr(lens), repr(vars(lens)), repr(lens.cache), frame.lens.explain(), frame.to_html(), frame.attrs]
+            said += [
+                lens.plan("revenue", over="last 4 complete days"),
+                lens.retention([1], over="last 3 complete days"),
+            ]
+            said += [repr(vars(part)) for part in (lens._core, lens._core.service, lens._core.service._transport)]
+            for fault in (*PASSING.values(), {"status": 401}, {"status": 422}, {"status": 500}):
+                world.heal()
+                world.fail(METRICS, **fault, **({"times": 1} if "latency_s" in fault else {}))
+                said += failures(lens)
+            for status in (200, 400, 401, 404, 422, 500):
+                world.heal()
+                quoting = JSONResponse(
+                    {"message": f"your key {KEY}", "field": KEY, "value": KEY, "result": KEY}, status
+                )
+                world.answers["user_unique"] = quoting
+                said += failures(lens)
+    said += failures(Client(api_key=KEY, metrics_url="http://127.0.0.1:1", cache=False, max_wait_s=0.1))
+    written = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert {path.relative_to(tmp_path).parts[0] for path in written} >= {"cache", "runtime", "record", "frame.parquet"}
+    assert len(caplog.records) > 100
+    everything = [*map(str, written), *map(str, said), *(f"{it.getMessage()} {it.__dict__}" for it in caplog.records)]
+    assert holding(spelled(KEY), [*written.values(), *(text.encode() for text in everything)]) == []
+
+
+def failures(lens: Client) -> list[str]:
+    """What is told of a question that fails, if it does."""
+    try:
+        lens.query("user_unique", over="last 2 complete days")
+    except GamelensError as error:
+        return [told_of(error)]
+    return []
+
+
+def holding(forms: list[bytes], texts: list[bytes]) -> list[str]:
+    """Where any of *forms* is in the *texts*, with what stands before it."""
+    found = [(text, text.find(form)) for text in texts for form in forms]
+    return [text[max(0, place - 80) : place].decode(errors="replace") for text, place in found if place >= 0]
