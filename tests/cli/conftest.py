@@ -26,13 +26,13 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict
         )
         assert played.returncode == 0, played.stderr
         (folder / "played.json").write_text(played.stdout)
+        run("sandbox", "process", "--state", folder / "state")
         yield folder, environment_of(ready) | own
 
 
 @pytest.fixture
 def typed(stage: tuple[Path, dict[str, str]], tmp_path: Path) -> Callable[..., Result]:
     """Runs a command in this process, with the environment of the stage and an empty home."""
-    run("sandbox", "process", "--state", stage[0] / "state")
     environ = stage[1] | {"XDG_CONFIG_HOME": str(tmp_path / "config"), "GAMELENS_STATE_DIR": str(tmp_path / "demo")}
 
     def type_in(*arguments: object, **more: str | None) -> Result:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -20,6 +17,7 @@ from cli.commands import GAMELENS, run
 from conftest import event
 from gamelens.lab import read_ready, sandbox_at
 from gamelens.wire.signing import sign
+
 
 def test_process_prints_what_is_available(stage: tuple[Path, dict[str, str]]):
     """contract, Commands: an object by name."""

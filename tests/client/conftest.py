@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import keyring
 import pytest
 
+from client.drawer import Drawer
 from client.playing import Game, Time, Wire
 from client.scripted import KEY, Script
 from client.worlds import World
@@ -20,6 +22,19 @@ from gamelens.client.metrics import Client
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GAMELENS_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def use() -> Iterator[Callable[[Drawer], Drawer]]:
+    """Puts a keyring into use until the end of the test."""
+    before = keyring.get_keyring()
+
+    def put(drawer: Drawer) -> Drawer:
+        keyring.set_keyring(drawer)
+        return drawer
+
+    yield put
+    keyring.set_keyring(before)
 
 
 @pytest.fixture

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gamelens.client.spans import cut, fit, resolve
+from gamelens.client.spans import Unit, fit, pieces, resolve, shares_buckets, span_of, units
 from gamelens.errors import BadQuery, NotYetAvailable
 from gamelens.wire.intervals import Granularity, Interval, bucket_start
 
+DAY = timedelta(days=1)
 AVAILABLE = Interval.parse("2026-08-22T00:00Z/2026-11-20T11:00Z")  # ends on a Friday
 
 
@@ -83,28 +85,50 @@ def test_clip_raises_where_nothing_is_left() -> None:
         fit(Interval.parse("2026-12-01/2026-12-02"), AVAILABLE, "clip")
 
 
+def cut(over: str, granularity: Granularity, max_days: int | None = None) -> list[tuple[Unit, ...]]:
+    return pieces(units(Interval.parse(over), granularity, max_days), granularity, max_days)
+
+
+def days_of(run: Sequence[Unit]) -> float:
+    return span_of(run).length / DAY
+
+
+def test_the_units_of_days_are_days() -> None:
+    made = units(Interval.parse("2026-11-01/P3D"), "day", None)
+    assert [str(it.stamp.date()) for it in made] == ["2026-11-01", "2026-11-02", "2026-11-03"]
+
+
+def test_a_bucket_cut_by_the_interval_keeps_its_stamp() -> None:
+    """design/metrics, Words: the timestamp of the full bucket, and only what lies inside the interval."""
+    (unit,) = units(Interval.parse("2026-11-04T06:00Z/2026-11-06"), "week", None)
+    assert (str(unit.interval), str(unit.stamp.date())) == ("2026-11-04T06:00Z/2026-11-06T00:00Z", "2026-11-02")
+
+
+def test_the_unit_of_all_is_stamped_with_its_start() -> None:
+    (unit,) = units(Interval.parse("2026-11-04T06:00Z/2026-12-06"), "all", None)
+    assert unit.stamp == datetime(2026, 11, 4, 6, tzinfo=UTC)
+
+
 def test_days_are_cut_at_thirty_one() -> None:
     """public-facts 3.3."""
-    pieces = cut(Interval.parse("2026-08-22/P90D"), "day", None)
-    assert [piece.interval.length.days for piece in pieces] == [31, 31, 28]
+    assert list(map(days_of, cut("2026-08-22/P90D", "day"))) == [31, 31, 28]
 
 
 @pytest.mark.parametrize("granularity", ["week", "month", "all"])
 def test_other_buckets_are_not_cut(granularity: Granularity) -> None:
-    assert len(cut(Interval.parse("2020-01-01/2026-01-01"), granularity, None)) == 1
+    assert len(cut("2020-01-01/2026-01-01", granularity)) == 1
 
 
 def test_max_days_caps_days_below_thirty_one() -> None:
-    assert len(cut(Interval.parse("2026-11-01/P10D"), "day", 3)) == 4
+    assert len(cut("2026-11-01/P10D", "day", 3)) == 4
 
 
 def test_max_days_does_not_raise_the_limit_of_the_service() -> None:
-    assert len(cut(Interval.parse("2026-01-01/P62D"), "day", 365)) == 2
+    assert len(cut("2026-01-01/P62D", "day", 365)) == 2
 
 
 def test_weeks_are_cut_on_mondays() -> None:
-    pieces = cut(Interval.parse("2026-10-28/2026-11-25"), "week", 10)
-    assert [str(piece.interval.start.date()) for piece in pieces] == [
+    assert [str(run[0].interval.start.date()) for run in cut("2026-10-28/2026-11-25", "week", 10)] == [
         "2026-10-28",
         "2026-11-02",
         "2026-11-09",
@@ -113,35 +137,124 @@ def test_weeks_are_cut_on_mondays() -> None:
 
 
 def test_a_day_that_starts_at_noon_is_cut_at_midnight() -> None:
-    pieces = cut(Interval.parse("2026-01-01T12:00Z/P40D"), "day", None)
-    assert pieces[0].interval.end == datetime(2026, 2, 1, tzinfo=UTC)
+    first = cut("2026-01-01T12:00Z/P40D", "day")[0]
+    assert span_of(first).end == datetime(2026, 2, 1, tzinfo=UTC)
 
 
 def test_a_bucket_longer_than_the_cap_is_shared_by_its_pieces() -> None:
-    pieces = cut(Interval.parse("2026-11-01/P10D"), "all", 4)
-    assert [(piece.interval.length.days, piece.shares_bucket) for piece in pieces] == [(4, True), (4, True), (2, True)]
+    assert list(map(days_of, cut("2026-11-01/P10D", "all", 4))) == [4, 4, 2]
+    assert shares_buckets(units(Interval.parse("2026-11-01/P10D"), "all", 4), "all")
+
+
+@pytest.mark.parametrize(
+    ("granularity", "max_days", "shared"),
+    [
+        ("all", None, False),
+        ("all", 10, False),
+        ("all", 9, True),
+        ("week", 7, False),
+        ("week", 6, True),
+        ("day", 1, False),
+    ],
+)
+def test_buckets_are_shared_only_where_one_is_cut(granularity: Granularity, max_days: int | None, shared: bool) -> None:
+    made = units(Interval.parse("2026-11-02/P10D"), granularity, max_days)
+    assert shares_buckets(made, granularity) is shared
+
+
+def test_nothing_shares_nothing() -> None:
+    assert not shares_buckets([], "all")
+    assert pieces([], "day", None) == []
+
+
+def test_what_is_known_between_is_not_asked_again() -> None:
+    made = units(Interval.parse("2026-11-01/P5D"), "day", None)
+    assert [days_of(run) for run in pieces([made[0], made[1], made[4]], "day", None)] == [2, 1]
 
 
 moments = st.datetimes(datetime(2025, 1, 1), datetime(2026, 12, 31), timezones=st.just(UTC))
+granularities = st.sampled_from(["day", "week", "month", "all"])
+caps = st.none() | st.integers(1, 40)
 
 
-@given(moments, st.integers(1, 400 * 24), st.sampled_from(["day", "week", "month", "all"]), st.integers(1, 40))
-def test_pieces_cover_the_interval_once_and_keep_the_cap(
-    start: datetime, hours: int, granularity: Granularity, max_days: int
+@st.composite
+def intervals(draw: st.DrawFn) -> Interval:
+    start = draw(moments)
+    return Interval(start, start + timedelta(hours=draw(st.integers(1, 400 * 24))))
+
+
+def longest(granularity: Granularity, max_days: int | None) -> timedelta:
+    """How long a piece may be (public-facts 3.3)."""
+    given_ = max_days if max_days is not None else 10_000
+    return DAY * (min(given_, 31) if granularity == "day" else given_)
+
+
+@given(intervals(), granularities, caps)
+@settings(deadline=None)
+def test_units_cover_the_interval_once_each_in_its_bucket(
+    interval: Interval, granularity: Granularity, max_days: int | None
 ) -> None:
-    interval = Interval(start, start + timedelta(hours=hours))
-    pieces = [piece.interval for piece in cut(interval, granularity, max_days)]
-    assert (pieces[0].start, pieces[-1].end) == (interval.start, interval.end)
-    assert all(earlier.end == later.start for earlier, later in pairwise(pieces))
-    assert all(timedelta(0) < piece.length <= timedelta(days=max_days) for piece in pieces)
+    made = units(interval, granularity, max_days)
+    assert (made[0].interval.start, made[-1].interval.end) == (interval.start, interval.end)
+    assert all(earlier.interval.end == later.interval.start for earlier, later in pairwise(made))
+    for unit in made:
+        assert timedelta(0) < unit.interval.length <= longest(granularity, max_days)
+        assert unit.stamp == (
+            unit.interval.start if granularity == "all" else bucket_start(unit.interval.start, granularity)
+        )
+        last = unit.interval.end - timedelta.resolution
+        assert granularity == "all" or bucket_start(last, granularity) == unit.stamp
 
 
-@given(moments, st.integers(1, 400), st.sampled_from(["day", "week", "month"]), st.integers(31, 60))
-def test_a_bucket_that_fits_lies_in_one_piece(
-    start: datetime, days: int, granularity: Granularity, max_days: int
+@given(intervals(), granularities, caps)
+@settings(deadline=None)
+def test_a_bucket_is_cut_only_where_it_is_too_long(
+    interval: Interval, granularity: Granularity, max_days: int | None
 ) -> None:
-    pieces = cut(Interval(start, start + timedelta(days=days)), granularity, max_days)
-    assert all(
-        piece.interval.start == bucket_start(piece.interval.start, granularity) and not piece.shares_bucket
-        for piece in pieces[1:]
-    )
+    made = units(interval, granularity, max_days)
+    for bucket in interval.buckets(granularity):
+        inside = [unit for unit in made if unit.interval in bucket]
+        assert len(inside) == 1 or (bucket & interval).length > longest(granularity, max_days)
+
+
+@given(intervals(), granularities, caps, st.data())
+@settings(deadline=None)
+def test_pieces_are_the_missing_units_in_runs_of_neighbours(
+    interval: Interval, granularity: Granularity, max_days: int | None, data: st.DataObject
+) -> None:
+    made = units(interval, granularity, max_days)
+    known = data.draw(st.sets(st.sampled_from(made)))
+    missing = [unit for unit in made if unit not in known]
+    runs = pieces(missing, granularity, max_days)
+    assert [unit for run in runs for unit in run] == missing
+    for run in runs:
+        assert all(earlier.interval.end == later.interval.start for earlier, later in pairwise(run))
+        assert span_of(run).length <= longest(granularity, max_days)
+        assert len({unit.stamp for unit in run}) == len(run)
+        assert granularity != "all" or len(run) == 1
+        assert span_of(run).length == sum((unit.interval.length for unit in run), timedelta(0))
+
+
+@given(intervals(), granularities, caps)
+@settings(deadline=None)
+def test_pieces_of_a_contiguous_run_are_as_few_as_possible(
+    interval: Interval, granularity: Granularity, max_days: int | None
+) -> None:
+    made = units(interval, granularity, max_days)
+    fewest = [0, *([len(made)] * len(made))]  # to ask for the first so many units
+    for end in range(1, len(made) + 1):
+        for start in range(end):
+            run = made[start:end]
+            is_one = span_of(run).length <= longest(granularity, max_days) and granularity != "all"
+            if len(run) == 1 or (is_one and len({unit.stamp for unit in run}) == len(run)):
+                fewest[end] = min(fewest[end], fewest[start] + 1)
+    assert len(pieces(made, granularity, max_days)) == fewest[-1]
+
+
+@given(intervals(), granularities, caps)
+@settings(deadline=None)
+def test_buckets_are_shared_when_one_bucket_has_several_units(
+    interval: Interval, granularity: Granularity, max_days: int | None
+) -> None:
+    made = units(interval, granularity, max_days)
+    assert shares_buckets(made, granularity) == (len(made) > len(list(interval.buckets(granularity))))

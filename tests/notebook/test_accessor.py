@@ -26,11 +26,11 @@ def test_explain_says_what_was_asked_and_how_it_came_about(networks):
 
 
 def test_explain_names_gaps_and_cuts(networks):
-    gap = {"metric": "ilrd_revenue", "interval": "2026-11-16/P1D", "scope": "all", "error": "429"}
+    gap = {"metric": "ilrd_revenue", "interval": "2026-11-16/P1D", "scope": {"platform": "ios"}, "error": "429"}
     networks.attrs["gamelens"] |= {"gaps": [gap], "clipped": "2026-11-16T00:00Z/2026-11-17T00:00Z"}
     told = networks.lens.explain()
     assert "Cut to what is available: 2026-11-16T00:00Z/2026-11-17T00:00Z." in told
-    assert "Missing: ilrd_revenue in 2026-11-16/P1D: 429." in told
+    assert "Missing: ilrd_revenue in 2026-11-16/P1D for platform = ios: 429." in told
 
 
 def test_explain_without_a_receipt_says_so(networks):

@@ -131,6 +131,7 @@ class Inquiry:
         """
         known = await self.deadline.keep(self._titles(question, span))
         table = with_titles(table, known)
+        self.warnings += [self._fetcher.trouble] if self._fetcher.trouble else []
         made = self._receipt(question, span, **more)
         kind = "pandas" if self._fetcher.gaps and self.terms.on_error == "raise" else self.terms.to
         # In a thread: a large frame takes long enough to hold up everybody else's requests.
@@ -162,6 +163,8 @@ class Inquiry:
             for piece in pieces:
                 self._check_length(part, tables.in_time(piece))
             rows = tables.together(pieces, tables.schema(part.metric, template.carried))
+            if template.fixed and not template.carried:  # a series has all buckets, a group only those with something
+                rows = tables.without_nothing(rows, part.metric)
             made.append(tables.with_constants(tables.in_time(rows), template.fixed))
         table = tables.ordered(tables.together(made, tables.schema(part.metric, own)), own)
         if part.adds_up:

@@ -29,6 +29,7 @@ from gamelens.client import cache_entries
 from gamelens.client.cache_entries import Entry
 from gamelens.client.cache_store import CacheStore, Question, fitting, part, together
 from gamelens.client.restatements import Restatement, moves, rows_changed
+from gamelens.client.spans import Unit
 from gamelens.client.tables import STAMP, TIMESTAMP
 from gamelens.errors import BadQuery
 from gamelens.wire.intervals import Interval
@@ -43,18 +44,6 @@ _FORGET_S: Final = 90 * 86_400.0  # an unsettled unit that nobody asked for agai
 _TRIES: Final = 5  # to read what other kernels merge meanwhile
 _MICROSECOND: Final = timedelta(microseconds=1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class Unit(msgspec.Struct, frozen=True):
-    """What was asked of one bucket: *interval*, a part of it where the question cuts it, and the bucket's *stamp*."""
-
-    interval: Interval
-    stamp: datetime
-
-    @property
-    def span(self) -> tuple[int, int]:
-        """The interval in microseconds since 1970."""
-        return _micros(self.interval.start), _micros(self.interval.end)
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -134,6 +123,11 @@ class Cache:
         self._off: str | None = None
         self._unkept: str | None = None
 
+    @property
+    def off(self) -> str | None:
+        """Why the cache has switched itself off; None while it works."""
+        return self._off
+
     def look(self, asked: Asked, units: Iterable[Unit], *, available: Interval, fresh_s: float) -> frozenset[Unit]:
         """Those of *units* that are there and fresh, as far as the index knows."""
         wanted = tuple(units)
@@ -156,7 +150,7 @@ class Cache:
         rows, places = _arranged(table.replace_schema_metadata(None), [_micros(unit.stamp) for unit in units])
         end, now = _micros(available.end), self._now()
         fetched = {
-            Entry(*unit.span, _micros(unit.stamp), "", *place, end, now): unit
+            Entry(*_span(unit), _micros(unit.stamp), "", *place, end, now): unit
             for unit, place in zip(units, places, strict=True)
         }
         return self._try(lambda: self._keep(asked, fetched, rows, available), []) if fetched else []
@@ -246,7 +240,7 @@ class Cache:
         """Where those of *units* lie that are there and fresh, in the order of *units*."""
         if not units:
             return {}
-        spans = {unit: unit.span for unit in units}
+        spans = {unit: _span(unit) for unit in units}
         starts = [start for start, _ in spans.values()]
         held = {it.span: it for it in self._store.entries(self._question(asked).key, min(starts), max(starts))}
         end, now = _micros(available.end), self._now()
@@ -327,6 +321,11 @@ def _arranged(table: pa.Table, stamps: Sequence[int]) -> tuple[pa.Table, list[tu
     if strange := places.keys() - set(stamps):
         raise ValueError(f"{len(strange)} timestamps of rows are those of no unit")
     return table, [places.get(stamp, (0, 0)) for stamp in stamps]
+
+
+def _span(unit: Unit) -> tuple[int, int]:
+    """Its interval in microseconds since 1970."""
+    return _micros(unit.interval.start), _micros(unit.interval.end)
 
 
 def _micros(moment: datetime) -> int:

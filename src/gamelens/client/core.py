@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
-import platformdirs
 
 from gamelens.catalog import DIMENSIONS, METRICS
 from gamelens.client import asking
 from gamelens.client.asking import Answered, Inquiry, Terms
-from gamelens.client.cache import Cache
+from gamelens.client.cache import Cache, cache_folder
 from gamelens.client.estimates import Estimate, Plan
 from gamelens.client.fetching import Cached, Known, Nowhere
 from gamelens.client.frames import games_frame, restatements_frame, studios_frame
@@ -30,8 +29,6 @@ from gamelens.wire.filters import dimensions_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-CACHE_DIR = "GAMELENS_CACHE_DIR"
 
 
 class Core:
@@ -149,9 +146,8 @@ def open_cache(cache: bool | str | os.PathLike[str], *, address: str, fingerprin
     """The cache of one key at one address: in *cache*, in the user's cache folder when True, none when False."""
     if cache is False:
         return None
-    default = os.environ.get(CACHE_DIR) or platformdirs.user_cache_path("gamelens")
     owner = hashlib.sha256(f"{address} {fingerprint}".encode()).hexdigest()[:32]
-    return Cache(Path(default if cache is True else cache), owner=owner)
+    return Cache(cache_folder() if cache is True else Path(cache), owner=owner)
 
 
 def _check_names(question: Question) -> None:

@@ -43,6 +43,11 @@ class Known(Protocol):
         """*table* has just been answered to *job*."""
         ...
 
+    @property
+    def trouble(self) -> str | None:
+        """What the analyst should hear about it."""
+        ...
+
 
 class Deadline:
     """A moment after which nothing is waited for any more; None for none."""
@@ -106,6 +111,12 @@ class Cached:
         if stamps_of(table) <= {unit.stamp for unit in job.run}:
             self._cache.keep(asked_of(job.template, self._service.edition), job.run, table, available=available)
 
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing is kept, if nothing is."""
+        off = self._cache.off
+        return f"answers are not kept on disk: {off}" if off is not None else None
+
 
 class Nowhere:
     """No source: everything is asked and nothing kept."""
@@ -116,6 +127,8 @@ class Nowhere:
 
     def keep(self, job: Job, table: pa.Table, available: Interval) -> None:
         """Keep nothing."""
+
+    trouble: None = None
 
 
 NOTHING = Found(None, frozenset())
@@ -155,6 +168,11 @@ class Fetcher:
         self.missing: list[Job] = []
         self.gaps: list[Gap] = []
         self.failure: GamelensError | None = None
+
+    @property
+    def trouble(self) -> str | None:
+        """What the analyst should hear about what is known."""
+        return self._known.trouble
 
     @property
     def cached_share(self) -> float:

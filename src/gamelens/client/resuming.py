@@ -64,7 +64,7 @@ def earlier(frame: Any) -> Earlier:
         check=asked.get("check", False),
     )
     if missing := _missing(question, frame.columns):
-        raise BadQuery("frame", missing, "are columns that it no longer has: pass it as query() or retention() returned it")
+        raise BadQuery("frame", missing, "are columns it no longer has: pass it as query() or retention() returned it")
     interval = Interval.parse(receipt["clipped"] or asked["interval"])
     return Earlier(question, tuple(asked.get("days", ())), interval, tuple(receipt["gaps"]), receipt)
 
@@ -103,6 +103,11 @@ class Held:
     def keep(self, job: Job, table: pa.Table, available: Interval) -> None:
         """Keep it behind the frame."""
         self._behind.keep(job, table, available)
+
+    @property
+    def trouble(self) -> str | None:
+        """What there is to hear of what is behind."""
+        return self._behind.trouble
 
 
 def rows_of(rows: pa.Table, metric: str, dimensions: Sequence[str], metrics: Sequence[str]) -> pa.Table:

@@ -9,7 +9,6 @@ from typing import Final, Literal, cast
 
 import msgspec
 
-from gamelens.client.cache import Unit as Unit
 from gamelens.errors import BadQuery, NotYetAvailable
 from gamelens.wire.intervals import Granularity, Interval, MalformedInterval, bucket_start
 from gamelens.wire.limits import MAX_DAYS
@@ -32,6 +31,13 @@ class Span(msgspec.Struct, frozen=True):
     asked: Interval
     available: Interval
     kept: Interval
+
+
+class Unit(msgspec.Struct, frozen=True):
+    """The least that is asked for and kept: *interval*, a bucket or what of it is asked, and the bucket's *stamp*."""
+
+    interval: Interval
+    stamp: datetime
 
 
 def resolve(over: Over, available: Interval) -> Interval:

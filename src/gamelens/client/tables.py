@@ -30,6 +30,7 @@ from gamelens.wire.results import decode_answer
 TIMESTAMP: Final = "timestamp"
 STAMP: Final = pa.timestamp("us", tz="UTC")
 OTHER: Final = "(other)"
+_TOLERANCE: Final = 1e-9  # relative: a sum made in another order differs in its last digits
 
 _Row = TypeVar("_Row")
 _TYPES: Final = {"count": pa.int64(), "number": pa.float64()}
@@ -140,6 +141,14 @@ def first_of_each(table: pa.Table, top: int) -> pa.Table:
     return table.filter(pa.array(_places(_moments(table)) < top))
 
 
+def without_nothing(table: pa.Table, metric: str) -> pa.Table:
+    """*table* without the rows all of whose counts are 0, which a grouped answer does not have."""
+    counts = [field.name for field in METRICS[metric].fields if field.kind == "count"] if metric in METRICS else []
+    if not counts or not len(table):
+        return table
+    return table.filter(pa.array(np.any([_zeroed(table[name]) != 0 for name in counts], axis=0)))
+
+
 def with_constants(table: pa.Table, constants: Iterable[tuple[str, str | None]]) -> pa.Table:
     """*table* with a column of one and the same value for each of *constants*."""
     for name, value in constants:
@@ -179,15 +188,25 @@ def add_up(metric: Metric, dimensions: Sequence[str], table: pa.Table, stamp: da
 
 
 def remainder(metric: Metric, dimensions: Sequence[str], total: pa.Table, shown: pa.Table) -> pa.Table:
-    """What *total*, without dimensions, has beyond the rows *shown*: one row `(other)` a bucket, where that is any."""
+    """What *total*, without dimensions, has beyond the rows *shown*: a row `(other)` for each bucket where that is any.
+
+    Cents that the service rounds for each row, and the last digits of a number, are nothing.
+    """
     keys, places = _groups([total, shown], [TIMESTAMP])
-    sums = {
-        name: _sum(np.append(_zeroed(total[name]), -_zeroed(shown[name])), np.concatenate(places), len(keys))
-        for name in summed(metric)
-    }
+    everywhere, is_any = np.concatenate(places), np.zeros(len(keys), dtype="bool")
+    sums = {}
+    for field in metric.fields:
+        if field.combines != "sum":
+            continue
+        own, others = _zeroed(total[field.name]), _zeroed(shown[field.name])
+        rest = _sum(np.append(own, -others), everywhere, len(keys))
+        if field.kind == "number":
+            rest[np.abs(rest) <= _TOLERANCE * _sum(np.abs(own), places[0], len(keys))] = 0
+        rounded = 0.5 if field.unit == "US cents" and field.kind == "count" else 0.0
+        is_any |= np.abs(rest) > rounded * np.bincount(everywhere, minlength=len(keys))
+        sums[field.name] = rest
     made = _recombined(metric, with_constants(keys, [(name, OTHER) for name in dimensions]), sums)
-    counts = [np.asarray(made[field.name]) != 0 for field in metric.fields if field.kind == "count"]
-    return made.filter(pa.array(np.any(counts, axis=0)))
+    return made.filter(pa.array(is_any))
 
 
 def join(dimensions: Sequence[str], tables: Sequence[pa.Table]) -> pa.Table:

@@ -1,0 +1,84 @@
+"""What a shell is offered after a TAB."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.shell_completion import BashComplete
+from click.testing import CliRunner
+
+from cli.commands import run
+from gamelens.catalog import DIMENSIONS, METRICS
+from gamelens.cli import cli
+from gamelens.simulator import scenario_names
+
+
+def offered(*words: str) -> list[str]:
+    *before, incomplete = words
+    shell = BashComplete(cli, {}, "gamelens", "_GAMELENS_COMPLETE")
+    return [it.value for it in shell.get_completions(before, incomplete)]
+
+
+def test_metrics_come_first():
+    assert offered("query", "") == list(METRICS)
+    assert offered("plan", "ilrd_r") == ["ilrd_revenue"]
+
+
+def test_dimensions_follow_by_however_many():
+    assert set(offered("query", "revenue", "--by", "")) == {"game", "studio", *DIMENSIONS}
+    assert offered("query", "revenue", "--by", "game", "platf") == ["platform"]
+
+
+def test_nothing_follows_a_metric_alone():
+    assert offered("query", "revenue", "plat") == []
+
+
+def test_sizes_of_buckets():
+    assert offered("query", "revenue", "--every", "") == ["day", "week", "month", "all"]
+
+
+@pytest.mark.parametrize("command", ["simulate", "demo"])
+def test_scenarios(command: str):
+    assert offered(command, "--scenario", "") == scenario_names()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_calls_the_command(shell: str):
+    done = CliRunner().invoke(cli, ["completion", shell])
+    assert (done.exit_code, f"_GAMELENS_COMPLETE={shell}_complete" in done.stdout) == (0, True)
+
+
+def test_an_unknown_shell_is_wrong_usage():
+    assert CliRunner(env={"SHELL": "/bin/ksh"}).invoke(cli, ["completion"]).exit_code == 2
+
+
+def test_bash_itself_completes_a_metric():
+    script = """eval "$0"
+COMP_WORDS=(gamelens query reve) COMP_CWORD=2
+_gamelens_completion "$1"
+echo "${COMPREPLY[@]}"
+"""
+    source = run("completion", "bash").stdout
+    gamelens = Path(sys.executable).with_name("gamelens")
+    done = subprocess.run(["bash", "-c", script, source, gamelens], capture_output=True, text=True)
+    assert done.stdout.split() == ["revenue"], done.stderr
+
+
+def test_a_tab_is_quick_and_leaves_the_heavy_libraries_alone():
+    """No pandas, numpy, Arrow or HTTP, and under 0.3 s."""
+    code = "import sys, json, gamelens.__main__, gamelens.cli, gamelens.catalog; print(json.dumps(sorted(sys.modules)))"
+
+    def seconds(given: str) -> float:
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-c", given], check=True, capture_output=True)
+        return time.perf_counter() - began
+
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert {"pandas", "numpy", "pyarrow", "httpx", "keyring", "rich"}.isdisjoint(json.loads(loaded))
+    bare = min(seconds("pass") for _ in range(5))
+    assert min(seconds(code) for _ in range(5)) - bare < 0.3
