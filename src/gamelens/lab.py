@@ -104,14 +104,14 @@ def connect(**settings: Any) -> Client:
 
     *settings* are those of `Client`. The sandbox starts when it is needed, in a process of its own, is filled once a
     day with the `demo` scenario (about half a minute), and stops by itself when nobody has asked it for four hours.
-    GAMELENS_REPLAY names a folder of recorded answers that is asked instead of either, GAMELENS_RECORD one to record to.
+    GAMELENS_REPLAY names a folder of recorded answers that is asked instead of either, GAMELENS_RECORD one to write.
     """
     from gamelens.client.metrics import Client
     from gamelens.client.settings import Settings, config_file
 
-    for name in ("record", "replay"):
-        if name not in settings and (folder := os.environ.get(f"GAMELENS_{name.upper()}")):
-            settings[name] = folder
+    if not settings.keys() & {"record", "replay"}:
+        folders = {name: os.environ.get(f"GAMELENS_{name.upper()}") for name in ("record", "replay")}
+        settings |= {name: folder for name, folder in folders.items() if folder}
     if settings.get("replay"):
         return Client(**settings)
     given = {name: settings.get(name) for name in ("api_key", "metrics_url")}

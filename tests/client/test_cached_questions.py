@@ -104,9 +104,7 @@ def test_an_hour_later_a_new_client_asks_for_what_may_still_move(watch: Watch, f
     assert_equal(second, first)
 
 
-def test_tomorrow_only_the_new_day_and_the_unsettled_ones_are_asked(
-    shop: Stage, folder: Path, ticks: Ticks
-) -> None:
+def test_tomorrow_only_the_new_day_and_the_unsettled_ones_are_asked(shop: Stage, folder: Path, ticks: Ticks) -> None:
     watch = Watch(shop.metrics_app)
     lens = quick(watch, cache=folder, ticks=ticks)
     lens.query("revenue", **QUARTER)
@@ -193,9 +191,7 @@ def test_the_order_of_games_makes_no_other_question(watch: Watch, folder: Path) 
     assert lens.query("revenue", **BASE, games=["2001", "1001"]).attrs["gamelens"]["cached_share"] == 1
 
 
-def test_what_may_still_move_is_right_after_the_next_refresh(
-    shop: Stage, folder: Path, ticks: Ticks
-) -> None:
+def test_what_may_still_move_is_right_after_the_next_refresh(shop: Stage, folder: Path, ticks: Ticks) -> None:
     watch = Watch(shop.metrics_app)
     """A late event restates history (design/metrics, Words)."""
     lens = quick(watch, cache=folder, ticks=ticks)
@@ -305,7 +301,9 @@ STARTS = st.sampled_from(["2026-09-30", "2026-10-05T12:00Z", "2026-10-14", "2026
 ENDS = st.sampled_from(["2026-11-05", "2026-11-09T06:00Z", "2026-11-16", "2026-11-20", "2026-11-20T10:00Z"])
 QUESTIONS = st.fixed_dictionaries(
     {
-        "metric": st.sampled_from(["revenue", "user_unique", "conversion", "session_length", ["event_count", "revenue"]]),
+        "metric": st.sampled_from(
+            ["revenue", "user_unique", "conversion", "session_length", ["event_count", "revenue"]]
+        ),
         "by": st.sampled_from([None, "platform", ["platform", "build"], "game", ["studio", "platform"]]),
         "over": st.tuples(STARTS, ENDS).map("/".join),
         "every": st.sampled_from(["day", "week", "month", "all"]),

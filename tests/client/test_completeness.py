@@ -15,7 +15,15 @@ from gamelens.errors import BadQuery, NotAdditive
 
 OVER = "2026-09-30/2026-11-20"
 ADDS = [it.name for it in METRICS.values() if it.adds == "everywhere" and it.kinds == "plain"]
-OVER_GAMES = ["ad_impressions_per_session", "arppu", "arpu", "ilrd_id_unique", "paying_users", "session_unique", "user_unique"]
+OVER_GAMES = [
+    "ad_impressions_per_session",
+    "arppu",
+    "arpu",
+    "ilrd_id_unique",
+    "paying_users",
+    "session_unique",
+    "user_unique",
+]
 
 
 def numbers(metric: str, frame: pd.DataFrame) -> dict[Any, dict[str, Any]]:
@@ -65,7 +73,9 @@ def test_games_and_the_others_make_up_the_total(world: World, metric: str) -> No
     assert set(others["game"]) == {"(other)"}
 
 
-@pytest.mark.parametrize("by", [["country_code", "platform"], ["game", "platform", "build"], ["studio", "game"], "studio"])
+@pytest.mark.parametrize(
+    "by", [["country_code", "platform"], ["game", "platform", "build"], ["studio", "game"], "studio"]
+)
 def test_the_others_are_one_row_a_bucket_by_any_dimensions(world: World, by: Any) -> None:
     frame = check(world, "revenue", by, every="month")
     names = [{"game": "game_id", "studio": "studio_id"}.get(it, it) for it in ([by] if isinstance(by, str) else by)]

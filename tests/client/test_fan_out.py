@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from random import Random
 from typing import Any
 
 import pytest
 
-from client.worlds import Body, World, assert_same, quick
+from client.worlds import Body, World, assert_same, is_close, quick, rows_of
+from conftest import Stage, event
 from gamelens import dim
 from gamelens.catalog import DIMENSIONS, METRICS
 from gamelens.wire.intervals import Interval
@@ -16,7 +18,17 @@ WORDS = {"game": "game_id", "studio": "studio_id"}
 MONTH = "2026-10-20/2026-11-20"
 NOON = "2026-10-25T12:00Z/2026-11-19T18:30Z"
 QUARTER = "2026-09-30/2026-11-20"
-FEW = ("platform", "build", "country_code", "is_paying", "is_converting", "ab_id", "install_publisher", "game", "studio")
+FEW = (
+    "platform",
+    "build",
+    "country_code",
+    "is_paying",
+    "is_converting",
+    "ab_id",
+    "install_publisher",
+    "game",
+    "studio",
+)
 MANY = tuple(name for name in DIMENSIONS if name != "game_id")
 EVERY = ("day", "week", "month", "all")
 
@@ -33,7 +45,9 @@ def check(world: World, metric: str, by: list[str], *, over: str, wide_where: Bo
     expected = world.truth.table(metric, names, over=Interval.parse(over), where=wide_where, **asked)
     is_per_game = METRICS[metric].kinds != "plain"
     names += ["game_id"] if is_per_game and "game_id" not in names else []
-    if is_per_game and len([name for name in names if name != "studio_id"]) == 2:  # as one request has it: by the split value, then the game
+    if (
+        is_per_game and len([name for name in names if name != "studio_id"]) == 2
+    ):  # as one request has it: by the split value, then the game
         names = sorted(names, key=lambda name: name == "game_id")
     if "game_id" in names:  # the studio follows from the game
         names = [name for name in names if name != "studio_id"]
@@ -115,16 +129,70 @@ def test_null_is_found_where_the_values_never_are(world: World) -> None:
     check(world, "event_count", ["ad_type", "severity", "platform"], over=QUARTER, every="month", wide_where=where)
 
 
-def test_retention_counts_installs_of_the_whole_day_however_the_interval_lies(world: World) -> None:
-    """design/metrics, retention_retro: the whole day T-N, wherever the interval lies."""
-    for start in ("2026-10-30T06:00Z", "2026-11-05T13:00Z", "2026-11-06T23:00Z"):
-        over = f"{start}/2026-11-20"
-        check(world, "retention_retro", ["platform", "build", "country_code"], over=over, since_days_ago=1)
+def test_retention_knows_the_values_of_the_whole_install_day_however_the_interval_lies(stage: Stage) -> None:
+    """design/metrics, retention_retro: installs count for the whole day T-N, wherever the interval lies."""
+
+    def seen(user: str, moment: str, **fields: str) -> Body:
+        return event(user_id=user, client_ts=int(datetime.fromisoformat(moment).timestamp()), **fields)
+
+    events = [
+        seen("early", "2026-11-10T01:00+00:00", build="rare"),
+        seen("early", "2026-11-11T15:00+00:00", build="1.0"),
+        *(
+            seen(f"{it}{place}", "2026-11-10T14:00+00:00", country_code=it)
+            for place, it in enumerate(("US", "DE", "FR"))
+        ),
+        *(seen("US0", "2026-11-10T14:01+00:00", platform=it) for it in ("android", "linux", "windows")),
+    ]
+    assert stage.submit(events).status_code == 200
+    stage.process()
+    frame = quick(stage.metrics_app).query(
+        "retention_retro", by=["platform", "build", "country_code"], over="2026-11-11T12:00Z/PT10H", since_days_ago=1
+    )
+    assert rows_of(frame)[0]["build"] == "rare"
+
+
+@pytest.mark.parametrize("metric", ["revenue", "event_count", "ad_impressions_count", "new_users"])
+@pytest.mark.parametrize(
+    "by", [["platform"], ["game", "platform", "build"], ["studio", "country_code"], ["studio", "game"]]
+)
+@pytest.mark.parametrize("every", ["week", "month", "all"])
+def test_buckets_that_max_days_cuts_are_put_together_again(
+    world: World, metric: str, by: list[str], every: Any
+) -> None:
+    """Promise 5."""
+    lens = quick(world.watch(), max_days=9)
+    frame = lens.query(metric, by=by, over=NOON, every=every)
+    names = [WORDS.get(name, name) for name in by]
+    expected = world.truth.table(metric, names, over=Interval.parse(NOON), every=every)
+    assert_same(frame, expected, metric, [name for name in names if name != "studio_id" or "game_id" not in names])
+
+
+@pytest.mark.parametrize("by", [[], ["platform"], ["platform", "build", "ab_id"]])
+def test_several_metrics_stand_side_by_side(world: World, by: list[str]) -> None:
+    """One that exists per game brings its game to all; a field two of them have is prefixed."""
+    metrics = ["revenue", "conversion", "ilrd_revenue", "user_unique"]
+    frame = quick(world.watch()).query(metrics, by=by, over=MONTH, every="week")
+    keys = ["timestamp", *by, "game_id"]
+    shared = {"event_count", "mean", "sum", "sum_cents", "user_unique"}
+    for metric in metrics:
+        expected = {
+            tuple(row[key] for key in keys): row
+            for row in world.truth.table(metric, [*by, "game_id"], over=Interval.parse(MONTH), every="week")
+        }
+        for row in rows_of(frame):
+            right = expected.pop(tuple(row[key] for key in keys), {})
+            for field in METRICS[metric].fields:
+                shown = f"{metric}_{field.name}" if field.name in shared else field.name
+                assert is_close(row[shown], right.get(field.name)), (metric, row, right)
+        assert expected == {}
 
 
 def test_values_of_part_of_the_interval_are_in_that_part(world: World) -> None:
     """A fan-out goes over the values of the whole interval."""
-    frame = quick(world.watch()).query("event_count", by=["installed_on", "platform", "game"], over=QUARTER, every="day")
+    frame = quick(world.watch()).query(
+        "event_count", by=["installed_on", "platform", "game"], over=QUARTER, every="day"
+    )
     days = frame.groupby("installed_on", observed=True)["timestamp"].agg(["min", "max"])
     assert (days["min"].dt.strftime("%Y-%m-%d") >= days.index).all()
     assert len(days) > 3
@@ -133,7 +201,9 @@ def test_values_of_part_of_the_interval_are_in_that_part(world: World) -> None:
 def test_titles_stand_beside_the_ids(world: World) -> None:
     frame = quick(world.watch()).query("event_count", by=["studio", "platform", "game"], over=MONTH, every="all")
     assert frame.columns.tolist()[:6] == ["timestamp", "studio_id", "studio", "platform", "game_id", "game"]
-    found = frame[["game_id", "game", "studio"]].astype(str).drop_duplicates().sort_values("game_id").to_numpy().tolist()
+    found = (
+        frame[["game_id", "game", "studio"]].astype(str).drop_duplicates().sort_values("game_id").to_numpy().tolist()
+    )
     assert found == [["1001", "Tile Saga", "North"], ["1002", "Tile Empire", "North"], ["2001", "Ember", "South"]]
 
 

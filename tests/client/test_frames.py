@@ -1,48 +1,84 @@
-"""The frame an analyst gets: columns, dtypes, nulls (promise 1)."""
+"""The frame an analyst gets: columns, dtypes, nulls, titles (analyst-api, promise 1)."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import polars
+import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from gamelens.client.frames import ColumnKind, titles, to_frame
+from gamelens.client.frames import (
+    KINDS,
+    check_kind,
+    games_frame,
+    restatements_frame,
+    studio_names,
+    studios_frame,
+    titles,
+    to_frame,
+    to_table,
+    with_titles,
+)
 from gamelens.client.service import PlacedGame
-from gamelens.errors import ServiceError
-from gamelens.wire.results import Rows
+from gamelens.client.tables import STAMP, from_rows, ordered, schema
+from gamelens.errors import BadQuery
+from gamelens.wire.results import Studio
 
 DAY = datetime(2026, 11, 1, tzinfo=UTC)
 NEXT = datetime(2026, 11, 2, tzinfo=UTC)
-COLUMNS: dict[str, ColumnKind] = {"country_code": "dimension", "event_count": "count", "mean": "number"}
+BY = ("country_code",)
 DTYPES = {
     "timestamp": "datetime64[us, UTC]",
     "country_code": "category",
     "event_count": "Int64",
     "mean": "float64",
+    "sum": "float64",
+    "sum_cents": "float64",
 }
 
 
-def row(country: str | None = "US", count: Any = 1, mean: Any = 0.5) -> dict[str, Any]:
-    return {"country_code": country, "event_count": count, "mean": mean}
+def row(country: str | None = "US", count: int | None = 1, mean: float | None = 0.5, **more: Any) -> dict[str, Any]:
+    return {"timestamp": DAY, "country_code": country, "event_count": count, "mean": mean, **more}
 
 
-def frame(*rows: dict[str, Any], columns: dict[str, ColumnKind] = COLUMNS, **options: Any) -> pd.DataFrame:
-    return to_frame([Rows(DAY, list(rows))], columns, **options)
+def table(*rows: dict[str, Any]) -> pa.Table:
+    return from_rows(rows, schema("revenue", BY))
+
+
+def frame(*rows: dict[str, Any]) -> pd.DataFrame:
+    return to_frame(table(*rows), BY, {})  # type: ignore[no-any-return]
+
+
+def with_field(values: Sequence[Any], type_: pa.DataType | None = None) -> pa.Table:
+    """Rows that came with a field nobody knows."""
+    return table(*(row() for _ in values)).append_column("surprise", pa.array(values, type_))
+
+
+def dtypes(made: pd.DataFrame) -> dict[str, str]:
+    return {str(name): str(kind) for name, kind in made.dtypes.items()}
+
+
+# pandas
 
 
 def test_every_column_has_its_dtype() -> None:
-    assert {name: str(kind) for name, kind in frame(row()).dtypes.items()} == DTYPES
+    assert dtypes(frame(row())) == DTYPES
 
 
 def test_an_empty_answer_has_the_same_columns_and_dtypes() -> None:
-    assert {name: str(kind) for name, kind in to_frame([], COLUMNS).dtypes.items()} == DTYPES
+    assert dtypes(frame()) == DTYPES
 
 
 def test_categories_of_an_empty_answer_are_text_too() -> None:
-    assert to_frame([], COLUMNS)["country_code"].cat.categories.dtype == "str"
+    assert frame()["country_code"].cat.categories.dtype == "str"
 
 
 def test_columns_are_no_index() -> None:
@@ -53,8 +89,9 @@ def test_it_is_a_plain_dataframe() -> None:
     assert type(frame(row())) is pd.DataFrame
 
 
-def test_namibia_is_a_country() -> None:
-    assert frame(row("NA"))["country_code"].tolist() == ["NA"]
+@pytest.mark.parametrize("name", ["NA", "nan", "None", "null", "", "<NA>"])
+def test_namibia_is_a_country(name: str) -> None:
+    assert frame(row(name))["country_code"].tolist() == [name]
 
 
 def test_a_null_value_stays_null_and_is_no_category() -> None:
@@ -64,53 +101,189 @@ def test_a_null_value_stays_null_and_is_no_category() -> None:
 
 
 def test_nothing_but_nulls_is_a_category_all_the_same() -> None:
-    assert str(frame(row(None))["country_code"].dtype) == "category"
+    column = frame(row(None))["country_code"]
+    assert (str(column.dtype), column.cat.categories.dtype, column.isna().all()) == ("category", "str", True)
+
+
+def test_categories_are_in_code_point_order_whatever_the_rows_are() -> None:
+    categories = frame(row("ü"), row("b"), row("A"), row("b"))["country_code"].cat.categories
+    assert categories.tolist() == ["A", "b", "ü"]
 
 
 def test_a_null_number_is_na() -> None:
     assert frame(row(mean=None))["mean"].isna().all()
 
 
-def test_a_whole_number_in_a_number_field_is_a_float() -> None:
-    assert frame(row(mean=3))["mean"].tolist() == [3.0]
+def test_a_null_count_is_na() -> None:
+    assert frame(row(count=None))["event_count"].tolist() == [pd.NA]
 
 
-def test_counts_keep_every_digit() -> None:
-    assert frame(row(count=2**53 + 1))["event_count"].tolist() == [2**53 + 1]
+@pytest.mark.parametrize("count", [2**53 + 1, 2**63 - 1, -(2**63)])
+def test_counts_keep_every_digit(count: int) -> None:
+    made = frame(row(count=count), row(count=None))
+    assert made["event_count"].tolist() == [count, pd.NA]
 
 
 def test_timestamps_are_utc_and_repeat_with_their_rows() -> None:
     """Metrics, Result shapes 4."""
-    made = to_frame([Rows(DAY, [row(), row("DE")]), Rows(NEXT, [row()])], COLUMNS)
+    made = frame(row(), row("DE"), row(timestamp=NEXT))
     assert made["timestamp"].tolist() == [pd.Timestamp(DAY), pd.Timestamp(DAY), pd.Timestamp(NEXT)]
 
 
-def test_a_bucket_without_rows_leaves_no_row() -> None:
-    assert len(to_frame([Rows(DAY, []), Rows(NEXT, [row()])], COLUMNS)) == 1
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [
+        ([1, None], "Int64"),
+        ([1.0, 2.5], "float64"),
+        (["a", None], "str"),
+        ([True, None], "object"),
+        ([None, None], "object"),
+    ],
+)
+def test_an_unknown_field_is_typed_as_it_comes(values: list[Any], dtype: str) -> None:
+    made = to_frame(with_field(values), BY, {})
+    assert (str(made["surprise"].dtype), made["surprise"].isna().tolist()) == (dtype, [it is None for it in values])
 
 
-def test_a_timestamp_without_a_zone_is_utc() -> None:
-    made = to_frame([Rows(DAY.replace(tzinfo=None), [row()])], COLUMNS)
-    assert made["timestamp"].tolist() == [pd.Timestamp(DAY)]
+def test_a_table_of_pieces_is_one_frame() -> None:
+    pieces = pa.concat_tables([table(row("US")), table(row(None)), table()])
+    assert to_frame(pieces, BY, {})["country_code"].isna().tolist() == [False, True]
 
 
-@pytest.mark.parametrize("value", [1.5, "many", [1], True and "x"])
-def test_a_count_that_is_none_is_a_service_error(value: Any) -> None:
-    with pytest.raises(ServiceError, match="event_count"):
-        frame(row(count=value))
+# arrow and polars
+
+
+@pytest.mark.parametrize("to", KINDS)
+@pytest.mark.parametrize("rows", [(), (row("NA"), row(None, count=None, mean=None))])
+def test_every_kind_of_frame_has_the_same_columns(to: Any, rows: tuple[dict[str, Any], ...]) -> None:
+    made = to_frame(table(*rows), BY, {}, to)
+    columns = made.column_names if to == "arrow" else list(made.columns)
+    assert (columns, len(made)) == (list(DTYPES), len(rows))
+
+
+@pytest.mark.parametrize("rows", [(), (row("NA"), row(None))])
+def test_arrow_has_dictionaries_and_the_receipt_as_json(rows: tuple[dict[str, Any], ...]) -> None:
+    made = to_frame(table(*rows), BY, {"requests": 1}, "arrow")
+    assert made.schema.types == [STAMP, pa.dictionary(pa.int32(), pa.string()), pa.int64(), *[pa.float64()] * 3]
+    assert json.loads(made.schema.metadata[b"gamelens"]) == {"requests": 1}
+
+
+def test_arrow_has_the_same_values() -> None:
+    made = to_frame(table(row("NA", 2**53 + 1), row(None, None, None)), BY, {}, "arrow")
+    assert made.select(["country_code", "event_count", "mean"]).to_pylist() == [
+        {"country_code": "NA", "event_count": 2**53 + 1, "mean": 0.5},
+        {"country_code": None, "event_count": None, "mean": None},
+    ]
+
+
+@pytest.mark.parametrize("rows", [(), (row("NA"), row(None))])
+def test_polars_has_the_same_types(rows: tuple[dict[str, Any], ...]) -> None:
+    made = to_frame(table(*rows), BY, {}, "polars")
+    assert type(made) is polars.DataFrame
+    assert made.dtypes == [
+        polars.Datetime("us", "UTC"),
+        polars.Categorical,
+        polars.Int64,
+        *[polars.Float64] * 3,
+    ]
+
+
+def test_polars_has_the_same_values() -> None:
+    made = to_frame(table(row("NA", 2**53 + 1), row(None, None, None)), BY, {}, "polars")
+    assert made.select("timestamp", "country_code", "event_count", "mean").rows() == [
+        (DAY, "NA", 2**53 + 1, 0.5),
+        (DAY, None, None, None),
+    ]
+
+
+@pytest.mark.parametrize("to", ["", "Pandas", "numpy"])
+def test_another_kind_of_frame_is_refused(to: str) -> None:
+    with pytest.raises(BadQuery, match=r"to = .* is not allowed"):
+        check_kind(to)
+
+
+@pytest.mark.parametrize("to", KINDS)
+def test_the_kinds_of_frames_are_allowed(to: str) -> None:
+    assert check_kind(to) == to
+
+
+# There and back
+
+
+fields = st.fixed_dictionaries(
+    {
+        "timestamp": st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30), timezones=st.just(UTC)),
+        "country_code": st.none() | st.text(max_size=3) | st.sampled_from(["NA", "nan", ""]),
+        "event_count": st.none() | st.integers(-(2**63), 2**63 - 1),
+        "mean": st.none() | st.floats(allow_nan=False),
+    }
+)
+
+
+@given(st.lists(fields, max_size=8))
+@settings(deadline=None)
+def test_a_frame_is_the_table_it_was_made_from(rows: list[dict[str, Any]]) -> None:
+    before = table(*rows)
+    assert to_table(to_frame(before, BY, {})).equals(before)
 
 
 @pytest.mark.parametrize(
-    ("values", "dtype"), [([1, None], "Int64"), ([1, 2.5], "float64"), (["a", None], "str"), ([[1], {}], "object")]
+    "values",
+    [
+        [1, None],
+        [1.5, None],
+        ["NA", None],
+        pytest.param([None, None], id="nothing"),
+        [True, None],
+        [],
+    ],
 )
-def test_an_unknown_field_is_typed_as_it_comes(values: list[Any], dtype: str) -> None:
-    made = frame(*({"new": value} for value in values), columns={"new": "as it comes"})
-    assert str(made["new"].dtype) == dtype
+def test_a_field_nobody_knows_comes_back_as_it_was(values: list[Any]) -> None:
+    before = with_field(values)
+    assert to_table(to_frame(before, BY, {})).equals(before)
 
 
-def test_the_title_stands_beside_the_game_id() -> None:
-    made = frame({"game_id": "1"}, {"game_id": "2"}, columns={"game_id": "dimension"}, titles={"1": "Saga"})
-    assert made["game"].tolist() == ["Saga", "2"]
+def test_receipt_dtypes_and_values_survive_parquet(tmp_path: Path) -> None:
+    receipt = {"asked": {"by": ["country_code"], "top": None}, "requests": 1}
+    made = to_frame(table(row("NA"), row(None)), BY, receipt)
+    made.to_parquet(tmp_path / "frame.parquet")
+    again = pd.read_parquet(tmp_path / "frame.parquet")
+    pd.testing.assert_frame_equal(made, again)
+    assert again.attrs == made.attrs == {"gamelens": receipt}
+
+
+# Titles
+
+
+GAMES = from_rows(
+    [{"timestamp": DAY, "game_id": it, "event_count": 1} for it in ("1", "2", None)],
+    schema("event_count", ("game_id",)),
+)
+
+
+def test_the_title_stands_beside_the_game_id_and_the_id_where_there_is_none() -> None:
+    made = with_titles(GAMES, {"game_id": {"1": "Saga"}})
+    assert made.column_names == ["timestamp", "game_id", "game", "event_count"]
+    assert made["game"].to_pylist() == ["Saga", "2", None]
+
+
+def test_titles_of_games_and_studios_stand_beside_their_ids() -> None:
+    both = ordered(GAMES.append_column("studio_id", pa.array(["s1", None, "s2"])), ("studio_id", "game_id"))
+    made = with_titles(both, {"game_id": {"1": "Saga", "2": "Ember"}, "studio_id": {"s1": "North"}})
+    assert made.column_names == ["timestamp", "studio_id", "studio", "game_id", "game", "event_count"]
+    assert made["studio"].to_pylist() == ["North", None, "s2"]
+
+
+@pytest.mark.parametrize("to", ["pandas", "arrow"])
+def test_titles_are_categories_too(to: Any) -> None:
+    made = to_frame(with_titles(GAMES, {"game_id": {"1": "Saga", "2": "NA"}}), ("game_id",), {}, to)
+    assert made["game"].to_pylist() if to == "arrow" else made["game"].dropna().tolist() == ["Saga", "NA"]
+    assert "category" in str(made["game"].dtype) if to == "pandas" else pa.types.is_dictionary(made["game"].type)
+
+
+def test_an_empty_answer_has_titles_too() -> None:
+    made = with_titles(schema("event_count", ("game_id",)).empty_table(), {"game_id": {"1": "Saga"}})
+    assert dtypes(to_frame(made, ("game_id",), {}))["game"] == "category"
 
 
 def test_a_repeated_title_gets_its_studio() -> None:
@@ -127,9 +300,80 @@ def test_a_title_repeated_in_its_studio_gets_its_id() -> None:
     assert titles(games) == {"1": "Saga (North, 1)", "2": "Saga (North, 2)"}
 
 
-def test_receipt_dtypes_and_values_survive_parquet(tmp_path: Path) -> None:
-    made = frame(row("NA"), row(None), receipt={"asked": {"by": ["country_code"], "top": None}, "requests": 1})
-    made.to_parquet(tmp_path / "frame.parquet")
-    again = pd.read_parquet(tmp_path / "frame.parquet")
-    pd.testing.assert_frame_equal(made, again)
-    assert again.attrs == made.attrs
+def test_a_repeated_studio_gets_its_id() -> None:
+    studios = [Studio("s1", "North"), Studio("s2", "North"), Studio("s3", "South")]
+    assert studio_names(studios) == {"s1": "North (s1)", "s2": "North (s2)", "s3": "South"}
+
+
+# Lists and restatements
+
+
+def test_lists_are_frames_of_text() -> None:
+    games = games_frame([PlacedGame("1", "NA", "s1", None)])
+    studios = studios_frame([Studio("s1", "North")])
+    assert games.isna().to_numpy().tolist() == [[False, False, False, True]]
+    assert {*dtypes(games).values(), *dtypes(studios).values()} == {"str"}
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_empty_lists_have_their_columns(rows: int) -> None:
+    games = games_frame([PlacedGame("1", "Saga", "s1", "North")] * rows)
+    studios = studios_frame([Studio("s1", "North")] * rows)
+    assert dtypes(games) == dict.fromkeys(["game_id", "game", "studio_id", "studio"], "str")
+    assert dtypes(studios) == dict.fromkeys(["studio_id", "studio"], "str")
+
+
+MOVED = {
+    "metric": "revenue",
+    "timestamp": "2026-11-01T00:00:00+00:00",
+    "by": ["country_code", "platform"],
+    "field": "sum",
+    "before": 10,
+    "after": 12.5,
+    "rows": 3,
+    "before_as_of": "2026-11-20T10:00:00+00:00",
+    "as_of": "2026-11-20T11:30:00.25+00:00",
+}
+
+
+def test_restatements_say_how_far_a_field_moved() -> None:
+    (made,) = restatements_frame([MOVED]).to_dict("records")
+    assert made == {
+        "metric": "revenue",
+        "timestamp": pd.Timestamp(DAY),
+        "by": "country_code, platform",
+        "field": "sum",
+        "before": 10.0,
+        "after": 12.5,
+        "moved": 2.5,
+        "rows": 3,
+        "before_as_of": pd.Timestamp("2026-11-20T10:00Z"),
+        "as_of": pd.Timestamp("2026-11-20T11:30:00.25Z"),
+    }
+
+
+def test_what_cannot_be_added_up_moved_by_nobody_knows_how_much() -> None:
+    made = restatements_frame([MOVED | {"before": None, "after": None, "by": []}])
+    assert made[["before", "after", "moved"]].isna().all(axis=None)
+    assert made["by"].tolist() == [""]
+
+
+def test_moments_with_and_without_a_fraction_stand_in_one_column() -> None:
+    made = restatements_frame([MOVED, MOVED | {"as_of": "2026-11-20T12:00:00+00:00"}])
+    assert made["as_of"].tolist() == [pd.Timestamp("2026-11-20T11:30:00.25Z"), pd.Timestamp("2026-11-20T12:00Z")]
+
+
+@pytest.mark.parametrize("entries", [[], [MOVED], [MOVED | {"before": None, "after": None}, MOVED]])
+def test_restatements_have_their_dtypes(entries: list[dict[str, Any]]) -> None:
+    assert dtypes(restatements_frame(entries)) == {
+        "metric": "str",
+        "timestamp": "datetime64[us, UTC]",
+        "by": "str",
+        "field": "str",
+        "before": "float64",
+        "after": "float64",
+        "moved": "float64",
+        "rows": "Int64",
+        "before_as_of": "datetime64[us, UTC]",
+        "as_of": "datetime64[us, UTC]",
+    }

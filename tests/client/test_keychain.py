@@ -13,6 +13,7 @@ from client.drawer import Drawer, failing
 from gamelens.client.keychain import Keychain
 from gamelens.client.settings import Settings, collector_settings, metrics_settings
 from gamelens.errors import AuthError
+from gamelens.lab import connect
 
 Use = Callable[[Drawer], Drawer]
 
@@ -71,6 +72,15 @@ def test_a_broken_one_is_no_error_and_is_left_alone(use: Use, tmp_path: Path, er
     assert (settings.keychain.trouble, drawer.asked) == (trouble, ["api_key"])
     with pytest.raises(AuthError, match=rf"keyring set gamelens api_key` \(asked: {trouble[:10]}"):
         settings.metrics()
+
+
+def test_connecting_asks_once(use: Use, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time may open a window."""
+    drawer = use(Drawer({"api_key": "from-keyring"}))
+    monkeypatch.delenv("GAMELENS_API_KEY", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    with connect(metrics_url="http://127.0.0.1:9") as client:
+        assert (repr(client), drawer.asked) == ("Client('http://127.0.0.1:9')", ["api_key"])
 
 
 def test_a_machine_without_one_is_in_no_trouble(use: Use) -> None:

@@ -23,7 +23,9 @@ QUESTIONS = st.fixed_dictionaries(
     {
         "metric": METRIC | st.lists(METRIC, min_size=2, max_size=3, unique=True),
         "by": st.none() | st.lists(st.sampled_from(DIMENSIONS), max_size=3, unique=True),
-        "over": st.sampled_from([OVER, "2026-10-20/2026-11-20", "2026-11-05T12:00Z/2026-11-20T10:00Z", "last complete week"]),
+        "over": st.sampled_from(
+            [OVER, "2026-10-20/2026-11-20", "2026-11-05T12:00Z/2026-11-20T10:00Z", "last complete week"]
+        ),
         "every": st.sampled_from(["day", "day", "week", "month", "all"]),
     },
     optional={
@@ -90,7 +92,9 @@ def _plan_and_ask(watch: Watch, lens: Client, asked: dict[str, Any], *, is_kept:
 
 @pytest.mark.parametrize("studios", [None, "s1", ["s1", "s2"]])
 @pytest.mark.parametrize("games", [None, "1001", ["2001", "1001"]])
-@pytest.mark.parametrize("by", ["studio", "game", ["studio", "game"], ["game", "platform", "build"], ["studio", "platform"]])
+@pytest.mark.parametrize(
+    "by", ["studio", "game", ["studio", "game"], ["game", "platform", "build"], ["studio", "platform"]]
+)
 def test_lists_are_counted_too(world: World, by: Any, games: Any, studios: Any) -> None:
     """A list that is not there yet is a request; what it will say is a guess, and said to be one."""
     watch = world.watch()
@@ -144,7 +148,9 @@ def test_a_plan_prints_as_a_small_table(world: World) -> None:
 
 
 def test_a_plan_that_guesses_says_so_and_is_never_long(world: World) -> None:
-    plan = quick(world.watch()).plan("revenue", by=["build", "first_build", "country_code", "studio", "game"], over=OVER)
+    plan = quick(world.watch()).plan(
+        "revenue", by=["build", "first_build", "country_code", "studio", "game"], over=OVER
+    )
     shown = str(plan).splitlines()
     assert shown[0].startswith(f"about {plan.requests} requests, about ")
     assert "estimated: how many values" in shown[1]

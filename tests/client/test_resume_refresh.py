@@ -1,4 +1,4 @@
-"""Frames with gaps are completed, and frames of yesterday brought up to date (design/analyst-api, promises 10 and 11)."""
+"""Frames with gaps are completed, frames of yesterday brought up to date (design/analyst-api, promises 10 and 11)."""
 
 from __future__ import annotations
 
@@ -197,27 +197,48 @@ RETENTIONS: list[tuple[dict[str, Any], Callable[[Sent], bool]]] = [
 ]
 
 
+@pytest.mark.parametrize("is_kept", [True, False], ids=["cache", "no cache"])
 @pytest.mark.parametrize(("asked", "fails"), RETENTIONS)
-def test_retention_is_na_where_it_is_not_known_and_resumes(
-    world: World, tmp_path: Path, asked: dict[str, Any], fails: Callable[[Sent], bool]
+def test_retention_with_gaps_becomes_the_undisturbed_one(
+    world: World, tmp_path: Path, asked: dict[str, Any], fails: Callable[[Sent], bool], is_kept: bool
 ) -> None:
-    """Never 0, and never of a part of the players."""
     watch = world.watch()
-    lens = quick(watch, cache=tmp_path / "kept")
     whole = quick(watch).retention([1, 7], over=OVER, **asked)
+    wanted = [it for it in watch.asked if fails(it)]
+    lens = quick(watch, cache=tmp_path / "kept" if is_kept else False)
     watch.fails = fails
     frame = lens.retention([1, 7], over=OVER, **asked, on_error="gaps")
     watch.fails = lambda _: False
+    watch.clear()
+    assert wanted
+    assert_equal(lens.resume(frame), whole)
+    if is_kept:
+        assert sorted(map(str, watch.asked)) == sorted(map(str, wanted))
+
+
+@pytest.mark.parametrize(("asked", "fails"), RETENTIONS)
+def test_retention_is_na_where_it_is_not_known(
+    world: World, asked: dict[str, Any], fails: Callable[[Sent], bool]
+) -> None:
+    """Never 0, and never of a part of the players."""
+    watch = world.watch()
+    lens = quick(watch)
+    whole = lens.retention([1, 7], over=OVER, **asked)
+    watch.fails = fails
+    frame = lens.retention([1, 7], over=OVER, **asked, on_error="gaps")
     assert frame.attrs["gamelens"]["gaps"]
+    assert len(frame) < len(whole) or frame["retention"].isna().sum() > whole["retention"].isna().sum()
     keys = [name for name in whole.columns if name not in ("retention", "installs", "returned", "game")]
     told = [frame_.astype(object).where(frame_.notna(), None) for frame_ in (whole, frame)]
-    truth = {tuple(map(str, row)): more for row, more in zip(told[0][keys].to_numpy(), told[0].to_dict("records"), strict=True)}
+    truth = {
+        tuple(map(str, row)): more
+        for row, more in zip(told[0][keys].to_numpy(), told[0].to_dict("records"), strict=True)
+    }
     for row, got in zip(told[1][keys].to_numpy(), told[1].to_dict("records"), strict=True):
         right = truth[tuple(map(str, row))]
         assert got["installs"] == right["installs"], row
         assert got["retention"] in (None, right["retention"]), row
         assert got["returned"] in (None, right["returned"]), row
-    assert_equal(lens.resume(frame), whole)
 
 
 @pytest.mark.parametrize("verb", ["resume", "refresh"])
@@ -262,6 +283,26 @@ def test_a_frame_resumes_after_it_was_written_to_parquet(world: World, tmp_path:
     assert_equal(lens.resume(pd.read_parquet(tmp_path / "df.parquet")), whole)
 
 
+def test_a_whole_frame_resumes_to_itself_and_nothing_is_asked(world: World) -> None:
+    watch = world.watch()
+    lens = quick(watch)
+    for asked, _, _ in QUESTIONS[:12]:
+        frame = lens.query(**asked, over=OVER)
+        watch.clear()
+        assert_equal(lens.resume(frame), frame)
+        assert watch.sent == []
+
+
+@pytest.mark.parametrize(("one", "other"), [(5, None), (None, 5), (5, 9)])
+def test_a_frame_may_be_resumed_by_a_client_that_cuts_otherwise(world: World, one: Any, other: Any) -> None:
+    watch = world.watch()
+    whole = quick(watch).query(["revenue", "event_count"], by="platform", over=OVER, every="month")
+    asked: dict[str, Any] = {"metric": ["revenue", "event_count"], "by": "platform", "over": OVER, "every": "month"}
+    frame = broken(watch, quick(watch, max_days=one), both(about("revenue"), late), **asked, when_unavailable="clip")
+    assert frame.attrs["gamelens"]["gaps"]
+    assert_equal(quick(watch, max_days=other).resume(frame), whole)
+
+
 def test_a_clipped_frame_resumes_to_what_was_clipped(world: World) -> None:
     watch = world.watch()
     lens = quick(watch)
@@ -276,9 +317,8 @@ def test_a_clipped_frame_resumes_to_what_was_clipped(world: World) -> None:
 def test_a_refresh_of_retention_fills_gaps_and_does_not_call_that_a_restatement(world: World) -> None:
     watch = world.watch()
     lens = quick(watch)
-    watch.fails = lambda sent: late(sent) and about("retention_retro")(sent)
+    watch.fails = both(late, about("retention_retro"))
     frame = lens.retention([1, 7], over=OVER, on_error="gaps")
-    watch.fails = about("new_users")
     assert frame["retention"].isna().any()
     watch.fails = lambda _: False
     assert lens.refresh(frame).attrs["gamelens"]["restated"] == []
@@ -308,7 +348,9 @@ REFRESHED: list[dict[str, Any]] = [
 def moved(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Frames and retention of a shop, and the shop after a late purchase."""
     stage = Stage(tmp_path_factory.mktemp("moved") / "state")
-    some = [sale(f"2026-11-0{day}", country_code=it, user_id=f"u{day}") for day in (1, 2, 3) for it in ("US", "DE", "FR")]
+    some = [
+        sale(f"2026-11-0{day}", country_code=it, user_id=f"u{day}") for day in (1, 2, 3) for it in ("US", "DE", "FR")
+    ]
     sell(stage, *some)
     lens = quick(stage.metrics_app)
     frames = [lens.query(**asked, over="2026-11-01/2026-11-10") for asked in REFRESHED]

@@ -1,7 +1,7 @@
 """The real sandbox behind an app that sees every request, clients that nothing holds up, and the truth about both.
 
-A `Watch` stands before the metrics service: it keeps what it was asked, fails what a test wants to fail, and spoils what
-a test wants to be wrong. `quick` makes clients without a budget, so that a fan-out is not five requests a second. `Wide`
+A `Watch` stands before the metrics service: it keeps what it was asked, fails what a test wants to fail, spoils what it
+wants to be wrong. `quick` makes clients without a budget, so that a fan-out is not five requests a second. `Wide`
 answers by any number of dimensions from the raw events.
 """
 
@@ -294,7 +294,10 @@ def _moment(stamp: str) -> datetime:
 
 
 def _plain(row: Row) -> Row:
-    return {name: float(value) if hasattr(value, "numerator") and not isinstance(value, int) else value for name, value in row.items()}
+    return {
+        name: float(value) if hasattr(value, "numerator") and not isinstance(value, int) else value
+        for name, value in row.items()
+    }
 
 
 async def _read(receive: Any) -> bytes:

@@ -27,10 +27,11 @@ METRICS = "/metrics/v1/metrics/*"
 class Service:
     """A sandbox process that can be killed and started again, on the same ports and with the same data."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, api_key: str = "key-of-acme") -> None:
+        self.api_key = api_key
         self._folder = folder
         self._config = folder / "sandbox.toml"
-        self._config.write_text(CONFIG)
+        self._config.write_text(CONFIG.replace("key-of-acme", api_key))
         self._ports: list[str] = []
         self.start()
         self._ports = [f"--metrics-port={urlsplit(self.ready.metrics_url).port}"]
@@ -76,7 +77,7 @@ class Service:
 
     def client(self, **options: Any) -> Client:
         """A client that keeps nothing and gives up soon."""
-        settings = {"api_key": "key-of-acme", "metrics_url": self.ready.metrics_url, "cache": False}
+        settings = {"api_key": self.api_key, "metrics_url": self.ready.metrics_url, "cache": False}
         return Client(**settings | {"progress": False, "max_wait_s": 0.5} | options)
 
     def populate(self, *, days: int) -> None:

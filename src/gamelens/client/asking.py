@@ -17,7 +17,7 @@ from gamelens.client import tables
 from gamelens.client.fetching import Deadline, Fetcher, Known, OnError
 from gamelens.client.frames import To, studio_names, titles, to_frame, with_titles
 from gamelens.client.loop import together
-from gamelens.client.planning import GAME_ID, STUDIO_ID, Lists, Part, Question, lists_needed, plan
+from gamelens.client.planning import GAME_ID, STUDIO_ID, Lists, Part, Question, lists_needed, plan, typical_lists
 from gamelens.client.progress import Progress
 from gamelens.client.receipts import Receipt, asked, receipt
 from gamelens.client.service import MetricsService, PlacedGame
@@ -148,7 +148,7 @@ class Inquiry:
         span: Span,
     ) -> pa.Table:
         table = self._rows(part, came.get(id(part), ()), studios, span)
-        if part.total is not None:
+        if part.total is not None and part.templates:
             total = self._rows(part.total, came[id(part.total)], studios, span)
             table = self._with_total(part, table, total)
         return table
@@ -237,6 +237,8 @@ async def query(inquiry: Inquiry, question: Question, *, max_days: int | None) -
     """The frame that answers *question*."""
     passed = await inquiry.deadline.keep(pass_through(inquiry, question))
     span = await inquiry.settle()
+    if needed := lists_needed(question):  # what cannot be asked is refused before a list is asked for
+        plan(question, span.kept, max_days=max_days, passed=passed, lists=typical_lists(needed))
     lists = await inquiry.lists(question, listed_over(question, span))
     parts = plan(question, span.kept, max_days=max_days, passed=passed, lists=lists)
     table = _side_by_side(inquiry, parts, await inquiry.fetch(parts, span))

@@ -98,7 +98,7 @@ class Checkup:
                 await self._ask_all()
         except TimeoutError:
             what = "could not be asked" if self._queues else "did not answer"
-            self._trouble = f"{self._address} {what} within {deadline_s:.0f} s"
+            self._trouble = f"{self._address} {what} within {deadline_s:.2g} s"
         except Retryable as error:
             self._trouble = str(error)
         finally:

@@ -62,7 +62,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     def _lines(self) -> Iterator[str]:
         if not self.requests:
-            yield "Nothing has to be asked: everything is in the cache."
+            why = "everything is in the cache" if self.cached_share else "no studio, game or value fits the question"
+            yield f"Nothing has to be asked: {why}."
         else:
             about = "about " if self.guessed else ""
             number = f"{about}{self.requests} request" + ("s" if self.requests > 1 else "")

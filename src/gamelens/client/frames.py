@@ -151,7 +151,7 @@ def _pandas(table: pa.Table, dimensions: Sequence[str], receipt: Receipt) -> pd.
 
 
 def _moments(texts: Sequence[str]) -> pd.Series:
-    return pd.to_datetime(pd.Series(texts, dtype="str"), utc=True).dt.as_unit("us")
+    return pd.to_datetime(pd.Series(texts, dtype="str"), utc=True, format="ISO8601").dt.as_unit("us")
 
 
 def _typed(column: pa.Array) -> Any:

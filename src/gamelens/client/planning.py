@@ -171,7 +171,15 @@ def lists_needed(question: Question) -> tuple[str, ...]:
 def typical_values(dimension: str) -> tuple[str, ...]:
     """As many placeholders as *dimension* usually has values."""
     known = DIMENSIONS.get(dimension)
-    return tuple(map(str, range(known.typical if known is not None else _TYPICAL_UNKNOWN)))
+    number = known.typical if known is not None else _TYPICAL_UNKNOWN
+    return tuple(f"<{dimension} {place}>" for place in range(1, number + 1))
+
+
+def typical_lists(needed: Iterable[str]) -> Lists:
+    """Placeholders for all of *needed*."""
+    values = {name: typical_values(name) for name in needed}
+    games, studios = values.pop(GAME_ID, ()), values.pop(STUDIO_ID, ())
+    return Lists(games=games, studios=studios, values=values)
 
 
 def plan(

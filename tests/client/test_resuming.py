@@ -1,0 +1,171 @@
+"""A frame that came earlier, taken apart: its question, the rows of each metric, what moved."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pytest
+
+from gamelens.client.cache import Found
+from gamelens.client.fetching import Nowhere
+from gamelens.client.frames import to_frame
+from gamelens.client.planning import Lists, Question, plan
+from gamelens.client.receipts import asked
+from gamelens.client.restatements import Moved, Restatement
+from gamelens.client.resuming import Earlier, Held, earlier, entries_of, rows_of
+from gamelens.client.tables import STAMP, from_rows, schema
+from gamelens.wire.filters import dim
+from gamelens.wire.intervals import Interval
+
+WEEK = Interval.parse("2026-11-01/P1W")
+DAY = datetime(2026, 11, 1, tzinfo=UTC)
+NEXT = datetime(2026, 11, 2, tzinfo=UTC)
+
+
+def receipt(question: Question, *gaps: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {
+        "asked": {**asked(question, "last complete week"), "interval": str(WEEK), **more},
+        "clipped": None,
+        "gaps": list(gaps),
+        "as_of": "2026-11-20T10:00:00+00:00",
+    }
+
+
+def columns(*names: str, **values: list[Any]) -> pa.Table:
+    texts = {name: pa.array(values[name], pa.string()) for name in names}
+    return pa.table({"timestamp": pa.array([DAY] * len(next(iter(values.values()))), STAMP)} | values | texts)
+
+
+# The question
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        Question(metrics=("revenue",)),
+        Question(metrics=("revenue",), by=("studio", "game", "platform"), every="week", games=("1",), studios=()),
+        Question(metrics=("user_unique", "revenue"), where=~(dim.platform == "ios") & dim.build.isin(["1", "2"])),
+        Question(metrics=("revenue",), by=("platform",), top=3, other=True),
+        Question(metrics=("revenue",), by=("platform", "build"), check=True),
+        Question(metrics=("returning_users",), by=("platform",), since_days_ago=7),
+        Question(metrics=("brand_new",), by=("brand_new_dimension",)),
+    ],
+)
+def test_the_receipt_holds_the_whole_question(question: Question) -> None:
+    parts = plan(question, WEEK, max_days=None, passed=question.dimensions, lists=Lists(studios=("s1",)))
+    names = {name: name for part in parts for name in schema(part.metric, part.dimensions).names}
+    frame = to_frame(pa.table({name: pa.array([], pa.int64()) for name in names}), (), receipt(question))
+    assert earlier(frame).question == question
+
+
+def test_retention_is_known_by_its_days() -> None:
+    names = ["timestamp", "age", "platform", "retention", "installs", "returned"]
+    question = Question(metrics=("retention",), by=("platform",))
+    frame = to_frame(pa.table({name: pa.array([], pa.int64()) for name in names}), (), receipt(question, days=[1, 7]))
+    before = earlier(frame)
+    assert (before.ages, before.interval) == ((1, 7), WEEK)
+
+
+# The rows of each metric
+
+
+def test_a_frame_of_one_metric_is_its_rows_without_titles() -> None:
+    table = columns("game_id", "game", game_id=["1", None], game=["Saga", None], event_count=[1, None], surprise=[2, 3])
+    rows = rows_of(table, "event_count", ("game_id",), ("event_count",))
+    assert rows.column_names == ["timestamp", "game_id", "event_count", "surprise"]
+    assert len(rows) == 2
+
+
+def test_a_field_that_was_named_after_its_metric_gets_its_name_back() -> None:
+    table = columns(revenue_sum=[1.0], ilrd_revenue_sum=[2.0], revenue_event_count=[3], ilrd_revenue_event_count=[4])
+    both = ("revenue", "ilrd_revenue")
+    assert rows_of(table, "revenue", (), both).drop_columns("timestamp").to_pylist() == [{"event_count": 3, "sum": 1.0}]
+    assert rows_of(table, "ilrd_revenue", (), both).drop_columns("timestamp").to_pylist() == [
+        {"event_count": 4, "sum": 2.0}
+    ]
+
+
+def test_a_row_that_only_the_other_metric_had_is_none_of_this_one() -> None:
+    table = columns("platform", platform=["a", "b", None], event_count=[1, None, 0], user_unique=[None, 2, 3])
+    both = ("event_count", "user_unique")
+    assert rows_of(table, "event_count", ("platform",), both)["platform"].to_pylist() == ["a", None]
+    assert rows_of(table, "user_unique", ("platform",), both)["platform"].to_pylist() == ["b", None]
+
+
+def test_a_row_whose_ratio_is_null_is_still_a_row() -> None:
+    table = columns(arpu=[None], arpu_total_revenue=[0], arpu_user_unique=[0], event_count=[1])
+    assert len(rows_of(table, "arpu", (), ("arpu", "event_count"))) == 1
+
+
+# What a frame still knows
+
+
+LISTS = Lists(values={"platform": ("ios",), "build": ("1", "2"), "country_code": ("DE", "US")})
+BY = ("platform", "build", "country_code")
+ROWS = [
+    {"timestamp": stamp, "platform": platform, "build": "1", "country_code": None, "event_count": count}
+    for stamp, platform, count in [(DAY, "ios", 1), (DAY, None, 2), (NEXT, "ios", 3), (NEXT, None, 4)]
+]
+
+
+def held(*gaps: dict[str, Any]) -> tuple[Found, Found]:
+    """What a frame with *gaps* has of each of the two requests it came by: those with a platform, those without."""
+    question = Question(metrics=("event_count",), by=BY)
+    frame = to_frame(from_rows(ROWS, schema("event_count", BY)), BY, receipt(question, *gaps))
+    before = Earlier(question, (), WEEK, gaps, frame.attrs["gamelens"])
+    (part,) = plan(question, WEEK, max_days=None, lists=LISTS)
+    known = Held(frame, before, Nowhere())
+    some, none = (known.find(part, template, WEEK) for template in part.templates)
+    return some, none
+
+
+def gap(interval: str, platform: str | None, metric: str = "event_count") -> dict[str, Any]:
+    return {"metric": metric, "interval": interval, "scope": {"platform": platform}, "error": "…"}
+
+
+def test_each_request_finds_its_own_rows_again_null_among_them() -> None:
+    some, none = held()
+    assert some.table is not None
+    assert none.table is not None
+    assert some.table.column_names == ["timestamp", "build", "country_code", "event_count"]
+    assert [some.table["event_count"].to_pylist(), none.table["event_count"].to_pylist()] == [[1, 3], [2, 4]]
+    assert len(some.units) == len(none.units) == 7
+
+
+def test_a_gap_is_not_known_and_leaves_the_other_requests_alone() -> None:
+    some, none = held(gap("2026-11-02/2026-11-08", None))
+    assert none.table is not None
+    assert (len(some.units), len(none.units), none.table["event_count"].to_pylist()) == (7, 1, [2])
+
+
+def test_the_gap_of_another_metric_is_none_here() -> None:
+    some, none = held(gap("2026-11-01/2026-11-08", None, "revenue"), gap("2026-11-01/2026-11-08", "ios", "revenue"))
+    assert len(some.units) == len(none.units) == 7
+
+
+# What moved
+
+
+def test_what_the_cache_saw_move_is_said_once_for_each_field() -> None:
+    it = Restatement(
+        metric="revenue",
+        dimensions=("platform",),
+        text="{}",
+        interval=WEEK,
+        stamp=DAY,
+        before_as_of=NEXT,
+        as_of=NEXT,
+        rows_changed=2,
+        fields=(Moved("event_count", 1.0, 2.0), Moved("mean", None, None)),
+        noticed_at=NEXT,
+    )
+    entries = entries_of([it, it])
+    assert [(entry["field"], entry["before"], entry["after"], entry["rows"]) for entry in entries] == [
+        ("event_count", 1.0, 2.0, 2),
+        ("mean", None, None, 2),
+    ] * 2
+    assert (entries[0]["timestamp"], entries[0]["by"]) == ("2026-11-01T00:00:00+00:00", ["platform"])
+    assert msgspec.json.decode(msgspec.json.encode(entries)) == entries  # plain JSON
