@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from gamelens.client.cache import Asked, Cache, Unit
+from gamelens.client.cache import Asked, Cache
+from gamelens.client.spans import Unit
 from gamelens.wire.intervals import Interval
 
 DAYS = 90

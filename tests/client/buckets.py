@@ -18,7 +18,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from gamelens.client.cache import Asked, Cache, Unit
+from gamelens.client.cache import Asked, Cache
+from gamelens.client.spans import Unit
 from gamelens.wire.intervals import Interval
 
 DAY = timedelta(days=1)

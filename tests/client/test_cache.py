@@ -33,7 +33,8 @@ from client.buckets import (
     unit,
     units,
 )
-from gamelens.client.cache import Asked, Cache, Unit, cache_folder
+from gamelens.client.cache import Asked, Cache, cache_folder
+from gamelens.client.spans import Unit
 from gamelens.wire.intervals import Interval
 
 

@@ -12,9 +12,8 @@ import pyarrow as pa
 import pytest
 
 from client.buckets import ASKED, BEGAN_S, Clock, available, find, keep, of_seed, rows, unit
-from gamelens.client import cache_entries
-from gamelens.client.cache import Asked, Cache
-from gamelens.client.cache_index import CacheIndex
+from gamelens.client.cache import Asked, Cache, entries
+from gamelens.client.cache.index import CacheIndex
 from gamelens.client.restatements import Moved, Restatement, rows_changed
 
 WHOLE = Asked("revenue", (), "{}", adds_up=False)
@@ -187,8 +186,8 @@ def test_restatements_are_100_000_at_most(tmp_path: Path) -> None:
 
     def add(db: Any) -> tuple[int, bytes]:
         bodies = [b"%d" % number for number in range(100_003)]
-        cache_entries.add_restatements(db, "ann", "revenue", bodies, noticed_at=0.0)
-        kept = cache_entries.restatements(db, "ann", None)
+        entries.add_restatements(db, "ann", "revenue", bodies, noticed_at=0.0)
+        kept = entries.restatements(db, "ann", None)
         return len(kept), kept[0]
 
     assert index.run(add, writing=True) == (100_000, b"3")

@@ -3,7 +3,7 @@
 Our own and not diskcache or joblib: they keep values under keys, and know neither the buckets that questions of
 different length share, nor when one is settled, nor what the service said otherwise the second time.
 
-`cache_store` keeps rows in files and `cache_index` knows where they lie; `restatements` compares. Nothing is written
+`store` keeps rows in files and `index` knows where they lie; `restatements` compares. Nothing is written
 but what is passed in. A folder that does not work never fails a question: the cache is then off, and says why.
 """
 
@@ -25,9 +25,9 @@ import numpy as np
 import platformdirs
 import pyarrow as pa
 
-from gamelens.client import cache_entries
-from gamelens.client.cache_entries import Entry
-from gamelens.client.cache_store import CacheStore, Question, fitting, part, together
+from gamelens.client.cache import entries
+from gamelens.client.cache.entries import Entry
+from gamelens.client.cache.store import CacheStore, Question, fitting, part, together
 from gamelens.client.restatements import Restatement, moves, rows_changed
 from gamelens.client.spans import Unit
 from gamelens.client.tables import STAMP, TIMESTAMP
@@ -158,14 +158,14 @@ class Cache:
     def restatements(self, metric: str | None = None) -> list[Restatement]:
         """What the service was found to have restated, oldest first; with *metric* only of that."""
         nothing: list[bytes] = []
-        listed = functools.partial(cache_entries.restatements, owner=self._owner, metric=metric)
+        listed = functools.partial(entries.restatements, owner=self._owner, metric=metric)
         bodies = self._try(lambda: self._store.index.run(listed), nothing)
         return [msgspec.json.decode(body, type=Restatement) for body in bodies]
 
     def info(self) -> CacheInfo:
         """What there is, and whether it works."""
         nothing = (0, 0, 0, 0)
-        counted = functools.partial(cache_entries.figures, owner=self._owner)
+        counted = functools.partial(entries.figures, owner=self._owner)
         figures = self._try(lambda: self._store.index.run(counted), nothing)
         return CacheInfo(
             folder=str(self.folder),

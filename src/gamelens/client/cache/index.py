@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from gamelens.client.cache_entries import APPLICATION, SCHEMA, VERSION
+from gamelens.client.cache.entries import APPLICATION, SCHEMA, VERSION
 
 T = TypeVar("T")
 

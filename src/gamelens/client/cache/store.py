@@ -14,10 +14,10 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 
-from gamelens.client import cache_entries
-from gamelens.client.cache_entries import Entry
-from gamelens.client.cache_files import CacheFiles, encode, shape_of
-from gamelens.client.cache_index import CacheIndex
+from gamelens.client.cache import entries
+from gamelens.client.cache.entries import Entry
+from gamelens.client.cache.files import CacheFiles, encode, shape_of
+from gamelens.client.cache.index import CacheIndex
 
 MAX_FILES: Final = 12  # of one question and shape; one more, and the smallest are merged
 _INDEX_BYTES: Final = 256  # what a unit takes in the index
@@ -51,11 +51,9 @@ class CacheStore:
         self._max_bytes = max_bytes
         self._now = now
 
-    def entries(
-        self, key: str, starts: int = -cache_entries.BIGGEST, until: int = cache_entries.BIGGEST
-    ) -> list[Entry]:
+    def entries(self, key: str, starts: int = -entries.BIGGEST, until: int = entries.BIGGEST) -> list[Entry]:
         """Units of the question *key* that start from *starts* to *until*, in time."""
-        return self.index.run(lambda db: cache_entries.entries(db, key, starts, until))
+        return self.index.run(lambda db: entries.entries(db, key, starts, until))
 
     def tables(self, names: Iterable[str]) -> dict[str, pa.Table]:
         """The files *names* as they were written; one that vanished or is damaged is forgotten."""
@@ -66,9 +64,9 @@ class CacheStore:
     def use(self, names: Collection[str]) -> None:
         """Note that the files *names* were used just now."""
         now = self._now()
-        idle = self.index.run(lambda db: cache_entries.unused_since(db, names, now - _USE_S))
+        idle = self.index.run(lambda db: entries.unused_since(db, names, now - _USE_S))
         if idle:
-            self.index.run(lambda db: cache_entries.use(db, idle, now), writing=True)
+            self.index.run(lambda db: entries.use(db, idle, now), writing=True)
 
     def put(
         self,
@@ -92,15 +90,15 @@ class CacheStore:
 
         def commit(db: sqlite3.Connection) -> tuple[frozenset[Entry], list[str]]:
             noted = self._note(db, question, restated)
-            cache_entries.forget_units(db, question.key, [entry.span for entry in fetched])
+            entries.forget_units(db, question.key, [entry.span for entry in fetched])
             if name is not None and body is not None:
                 size = len(body) + _INDEX_BYTES * len(ordered)
                 named = msgspec.structs.astuple(question)
-                cache_entries.add_file(db, name, named, shape=shape_of(rows), size=size, used_at=self._now())
+                entries.add_file(db, name, named, shape=shape_of(rows), size=size, used_at=self._now())
                 _place(db, question.key, name, ordered, carried)
             left = merged if name is not None else []
-            gone = cache_entries.forget_files(db, {*left, *cache_entries.emptied(db, question.key)})
-            return noted, [*gone, *cache_entries.forget_files(db, cache_entries.beyond(db, self._max_bytes))]
+            gone = entries.forget_files(db, {*left, *entries.emptied(db, question.key)})
+            return noted, [*gone, *entries.forget_files(db, entries.beyond(db, self._max_bytes))]
 
         try:
             noted, gone = self.index.run(commit, writing=True)
@@ -113,15 +111,15 @@ class CacheStore:
     def sweep(self) -> None:
         """Bring index and files together again, where a killed process or a person has parted them."""
         # Asked before the folder is read: what is missing then is gone, and not just being written.
-        known = self.index.run(cache_entries.names_of)
+        known = self.index.run(entries.names_of)
         self._forget(self._files.sweep(known, before_s=self._now() - _ORPHAN_S))
 
     def clear(self, owner: str | None) -> None:
         """Remove all of *owner*; None is all there is, and what was set aside."""
 
         def forget(db: sqlite3.Connection) -> list[str]:
-            names = cache_entries.names_of(db, owner)
-            cache_entries.forget_all(db, owner)
+            names = entries.names_of(db, owner)
+            entries.forget_all(db, owner)
             return names
 
         self._files.remove(self.index.run(forget, writing=True))
@@ -133,7 +131,7 @@ class CacheStore:
         self, key: str, fetched: Sequence[Entry], rows: pa.Table, is_worth: Callable[[Entry], bool]
     ) -> tuple[dict[Entry, pa.Table], list[str]]:
         """Units that move into the new file, with their rows, and the files they leave."""
-        shape, shapes = shape_of(rows), self.index.run(lambda db: cache_entries.shapes(db, key))
+        shape, shapes = shape_of(rows), self.index.run(lambda db: entries.shapes(db, key))
         replaced = {entry.span for entry in fetched}
         staying: dict[str, list[Entry]] = {name: [] for name in shapes}
         for entry in self.entries(key):
@@ -150,9 +148,9 @@ class CacheStore:
         return moving, merged
 
     def _note(self, db: sqlite3.Connection, question: Question, restated: Mapping[Entry, bytes]) -> frozenset[Entry]:
-        noted = frozenset(was for was in restated if cache_entries.is_still(db, question.key, was))
+        noted = frozenset(was for was in restated if entries.is_still(db, question.key, was))
         bodies = [body for was, body in restated.items() if was in noted]
-        cache_entries.add_restatements(db, question.owner, question.metric, bodies, noticed_at=self._now())
+        entries.add_restatements(db, question.owner, question.metric, bodies, noticed_at=self._now())
         return noted
 
     def _encoded(self, table: pa.Table) -> tuple[bytes | None, str | None]:
@@ -166,7 +164,7 @@ class CacheStore:
 
     def _forget(self, names: Collection[str]) -> None:
         if names:
-            self.index.run(lambda db: cache_entries.forget_files(db, names), writing=True)
+            self.index.run(lambda db: entries.forget_files(db, names), writing=True)
             self._files.remove(names)
 
 
@@ -216,10 +214,10 @@ def _place(db: sqlite3.Connection, key: str, name: str, ordered: Sequence[Entry]
     """Note that the units *ordered* lie one after the other in *name*, but for those *carried* that have moved on."""
     first = 0
     for entry in ordered:
-        if entry not in carried or cache_entries.is_still(db, key, entry):
-            cache_entries.put(db, key, entry.moved(name, first))
+        if entry not in carried or entries.is_still(db, key, entry):
+            entries.put(db, key, entry.moved(name, first))
         first += entry.rows
-    cache_entries.check(db, key, {entry.span for entry in ordered if entry not in carried}, name)
+    entries.check(db, key, {entry.span for entry in ordered if entry not in carried}, name)
 
 
 def _smallest(rows_in: Mapping[str, int], coming: int) -> list[str]:
