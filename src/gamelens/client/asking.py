@@ -21,9 +21,9 @@ from gamelens.client.planning import GAME_ID, STUDIO_ID, Lists, Part, Question, 
 from gamelens.client.progress import Progress
 from gamelens.client.receipts import Receipt, asked, receipt
 from gamelens.client.service import MetricsService, PlacedGame
-from gamelens.client.spans import Over, Span, WhenUnavailable, span_of
+from gamelens.client.spans import Over, Span, WhenUnavailable, resolve, span_of
 from gamelens.client.tables import TIMESTAMP
-from gamelens.errors import PartialResult, Truncated
+from gamelens.errors import NotYetAvailable, PartialResult, Truncated, Unreachable
 from gamelens.wire.filters import dimensions_of
 from gamelens.wire.intervals import Interval
 from gamelens.wire.results import Studio
@@ -81,7 +81,15 @@ class Inquiry:
     async def settle(self) -> Span:
         """When: what is asked, what is available, what is kept; see `MetricsService.settle`."""
         terms = self.terms
-        return await self.deadline.keep(self.service.settle(terms.over, terms.when, self.deadline.left_s, self.tally))
+        settling = self.service.settle(terms.over, terms.when, self.deadline.left_s, self.tally)
+        try:
+            return await self.deadline.keep(settling)
+        except Unreachable:
+            known = self.service.last_available
+            if terms.when != "wait" or self.deadline.left_s != 0 or known is None:
+                raise
+            late = NotYetAvailable(resolve(terms.over, known), known)  # it was there in time, only not enough of it
+        raise late
 
     async def lists(self, question: Question, interval: Interval) -> Lists:
         """What *question* is fanned out over, if it is, as the service has it in *interval*."""

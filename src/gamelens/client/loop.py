@@ -15,7 +15,9 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_WAKE_S = 0.2  # a thread that waits for ever without waking cannot be interrupted on Windows
+# A thread that waits for ever without waking cannot be interrupted on Windows; nor does the loop of a kernel, which
+# hears of an interrupt when it wakes.
+_WAKE_S = 0.05
 
 
 def _nothing() -> None:
@@ -49,13 +51,14 @@ class BackgroundLoop:
 
     async def wait_async(self, work: Coroutine[Any, Any, T], *, on_tick: Callable[[], None] = _nothing) -> T:
         """Result of *work*, for a caller on another loop; cancelling the caller cancels it."""
-        future = asyncio.wrap_future(self.hand_over(work))
+        handed = self.hand_over(work)
+        future = asyncio.wrap_future(handed)
         try:
             while not (await asyncio.wait((future,), timeout=_WAKE_S))[0]:
                 on_tick()
             return future.result()
         except asyncio.CancelledError:
-            future.cancel()
+            handed.cancel()  # at once: through *future* it would wait for the caller's loop, which may be busy by now
             raise
 
 

@@ -65,7 +65,8 @@ class MetricsService:
         changes: False for a recording, where waiting for more is of no use.
         clock, sleep: time.
 
-    *edition* is the name the service gives to its data, if it does: other data has another.
+    *edition* is the name the service gives to its data, if it does: other data has another. *last_available* is what it
+    last said, however long ago.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class MetricsService:
         self._refresh_s = refresh_s
         self._changes = changes
         self.edition = ""
+        self.last_available: Interval | None = None
         self._clock = clock
         self._sleep = sleep
         self._remembered: dict[object, tuple[float, Any]] = {}
@@ -219,7 +221,8 @@ class MetricsService:
         text = _decoded(answer, str)
         self.edition = answer.headers.get(_EDITION, "")
         try:
-            return Interval.parse(text)
+            self.last_available = Interval.parse(text)
+            return self.last_available
         except MalformedInterval:
             raise ServiceError(200, f"{text!r} is not the promised interval") from None
 
