@@ -194,7 +194,7 @@ SAMPLE: dict[str, tuple[str, dict[str, Any], str]] = {
         "ilrd_id_unique",
         SERIES | {"filter": {"not": {"ilrd_network_name": NETWORKS}}},
         f"SELECT count(DISTINCT (game_id, ilrd_id)) FROM events WHERE {IN_MONTH} AND category = 'impression' "
-        f"AND NOT coalesce(ilrd_network_name IN {tuple(NETWORKS)}, false)",
+        f"AND ilrd_network_name NOT IN (SELECT unnest({NETWORKS}))",
     ),
     "impression revenue by network and day": (
         "ilrd_revenue",

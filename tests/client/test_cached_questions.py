@@ -115,6 +115,19 @@ def test_tomorrow_only_the_new_day_and_the_unsettled_ones_are_asked(shop: Stage,
     assert_equal(second, quick(watch).query("revenue", **QUARTER))
 
 
+def test_what_may_still_move_is_asked_as_soon_as_more_is_available(shop: Stage, folder: Path, ticks: Ticks) -> None:
+    """However young it is: a new client hears of a new hour before the old one does."""
+    watch = Watch(shop.metrics_app)
+    quick(watch, cache=folder, ticks=ticks).query("revenue", **QUARTER)
+    shop.clock.advance(timedelta(hours=1))
+    ticks.now_s += 60
+    sell(shop, sale("2026-11-19", 700))
+    watch.clear()
+    second = quick(watch, cache=folder, ticks=ticks).query("revenue", **QUARTER)
+    assert watch.intervals() == ["2026-11-18T00:00Z/2026-11-20T00:00Z"]
+    assert_equal(second, quick(watch).query("revenue", **QUARTER))
+
+
 def test_with_refresh_s_0_what_may_still_move_is_asked_each_time(watch: Watch, folder: Path) -> None:
     lens = quick(watch, cache=folder, refresh_s=0)
     first = lens.query("revenue", **QUARTER)

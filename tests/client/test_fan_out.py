@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -13,6 +13,7 @@ from conftest import Stage, event
 from gamelens import dim
 from gamelens.catalog import DIMENSIONS, METRICS
 from gamelens.wire.intervals import Interval
+from sandbox.populations import GAMES
 
 WORDS = {"game": "game_id", "studio": "studio_id"}
 MONTH = "2026-10-20/2026-11-20"
@@ -118,6 +119,14 @@ def test_the_studio_is_a_dimension(world: World, metric: str, by: list[str]) -> 
     check(world, metric, by, over=QUARTER, every="week")
 
 
+@pytest.mark.parametrize("by", [["studio"], ["studio", "platform"], ["game", "platform", "build"]])
+@pytest.mark.parametrize(
+    "narrowed", [{"games": ["1001", "2001"]}, {"studios": ["s1"]}, {"games": ["1002"], "studios": ["s1"]}]
+)
+def test_what_is_narrowed_stays_so_in_each_request(world: World, by: list[str], narrowed: dict[str, Any]) -> None:
+    check(world, "session_unique", by, over=QUARTER, every="month", **narrowed)
+
+
 def test_a_filter_on_what_is_fanned_out_keeps_what_it_selects(world: World) -> None:
     where = {"and": [{"platform": "ios"}, {"or": [{"build": ["1.0", "2.0"]}, {"country_code": "US"}]}]}
     check(world, "user_unique", ["platform", "build", "ab_id"], over=MONTH, every="week", wide_where=where)
@@ -150,6 +159,38 @@ def test_retention_knows_the_values_of_the_whole_install_day_however_the_interva
         "retention_retro", by=["platform", "build", "country_code"], over="2026-11-11T12:00Z/PT10H", since_days_ago=1
     )
     assert rows_of(frame)[0]["build"] == "rare"
+
+
+@pytest.mark.parametrize(
+    "by", [[], ["platform"], ["game"], ["studio"], ["studio", "build"], ["platform", "build", "country_code"]]
+)
+@pytest.mark.parametrize("games", [None, ["1001", "2001"]])
+def test_cohorts_are_those_of_the_events(world: World, by: list[str], games: list[str] | None) -> None:
+    """Client.retention: pooled over games by their installs, NA where the day has not come."""
+    ages, ends = (1, 7), datetime(2026, 11, 20, tzinfo=UTC)
+    frame = quick(world.watch()).retention(ages, over="2026-09-30/2026-11-20", by=by, games=games)
+    truth, names = world.truth, [WORDS.get(name, name) for name in by]
+    active = {(it.player, it.day) for it in truth.facts}
+    cohorts: dict[Any, list[Any]] = {}
+    for player, install in truth.installs.items():
+        if install.game_id in (games or GAMES["acme"]) and install.ts < ends:
+            key = (install.day, *(truth.value(install, name) for name in names))
+            cohorts.setdefault(key, []).append(player)
+    expected = {}
+    for key, players in cohorts.items():
+        for age in ages:
+            day = key[0] + timedelta(days=age)
+            back = sum((player, day) in active for player in players) if day < ends.date() else None
+            expected[key[0], age, *key[1:]] = (len(players), back, None if back is None else back / len(players))
+    got = {
+        (row["timestamp"].date(), row["age"], *(row[name] for name in names)): (
+            row["installs"],
+            row["returned"],
+            row["retention"],
+        )
+        for row in rows_of(frame)
+    }
+    assert got == expected
 
 
 @pytest.mark.parametrize("metric", ["revenue", "event_count", "ad_impressions_count", "new_users"])

@@ -57,7 +57,7 @@ def test_a_plan_is_what_the_question_then_costs(
     """Requests, pieces, cached share; whatever has been asked before, and refusals too."""
     watch = world.watch()
     with TemporaryDirectory() as folder:
-        lens = quick(watch, cache=Path(folder) if is_kept else False, max_days=max_days)
+        lens = quick(watch, cache=Path(folder) if is_kept else None, max_days=max_days)
         lens.available()
         for asked in questions:
             _plan_and_ask(watch, lens, asked, is_kept=is_kept)

@@ -190,8 +190,7 @@ def test_a_number_comes_back_digit_for_digit(folder: Path) -> None:
     assert re.sub(rb"\s", b"", send(Replay(folder), metric(a="b")).body) == body
 
 
-@settings(max_examples=40)
-@settings(deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

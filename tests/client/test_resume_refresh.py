@@ -107,7 +107,7 @@ def test_a_frame_with_gaps_becomes_the_undisturbed_one(
     watch = world.watch()
     whole = quick(watch, max_days=max_days).query(**asked, over=OVER)
     wanted = [it for it in watch.asked if fails(it)]
-    lens = quick(watch, max_days=max_days, cache=tmp_path / "kept" if is_kept else False)
+    lens = quick(watch, max_days=max_days, cache=tmp_path / "kept" if is_kept else None)
     frame = broken(watch, lens, fails, **asked, over=OVER)
     gaps = frame.attrs["gamelens"]["gaps"]
     assert wanted
@@ -205,7 +205,7 @@ def test_retention_with_gaps_becomes_the_undisturbed_one(
     watch = world.watch()
     whole = quick(watch).retention([1, 7], over=OVER, **asked)
     wanted = [it for it in watch.asked if fails(it)]
-    lens = quick(watch, cache=tmp_path / "kept" if is_kept else False)
+    lens = quick(watch, cache=tmp_path / "kept" if is_kept else None)
     watch.fails = fails
     frame = lens.retention([1, 7], over=OVER, **asked, on_error="gaps")
     watch.fails = lambda _: False

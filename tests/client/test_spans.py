@@ -172,6 +172,15 @@ def test_what_is_known_between_is_not_asked_again() -> None:
     assert [days_of(run) for run in pieces([made[0], made[1], made[4]], "day", None)] == [2, 1]
 
 
+@pytest.mark.parametrize("granularity", ["week", "all"])
+def test_two_units_of_one_bucket_are_never_one_request(granularity: Granularity) -> None:
+    """What was asked in two parts once is in the cache in two parts."""
+    stamp = datetime(2026, 11, 2, tzinfo=UTC)
+    first, second = Interval.parse("2026-11-02/P3D"), Interval.parse("2026-11-05/P4D")
+    later = second.start if granularity == "all" else stamp
+    assert len(pieces([Unit(first, stamp), Unit(second, later)], granularity, None)) == 2
+
+
 moments = st.datetimes(datetime(2025, 1, 1), datetime(2026, 12, 31), timezones=st.just(UTC))
 granularities = st.sampled_from(["day", "week", "month", "all"])
 caps = st.none() | st.integers(1, 40)

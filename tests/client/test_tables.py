@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gamelens.catalog import METRICS
 from gamelens.client import tables
-from gamelens.client.tables import add_up, join, largest_first, remainder, schema
+from gamelens.client.tables import STAMP, add_up, join, largest_first, remainder, schema
 from gamelens.errors import ServiceError
 
 DAY = datetime(2026, 11, 1, tzinfo=UTC)
@@ -94,6 +94,20 @@ def test_the_first_rows_of_each_bucket_are_kept(days: list[int], top: int) -> No
     of_day = [list(members) for _, members in groupby(given_, key=lambda row: row["timestamp"])]
     assert shown(tables.first_of_each(table, top)) == [row for members in of_day for row in members[:top]]
     assert tables.longest_bucket(table) == max(map(len, of_day), default=0)
+
+
+def test_rows_of_which_no_count_is_anything_are_left_out() -> None:
+    """design/metrics, Metrics: a row exists when at least one of its integer fields is not 0."""
+    given_ = [
+        {"arpu": None, "user_unique": users, "total_revenue": cents} for users, cents in [(0, 0), (1, 0), (None, 5)]
+    ]
+    left = tables.without_nothing(rows("arpu", (), *given_), "arpu")
+    assert left["total_revenue"].to_pylist() == [0, 5]
+
+
+@pytest.mark.parametrize("metric", ["retention_retro", "brand_new"])
+def test_rows_without_counts_are_all_kept(metric: str) -> None:
+    assert len(tables.without_nothing(rows(metric, (), {}, {}), metric)) == 2
 
 
 def test_constants_and_what_is_looked_up_stand_beside_the_rows() -> None:
@@ -236,6 +250,16 @@ def test_a_field_nobody_knows_is_left_out_of_a_sum() -> None:
     assert shown(add_up(METRICS["event_count"], (), table, DAY)) == [{"timestamp": DAY, "event_count": 2}]
 
 
+def test_many_values_of_many_dimensions_are_told_apart() -> None:
+    """2^16 values of four dimensions are 2^64 groups, more than one number can count."""
+    by = ("build", "first_build", "country_code", "installed_on")
+    names = pa.array([str(number) for number in range(2**16)])
+    table = pa.table({"timestamp": pa.array([DAY] * len(names), STAMP), **dict.fromkeys(by, names)})
+    table = table.append_column("event_count", pa.array([1] * len(names)))
+    later = table.slice(0, 1).set_column(0, "timestamp", pa.array([NEXT], STAMP))
+    assert len(add_up(METRICS["event_count"], by, pa.concat_tables([table, later]), None)) == 2**16 + 1
+
+
 def test_nothing_adds_up_to_nothing() -> None:
     assert added(by=PAIR) == []
 
@@ -287,6 +311,23 @@ def test_what_is_not_shown_is_called_other() -> None:
 
 def test_where_nothing_is_left_there_is_no_row() -> None:
     assert rest([money(5, 1000)], [money(2, 600, platform="ios"), money(3, 400, platform=None)]) == []
+
+
+def test_money_that_is_left_without_a_count_is_a_row() -> None:
+    (row,) = rest([money(5, 1000)], [money(5, 600, platform="ios")])
+    assert (row["event_count"], row["sum_cents"], row["mean"]) == (0, 400.0, None)
+
+
+def test_the_last_digits_of_a_sum_are_nothing() -> None:
+    shown_ = [{"platform": name, "event_count": 1, "sum": 0.1, "sum_cents": 10.0} for name in ("a", "b", "c")]
+    assert rest([{"event_count": 3, "sum": 0.30000000000000004, "sum_cents": 30.000000000000004}], shown_) == []
+
+
+@pytest.mark.parametrize(("cents", "rows_"), [(1000, 0), (1001, 0), (1002, 1)])
+def test_cents_that_are_rounded_in_each_row_are_nothing(cents: int, rows_: int) -> None:
+    """design/metrics, Metrics: total_revenue is rounded once, after summing; here in three rows."""
+    shown_ = [{"platform": name, "user_unique": 2, "total_revenue": 500} for name in ("a", "b")]
+    assert len(rest([{"user_unique": 4, "total_revenue": cents}], shown_, "arpu")) == rows_
 
 
 def test_a_bucket_of_which_nothing_is_shown_is_all_other() -> None:
@@ -358,12 +399,11 @@ def test_null_meets_null() -> None:
 
 
 def test_rows_come_in_time_and_in_a_bucket_as_they_first_came() -> None:
-    left = rows(
-        "user_unique", ("platform",), {"timestamp": NEXT, "platform": "z"}, {"platform": "b"}, {"platform": "a"}
-    )
-    right = rows("new_users", ("platform",), {"platform": "c"}, {"platform": "a"}, {"timestamp": NEXT, "platform": "a"})
-    keys = [(row["timestamp"], row["platform"]) for row in shown(join(("platform",), [left, right]))]
-    assert keys == [(DAY, "b"), (DAY, "a"), (DAY, "c"), (NEXT, "z"), (NEXT, "a")]
+    by = ("platform",)
+    left = rows("user_unique", by, {"timestamp": NEXT, "platform": "a"}, {"platform": "b"}, {"platform": "a"})
+    right = rows("new_users", by, {"platform": "c"}, {"platform": "a"}, {"timestamp": NEXT, "platform": "b"})
+    keys = [(row["timestamp"], row["platform"]) for row in shown(join(by, [left, right]))]
+    assert keys == [(DAY, "b"), (DAY, "a"), (DAY, "c"), (NEXT, "a"), (NEXT, "b")]
 
 
 @pytest.mark.parametrize("name", ["ios", None])

@@ -7,12 +7,17 @@ answers by any number of dimensions from the raw events.
 
 from __future__ import annotations
 
+import atexit
 import json
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from datetime import UTC, datetime
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from random import Random
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any, NamedTuple
 
 import httpx
@@ -25,6 +30,7 @@ from gamelens.client.metrics import Client
 from gamelens.client.service import MetricsService
 from gamelens.client.settings import Secret
 from gamelens.client.transport import Transport
+from gamelens.sandbox.certificates import Certificate, load_certificate
 from gamelens.wire.intervals import Interval
 from sandbox.brute import PER_GAME, SORTS_BY, Arrived, Asked, Fact, Row, Truth, _buckets
 from sandbox.populations import GAMES, STUDIOS, play
@@ -120,7 +126,7 @@ class Ticks:
 def quick(
     app: Any,
     *,
-    cache: Path | bool = False,
+    cache: Path | None = None,
     key: str = KEY,
     address: str = ADDRESS,
     refresh_s: float = 3600.0,
@@ -129,13 +135,26 @@ def quick(
 ) -> Client:
     """A client that sends at once and whose time stands still, unless *ticks* move."""
     ticks = ticks or Ticks()
-    pool = httpx.ASGITransport(app)
-    lens = Client(api_key=key, metrics_url=ADDRESS, cache=False, transport=pool, progress=False)
-    kept = Cache(cache, owner=f"{address} {key}", now=ticks) if isinstance(cache, Path) else None
-    door = Transport(address, key=Secret(key), pool=pool)
+    lens = copy(_blank())
+    kept = Cache(cache, owner=f"{address} {key}", now=ticks) if cache is not None else None
+    door = Transport(address, key=Secret(key), pool=httpx.ASGITransport(app), ca_file=str(_authority().ca_file))
     service = MetricsService(door, refresh_s=refresh_s, clock=ticks)
     lens._core = Core(service, kept, max_days=max_days, refresh_s=refresh_s)
     return lens
+
+
+@cache
+def _blank() -> Client:
+    """What all quick clients are copies of."""
+    return Client(api_key=KEY, metrics_url=ADDRESS, cache=False, progress=False)
+
+
+@cache
+def _authority() -> Certificate:
+    """A short list of authorities: to read the usual ones takes longer than most questions do here."""
+    folder = Path(mkdtemp())
+    atexit.register(rmtree, folder)
+    return load_certificate(folder)
 
 
 class World:

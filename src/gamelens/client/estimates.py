@@ -153,13 +153,11 @@ class Estimate:
         return tuple(it for it in ids if question.games is None or it in question.games)
 
     def _titles(self, question: Question, parts: Sequence[Part], interval: Interval) -> None:
-        """Count the lists that titles and the studios of games are taken from."""
+        """Count the lists that titles and the studios of games are taken from; those of studios are in one of them."""
         if any(part.labels for part in parts):
             self._game_lists(None, interval)
         if GAME_ID in question.titled:
             self._game_lists(question.studios, interval)
-        if STUDIO_ID in question.titled:
-            self._listed(studios_key(interval))
 
     def _game_lists(self, studios: Sequence[str] | None, interval: Interval) -> list[Any]:
         """The list of games of each of *studios*, of all when None; None for one that is not known yet."""

@@ -67,7 +67,7 @@ def to_table(frame: pd.DataFrame) -> pa.Table:
     for name in frame.columns:
         column = frame[name]
         if isinstance(column.dtype, pd.CategoricalDtype):
-            columns[name] = pa.array(column.astype("object").where(column.notna(), None), pa.string())
+            columns[name] = pa.array(column.astype("object"), pa.string(), from_pandas=True)
         elif name == TIMESTAMP:
             columns[name] = pa.array(column).cast(STAMP)
         else:

@@ -161,7 +161,8 @@ class Recording:
         await asyncio.to_thread(self._keep, request, answer)
         if answer.status in request.answers:
             return answer
-        raise refusal(Answer(answer.status, self._transport.without_key(answer.body)))
+        answer = Answer(answer.status, self._transport.without_key(answer.body))  # which a traceback may show
+        raise refusal(answer)
 
     async def aclose(self) -> None:
         """Close the connections."""

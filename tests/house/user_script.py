@@ -1,0 +1,218 @@
+"""Every public name as a user types it, for the type checker; nobody runs it."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import date
+from pathlib import Path
+
+import pandas as pd
+
+import gamelens as gl
+from gamelens import dim
+
+
+def connected() -> gl.Client:
+    """A client, by `connect` and by hand."""
+    lens: gl.Client = gl.connect()
+    with gl.Client(
+        api_key="…",
+        metrics_url="https://metrics.example.com",
+        cache=Path("cache"),
+        pace="adaptive",
+        max_days=31,
+        max_wait_s=60,
+        refresh_s=3600,
+        progress=None,
+        record="recorded",
+        replay=None,
+    ) as other:
+        other.close()
+    return lens
+
+
+def lists(lens: gl.Client) -> list[str]:
+    """What there is."""
+    available: gl.Interval = lens.available()
+    frames: list[pd.DataFrame] = [lens.studios(over=available), lens.games(over=available, studios=["s1"])]
+    values: list[str] = lens.dimension_values("platform", over="last 7 complete days", studios="s1", games=["1001"])
+    return [*lens.metrics(), *lens.dimensions(), *values, *(name for frame in frames for name in frame.columns)]
+
+
+def asked(lens: gl.Client) -> pd.DataFrame:
+    """A question with every argument, what it would cost, and what can be done with the answer."""
+    where = (dim.platform == "ios") & dim.country_code.isin(["US", "NA"]) | ~(dim.build == "1.0")
+    frame: pd.DataFrame = lens.query(
+        ["revenue", "returning_users"],
+        by=["game", "country_code"],
+        over=(date(2026, 11, 1), "2026-11-07"),
+        every="week",
+        where=where,
+        top=20,
+        games=["1001"],
+        studios="s1",
+        when_unavailable="clip",
+        deadline_s=30,
+        on_error="gaps",
+        other=True,
+        check=False,
+        to="pandas",
+        progress=False,
+        since_days_ago=7,
+    )
+    plan = lens.plan(
+        "revenue",
+        by="game",
+        over="last 90 complete days",
+        every="day",
+        where={"platform": "ios"},
+        top=None,
+        games=None,
+        studios=None,
+        when_unavailable="wait",
+        deadline_s=None,
+        on_error="raise",
+        other=False,
+        check=True,
+        to="arrow",
+        progress=None,
+        since_days_ago=None,
+    )
+    cost: tuple[int, float, float, int] = plan.requests, plan.seconds, plan.cached_share, len(plan.pieces)
+    print(cost, plan)
+    resumed = lens.resume(frame, deadline_s=30, on_error="gaps", progress=True)
+    refreshed = lens.refresh(resumed, deadline_s=30, on_error="raise", progress=True)
+    print(lens.restatements(), lens.restatements("revenue"))
+    if lens.cache is not None:
+        print(lens.cache.info())
+        lens.cache.clear()
+    return refreshed
+
+
+def cohorts(lens: gl.Client) -> pd.DataFrame:
+    """Retention with every argument."""
+    return lens.retention(
+        [1, 3, 7],
+        over="last 60 complete days",
+        by="platform",
+        games="1001",
+        studios=["s1"],
+        where=dim.is_paying == "true",
+        when_unavailable="raise",
+        deadline_s=60,
+        on_error="gaps",
+        to="polars",
+        progress=None,
+    )
+
+
+def joined(frame: pd.DataFrame) -> gl.Joined:
+    """A frame beside data from elsewhere, and written for a spreadsheet."""
+    both: gl.Joined = gl.join(frame, "spend.csv", on={"timestamp": "day", "country_code": "geo"}, how="left")
+    print(both.report.matched_share, both.report.only_left, both.report.only_right)
+    gl.export_csv(both.frame, "both.csv")
+    return both
+
+
+async def awaited() -> pd.DataFrame:
+    """The same methods, awaited."""
+    async with gl.AsyncClient(
+        api_key="…",
+        metrics_url="https://metrics.example.com",
+        cache=False,
+        pace="guaranteed",
+        max_days=None,
+        max_wait_s=60,
+        refresh_s=3600,
+        progress=False,
+        record=None,
+        replay=Path("recorded"),
+    ) as lens:
+        available: gl.Interval = await lens.available()
+        names: list[str] = await lens.metrics() + await lens.dimensions()
+        names += await lens.dimension_values("platform", over=available, studios=None, games=None)
+        print(names, lens.cache, await lens.studios(over=available), await lens.games(over=available, studios=None))
+        frame = await lens.query(
+            "revenue",
+            by=None,
+            over=available,
+            every="all",
+            where=None,
+            top=None,
+            games=None,
+            studios=None,
+            when_unavailable="raise",
+            deadline_s=None,
+            on_error="raise",
+            other=False,
+            check=False,
+            to="pandas",
+            progress=None,
+            since_days_ago=None,
+        )
+        plan = await lens.plan(
+            "revenue",
+            by=None,
+            over="2026-11-01/P1W",
+            every="month",
+            where=None,
+            top=None,
+            games=None,
+            studios=None,
+            when_unavailable="raise",
+            deadline_s=None,
+            on_error="raise",
+            other=False,
+            check=False,
+            to="pandas",
+            progress=None,
+            since_days_ago=None,
+        )
+        print(plan.requests)
+        back = await lens.retention(
+            1,
+            over=date(2026, 11, 1),
+            by=["game"],
+            games=None,
+            studios=None,
+            where=None,
+            when_unavailable="raise",
+            deadline_s=None,
+            on_error="raise",
+            to="pandas",
+            progress=None,
+        )
+        frame = await lens.resume(frame, deadline_s=None, on_error="raise", progress=None)
+        frame = await lens.refresh(frame, deadline_s=None, on_error="raise", progress=None)
+        print(back, await lens.restatements(metric="revenue"))
+        await lens.aclose()
+    return frame
+
+
+def why(error: gl.GamelensError) -> object:
+    """What each error says beyond its words."""
+    match error:
+        case gl.BadQuery():
+            return error.field, error.value, error.allowed, error.did_you_mean
+        case gl.NotAdditive():
+            return error.metric, error.use
+        case gl.NotYetAvailable():
+            return error.asked, error.available
+        case gl.Truncated():
+            return error.limit
+        case gl.NotRecorded():
+            return error.asked, error.nearest
+        case gl.PartialResult():
+            return error.frame, error.gaps
+        case gl.RateLimited():
+            return error.retry_after
+        case gl.ServiceError():
+            return error.status, error.message
+        case gl.AuthError() | gl.Unreachable() | gl.Refused() | gl.Retryable():
+            return str(error)
+    return None
+
+
+if __name__ == "__main__":
+    lens = connected()
+    print(lists(lens), joined(asked(lens)), cohorts(lens), asyncio.run(awaited()))
