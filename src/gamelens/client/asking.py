@@ -25,7 +25,7 @@ from gamelens.client.spans import Over, Span, WhenUnavailable, resolve, span_of
 from gamelens.client.tables import TIMESTAMP
 from gamelens.errors import NotYetAvailable, PartialResult, Truncated, Unreachable
 from gamelens.wire.filters import dimensions_of
-from gamelens.wire.intervals import Interval
+from gamelens.wire.intervals import Interval, bucket_start
 from gamelens.wire.results import Studio
 
 
@@ -123,8 +123,8 @@ class Inquiry:
         games = await self.deadline.keep(self.service.games(span.kept, tally=self.tally))
         return {game.id: game.studio_id for game in games}
 
-    def lost(self, since_days_ago: int) -> list[Interval]:
-        """When nobody knows who was back after so many days, because the answer did not come."""
+    def lost(self, since_days_ago: int | None) -> list[Interval]:
+        """When nobody knows who was back after so many days, or (None) who came, because the answer did not come."""
         return [
             span_of(job.run) for job in self._fetcher.missing if job.template.query.since_days_ago == since_days_ago
         ]
@@ -254,10 +254,12 @@ async def query(inquiry: Inquiry, question: Question, *, max_days: int | None) -
 
 
 def listed_over(question: Question, span: Span) -> Interval:
-    """When the values of a fan-out were sent: for retention, from the first cohort's install on."""
+    """When the values of a fan-out were sent: for retention, from the first cohort's install day on."""
     is_retention = any(name in METRICS and METRICS[name].kinds == "retention" for name in question.metrics)
-    before = timedelta(days=question.since_days_ago or 0) if is_retention else timedelta()
-    return Interval(max(span.available.start, span.kept.start - before), span.kept.end)
+    if not is_retention:
+        return span.kept
+    installed = bucket_start(span.kept.start - timedelta(days=question.since_days_ago or 0), "day")
+    return Interval(max(span.available.start, installed), span.kept.end)
 
 
 async def pass_through(inquiry: Inquiry, question: Question) -> list[str]:

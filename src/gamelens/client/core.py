@@ -127,7 +127,9 @@ class Core:
             answered = await retention(self._inquiry(terms, progress, known), cohorts, max_days=self._max_days)
         else:
             answered = await self._ask(before.question, terms, progress, known)
-        answered.receipt["asked"]["over"] = before.receipt["asked"]["over"]
+        for name in ("over", "interval"):
+            answered.receipt["asked"][name] = before.receipt["asked"][name]
+        answered.receipt["clipped"] = before.receipt["clipped"]
         return answered
 
     async def _ask(self, question: Question, terms: Terms, progress: Progress, known: Known) -> Answered:

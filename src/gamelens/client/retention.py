@@ -85,6 +85,7 @@ async def retention(inquiry: Inquiry, cohorts: Cohorts, *, max_days: int | None)
     rows = [
         {TIMESTAMP: day, "age": age, **dict(zip(asked.dimensions, group, strict=True)), **_returned(pool, values)}
         for day, pools in _pooled(installs, carried, asked.dimensions, studios)
+        if not any(day in interval for interval in inquiry.lost(None))  # a part of a cohort is none
         for age in cohorts.ages
         for values in [_shares_of(known.get(age, {}), day, age, known_until, inquiry.lost(age))]
         for group, pool in pools.items()
