@@ -77,14 +77,16 @@ _MAKES_FRAMES = frozenset({"AsyncClient", "Client", "connect", "join"})
 _ACCESSOR = "gamelens.notebook.accessor"  # registers df.lens
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
-    if name in _MAKES_FRAMES:
-        import_module(_ACCESSOR)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a name that is none is a mistake that type checkers should find
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOME:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(_HOME[name]), name)
+        if name in _MAKES_FRAMES:
+            import_module(_ACCESSOR)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

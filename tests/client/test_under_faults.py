@@ -478,9 +478,9 @@ def test_retention_is_resumed(world: World, services: Served) -> None:
 
 
 def test_retention_is_resumed_with_the_gaps_alone(world: World) -> None:
-    """Names, pinned: resume fetches only the gaps."""
+    """Names, pinned: resume fetches only the gaps; of retention the cache has what came."""
     world.last(3, METRICS, status=500, times=1)
-    with world.client() as lens:
+    with world.client(cache=True) as lens:
         with pytest.raises(PartialResult) as failed:
             cohorts(lens)
         world.arrivals.clear()

@@ -20,13 +20,12 @@ from gamelens.client.loop import together
 from gamelens.client.planning import GAME_ID, STUDIO_ID, Lists, Part, Question, lists_needed, plan, typical_lists
 from gamelens.client.progress import Progress
 from gamelens.client.receipts import Receipt, asked, receipt
-from gamelens.client.service import MetricsService, PlacedGame
+from gamelens.client.service import MetricsService
 from gamelens.client.spans import Over, Span, WhenUnavailable, resolve, span_of
 from gamelens.client.tables import TIMESTAMP
 from gamelens.errors import NotYetAvailable, PartialResult, Truncated, Unreachable
 from gamelens.wire.filters import dimensions_of
 from gamelens.wire.intervals import Interval, bucket_start
-from gamelens.wire.results import Studio
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +71,8 @@ class Inquiry:
         self.tally = progress.tally
         self.warnings: list[str] = []
         self.is_truncated = False
+        self.studios: Mapping[str, str | None] = {}
+        self._titles: Mapping[str, Mapping[str, str]] = {}
         self.deadline = Deadline(terms.deadline_s)
         self._asked_at = datetime.fromtimestamp(now(), UTC)
         self._fetcher = Fetcher(
@@ -94,16 +95,14 @@ class Inquiry:
     async def lists(self, question: Question, interval: Interval) -> Lists:
         """What *question* is fanned out over, if it is, as the service has it in *interval*."""
         needed = lists_needed(question)
-        dimensions = [name for name in needed if name not in (GAME_ID, STUDIO_ID)]
-        narrowed = {"games": question.games or (), "studios": question.studios or ()}
-        values = together(
-            self.service.dimension_values(name, interval, **narrowed, tally=self.tally) for name in dimensions
-        )
-        return Lists(
-            games=await self._games(question, interval) if GAME_ID in needed else (),
-            studios=await self._studios(question, interval) if STUDIO_ID in needed else (),
-            values=dict(zip(dimensions, map(tuple, await self.deadline.keep(values)), strict=True)),
-        )
+        found = await self.deadline.keep(together(self._list(name, question, interval) for name in needed))
+        values = dict(zip(needed, found, strict=True))
+        games, studios = values.pop(GAME_ID, ()), values.pop(STUDIO_ID, ())
+        return Lists(games=games, studios=studios, values=values)
+
+    async def name(self, question: Question, span: Span, *, studios: bool) -> None:
+        """Ask for the titles that *question* wants, and the *studios* of games; later, it might cost the rows."""
+        await self.deadline.keep(self._name(question, span, studios=studios))
 
     async def fetch(self, parts: Sequence[Part], span: Span) -> list[pa.Table]:
         """The table of each of *parts*, its rows in the service's order, `top` of them in each bucket.
@@ -114,14 +113,8 @@ class Inquiry:
         wanted = [part for part in parts if part.templates]
         totals = [part.total for part in wanted if part.total is not None]
         fetched = await self._fetcher.fetch([*wanted, *totals], span.available)
-        studios = await self.studios_of_games(span) if any(part.labels for part in parts) else {}
         came = {id(part): answers for part, answers in zip([*wanted, *totals], fetched, strict=True)}
-        return [await asyncio.to_thread(self._table, part, came, studios, span) for part in parts]
-
-    async def studios_of_games(self, span: Span) -> dict[str, str | None]:
-        """The id of each game's studio."""
-        games = await self.deadline.keep(self.service.games(span.kept, tally=self.tally))
-        return {game.id: game.studio_id for game in games}
+        return [await asyncio.to_thread(self._table, part, came, span) for part in parts]
 
     def lost(self, since_days_ago: int | None) -> list[Interval]:
         """When nobody knows who was back after so many days, or (None) who came, because the answer did not come."""
@@ -137,8 +130,7 @@ class Inquiry:
         Raises:
             PartialResult: pieces are missing, and gaps are not wanted.
         """
-        known = await self.deadline.keep(self._titles(question, span))
-        table = with_titles(table, known)
+        table = with_titles(table, self._titles)
         self.warnings += [self._fetcher.trouble] if self._fetcher.trouble else []
         made = self._receipt(question, span, **more)
         kind = "pandas" if self._fetcher.gaps and self.terms.on_error == "raise" else self.terms.to
@@ -152,18 +144,15 @@ class Inquiry:
         self,
         part: Part,
         came: Mapping[int, Sequence[Sequence[pa.Table]]],
-        studios: Mapping[str, str | None],
         span: Span,
     ) -> pa.Table:
-        table = self._rows(part, came.get(id(part), ()), studios, span)
+        table = self._rows(part, came.get(id(part), ()), span)
         if part.total is not None and part.templates:
-            total = self._rows(part.total, came[id(part.total)], studios, span)
+            total = self._rows(part.total, came[id(part.total)], span)
             table = self._with_total(part, table, total)
         return table
 
-    def _rows(
-        self, part: Part, answers: Sequence[Sequence[pa.Table]], studios: Mapping[str, str | None], span: Span
-    ) -> pa.Table:
+    def _rows(self, part: Part, answers: Sequence[Sequence[pa.Table]], span: Span) -> pa.Table:
         """All rows of *part*, put together."""
         own = [name for name in part.dimensions if name not in part.labels]
         made = []
@@ -185,7 +174,7 @@ class Inquiry:
             table = tables.first_of_each(table, part.top)
         for name in part.labels:
             place = part.dimensions.index(name) + 1
-            table = tables.with_looked_up(table, name, GAME_ID, studios, place)
+            table = tables.with_looked_up(table, name, GAME_ID, self.studios, place)
         return table
 
     def _check_length(self, part: Part, answer: pa.Table) -> None:
@@ -210,23 +199,29 @@ class Inquiry:
             )
         return table
 
-    async def _titles(self, question: Question, span: Span) -> dict[str, dict[str, str]]:
-        known: dict[str, dict[str, str]] = {}
+    async def _name(self, question: Question, span: Span, *, studios: bool) -> None:
+        known = {}
+        if studios:
+            self.studios = {it.id: it.studio_id for it in await self.service.games(span.kept, tally=self.tally)}
         if GAME_ID in question.titled:
             known[GAME_ID] = titles(await self.service.games(span.kept, question.studios, self.tally))
         if STUDIO_ID in question.titled:
             known[STUDIO_ID] = studio_names(await self.service.studios(span.kept, self.tally))
-        return known
+        self._titles = known
 
-    async def _games(self, question: Question, interval: Interval) -> tuple[str, ...]:
-        found: list[PlacedGame] = await self.deadline.keep(
-            self.service.games(interval, question.studios, tally=self.tally)
+    async def _list(self, dimension: str, question: Question, interval: Interval) -> tuple[str, ...]:
+        """What a fan-out over *dimension* goes over."""
+        games, studios = question.games, question.studios
+        if dimension == GAME_ID:
+            placed = await self.service.games(interval, studios, tally=self.tally)
+            return tuple(it.id for it in placed if games is None or it.id in games)
+        if dimension == STUDIO_ID:
+            listed = await self.service.studios(interval, self.tally)
+            return tuple(it.id for it in listed if studios is None or it.id in studios)
+        values = await self.service.dimension_values(
+            dimension, interval, studios=studios or (), games=games or (), tally=self.tally
         )
-        return tuple(it.id for it in found if question.games is None or it.id in question.games)
-
-    async def _studios(self, question: Question, interval: Interval) -> tuple[str, ...]:
-        found: list[Studio] = await self.deadline.keep(self.service.studios(interval, self.tally))
-        return tuple(it.id for it in found if question.studios is None or it.id in question.studios)
+        return tuple(values)
 
     def _receipt(self, question: Question, span: Span, **more: Any) -> Receipt:
         return receipt(
@@ -249,6 +244,7 @@ async def query(inquiry: Inquiry, question: Question, *, max_days: int | None) -
         plan(question, span.kept, max_days=max_days, passed=passed, lists=typical_lists(needed))
     lists = await inquiry.lists(question, listed_over(question, span))
     parts = plan(question, span.kept, max_days=max_days, passed=passed, lists=lists)
+    await inquiry.name(question, span, studios=any(part.labels for part in parts))
     table = _side_by_side(inquiry, parts, await inquiry.fetch(parts, span))
     return await inquiry.answered(question, span, table, parts[0].dimensions)
 

@@ -16,7 +16,7 @@ from gamelens.client import asking
 from gamelens.client.asking import Answered, Inquiry, Terms
 from gamelens.client.cache import Cache, cache_folder
 from gamelens.client.estimates import Estimate, Plan
-from gamelens.client.fetching import Cached, Known, Nowhere
+from gamelens.client.fetching import Cached, Deadline, Known, Nowhere
 from gamelens.client.frames import games_frame, restatements_frame, studios_frame
 from gamelens.client.planning import IDS, STUDIO_ID, Question
 from gamelens.client.progress import Progress
@@ -77,7 +77,8 @@ class Core:
     async def plan(self, question: Question, terms: Terms) -> Plan:
         """What *question* will cost; only the available interval is asked for."""
         _check_names(question)
-        span = await self.service.settle(terms.over, "clip" if terms.when == "clip" else "raise")
+        settling = self.service.settle(terms.over, "clip" if terms.when == "clip" else "raise")
+        span = await Deadline(terms.deadline_s).keep(settling)
         listed = asking.listed_over(question, span)
         estimate = Estimate(self.service, self.cache, fresh_s=self._refresh_s)
         return estimate.plan(question, span, listed, max_days=self._max_days)

@@ -23,7 +23,7 @@ from gamelens.client.service import MetricsService
 from gamelens.client.spans import Unit, span_of
 from gamelens.client.tables import in_time, read_answer, stamps_of, without
 from gamelens.client.transport import Tally
-from gamelens.errors import BadQuery, GamelensError, Retryable, Unreachable
+from gamelens.errors import BadQuery, GamelensError, RateLimited, Retryable, Unreachable
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import MetricQuery
 
@@ -242,7 +242,7 @@ class Fetcher:
             # In a thread: a large answer takes long enough to hold up everybody else's requests.
             self._answers[job] = await asyncio.to_thread(self._read, job, query, body, available)
         except Retryable as error:
-            if self._on_error == "raise":
+            if self._on_error == "raise" or isinstance(error, RateLimited):  # all others would be refused as well
                 raise
             self._failures[job] = error
         self._progress.done += 1

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import threading
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -42,8 +44,9 @@ class BackgroundLoop:
         """
         future = self.hand_over(work)
         try:
-            while not wait((future,), timeout=_WAKE_S).done:
-                on_tick()
+            with _interruptible():
+                while not wait((future,), timeout=_WAKE_S).done:
+                    on_tick()
             return future.result()
         except BaseException:
             future.cancel()
@@ -60,6 +63,30 @@ class BackgroundLoop:
         except asyncio.CancelledError:
             handed.cancel()  # at once: through *future* it would wait for the caller's loop, which may be busy by now
             raise
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let an interrupt reach a caller who blocks a running loop.
+
+    asyncio and notebook kernels handle the signal on that very loop, which stands still until we return.
+    """
+    if threading.current_thread() is not threading.main_thread() or not _blocks_a_loop():
+        yield
+        return
+    theirs = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, theirs)
+
+
+def _blocks_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 _made: dict[int, BackgroundLoop] = {}

@@ -18,7 +18,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Final, Literal
 
@@ -112,7 +112,8 @@ class Budget:
         self._guarantee = guarantee
         self._probe = probe
         self._sleep = sleep
-        self._queues: dict[Route, asyncio.Lock] = {"metric list": asyncio.Lock(), "other": asyncio.Lock()}
+        self._newcomers: dict[Route, asyncio.Lock] = {"metric list": asyncio.Lock(), "other": asyncio.Lock()}
+        self._turns: dict[Route, asyncio.Lock] = {"metric list": asyncio.Lock(), "other": asyncio.Lock()}
         self._lists = [Slot() for _ in range(METRIC_LISTS_PER_SECOND)]
         self._extra_starts: list[Slot] = []
         self._extra_seats: list[Slot] = []
@@ -124,9 +125,12 @@ class Budget:
         return self._guarantee.why_alone
 
     @asynccontextmanager
-    async def place(self, route: Route = "other") -> AsyncIterator[Place]:
-        """A place for one request, held while it is under way."""
-        async with self._queues[route]:
+    async def place(self, route: Route = "other", *, again: bool = False) -> AsyncIterator[Place]:
+        """A place for one request, held while it is under way.
+
+        One that is sent *again* waits behind one newcomer at most: with a long queue it would wait once for each try.
+        """
+        async with nullcontext() if again else self._newcomers[route], self._turns[route]:
             while (place := self._free_place(route)) is None:
                 await self._sleep(self._wait_s(route))
         is_cut_short = True
@@ -148,7 +152,7 @@ class Budget:
         if is_refused:
             self._probe.refused(self.now())
         else:
-            self._probe.answered(sent_at, self.now(), is_wanted=self._queues["other"].locked())
+            self._probe.answered(sent_at, self.now(), is_wanted=self._turns["other"].locked())
         return is_above
 
     def _free_place(self, route: Route) -> Place | None:

@@ -63,7 +63,7 @@ class Cohorts(msgspec.Struct, frozen=True, kw_only=True):
 
 async def retention(inquiry: Inquiry, cohorts: Cohorts, *, max_days: int | None) -> Answered:
     """The answer of `Client.retention`."""
-    await pass_through(inquiry, cohorts.question("new_users"))
+    await inquiry.deadline.keep(pass_through(inquiry, cohorts.question("new_users")))
     span = await inquiry.settle()
     days = _whole_days(span.kept, span.available)
     known_until = bucket_start(span.available.end, "day")
@@ -78,13 +78,13 @@ async def retention(inquiry: Inquiry, cohorts: Cohorts, *, max_days: int | None)
         plan(cohorts.question("retention_retro", by=carried, age=age), moved, max_days=max_days, lists=lists)[0]
         for age, moved in active.items()
     ]
+    await inquiry.name(asked, span, studios=STUDIO_ID in asked.dimensions)
     came = await inquiry.fetch([starts, *returns], span)
     installs, *shares = [_values(part, table, carried) for part, table in zip([starts, *returns], came, strict=True)]
     known = dict(zip(active, shares, strict=True))
-    studios = await inquiry.studios_of_games(span) if STUDIO_ID in asked.dimensions else {}
     rows = [
         {TIMESTAMP: day, "age": age, **dict(zip(asked.dimensions, group, strict=True)), **_returned(pool, values)}
-        for day, pools in _pooled(installs, carried, asked.dimensions, studios)
+        for day, pools in _pooled(installs, carried, asked.dimensions, inquiry.studios)
         if not any(day in interval for interval in inquiry.lost(None))  # a part of a cohort is none
         for age in cohorts.ages
         for values in [_shares_of(known.get(age, {}), day, age, known_until, inquiry.lost(age))]

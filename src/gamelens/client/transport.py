@@ -137,7 +137,7 @@ class Transport:
             timeout=httpx.Timeout(timeout_s, connect=min(timeout_s, CONNECT_S), pool=None),
             transport=cast("httpx.AsyncBaseTransport | None", pool),
             trust_env=urlsplit(address).hostname not in LOOPBACK,  # a proxy cannot see our loopback
-            verify=_authorities(ca_file or os.environ.get("SSL_CERT_FILE")),
+            verify=pool is None and _authorities(ca_file or os.environ.get("SSL_CERT_FILE")),
         )
 
     def __repr__(self) -> str:
@@ -245,6 +245,7 @@ class _Call:
         self._request = request
         self._tally = tally
         self._spent_s = 0.0
+        self._tries = 0
         self._forgiven = 0  # attempts that were refused because the budget probed how much the service carries
 
     async def outcome(self) -> Answer | Fault:
@@ -261,7 +262,8 @@ class _Call:
         budget = self._transport._budget
         if budget is None:
             return await self._timed(None)
-        async with budget.place(self._request.route) as place:
+        self._tries += 1
+        async with budget.place(self._request.route, again=self._tries > 1) as place:
             outcome = await self._timed(place.sent)
             if isinstance(outcome, Answer):
                 place.answered()
