@@ -206,8 +206,8 @@ class AsyncClient(Face):
     ) -> DataFrame:
         """*frame* without its gaps: a new frame; only what is missing is asked for.
 
-        Retention, and rows with `other` or `check`, are made of more than a frame holds: of them the cache has what came,
-        and without a cache they are asked for again.
+        Retention, and rows with `other` or `check`, are made of more than a frame holds: of them the cache has what
+        came, and without a cache they are asked for again.
 
         Raises:
             BadQuery: *frame* has no receipt, or no longer the columns that came.

@@ -18,6 +18,7 @@ from gamelens.errors import Refused
 
 CELL_DEADLINE_S = 300
 _FIGURE: Final = "application/vnd.plotly.v1+json"
+_WIDGET: Final = "application/vnd.jupyter.widget-view+json"
 _KERNEL: Final = Config({"KernelManager": {"transport_encryption": "auto"}})  # others may share this machine
 
 
@@ -37,6 +38,7 @@ def write_report(notebook: Path, out: Path, *, environment: Mapping[str, str]) -
         )
     except CellExecutionError as error:
         raise Refused(f"{notebook.name} did not run: {error.ename}: {error.evalue}") from None
+    _drop_widgets(document)
     _embed_figures(document)
     exporter = HTMLExporter(  # type: ignore[no-untyped-call]
         exclude_input=True, exclude_input_prompt=True, exclude_output_prompt=True
@@ -46,6 +48,14 @@ def write_report(notebook: Path, out: Path, *, environment: Mapping[str, str]) -
     report = out / f"{notebook.stem}.html"
     report.write_text(_offline(page), encoding="utf-8")
     return report
+
+
+def _drop_widgets(document: Any) -> None:
+    """Take out what only a running kernel can show, such as bars of progress, and what would fetch a script for it."""
+    document.metadata.pop("widgets", None)
+    for cell in document.cells:
+        if "outputs" in cell:
+            cell.outputs = [output for output in cell.outputs if _WIDGET not in output.get("data", {})]
 
 
 def _embed_figures(document: Any) -> None:
