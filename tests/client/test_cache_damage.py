@@ -24,6 +24,8 @@ from client.buckets import ASKED, LATER, find, keep, of_seed, there, unit, units
 from gamelens.client.cache import Cache
 from gamelens.errors import BadQuery
 
+pytestmark = pytest.mark.slow
+
 DAYS = range(20)
 
 

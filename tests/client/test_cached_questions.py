@@ -17,6 +17,8 @@ from conftest import Stage
 from gamelens.client.metrics import Client
 from gamelens.wire.intervals import Interval
 
+pytestmark = pytest.mark.slow
+
 Make = Callable[..., Client]
 QUARTER: dict[str, Any] = {"by": ["game", "country_code"], "over": "last 90 complete days"}
 LISTS = ["games", "games", "studios"]

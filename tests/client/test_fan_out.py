@@ -15,6 +15,8 @@ from gamelens.catalog import DIMENSIONS, METRICS
 from gamelens.wire.intervals import Interval
 from sandbox.populations import GAMES
 
+pytestmark = pytest.mark.slow
+
 WORDS = {"game": "game_id", "studio": "studio_id"}
 MONTH = "2026-10-20/2026-11-20"
 NOON = "2026-10-25T12:00Z/2026-11-19T18:30Z"

@@ -26,6 +26,8 @@ from gamelens.client.transport import Answer, Outgoing, Tally, Transport
 from gamelens.errors import RateLimited
 from gamelens.sandbox.limits import Limits, Nodes
 
+pytestmark = pytest.mark.slow
+
 Clock = Callable[[], float]
 
 

@@ -15,6 +15,8 @@ from gamelens.client.metrics import Client
 from gamelens.errors import BadQuery, PartialResult, ServiceError
 from gamelens.wire.intervals import Interval
 
+pytestmark = pytest.mark.slow
+
 OVER = "2026-09-30/2026-11-20"  # two pieces of days, the second from 31 October on
 LATER = "2026-11-12T00:00Z"
 

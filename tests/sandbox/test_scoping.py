@@ -19,6 +19,8 @@ from gamelens.sandbox.tenants import Game, Organisation, Tenants
 from sandbox.conftest import call
 from sandbox.test_tenancy import BODIES, SERIES, WEEK
 
+pytestmark = pytest.mark.slow
+
 KEY = {"X-API-Key": "key-of-acme"}
 LISTS = ("studios", "games", "dimensions/platform", "dimensions/game_id")
 ASKED = {"filter": {"not": {"platform": "nothing"}}}

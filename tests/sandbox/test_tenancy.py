@@ -17,6 +17,8 @@ from gamelens.catalog import METRICS
 from gamelens.wire.signing import sign
 from sandbox.conftest import call
 
+pytestmark = pytest.mark.slow
+
 WEEK = {"interval": "2026-11-15/P7D", "granularity": "day"}
 SERIES = WEEK | {"query": {"type": "timeseries"}}
 BODIES: dict[str, list[dict[str, Any]]] = {

@@ -18,6 +18,8 @@ from pandas import DataFrame
 import gamelens as gl
 from gamelens.errors import BadQuery
 
+pytestmark = pytest.mark.slow
+
 DAYS = ["2026-11-01", "2026-11-01", "2026-11-02", "2026-11-02"]
 ON = {"timestamp": "day", "country_code": "geo"}
 SPEND = """day,geo,spend,sum,note
