@@ -42,6 +42,12 @@ __all__ = [
     "Unreachable",
 ]
 
+_NEXT_STEPS = {
+    "raise": 'Ask for less, or pass when_unavailable="clip" or "wait"',
+    "clip": "Ask for another interval",
+    "wait": 'Ask for less, wait longer with deadline_s=, or pass when_unavailable="clip"',
+}
+
 
 class GamelensError(Exception):
     """Anything gamelens raises on purpose."""
@@ -118,15 +124,15 @@ class NotYetAvailable(Refused):
     Args:
         asked: the interval asked for, ISO 8601.
         available: the interval the service has, ISO 8601.
+        tried: what was to be done about it: "raise", "clip" or "wait".
     """
 
-    def __init__(self, asked: object, available: object) -> None:
+    def __init__(self, asked: object, available: object, *, tried: str = "raise") -> None:
         self.asked = asked
         self.available = available
-        super().__init__(
-            f"{asked} is not all available: the service has {available}. "
-            'Ask for less, or pass when_unavailable="clip" or "wait"'
-        )
+        self.tried = tried
+        is_not = "is not available at all" if tried == "clip" else "is not all available"
+        super().__init__(f"{asked} {is_not}: the service has {available}. {_NEXT_STEPS[tried]}")
 
 
 class PartialResult(Refused):
@@ -141,9 +147,11 @@ class PartialResult(Refused):
         self.frame = frame
         self.gaps = list(gaps)
         first = self.gaps[0]
+        pieces = f"{len(gaps)} pieces are missing, the first of them" if len(gaps) > 1 else "1 piece is missing:"
+        why = str(first["error"]).rstrip(".")
         super().__init__(
-            f"{len(self.gaps)} pieces are missing, the first of them {first['metric']} in {first['interval']}: "
-            f"{first['error']} What came is in .frame; client.resume(frame) asks for the rest"
+            f"{pieces} {first['metric']} in {first['interval']}: {why}. "
+            "What came is in .frame; client.resume(frame) asks for the rest"
         )
 
 

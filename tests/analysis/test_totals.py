@@ -82,3 +82,23 @@ def test_each_metric_of_a_joined_frame_keeps_its_rule(tidy):
     frame = tidy(["event_count", "user_unique"], timestamp=DAYS, event_count=[1, 2], user_unique=[5, 5])
     with pytest.raises(NotAdditive, match="user_unique"):
         total(frame)
+
+
+def test_what_came_of_a_metric_with_gaps_is_no_total(tidy):
+    frame = tidy(["event_count", "new_users"], timestamp=DAYS, event_count=[1, 2], new_users=[None, None])
+    frame.attrs["gamelens"]["gaps"] = [{"metric": "new_users", "interval": "2026-11-01/P2D", "scope": None}]
+    with pytest.raises(NotAdditive, match=r"lens\.resume\(frame\) first"):
+        total(frame)
+
+
+def test_the_service_s_retention_names_a_query_that_can_be_asked(tidy):
+    frame = tidy("retention_retro", timestamp=DAYS, game_id=["1", "1"], retention=[0.5, 0.25])
+    with pytest.raises(NotAdditive, match=r"lens\.retention\(days"):
+        total(frame)
+
+
+def test_what_was_cut_to_the_top_has_no_total(tidy):
+    frame = tidy("event_count", timestamp=DAYS, event_count=[1, 2])
+    frame.attrs["gamelens"]["truncated"] = True
+    with pytest.raises(NotAdditive, match="other=True"):
+        total(frame)

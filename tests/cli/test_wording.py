@@ -19,6 +19,8 @@ GAP = {"metric": "revenue", "interval": "2026-11-01/2026-11-08", "scope": {"game
     [
         (PartialResult(pd.DataFrame(), [GAP, GAP]), "--on-error gaps"),
         (NotYetAvailable("2031-01-01", "2026-08-22/2026-11-20"), "--when-unavailable clip"),
+        (NotYetAvailable("2031-01-01", "2026-08-22/2026-11-20", tried="wait"), "--deadline"),
+        (NotYetAvailable("2031-01-01", "2026-08-22/2026-11-20", tried="clip"), "another interval"),
         (NotRecorded("GET /x", None), "--record DIR"),
         (Truncated(30_000), "--top"),
     ],

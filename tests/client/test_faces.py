@@ -18,13 +18,14 @@ import pytest
 from client.scripted import KEY, Script
 from gamelens.client.loop import shared_loop
 from gamelens.client.metrics import AsyncClient, Client
-from gamelens.errors import AuthError, BadQuery
+from gamelens.errors import AuthError, BadQuery, Refused
 
 pytestmark = pytest.mark.slow
 
 Make = Callable[..., Client]
 _addresses = (f"http://127.0.0.2:{port}" for port in itertools.count(1))
 METHODS = ["available", "metrics", "dimensions", "dimension_values", "studios", "games", "query", "retention"]
+METHODS += ["plan", "resume", "refresh", "restatements"]
 
 
 def async_client(app: Any) -> AsyncClient:
@@ -167,3 +168,29 @@ def test_a_client_without_a_key_says_where_to_put_one(monkeypatch: pytest.Monkey
     monkeypatch.delenv("GAMELENS_API_KEY", raising=False)
     with pytest.raises(AuthError, match="GAMELENS_API_KEY"):
         Client(metrics_url="https://a.example")
+
+
+@pytest.mark.parametrize(
+    "options", [{"max_days": "3"}, {"max_days": 0}, {"max_wait_s": "60"}, {"refresh_s": None}, {"pace": "fast"}]
+)
+def test_an_option_that_cannot_be_is_refused(make_lens: Make, options: dict[str, Any]) -> None:
+    with pytest.raises(BadQuery) as refused:
+        make_lens(**options)
+    assert refused.value.field == next(iter(options))
+
+
+@pytest.mark.parametrize("deadline_s", ["5", float("nan"), True])
+def test_a_deadline_that_is_no_number_is_refused(lens: Client, deadline_s: Any) -> None:
+    with pytest.raises(BadQuery, match="deadline_s"):
+        lens.query("revenue", over="2026-11-01", deadline_s=deadline_s)
+
+
+def test_days_that_are_none_are_refused(lens: Client) -> None:
+    with pytest.raises(BadQuery, match="days = None"):
+        lens.retention(None, over="2026-11-01")  # type: ignore[arg-type]
+
+
+def test_a_closed_client_says_so(lens: Client) -> None:
+    lens.close()
+    with pytest.raises(Refused, match="this client is closed"):
+        lens.available()

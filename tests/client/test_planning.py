@@ -186,6 +186,11 @@ def test_since_days_ago_that_nobody_takes_is_refused() -> None:
         ({"top": 5}, "needs a dimension in by"),
         ({"by": PAIR, "top": 0}, "1 to 30000"),
         ({"by": PAIR, "top": 30_001}, "1 to 30000"),
+        ({"by": PAIR, "top": "3"}, "a whole number"),
+        ({"by": PAIR, "top": 3.0}, "a whole number"),
+        ({"by": PAIR, "top": True}, "a whole number"),
+        ({"metrics": ("retention_retro",), "since_days_ago": "7"}, "a whole number of days"),
+        ({"metrics": ("retention_retro",), "since_days_ago": 0}, "1 or more"),
         ({"by": PAIR, "other": True}, "needs top"),
         ({"by": PAIR, "top": 3, "check": True}, "needs all values"),
     ],
@@ -216,7 +221,21 @@ def test_a_dimension_called_like_a_field_is_refused(name: str) -> None:
 
 
 def test_one_name_is_a_name_and_not_its_letters() -> None:
-    assert [names(given_) for given_ in (None, "ios", ["a", "b"], iter(("a",)))] == [(), ("ios",), ("a", "b"), ("a",)]
+    given = (None, "ios", ["a", "b"], iter(("a",)))
+    assert [names("by", it) for it in given] == [(), ("ios",), ("a", "b"), ("a",)]
+
+
+@pytest.mark.parametrize("given", [1001, [1001], ["1001", None]])
+def test_a_name_that_is_no_text_is_refused(given: Any) -> None:
+    """An id that was read as a number must not be taken for a game nobody knows."""
+    with pytest.raises(BadQuery, match=r"games = .* must be text"):
+        names("games", given)
+
+
+@pytest.mark.parametrize("where", ["platform == 'ios'", True, [dim.platform == "ios"], dim.platform])
+def test_a_where_that_is_no_filter_is_refused(where: Any) -> None:
+    with pytest.raises(BadQuery, match=r"where = .* must be an expression such as dim.platform"):
+        filter_of(where)
 
 
 @pytest.mark.parametrize("where", [dim.platform == "ios", {"platform": "ios"}])

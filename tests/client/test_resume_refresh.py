@@ -375,6 +375,7 @@ def test_a_refresh_lists_what_moved_and_nothing_else(moved: Any, place: int) -> 
     restated = after.attrs["gamelens"]["restated"]
     bucket = {"all": "2026-11-01"}.get(asked["every"], "2026-11-01" if is_retention else "2026-11-02")
     assert {it["timestamp"][:10] for it in restated} == {bucket}
+    assert all(len(set(it["by"])) == len(it["by"]) for it in restated)
     sums = {it["field"]: it["after"] - it["before"] for it in restated if it["before"] is not None}
     wanted = {"revenue": ("sum", 100.0), "event_count": ("event_count", 1), "conversion": None, "retention": None}
     if pair := wanted[asked["metric"] if isinstance(asked["metric"], str) else "revenue"]:

@@ -15,7 +15,7 @@ from gamelens.client.frames import to_frame
 from gamelens.client.planning import Lists, Question, plan
 from gamelens.client.receipts import asked
 from gamelens.client.restatements import Moved, Restatement
-from gamelens.client.resuming import Earlier, Held, earlier, entries_of, rows_of
+from gamelens.client.resuming import Earlier, Held, earlier, entries_of, restated, rows_of
 from gamelens.client.tables import STAMP, from_rows, schema
 from gamelens.wire.filters import dim
 from gamelens.wire.intervals import Interval
@@ -169,3 +169,18 @@ def test_what_the_cache_saw_move_is_said_once_for_each_field() -> None:
     ] * 2
     assert (entries[0]["timestamp"], entries[0]["by"]) == ("2026-11-01T00:00:00+00:00", ["platform"])
     assert msgspec.json.decode(msgspec.json.encode(entries)) == entries  # plain JSON
+
+
+def test_retention_whose_day_has_come_is_not_restated() -> None:
+    question = Question(metrics=("retention",), by=("platform",))
+    told = receipt(question, days=[1, 7])
+    rows = {"platform": ["ios", "ios"], "age": [1, 7], "retention": [0.5, None], "installs": [10, 10]}
+    old = columns("platform", **rows, returned=pa.array([5, None], pa.int64()))
+    rows["retention"] = [0.5, 0.2]
+    come = columns("platform", **rows, returned=[5, 2])
+    frame = to_frame(old, ("platform",), told)
+    assert restated(frame, come, earlier(frame), "later") == []
+
+    rows["retention"] = [0.6, 0.2]
+    (one, other) = restated(frame, columns("platform", **rows, returned=[6, 2]), earlier(frame), "later")
+    assert (one["field"], other["field"], one["rows"]) == ("retention", "returned", 1)

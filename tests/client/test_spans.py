@@ -64,6 +64,18 @@ def test_over_that_means_nothing_is_refused(nonsense: Any) -> None:
         over(nonsense)
 
 
+@pytest.mark.parametrize("backwards", [("2026-11-03", "2026-11-01"), "2026-11-03/2026-11-01", "2026-11-03/2026-11-03"])
+def test_what_ends_before_it_starts_is_named_as_it_was_typed(backwards: Any) -> None:
+    with pytest.raises(BadQuery, match="end after it starts") as refused:
+        over(backwards)
+    assert (refused.value.field, refused.value.value) == ("over", backwards)
+
+
+def test_a_moment_is_no_day() -> None:
+    with pytest.raises(BadQuery, match=r"pass its \.date\(\)"):
+        over(datetime(2026, 11, 1, 15))
+
+
 def test_what_is_available_is_asked_for_as_it_is() -> None:
     asked = Interval.parse("2026-11-01/2026-11-03")
     assert fit(asked, AVAILABLE, "raise") == asked
@@ -81,8 +93,10 @@ def test_clip_keeps_the_unfinished_bucket() -> None:
 
 
 def test_clip_raises_where_nothing_is_left() -> None:
-    with pytest.raises(NotYetAvailable):
+    with pytest.raises(NotYetAvailable) as refused:
         fit(Interval.parse("2026-12-01/2026-12-02"), AVAILABLE, "clip")
+    assert "not available at all" in str(refused.value)
+    assert 'when_unavailable="clip"' not in str(refused.value)
 
 
 def cut(over: str, granularity: Granularity, max_days: int | None = None) -> list[tuple[Unit, ...]]:

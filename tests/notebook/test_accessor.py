@@ -129,3 +129,9 @@ def test_looking_changes_nothing(name, request):
     frame.lens.explain()
     pd.testing.assert_frame_equal(frame, before)
     assert frame.attrs == before.attrs
+
+
+@pytest.mark.parametrize("shape", ["wide", "plot"])
+def test_a_frame_of_somebody_else_is_refused(shape):
+    with pytest.raises(BadQuery, match="has no timestamp"):
+        getattr(pd.DataFrame({"a": [1]}).lens, shape)()

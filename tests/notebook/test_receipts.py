@@ -32,6 +32,10 @@ def test_a_week_the_question_cuts_is_unfinished(players):
     assert unfinished(_weekly(players)) == {pd.Timestamp("2026-11-16", tz="UTC")}
 
 
+def test_what_is_cut_is_said(players):
+    assert "Of the week of 2026-11-16 only a part is in." in _weekly(players).lens.explain()
+
+
 def test_whole_days_are_finished(players):
     assert unfinished(players) == set()
 

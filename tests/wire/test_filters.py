@@ -141,3 +141,14 @@ def test_a_dimension_is_compared_with_strings_only(value: Any):
 def test_dimensions_come_in_the_order_of_the_filter():
     wire = {"and": [{"build": "1"}, {"not": {"or": [{"game_id": "7"}, {"build": "2"}]}}]}
     assert list(dimensions_of(parse_filter(wire))) == ["build", "game_id", "build"]
+
+
+def test_isin_takes_no_single_text():
+    """Its letters would each be a value, and the answer nothing."""
+    with pytest.raises(BadQuery, match="is one value"):
+        dim.platform.isin("ios")
+
+
+def test_comparisons_without_parentheses_say_what_is_wrong():
+    with pytest.raises(TypeError, match="in parentheses"):
+        _ = dim.platform == "ios" & dim.build == "2"

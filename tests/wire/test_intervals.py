@@ -175,3 +175,10 @@ def test_the_last_day_of_the_calendar_is_in_a_bucket(granularity: str):
 def test_timestamps_travel_with_milliseconds_and_z(moment: datetime, written: str):
     """Public facts 3.7."""
     assert wire_timestamp(moment) == written
+
+
+def test_an_interval_is_its_days() -> None:
+    assert [str(day) for day in Interval.parse("2026-11-01T12:00Z/2026-11-03")] == [
+        "2026-11-01T00:00Z/2026-11-02T00:00Z",
+        "2026-11-02T00:00Z/2026-11-03T00:00Z",
+    ]

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pandas as pd
 from pandas import DataFrame, Series
 
-from gamelens.analysis.frames import asked_metrics, carry, column_of, dimension_columns
+from gamelens.analysis.frames import RECEIPT, asked_metrics, carry, column_of, dimension_columns
 from gamelens.analysis.retention import is_retention
 from gamelens.catalog import METRICS, Metric, Quotient
 from gamelens.errors import BadQuery, NotAdditive
@@ -21,7 +21,8 @@ def total(frame: DataFrame) -> DataFrame:
     Columns: the value columns of the frame with their dtypes.
 
     Raises:
-        NotAdditive: retention; unique players or sessions, and ratios of them, over anything but games.
+        NotAdditive: retention; unique players or sessions, and ratios of them, over anything but games; a metric with
+            gaps or cut to the top, whose sum would be that of what happens to be there.
         BadQuery: the frame has no receipt, so nobody knows what its columns measure.
     """
     if is_retention(frame):
@@ -39,6 +40,13 @@ def _additive(frame: DataFrame, name: str) -> Metric:
     metric = METRICS.get(name)
     if metric is None:
         raise NotAdditive(name, "a query without by= and with every='all': the catalog does not know how it combines")
+    if metric.kinds == "retention":
+        raise NotAdditive(name, "lens.retention(days=..., over=...), which knows how many installed")
+    receipt = frame.attrs.get(RECEIPT) or {}
+    if any(gap["metric"] == name for gap in receipt.get("gaps") or []):
+        raise NotAdditive(name, "lens.resume(frame) first: pieces of it are missing")
+    if receipt.get("truncated") and not receipt["asked"].get("other"):
+        raise NotAdditive(name, "a frame that was asked with other=True, or without top: this one leaves values out")
     only_over_games = frame["timestamp"].nunique() <= 1 and _GAMES.issuperset(dimension_columns(frame))
     if metric.adds == "never" or (metric.adds == "over games" and not only_over_games):
         raise NotAdditive(name, f'lens.query("{name}", over=..., every="all"), which counts everyone once')

@@ -27,7 +27,10 @@ def worded(error: GamelensError) -> str:
         case PartialResult(gaps=gaps):
             pieces = f"{len(gaps)} pieces are missing, the first of them" if len(gaps) > 1 else "1 piece is missing:"
             return f"{pieces} {gap_line(gaps[0])} --on-error gaps shows what came"
-        case NotYetAvailable(asked=asked, available=available):
+        case NotYetAvailable(asked=asked, available=available, tried="wait"):
+            is_not = f"{asked} is not all available: the service has {available}"
+            return f"{is_not}. Ask for less, wait longer with --deadline, or add --when-unavailable clip"
+        case NotYetAvailable(asked=asked, available=available, tried="raise"):
             is_not = f"{asked} is not all available: the service has {available}"
             return f"{is_not}. Ask for less, or add --when-unavailable clip or wait"
         case Truncated(limit=limit):

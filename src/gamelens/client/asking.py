@@ -89,7 +89,8 @@ class Inquiry:
             known = self.service.last_available
             if terms.when != "wait" or self.deadline.left_s != 0 or known is None:
                 raise
-            late = NotYetAvailable(resolve(terms.over, known), known)  # it was there in time, only not enough of it
+            # It was there in time, only not enough of it.
+            late = NotYetAvailable(resolve(terms.over, known), known, tried="wait")
         raise late
 
     async def lists(self, question: Question, interval: Interval) -> Lists:

@@ -56,7 +56,9 @@ class AsyncClient(Face):
             BadQuery: no such dimension.
             Truncated: there are more than 30000.
         """
-        return await self._loop.wait_async(self._core.dimension_values(dimension, over, names(studios), names(games)))
+        return await self._loop.wait_async(
+            self._core.dimension_values(dimension, over, names("studios", studios), names("games", games))
+        )
 
     async def studios(self, *, over: Over) -> DataFrame:
         """Studios that sent data during *over*. Columns: studio_id, studio (str)."""
@@ -67,7 +69,7 @@ class AsyncClient(Face):
 
         Columns: game_id, game (the title), studio_id, studio (str).
         """
-        return await self._loop.wait_async(self._core.games(over, optional(studios)))
+        return await self._loop.wait_async(self._core.games(over, optional("studios", studios)))
 
     async def query(
         self,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import weakref
 from collections.abc import Callable, Coroutine, Iterable
+from numbers import Real
 from typing import Any, get_args
 
 from gamelens.client.asking import Answered, Terms
@@ -14,7 +16,7 @@ from gamelens.client.fetching import check_on_error
 from gamelens.client.frames import check_kind
 from gamelens.client.loop import shared_loop
 from gamelens.client.pacing import Pace, shared_budget
-from gamelens.client.planning import Question, filter_of, names
+from gamelens.client.planning import Question, filter_of, is_whole, names
 from gamelens.client.progress import Progress
 from gamelens.client.recording import Recording, Replay
 from gamelens.client.retention import Cohorts
@@ -53,8 +55,10 @@ class Face:
         replay: Folder | None = None,
         transport: HttpPool | None = None,
     ) -> None:
-        if max_days is not None and max_days < 1:
-            raise BadQuery("max_days", max_days, "must be 1 or more, or None")
+        if max_days is not None and not (is_whole(max_days) and max_days >= 1):
+            raise BadQuery("max_days", max_days, "must be a whole number, 1 or more, or None")
+        _check_seconds("max_wait_s", max_wait_s)
+        _check_seconds("refresh_s", refresh_s)
         if pace not in get_args(Pace):
             raise BadQuery("pace", pace, "is not allowed", get_args(Pace))
         if record is not None and replay is not None:
@@ -114,13 +118,13 @@ def question_of(
         BadQuery: they ask nothing.
     """
     return Question(
-        metrics=names(metric),
-        by=names(by),
+        metrics=names("metric", metric),
+        by=names("by", by),
         every=every,
         where=filter_of(where),
         top=top,
-        games=optional(games),
-        studios=optional(studios),
+        games=optional("games", games),
+        studios=optional("studios", studios),
         since_days_ago=since_days_ago,
         other=other,
         check=check,
@@ -131,8 +135,10 @@ def terms_of(over: Over, when: str, deadline_s: float | None, on_error: str, to:
     """How it is to be answered.
 
     Raises:
-        BadQuery: a word that is not allowed.
+        BadQuery: a word that is not allowed, or a deadline that is no number.
     """
+    if deadline_s is not None:
+        _check_seconds("deadline_s", deadline_s)
     return Terms(
         over=over,
         when=check_when(when),
@@ -151,17 +157,22 @@ def cohorts_of(
         BadQuery: an age that is none.
     """
     return Cohorts(
-        ages=(days,) if isinstance(days, int) else tuple(days),
-        by=names(by),
+        ages=tuple(days) if isinstance(days, Iterable) else (days,),
+        by=names("by", by),
         where=filter_of(where),
-        games=optional(games),
-        studios=optional(studios),
+        games=optional("games", games),
+        studios=optional("studios", studios),
     )
 
 
-def optional(given: Names | None) -> tuple[str, ...] | None:
-    """One name or several as a tuple; None is all."""
-    return None if given is None else names(given)
+def optional(field: str, given: Names | None) -> tuple[str, ...] | None:
+    """One name or several, the argument *field*, as a tuple; None is all."""
+    return None if given is None else names(field, given)
+
+
+def _check_seconds(field: str, number: object) -> None:
+    if isinstance(number, bool) or not isinstance(number, Real) or math.isnan(number):
+        raise BadQuery(field, number, "must be a number of seconds")
 
 
 def _close(service: MetricsService) -> None:

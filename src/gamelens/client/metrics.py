@@ -91,7 +91,9 @@ class Client(Face):
         self, dimension: str, *, over: Over, studios: Names | None = None, games: Names | None = None
     ) -> list[str]:
         """As `AsyncClient.dimension_values`."""
-        return self._loop.wait(self._core.dimension_values(dimension, over, names(studios), names(games)))
+        return self._loop.wait(
+            self._core.dimension_values(dimension, over, names("studios", studios), names("games", games))
+        )
 
     @_documented
     def studios(self, *, over: Over) -> DataFrame:
@@ -101,7 +103,7 @@ class Client(Face):
     @_documented
     def games(self, *, over: Over, studios: Names | None = None) -> DataFrame:
         """As `AsyncClient.games`."""
-        return self._loop.wait(self._core.games(over, optional(studios)))
+        return self._loop.wait(self._core.games(over, optional("studios", studios)))
 
     @_documented
     def query(

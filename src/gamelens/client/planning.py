@@ -62,8 +62,10 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
             raise BadQuery("by", list(self.by), "must not name a dimension twice")
         if self.top is not None and not self.by:
             raise BadQuery("top", self.top, "needs a dimension in by")
-        if self.top is not None and not 1 <= self.top <= MAX_LIMIT:
-            raise BadQuery("top", self.top, f"must be 1 to {MAX_LIMIT}")
+        if self.top is not None and not (is_whole(self.top) and 1 <= self.top <= MAX_LIMIT):
+            raise BadQuery("top", self.top, f"must be a whole number from 1 to {MAX_LIMIT}")
+        if self.since_days_ago is not None and not (is_whole(self.since_days_ago) and self.since_days_ago >= 1):
+            raise BadQuery("since_days_ago", self.since_days_ago, "must be a whole number of days, 1 or more")
         if self.other and self.top is None:
             raise BadQuery("other", self.other, "needs top: it adds what top leaves out")
         if self.check and self.top is not None:
@@ -148,16 +150,38 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
         return pieces(missing, self.every, self.max_days)
 
 
-def names(given: str | Iterable[str] | None) -> tuple[str, ...]:
-    """One name or several as a tuple; None is none."""
+def is_whole(number: object) -> bool:
+    """Whether *number* is an int, which True and 3.0 are not."""
+    return isinstance(number, int) and not isinstance(number, bool)
+
+
+def names(field: str, given: str | Iterable[str] | None) -> tuple[str, ...]:
+    """One name or several, the argument *field*, as a tuple; None is none.
+
+    Raises:
+        BadQuery: what is no text, such as an id that was read as a number.
+    """
     if given is None:
         return ()
-    return (given,) if isinstance(given, str) else tuple(given)
+    found = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
+    for name in found:
+        if not isinstance(name, str):
+            raise BadQuery(field, name, "must be text, or several texts")
+    return found
 
 
 def filter_of(where: Filter | dict[str, object] | None) -> Filter | None:
-    """*where* as a filter, from an expression of `dim` or the wire's own form."""
-    return where if where is None or isinstance(where, Filter) else parse_filter(where)
+    """*where* as a filter, from an expression of `dim` or the wire's own form.
+
+    Raises:
+        BadQuery: it is neither.
+    """
+    if where is None or isinstance(where, Filter):
+        return where
+    if not isinstance(where, dict):
+        rule = 'must be an expression such as dim.platform == "ios", or an object as the service takes it'
+        raise BadQuery("where", where, rule)
+    return parse_filter(where)
 
 
 def lists_needed(question: Question) -> tuple[str, ...]:

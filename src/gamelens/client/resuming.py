@@ -132,7 +132,8 @@ def rows_of(rows: pa.Table, metric: str, dimensions: Sequence[str], metrics: Seq
 def restated(frame: DataFrame, table: pa.Table, before: Earlier, as_of: str) -> list[dict[str, Any]]:
     """What is otherwise in *table* than in *frame*: of each bucket and field the totals before and after.
 
-    A total is null where its rows cannot be added up. What was a gap in *frame* is not otherwise now, but known.
+    A total is null where its rows cannot be added up. What was a gap in *frame* is not otherwise now, but known; so is
+    retention whose day had not come.
     """
     old, question = to_table(frame), before.question
     dimensions = (AGE, *question.dimensions) if before.ages else _dimensions(table, question)
@@ -141,10 +142,15 @@ def restated(frame: DataFrame, table: pa.Table, before: Earlier, as_of: str) -> 
         was, now = (rows_of(rows, metric, dimensions, question.metrics) for rows in (old, table))
         for stamp in sorted((stamps_of(was) | stamps_of(now)) - set(_lost(before, metric))):
             old_rows, new_rows = (rows.filter(pc.equal(rows[TIMESTAMP], stamp)) for rows in (was, now))
+            if before.ages:
+                new_rows = _known_then(old_rows, new_rows, dimensions)
             if changed := rows_changed(old_rows, new_rows, dimensions):
                 bucket = {"metric": metric, "timestamp": stamp.isoformat(), "by": list(dimensions), "rows": changed}
                 ends = {"before_as_of": before.receipt["as_of"], "as_of": as_of}
                 for moved in moves(metric, old_rows, new_rows, dimensions, adds_up=not before.ages):
+                    own = [TIMESTAMP, *dimensions, moved.field]
+                    if before.ages and not rows_changed(old_rows.select(own), new_rows.select(own), dimensions):
+                        continue
                     found.append({**bucket, "field": moved.field, "before": moved.before, "after": moved.after, **ends})
     return found
 
@@ -168,6 +174,16 @@ def entries_of(restatements: Iterable[Restatement]) -> list[dict[str, Any]]:
     ]
 
 
+def _known_then(old: pa.Table, new: pa.Table, dimensions: Sequence[str]) -> pa.Table:
+    """*new*, of retention, with null where *old* has a row whose day had not come."""
+    unknown = {tuple(row[name] for name in dimensions) for row in old.to_pylist() if row["returned"] is None}
+    mask = pa.array([tuple(row[name] for name in dimensions) in unknown for row in new.to_pylist()], pa.bool_())
+    for name in (RETENTION, "returned"):
+        nulled = pc.if_else(mask, pa.scalar(None, new[name].type), new[name])
+        new = new.set_column(new.schema.get_field_index(name), name, nulled)
+    return new
+
+
 def _lost(before: Earlier, metric: str) -> Iterator[datetime]:
     """The buckets of *metric* that an earlier frame has a gap in: for retention, the install days."""
     for gap in before.gaps:
@@ -180,7 +196,7 @@ def _lost(before: Earlier, metric: str) -> Iterator[datetime]:
 
 def _dimensions(table: pa.Table, question: Question) -> tuple[str, ...]:
     """The key columns of the rows, a game that was not asked for included."""
-    return tuple(name for name in (*question.dimensions, "game_id") if name in table.column_names)
+    return tuple(name for name in dict.fromkeys([*question.dimensions, GAME_ID]) if name in table.column_names)
 
 
 def _missing(question: Question, columns: Collection[str]) -> list[str]:

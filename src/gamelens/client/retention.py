@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from gamelens.catalog import METRICS
 from gamelens.client.asking import Answered, Inquiry, pass_through
-from gamelens.client.planning import GAME_ID, STUDIO_ID, Part, Question, plan
+from gamelens.client.planning import GAME_ID, STUDIO_ID, Part, Question, is_whole, plan
 from gamelens.client.tables import STAMP, TIMESTAMP, from_rows
 from gamelens.errors import BadQuery, ServiceError
 from gamelens.wire.filters import Filter
@@ -46,7 +46,7 @@ class Cohorts(msgspec.Struct, frozen=True, kw_only=True):
         if not self.ages or len(set(self.ages)) < len(self.ages):
             raise BadQuery("days", list(self.ages), "must name at least one age, and none twice")
         for age in self.ages:
-            if not isinstance(age, int) or isinstance(age, bool) or age < 1:
+            if not is_whole(age) or age < 1:
                 raise BadQuery("days", age, "must be whole numbers of days after install, 1 or more")
 
     def question(self, metric: str, *, by: tuple[str, ...] | None = None, age: int | None = None) -> Question:

@@ -204,7 +204,7 @@ class MetricsService:
         while asked not in (available := await self.available()):
             wait_s = max(self._refresh_s, _LEAST_POLL_S)
             if self._clock() + wait_s > ends_at:
-                raise NotYetAvailable(asked, available)
+                raise NotYetAvailable(asked, available, tried="wait")
             tally.note = f"waiting until {asked.end:%Y-%m-%d %H:%M} is available, now {available.end:%Y-%m-%d %H:%M}"
             await self._sleep(wait_s)
         tally.note = ""

@@ -21,7 +21,7 @@ _LAST = re.compile(r"last\s+(?:(\d{1,5})\s+)?complete\s+(day|week|month)s?", re.
 _DAY: Final = timedelta(days=1)
 _RULE: Final = (
     'must be "last N complete days" (or weeks, months), a date, a pair of dates (both days in), '
-    "or an ISO 8601 interval such as 2026-11-01/2026-11-08 (its end is not in)"
+    "or an ISO 8601 interval such as 2026-11-01/2026-11-08 (its end is not in); and end after it starts"
 )
 
 
@@ -46,9 +46,12 @@ def resolve(over: Over, available: Interval) -> Interval:
     Raises:
         BadQuery: *over* is nothing of the kind, or nothing at all.
     """
-    interval = _read(over, available)
+    try:
+        interval = _read(over, available)
+    except MalformedInterval:
+        raise BadQuery("over", over, _RULE) from None
     if not interval:
-        raise MalformedInterval(str(interval))
+        raise BadQuery("over", over, _RULE)
     return interval
 
 
@@ -62,7 +65,7 @@ def fit(asked: Interval, available: Interval, when: WhenUnavailable) -> Interval
         return asked
     kept = asked & available
     if when != "clip" or not kept:
-        raise NotYetAvailable(asked, available)
+        raise NotYetAvailable(asked, available, tried=when)
     return kept
 
 
@@ -168,6 +171,8 @@ def _midnight(day: object) -> datetime:
             day = date.fromisoformat(day.strip())
         except ValueError:
             raise BadQuery("over", day, _RULE) from None
-    if not isinstance(day, date) or isinstance(day, datetime):
+    if isinstance(day, datetime):
+        raise BadQuery("over", day, "is a moment, not a day: pass its .date(), or an Interval")
+    if not isinstance(day, date):
         raise BadQuery("over", day, _RULE)
     return datetime.combine(day, time(), tzinfo=UTC)

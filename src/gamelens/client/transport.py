@@ -23,7 +23,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
 from gamelens.client.pacing import Budget, Route
 from gamelens.client.settings import Secret
-from gamelens.errors import AuthError, BadQuery, GamelensError, RateLimited, ServiceError, Unreachable
+from gamelens.errors import AuthError, BadQuery, GamelensError, RateLimited, Refused, ServiceError, Unreachable
 
 ATTEMPTS: Final = 6
 ATTEMPTS_AT_NOBODY: Final = 2  # an address that never answered is more likely wrong than busy
@@ -172,6 +172,8 @@ class Transport:
 
     async def _attempt(self, request: Outgoing, on_sent: Callable[[], None] | None) -> Answer | Fault:
         """One attempt; what httpx raises comes back as a value, so that no traceback leads to its request."""
+        if self._http.is_closed:
+            return Fault(Refused("this client is closed: make another one"))
         status = 0
         try:
             response = await self._http.send(self._build(request, on_sent), stream=True)

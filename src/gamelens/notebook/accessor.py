@@ -45,6 +45,7 @@ class Lens:
         """
         if is_retention(self._frame):
             raise BadQuery("frame", "a retention frame", "has one row for each age: use matrix()")
+        self._must_have_time("wide()")
         value = self._one_value(value)
         if not label_columns(self._frame):
             return carry(self._frame[["timestamp", value]].copy(), self._frame)
@@ -70,7 +71,7 @@ class Lens:
         """One row: counts and money summed, means and ratios from their parts.
 
         Raises:
-            NotAdditive: the sum would mean nothing, such as unique players over days.
+            NotAdditive: the sum would mean nothing, such as unique players over days, or pieces are missing.
         """
         return totals.total(self._frame)
 
@@ -83,6 +84,7 @@ class Lens:
             if split or self._frame["timestamp"].nunique() <= 1:
                 return charts.draw_curve(average_curve(self._frame, split[0] if split else None))
             return charts.draw_cohorts(cohort_matrix(self._frame))
+        self._must_have_time("plot()")
         if value is not None:
             self._one_value(value)
         is_one_bucket = self._frame["timestamp"].nunique() == 1
@@ -97,6 +99,11 @@ class Lens:
         if value not in values:
             raise BadQuery("value", value, "is not a number in the frame", values)
         return value
+
+    def _must_have_time(self, what: str) -> None:
+        if "timestamp" not in self._frame:
+            columns = [str(name) for name in self._frame.columns]
+            raise BadQuery("frame", columns, f"has no timestamp: {what} needs a frame as query() returns it")
 
     def _must_be_retention(self, what: str) -> None:
         if not is_retention(self._frame):

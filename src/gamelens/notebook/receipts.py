@@ -52,15 +52,19 @@ def source_line(frame: DataFrame) -> str:
 
 def unfinished(frame: DataFrame) -> set[Timestamp]:
     """Buckets of *frame* that the question or the service's data covers only in part; none when nobody can know."""
-    receipt = frame.attrs.get(RECEIPT) or {}
+    cut = _cut(frame.attrs.get(RECEIPT) or {})
+    return {Timestamp(moment) for moment in cut} & set(frame["timestamp"]) if "timestamp" in frame else set()
+
+
+def _cut(receipt: Receipt) -> list[datetime]:
+    """Starts of the buckets that lie only in part in what was asked."""
     asked = receipt.get("asked") or {}
     every, known = asked.get("every"), receipt.get("clipped") or asked.get("interval") or receipt.get("available")
-    if every not in ("day", "week", "month") or not isinstance(known, str) or "timestamp" not in frame:
-        return set()
+    if every not in ("day", "week", "month") or not isinstance(known, str):
+        return []
     span = Interval.parse(known)
-    cut = {bucket_start(span.start, every)} - {span.start}
-    cut |= {bucket_start(span.end, every)} - {span.end}
-    return {Timestamp(moment) for moment in cut} & set(frame["timestamp"])
+    edges = {moment: bucket_start(moment, every) for moment in (span.start, span.end)}
+    return sorted({start for moment, start in edges.items() if start != moment})
 
 
 def _question(receipt: Receipt) -> str:
@@ -69,6 +73,8 @@ def _question(receipt: Receipt) -> str:
     narrowed = [f"{key} {_names(asked.get(key))}" for key in ("games", "studios") if asked.get(key)]
     parts = [
         f"Asked for {_names(asked.get('metric')) or 'nothing in particular'}",
+        f" {_names(map(str, asked['days']))} days after install" if asked.get("days") else "",
+        f" {asked['since_days_ago']} days after install" if asked.get("since_days_ago") else "",
         f" by {by}" if by else "",
         f" over {asked['over']}" if asked.get("over") else "",
         f", in one bucket for every {every}" if every and every != "all" else ", in one bucket" if every else "",
@@ -97,7 +103,10 @@ def _answer(receipt: Receipt) -> str:
 def _reserves(receipt: Receipt) -> list[str]:
     clipped, gaps = receipt.get("clipped"), receipt.get("gaps") or []
     lines = [f"Cut to what is available: {clipped}." if clipped else ""]
-    lines += ["There may be values beyond the ones shown." if receipt.get("truncated") else ""]
+    lines += [f"Of the {receipt['asked']['every']} of {start:%Y-%m-%d} only a part is in." for start in _cut(receipt)]
+    if receipt.get("truncated"):
+        has_rest = (receipt.get("asked") or {}).get("other")
+        lines += ["(other) is what lies beyond top." if has_rest else "There may be values beyond the ones shown."]
     lines += [f"Missing: {_gap(gap)}." for gap in gaps]
     lines += [_joined(joined) for joined in receipt.get("joined") or []]
     lines += [f"Restated: {_moved(moved)}." for moved in receipt.get("restated") or []]

@@ -68,7 +68,13 @@ class Dimension:
         self.name = name
 
     def isin(self, values: Iterable[str]) -> Filter:
-        """Select the events whose value is one of *values*."""
+        """Select the events whose value is one of *values*.
+
+        Raises:
+            BadQuery: one text, whose letters would each be a value; no value, or one that is no text.
+        """
+        if isinstance(values, str):
+            raise BadQuery(f"filter.{self.name}", values, "is one value: put it into a list, or compare with ==")
         return Match(self.name, _values(self.name, list(values)))
 
     def __eq__(self, value: object) -> Filter:  # type: ignore[override]
@@ -78,6 +84,12 @@ class Dimension:
         return Not(self == value)
 
     __hash__ = None  # type: ignore[assignment]
+
+    def _binds_too_tightly(self, _: object) -> Filter:
+        """In `dim.a == "x" & dim.b == "y"` Python reads `"x" & dim.b` first."""
+        raise TypeError("put each comparison in parentheses: & and | bind more tightly than == and !=")
+
+    __and__ = __rand__ = __or__ = __ror__ = _binds_too_tightly
 
     def __repr__(self) -> str:
         return f"dim.{self.name}"

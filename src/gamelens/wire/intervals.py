@@ -87,6 +87,10 @@ class Interval(msgspec.Struct, frozen=True, repr_omit_defaults=True):
             return self.start <= item.start and item.end <= self.end
         return isinstance(item, datetime) and self.start <= _utc(item) < self.end
 
+    def __iter__(self) -> Iterator[Interval]:
+        """The UTC days it touches; `buckets` has weeks and months."""
+        return self.buckets("day")
+
     def __and__(self, other: Interval) -> Interval:
         start = max(self.start, other.start)
         return Interval(start, max(start, min(self.end, other.end)))
