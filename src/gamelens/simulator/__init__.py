@@ -12,7 +12,8 @@ same scenario gives the same bytes on any machine with any number of workers.
 Open `traffic` first: `play` is the whole room in one function.
 """
 
-from gamelens.simulator.activity import Activity, fit
+from gamelens.simulator.activity import Activity, Mixture, play_step
+from gamelens.simulator.fitting import fit, nearest_feasible
 from gamelens.simulator.ledger import Ledger
 from gamelens.simulator.scenario import Scenario, load_scenario, scenario_names
 from gamelens.simulator.traffic import Batch, Expectation, expect, play

@@ -13,7 +13,8 @@ from typing import Final, Literal, get_args
 import msgspec
 
 from gamelens.errors import BadQuery
-from gamelens.simulator.activity import Activity, fit
+from gamelens.simulator.activity import Activity
+from gamelens.simulator.fitting import HABIT, fit
 from gamelens.wire.currencies import USD_PER_UNIT
 
 Vendor = Literal["max", "ironsource", "admob"]
