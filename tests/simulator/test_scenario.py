@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from gamelens.errors import BadQuery
-from gamelens.simulator import load_scenario, scenario_names
+from gamelens.simulator import load_scenario
 
 
 def changed(tmp_path: Path, lines: str) -> Path:
@@ -28,8 +28,9 @@ def demo_with(tmp_path: Path, old: str, new: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", scenario_names())
-def test_every_shipped_scenario_has_two_studios_and_three_games(name):
+@pytest.mark.parametrize("name", ["demo", "small", "incident"])
+def test_the_demo_and_what_builds_on_it_has_two_studios_and_three_games(name):
+    """The games a sandbox makes when nobody says which."""
     assert [len(studio.games) for studio in load_scenario(name).studios] == [2, 1]
 
 
@@ -81,7 +82,7 @@ def test_an_unknown_key_deep_down_names_its_table_and_the_nearest(tmp_path):
         ("seed = -1", "seed = -1 must be 0"),
         ('players = "many"', "players = 'many' is refused: expected `int`"),
         ("weekdays = [1, 1, 1]", r"weekdays = \[1, 1, 1\] is refused"),
-        ("studio = []", "studio.game = .* at least one game"),
+        ("studio = []", "studio = .* at least one game"),
         ('extends = "demo"', "cannot be read"),
     ],
 )
@@ -93,19 +94,19 @@ def test_a_top_level_value_that_is_not_allowed_is_named(tmp_path, lines, key):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('currency = "JPY"', 'currency = "JPX"', "country.currency = 'JPX'"),
-        ("tier = 1", "tier = 4", "country.tier = 4 must be 1 to 3"),
+        ('currency = "JPY"', 'currency = "JPX"', r"country\[2\].currency = 'JPX'"),
+        ("tier = 1", "tier = 4", r"country\[0\].tier = 4 must be 1 to 3"),
         ("d7 = 0.125", "d7 = 0.5", "retention .* must fall"),
-        ("d7 = 0.125", "d7 = 0.36999", "retention .* fits no BG/BB population"),
+        ("d7 = 0.125", "d7 = 0.36999", "retention .* has no BG/BB population"),
         ("per_round = 0.42", "per_round = 1.42", "ads.per_round = 1.42 must be 0 to 1"),
         ('vendor = "max"', 'vendor = "maxx"', "vendor = 'maxx' is refused"),
         ('vendor_version = "12.6.1"', 'vendor_version = "12.x"', "ads.vendor_version"),
         ('currency = "EUR"      #', 'currency = "EURO"      #', "ads.currency = 'EURO'"),
-        ("interstitial = [8.4, 3.6, 0.9]", "banner = [8.4, 3.6, 0.9]", "of AppLovin .* lacks"),
-        ("US = 0.27, GB", "XX = 0.27, GB", "countries of Tile Harbor = 'XX'"),
-        ("INR = 17900 }", "CAD = 17900 }", "price of coins:small .* lacks INR"),
+        ("interstitial = [8.4, 3.6, 0.9]", "banner = [8.4, 3.6, 0.9]", "AppLovin.*lacks"),
+        ("US = 0.27, GB", "XX = 0.27, GB", r"game\[0\].countries.XX = 'XX'"),
+        ("INR = 17900 }", "CAD = 17900 }", r"item\[0\].price .* lacks INR"),
         ("build = [{ day = 0", "build = [{ day = 1", "must start at 0"),
-        ('id = "coins:small"', 'id = "coins"', "purchases.item.id = 'coins' must be type:id"),
+        ('id = "coins:small"', 'id = "coins"', r"purchases.item\[0\].id = 'coins' must be type:id"),
     ],
 )
 def test_a_value_deep_down_that_is_not_allowed_is_named(tmp_path, old, new, message):

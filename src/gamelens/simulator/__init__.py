@@ -1,7 +1,8 @@
 """A population of players whose truth is known: it decides what they do, writes the events, and keeps the books.
 
-`scenario` reads what a population is like (`traits` are its tables), `activity` and `players` say who comes back when,
-`behaviour` and `monetisation` what they do once they are there, `payload` and `impressions` how that is written,
+`scenario` reads what a population is like (`traits` and `timeline` are its tables, `tables`, `places` and `refusal` the
+file and its errors), `installs` and `arms` say who comes from where into which experiment, `activity`, `fitting` and
+`players` who comes back when, `behaviour` and `monetisation` what they do once they are there, `payload` and `impressions` how that is written,
 `traffic` cuts it into request bodies for the collector. `ledger` remembers every event sent (`facts` are its columns)
 and computes the truth of every metric from them (`question`, `columns`, `truth`).
 
@@ -16,17 +17,21 @@ from gamelens.simulator.activity import Activity, Mixture, play_step
 from gamelens.simulator.fitting import fit, nearest_feasible
 from gamelens.simulator.ledger import Ledger
 from gamelens.simulator.scenario import Scenario, load_scenario, scenario_names
-from gamelens.simulator.traffic import Batch, Expectation, expect, play
+from gamelens.simulator.traffic import VERSION, Batch, Expectation, expect, play
 
 __all__ = [
+    "VERSION",
     "Activity",
     "Batch",
     "Expectation",
     "Ledger",
+    "Mixture",
     "Scenario",
     "expect",
     "fit",
     "load_scenario",
+    "nearest_feasible",
     "play",
+    "play_step",
     "scenario_names",
 ]

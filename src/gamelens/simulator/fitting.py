@@ -63,8 +63,8 @@ def nearest_feasible(d1: float, d7: float, d28: float, both: float | None = None
     mean = _mean_of_p(*near)
     if mean is None:
         raise ArithmeticError(f"no population for {near}, which is inside of what is feasible")
-    room = _INSIDE * (1 - mean)
-    return (*near, near[1] * min(max(both / near[1], mean + room), 1 - room))
+    beside = _INSIDE * (1 - mean)
+    return (*near, near[1] * min(max(both / near[1], mean + beside), 1 - beside))
 
 
 def _told(*targets: float) -> str:
@@ -106,7 +106,8 @@ def _precision(there_1: Floats, there_7: Floats) -> Floats:
         middle = (low + high) / 2
         is_above = _log_survival(there_1, np.exp(middle), 7) > np.log(there_7)
         low, high = np.where(is_above, middle, low), np.where(is_above, high, middle)
-    return np.exp((low + high) / 2)
+    found: Floats = np.exp((low + high) / 2)
+    return found
 
 
 def _log_survival(there_1: Floats, precision: Floats, day: int) -> Floats:

@@ -43,9 +43,7 @@ def _rule(a: float, b: float) -> tuple[Floats, Floats]:
     beside = np.empty(NODES - 1)
     beside[0] = 4 * a * b / ((a + b) ** 2 * (a + b + 1))
     k = k[1:]
-    beside[1:] = (
-        4 * k * (k + a - 1) * (k + b - 1) * (k + total) / ((2 * k + total) ** 2 * ((2 * k + total) ** 2 - 1))
-    )
+    beside[1:] = 4 * k * (k + a - 1) * (k + b - 1) * (k + total) / ((2 * k + total) ** 2 * ((2 * k + total) ** 2 - 1))
     sides = np.sqrt(beside)
     values, vectors = np.linalg.eigh(np.diag(middle) + np.diag(sides, 1) + np.diag(sides, -1))
     return np.clip((1 + values) / 2, 0, 1), vectors[0] ** 2
