@@ -1,10 +1,11 @@
 """A population of players whose truth is known: it decides what they do, writes the events, and keeps the books.
 
-`scenario` reads what a population is like (`traits` and `timeline` are its tables, `tables`, `places` and `refusal` the
-file and its errors), `installs` and `arms` say who comes from where into which experiment, `activity`, `fitting` and
-`players` who comes back when, `behaviour` and `monetisation` what they do once they are there, `payload` and `impressions` how that is written,
-`traffic` cuts it into request bodies for the collector. `ledger` remembers every event sent (`facts` are its columns)
-and computes the truth of every metric from them (`question`, `columns`, `truth`).
+`scenario` reads what a population is like: `traits`, `shop` and `timeline` are its tables, `tables`, `places` and
+`refusal` the file and what is wrong with it. `installs` and `arms` say who comes from where, and into which experiment;
+`activity`, `fitting` and `players` who comes back when; `behaviour` and `monetisation` what they do once they are
+there; `payload` and `impressions` how that is written; `traffic` cuts it into request bodies for the collector.
+`ledger` remembers every event sent (`facts` are its columns) and computes the truth of every metric from them
+(`question`, `columns`, `truth`).
 
 This room never opens a connection, never asks the sandbox anything and shares no arithmetic with it: two ways to
 the same number are the point. Everything comes from numpy and one seed, block of players by block of players, so the

@@ -16,7 +16,8 @@ import numpy as np
 from gamelens.simulator.monetisation import Money, draw_money
 from gamelens.simulator.players import Flags, Ints, Players, pick, pick_by, shares
 from gamelens.simulator.scenario import Scenario
-from gamelens.simulator.traits import Economy, Game
+from gamelens.simulator.shop import Economy
+from gamelens.simulator.traits import Game
 
 DAY_S: Final = 86_400
 SESSION_GAP_S: Final = 30

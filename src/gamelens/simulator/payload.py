@@ -272,7 +272,7 @@ def _player_heads(block: Block, ids: Ids, *, game: Game, scenario: Scenario) -> 
     @cache
     def origin(publisher: int, arm: int) -> bytes:
         """The end of a head: the variant and the publisher, of those who have them."""
-        fields = {}
+        fields: dict[str, str] = {}
         if arm >= 0:
             fields |= {"ab_id": arms[arm].experiment.id, "ab_variant_id": arms[arm].variant.id}
         if publisher >= 0:

@@ -47,9 +47,7 @@ def positive(key: str, value: float) -> None:
 def within(key: str, value: float, least: float, most: float) -> None:
     """Refuse a *value* outside *least* to *most*."""
     if not least <= value <= most:
-        raise NotAllowed(
-            key, value, f"must be {least:,g} to {most:,g}" if most >= 1e6 else f"must be {least} to {most}"
-        )
+        raise NotAllowed(key, value, f"must be {least} to {most}")
 
 
 def text(key: str, value: str) -> None:

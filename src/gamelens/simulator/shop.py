@@ -69,8 +69,8 @@ class Item(Part, frozen=True, kw_only=True):
 class Purchases(Part, frozen=True, kw_only=True):
     """*payers* of all players ever buy, *per_payer* times on average, less with age: by e in *fade_days*.
 
-    What they buy follows a log-normal in the price: *median_price* (USD) and *price_sigma*, read off at the prices there
-    are. Payers differ: the median of each is the game's times a log-normal of *payer_sigma*.
+    What they buy follows a log-normal in the price, *median_price* (USD) and *price_sigma*, read off at the prices
+    there are. Payers differ: the median of each is the game's times a log-normal of *payer_sigma*.
     """
 
     payers: float

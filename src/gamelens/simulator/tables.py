@@ -146,7 +146,7 @@ def _refusal(table: Table, kind: Any, error: msgspec.ValidationError) -> Scenari
 
 
 def _named(table: Table, keys: Keys, cause: NotAllowed) -> Keys:
-    """*keys* with the name msgspec leaves out where a table's names are free: the one that holds what is not allowed."""
+    """*keys* with the name msgspec leaves out where names are free: the one that holds what is not allowed."""
     if "..." not in keys:
         return keys
     place = keys.index("...")

@@ -56,7 +56,10 @@ class GameExpectation(msgspec.Struct, frozen=True):
 
 
 class Expectation(msgspec.Struct, frozen=True):
-    """What a scenario will send: players exactly, the rest about. *dau* is the mean over its days, without incidents."""
+    """What a scenario will send: players exactly, the rest about. *dau* is the mean over its days.
+
+    *version* is the generator's; incidents are left out.
+    """
 
     version: int
     players: int
