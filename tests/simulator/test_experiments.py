@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gamelens.errors import BadQuery
 from gamelens.simulator import Activity, fit, load_scenario, play_step
 from gamelens.simulator.arms import NO_ARM, Arm, arms_of, draw_arms, mixture_of, steps
-from gamelens.simulator.players import draw_active
+from gamelens.simulator.players import draw_active, draw_chances
 from gamelens.simulator.quadrature import beta_mean, shifted
 from gamelens.simulator.timeline import Experiment, Variant
 from simulator.proofs import compared, power
@@ -34,8 +34,8 @@ def p_of_runs(treated: Variant, players: int, *, seed: int, cohorts: int = 1) ->
         rng = np.random.default_rng([seed, run])
         install = np.zeros(players * cohorts, dtype=np.int64)
         arm = draw_arms(install, both, rng=rng)
-        play, drop_out = (steps(both, of, arm) for of in ("play", "drop_out"))
-        came = draw_active(install, days=2, activity=CASUAL, rng=rng, play=play, drop_out=drop_out)[:, 1]
+        chance = draw_chances(len(arm), activity=CASUAL, rng=rng, play=steps(both, "play", arm))
+        came = draw_active(install, days=2, activity=CASUAL, rng=rng, chance=chance)[:, 1]
         pairs = zip(np.split(came, cohorts), np.split(arm, cohorts), strict=True)
         found += [compared(came[arm == 0], came[arm == 1]) for came, arm in pairs]
     return np.array(found)

@@ -170,7 +170,7 @@ def begin_sessions(
     )
     order = np.lexsort((second, day, player))
     player, day, second = player[order], day[order], second[order]
-    median = np.log(spec.median_length_s) + spec.player_sigma * players.appetite[player]
+    median = np.log(spec.median_length_s) + players.appetite[player]
     length = np.minimum(rng.lognormal(median, spec.length_sigma), 4 * 3600).astype(np.int64) + 1
     return Sessions(
         player=player,

@@ -33,7 +33,7 @@ def fit(d1: float, d7: float, d28: float, both: float | None = None, *, habit: f
     Raises:
         BadQuery: no population has these; names the nearest that have one.
     """
-    targets = (d1, d7, d28) if both is None else (d1, d7, d28, both)
+    targets = tuple(float(target) for target in ((d1, d7, d28) if both is None else (d1, d7, d28, both)))
     if not all(0 < target < 1 for target in targets):
         raise BadQuery("retention", targets, "must be shares between 0 and 1")
     mean = _mean_of_p(d1, d7, d28) if d28 < d7 < d1 else None

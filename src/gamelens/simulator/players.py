@@ -48,8 +48,8 @@ class Players:
     """A block of players of one game; arrays of shape (n,), days are days of the scenario.
 
     *country* and *platform* are positions in the game's mixes, *device* in `DEVICES` of the platform, *publisher* in
-    the intake's publishers or -1, *arm* in the game's arms or -1; *active* has shape (n, days). *appetite* is normal:
-    how much longer than others' a player's sessions are.
+    the intake's publishers or -1, *arm* in the game's arms or -1; *active* has shape (n, days). *appetite* is the
+    logarithm of how much longer than others' a player's sessions are.
     """
 
     install_day: Ints
@@ -77,12 +77,13 @@ def draw_players(
     sizes = np.array([len(DEVICES[name]) for name in game.platforms])
     arms = arms_of(game, scenario=scenario)
     arm = draw_arms(install_day, arms, rng=rng)
+    chance = draw_chances(count, activity=activity, rng=rng, play=steps(arms, "play", arm))
     active = draw_active(
         install_day,
         days=scenario.days,
         activity=activity,
         rng=rng,
-        play=steps(arms, "play", arm),
+        chance=chance,
         drop_out=steps(arms, "drop_out", arm),
         driven_off=1 - _staying(install_day, country, game=game, scenario=scenario),
     )
@@ -97,8 +98,15 @@ def draw_players(
         is_payer=rng.random(count) < payers,
         publisher=intake.publisher[source],
         arm=arm,
-        appetite=rng.standard_normal(count),
+        appetite=_draw_appetite(chance, game=game, activity=activity, rng=rng),
     )
+
+
+def draw_chances(
+    count: int, *, activity: Activity, rng: np.random.Generator, play: Floats | float = 0.0
+) -> Floats:
+    """The chance of each player to play on a day, moved by *play* on the logit scale, on top of what *activity* does."""
+    return shifted(rng.beta(activity.alpha, activity.beta, count), activity.play + play)
 
 
 def draw_active(
@@ -107,17 +115,17 @@ def draw_active(
     days: int,
     activity: Activity,
     rng: np.random.Generator,
-    play: Floats | float = 0.0,
+    chance: Floats | None = None,
     drop_out: Floats | float = 0.0,
     driven_off: Floats | float = 0.0,
 ) -> Flags:
     """Who plays on which day, shape (players, days).
 
-    *play* and *drop_out* move players on the logit scale, on top of what *activity* does; *driven_off* is the chance
-    to drop out at once.
+    *chance* is each player's to play on a day (`draw_chances` by default); *drop_out* moves the one to drop out on the
+    logit scale, on top of what *activity* does; *driven_off* is the chance to drop out at once.
     """
     count = len(install_day)
-    p = shifted(rng.beta(activity.alpha, activity.beta, count), activity.play + play)
+    p = draw_chances(count, activity=activity, rng=rng) if chance is None else chance
     theta = shifted(rng.beta(activity.gamma, activity.delta, count), activity.drop_out + drop_out)
     # The trials before the first drop-out are the days survived; theta is kept off 0, where there is no last trial.
     survived = np.minimum(rng.geometric(np.clip(theta, 1e-12, 1)) - 1, days)
@@ -149,6 +157,12 @@ def pick_by(rng: np.random.Generator, weights: Floats, row: Ints) -> Ints:
     wanted = np.minimum(row + rng.random(len(row)), np.nextafter(row + 1.0, 0))
     place: Ints = np.searchsorted(ends.ravel(), wanted, side="right") - row * weights.shape[1]
     return place
+
+
+def _draw_appetite(chance: Floats, *, game: Game, activity: Activity, rng: np.random.Generator) -> Floats:
+    """Longer sessions for some, and for those who play on more days."""
+    keener = np.log(np.maximum(chance, 1e-3) / activity.plays())
+    return game.sessions.player_sigma * rng.standard_normal(len(chance)) + game.sessions.keen * keener
 
 
 def _staying(install_day: Ints, country: Ints, *, game: Game, scenario: Scenario) -> Floats:

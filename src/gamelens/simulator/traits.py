@@ -78,7 +78,8 @@ class Retention(Part, frozen=True, kw_only=True):
 class Sessions(Part, frozen=True, kw_only=True):
     """Sessions of an active day: 1 + negative binomial; lengths are log-normal; longer ones hold more rounds.
 
-    Lengths differ by *length_sigma* from one session of a player to the next, and by *player_sigma* between players.
+    Lengths differ by *length_sigma* from one session of a player to the next, and by *player_sigma* between players;
+    they rise by the power *keen* with the chance of a player to play on a day.
     On Saturdays and Sundays of the country a day holds *weekend* times as many.
     """
 
@@ -88,11 +89,13 @@ class Sessions(Part, frozen=True, kw_only=True):
     length_sigma: float
     rounds: float
     player_sigma: float = 0.0
+    keen: float = 0.0
     weekend: float = 1.0
 
     def __post_init__(self) -> None:
         within("sessions.per_day", self.per_day, 1, 50)
         within("sessions.rounds", self.rounds, 1, 50)
+        within("sessions.keen", self.keen, 0, 2)
         within("sessions.weekend", self.weekend, 0.5, 2)
         for name in ("dispersion", "median_length_s"):
             positive(f"sessions.{name}", getattr(self, name))
