@@ -227,7 +227,9 @@ def test_an_experiment_takes_players_who_install_while_it_runs(played):
         first.setdefault((event["game_id"], event["user_id"]), event)
     begins = datetime.combine(day_of(played.scenario, 0), datetime.min.time(), UTC).timestamp()
     days = [
-        int((event["client_ts"] - begins) // 86_400) for event in first.values() if event.get("ab_id") == "starter_price"
+        int((event["client_ts"] - begins) // 86_400)
+        for event in first.values()
+        if event.get("ab_id") == "starter_price"
     ]
     assert days
     assert set(days) <= set(range(8, 29))

@@ -102,10 +102,8 @@ def draw_players(
     )
 
 
-def draw_chances(
-    count: int, *, activity: Activity, rng: np.random.Generator, play: Floats | float = 0.0
-) -> Floats:
-    """The chance of each player to play on a day, moved by *play* on the logit scale, on top of what *activity* does."""
+def draw_chances(count: int, *, activity: Activity, rng: np.random.Generator, play: Floats | float = 0.0) -> Floats:
+    """The chance of each player to play on a day, moved by *play* on the logit scale on top of *activity*."""
     return shifted(rng.beta(activity.alpha, activity.beta, count), activity.play + play)
 
 

@@ -37,6 +37,10 @@ class Table(dict[str, Any]):
         self.places = places
 
 
+_TYPES: Final = {str: "str", int: "int", float: "float", bool: "bool", Table: "object", list: "array"}
+"""What msgspec calls what TOML holds."""
+
+
 def scenario_names() -> list[str]:
     """Names of the scenarios that come with the package."""
     return sorted(entry.name.removesuffix(".toml") for entry in _SHIPPED.iterdir() if entry.name.endswith(".toml"))
@@ -129,7 +133,7 @@ def _refusal(table: Table, kind: Any, error: msgspec.ValidationError) -> Scenari
     keys = re.findall(r"[^.\[\]$`]+|\.\.\.", place)
     cause = error.__cause__
     if isinstance(cause, NotAllowed):
-        keys = _named(table, keys, cause)
+        keys = _named(table, keys, lambda value: bool(value == cause.value), cause.field.split(".")[-1:])
         keys += _below(_at(table, keys), cause.field.split("."))
         return ScenarioRefused(_place(table, keys), _dotted(keys, cause.field), cause.value, cause.rule, cause.allowed)
     if unknown := re.search("unknown field `(.+)`", rule):
@@ -138,6 +142,8 @@ def _refusal(table: Table, kind: Any, error: msgspec.ValidationError) -> Scenari
     if missing := re.search("missing required field `(.+)`", rule):
         at, there = [*keys, missing[1]], list(_at(table, keys) or ())
         return ScenarioRefused(_place(table, at), _dotted(at), there, f"lacks the key {missing[1]}")
+    if got := re.search("got `(.+)`", rule):
+        keys = _named(table, keys, lambda value: _TYPES.get(type(value)) == got[1], [])
     value = _at(table, keys)
     if of_key and (named := re.search("'(.*)'", rule)):
         value, keys = named[1], [*keys, named[1]]
@@ -145,13 +151,13 @@ def _refusal(table: Table, kind: Any, error: msgspec.ValidationError) -> Scenari
     return ScenarioRefused(_place(table, keys), _dotted(keys), value, rule, _values_of(kind, keys))
 
 
-def _named(table: Table, keys: Keys, cause: NotAllowed) -> Keys:
-    """*keys* with the name msgspec leaves out where names are free: the one that holds what is not allowed."""
+def _named(table: Table, keys: Keys, is_it: Callable[[Any], bool], below: Keys) -> Keys:
+    """*keys* with the name msgspec leaves out where names are free: the first with *is_it* what lies *below* it."""
     if "..." not in keys:
         return keys
     place = keys.index("...")
-    above, rest, last = keys[:place], keys[place + 1 :], cause.field.split(".")[-1:]
-    found = (name for name in _at(table, above) if _at(table, [*above, name, *rest, *last]) == cause.value)
+    above, rest = keys[:place], keys[place + 1 :]
+    found = (name for name in _at(table, above) if is_it(_at(table, [*above, name, *rest, *below])))
     return [*above, *([name, *rest] if (name := next(found, None)) else [])]
 
 
