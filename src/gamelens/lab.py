@@ -89,6 +89,7 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
     """What was played into a sandbox: enough to know whether the same is asked for again."""
 
     scenario: str
+    version: int
     seed: int
     players: int
     days: int
@@ -349,8 +350,15 @@ def _load(name: str) -> Scenario:
 
 
 def _identity(scenario: Scenario, ends_on: date) -> Played:
+    from gamelens.simulator import VERSION
+
     return Played(
-        scenario=scenario.name, seed=scenario.seed, players=scenario.players, days=scenario.days, ends_on=ends_on
+        scenario=scenario.name,
+        version=VERSION,
+        seed=scenario.seed,
+        players=scenario.players,
+        days=scenario.days,
+        ends_on=ends_on,
     )
 
 

@@ -6,6 +6,7 @@ import gzip
 import re
 from collections import Counter, defaultdict
 from datetime import date
+from hashlib import sha256
 from itertools import groupby, pairwise
 
 import msgspec
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gamelens.errors import BadQuery
-from gamelens.simulator import Ledger, expect, load_scenario, play
+from gamelens.simulator import VERSION, Ledger, expect, load_scenario, play
 from gamelens.wire.events import LENIENT, STRICT
 from gamelens.wire.limits import BODY_BYTES
 
@@ -45,6 +46,15 @@ def ended(events):
 
 def test_same_seed_same_bytes():
     assert bodies() == bodies()
+
+
+def test_the_version_of_the_generator_stands_for_its_bytes():
+    """Whoever changes these bytes gives the generator a new version: what was played is known by it."""
+    assert (VERSION, sha256(b"".join(bodies())).hexdigest()[:16]) == (2, "b745362205a01116")
+
+
+def test_the_version_is_part_of_what_is_expected():
+    assert expect(load_scenario("small", players=30, days=5), ends_on=ENDS_ON).version == VERSION
 
 
 def test_another_seed_other_bytes():

@@ -12,8 +12,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from gamelens.simulator.arms import arms_of
 from gamelens.simulator.behaviour import SEVERITIES, Block, Slot
 from gamelens.simulator.impressions import VENDOR_FORMATS
+from gamelens.simulator.installs import publishers_of
 from gamelens.simulator.payload import AD_ACTIONS, Ids
 from gamelens.simulator.players import Flags, Ints
 from gamelens.simulator.scenario import Scenario
@@ -59,6 +61,7 @@ CATEGORIES: Final[dict[Slot, str]] = {
     Slot.START: "progression",
     Slot.FINISH: "progression",
     Slot.RESOURCE: "resource",
+    Slot.GRANT: "resource",
     Slot.BUSINESS: "business",
     Slot.IMPRESSION: "impression",
     Slot.ERROR: "error",
@@ -83,14 +86,25 @@ def facts_of(block: Block, ids: Ids, *, game: Game, game_id: str, scenario: Scen
         "country_code": _names(list(game.countries), country, everywhere),
         "platform": _names(list(game.platforms), players.platform[player], everywhere),
         "build": _names([build.name for build in game.builds], sessions.build[events.session], everywhere),
+        **_origin_columns(block, player, game, scenario),
         **_ad_columns(block, game),
         **_impression_columns(block, ids, game),
         **_purchase_columns(block, game, [scenario.country(code).currency for code in game.countries], country),
         "length": _numbers(sessions.length_s[events.session], events.slot == Slot.SESSION_END),
         "severity": _names(SEVERITIES, block.rounds.severity[events.round], events.slot == Slot.ERROR),
     }
-    empty = {name: pa.nulls(len(player), SCHEMA.field(name).type) for name in SCHEMA.names if name not in columns}
-    return pa.table({name: {**columns, **empty}[name] for name in SCHEMA.names}, schema=SCHEMA)
+    return pa.table({name: columns[name] for name in SCHEMA.names}, schema=SCHEMA)
+
+
+def _origin_columns(block: Block, player: Ints, game: Game, scenario: Scenario) -> dict[str, Any]:
+    """The variant a player is in and who brought him, on each of his events."""
+    arms, arm = arms_of(game, scenario=scenario), block.players.arm[player]
+    publisher = block.players.publisher[player]
+    return {
+        "ab_id": _names([each.experiment.id for each in arms], arm, arm >= 0),
+        "ab_variant_id": _names([each.variant.id for each in arms], arm, arm >= 0),
+        "install_publisher": _names(publishers_of(game, scenario=scenario), publisher, publisher >= 0),
+    }
 
 
 def _ad_columns(block: Block, game: Game) -> dict[str, Any]:

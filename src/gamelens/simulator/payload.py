@@ -16,8 +16,10 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from gamelens.simulator.arms import arms_of
 from gamelens.simulator.behaviour import CONNECTIONS, DESIGN_IDS, SEVERITIES, TUTORIAL_ROUNDS, Block, Slot
 from gamelens.simulator.impressions import VENDORS_WITH_ID, impression_opening, impression_tail
+from gamelens.simulator.installs import publishers_of
 from gamelens.simulator.monetisation import FAIL_REASONS
 from gamelens.simulator.players import DEVICES, Ints
 from gamelens.simulator.scenario import Scenario
@@ -66,7 +68,7 @@ def encode_events(block: Block, ids: Ids, *, game: Game, scenario: Scenario) -> 
         at = np.flatnonzero(events.slot == slot)
         if len(at):
             tails[at] = list(write(_Slice(block, ids, game, scenario, at)))
-    heads = _session_heads(block, ids, game=game)
+    heads = _session_heads(block, ids, game=game, scenario=scenario)
     rows = zip(tails.tolist(), events.session.tolist(), events.ts_s.tolist(), ids.event, strict=True)
     return [b'%b,%b,"client_ts":%d,"event_uuid":"%b"}' % (tail, heads[s], ts, uuid) for tail, s, ts, uuid in rows]
 
@@ -134,10 +136,18 @@ def _finish(events: _Slice) -> Iterable[bytes]:
 
 
 def _resource(events: _Slice) -> Iterable[bytes]:
-    earned = _opening(category="resource", event_id="Source:Coins:Reward:level_complete")
-    spent = _opening(category="resource", event_id="Sink:Coins:Booster:hammer")
+    economy = events.game.economy
+    earned = _opening(category="resource", event_id=f"Source:{economy.currency}:{economy.source}")
+    spent = _opening(category="resource", event_id=f"Sink:{economy.currency}:{economy.sink}")
     coins = events.rounds(events.block.rounds.coins)[0]
     return (b'%b,"amount":%d' % (earned if amount > 0 else spent, amount) for amount in coins)
+
+
+def _grant(events: _Slice) -> Iterable[bytes]:
+    currency, items = events.game.economy.currency, events.game.purchases.items
+    written = [_opening(category="resource", event_id=f"Source:{currency}:{item.id}") for item in items]
+    granted = events.rounds(events.block.money.item, events.block.rounds.grant)
+    return (b'%b,"amount":%d' % (written[item], amount) for item, amount in zip(*granted, strict=True))
 
 
 def _business(events: _Slice) -> Iterable[bytes]:
@@ -216,6 +226,7 @@ _WRITERS: Final[dict[Slot, Callable[[_Slice], Iterable[bytes]]]] = {
     Slot.FINISH: _finish,
     Slot.RESOURCE: _resource,
     Slot.BUSINESS: _business,
+    Slot.GRANT: _grant,
     Slot.IMPRESSION: _impression,
     Slot.ERROR: _error,
     Slot.SESSION_END: _session_end,
@@ -223,9 +234,9 @@ _WRITERS: Final[dict[Slot, Callable[[_Slice], Iterable[bytes]]]] = {
 }
 
 
-def _session_heads(block: Block, ids: Ids, *, game: Game) -> list[bytes]:
+def _session_heads(block: Block, ids: Ids, *, game: Game, scenario: Scenario) -> list[bytes]:
     """What every event of a session repeats, by session; no braces."""
-    of_player = _player_heads(block, ids, game=game)
+    of_player = _player_heads(block, ids, game=game, scenario=scenario)
     of_build = [msgspec.json.encode(build.name) for build in game.builds]
     of_connection = [name.encode() for name in CONNECTIONS]
     sessions = block.sessions
@@ -239,7 +250,8 @@ def _session_heads(block: Block, ids: Ids, *, game: Game) -> list[bytes]:
     ]
 
 
-def _player_heads(block: Block, ids: Ids, *, game: Game) -> list[bytes]:
+def _player_heads(block: Block, ids: Ids, *, game: Game, scenario: Scenario) -> list[bytes]:
+    publishers, arms = publishers_of(game, scenario=scenario), arms_of(game, scenario=scenario)
     platforms, countries = list(game.platforms), list(game.countries)
     players = block.players
 
@@ -257,10 +269,20 @@ def _player_heads(block: Block, ids: Ids, *, game: Game) -> list[bytes]:
         }
         return msgspec.json.encode(fields)[1:-1]
 
-    columns = (players.platform, players.device, players.country)
+    @cache
+    def origin(publisher: int, arm: int) -> bytes:
+        """The end of a head: the variant and the publisher, of those who have them."""
+        fields: dict[str, str] = {}
+        if arm >= 0:
+            fields |= {"ab_id": arms[arm].experiment.id, "ab_variant_id": arms[arm].variant.id}
+        if publisher >= 0:
+            fields["install_publisher"] = publishers[publisher]
+        return b"," + msgspec.json.encode(fields)[1:-1] if fields else b""
+
+    columns = (players.platform, players.device, players.country, players.publisher, players.arm)
     return [
-        b'%b,"user_id":"%b"' % (device_head(*device), uuid)
-        for uuid, *device in zip(ids.user, *(column.tolist() for column in columns), strict=True)
+        b'%b,"user_id":"%b"%b' % (device_head(*device), uuid, origin(publisher, arm))
+        for uuid, *device, publisher, arm in zip(ids.user, *(column.tolist() for column in columns), strict=True)
     ]
 
 

@@ -16,16 +16,20 @@ import numpy as np
 
 from gamelens.errors import BadQuery
 from gamelens.simulator.activity import Activity
+from gamelens.simulator.arms import mixture_of
 from gamelens.simulator.behaviour import DAY_S, Block, act
 from gamelens.simulator.facts import facts_of
+from gamelens.simulator.installs import plan_installs
 from gamelens.simulator.payload import Ids, draw_ids, encode_events
-from gamelens.simulator.players import draw_players, install_shares
+from gamelens.simulator.players import draw_players
 from gamelens.simulator.scenario import Scenario
 from gamelens.simulator.traits import Game
 
 if TYPE_CHECKING:
     from gamelens.simulator.ledger import Ledger
 
+VERSION: Final = 2
+"""Of the generator: the same scenario gives the same bytes as long as this is the same."""
 BLOCK_PLAYERS: Final = 512
 BATCH_EVENTS: Final = 450
 """Near the most an official client sends at once (public-facts 1.10): about 0.2 MB, a tenth of that gzipped."""
@@ -52,8 +56,12 @@ class GameExpectation(msgspec.Struct, frozen=True):
 
 
 class Expectation(msgspec.Struct, frozen=True):
-    """What a scenario will send: players exactly, the rest about. *dau* is the mean over its days."""
+    """What a scenario will send: players exactly, the rest about. *dau* is the mean over its days.
 
+    *version* is the generator's; incidents are left out.
+    """
+
+    version: int
     players: int
     events: int
     requests: int
@@ -95,10 +103,10 @@ def first_day(scenario: Scenario, ends_on: date | None = None) -> date:
 def expect(scenario: Scenario, *, ends_on: date | None = None) -> Expectation:
     """What `play` would send, without playing more than one block of each game."""
     begins = first_day(scenario, ends_on)
-    installs = install_shares(scenario, begins.weekday())
     games, raw, gzipped = [], 0.0, 0.0
     for number, (game, players) in enumerate(zip(scenario.games, scenario.players_by_game(), strict=True)):
-        activity = game.retention.activity()
+        activity = mixture_of(game, scenario=scenario, first_weekday=begins.weekday())
+        installs = plan_installs(game, scenario=scenario, first_weekday=begins.weekday()).installs.sum(axis=0)
         days_left = np.arange(scenario.days, 0, -1)
         played_days = players * float(
             sum(w * activity.active_days(int(n)) for w, n in zip(installs, days_left, strict=True))
@@ -111,6 +119,7 @@ def expect(scenario: Scenario, *, ends_on: date | None = None) -> Expectation:
         games.append(GameExpectation(game.title, players, events, played_days / scenario.days, d1, d7, d28))
     total = sum(game.events for game in games)
     return Expectation(
+        version=VERSION,
         players=scenario.players,
         events=total,
         requests=sum(-(-game.events // BATCH_EVENTS) for game in games),
@@ -155,8 +164,8 @@ def _draw_block(
     game: Game = scenario.games[number]
     seed = np.random.SeedSequence(scenario.seed, spawn_key=(number, block))
     for_players, for_behaviour, for_ids = (np.random.default_rng(child) for child in seed.spawn(3))
-    installs = install_shares(scenario, begins.weekday())
-    people = draw_players(players, game=game, scenario=scenario, activity=activity, installs=installs, rng=for_players)
+    intake = plan_installs(game, scenario=scenario, first_weekday=begins.weekday())
+    people = draw_players(players, game=game, scenario=scenario, activity=activity, intake=intake, rng=for_players)
     first_day_s = (begins - date(1970, 1, 1)).days * DAY_S
     done = act(people, game=game, scenario=scenario, first_day_s=first_day_s, rng=for_behaviour)
     return done, draw_ids(done, game=game, rng=for_ids)
