@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from gamelens.simulator.behaviour import CONNECTIONS, DESIGN_IDS, SEVERITIES, TUTORIAL_ROUNDS, Block, Slot
 from gamelens.simulator.impressions import VENDORS_WITH_ID, impression_opening, impression_tail
@@ -22,6 +23,9 @@ from gamelens.simulator.monetisation import FAIL_REASONS
 from gamelens.simulator.players import DEVICES, Ints
 from gamelens.simulator.scenario import Scenario
 from gamelens.simulator.traits import Game
+
+Texts = NDArray[np.bytes_]
+"""Texts of one length in one piece of memory, which Arrow reads as it lies."""
 
 SDK_VERSION: Final = "rest api v2"
 AD_ACTIONS: Final = {
@@ -45,10 +49,10 @@ MESSAGES: Final = (
 class Ids:
     """UUIDs of a block, lower case: of players, sessions, events, and of impressions where the vendor gives them."""
 
-    user: list[bytes]
-    session: list[bytes]
-    event: list[bytes]
-    impression: list[bytes]
+    user: Texts
+    session: Texts
+    event: Texts
+    impression: Texts
 
 
 def draw_ids(block: Block, *, game: Game, rng: np.random.Generator) -> Ids:
@@ -67,7 +71,7 @@ def encode_events(block: Block, ids: Ids, *, game: Game, scenario: Scenario) -> 
         if len(at):
             tails[at] = list(write(_Slice(block, ids, game, scenario, at)))
     heads = _session_heads(block, ids, game=game)
-    rows = zip(tails.tolist(), events.session.tolist(), events.ts_s.tolist(), ids.event, strict=True)
+    rows = zip(tails.tolist(), events.session.tolist(), events.ts_s.tolist(), ids.event.tolist(), strict=True)
     return [b'%b,%b,"client_ts":%d,"event_uuid":"%b"}' % (tail, heads[s], ts, uuid) for tail, s, ts, uuid in rows]
 
 
@@ -196,7 +200,7 @@ def _impression(events: _Slice) -> Iterable[bytes]:
 
     named = np.where(ad.is_unnamed, -1, ad.network)
     network, format_, placement, micros = events.rounds(named, ad.format, ad.placement, ad.micros)
-    ids = events.ids.impression or [b""] * len(events.at)
+    ids = events.ids.impression.tolist() or [b""] * len(events.at)
     for *where, paid, auction in zip(network, format_, placement, events.countries(), micros, ids, strict=True):
         yield opening(*where) + impression_tail(ads.vendor, paid, auction)
 
@@ -234,7 +238,7 @@ def _session_heads(block: Block, ids: Ids, *, game: Game) -> list[bytes]:
         b'%b,"session_id":"%b","session_num":%d,"build":%b,"connection_type":"%b"'
         % (of_player[player], uuid, number, of_build[build], of_connection[connection])
         for uuid, player, number, build, connection in zip(
-            ids.session, *(column.tolist() for column in columns), strict=True
+            ids.session.tolist(), *(column.tolist() for column in columns), strict=True
         )
     ]
 
@@ -260,7 +264,7 @@ def _player_heads(block: Block, ids: Ids, *, game: Game) -> list[bytes]:
     columns = (players.platform, players.device, players.country)
     return [
         b'%b,"user_id":"%b"' % (device_head(*device), uuid)
-        for uuid, *device in zip(ids.user, *(column.tolist() for column in columns), strict=True)
+        for uuid, *device in zip(ids.user.tolist(), *(column.tolist() for column in columns), strict=True)
     ]
 
 
@@ -269,7 +273,7 @@ _HYPHENS: Final = (8, 13, 18, 23)
 _DIGITS: Final = np.array([place for place in range(36) if place not in _HYPHENS])
 
 
-def _uuids(count: int, rng: np.random.Generator) -> list[bytes]:
+def _uuids(count: int, rng: np.random.Generator) -> Texts:
     """*count* version-4 UUIDs as text."""
     raw = np.frombuffer(rng.bytes(16 * count), dtype=np.uint8).reshape(count, 16).copy()
     raw[:, 6] = raw[:, 6] & 0x0F | 0x40
@@ -277,5 +281,5 @@ def _uuids(count: int, rng: np.random.Generator) -> list[bytes]:
     text = np.full((count, 36), ord("-"), dtype=np.uint8)
     text[:, _DIGITS[0::2]] = _HEX[raw >> 4]
     text[:, _DIGITS[1::2]] = _HEX[raw & 0x0F]
-    written: list[bytes] = text.view("S36").ravel().tolist()
+    written: Texts = text.view("S36").ravel()
     return written
