@@ -2,7 +2,8 @@
 
 `scenario` reads what a population is like (`traits` are its tables), `activity` and `players` say who comes back when,
 `behaviour` and `monetisation` what they do once they are there, `payload` and `impressions` how that is written,
-`traffic` cuts it into request bodies for the collector. `ledger` remembers every event sent (`facts` are its columns)
+`traffic` cuts it into request bodies for the collector, `columnar` into days of columns for a lake (`workers` share
+the work of either). `ledger` remembers every event sent (`facts` are its columns)
 and computes the truth of every metric from them (`question`, `columns`, `truth`).
 
 This room never opens a connection, never asks the sandbox anything and shares no arithmetic with it: two ways to
@@ -13,6 +14,7 @@ Open `traffic` first: `play` is the whole room in one function.
 """
 
 from gamelens.simulator.activity import Activity, fit
+from gamelens.simulator.columnar import play_columns
 from gamelens.simulator.ledger import Ledger
 from gamelens.simulator.scenario import Scenario, load_scenario, scenario_names
 from gamelens.simulator.traffic import Batch, Expectation, expect, play
@@ -27,5 +29,6 @@ __all__ = [
     "fit",
     "load_scenario",
     "play",
+    "play_columns",
     "scenario_names",
 ]

@@ -116,7 +116,7 @@ def _impression_columns(block: Block, ids: Ids, game: Game) -> dict[str, Any]:
             [network.reported_name for network in ads.networks], ad.network[round_], shown & ~ad.is_unnamed[round_]
         ),
         "ilrd_adunit_format": _names(formats, ad.format[round_], shown),
-        "ilrd_id": _spread(texts_of(ids.impression), shown),
+        "ilrd_id": spread(texts_of(ids.impression), shown),
         "ilrd_nano": _numbers(ad.micros[round_] * 1000, shown),
         "ilrd_currency": _names([ads.currency], np.zeros_like(round_), shown),
     }
@@ -138,7 +138,7 @@ def texts_of(ids: Texts) -> pa.StringArray:
     return pa.StringArray.from_buffers(len(ids), pa.py_buffer(ends), pa.py_buffer(ids))
 
 
-def _spread(values: pa.Array, has: Flags) -> pa.Array:
+def spread(values: pa.Array, has: Flags) -> pa.Array:
     """*values*, of which there are none or one for each that *has*, at their places; null elsewhere."""
     if not len(values):
         return pa.nulls(len(has), values.type)
