@@ -235,6 +235,7 @@ def play_into(
     *,
     ends_on: date | None = None,
     ledger: Ledger | None = None,
+    workers: int = 1,
     on_batch: Callable[[int], object] = lambda _: None,
 ) -> Played:
     """Play *scenario* through signed, gzipped requests into the first organisation; tells *on_batch* the events sent.
@@ -247,7 +248,7 @@ def play_into(
 
     ends_on = ends_on or _today()
     games = ready.organisations[0].games
-    batches = play(scenario, ends_on=ends_on, game_ids=[game.id for game in games], ledger=ledger)
+    batches = play(scenario, ends_on=ends_on, game_ids=[game.id for game in games], ledger=ledger, workers=workers)
     began = time.monotonic()
     work = _submit_all(ready, games, batches, on_batch)
     events, requests, sent_bytes = shared_loop().wait(work)

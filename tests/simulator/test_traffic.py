@@ -7,6 +7,7 @@ import re
 from collections import Counter, defaultdict
 from datetime import date
 from itertools import groupby, pairwise
+from multiprocessing import active_children
 
 import msgspec
 import pytest
@@ -49,6 +50,30 @@ def test_same_seed_same_bytes():
 
 def test_another_seed_other_bytes():
     assert bodies() != bodies(seed=99)
+
+
+def test_bytes_are_the_same_with_any_number_of_workers():
+    """Issue, Build 7: in the same order, and the ledger as well."""
+    scenario, books = load_scenario("small", players=2600, days=3), (Ledger(), Ledger())
+    alone, shared = (
+        list(play(scenario, ends_on=ENDS_ON, ledger=ledger, workers=workers))
+        for ledger, workers in zip(books, (1, 3), strict=True)
+    )
+    assert alone == shared
+    assert books[0].summary() == books[1].summary()
+
+
+def test_workers_end_with_whoever_stops_listening():
+    batches = play(load_scenario("small", players=2600, days=3), ends_on=ENDS_ON, workers=2)
+    next(batches)
+    assert len(active_children()) == 2
+    batches.close()
+    assert active_children() == []
+
+
+def test_at_least_one_worker_is_asked_for():
+    with pytest.raises(BadQuery, match="workers"):
+        next(play(load_scenario("small"), ends_on=ENDS_ON, workers=0))
 
 
 def test_a_block_does_not_depend_on_the_players_after_it():

@@ -13,6 +13,7 @@ from datetime import date
 from pathlib import Path
 
 from gamelens.errors import Refused
+from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.lake import WRITTEN
 from gamelens.sandbox.processing import take
 from gamelens.sandbox.serving import Options, Sandbox, available_by_name
@@ -48,13 +49,13 @@ class Filling:
 
 
 @contextlib.contextmanager
-def filling(state: Path) -> Iterator[Filling]:
+def filling(state: Path, *, clock: Clock | None = None) -> Iterator[Filling]:
     """Hold *state* to fill its lake; a new one gets the organisation that every sandbox starts with.
 
     Raises:
         Refused: another process has it, or there are events in it.
     """
-    sandbox = Sandbox(Options(state=state))
+    sandbox = Sandbox(Options(state=state), clock=clock)
     scratch = state / "scratch"
     try:
         ((batches,),) = sandbox.store.execute("SELECT count(*) FROM batches")
