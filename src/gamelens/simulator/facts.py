@@ -152,7 +152,8 @@ def _names(names: Sequence[str] | pa.StringArray, codes: Ints, has: Flags) -> pa
         if len(distinct) != len(names):
             codes = np.array([distinct.index(name) for name in names])[codes]
         names = pa.array(distinct, pa.string())
-    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32), mask=~has), names)
+    mask = None if has.all() else ~has
+    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32), mask=mask), names)
 
 
 def _numbers(values: Ints, has: Flags) -> pa.Array:
