@@ -168,6 +168,15 @@ def test_ids_are_version_4_uuids_and_event_uuids_unique(played):
     assert all(UUID4.fullmatch(event[name]) for event in played.events for name in ("event_uuid", "session_id"))
 
 
+@pytest.mark.parametrize("ends_on", [date(1970, 1, 9), date(2001, 9, 14)])
+def test_moments_of_fewer_digits_are_numbers_as_well(ends_on):
+    """In 2001 the seconds since 1970 got their tenth digit."""
+    days = (ends_on - date(1970, 1, 1)).days
+    for batch in play(load_scenario("small", players=20, days=8), ends_on=ends_on):
+        moments = [event["client_ts"] for event in msgspec.json.decode(batch.body)]
+        assert (days - 8) * DAY_S <= min(moments) <= max(moments) < days * DAY_S
+
+
 def test_custom_integrations_say_rest_api_v2(played):
     """Collector, Versioning 3."""
     assert {(event["sdk_version"], event["v"]) for event in played.events} == {("rest api v2", 2)}

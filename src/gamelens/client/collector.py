@@ -27,7 +27,7 @@ except ImportError:
     from zlib import compress
 
 SDK_VERSION: Final = "rest api v2"  # Collector, Init request body: custom integrations send exactly this
-_GZIP: Final = 31  # wbits: with the header of gzip, which has no time in it, so that the same events are the same bytes
+GZIP: Final = 31  # wbits: with the header of gzip, which has no time in it, so that the same events are the same bytes
 _EVENTS_ANSWERS: Final = frozenset({200, 201, 204, 400})
 _INIT_ANSWERS: Final = frozenset({200, 201})
 
@@ -164,7 +164,7 @@ class CollectorClient:
             forwarded_for: IP of the player, when a server submits for one (Collector, Submitting on behalf 2).
             attempts: at most; 1 leaves trying again to the caller.
         """
-        body = compress(events, self._gzip_level, wbits=_GZIP) if self._gzip_level else events
+        body = compress(events, self._gzip_level, wbits=GZIP) if self._gzip_level else events
         headers = self._headers(body, forwarded_for)
         if self._gzip_level:
             headers["Content-Encoding"] = "gzip"
