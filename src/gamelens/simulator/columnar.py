@@ -8,7 +8,7 @@ file of every day it has events on: memory does not grow with players, and hardl
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import date, timedelta
 from functools import partial
@@ -88,9 +88,14 @@ def play_columns(
     """
     begins = first_day(scenario, ends_on)
     work = partial(_draw_facts, scenario, begins, checked_ids(scenario, game_ids))
-    drawn = in_order(work, parts(scenario), workers=workers)
-    with _memory_kept():
-        return _write_days(_numbered(drawn, ledger, on_events), folder, days=scenario.days)
+    with _memory_kept(), ThreadPoolExecutor(_THREADS) as threads:
+        days = _Days(folder, threads, is_kept_open=scenario.days <= _MOST_OPEN)
+        for facts in in_order(work, parts(scenario), workers=workers):
+            if ledger is not None:
+                ledger.record(facts)
+            days.add(facts)
+            on_events(facts.num_rows)
+        return days.finish()
 
 
 @contextlib.contextmanager
@@ -113,19 +118,6 @@ def _draw_facts(scenario: Scenario, begins: date, game_ids: list[str], part: Par
     return facts_of(block, ids, game=scenario.games[part.game], game_id=game_ids[part.game], scenario=scenario)
 
 
-def _numbered(
-    drawn: Iterable[pa.Table], ledger: Ledger | None, on_events: Callable[[int], object]
-) -> Iterator[pa.Table]:
-    """Facts as rows; entered in *ledger* on the way."""
-    seq = FIRST_SEQ
-    for facts in drawn:
-        if ledger is not None:
-            ledger.record(facts)
-        yield rows_of(facts, seq=seq)
-        seq += facts.num_rows
-        on_events(facts.num_rows)
-
-
 def rows_of(facts: pa.Table, *, seq: int) -> pa.Table:
     """*facts*, rows of the ledger, as rows of `SCHEMA` by day; the first was sent as number *seq*."""
     day = facts["client_ts"].to_numpy() // DAY_S
@@ -144,21 +136,47 @@ def rows_of(facts: pa.Table, *, seq: int) -> pa.Table:
     return pa.table({name: made[name] if name in made else facts[name] for name in SCHEMA.names}, schema=SCHEMA)
 
 
-def _write_days(tables: Iterable[pa.Table], folder: Path, *, days: int) -> dict[date, list[Path]]:
-    """Write *tables* made by `rows_of`, which spread over so many *days*."""
-    files: dict[date, _DayFile] = {}
-    with ThreadPoolExecutor(_THREADS) as threads:
-        writing: list[Future[None]] = []
-        for chapter in _chapters(tables):
-            _settle(writing)
-            writing = []
-            for day, rows in _by_day(chapter):
-                file = files.setdefault(day, _DayFile(folder, day, is_kept_open=days <= _MOST_OPEN))
-                writing.append(threads.submit(file.add, rows))
-        _settle(writing)
-    for file in files.values():
-        file.close()
-    return {day: files[day].paths for day in sorted(files)}
+class _Days:
+    """The files of all days in *folder*; *threads* make rows of facts and write them while the caller draws more.
+
+    What waits is a chapter that is made and one that is written.
+    """
+
+    def __init__(self, folder: Path, threads: ThreadPoolExecutor, *, is_kept_open: bool) -> None:
+        self._folder, self._threads, self._is_kept_open = folder, threads, is_kept_open
+        self._files: dict[date, _DayFile] = {}
+        self._seq = self._written_up_to = FIRST_SEQ
+        self._chapter: list[Future[pa.Table]] = []
+        self._writing: list[Future[None]] = []
+
+    def add(self, facts: pa.Table) -> None:
+        """Have *facts* too, which were sent after all that are there."""
+        self._chapter.append(self._threads.submit(rows_of, facts, seq=self._seq))
+        self._seq += facts.num_rows
+        if self._seq - self._written_up_to >= CHAPTER_EVENTS:
+            self._write()
+
+    def finish(self) -> dict[date, list[Path]]:
+        """Write what is left; answer the files of each day."""
+        self._write()
+        self._settle()
+        for file in self._files.values():
+            file.close()
+        return {day: self._files[day].paths for day in sorted(self._files)}
+
+    def _write(self) -> None:
+        """Begin to write the chapter, once the one before is written."""
+        self._settle()
+        chapter = [made.result() for made in self._chapter]
+        self._chapter, self._written_up_to = [], self._seq
+        for day, rows in _by_day(chapter):
+            file = self._files.setdefault(day, _DayFile(self._folder, day, is_kept_open=self._is_kept_open))
+            self._writing.append(self._threads.submit(file.add, rows))
+
+    def _settle(self) -> None:
+        for written in self._writing:
+            written.result()
+        self._writing = []
 
 
 class _DayFile:
@@ -184,20 +202,6 @@ class _DayFile:
         if self._writer:
             self._writer.close()
             self._writer = None
-
-
-def _chapters(tables: Iterable[pa.Table]) -> Iterator[list[pa.Table]]:
-    """*tables*, as many at a time as make a chapter."""
-    held: list[pa.Table] = []
-    events = 0
-    for table in tables:
-        held.append(table)
-        events += table.num_rows
-        if events >= CHAPTER_EVENTS:
-            yield held
-            held, events = [], 0
-    if events:
-        yield held
 
 
 def _by_day(chapter: list[pa.Table]) -> Iterator[tuple[date, pa.Table]]:
@@ -231,8 +235,3 @@ def _recoded(column: pa.DictionaryArray, names: list[str]) -> pa.Array:
     """Positions in *names* of the values of *column*."""
     places = pa.array([names.index(name) for name in column.dictionary.to_pylist()], pa.int32())
     return places.take(column.indices)
-
-
-def _settle(writing: Iterable[Future[None]]) -> None:
-    for one in writing:
-        one.result()
