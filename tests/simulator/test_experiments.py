@@ -110,6 +110,15 @@ def test_players_are_in_one_arm_or_none_by_the_shares():
         assert shares == pytest.approx(wanted, abs=0.01)
 
 
+def test_an_experiment_that_is_over_leaves_its_players_to_the_next():
+    install = np.repeat(np.arange(10), 1000)
+    first = arms(Variant(id="a"), Variant(id="b"), day=0, days=5)
+    second = arms(Variant(id="c"), Variant(id="d"), day=5)
+    arm = draw_arms(install, first + second, rng=np.random.default_rng(1))
+    assert set(arm[install < 5]) == {0, 1}
+    assert set(arm[install >= 5]) == {2, 3}
+
+
 def test_the_mixture_weighs_arms_by_those_who_install_while_they_run():
     scenario = msgspec.structs.replace(
         load_scenario("demo", days=20),
