@@ -73,7 +73,8 @@ def test_the_columnar_path(tmp_path: Path):
     """Issue: at least 1,000,000 events/s. Where others keep the machine busy, two free cores are what is judged."""
     scenario = load_scenario("demo", players=40_000, days=61)
     passed, busy, told = [], [], []
-    for number in range(3):
+    is_ours_alone = os.getloadavg()[0] < 1
+    for number in range(5):
         folder = tmp_path / str(number)
         folder.mkdir()
         told.clear()
@@ -85,7 +86,6 @@ def test_the_columnar_path(tmp_path: Path):
     events = sum(told)
     rate, cost_us = events / min(passed), 1e6 * min(busy) / events
     print(f"\ncolumns: {rate:,.0f} events/s, {cost_us:.2f} us of a core for each; {load()}")
-    is_ours_alone = os.getloadavg()[0] < (os.cpu_count() or 1)
     assert (rate if is_ours_alone else 2e6 / cost_us) > 1_000_000
 
 

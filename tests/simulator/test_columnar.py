@@ -183,12 +183,34 @@ def test_the_ledger_of_columns_is_that_of_bodies(tmp_path: Path):
     assert pq.read_table(tmp_path / "one").equals(pq.read_table(tmp_path / "two"))
 
 
-def test_a_day_of_more_than_may_be_open_is_in_several_files(tmp_path: Path):
-    """Three years of few players: no file of a day waits for more."""
+def table(paths: list[Path]) -> pa.Table:
+    return pa.concat_tables([pq.read_table(path) for path in paths])
+
+
+def test_chapters_change_nothing_but_the_row_groups(tmp_path: Path):
+    """A day's rows are in the order sent, whichever chapter they came in."""
+    scenario = load_scenario("small", players=2000, days=3)
+    folders = [tmp_path / "one", tmp_path / "several"]
+    for folder in folders:
+        folder.mkdir()
+    whole, cut = (
+        play_columns(scenario, folder, ends_on=ENDS_ON, chapter_events=events)
+        for folder, events in zip(folders, (10**6, 1), strict=True)
+    )
+    assert whole.keys() == cut.keys()
+    for day, paths in cut.items():
+        assert table(paths).equals(table(whole[day]))
+        assert len(paths) == 1 < pq.read_metadata(paths[0]).num_row_groups
+
+
+def test_more_days_than_may_be_open_are_in_several_files_each(tmp_path: Path):
+    """Of each game a chapter: no file of a day waits for more, and nothing is lost between two of them."""
     told: list[int] = []
-    scenario = load_scenario("small", players=3, days=1100)
-    written = play_columns(scenario, tmp_path, ends_on=ENDS_ON, on_events=told.append)
-    assert sum(pq.read_metadata(path).num_rows for paths in written.values() for path in paths) == sum(told) > 0
+    scenario = load_scenario("small", players=60, days=520)
+    written = play_columns(scenario, tmp_path, ends_on=ENDS_ON, chapter_events=1, on_events=told.append)
+    assert max(map(len, written.values())) == len(told)
+    assert sum(table(paths).num_rows for paths in written.values()) == sum(told)
+    assert all(table(paths)["day"].unique().to_pylist() == [day] for day, paths in written.items())
 
 
 def test_as_many_ids_as_games_are_asked_for(tmp_path: Path):

@@ -76,12 +76,14 @@ def play_columns(
     game_ids: Sequence[str] | None = None,
     ledger: Ledger | None = None,
     workers: int = 1,
+    chapter_events: int = CHAPTER_EVENTS,
     on_events: Callable[[int], object] = lambda _: None,
 ) -> dict[date, list[Path]]:
     """Write every event that `play` would send to files below *folder*; answer those of each day.
 
-    It is one file a day, unless there are more days than may be open files. Arguments are those of `play`; *on_events*
-    is told how many more there are now and then.
+    It is one file a day, unless there are more days than may be open files. Arguments are those of `play`. Of about
+    *chapter_events* events at a time, each day's are one row group; twice as many are held. *on_events* is told how
+    many more there are now and then.
 
     Raises:
         BadQuery: as `play` does.
@@ -89,7 +91,7 @@ def play_columns(
     begins = first_day(scenario, ends_on)
     work = partial(_draw_facts, scenario, begins, checked_ids(scenario, game_ids))
     with _memory_kept(), ThreadPoolExecutor(_THREADS) as threads:
-        days = _Days(folder, threads, is_kept_open=scenario.days <= _MOST_OPEN)
+        days = _Days(folder, threads, chapter_events, is_kept_open=scenario.days <= _MOST_OPEN)
         for facts in in_order(work, parts(scenario), workers=workers):
             if ledger is not None:
                 ledger.record(facts)
@@ -142,8 +144,9 @@ class _Days:
     What waits is a chapter that is made and one that is written.
     """
 
-    def __init__(self, folder: Path, threads: ThreadPoolExecutor, *, is_kept_open: bool) -> None:
+    def __init__(self, folder: Path, threads: ThreadPoolExecutor, chapter_events: int, *, is_kept_open: bool) -> None:
         self._folder, self._threads, self._is_kept_open = folder, threads, is_kept_open
+        self._chapter_events = chapter_events
         self._files: dict[date, _DayFile] = {}
         self._seq = self._written_up_to = FIRST_SEQ
         self._chapter: list[Future[pa.Table]] = []
@@ -153,7 +156,7 @@ class _Days:
         """Have *facts* too, which were sent after all that are there."""
         self._chapter.append(self._threads.submit(rows_of, facts, seq=self._seq))
         self._seq += facts.num_rows
-        if self._seq - self._written_up_to >= CHAPTER_EVENTS:
+        if self._seq - self._written_up_to >= self._chapter_events:
             self._write()
 
     def finish(self) -> dict[date, list[Path]]:

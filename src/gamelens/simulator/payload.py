@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain, repeat
+from itertools import repeat
 from typing import Any, Final
 
 import msgspec
@@ -30,8 +30,8 @@ Texts = NDArray[np.bytes_]
 """Texts of one length in one piece of memory, which Arrow reads as it lies."""
 
 SDK_VERSION: Final = "rest api v2"
-Event = tuple[bytes, bytes, bytes]
-"""An event in three fragments: what it is, whose it is, and when it was, with the comma that parts it from the next."""
+Fragments = NDArray[np.object_]
+"""Events, shape (n, 3): what each is, whose it is, and when it was, with the comma that parts it from the next."""
 
 _STAMP: Final = b',"client_ts":%10d,"event_uuid":"%36d"},' % (0, 0)
 _STAMP_TS: Final = slice(13, 23)
@@ -71,33 +71,34 @@ def draw_ids(block: Block, *, game: Game, rng: np.random.Generator) -> Ids:
     return Ids(*(_uuids(count, rng) for count in counts))
 
 
-def encode_events(block: Block, ids: Ids, *, game: Game, scenario: Scenario) -> list[Event]:
+def encode_events(block: Block, ids: Ids, *, game: Game, scenario: Scenario) -> Fragments:
     """The events in order; `join_events` makes a body of some of them."""
     events = block.events
-    tails = np.empty(len(events.slot), dtype=object)
+    fragments = np.empty((len(events.slot), 3), dtype=object)
     for slot, write in _WRITERS.items():
         at = np.flatnonzero(events.slot == slot)
         if len(at):
-            tails[at] = list(write(_Slice(block, ids, game, scenario, at)))
+            fragments[at, 0] = list(write(_Slice(block, ids, game, scenario, at)))
     heads = _session_heads(block, ids, game=game, scenario=scenario)
-    heads_of = map(heads.__getitem__, events.session.tolist())
-    return list(zip(tails.tolist(), heads_of, _stamps(events.ts_s, ids.event), strict=True))
+    fragments[:, 1] = np.array(heads, dtype=object)[events.session]
+    fragments[:, 2] = _stamps(events.ts_s, ids.event)
+    return fragments
 
 
-def join_events(events: Iterable[Event]) -> bytes:
+def join_events(events: Fragments) -> bytes:
     """A JSON array of *events*, of which there is at least one."""
-    fragments = [b"[", *chain.from_iterable(events)]
+    fragments = [b"[", *events.ravel().tolist()]
     fragments[-1] = fragments[-1][:-1] + b"]"
     return b"".join(fragments)
 
 
-def _stamps(ts_s: Ints, uuids: Texts) -> list[bytes]:
+def _stamps(ts_s: Ints, uuids: Texts) -> Texts:
     """The end of each event, written into one array of text; of a time with fewer digits spaces take the place."""
     text = np.tile(np.frombuffer(_STAMP, dtype=np.uint8), (len(ts_s), 1))
     moment, power = ts_s[:, None], 10 ** np.arange(9, -1, -1)
     text[:, _STAMP_TS] = np.where(moment < power, ord(" "), ord("0") + moment // power % 10)
     text[:, _STAMP_UUID] = uuids.view(np.uint8).reshape(-1, 36)
-    written: list[bytes] = text.view(f"S{len(_STAMP)}").ravel().tolist()
+    written: Texts = text.view(f"S{len(_STAMP)}").ravel()
     return written
 
 
@@ -316,9 +317,8 @@ def _player_heads(block: Block, ids: Ids, *, game: Game, scenario: Scenario) -> 
     ]
 
 
-_HEX: Final = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
-_HYPHENS: Final = (8, 13, 18, 23)
-_DIGITS: Final = np.array([place for place in range(36) if place not in _HYPHENS])
+_UUID_PARTS: Final = ((0, 8, 0), (9, 13, 8), (14, 18, 12), (19, 23, 16), (24, 36, 20))
+"""Where the hyphens leave room in a UUID, from and to, and from which digit on."""
 
 
 def _uuids(count: int, rng: np.random.Generator) -> Texts:
@@ -326,8 +326,9 @@ def _uuids(count: int, rng: np.random.Generator) -> Texts:
     raw = np.frombuffer(rng.bytes(16 * count), dtype=np.uint8).reshape(count, 16).copy()
     raw[:, 6] = raw[:, 6] & 0x0F | 0x40
     raw[:, 8] = raw[:, 8] & 0x3F | 0x80
+    digits = np.frombuffer(raw.tobytes().hex().encode(), dtype=np.uint8).reshape(count, 32)
     text = np.full((count, 36), ord("-"), dtype=np.uint8)
-    text[:, _DIGITS[0::2]] = _HEX[raw >> 4]
-    text[:, _DIGITS[1::2]] = _HEX[raw & 0x0F]
+    for start, end, digit in _UUID_PARTS:
+        text[:, start:end] = digits[:, digit : digit + end - start]
     written: Texts = text.view("S36").ravel()
     return written

@@ -21,7 +21,7 @@ from gamelens.simulator.arms import mixture_of
 from gamelens.simulator.behaviour import DAY_S, Block, act
 from gamelens.simulator.facts import facts_of
 from gamelens.simulator.installs import plan_installs
-from gamelens.simulator.payload import Event, Ids, draw_ids, encode_events, join_events
+from gamelens.simulator.payload import Fragments, Ids, draw_ids, encode_events, join_events
 from gamelens.simulator.players import draw_players
 from gamelens.simulator.scenario import Scenario
 from gamelens.simulator.traits import Game
@@ -214,7 +214,7 @@ def draw_part(scenario: Scenario, begins: date, part: Part) -> tuple[Block, Ids]
     return done, draw_ids(done, game=game, rng=for_ids)
 
 
-def _cut(events: list[Event]) -> Iterator[tuple[bytes, int]]:
+def _cut(events: Fragments) -> Iterator[tuple[bytes, int]]:
     """JSON arrays of at most `BATCH_EVENTS` events each."""
     for start in range(0, len(events), BATCH_EVENTS):
         some = events[start : start + BATCH_EVENTS]
