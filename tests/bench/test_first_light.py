@@ -6,6 +6,7 @@ Run by `make bench`; prints each figure as a ratio to its floor in the same run.
 from __future__ import annotations
 
 import gzip
+import os
 import time
 from collections.abc import Callable
 from datetime import date
@@ -41,7 +42,11 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def test_simulate_submit_and_process(demo_sandbox: Ready, tmp_path: Path):
-    """Issue: under 90 s for 1,000,000 events, peak memory of any process under 2 GiB."""
+    """Issues: under 90 s for 1,000,000 events, under 20 s until they are acknowledged, and no process over 2 GiB.
+
+    The 20 s are of two cores: they count where others leave both.
+    """
+    is_ours_alone = os.getloadavg()[0] < 1
     scenario = load_scenario("demo")
     plain = tmp_path / "plain"
     plain.mkdir()
@@ -69,12 +74,13 @@ def test_simulate_submit_and_process(demo_sandbox: Ready, tmp_path: Path):
     submit_s, process_s = seconds(submit), seconds(lambda: ask_console(demo_sandbox, "POST", "/process"))
     peak_mib = _peak_mib(demo_sandbox.pid)
     print(
-        f"\n{events:,} events\n"
+        f"\n{events:,} events; load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n"
         f"  simulate + submit  {submit_s:5.1f} s  {submit_s / submit_floor_s:4.1f} x gzip, sign and parse alone\n"
         f"  process            {process_s:5.1f} s  {process_s / process_floor_s:4.1f} x read_json to Parquet\n"
         f"  sandbox peak       {peak_mib:5.0f} MiB"
     )
     assert (submit_s + process_s) * 1e6 / events < 90
+    assert submit_s * 1e6 / events < 20 or not is_ours_alone
     assert peak_mib < 2048
 
 

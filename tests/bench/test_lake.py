@@ -154,7 +154,7 @@ def test_the_retention_triangle(served: Served):
     assert ours < 0.3
 
 
-NETWORKS = ["NetA", *(f"Net{number}" for number in range(29_999))]
+NETWORKS = ["AppLovin", *(f"Net{number}" for number in range(29_999))]
 SAMPLE: dict[str, tuple[str, dict[str, Any], str]] = {
     "revenue by country": (
         "revenue",

@@ -15,7 +15,7 @@ import pytest
 
 from cli.commands import GAMELENS, run
 from conftest import event
-from gamelens.lab import read_ready, sandbox_at
+from gamelens.lab import environment_of, read_ready, sandbox_at
 from gamelens.wire.signing import sign
 
 
@@ -35,6 +35,24 @@ def test_a_dry_run_sends_nothing():
     """contract, Commands: --dry-run needs no sandbox."""
     done = run("simulate", "--scenario", "small", "--dry-run", "--json")
     assert json.loads(done.stdout)["events"] > 10_000
+
+
+def test_simulate_writes_to_a_sandbox_that_does_not_run(tmp_path: Path):
+    """simulate --into: the lake is there for the next start."""
+    small = ("simulate", "--scenario", "small", "--players", 60, "--days", 10, "--into", tmp_path / "state", "--json")
+    played, again = json.loads(run(*small).stdout), run(*small)
+    assert played["events"] > 1000
+    assert (again.returncode, "has events already" in again.stderr) == (1, True)
+    with sandbox_at(tmp_path / "state") as ready:
+        over = ("--over", "last 10 complete days", "--every", "all", "--json")
+        told = run("query", "event_count", *over, env=environment_of(ready) | {"GAMELENS_CACHE_DIR": str(tmp_path)})
+    assert json.loads(told.stdout)[0]["event_count"] == played["events"]
+
+
+@pytest.mark.parametrize("where", [[], ["--ready", "ready.json", "--into", "state"]], ids=["nowhere", "two places"])
+def test_simulate_plays_to_one_place(where: list[str]):
+    done = run("simulate", "--scenario", "small", *where)
+    assert (done.returncode, "either --ready FILE" in done.stderr) == (2, True)
 
 
 def test_query_answers_a_table_as_json(stage: tuple[Path, dict[str, str]]):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -102,6 +104,27 @@ def test_the_body_is_gzipped_and_says_so() -> None:
     recorder = Recorder()
     with_client(recorder, lambda client: client.submit(b"[]"))
     assert (gzip.decompress(recorder.body), recorder.headers["content-encoding"]) == (b"[]", "gzip")
+
+
+def test_a_gzipped_body_does_not_tell_the_time() -> None:
+    """RFC 1952, 2.3.1: MTIME 0 is none, so that the same events are the same bytes whenever they are sent."""
+    recorder = Recorder()
+    with_client(recorder, lambda client: client.submit(b"[]"))
+    assert recorder.body[4:8] == bytes(4)
+
+
+_WITHOUT_ZLIB_NG = """
+import gzip, sys
+sys.modules["zlib_ng"] = None  # as where only the client is installed
+from gamelens.client import collector
+body = collector.compress(b"[]", 2, wbits=31)
+assert (gzip.decompress(body), body[4:8]) == (b"[]", bytes(4))
+"""
+
+
+def test_without_the_sandbox_bodies_are_gzipped_as_well() -> None:
+    """zlib-ng comes with the sandbox only; Python's own zlib does the same."""
+    assert subprocess.run([sys.executable, "-c", _WITHOUT_ZLIB_NG], check=False).returncode == 0
 
 
 def test_level_zero_sends_plain_json() -> None:

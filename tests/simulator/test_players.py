@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date
 from math import lgamma, sqrt
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 from gamelens.errors import BadQuery
 from gamelens.simulator import Activity, fit, load_scenario
-from gamelens.simulator.players import DEVICES, draw_active, draw_players, install_shares
+from gamelens.simulator.installs import plan_installs
+from gamelens.simulator.players import DEVICES, draw_active, draw_players
 
 SHAPES = st.floats(0.05, 20)
 CASUAL = fit(0.37, 0.125, 0.04)
@@ -57,7 +59,7 @@ def test_fit_finds_back_any_population_from_its_retention(gamma, delta, mean):
 
 
 def test_fit_refuses_what_no_population_does():
-    with pytest.raises(BadQuery, match="fits no BG/BB population"):
+    with pytest.raises(BadQuery, match="has no BG/BB population"):
         fit(0.9, 0.2, 0.19)
 
 
@@ -88,20 +90,21 @@ def test_nobody_plays_before_the_install_day():
 
 def test_installs_follow_the_weekday():
     """2026-11-21 is a Saturday."""
-    scenario = load_scenario("demo", days=7)
-    weights = install_shares(scenario, date(2026, 11, 21).weekday())
-    assert weights / weights.sum() == pytest.approx(np.roll(scenario.weekdays, -5) / np.sum(scenario.weekdays))
+    scenario = msgspec.structs.replace(load_scenario("demo", days=7), trend=0.0, campaigns=())
+    intake = plan_installs(scenario.games[0], scenario=scenario, first_weekday=date(2026, 11, 21).weekday())
+    expected = np.roll(scenario.weekdays, -5) / np.sum(scenario.weekdays)
+    assert intake.installs.sum(axis=0) == pytest.approx(expected)
 
 
 def test_ios_odds_of_the_country_decide_the_platform_mix():
-    scenario = load_scenario("demo")
+    scenario = msgspec.structs.replace(load_scenario("demo"), campaigns=())
     game = scenario.games[0]
     players = draw_players(
         50_000,
         game=game,
         scenario=scenario,
         activity=CASUAL,
-        installs=install_shares(scenario, 0),
+        intake=plan_installs(game, scenario=scenario, first_weekday=0),
         rng=np.random.default_rng(3),
     )
     japan, ios = list(game.countries).index("JP"), list(game.platforms).index("ios")

@@ -9,7 +9,9 @@ import msgspec
 import pytest
 
 from gamelens.errors import BadQuery
-from gamelens.simulator import load_scenario, scenario_names
+from gamelens.simulator import load_scenario
+
+SCENARIOS = resources.files("gamelens.simulator") / "scenarios"
 
 
 def changed(tmp_path: Path, lines: str) -> Path:
@@ -19,17 +21,22 @@ def changed(tmp_path: Path, lines: str) -> Path:
     return path
 
 
+def demo_text() -> str:
+    return (SCENARIOS / "demo.toml").read_text()
+
+
 def demo_with(tmp_path: Path, old: str, new: str) -> Path:
     """The demo's file with *old* replaced."""
-    text = (resources.files("gamelens.simulator") / "scenarios" / "demo.toml").read_text()
+    text = demo_text()
     assert old in text
     path = tmp_path / "mine.toml"
     path.write_text(text.replace(old, new, 1))
     return path
 
 
-@pytest.mark.parametrize("name", scenario_names())
-def test_every_shipped_scenario_has_two_studios_and_three_games(name):
+@pytest.mark.parametrize("name", ["demo", "small", "incident"])
+def test_the_demo_and_what_builds_on_it_has_two_studios_and_three_games(name):
+    """The games a sandbox makes when nobody says which."""
     assert [len(studio.games) for studio in load_scenario(name).studios] == [2, 1]
 
 
@@ -81,7 +88,7 @@ def test_an_unknown_key_deep_down_names_its_table_and_the_nearest(tmp_path):
         ("seed = -1", "seed = -1 must be 0"),
         ('players = "many"', "players = 'many' is refused: expected `int`"),
         ("weekdays = [1, 1, 1]", r"weekdays = \[1, 1, 1\] is refused"),
-        ("studio = []", "studio.game = .* at least one game"),
+        ("studio = []", "studio = .* at least one game"),
         ('extends = "demo"', "cannot be read"),
     ],
 )
@@ -93,24 +100,133 @@ def test_a_top_level_value_that_is_not_allowed_is_named(tmp_path, lines, key):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('currency = "JPY"', 'currency = "JPX"', "country.currency = 'JPX'"),
-        ("tier = 1", "tier = 4", "country.tier = 4 must be 1 to 3"),
+        ('currency = "JPY"', 'currency = "JPX"', r"country\[2\].currency = 'JPX'"),
+        ("tier = 1", "tier = 4", r"country\[0\].tier = 4 must be 1 to 3"),
         ("d7 = 0.125", "d7 = 0.5", "retention .* must fall"),
-        ("d7 = 0.125", "d7 = 0.36999", "retention .* fits no BG/BB population"),
+        ("d7 = 0.125", "d7 = 0.36999", "retention .* has no BG/BB population"),
         ("per_round = 0.42", "per_round = 1.42", "ads.per_round = 1.42 must be 0 to 1"),
         ('vendor = "max"', 'vendor = "maxx"', "vendor = 'maxx' is refused"),
         ('vendor_version = "12.6.1"', 'vendor_version = "12.x"', "ads.vendor_version"),
         ('currency = "EUR"      #', 'currency = "EURO"      #', "ads.currency = 'EURO'"),
-        ("interstitial = [8.4, 3.6, 0.9]", "banner = [8.4, 3.6, 0.9]", "of AppLovin .* lacks"),
-        ("US = 0.27, GB", "XX = 0.27, GB", "countries of Tile Harbor = 'XX'"),
-        ("INR = 17900 }", "CAD = 17900 }", "price of coins:small .* lacks INR"),
+        ("interstitial = [8.4, 3.6, 0.9]", "banner = [8.4, 3.6, 0.9]", "AppLovin.*lacks"),
+        ("US = 0.27, GB", "XX = 0.27, GB", r"game\[0\].countries.XX = 'XX'"),
+        ("INR = 17900 }", "CAD = 17900 }", r"item\[0\].price .* lacks INR"),
         ("build = [{ day = 0", "build = [{ day = 1", "must start at 0"),
-        ('id = "coins:small"', 'id = "coins"', "purchases.item.id = 'coins' must be type:id"),
+        ('id = "coins:small"', 'id = "coins"', r"purchases.item\[0\].id = 'coins' must be type:id"),
     ],
 )
 def test_a_value_deep_down_that_is_not_allowed_is_named(tmp_path, old, new, message):
     with pytest.raises(BadQuery, match=message):
         load_scenario(demo_with(tmp_path, old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key", "told"),
+    [
+        ("per_round = 0.42", "per_round = 1.42", "studio[0].game[0].ads.per_round", "1.42 must be 0 to 1"),
+        ('vendor = "max"', 'vendor = "maxx"', "studio[0].game[0].ads.vendor", "Did you mean `max`"),
+        ('vendor = "admob"', 'vendor = "xyz"', "studio[1].game[0].ads.vendor", "Allowed: admob, ironsource, max"),
+        ("d28 = 0.040", "d29 = 0.040", "studio[0].game[0].retention.d29", "Did you mean `d28`"),
+        (", d28 = 0.040", "", "studio[0].game[0].retention.d28", "lacks the key d28"),
+        ("{ share = 0.45, unit", "{ share = -1, unit", "studio[0].game[0].ads.formats.interstitial.share", "-1.0 must"),
+        ("interstitial = {", "interstitiel = {", "studio[0].game[0].ads.formats.interstitiel", "Did you mean"),
+        ("USD = 4999", 'USD = "4999"', "studio[0].game[0].purchases.item[4].price.USD", "expected `int`"),
+        ('countries = ["JP"]', 'countries = ["CN"]', "campaign[0].countries", "Allowed: US, GB, JP"),
+        ('game = "Tile Harbor"\npub', 'game = "Tile Harbour"\npub', "campaign[1].game", "Did you mean `Tile Harbor`"),
+        ("spend = 0.35", "spend = 35", "experiment[1].variant[1].spend", "must be -4 to 4"),
+        ("share = 0.6\nday", "share = 1.6\nday", "experiment[1].share", "must be 0 to 1"),
+        ('{ id = "late_gate"', '{ id = "ctrl"', "experiment[0].variant", "two or more with different ids"),
+        ("d7 = 0.125", "d7 = 0.36", "studio[0].game[0].retention", "the nearest that has: d1 = 0.37, d7 = 0.22"),
+        ("weekdays = [0.94,", "weekdays = [0,", "weekdays", "0.0 must be more than 0"),
+        ("reward = 65", "reward = 0", "studio[0].game[0].economy.reward", "must be 1 to"),
+    ],
+)
+def test_a_refusal_names_the_line_the_key_and_what_is_allowed(tmp_path, old, new, key, told):
+    path = demo_with(tmp_path, old, new)
+    changed_line = next(
+        number
+        for number, (line, before) in enumerate(
+            zip(path.read_text().split("\n"), demo_text().split("\n"), strict=True), 1
+        )
+        if line != before
+    )
+    with pytest.raises(BadQuery) as refused:
+        load_scenario(path)
+    if key != "experiment[0].variant":  # stands where its first element does
+        assert str(refused.value).startswith(f"mine.toml, line {changed_line}: ")
+    assert refused.value.field == key
+    assert told in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('kind = "silence"', 'kind = "silent"', "Did you mean `silence`"),
+        ('network = "Unity Ads"', 'network = "Unity"', "Did you mean `Unity Ads`"),
+        ('platform = "android"', 'platform = "andriod"', "Did you mean `android`"),
+        ('build = "1.10.0"', 'build = "1.10"', "Did you mean `1.10.0`"),
+        ('country = "BR"', 'country = "CN"', "Allowed: US, GB"),
+        ('extends = "demo"', 'extends = "dmeo"', "Did you mean `demo`"),
+    ],
+)
+def test_an_incident_that_names_what_is_not_there_is_refused_on_its_line(tmp_path, old, new, told):
+    text = (SCENARIOS / "incident.toml").read_text()
+    assert old in text
+    path = tmp_path / "mine.toml"
+    path.write_text(text.replace(old, new, 1))
+    line = text[: text.index(old)].count("\n") + 1
+    with pytest.raises(BadQuery, match=rf"^mine.toml, line {line}: .*{told}"):
+        load_scenario(path)
+
+
+LIKE = """
+[[studio]]
+name = "Mine"
+[[studio.game]]
+like = "Tile Harbor"
+title = "Tile Port"
+retention = { d1 = 0.3, d7 = 0.09, d28 = 0.02 }
+sessions = { per_day = 3 }
+[[studio.game]]
+like = "Tile Port"
+title = "Tile Quay"
+"""
+NOTHING = "campaign = []\nexperiment = []\n"
+
+
+def test_a_game_may_be_like_one_of_the_scenario_extended_or_above_it(tmp_path):
+    port, quay = load_scenario(changed(tmp_path, NOTHING + LIKE)).games
+    harbor = load_scenario("demo").games[0]
+    assert port.sessions == msgspec.structs.replace(harbor.sessions, per_day=3)
+    assert (port.ads, port.retention.d1) == (harbor.ads, 0.3)
+    assert quay == msgspec.structs.replace(port, title="Tile Quay")
+
+
+def test_a_game_like_none_is_refused(tmp_path):
+    misspelt = LIKE.replace('like = "Tile Port"', 'like = "Tile Prot"')
+    with pytest.raises(BadQuery, match=r"line 11: studio.game.like = 'Tile Prot' .*Did you mean `Tile Port`"):
+        load_scenario(changed(tmp_path, "campaign = []" + misspelt))
+
+
+def test_a_value_that_came_from_the_scenario_extended_is_shown_there(tmp_path):
+    """Rooftop Dash has a build that Tile Harbor has not."""
+    lines = 'incident = [{ kind = "bad_build", game = "Tile Harbor", build = "1.9.0", country = "BR" }]\nplayers = 0'
+    with pytest.raises(BadQuery, match=r"mine.toml, line 3: players"):
+        load_scenario(changed(tmp_path, lines))
+    with pytest.raises(BadQuery, match=r"demo.toml, line \d+: campaign\[0\].game = 'Ember Realms'"):
+        load_scenario(changed(tmp_path, LIKE))
+
+
+def test_experiments_that_overlap_share_the_players(tmp_path):
+    arms = 'variant = [{ id = "a" }, { id = "b" }]'
+    both = "".join(f'[[experiment]]\nid = "e{i}"\ngame = "Tile Harbor"\nshare = 0.6\n{arms}\n' for i in (1, 2))
+    with pytest.raises(BadQuery, match=r"experiment = 1.2 is what the shares of \['e1', 'e2'\]"):
+        load_scenario(changed(tmp_path, both))
+
+
+def test_two_games_of_one_title_are_refused(tmp_path):
+    with pytest.raises(BadQuery, match="titles given twice"):
+        load_scenario(demo_with(tmp_path, 'title = "Rooftop Dash"', 'title = "Tile Harbor"'))
 
 
 def test_a_missing_file_is_refused_by_name(tmp_path):

@@ -6,7 +6,9 @@ import gzip
 import re
 from collections import Counter, defaultdict
 from datetime import date
+from hashlib import sha256
 from itertools import groupby, pairwise
+from multiprocessing import active_children
 
 import msgspec
 import pytest
@@ -14,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gamelens.errors import BadQuery
-from gamelens.simulator import Ledger, expect, load_scenario, play
+from gamelens.simulator import VERSION, Ledger, expect, load_scenario, play
 from gamelens.wire.events import LENIENT, STRICT
 from gamelens.wire.limits import BODY_BYTES
 
@@ -47,8 +49,41 @@ def test_same_seed_same_bytes():
     assert bodies() == bodies()
 
 
+def test_the_version_of_the_generator_stands_for_its_bytes():
+    """Whoever changes these bytes gives the generator a new version: what was played is known by it."""
+    assert (VERSION, sha256(b"".join(bodies())).hexdigest()[:16]) == (2, "b745362205a01116")
+
+
+def test_the_version_is_part_of_what_is_expected():
+    assert expect(load_scenario("small", players=30, days=5), ends_on=ENDS_ON).version == VERSION
+
+
 def test_another_seed_other_bytes():
     assert bodies() != bodies(seed=99)
+
+
+def test_bytes_are_the_same_with_any_number_of_workers():
+    """Issue, Build 7: in the same order, and the ledger as well."""
+    scenario, books = load_scenario("small", players=2600, days=3), (Ledger(), Ledger())
+    alone, shared = (
+        list(play(scenario, ends_on=ENDS_ON, ledger=ledger, workers=workers))
+        for ledger, workers in zip(books, (1, 3), strict=True)
+    )
+    assert alone == shared
+    assert books[0].summary() == books[1].summary()
+
+
+def test_workers_end_with_whoever_stops_listening():
+    batches = play(load_scenario("small", players=2600, days=3), ends_on=ENDS_ON, workers=2)
+    next(batches)
+    assert len(active_children()) == 2
+    batches.close()
+    assert active_children() == []
+
+
+def test_at_least_one_worker_is_asked_for():
+    with pytest.raises(BadQuery, match="workers"):
+        next(play(load_scenario("small"), ends_on=ENDS_ON, workers=0))
 
 
 def test_a_block_does_not_depend_on_the_players_after_it():
@@ -141,6 +176,15 @@ def test_ids_are_version_4_uuids_and_event_uuids_unique(played):
     ids = [event["event_uuid"] for event in played.events]
     assert len(set(ids)) == len(ids)
     assert all(UUID4.fullmatch(event[name]) for event in played.events for name in ("event_uuid", "session_id"))
+
+
+@pytest.mark.parametrize("ends_on", [date(1970, 1, 9), date(2001, 9, 14)])
+def test_moments_of_fewer_digits_are_numbers_as_well(ends_on):
+    """In 2001 the seconds since 1970 got their tenth digit."""
+    days = (ends_on - date(1970, 1, 1)).days
+    for batch in play(load_scenario("small", players=20, days=8), ends_on=ends_on):
+        moments = [event["client_ts"] for event in msgspec.json.decode(batch.body)]
+        assert (days - 8) * DAY_S <= min(moments) <= max(moments) < days * DAY_S
 
 
 def test_custom_integrations_say_rest_api_v2(played):

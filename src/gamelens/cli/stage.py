@@ -22,6 +22,13 @@ from gamelens.cli.root import cli
 @click.option(
     "--ready", type=click.Path(path_type=Path, dir_okay=False), help="Ready file of the sandbox to play into."
 )
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="STATE",
+    help="Instead of sending, write to the lake of a sandbox that does not run and has no events yet.",
+)
+@click.option("--workers", type=click.IntRange(min=1), default=1, help="Processes that make the events.")
 @click.option("--ledger", type=click.Path(path_type=Path, dir_okay=False), help="Write what really happened (Parquet).")
 @click.option("--dry-run", is_flag=True, help="Say what would be sent, send nothing.")
 @click.option("--json", "as_json", is_flag=True, help="JSON instead of words.")
@@ -31,6 +38,8 @@ def simulate(
     days: int | None,
     seed: int | None,
     ready: Path | None,
+    into: Path | None,
+    workers: int,
     ledger: Path | None,
     dry_run: bool,
     as_json: bool,
@@ -39,6 +48,9 @@ def simulate(
 
     \b
     Example: gamelens simulate --scenario small --ready ready.json --ledger truth.parquet
+
+    With --into a hundred million events take minutes. They are nowhere but in the lake: there are no raw events of
+    them to look at, to `gamelens sandbox verify` or to make the lake anew from.
     """
     import msgspec
 
@@ -50,11 +62,16 @@ def simulate(
         expected = msgspec.to_builtins(expect(population))
         click.echo(json.dumps(expected) if as_json else _as_lines(expected))
         return
-    if ready is None:
-        raise click.UsageError("--ready FILE is needed: `gamelens sandbox up --ready FILE` writes it")
+    if (ready is None) == (into is None):
+        raise click.UsageError(
+            "either --ready FILE, which `gamelens sandbox up --ready FILE` writes, or --into STATE is needed"
+        )
     truth = Ledger() if ledger else None
-    with _progress(lambda: expect(population).events) as on_batch:
-        played = lab.play_into(lab.read_ready(ready), population, ledger=truth, on_batch=on_batch)
+    with _progress(lambda: expect(population).events) as on_events:
+        if ready is not None:
+            played = lab.play_into(lab.read_ready(ready), population, ledger=truth, workers=workers, on_batch=on_events)
+        elif into is not None:
+            played = lab.write_into(into, population, ledger=truth, workers=workers, on_events=on_events)
     if truth is not None and ledger is not None:
         truth.write(ledger)
     click.echo(json.dumps(msgspec.to_builtins(played)) if as_json else _as_lines(msgspec.to_builtins(played)))

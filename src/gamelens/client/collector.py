@@ -8,7 +8,6 @@ costs.
 
 from __future__ import annotations
 
-import gzip
 import secrets
 from collections.abc import Sequence
 from typing import Any, Final, Self, TypeVar
@@ -22,7 +21,13 @@ from gamelens.errors import ServiceError
 from gamelens.wire.remote import BigInitAnswer, Config, InitRequest, SmallInitAnswer, V2InitAnswer
 from gamelens.wire.signing import sign
 
+try:  # comes with the sandbox: the same format in half the time
+    from zlib_ng.zlib_ng import compress
+except ImportError:
+    from zlib import compress
+
 SDK_VERSION: Final = "rest api v2"  # Collector, Init request body: custom integrations send exactly this
+GZIP: Final = 31  # wbits: with the header of gzip, which has no time in it, so that the same events are the same bytes
 _EVENTS_ANSWERS: Final = frozenset({200, 201, 204, 400})
 _INIT_ANSWERS: Final = frozenset({200, 201})
 
@@ -61,7 +66,7 @@ class CollectorClient:
         collector_url: the address; else GAMELENS_COLLECTOR_URL, else the config file.
         game_key: of the game; else GAMELENS_GAME_KEY, else the config file.
         secret_key: signs and is never sent; else GAMELENS_SECRET_KEY, else the config file.
-        gzip_level: 1 (fast) to 9 (small); 0 sends plain JSON.
+        gzip_level: 1 (fast) to 9 (small); 0 sends plain JSON. 2 is hardly slower than 1 and much smaller with zlib-ng.
         max_wait_s: how long one request may spend on retries.
         at_once: connections kept open.
         ca_file: the authority of a sandbox with --tls; else SSL_CERT_FILE.
@@ -81,7 +86,7 @@ class CollectorClient:
         collector_url: str | None = None,
         game_key: str | None = None,
         secret_key: str | None = None,
-        gzip_level: int = 1,
+        gzip_level: int = 2,
         max_wait_s: float = 60.0,
         at_once: int = 16,
         ca_file: str | None = None,
@@ -159,7 +164,7 @@ class CollectorClient:
             forwarded_for: IP of the player, when a server submits for one (Collector, Submitting on behalf 2).
             attempts: at most; 1 leaves trying again to the caller.
         """
-        body = gzip.compress(events, self._gzip_level, mtime=0) if self._gzip_level else events
+        body = compress(events, self._gzip_level, wbits=GZIP) if self._gzip_level else events
         headers = self._headers(body, forwarded_for)
         if self._gzip_level:
             headers["Content-Encoding"] = "gzip"

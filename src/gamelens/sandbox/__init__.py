@@ -5,7 +5,8 @@ beside them. The room never speaks HTTP as a client, never sees a DataFrame and 
 `serving` first. An event's way is `collector` (over `bodies`), `admission`, `inbox`, `processing` (`staging` with
 `decoding`, then `building`), `lake`; a question's is `metrics`, `scoping`, `planner` (over `expressions` and
 `sources`), `engine` or `spark`. What the lake holds is in `tables`, `verifying` reads the inbox again to see whether
-it is true, and `damage` is what happens to a store that cannot be read.
+it is true, and `damage` is what happens to a store that cannot be read. `filling` takes in events that were written and
+never received.
 
 Our choices, where both specifications are silent:
 

@@ -21,6 +21,8 @@ from gamelens.sandbox.tables import COLUMNS, FORMAT
 from gamelens.wire.intervals import Interval, bucket_start
 
 GRACE_S = 120
+WRITTEN = -1
+"""The last batch of a run that took in files instead of batches (`filling`)."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (           -- one row for each processing run: the versions of the lake
@@ -107,6 +109,10 @@ class Lake:
             "SELECT version, processed_ms, last_batch FROM runs ORDER BY version DESC LIMIT 1"
         ).fetchone()
         return Run(version=row[0], processed_ms=row[1], last_batch=row[2]) if row else Run()
+
+    def is_written(self) -> bool:
+        """Whether it has events that were never received."""
+        return self._store.execute("SELECT 1 FROM runs WHERE last_batch = ?", (WRITTEN,)).fetchone() is not None
 
     def organisations(self) -> list[str]:
         """Names of those that have something in the newest version."""

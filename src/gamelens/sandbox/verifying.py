@@ -69,12 +69,14 @@ def verify(state: Path, *, days: int = DAYS, seed: int | None = None) -> Verifie
     """Compare the lake of *state*, served or not, with its inbox; of *days* days row by row, which *seed* chooses.
 
     Raises:
-        Refused: there is no sandbox, or a batch or file of it cannot be read.
+        Refused: there is no sandbox, its lake was filled without an inbox, or a batch or file cannot be read.
     """
     check_state(state)
     store = open_store(state / "gamelens.db")
     try:
         lake = Lake(state / "lake", store)
+        if lake.is_written():
+            raise Refused(f"the lake of {state} was written, not received: it has no raw events to be compared with")
         names = [name for (name,) in store.execute(_ORGANISATIONS)]
         last_batch = lake.last_run().last_batch
         snapshots = {name: lake.snapshot(name) for name in names}

@@ -14,19 +14,28 @@ from typing import Final
 import numpy as np
 
 from gamelens.simulator.monetisation import Money, draw_money
-from gamelens.simulator.players import Flags, Ints, Players, pick, shares
+from gamelens.simulator.players import Flags, Ints, Players, pick, pick_by, shares
 from gamelens.simulator.scenario import Scenario
+from gamelens.simulator.shop import Economy
 from gamelens.simulator.traits import Game
 
 DAY_S: Final = 86_400
 SESSION_GAP_S: Final = 30
 """Sessions of a player never overlap: one that would is pushed back until this long after the one before."""
 
-LOCAL_HOURS: Final = shares([6, 4, 3, 2, 2, 3, 6, 11, 14, 14, 14, 15, 18, 17, 15, 15, 17, 20, 23, 26, 28, 27, 21, 12])
-"""Share of sessions that start in each local hour: a commute, a lunch, an evening (our own guess, no public figure)."""
+WEEKDAY_HOURS: Final = (6, 4, 3, 2, 2, 3, 6, 11, 14, 14, 14, 15, 18, 17, 15, 15, 17, 20, 23, 26, 28, 27, 21, 12)
+WEEKEND_HOURS: Final = (10, 7, 5, 3, 2, 2, 4, 6, 10, 15, 19, 21, 22, 22, 22, 22, 22, 22, 23, 25, 26, 25, 21, 15)
+"""Weights of the local hours in which sessions start: a commute, a lunch, an evening; weekends begin and end later (our
+own guess, no public figure)."""
+SATURDAY: Final = 5
+THURSDAY: Final = 3  # 1970-01-01
+SLOTS_A_DAY: Final = 96  # quarters of an hour: what time zones differ by
+DAY_ROOM_S: Final = DAY_S - 600
+"""What the sessions of one day of a player take at most, gaps included."""
 
 CONNECTIONS: Final = ("wifi", "wwan", "offline")
 TUTORIAL_ROUNDS: Final = 3
+MOST_ROUNDS: Final = 400
 DESIGN_IDS: Final = (
     "ui:shop:open",
     "ui:settings:open",
@@ -46,14 +55,15 @@ class Slot(IntEnum):
     FINISH = 3
     RESOURCE = 4
     BUSINESS = 5
-    AD_REQUEST = 6
-    AD_FAILED = 7
-    AD_SHOW = 8
-    IMPRESSION = 9
-    AD_CLICK = 10
-    AD_REWARD = 11
-    ERROR = 12
-    SESSION_END = 13
+    GRANT = 6
+    AD_REQUEST = 7
+    AD_FAILED = 8
+    AD_SHOW = 9
+    IMPRESSION = 10
+    AD_CLICK = 11
+    AD_REWARD = 12
+    ERROR = 13
+    SESSION_END = 14
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -73,7 +83,8 @@ class Sessions:
 class Rounds:
     """Rounds in order of session: what was played. *finish* is 0 fail, 1 complete; *attempt* counts from 1.
 
-    *design* is a position in `DESIGN_IDS`, or minus the step of the tutorial. *coins* is negative when spent.
+    *design* is a position in `DESIGN_IDS`, or minus the step of the tutorial. *coins* is what the round brought, or,
+    negative, what was spent after it; *grant* is what came with a purchase.
     """
 
     session: Ints
@@ -83,6 +94,7 @@ class Rounds:
     score: Ints
     design: Ints
     coins: Ints
+    grant: Ints
     severity: Ints
 
 
@@ -109,20 +121,13 @@ class Block:
 
 def act(players: Players, *, game: Game, scenario: Scenario, first_day_s: int, rng: np.random.Generator) -> Block:
     """What *players* do from *first_day_s* (epoch seconds) to the end of the scenario, where sessions are cut off."""
-    begun = _begin_sessions(players, game=game, scenario=scenario, first_day_s=first_day_s, rng=rng)
-    session = np.repeat(np.arange(len(begun.player)), _rounds_by_session(begun, game=game, rng=rng))
+    begun = begin_sessions(players, game=game, scenario=scenario, first_day_s=first_day_s, rng=rng)
+    session = np.repeat(np.arange(len(begun.player)), rounds_by_session(begun, game=game, rng=rng))
     player = begun.player[session]
-    rounds, taken = _play_rounds(session, player, game=game, rng=rng)
-    money = draw_money(
-        player,
-        age_days=begun.day[session] - players.install_day[player],
-        players=players,
-        game=game,
-        scenario=scenario,
-        rng=rng,
-    )
+    money = draw_money(player, day=begun.day[session], players=players, game=game, scenario=scenario, rng=rng)
+    rounds, taken = _play_rounds(session, player, money, game=game, rng=rng)
     _take_slots(taken, session, rounds, money)
-    sessions, events = _time_events(begun, session, taken, rng=rng)
+    sessions, events = _time_events(begun, session, taken, players=players, first_day_s=first_day_s, rng=rng)
     kept = events.ts_s < first_day_s + scenario.days * DAY_S
     events = Events(events.round[kept], events.slot[kept], events.session[kept], events.ts_s[kept])
     return Block(players, sessions, rounds, money, events)
@@ -149,25 +154,24 @@ def _sum_before(values: Ints, key: Ints) -> Ints:
     return summed
 
 
-def _begin_sessions(
+def begin_sessions(
     players: Players, *, game: Game, scenario: Scenario, first_day_s: int, rng: np.random.Generator
 ) -> Sessions:
     """Sessions as wished for: they may still overlap, and are as long as drawn."""
     spec = game.sessions
     active_player, active_day = np.nonzero(players.active)
-    more = rng.negative_binomial(
-        spec.dispersion, spec.dispersion / (spec.dispersion + spec.per_day - 1 + 1e-12), len(active_day)
-    )
+    weekday = (first_day_s // DAY_S + THURSDAY + active_day) % 7
+    busy = np.where(weekday >= SATURDAY, spec.weekend, 1.0)
+    more = np.maximum(spec.per_day * busy - 1, 0)
+    more = rng.negative_binomial(spec.dispersion, spec.dispersion / (spec.dispersion + more + 1e-12))
     player, day = np.repeat(active_player, 1 + more), np.repeat(active_day, 1 + more)
-    offset_s = np.array([scenario.country(code).utc_offset_h * 3600 for code in game.countries])[
-        players.country[player]
-    ]
-    local_s = pick(rng, LOCAL_HOURS, len(player)) * 3600 + rng.integers(0, 3600, len(player))
-    # Active days are UTC days, so that retention keeps its closed form: the local clock only decides the hour.
-    second = ((local_s - offset_s) % DAY_S).astype(np.int64)
+    second = _start_seconds(
+        np.repeat(weekday, 1 + more), players.country[player], game=game, scenario=scenario, rng=rng
+    )
     order = np.lexsort((second, day, player))
     player, day, second = player[order], day[order], second[order]
-    length = rng.lognormal(np.log(spec.median_length_s), spec.length_sigma, len(player))
+    median = np.log(spec.median_length_s) + players.appetite[player]
+    length = np.minimum(rng.lognormal(median, spec.length_sigma), 4 * 3600).astype(np.int64) + 1
     return Sessions(
         player=player,
         day=day,
@@ -175,8 +179,35 @@ def _begin_sessions(
         build=_builds(players, player, day, game=game),
         connection=pick(rng, np.array([0.72, 0.26, 0.02]), len(player)),
         start_s=first_day_s + day * DAY_S + second,
-        length_s=np.minimum(length, 4 * 3600).astype(np.int64) + 1,
+        length_s=_fitting(length, player * scenario.days + day),
     )
+
+
+def _start_seconds(weekday: Ints, country: Ints, *, game: Game, scenario: Scenario, rng: np.random.Generator) -> Ints:
+    """The second of its UTC day each session starts in, by the clock and the weekday of its country.
+
+    Active days are UTC days, so that retention keeps its closed form: the local clock only decides the hour.
+    """
+    offsets = np.array([scenario.country(code).utc_offset_h for code in game.countries])
+    hour = np.arange(SLOTS_A_DAY) * 24 / SLOTS_A_DAY + offsets[:, None]
+    local_weekday = (np.arange(7)[:, None, None] + np.floor(hour / 24).astype(np.int64)) % 7
+    hour = np.floor(hour % 24).astype(np.int64)
+    weights = np.where(local_weekday >= SATURDAY, np.array(WEEKEND_HOURS)[hour], np.array(WEEKDAY_HOURS)[hour])
+    slot = pick_by(rng, weights.reshape(-1, SLOTS_A_DAY).astype(np.float64), weekday * len(offsets) + country)
+    long_s = DAY_S // SLOTS_A_DAY
+    return slot * long_s + rng.integers(0, long_s, len(slot))
+
+
+def _fitting(length: Ints, key: Ints) -> Ints:
+    """Lengths cut so that the sessions of a day (equal *key*s) have room in it."""
+    first = np.flatnonzero(_starts(key))
+    if not len(first):
+        return length
+    taken = np.add.reduceat(length + SESSION_GAP_S, first)
+    count = np.diff(np.append(first, len(key)))
+    share = np.minimum((DAY_ROOM_S - SESSION_GAP_S * count) / np.maximum(taken - SESSION_GAP_S * count, 1), 1)
+    cut: Ints = np.maximum((length * np.repeat(share, count)).astype(np.int64), 1)
+    return cut
 
 
 def _builds(players: Players, player: Ints, day: Ints, *, game: Game) -> Ints:
@@ -187,15 +218,17 @@ def _builds(players: Players, player: Ints, day: Ints, *, game: Game) -> Ints:
     return np.maximum(updated, at_install)
 
 
-def _rounds_by_session(sessions: Sessions, *, game: Game, rng: np.random.Generator) -> Ints:
+def rounds_by_session(sessions: Sessions, *, game: Game, rng: np.random.Generator) -> Ints:
+    """How many rounds each session holds: at least one, more the longer it is."""
     spec = game.sessions
-    mean_length = spec.median_length_s * np.exp(spec.length_sigma**2 / 2)
-    wanted = (spec.rounds - 1) * np.minimum(sessions.length_s / mean_length, 5)
-    rounds: Ints = 1 + np.minimum(rng.poisson(wanted), 50)
+    mean_length = spec.median_length_s * np.exp((spec.length_sigma**2 + spec.player_sigma**2) / 2)
+    rounds: Ints = 1 + np.minimum(rng.poisson((spec.rounds - 1) * sessions.length_s / mean_length), MOST_ROUNDS - 1)
     return rounds
 
 
-def _play_rounds(session: Ints, player: Ints, *, game: Game, rng: np.random.Generator) -> tuple[Rounds, Flags]:
+def _play_rounds(
+    session: Ints, player: Ints, money: Money, *, game: Game, rng: np.random.Generator
+) -> tuple[Rounds, Flags]:
     """The rounds, and a flag for each of their slots with those of play set: shape (rounds, slots)."""
     spec, count = game.progression, len(session)
     played = running_count(player)
@@ -204,10 +237,13 @@ def _play_rounds(session: Ints, player: Ints, *, game: Game, rng: np.random.Gene
     finish = (rng.random(count) < chance).astype(np.int64)
     completes, fails = is_finished * finish, is_finished * (1 - finish)
     level = 1 + _sum_before(completes, player)
-    coins, taken = _coins(completes, rng), np.zeros((count, len(Slot)), dtype=np.bool_)
+    grant = np.array([*(item.grants for item in game.purchases.items), 0])[money.item]
+    coins = _coins(player, completes == 1, grant, economy=game.economy, rng=rng)
+    taken = np.zeros((count, len(Slot)), dtype=np.bool_)
     taken[:, Slot.START] = True
     taken[:, Slot.FINISH] = is_finished
     taken[:, Slot.RESOURCE] = coins != 0
+    taken[:, Slot.GRANT] = grant != 0
     taken[:, Slot.DESIGN] = (played < TUTORIAL_ROUNDS) | (rng.random(count) < 0.15)
     taken[:, Slot.ERROR] = rng.random(count) < 0.004
     rounds = Rounds(
@@ -218,16 +254,30 @@ def _play_rounds(session: Ints, player: Ints, *, game: Game, rng: np.random.Gene
         score=rng.integers(50, 5000, count),
         design=np.where(played < TUTORIAL_ROUNDS, -1 - played, rng.integers(0, len(DESIGN_IDS), count)),
         coins=coins,
+        grant=grant,
         severity=pick(rng, shares([5, 10, 35, 42, 8]), count),
     )
     return rounds, taken
 
 
-def _coins(completes: Ints, rng: np.random.Generator) -> Ints:
-    """Coins earned by a completed round, or spent after any; mostly neither."""
-    luck, amount = rng.random(len(completes)), rng.integers(1, 25, len(completes))
-    earned = np.where((completes == 1) & (luck < 0.3), amount * 5, 0)
-    return np.where(luck > 0.92, -amount * 10, earned)
+def _coins(player: Ints, is_complete: Flags, grant: Ints, *, economy: Economy, rng: np.random.Generator) -> Ints:
+    """What each round brings, or, negative, what is spent after it; nobody ever spends what he has not got.
+
+    Who goes to the shop buys as many as he can pay. So after each visit the sum of all that was spent is all that ever
+    came in, rounded down to whole prices: it follows from the income alone, without a walk through the rounds.
+    """
+    count = len(player)
+    is_visit = rng.random(count) < economy.spends
+    is_paid = is_complete & (rng.random(count) < economy.reward_share) & ~is_visit
+    income = np.where(is_paid, np.maximum(np.rint(economy.reward * rng.uniform(0.5, 1.5, count)), 1), 0)
+    income = income.astype(np.int64)
+    # What comes with a purchase comes after the round's own coins, and what is there at the start before everything.
+    came = economy.start + _sum_before(income + grant, player)
+    visits = np.flatnonzero(is_visit)
+    bought = came[visits] // economy.price
+    before = np.where(_starts(player[visits]), 0, np.append(0, bought[:-1])) if len(visits) else bought
+    income[visits] = -(bought - before) * economy.price
+    return income
 
 
 def _take_slots(taken: Flags, session: Ints, rounds: Rounds, money: Money) -> None:
@@ -244,13 +294,16 @@ def _take_slots(taken: Flags, session: Ints, rounds: Rounds, money: Money) -> No
     taken[:, Slot.AD_REWARD] = is_rewarded
 
 
-def _time_events(begun: Sessions, session: Ints, taken: Flags, *, rng: np.random.Generator) -> tuple[Sessions, Events]:
+def _time_events(
+    begun: Sessions, session: Ints, taken: Flags, *, players: Players, first_day_s: int, rng: np.random.Generator
+) -> tuple[Sessions, Events]:
     """Gives every event its second. A session gets long enough to hold its events, one a second."""
     round_, slot = np.nonzero(taken)
     of = session[round_]
     inner = np.bincount(of, minlength=len(begun.player)) - 2
     length = np.maximum(begun.length_s, inner + 1)
     start = _apart(begun.start_s, length, begun.player)
+    start = _in_time(start, length, begun, players=players, first_day_s=first_day_s)
     place = running_count(of)
     # Sorted draws plus the place in the session: whole seconds, random, and strictly ascending.
     drawn = np.sort(of + rng.random(len(of))) - of
@@ -271,3 +324,20 @@ def _apart(start: Ints, length: Ints, player: Ints) -> Ints:
     step = player * (slack.max() - slack.min() + 1) if len(slack) else player
     pushed: Ints = np.maximum.accumulate(slack + step) - step + used
     return pushed
+
+
+def _in_time(start: Ints, length: Ints, begun: Sessions, *, players: Players, first_day_s: int) -> Ints:
+    """Brings sessions forward that would run into a day on which their player does not play, and those before them.
+
+    Else midnight would make players active on days nobody drew, and retention would lose its closed form. The end of
+    the scenario is no such day: there sessions are cut.
+    """
+    days = players.active.shape[1]
+    plays_on = np.column_stack([players.active[:, 1:], np.ones(len(players), dtype=np.bool_)])
+    ends_by = np.where(plays_on[begun.player, begun.day], days + 1, begun.day + 1) * DAY_S + first_day_s - 1
+    used = _sum_before(length + SESSION_GAP_S, begun.player)
+    slack = np.minimum(start, ends_by - length) - used
+    # The running minimum from the end, with players kept apart as in `_apart`.
+    step = begun.player * (slack.max() - slack.min() + 1) if len(slack) else begun.player
+    brought: Ints = np.minimum.accumulate((slack + step)[::-1])[::-1] - step + used
+    return brought

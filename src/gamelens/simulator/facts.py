@@ -12,9 +12,11 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from gamelens.simulator.arms import arms_of
 from gamelens.simulator.behaviour import SEVERITIES, Block, Slot
 from gamelens.simulator.impressions import VENDOR_FORMATS
-from gamelens.simulator.payload import AD_ACTIONS, Ids
+from gamelens.simulator.installs import publishers_of
+from gamelens.simulator.payload import AD_ACTIONS, Ids, Texts
 from gamelens.simulator.players import Flags, Ints
 from gamelens.simulator.scenario import Scenario
 from gamelens.simulator.traits import Game
@@ -59,6 +61,7 @@ CATEGORIES: Final[dict[Slot, str]] = {
     Slot.START: "progression",
     Slot.FINISH: "progression",
     Slot.RESOURCE: "resource",
+    Slot.GRANT: "resource",
     Slot.BUSINESS: "business",
     Slot.IMPRESSION: "impression",
     Slot.ERROR: "error",
@@ -75,22 +78,33 @@ def facts_of(block: Block, ids: Ids, *, game: Game, game_id: str, scenario: Scen
     everywhere = np.ones(len(events.slot), dtype=np.bool_)
     columns = {
         "game_id": _names([game_id], np.zeros_like(events.slot), everywhere),
-        "user_id": _names(_texts(ids.user), player, everywhere),
-        "session_id": _names(_texts(ids.session), events.session, everywhere),
-        "event_uuid": pa.array(_texts(ids.event), pa.string()),
+        "user_id": _names(texts_of(ids.user), player, everywhere),
+        "session_id": _names(texts_of(ids.session), events.session, everywhere),
+        "event_uuid": texts_of(ids.event),
         "client_ts": pa.array(events.ts_s),
         "category": _names([CATEGORIES[slot] for slot in Slot], events.slot, everywhere),
         "country_code": _names(list(game.countries), country, everywhere),
         "platform": _names(list(game.platforms), players.platform[player], everywhere),
         "build": _names([build.name for build in game.builds], sessions.build[events.session], everywhere),
+        **_origin_columns(block, player, game, scenario),
         **_ad_columns(block, game),
         **_impression_columns(block, ids, game),
         **_purchase_columns(block, game, [scenario.country(code).currency for code in game.countries], country),
         "length": _numbers(sessions.length_s[events.session], events.slot == Slot.SESSION_END),
         "severity": _names(SEVERITIES, block.rounds.severity[events.round], events.slot == Slot.ERROR),
     }
-    empty = {name: pa.nulls(len(player), SCHEMA.field(name).type) for name in SCHEMA.names if name not in columns}
-    return pa.table({name: {**columns, **empty}[name] for name in SCHEMA.names}, schema=SCHEMA)
+    return pa.table({name: columns[name] for name in SCHEMA.names}, schema=SCHEMA)
+
+
+def _origin_columns(block: Block, player: Ints, game: Game, scenario: Scenario) -> dict[str, Any]:
+    """The variant a player is in and who brought him, on each of his events."""
+    arms, arm = arms_of(game, scenario=scenario), block.players.arm[player]
+    publisher = block.players.publisher[player]
+    return {
+        "ab_id": _names([each.experiment.id for each in arms], arm, arm >= 0),
+        "ab_variant_id": _names([each.variant.id for each in arms], arm, arm >= 0),
+        "install_publisher": _names(publishers_of(game, scenario=scenario), publisher, publisher >= 0),
+    }
 
 
 def _ad_columns(block: Block, game: Game) -> dict[str, Any]:
@@ -108,9 +122,6 @@ def _ad_columns(block: Block, game: Game) -> dict[str, Any]:
 def _impression_columns(block: Block, ids: Ids, game: Game) -> dict[str, Any]:
     ad, ads, round_ = block.money.ad, game.ads, block.events.round
     shown = block.events.slot == Slot.IMPRESSION
-    impression_ids = np.full(len(shown), None, dtype=object)
-    if ids.impression:
-        impression_ids[shown] = _texts(ids.impression)
     formats = [VENDOR_FORMATS[ads.vendor][name] for name in ads.formats]
     return {
         "ilrd_sdk_vendor": _names([ads.vendor], np.zeros_like(round_), shown),
@@ -119,7 +130,7 @@ def _impression_columns(block: Block, ids: Ids, game: Game) -> dict[str, Any]:
             [network.reported_name for network in ads.networks], ad.network[round_], shown & ~ad.is_unnamed[round_]
         ),
         "ilrd_adunit_format": _names(formats, ad.format[round_], shown),
-        "ilrd_id": pa.array(impression_ids, pa.string()),
+        "ilrd_id": spread(texts_of(ids.impression), shown),
         "ilrd_nano": _numbers(ad.micros[round_] * 1000, shown),
         "ilrd_currency": _names([ads.currency], np.zeros_like(round_), shown),
     }
@@ -134,17 +145,30 @@ def _purchase_columns(block: Block, game: Game, currencies: list[str], country: 
     }
 
 
-def _names(names: Sequence[str], codes: Ints, has: Flags) -> pa.DictionaryArray:
+def texts_of(ids: Texts) -> pa.StringArray:
+    """*ids* as Arrow has them, not one of them copied."""
+    width = ids.dtype.itemsize
+    ends = np.arange(len(ids) + 1, dtype=np.int32) * width
+    return pa.StringArray.from_buffers(len(ids), pa.py_buffer(ends), pa.py_buffer(ids))
+
+
+def spread(values: pa.Array, has: Flags) -> pa.Array:
+    """*values*, of which there are none or one for each that *has*, at their places; null elsewhere."""
+    if not len(values):
+        return pa.nulls(len(has), values.type)
+    return values.take(pa.array(np.cumsum(has) - 1, mask=~has))
+
+
+def _names(names: Sequence[str] | pa.StringArray, codes: Ints, has: Flags) -> pa.DictionaryArray:
     """A dictionary column: names[codes] where *has*, else null; equal names share one entry."""
-    distinct = list(dict.fromkeys(names))
-    if len(distinct) != len(names):
-        codes = np.array([distinct.index(name) for name in names])[codes]
-    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32), mask=~has), pa.array(distinct, pa.string()))
+    if not isinstance(names, pa.Array):
+        distinct = list(dict.fromkeys(names))
+        if len(distinct) != len(names):
+            codes = np.array([distinct.index(name) for name in names])[codes]
+        names = pa.array(distinct, pa.string())
+    mask = None if has.all() else ~has
+    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32), mask=mask), names)
 
 
 def _numbers(values: Ints, has: Flags) -> pa.Array:
     return pa.array(values, pa.int64(), mask=~has)
-
-
-def _texts(ids: list[bytes]) -> list[str]:
-    return [one.decode() for one in ids]

@@ -2,18 +2,19 @@
 
 Ads: a round may end in an ad break; a network fills it or not; what it pays is its eCPM for the format and the
 country's tier, with log-normal spread, in whole micros (1e-6) of the vendor's currency so that sums are exact.
-Purchases: a hurdle. Few players ever pay; those who do buy early (Purchases in the scenario).
+Purchases: a hurdle. Few players ever pay; those who do buy early, at prices near their own (Purchases in the scenario).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from gamelens.simulator.players import Flags, Floats, Ints, Players, pick, shares
+from gamelens.simulator.players import Flags, Floats, Ints, Players, pick, pick_by, shares
 from gamelens.simulator.scenario import Scenario
+from gamelens.simulator.timeline import NetworkOutage
 from gamelens.simulator.traits import AD_FORMATS, Game
 
 FAIL_REASONS: Final = ("no_fill", "offline", "unable_to_precache", "internal_error", "unknown")
@@ -47,16 +48,18 @@ class Money:
 
 
 def draw_money(
-    player: Ints, *, age_days: Ints, players: Players, game: Game, scenario: Scenario, rng: np.random.Generator
+    player: Ints, *, day: Ints, players: Players, game: Game, scenario: Scenario, rng: np.random.Generator
 ) -> Money:
-    """Money of the rounds of *player* (a position in *players*, ascending), *age_days* after install."""
-    item = _draw_purchases(player, age_days, players, game=game, rng=rng)
+    """Money of the rounds of *player* (a position in *players*, ascending), on these days of the scenario."""
+    item = _draw_purchases(player, day - players.install_day[player], players, game=game, rng=rng)
     transaction = np.zeros(len(item), dtype=np.int64)
     bought = np.flatnonzero(item >= 0)
     payer = player[bought]
     transaction[bought] = 1 + np.arange(len(bought)) - np.searchsorted(payer, payer, side="left")
     tiers = np.array([scenario.country(code).tier - 1 for code in game.countries])
-    return Money(_draw_ads(tiers[players.country[player]], game=game, rng=rng), item, transaction)
+    ads = _draw_ads(tiers[players.country[player]], game=game, rng=rng)
+    dead = _is_dead(ads.network, day, players.platform[player], game=game, scenario=scenario)
+    return Money(replace(ads, is_shown=ads.is_shown & ~dead), item, transaction)
 
 
 def _draw_ads(tier: Ints, *, game: Game, rng: np.random.Generator) -> AdBreaks:
@@ -86,15 +89,44 @@ def ecpm_table(game: Game) -> Floats:
     return np.array([[network.ecpm[name] for name in game.ads.formats] for network in game.ads.networks])
 
 
+def _is_dead(network: Ints, day: Ints, platform: Ints, *, game: Game, scenario: Scenario) -> Flags:
+    """Whether the network of each ad break is out."""
+    dead = np.zeros(len(network), dtype=np.bool_)
+    for incident in scenario.incidents_of(game):
+        if isinstance(incident, NetworkOutage):
+            is_hit = network == [each.name for each in game.ads.networks].index(incident.network)
+            is_hit &= (day >= incident.day) & (day < incident.day + incident.days)
+            if incident.platform is not None:
+                is_hit &= platform == [str(name) for name in game.platforms].index(incident.platform)
+            dead |= is_hit
+    return dead
+
+
 def _draw_purchases(player: Ints, age_days: Ints, players: Players, *, game: Game, rng: np.random.Generator) -> Ints:
     """The item bought in each round, or -1: each payer spreads a geometric number of purchases over his rounds."""
     spec = game.purchases
-    items = shares(item.weight for item in spec.items)
+    wanted = rng.geometric(1 / spec.per_payer, len(players))
+    median = np.log(spec.median_price) + spec.payer_sigma * rng.standard_normal(len(players))
+    rounds = np.flatnonzero(players.is_payer[player])
+    # Exponential times, later where a round weighs less: the first of them are a draw without replacement.
+    late = rng.exponential(size=len(rounds)) * np.exp(np.minimum(age_days[rounds] / spec.fade_days, 500))
+    rounds = rounds[np.lexsort((late, player[rounds]))]
+    payer = player[rounds]
+    place = np.arange(len(payer)) - np.searchsorted(payer, payer, side="left")
+    rounds = rounds[place < wanted[payer]]
     bought = np.full(len(player), -1, dtype=np.int64)
-    for payer in np.flatnonzero(players.is_payer):
-        first, last = np.searchsorted(player, [payer, payer + 1])
-        weights = shares(np.exp(-age_days[first:last] / spec.fade_days))
-        wanted = min(int(rng.geometric(1 / spec.per_payer)), int(np.count_nonzero(weights)))
-        rounds = first + rng.choice(last - first, size=wanted, replace=False, p=weights)
-        bought[rounds] = pick(rng, items, wanted)
+    if len(rounds):
+        rows = np.arange(len(rounds))
+        bought[rounds] = pick_by(rng, price_weights(game, median[player[rounds]]), rows)
     return bought
+
+
+def price_weights(game: Game, log_median: Floats) -> Floats:
+    """The weight of each item for payers of these medians (logarithms of USD), shape (payers, items)."""
+    spec = game.purchases
+    price = np.log([item.price["USD"] / 100 for item in spec.items])
+    popular = np.array([item.weight for item in spec.items])
+    off = (price - log_median[:, None]) / spec.price_sigma
+    # The nearest item always weighs 1: far from every price the weights of all would underflow.
+    weights: Floats = popular * np.exp(-(off**2 - (off**2).min(axis=1, keepdims=True)) / 2)
+    return weights

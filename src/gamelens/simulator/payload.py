@@ -1,4 +1,4 @@
-"""The events of a block as JSON: one fragment for what a session repeats, one for what an event adds, joined.
+"""The events of a block as JSON, in fragments: what an event is, what its session repeats, and when it was.
 
 Fragments are encoded by msgspec, once for each distinct value where values repeat; only whole numbers and UUIDs are
 written into them directly. That is several times faster than an object an event, and a test decodes every event with
@@ -15,15 +15,28 @@ from typing import Any, Final
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
+from gamelens.simulator.arms import arms_of
 from gamelens.simulator.behaviour import CONNECTIONS, DESIGN_IDS, SEVERITIES, TUTORIAL_ROUNDS, Block, Slot
 from gamelens.simulator.impressions import VENDORS_WITH_ID, impression_opening, impression_tail
+from gamelens.simulator.installs import publishers_of
 from gamelens.simulator.monetisation import FAIL_REASONS
 from gamelens.simulator.players import DEVICES, Ints
 from gamelens.simulator.scenario import Scenario
 from gamelens.simulator.traits import Game
 
+Texts = NDArray[np.bytes_]
+"""Texts of one length in one piece of memory, which Arrow reads as it lies."""
+
 SDK_VERSION: Final = "rest api v2"
+Fragments = NDArray[np.object_]
+"""Events, shape (n, 3): what each is, whose it is, and when it was, with the comma that parts it from the next."""
+
+_STAMP: Final = b',"client_ts":%10d,"event_uuid":"%36d"},' % (0, 0)
+_STAMP_TS: Final = slice(13, 23)
+_STAMP_UUID: Final = slice(len(_STAMP) - 39, len(_STAMP) - 3)
+
 AD_ACTIONS: Final = {
     Slot.AD_REQUEST: "request",
     Slot.AD_FAILED: "failed_show",
@@ -45,10 +58,10 @@ MESSAGES: Final = (
 class Ids:
     """UUIDs of a block, lower case: of players, sessions, events, and of impressions where the vendor gives them."""
 
-    user: list[bytes]
-    session: list[bytes]
-    event: list[bytes]
-    impression: list[bytes]
+    user: Texts
+    session: Texts
+    event: Texts
+    impression: Texts
 
 
 def draw_ids(block: Block, *, game: Game, rng: np.random.Generator) -> Ids:
@@ -58,17 +71,35 @@ def draw_ids(block: Block, *, game: Game, rng: np.random.Generator) -> Ids:
     return Ids(*(_uuids(count, rng) for count in counts))
 
 
-def encode_events(block: Block, ids: Ids, *, game: Game, scenario: Scenario) -> list[bytes]:
-    """One JSON object an event, in order."""
+def encode_events(block: Block, ids: Ids, *, game: Game, scenario: Scenario) -> Fragments:
+    """The events in order; `join_events` makes a body of some of them."""
     events = block.events
-    tails = np.empty(len(events.slot), dtype=object)
+    fragments = np.empty((len(events.slot), 3), dtype=object)
     for slot, write in _WRITERS.items():
         at = np.flatnonzero(events.slot == slot)
         if len(at):
-            tails[at] = list(write(_Slice(block, ids, game, scenario, at)))
-    heads = _session_heads(block, ids, game=game)
-    rows = zip(tails.tolist(), events.session.tolist(), events.ts_s.tolist(), ids.event, strict=True)
-    return [b'%b,%b,"client_ts":%d,"event_uuid":"%b"}' % (tail, heads[s], ts, uuid) for tail, s, ts, uuid in rows]
+            fragments[at, 0] = list(write(_Slice(block, ids, game, scenario, at)))
+    heads = _session_heads(block, ids, game=game, scenario=scenario)
+    fragments[:, 1] = np.array(heads, dtype=object)[events.session]
+    fragments[:, 2] = _stamps(events.ts_s, ids.event)
+    return fragments
+
+
+def join_events(events: Fragments) -> bytes:
+    """A JSON array of *events*, of which there is at least one."""
+    fragments = [b"[", *events.ravel().tolist()]
+    fragments[-1] = fragments[-1][:-1] + b"]"
+    return b"".join(fragments)
+
+
+def _stamps(ts_s: Ints, uuids: Texts) -> Texts:
+    """The end of each event, written into one array of text; of a time with fewer digits spaces take the place."""
+    text = np.tile(np.frombuffer(_STAMP, dtype=np.uint8), (len(ts_s), 1))
+    moment, power = ts_s[:, None], 10 ** np.arange(9, -1, -1)
+    text[:, _STAMP_TS] = np.where(moment < power, ord(" "), ord("0") + moment // power % 10)
+    text[:, _STAMP_UUID] = uuids.view(np.uint8).reshape(-1, 36)
+    written: Texts = text.view(f"S{len(_STAMP)}").ravel()
+    return written
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -134,10 +165,18 @@ def _finish(events: _Slice) -> Iterable[bytes]:
 
 
 def _resource(events: _Slice) -> Iterable[bytes]:
-    earned = _opening(category="resource", event_id="Source:Coins:Reward:level_complete")
-    spent = _opening(category="resource", event_id="Sink:Coins:Booster:hammer")
+    economy = events.game.economy
+    earned = _opening(category="resource", event_id=f"Source:{economy.currency}:{economy.source}")
+    spent = _opening(category="resource", event_id=f"Sink:{economy.currency}:{economy.sink}")
     coins = events.rounds(events.block.rounds.coins)[0]
     return (b'%b,"amount":%d' % (earned if amount > 0 else spent, amount) for amount in coins)
+
+
+def _grant(events: _Slice) -> Iterable[bytes]:
+    currency, items = events.game.economy.currency, events.game.purchases.items
+    written = [_opening(category="resource", event_id=f"Source:{currency}:{item.id}") for item in items]
+    granted = events.rounds(events.block.money.item, events.block.rounds.grant)
+    return (b'%b,"amount":%d' % (written[item], amount) for item, amount in zip(*granted, strict=True))
 
 
 def _business(events: _Slice) -> Iterable[bytes]:
@@ -196,7 +235,7 @@ def _impression(events: _Slice) -> Iterable[bytes]:
 
     named = np.where(ad.is_unnamed, -1, ad.network)
     network, format_, placement, micros = events.rounds(named, ad.format, ad.placement, ad.micros)
-    ids = events.ids.impression or [b""] * len(events.at)
+    ids = events.ids.impression.tolist() or [b""] * len(events.at)
     for *where, paid, auction in zip(network, format_, placement, events.countries(), micros, ids, strict=True):
         yield opening(*where) + impression_tail(ads.vendor, paid, auction)
 
@@ -216,6 +255,7 @@ _WRITERS: Final[dict[Slot, Callable[[_Slice], Iterable[bytes]]]] = {
     Slot.FINISH: _finish,
     Slot.RESOURCE: _resource,
     Slot.BUSINESS: _business,
+    Slot.GRANT: _grant,
     Slot.IMPRESSION: _impression,
     Slot.ERROR: _error,
     Slot.SESSION_END: _session_end,
@@ -223,23 +263,24 @@ _WRITERS: Final[dict[Slot, Callable[[_Slice], Iterable[bytes]]]] = {
 }
 
 
-def _session_heads(block: Block, ids: Ids, *, game: Game) -> list[bytes]:
-    """What every event of a session repeats, by session; no braces."""
-    of_player = _player_heads(block, ids, game=game)
+def _session_heads(block: Block, ids: Ids, *, game: Game, scenario: Scenario) -> list[bytes]:
+    """What every event of a session repeats, by session, from the comma before it on."""
+    of_player = _player_heads(block, ids, game=game, scenario=scenario)
     of_build = [msgspec.json.encode(build.name) for build in game.builds]
     of_connection = [name.encode() for name in CONNECTIONS]
     sessions = block.sessions
     columns = (sessions.player, sessions.number, sessions.build, sessions.connection)
     return [
-        b'%b,"session_id":"%b","session_num":%d,"build":%b,"connection_type":"%b"'
+        b',%b,"session_id":"%b","session_num":%d,"build":%b,"connection_type":"%b"'
         % (of_player[player], uuid, number, of_build[build], of_connection[connection])
         for uuid, player, number, build, connection in zip(
-            ids.session, *(column.tolist() for column in columns), strict=True
+            ids.session.tolist(), *(column.tolist() for column in columns), strict=True
         )
     ]
 
 
-def _player_heads(block: Block, ids: Ids, *, game: Game) -> list[bytes]:
+def _player_heads(block: Block, ids: Ids, *, game: Game, scenario: Scenario) -> list[bytes]:
+    publishers, arms = publishers_of(game, scenario=scenario), arms_of(game, scenario=scenario)
     platforms, countries = list(game.platforms), list(game.countries)
     players = block.players
 
@@ -257,25 +298,37 @@ def _player_heads(block: Block, ids: Ids, *, game: Game) -> list[bytes]:
         }
         return msgspec.json.encode(fields)[1:-1]
 
-    columns = (players.platform, players.device, players.country)
+    @cache
+    def origin(publisher: int, arm: int) -> bytes:
+        """The end of a head: the variant and the publisher, of those who have them."""
+        fields: dict[str, str] = {}
+        if arm >= 0:
+            fields |= {"ab_id": arms[arm].experiment.id, "ab_variant_id": arms[arm].variant.id}
+        if publisher >= 0:
+            fields["install_publisher"] = publishers[publisher]
+        return b"," + msgspec.json.encode(fields)[1:-1] if fields else b""
+
+    columns = (players.platform, players.device, players.country, players.publisher, players.arm)
     return [
-        b'%b,"user_id":"%b"' % (device_head(*device), uuid)
-        for uuid, *device in zip(ids.user, *(column.tolist() for column in columns), strict=True)
+        b'%b,"user_id":"%b"%b' % (device_head(*device), uuid, origin(publisher, arm))
+        for uuid, *device, publisher, arm in zip(
+            ids.user.tolist(), *(column.tolist() for column in columns), strict=True
+        )
     ]
 
 
-_HEX: Final = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
-_HYPHENS: Final = (8, 13, 18, 23)
-_DIGITS: Final = np.array([place for place in range(36) if place not in _HYPHENS])
+_UUID_PARTS: Final = ((0, 8, 0), (9, 13, 8), (14, 18, 12), (19, 23, 16), (24, 36, 20))
+"""Where the hyphens leave room in a UUID, from and to, and from which digit on."""
 
 
-def _uuids(count: int, rng: np.random.Generator) -> list[bytes]:
+def _uuids(count: int, rng: np.random.Generator) -> Texts:
     """*count* version-4 UUIDs as text."""
     raw = np.frombuffer(rng.bytes(16 * count), dtype=np.uint8).reshape(count, 16).copy()
     raw[:, 6] = raw[:, 6] & 0x0F | 0x40
     raw[:, 8] = raw[:, 8] & 0x3F | 0x80
+    digits = np.frombuffer(raw.tobytes().hex().encode(), dtype=np.uint8).reshape(count, 32)
     text = np.full((count, 36), ord("-"), dtype=np.uint8)
-    text[:, _DIGITS[0::2]] = _HEX[raw >> 4]
-    text[:, _DIGITS[1::2]] = _HEX[raw & 0x0F]
-    written: list[bytes] = text.view("S36").ravel().tolist()
+    for start, end, digit in _UUID_PARTS:
+        text[:, start:end] = digits[:, digit : digit + end - start]
+    written: Texts = text.view("S36").ravel()
     return written

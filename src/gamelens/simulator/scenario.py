@@ -2,37 +2,21 @@
 
 Studios and games are matched to the organisation that receives them by position: the first game of the first studio
 plays into the first game there. A scenario that exists can be played; what cannot is refused when it is made, with
-the key, its value and what is allowed.
+the key, its value and what is allowed, and where it came from a file with the line.
 """
 
 from __future__ import annotations
 
-import re
-import tomllib
-from collections.abc import Iterable, Mapping
-from importlib import resources
 from pathlib import Path
-from typing import Any, Final
 
 import msgspec
 
-from gamelens.errors import BadQuery
-from gamelens.simulator.traits import (
-    Ads,
-    AdUnit,
-    Build,
-    Country,
-    Game,
-    Item,
-    Network,
-    Part,
-    Progression,
-    Purchases,
-    Retention,
-    Sessions,
-    positive,
-    within,
-)
+from gamelens.simulator.refusal import NotAllowed, one_of, positive, within
+from gamelens.simulator.tables import decode, read_tables, scenario_names
+from gamelens.simulator.timeline import BadBuild, Campaign, Experiment, Incident, NetworkOutage, Part
+from gamelens.simulator.traits import Country, Game
+
+__all__ = ["Scenario", "Studio", "load_scenario", "scenario_names"]
 
 
 class Studio(Part, frozen=True, kw_only=True):
@@ -43,7 +27,11 @@ class Studio(Part, frozen=True, kw_only=True):
 
 
 class Scenario(Part, frozen=True, kw_only=True):
-    """A whole population: *players* in all, installing over *days* days, more on some weekdays (Monday first)."""
+    """A whole population: *players* in all, installing over *days* days.
+
+    Installs follow the weekday (*weekdays*, Monday first), grow by *trend* a week (0.1 is 10 %), and end after
+    *install_days*; campaigns come on top.
+    """
 
     name: str
     seed: int
@@ -53,17 +41,32 @@ class Scenario(Part, frozen=True, kw_only=True):
     countries: tuple[Country, ...] = msgspec.field(name="country")
     studios: tuple[Studio, ...] = msgspec.field(name="studio")
     about: str = ""
+    trend: float = 0.0
+    install_days: int | None = None
+    campaigns: tuple[Campaign, ...] = msgspec.field(name="campaign", default=())
+    experiments: tuple[Experiment, ...] = msgspec.field(name="experiment", default=())
+    incidents: tuple[Incident, ...] = msgspec.field(name="incident", default=())
 
     def __post_init__(self) -> None:
         within("seed", self.seed, 0, 2**63 - 1)
         within("days", self.days, 1, 3660)
         within("players", self.players, 1, 10**9)
+        within("trend", self.trend, -0.9, 9)
+        if self.install_days is not None:
+            within("install_days", self.install_days, 1, 3660)
         for weight in self.weekdays:
             positive("weekdays", weight)
         if not self.games:
-            raise BadQuery("studio.game", (), "must hold at least one game")
-        for game in self.games:
-            _check_countries(game, {country.code: country for country in self.countries})
+            raise NotAllowed("studio", (), "must hold at least one game")
+        titles = [game.title for game in self.games]
+        if twice := {title for title in titles if titles.count(title) > 1}:
+            raise NotAllowed(
+                "studio", sorted(twice), "are titles given twice: campaigns and incidents name games by theirs"
+            )
+        for number, studio in enumerate(self.studios):
+            for place, game in enumerate(studio.games):
+                self._check_game(f"studio.{number}.game.{place}", game)
+        self._check_timeline()
 
     @property
     def games(self) -> tuple[Game, ...]:
@@ -84,10 +87,36 @@ class Scenario(Part, frozen=True, kw_only=True):
         """The country called *code*."""
         return next(country for country in self.countries if country.code == code)
 
+    def campaigns_of(self, game: Game) -> list[Campaign]:
+        """The campaigns of *game*."""
+        return [campaign for campaign in self.campaigns if campaign.game == game.title]
 
-def scenario_names() -> list[str]:
-    """Names of the scenarios that come with the package."""
-    return sorted(entry.name.removesuffix(".toml") for entry in _SHIPPED.iterdir() if entry.name.endswith(".toml"))
+    def experiments_of(self, game: Game) -> list[Experiment]:
+        """The experiments of *game*."""
+        return [experiment for experiment in self.experiments if experiment.game == game.title]
+
+    def incidents_of(self, game: Game) -> list[Incident]:
+        """What befalls *game*."""
+        return [incident for incident in self.incidents if incident.game == game.title]
+
+    def _check_game(self, key: str, game: Game) -> None:
+        known = {country.code: country for country in self.countries}
+        for code in game.countries:
+            if code not in known:
+                raise NotAllowed(f"{key}.countries.{code}", code, "is not a country of the scenario", known)
+            for place, item in enumerate(game.purchases.items):
+                if (currency := known[code].currency) not in item.price:
+                    at = f"{key}.purchases.item.{place}.price"
+                    raise NotAllowed(at, sorted(item.price), f"lacks {currency}, which {code} pays in")
+
+    def _check_timeline(self) -> None:
+        games = {game.title: game for game in self.games}
+        for table in ("campaign", "experiment", "incident"):
+            for number, entry in enumerate(getattr(self, f"{table}s")):
+                one_of(f"{table}.{number}.game", entry.game, games)
+                _check_names(f"{table}.{number}", entry, games[entry.game])
+        for game in self.games:
+            _check_shares(self.experiments_of(game))
 
 
 def load_scenario(
@@ -95,84 +124,39 @@ def load_scenario(
 ) -> Scenario:
     """The scenario called *name_or_path* or written in that TOML file, with what is given here in place of its own.
 
-    A file may say `extends = "demo"` and hold only the top-level keys that differ.
+    A file may say `extends = "demo"` and hold only the top-level keys that differ; a game may be `like` another.
 
     Raises:
         BadQuery: no such scenario, no TOML, or a key with a value that is not allowed.
     """
-    scenario = _decode(_read(name_or_path))
+    scenario = decode(read_tables(name_or_path), Scenario)
     given = {"players": players, "days": days, "seed": seed}
     changed = {key: value for key, value in given.items() if value is not None}
     return msgspec.structs.replace(scenario, **changed) if changed else scenario
 
 
-_SHIPPED: Final = resources.files("gamelens.simulator") / "scenarios"
+def _check_names(key: str, entry: Campaign | Experiment | Incident, game: Game) -> None:
+    """What *entry* names must be of *game*."""
+    match entry:
+        case Campaign():
+            for field, known in (("countries", game.countries), ("platforms", game.platforms)):
+                for name in getattr(entry, field):
+                    one_of(f"{key}.{field}", name, known)
+        case NetworkOutage():
+            one_of(f"{key}.network", entry.network, [network.name for network in game.ads.networks])
+            if entry.platform is not None:
+                one_of(f"{key}.platform", entry.platform, game.platforms)
+        case BadBuild():
+            one_of(f"{key}.build", entry.build, [build.name for build in game.builds])
+            one_of(f"{key}.country", entry.country, game.countries)
 
 
-def _read(name_or_path: str | Path) -> dict[str, Any]:
-    text = str(name_or_path)
-    is_file = text.endswith(".toml")
-    if not is_file and text not in scenario_names():
-        raise BadQuery("scenario", text, "is not a shipped scenario, nor a .toml file", scenario_names())
-    source = Path(text) if is_file else _SHIPPED / f"{text}.toml"
-    try:
-        raw = tomllib.loads(source.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadQuery("scenario", text, f"cannot be read: {error}") from None
-    base = raw.pop("extends", None)
-    if base is None:
-        return raw
-    if not isinstance(base, str) or base == text or base not in scenario_names():
-        raise BadQuery("extends", base, "is not a shipped scenario", scenario_names())
-    return {**_read(base), **raw}
-
-
-def _decode(raw: dict[str, Any]) -> Scenario:
-    try:
-        return msgspec.convert(raw, Scenario)
-    except msgspec.ValidationError as error:
-        raise _refusal(raw, str(error)) from None
-
-
-def _refusal(raw: dict[str, Any], message: str) -> BadQuery:
-    """Msgspec's message, turned into the key, the value and the rule."""
-    rule, _, place = message.partition(" - at `")
-    keys = re.findall(r"[^.\[\]$`]+", place)
-    if unknown := re.search("unknown field `(.+)`", rule):
-        table = next((key for key in reversed(keys) if not key.isdigit() and key != "..."), "")
-        return BadQuery(".".join([*keys, unknown[1]]), unknown[1], "is not a key here", _keys_of(table))
-    value: Any = raw
-    for key in keys:
-        value = value[int(key)] if isinstance(value, list) and key.isdigit() else _child(value, key)
-    return BadQuery(".".join(keys) or "scenario", value if keys else "…", f"is refused: {rule[:1].lower()}{rule[1:]}")
-
-
-def _child(value: Any, key: str) -> Any:
-    return value.get(key) if isinstance(value, dict) else value
-
-
-def _keys_of(table: str) -> Iterable[str]:
-    parts: dict[str, type[Part]] = {
-        "country": Country,
-        "studio": Studio,
-        "game": Game,
-        "retention": Retention,
-        "sessions": Sessions,
-        "progression": Progression,
-        "ads": Ads,
-        "formats": AdUnit,
-        "network": Network,
-        "purchases": Purchases,
-        "item": Item,
-        "build": Build,
-    }
-    return [field.encode_name for field in msgspec.structs.fields(parts.get(table, Scenario))]
-
-
-def _check_countries(game: Game, known: Mapping[str, Country]) -> None:
-    for code in game.countries:
-        if code not in known:
-            raise BadQuery(f"countries of {game.title}", code, "is not a country of the scenario", known)
-        for item in game.purchases.items:
-            if (currency := known[code].currency) not in item.price:
-                raise BadQuery(f"price of {item.id}", sorted(item.price), f"lacks {currency}, which {code} pays in")
+def _check_shares(experiments: list[Experiment]) -> None:
+    """A player is in one experiment at most: those that overlap share the players."""
+    for day in {experiment.day for experiment in experiments}:
+        running = [each for each in experiments if each.day <= day < each.until]
+        if (total := sum(each.share for each in running)) > 1 + 1e-9:
+            names = [each.id for each in running]
+            raise NotAllowed(
+                "experiment", round(total, 6), f"is what the shares of {names} add up to: must be 1 or less"
+            )

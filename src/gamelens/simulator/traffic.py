@@ -9,23 +9,29 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 
 from gamelens.errors import BadQuery
-from gamelens.simulator.activity import Activity
+from gamelens.simulator.arms import mixture_of
 from gamelens.simulator.behaviour import DAY_S, Block, act
 from gamelens.simulator.facts import facts_of
-from gamelens.simulator.payload import Ids, draw_ids, encode_events
-from gamelens.simulator.players import draw_players, install_shares
+from gamelens.simulator.installs import plan_installs
+from gamelens.simulator.payload import Fragments, Ids, draw_ids, encode_events, join_events
+from gamelens.simulator.players import draw_players
 from gamelens.simulator.scenario import Scenario
 from gamelens.simulator.traits import Game
+from gamelens.simulator.workers import in_order
 
 if TYPE_CHECKING:
     from gamelens.simulator.ledger import Ledger
 
+VERSION: Final = 2
+"""Of the generator: the same scenario gives the same bytes as long as this is the same."""
 BLOCK_PLAYERS: Final = 512
 BATCH_EVENTS: Final = 450
 """Near the most an official client sends at once (public-facts 1.10): about 0.2 MB, a tenth of that gzipped."""
@@ -37,6 +43,14 @@ class Batch(msgspec.Struct, frozen=True):
     game_id: str
     body: bytes
     events: int
+
+
+class Part(msgspec.Struct, frozen=True):
+    """The *block*th block of so many *players* of one *game*, which is a position in the scenario's games."""
+
+    game: int
+    block: int
+    players: int
 
 
 class GameExpectation(msgspec.Struct, frozen=True):
@@ -52,8 +66,12 @@ class GameExpectation(msgspec.Struct, frozen=True):
 
 
 class Expectation(msgspec.Struct, frozen=True):
-    """What a scenario will send: players exactly, the rest about. *dau* is the mean over its days."""
+    """What a scenario will send: players exactly, the rest about. *dau* is the mean over its days.
 
+    *version* is the generator's; incidents are left out.
+    """
+
+    version: int
     players: int
     events: int
     requests: int
@@ -69,6 +87,7 @@ def play(
     ends_on: date | None = None,
     game_ids: Sequence[str] | None = None,
     ledger: Ledger | None = None,
+    workers: int = 1,
 ) -> Iterator[Batch]:
     """Every event of *scenario*, batch by batch, game by game; the events of a player come in order of time.
 
@@ -76,15 +95,27 @@ def play(
     the receiving games in studio and game order, by default the titles; further ones stay silent. What is handed out
     is entered in *ledger* first, a block at a time.
 
+    More *workers* than one are processes of their own; they change nothing but the time it takes. A script that asks
+    for them must be importable: what it does belongs under `if __name__ == "__main__":`.
+
     Raises:
-        BadQuery: fewer game ids than the scenario has games, or one twice.
+        BadQuery: fewer game ids than the scenario has games, or one twice; no workers.
+    """
+    return _play(scenario, first_day(scenario, ends_on), checked_ids(scenario, game_ids), ledger, workers)
+
+
+def checked_ids(scenario: Scenario, game_ids: Sequence[str] | None) -> list[str]:
+    """The receiving games' ids: *game_ids*, or the titles.
+
+    Raises:
+        BadQuery: too few, or one twice.
     """
     ids = [game.title for game in scenario.games] if game_ids is None else list(game_ids)
     if len(ids) < len(scenario.games):
         raise BadQuery("game_ids", ids, f"must hold one id for each of the {len(scenario.games)} games of the scenario")
     if len(set(ids)) < len(ids):
         raise BadQuery("game_ids", ids, "must be different: two games would become one")
-    return _play(scenario, first_day(scenario, ends_on), ids, ledger)
+    return ids
 
 
 def first_day(scenario: Scenario, ends_on: date | None = None) -> date:
@@ -95,10 +126,10 @@ def first_day(scenario: Scenario, ends_on: date | None = None) -> date:
 def expect(scenario: Scenario, *, ends_on: date | None = None) -> Expectation:
     """What `play` would send, without playing more than one block of each game."""
     begins = first_day(scenario, ends_on)
-    installs = install_shares(scenario, begins.weekday())
     games, raw, gzipped = [], 0.0, 0.0
     for number, (game, players) in enumerate(zip(scenario.games, scenario.players_by_game(), strict=True)):
-        activity = game.retention.activity()
+        activity = mixture_of(game, scenario=scenario, first_weekday=begins.weekday())
+        installs = plan_installs(game, scenario=scenario, first_weekday=begins.weekday()).installs.sum(axis=0)
         days_left = np.arange(scenario.days, 0, -1)
         played_days = players * float(
             sum(w * activity.active_days(int(n)) for w, n in zip(installs, days_left, strict=True))
@@ -111,6 +142,7 @@ def expect(scenario: Scenario, *, ends_on: date | None = None) -> Expectation:
         games.append(GameExpectation(game.title, players, events, played_days / scenario.days, d1, d7, d28))
     total = sum(game.events for game in games)
     return Expectation(
+        version=VERSION,
         players=scenario.players,
         events=total,
         requests=sum(-(-game.events // BATCH_EVENTS) for game in games),
@@ -130,40 +162,60 @@ class _Sample(msgspec.Struct, frozen=True):
 
 def _sample(scenario: Scenario, begins: date, number: int, players: int) -> _Sample:
     game = scenario.games[number]
-    block, ids = _draw_block(scenario, begins, number, game.retention.activity(), 0, players)
+    block, ids = draw_part(scenario, begins, Part(game=number, block=0, players=players))
     bodies = [body for body, _ in _cut(encode_events(block, ids, game=game, scenario=scenario))]
     gzipped = sum(len(gzip.compress(body, 6)) for body in bodies)
     return _Sample(len(ids.event), int(block.players.active.sum()), sum(map(len, bodies)), gzipped)
 
 
-def _play(scenario: Scenario, begins: date, game_ids: list[str], ledger: Ledger | None) -> Iterator[Batch]:
-    for number, (game, players) in enumerate(zip(scenario.games, scenario.players_by_game(), strict=True)):
-        activity = game.retention.activity()
-        for block_number, start in enumerate(range(0, players, BLOCK_PLAYERS)):
-            size = min(BLOCK_PLAYERS, players - start)
-            block, ids = _draw_block(scenario, begins, number, activity, block_number, size)
-            if ledger is not None:
-                ledger.record(facts_of(block, ids, game=game, game_id=game_ids[number], scenario=scenario))
-            for body, events in _cut(encode_events(block, ids, game=game, scenario=scenario)):
-                yield Batch(game_ids[number], body, events)
+def _play(
+    scenario: Scenario, begins: date, game_ids: list[str], ledger: Ledger | None, workers: int
+) -> Iterator[Batch]:
+    work = partial(_play_part, scenario, begins, game_ids, is_recorded=ledger is not None)
+    for batches, facts in in_order(work, parts(scenario), workers=workers):
+        if ledger is not None and facts is not None:
+            ledger.record(facts)
+        yield from batches
 
 
-def _draw_block(
-    scenario: Scenario, begins: date, number: int, activity: Activity, block: int, players: int
-) -> tuple[Block, Ids]:
-    """The *block*th block of players of game *number*, and the ids of all that is in it."""
-    game: Game = scenario.games[number]
-    seed = np.random.SeedSequence(scenario.seed, spawn_key=(number, block))
+def _play_part(
+    scenario: Scenario, begins: date, game_ids: list[str], part: Part, *, is_recorded: bool
+) -> tuple[list[Batch], pa.Table | None]:
+    """The requests of a part, and what the ledger has about it where there is one."""
+    game, game_id = scenario.games[part.game], game_ids[part.game]
+    block, ids = draw_part(scenario, begins, part)
+    facts = facts_of(block, ids, game=game, game_id=game_id, scenario=scenario) if is_recorded else None
+    events = encode_events(block, ids, game=game, scenario=scenario)
+    return [Batch(game_id, body, count) for body, count in _cut(events)], facts
+
+
+def parts(scenario: Scenario) -> Iterator[Part]:
+    """All blocks of players, game by game."""
+    for number, players in enumerate(scenario.players_by_game()):
+        for block, start in enumerate(range(0, players, BLOCK_PLAYERS)):
+            yield Part(game=number, block=block, players=min(BLOCK_PLAYERS, players - start))
+
+
+def draw_part(scenario: Scenario, begins: date, part: Part) -> tuple[Block, Ids]:
+    """What the players of *part* do from *begins* on, and the ids of all that is in it."""
+    game: Game = scenario.games[part.game]
+    seed = np.random.SeedSequence(scenario.seed, spawn_key=(part.game, part.block))
     for_players, for_behaviour, for_ids = (np.random.default_rng(child) for child in seed.spawn(3))
-    installs = install_shares(scenario, begins.weekday())
-    people = draw_players(players, game=game, scenario=scenario, activity=activity, installs=installs, rng=for_players)
+    people = draw_players(
+        part.players,
+        game=game,
+        scenario=scenario,
+        activity=game.retention.activity(),
+        intake=plan_installs(game, scenario=scenario, first_weekday=begins.weekday()),
+        rng=for_players,
+    )
     first_day_s = (begins - date(1970, 1, 1)).days * DAY_S
     done = act(people, game=game, scenario=scenario, first_day_s=first_day_s, rng=for_behaviour)
     return done, draw_ids(done, game=game, rng=for_ids)
 
 
-def _cut(events: list[bytes]) -> Iterator[tuple[bytes, int]]:
+def _cut(events: Fragments) -> Iterator[tuple[bytes, int]]:
     """JSON arrays of at most `BATCH_EVENTS` events each."""
     for start in range(0, len(events), BATCH_EVENTS):
         some = events[start : start + BATCH_EVENTS]
-        yield b"[" + b",".join(some) + b"]", len(some)
+        yield join_events(some), len(some)

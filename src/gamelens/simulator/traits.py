@@ -7,23 +7,23 @@ prices are in hundredths of a unit.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final, Literal, get_args
 
 import msgspec
 
 from gamelens.errors import BadQuery
-from gamelens.simulator.activity import Activity, fit
+from gamelens.simulator.activity import Activity
+from gamelens.simulator.fitting import HABIT, fit
+from gamelens.simulator.refusal import NotAllowed, positive, some_shares, text, within
+from gamelens.simulator.shop import Economy, Purchases
+from gamelens.simulator.timeline import Paid, Part
 from gamelens.wire.currencies import USD_PER_UNIT
 
 Vendor = Literal["max", "ironsource", "admob"]
 AdFormat = Literal["rewarded_video", "interstitial", "banner"]
 AD_FORMATS: Final[tuple[AdFormat, ...]] = get_args(AdFormat)
 TIERS: Final = 3
-
-
-class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table of the scenario file; unknown keys are refused."""
 
 
 class Country(Part, frozen=True, kw_only=True):
@@ -37,49 +37,70 @@ class Country(Part, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Z]{2}", self.code):
-            raise BadQuery("country.code", self.code, "must be two upper-case letters")
+            raise NotAllowed("country.code", self.code, "must be two upper-case letters")
         if not 1 <= self.tier <= TIERS:
-            raise BadQuery("country.tier", self.tier, f"must be 1 to {TIERS}")
+            raise NotAllowed("country.tier", self.tier, f"must be 1 to {TIERS}")
         if self.currency not in USD_PER_UNIT:
-            raise BadQuery("country.currency", self.currency, "is not a currency with a rate", USD_PER_UNIT)
+            raise NotAllowed("country.currency", self.currency, "is not a currency with a rate", USD_PER_UNIT)
         within("country.utc_offset_h", self.utc_offset_h, -12, 14)
         positive("country.ios_odds", self.ios_odds)
 
 
 class Retention(Part, frozen=True, kw_only=True):
-    """Share of players active 1, 7 and 28 days after install. *habit* is alpha + beta: small makes players differ."""
+    """Share of players active 1, 7 and 28 days after install, and *d1_and_d7* of those active on both days.
+
+    In its place *habit* (alpha + beta) may be given: small makes players differ.
+    """
 
     d1: float
     d7: float
     d28: float
-    habit: float = 3.0
+    d1_and_d7: float | None = None
+    habit: float | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.d28 < self.d7 < self.d1 < 1:
-            raise BadQuery("retention", (self.d1, self.d7, self.d28), "must fall: 0 < d28 < d7 < d1 < 1")
-        positive("retention.habit", self.habit)
-        self.activity()
+            raise NotAllowed("retention", (self.d1, self.d7, self.d28), "must fall: 0 < d28 < d7 < d1 < 1")
+        if self.habit is not None:
+            positive("retention.habit", self.habit)
+            if self.d1_and_d7 is not None:
+                raise NotAllowed("retention.habit", self.habit, "follows from d1_and_d7: give one of them")
+        try:
+            self.activity()
+        except BadQuery as error:
+            raise NotAllowed(error.field, error.value, error.rule) from None
 
     def activity(self) -> Activity:
         """The BG/BB population that comes back like this."""
-        return fit(self.d1, self.d7, self.d28, habit=self.habit)
+        return fit(self.d1, self.d7, self.d28, self.d1_and_d7, habit=self.habit or HABIT)
 
 
 class Sessions(Part, frozen=True, kw_only=True):
-    """Sessions of an active day: 1 + negative binomial; lengths are log-normal; longer ones hold more rounds."""
+    """Sessions of an active day: 1 + negative binomial; lengths are log-normal; longer ones hold more rounds.
+
+    Lengths differ by *length_sigma* from one session of a player to the next, and by *player_sigma* between players;
+    they rise by the power *keen* with the chance of a player to play on a day.
+    On Saturdays and Sundays of the country a day holds *weekend* times as many.
+    """
 
     per_day: float
     dispersion: float
     median_length_s: float
     length_sigma: float
     rounds: float
+    player_sigma: float = 0.0
+    keen: float = 0.0
+    weekend: float = 1.0
 
     def __post_init__(self) -> None:
         within("sessions.per_day", self.per_day, 1, 50)
         within("sessions.rounds", self.rounds, 1, 50)
+        within("sessions.keen", self.keen, 0, 2)
+        within("sessions.weekend", self.weekend, 0.5, 2)
         for name in ("dispersion", "median_length_s"):
             positive(f"sessions.{name}", getattr(self, name))
-        within("sessions.length_sigma", self.length_sigma, 0, 3)
+        for name in ("length_sigma", "player_sigma"):
+            within(f"sessions.{name}", getattr(self, name), 0, 3)
 
 
 class Progression(Part, frozen=True, kw_only=True):
@@ -108,9 +129,9 @@ class AdUnit(Part, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         positive("ads.formats.share", self.share)
         if not self.placements:
-            raise BadQuery("ads.formats.placements", (), "must name at least one placement")
-        for text in (self.unit, *self.placements):
-            _text("ads.formats.unit or placements", text)
+            raise NotAllowed("ads.formats.placements", (), "must name at least one placement")
+        for name in (self.unit, *self.placements):
+            text("ads.formats.unit or placements", name)
 
 
 class Network(Part, frozen=True, kw_only=True):
@@ -125,9 +146,9 @@ class Network(Part, frozen=True, kw_only=True):
     reports_as: str = ""
 
     def __post_init__(self) -> None:
-        _text("ads.network.name", self.name)
+        text("ads.network.name", self.name)
         if not re.search("[A-Za-z0-9]", self.name):
-            raise BadQuery("ads.network.name", self.name, "must hold a letter or a digit")
+            raise NotAllowed("ads.network.name", self.name, "must hold a letter or a digit")
         positive("ads.network.share", self.share)
         for format_, tiers in self.ecpm.items():
             for price in tiers:
@@ -166,47 +187,16 @@ class Ads(Part, frozen=True, kw_only=True):
         for name in ("per_round", "fill", "click", "reward", "unnamed"):
             within(f"ads.{name}", getattr(self, name), 0, 1)
         if not self.formats or not self.networks:
-            raise BadQuery("ads.formats or ads.network", (), "must hold at least one")
+            raise NotAllowed("ads.formats or ads.network", (), "must hold at least one")
         if not re.fullmatch(r"[0-9]{1,5}(\.[0-9]{1,5}){0,3}", self.vendor_version):
-            raise BadQuery("ads.vendor_version", self.vendor_version, "must be one to four numbers with dots")
+            raise NotAllowed("ads.vendor_version", self.vendor_version, "must be one to four numbers with dots")
         if self.currency not in USD_PER_UNIT or (self.currency != "USD" and self.vendor != "admob"):
-            raise BadQuery("ads.currency", self.currency, f"is not what {self.vendor} reports in", _ad_currencies(self))
+            raise NotAllowed(
+                "ads.currency", self.currency, f"is not what {self.vendor} reports in", _ad_currencies(self)
+            )
         for network in self.networks:
             if missing := set(self.formats) - set(network.ecpm):
-                raise BadQuery(f"ads.network.ecpm of {network.name}", sorted(network.ecpm), f"lacks {sorted(missing)}")
-
-
-class Item(Part, frozen=True, kw_only=True):
-    """Something to buy: `type:id`, and its price by currency in hundredths."""
-
-    id: str
-    weight: float
-    price: dict[str, int]
-
-    def __post_init__(self) -> None:
-        positive("purchases.item.weight", self.weight)
-        if not re.fullmatch(r"[A-Za-z0-9_]{1,64}:[A-Za-z0-9_]{1,64}", self.id):
-            raise BadQuery("purchases.item.id", self.id, "must be type:id, letters, digits and underscores")
-        for currency, hundredths in self.price.items():
-            if currency not in USD_PER_UNIT:
-                raise BadQuery("purchases.item.price", currency, "is not a currency with a rate", USD_PER_UNIT)
-            within(f"purchases.item.price.{currency}", hundredths, 0, 10**12)
-
-
-class Purchases(Part, frozen=True, kw_only=True):
-    """*payers* of all players ever buy, *per_payer* times on average, less with age: by e in *fade_days*."""
-
-    payers: float
-    per_payer: float
-    fade_days: float
-    items: tuple[Item, ...] = msgspec.field(name="item")
-
-    def __post_init__(self) -> None:
-        within("purchases.payers", self.payers, 0, 1)
-        within("purchases.per_payer", self.per_payer, 1, 1000)
-        positive("purchases.fade_days", self.fade_days)
-        if not self.items:
-            raise BadQuery("purchases.item", (), "must hold at least one item")
+                raise NotAllowed("ads.network", network.name, f"has an ecpm that lacks {sorted(missing)}")
 
 
 class Build(Part, frozen=True, kw_only=True):
@@ -217,7 +207,7 @@ class Build(Part, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.name) <= 32:
-            raise BadQuery("build.name", self.name, "must be 1 to 32 characters")
+            raise NotAllowed("build.name", self.name, "must be 1 to 32 characters")
 
 
 class Game(Part, frozen=True, kw_only=True):
@@ -233,36 +223,17 @@ class Game(Part, frozen=True, kw_only=True):
     progression: Progression
     ads: Ads
     purchases: Purchases
+    economy: Economy = Economy()
+    paid: Paid | None = None
     builds: tuple[Build, ...] = msgspec.field(name="build")
 
     def __post_init__(self) -> None:
         positive("game.share", self.share)
         for name in ("platforms", "countries"):
-            shares: Mapping[str, float] = getattr(self, name)
-            if not shares:
-                raise BadQuery(f"game.{name}", {}, "must hold at least one")
-            for key, share in shares.items():
-                positive(f"game.{name}.{key}", share)
+            some_shares(f"game.{name}", getattr(self, name))
         days = [build.day for build in self.builds]
         if not days or days[0] != 0 or days != sorted(set(days)):
-            raise BadQuery("game.build.day", days, "must start at 0 and ascend: every session needs a build")
-
-
-def positive(key: str, value: float) -> None:
-    """Refuse a *value* of 0 or less."""
-    if not value > 0:
-        raise BadQuery(key, value, "must be more than 0")
-
-
-def within(key: str, value: float, least: float, most: float) -> None:
-    """Refuse a *value* outside *least* to *most*."""
-    if not least <= value <= most:
-        raise BadQuery(key, value, f"must be {least} to {most}")
-
-
-def _text(key: str, value: str) -> None:
-    if not 1 <= len(value) <= 64:
-        raise BadQuery(key, value, "must be 1 to 64 characters")
+            raise NotAllowed("game.build", days, "must start at 0 and ascend: every session needs a build")
 
 
 def _ad_currencies(ads: Ads) -> Iterable[str]:

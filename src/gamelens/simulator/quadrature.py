@@ -1,0 +1,49 @@
+"""Means over a Beta distribution by Gauss' rule: exact for polynomials, to rounding for what is smooth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+NODES: Final = 128
+"""Exact for polynomials up to twice this degree; logit shifts of up to 4 converge far below a double's last digit."""
+
+
+def beta_mean(function: Callable[[Floats], Floats], a: float, b: float) -> float:
+    """E[function(x)] of x ~ Beta(a, b)."""
+    nodes, weights = _rule(a, b)
+    return float(weights @ function(nodes))
+
+
+def shifted(chance: Floats, by: Floats | float) -> Floats:
+    """*chance* moved by *by* on the logit scale; 0 and 1 stay where they are."""
+    odds = np.exp(by)
+    moved: Floats = odds * chance / (1 - chance + odds * chance)
+    return moved
+
+
+@lru_cache(maxsize=256)
+def _rule(a: float, b: float) -> tuple[Floats, Floats]:
+    """Nodes in (0, 1) and weights that add up to 1: eigenvalues of the Jacobi polynomials' recurrence (Golub, Welsch).
+
+    Jacobi's exponents belong to (1 - t)^(b - 1) (1 + t)^(a - 1) over t = 2 x - 1.
+    """
+    k = np.arange(1, NODES)
+    total = a + b - 2
+    middle = np.empty(NODES)
+    middle[0] = (a - b) / (a + b)
+    middle[1:] = ((a - 1) ** 2 - (b - 1) ** 2) / ((2 * k + total) * (2 * k + total + 2))
+    # k = 1 apart: written like the others it would be 0 / 0 where a + b is 1.
+    beside = np.empty(NODES - 1)
+    beside[0] = 4 * a * b / ((a + b) ** 2 * (a + b + 1))
+    k = k[1:]
+    beside[1:] = 4 * k * (k + a - 1) * (k + b - 1) * (k + total) / ((2 * k + total) ** 2 * ((2 * k + total) ** 2 - 1))
+    sides = np.sqrt(beside)
+    values, vectors = np.linalg.eigh(np.diag(middle) + np.diag(sides, 1) + np.diag(sides, -1))
+    return np.clip((1 + values) / 2, 0, 1), vectors[0] ** 2

@@ -1,0 +1,218 @@
+"""Columns hold what bodies do: the same events in the lake, the same answers, the same bytes for the same seed."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from conftest import NOW, Stage
+from gamelens.catalog import METRICS
+from gamelens.errors import BadQuery, Refused
+from gamelens.sandbox.clock import Clock
+from gamelens.sandbox.filling import filling
+from gamelens.sandbox.tables import EVENT_COLUMNS
+from gamelens.sandbox.verifying import verify
+from gamelens.simulator import Batch, Ledger, load_scenario, play, play_columns
+from gamelens.simulator.columnar import SCHEMA
+from gamelens.wire.signing import sign
+
+ENDS_ON = date(2026, 11, 20)
+GAME_IDS = ["1001", "1002", "2001"]
+SPAN = "2026-10-21/2026-11-20"
+PLAIN = pa.schema(
+    {field.name: field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in SCHEMA}
+)
+SCENARIO = load_scenario("small", players=400, days=30)
+
+
+def frozen() -> Clock:
+    clock = Clock()
+    clock.freeze(NOW)
+    return clock
+
+
+@pytest.fixture(scope="module")
+def sent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """The scenario as it is sent: every body through the collector, then processed."""
+    stage = Stage(tmp_path_factory.mktemp("sent") / "state")
+    for batch in play(SCENARIO, ends_on=ENDS_ON, game_ids=GAME_IDS):
+        submit(stage, batch)
+    stage.process()
+    yield stage
+    stage.sandbox.close()
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """The same scenario, written to a lake."""
+    state = tmp_path_factory.mktemp("written") / "state"
+    fill(state)
+    stage = Stage(state)
+    yield stage
+    stage.sandbox.close()
+
+
+def fill(state: Path) -> dict[str, str]:
+    Stage(state).sandbox.close()  # which gives it its games
+    with filling(state, clock=frozen()) as lake:
+        return lake.take(play_columns(SCENARIO, lake.folder, ends_on=ENDS_ON, game_ids=lake.game_ids))
+
+
+def rows(stage: Stage) -> pa.Table:
+    """Every event in the lake, in the order received, without the number that says so."""
+    days = [pq.read_table(path) for path in stage.sandbox.lake.snapshot("acme").days.values()]
+    return (
+        pa.concat_tables([day.cast(PLAIN) for day in days])
+        .sort_by([("day", "ascending"), ("seq", "ascending")])
+        .drop_columns("seq")
+    )
+
+
+def submit(stage: Stage, batch: Batch) -> None:
+    game, body = stage.game(batch.game_id), gzip.compress(batch.body, 1)
+    headers = {"Authorization": sign(body, secret_key=game.secret_key), "Content-Encoding": "gzip"}
+    assert stage.post(f"/v2/{game.game_key}/events", body, headers).status_code == 200
+
+
+def files(folder: Path, **given) -> dict[date, bytes]:
+    folder.mkdir()
+    scenario = load_scenario("small", players=1300, days=3)
+    written = play_columns(scenario, folder, ends_on=ENDS_ON, **given)
+    return {day: b"".join(path.read_bytes() for path in paths) for day, paths in written.items()}
+
+
+def test_columns_are_those_of_a_lake():
+    """Neither room knows the other, so that nothing but this holds their words together."""
+    kinds = {"BIGINT": pa.int64(), "TIMESTAMP": pa.timestamp("us"), "DATE": pa.date32(), "VARCHAR": pa.string()}
+    assert pa.schema({name: kinds[kind] for name, kind in EVENT_COLUMNS.items()}).equals(PLAIN)
+
+
+def test_files_have_the_types_of_a_lake(written: Stage):
+    """No dictionary of Arrow's own is left in them: other engines, and a comparison, see plain text."""
+    path = next(iter(written.sandbox.lake.snapshot("acme").days.values()))
+    assert {str(kind) for kind in pq.read_schema(path).types} == {"int64", "timestamp[us]", "date32[day]", "string"}
+
+
+def test_the_lake_has_the_events_that_are_sent(sent: Stage, written: Stage):
+    """In the same order, day by day."""
+    assert rows(sent).num_rows > 15_000
+    assert rows(written).equals(rows(sent))
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_metric_is_the_same(sent: Stage, written: Stage, name: str):
+    kinds = METRICS[name].kinds
+    asked = {
+        "plain": {"granularity": "day", "query": {"type": "split", "dimensions": ["country_code", "first_build"]}},
+        "per game": {"granularity": "day", "split_by": "platform"},
+        "retention": {"granularity": "day", "split_by": "platform", "since_days_ago": 1},
+    }[kinds]
+    answers = [stage.ask(name, interval=SPAN, **asked) for stage in (sent, written)]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert answers[0].json() == answers[1].json()
+    assert answers[0].json()["result"]
+
+
+def test_what_was_written_is_available(tmp_path: Path):
+    """Metrics, GET interval."""
+    assert fill(tmp_path / "state")["acme"] == "2026-10-21T00:00Z/2026-11-20T10:00Z"
+
+
+def test_what_is_received_later_is_added(tmp_path: Path, make_stage: Callable[..., Stage]):
+    """As if everything that was written had been received before."""
+    fill(tmp_path / "state")
+    stage = make_stage()
+    stage.process()
+    before = rows(stage)
+    batch = next(play(load_scenario("small", players=5, days=3, seed=9), ends_on=ENDS_ON, game_ids=GAME_IDS))
+    submit(stage, batch)
+    stage.process()
+    assert rows(stage).num_rows == before.num_rows + batch.events
+
+
+def test_an_event_that_was_written_is_not_received_again(tmp_path: Path, make_stage: Callable[..., Stage]):
+    """metrics.md, Words: the same event_uuid of a game counts once, the first copy to arrive."""
+    fill(tmp_path / "state")
+    stage = make_stage()
+    before = rows(stage)
+    submit(stage, next(play(SCENARIO, ends_on=ENDS_ON, game_ids=GAME_IDS)))
+    stage.process()
+    assert rows(stage).equals(before)
+
+
+def test_a_lake_that_was_written_cannot_be_verified(written: Stage):
+    """There are no raw events to compare it with, which is no difference either."""
+    with pytest.raises(Refused, match="written, not received"):
+        verify(written.sandbox.options.state)
+
+
+def test_a_sandbox_with_events_is_not_written_to(tmp_path: Path):
+    fill(tmp_path / "state")
+    with pytest.raises(Refused, match="has events already"):
+        fill(tmp_path / "state")
+
+
+def test_a_sandbox_that_runs_is_not_written_to(stage: Stage):
+    with pytest.raises(Refused, match="running sandbox"), filling(stage.sandbox.options.state):
+        raise AssertionError("two hold it")
+
+
+def test_same_seed_same_files(tmp_path: Path):
+    assert files(tmp_path / "one") == files(tmp_path / "two")
+
+
+def test_files_are_the_same_with_any_number_of_workers(tmp_path: Path):
+    """Issue, Build 7."""
+    assert files(tmp_path / "one") == files(tmp_path / "two", workers=2)
+
+
+def test_the_ledger_of_columns_is_that_of_bodies(tmp_path: Path):
+    books = Ledger(), Ledger()
+    scenario = load_scenario("small", players=60, days=5)
+    play_columns(scenario, tmp_path, ends_on=ENDS_ON, ledger=books[0])
+    assert list(play(scenario, ends_on=ENDS_ON, ledger=books[1]))
+    assert books[0].summary() == books[1].summary()
+    for ledger, name in zip(books, ("one", "two"), strict=True):
+        ledger.write(tmp_path / name)
+    assert pq.read_table(tmp_path / "one").equals(pq.read_table(tmp_path / "two"))
+
+
+def table(paths: list[Path]) -> pa.Table:
+    return pa.concat_tables([pq.read_table(path) for path in paths])
+
+
+def test_chapters_change_nothing_but_the_row_groups(tmp_path: Path):
+    """A day's rows are in the order sent, whichever chapter they came in."""
+    scenario = load_scenario("small", players=2000, days=3)
+    folders = [tmp_path / "one", tmp_path / "several"]
+    for folder in folders:
+        folder.mkdir()
+    whole, cut = (
+        play_columns(scenario, folder, ends_on=ENDS_ON, chapter_events=events)
+        for folder, events in zip(folders, (10**6, 1), strict=True)
+    )
+    assert whole.keys() == cut.keys()
+    for day, paths in cut.items():
+        assert table(paths).equals(table(whole[day]))
+        assert len(paths) == 1 < pq.read_metadata(paths[0]).num_row_groups
+
+
+def test_more_days_than_may_be_open_are_in_several_files_each(tmp_path: Path):
+    """Of each game a chapter: no file of a day waits for more, and nothing is lost between two of them."""
+    told: list[int] = []
+    scenario = load_scenario("small", players=60, days=520)
+    written = play_columns(scenario, tmp_path, ends_on=ENDS_ON, chapter_events=1, on_events=told.append)
+    assert max(map(len, written.values())) == len(told)
+    assert sum(table(paths).num_rows for paths in written.values()) == sum(told)
+    assert all(table(paths)["day"].unique().to_pylist() == [day] for day, paths in written.items())
+
+
+def test_as_many_ids_as_games_are_asked_for(tmp_path: Path):
+    with pytest.raises(BadQuery, match="game_ids"):
+        play_columns(SCENARIO, tmp_path, game_ids=["1001"])
