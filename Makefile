@@ -29,7 +29,7 @@ bench: $(INSTALLED)
 	@$(BIN)/pytest -s tests/bench
 	@KILLS=500 $(BIN)/pytest tests/journey/test_kill.py
 
-# What the notebooks ask, asked of the demo's sandbox and written down.
+# What the notebooks ask, asked of a sandbox and written down.
 record: $(INSTALLED)
 	@rm -rf data/recorded
 	@GAMELENS_RECORD=$(CURDIR)/data/recorded $(BIN)/pytest --nbmake --nbmake-timeout 300 notebooks

@@ -1,4 +1,7 @@
-"""Gives the notebooks, when pytest runs them with nbmake, a sandbox with the `small` scenario to ask."""
+"""Gives the notebooks, when pytest runs them with nbmake, a sandbox with the `small` scenario to ask.
+
+Where GAMELENS_REPLAY names recorded answers they need none.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ _stage = ExitStack()
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Start the sandbox, play the scenario, and let every kernel find it as it would find the real service."""
-    if session.config.getoption("nbmake", default=False):
+    if session.config.getoption("nbmake", default=False) and "GAMELENS_REPLAY" not in os.environ:
         state = Path(_stage.enter_context(tempfile.TemporaryDirectory())) / "state"
         ready = _stage.enter_context(sandbox_at(state))
         ensure_played(ready, state, "small")
