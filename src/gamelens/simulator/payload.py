@@ -68,7 +68,7 @@ def draw_ids(block: Block, *, game: Game, rng: np.random.Generator) -> Ids:
     """Version-4 UUIDs from *rng*, so that the same seed gives the same events."""
     impressions = np.count_nonzero(block.events.slot == Slot.IMPRESSION) if game.ads.vendor in VENDORS_WITH_ID else 0
     counts = (len(block.players), len(block.sessions.day), len(block.events.slot), int(impressions))
-    return Ids(*(_uuids(count, rng) for count in counts))
+    return Ids(*(draw_uuids(count, rng) for count in counts))
 
 
 def encode_events(block: Block, ids: Ids, *, game: Game, scenario: Scenario) -> list[Event]:
@@ -321,7 +321,7 @@ _HYPHENS: Final = (8, 13, 18, 23)
 _DIGITS: Final = np.array([place for place in range(36) if place not in _HYPHENS])
 
 
-def _uuids(count: int, rng: np.random.Generator) -> Texts:
+def draw_uuids(count: int, rng: np.random.Generator) -> Texts:
     """*count* version-4 UUIDs as text."""
     raw = np.frombuffer(rng.bytes(16 * count), dtype=np.uint8).reshape(count, 16).copy()
     raw[:, 6] = raw[:, 6] & 0x0F | 0x40
