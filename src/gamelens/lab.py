@@ -21,17 +21,16 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import platformdirs
 
-from gamelens.errors import GamelensError, Refused, Unreachable
+from gamelens.errors import Refused, Unreachable
 
 if TYPE_CHECKING:
-    from gamelens.client.collector import CollectorClient
+    from gamelens.client.collector import CollectorClient, Rejected
     from gamelens.client.metrics import Client
-    from gamelens.simulator import Batch, Ledger, Scenario
+    from gamelens.simulator import Ledger, Scenario
 
 DEMO_SCENARIO = "demo"
 IDLE_S = 4 * 3600.0
 _START_S = 30.0
-_SUBMITTED_AT_ONCE = 8
 _OUTLIVING: Final[list[subprocess.Popen[bytes]]] = []  # kept, because a process that is let go of is warned about
 
 
@@ -238,26 +237,39 @@ def play_into(
     ledger: Ledger | None = None,
     workers: int = 1,
     on_batch: Callable[[int], object] = lambda _: None,
+    on_rejected: Callable[[str, Rejected], object] = lambda *_: None,
+    find: Callable[[], Ready] | None = None,
 ) -> Played:
     """Play *scenario* through signed, gzipped requests into the first organisation; tells *on_batch* the events sent.
 
+    Where the scenario has delivery or dirt, requests go one after the other, *on_rejected* is told the game id and each
+    event that the collector rejects, and the *ledger* has arrive now what has no time of its own. *find* says where the
+    sandbox is should it be started again meanwhile: its collector must come back where it was.
+
     Raises:
-        Refused: the collector did not take an event as it was sent.
+        Refused: the collector did not take an event as it was sent, or took one that it must reject.
     """
     from gamelens.client.loop import shared_loop
+    from gamelens.playing import Sender
     from gamelens.simulator import play
 
     ends_on = ends_on or _today()
     games = ready.organisations[0].games
     batches = play(scenario, ends_on=ends_on, game_ids=[game.id for game in games], ledger=ledger, workers=workers)
     began = time.monotonic()
-    work = _submit_all(ready, games, batches, on_batch)
-    events, requests, sent_bytes = shared_loop().wait(work)
+
+    async def received() -> int:
+        return await asyncio.to_thread(lambda: _received(find() if find else ready))
+
+    sender = Sender(_clients(ready), received, on_batch=on_batch, on_rejected=on_rejected)
+    shared_loop().wait(sender.submit_all(batches, in_order=not scenario.is_clean))
+    if ledger is not None and not scenario.is_clean:
+        ledger.date_arrivals(datetime.now(UTC))
     return msgspec.structs.replace(
         _identity(scenario, ends_on),
-        events=events,
-        requests=requests,
-        sent_bytes=sent_bytes,
+        events=sender.events,
+        requests=sender.requests,
+        sent_bytes=sender.sent_bytes,
         seconds=time.monotonic() - began,
     )
 
@@ -338,52 +350,25 @@ def ask_console(ready: Ready, method: str, path: str, *, within_s: float = 600.0
     return msgspec.json.decode(shared_loop().wait(ask()), type=dict[str, Any])
 
 
-async def _submit_all(
-    ready: Ready, games: list[ReadyGame], batches: Iterator[Batch], on_batch: Callable[[int], object]
-) -> tuple[int, int, int]:
-    """Events, requests and bytes sent; several requests are under way while the next batch is made."""
+def _clients(ready: Ready) -> dict[str, CollectorClient]:
+    """A client of the collector for each game of the first organisation."""
     from gamelens.client.collector import CollectorClient
 
-    clients = {
+    return {
         game.id: CollectorClient(
             collector_url=ready.collector_url,
             game_key=game.game_key,
             secret_key=game.secret_key,
             ca_file=ready.ca_file,
         )
-        for game in games
+        for game in ready.organisations[0].games
     }
-    turn = asyncio.Lock()
-    totals = [0, 0, 0]
-
-    async def work() -> None:
-        while True:
-            async with turn:
-                batch = await asyncio.to_thread(next, batches, None)
-            if batch is None:
-                return
-            sent_bytes = await _submit(clients[batch.game_id], batch)
-            for place, amount in enumerate((batch.events, 1, sent_bytes)):
-                totals[place] += amount
-            on_batch(batch.events)
-
-    try:
-        async with asyncio.TaskGroup() as workers:
-            for _ in range(_SUBMITTED_AT_ONCE):
-                workers.create_task(work())
-    except* GamelensError as errors:
-        raise errors.exceptions[0] from None
-    finally:
-        for client in clients.values():
-            await client.aclose()
-    return totals[0], totals[1], totals[2]
 
 
-async def _submit(client: CollectorClient, batch: Batch) -> int:
-    answer = await client.submit(batch.body)
-    if answer.rejected:
-        raise Refused(f"the collector rejected {len(answer.rejected)} of {batch.events} events: {answer.rejected[0]}")
-    return answer.sent_bytes
+def _received(ready: Ready) -> int:
+    """How many events the sandbox has received, good and bad."""
+    summary = ask_console(ready, "GET", "/summary", within_s=30)
+    return int(summary["accepted"]) + int(summary["rejected"])
 
 
 def _load(name: str) -> Scenario:

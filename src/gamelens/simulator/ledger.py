@@ -137,7 +137,7 @@ class Ledger:
         return {each["values"]: each["counts"] for each in counted}
 
     def summary(self) -> dict[str, int | float]:
-        """Totals of what counts: events, players, sessions, payers, purchases, ads shown, impressions, and revenues in USD."""
+        """Totals of what counts: events, players, sessions, payers, purchases, ads shown, impressions, USD."""
         columns = self._read_columns()
         is_shown = columns.equals("ad_action", "show") & columns.equals("category", "ads")
         return {

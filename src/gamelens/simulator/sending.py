@@ -167,9 +167,7 @@ def _malformed(
         )
 
 
-def _odd(
-    block: Block, sent: list[Sent], clean: list[Event], count: int, *, rng: np.random.Generator
-) -> Iterator[Sent]:
+def _odd(block: Block, sent: list[Sent], clean: list[Event], count: int, *, rng: np.random.Generator) -> Iterator[Sent]:
     """So many odd events, each made of a good one, at its time and with an event_uuid of its own."""
     names = draw_uuids(count, rng).tolist()
     drawn = zip(_some(sent, count, rng), rng.integers(0, len(ODDITIES), count).tolist(), names, strict=True)
@@ -220,9 +218,7 @@ def _by_category(block: Block) -> dict[str, Any]:
     """Positions of the events of each category."""
     slot = block.events.slot
     names = set(CATEGORIES.values())
-    return {
-        name: np.flatnonzero(np.isin(slot, [each for each in Slot if CATEGORIES[each] == name])) for name in names
-    }
+    return {name: np.flatnonzero(np.isin(slot, [each for each in Slot if CATEGORIES[each] == name])) for name in names}
 
 
 def _some(sent: list[Sent], count: int, rng: np.random.Generator) -> list[int]:
