@@ -40,7 +40,7 @@ class Delivery(Part, frozen=True, kw_only=True):
         within("delivery.offline_sigma", self.offline_sigma, 0, 5)
         for name in ("lost_answers", "crashes", "old_sdk", "uncorrected"):
             within(f"delivery.{name}", getattr(self, name), 0, 1)
-        some_shares("delivery.clocks", dict(self.clocks))
+        some_shares("delivery.clocks", {str(clock): share for clock, share in self.clocks.items()})
 
 
 class Dirt(Part, frozen=True, kw_only=True):

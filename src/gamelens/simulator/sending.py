@@ -1,7 +1,7 @@
 """The requests of a block: its events in the order they are sent, with what is sent again and what is wrong.
 
-Where a scenario says nothing of delivery and dirt that is every event once (`cut`). Else (`send`) every event that is
-sent has a row in the ledger, with what was done to it and what the collector owes it.
+Where a scenario says nothing of delivery and dirt that is every event once (`batches_of`). Else (`send`) every event
+that is sent has a row in the ledger, with what was done to it and what the collector owes it.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ class Sent(NamedTuple):
     who: tuple[str, str] | None = None
 
 
-def cut(events: list[Event]) -> Iterator[tuple[bytes, int]]:
-    """JSON arrays of at most `BATCH_EVENTS` events each."""
+def batches_of(events: list[Event], game_id: str) -> Iterator[Batch]:
+    """Requests of at most `BATCH_EVENTS` of *events* each, once and in order."""
     for start in range(0, len(events), BATCH_EVENTS):
         some = events[start : start + BATCH_EVENTS]
-        yield join_events(some), len(some)
+        yield Batch(game_id, join_events(some), len(some))
 
 
 def send(

@@ -25,7 +25,7 @@ from gamelens.simulator.installs import plan_installs
 from gamelens.simulator.payload import Ids, draw_ids, encode_events
 from gamelens.simulator.players import draw_players
 from gamelens.simulator.scenario import Scenario
-from gamelens.simulator.sending import BATCH_EVENTS, Batch, cut, send
+from gamelens.simulator.sending import BATCH_EVENTS, Batch, batches_of, send
 from gamelens.simulator.traits import Game
 from gamelens.simulator.workers import in_order
 
@@ -189,10 +189,10 @@ def _requests(
     game = scenario.games[part.game]
     events = encode_events(block, ids, game=game, scenario=scenario)
     if scenario.is_clean and not is_recorded:
-        return [Batch(game_id, body, count) for body, count in cut(events)], None
+        return list(batches_of(events, game_id)), None
     facts = facts_of(block, ids, game=game, game_id=game_id, scenario=scenario)
     if scenario.is_clean:
-        return [Batch(game_id, body, count) for body, count in cut(events)], facts
+        return list(batches_of(events, game_id)), facts
     return send(
         block,
         ids,
