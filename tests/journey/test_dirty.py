@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -22,6 +23,7 @@ from gamelens.client.collector import Rejected
 from gamelens.client.metrics import Client
 from gamelens.lab import Played, play_into
 from gamelens.simulator import Ledger, load_scenario
+from gamelens.simulator.conditions import Delivery
 from gamelens.simulator.dirt import BREAKS, FLAWS, ODDITIES
 from gamelens.wire.intervals import Interval
 from journey.service import Service
@@ -38,6 +40,7 @@ class Dirty(msgspec.Struct, frozen=True):
     rejected: list[tuple[str, Rejected]]
     kills: int
     sent_twice: int
+    shown: list[dict[str, Any]]
     client: Client
     over: Interval
     """The scenario's days and the one of arrival, on which everything is that has no usable time."""
@@ -96,9 +99,10 @@ def dirty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dirty]:
         for path, said in (("clock", {"advance": "P2D"}), ("process", None)):  # until the day of arrival is complete
             httpx.post(f"{service.ready.console_url}/{path}", json=said, timeout=60).raise_for_status()
         summary = httpx.get(f"{service.ready.console_url}/summary").json()
+        shown = httpx.get(f"{service.ready.console_url}/events?status=rejected&limit=10000").json()
         with service.client(max_wait_s=30) as client:
             over = Interval.parse(f"{arrived - timedelta(days=20)}/P21D")
-            yield Dirty(played, ledger, rejected, killer.kills, summary["duplicate"], client, over)
+            yield Dirty(played, ledger, rejected, killer.kills, summary["duplicate"], shown, client, over)
     finally:
         service.stop()
 
@@ -116,6 +120,14 @@ def test_the_collector_rejects_what_it_must_and_says_why(dirty: Dirty):
     """Contract, Collector; public facts 1.7: every event, every fault."""
     owed = Counter((row["game_id"], row["event_uuid"], tuple(sorted(row["errors"]))) for row in dirty.ledger.rejected())
     assert Counter(_told(game_id, rejected) for game_id, rejected in dirty.rejected) == owed
+
+
+def test_the_console_shows_rejected_events_with_their_faults(dirty: Dirty):
+    """Contract, Control surface: what was rejected since the last start, which was after the second kill."""
+    owed = {(row["event_uuid"], tuple(sorted(row["errors"]))) for row in dirty.ledger.rejected()}
+    shown = {_told("", msgspec.convert(entry, Rejected))[1:] for entry in dirty.shown}
+    assert len(shown) > 100
+    assert shown <= owed
 
 
 def test_repeated_events_are_counted_once(dirty: Dirty):
@@ -164,6 +176,22 @@ def test_wrong_clocks_put_events_in_years_long_gone(dirty: Dirty, metric: str):
     assert asked.start.year < 2000
     truth = dirty.ledger.metric(metric, interval=asked, granularity="all", by=["platform"])
     assert_true(frame, truth, metric, ["platform"])
+
+
+def test_what_cannot_be_recognised_is_not_sent_twice(tmp_path: Path):
+    """Metrics, Words: events without event_uuid are never merged, so a lost answer must not repeat them."""
+    service = Service(tmp_path)
+    scenario = load_scenario("dirty", players=150)
+    scenario = msgspec.structs.replace(scenario, delivery=Delivery(old_sdk=1.0), dirt=None)
+    ledger, before = Ledger(), httpx.get(f"{service.ready.console_url}/summary").json()
+    try:
+        service.fail("/v2/*", service="collector", cut_body=True, probability=0.5)
+        play_into(service.ready, scenario, ledger=ledger)
+        assert service.struck() > 3
+        summary = httpx.get(f"{service.ready.console_url}/summary").json()
+    finally:
+        service.stop()
+    assert summary["accepted"] - before["accepted"] == len(ledger)
 
 
 def test_nineteen_metrics_were_asked():
