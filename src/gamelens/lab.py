@@ -14,24 +14,25 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
+from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import platformdirs
 
-from gamelens.errors import GamelensError, Refused, Unreachable
+from gamelens.errors import Refused, Unreachable
 
 if TYPE_CHECKING:
-    from gamelens.client.collector import CollectorClient
+    from gamelens.client.collector import CollectorClient, Rejected
     from gamelens.client.metrics import Client
-    from gamelens.simulator import Batch, Ledger, Scenario
+    from gamelens.playing import Mode
+    from gamelens.simulator import Ledger, LiveEvent, Scenario
 
 DEMO_SCENARIO = "demo"
 IDLE_S = 4 * 3600.0
 _START_S = 30.0
-_SUBMITTED_AT_ONCE = 8
 _OUTLIVING: Final[list[subprocess.Popen[bytes]]] = []  # kept, because a process that is let go of is warned about
 
 
@@ -238,26 +239,45 @@ def play_into(
     ledger: Ledger | None = None,
     workers: int = 1,
     on_batch: Callable[[int], object] = lambda _: None,
+    on_rejected: Callable[[str, Rejected], object] = lambda *_: None,
+    find: Callable[[], Ready] | None = None,
+    mode: Mode = "batches",
 ) -> Played:
     """Play *scenario* through signed, gzipped requests into the first organisation; tells *on_batch* the events sent.
 
+    Where the scenario has delivery or dirt, requests go one after the other, *on_rejected* is told the game id and each
+    event that the collector rejects, and the *ledger* has arrive now what has no time of its own. *find* says where the
+    sandbox is should it be started again meanwhile: its collector must come back where it was.
+
+    With *mode* "clients" every session is recorded by a client of its own, with "server" by a server that submits with
+    the player's address: much slower, and meanwhile the sandbox's clock stands where the session is.
+
     Raises:
-        Refused: the collector did not take an event as it was sent.
+        Refused: the collector did not take an event as it was sent, or took one that it must reject.
     """
     from gamelens.client.loop import shared_loop
+    from gamelens.playing import Sender
     from gamelens.simulator import play
 
     ends_on = ends_on or _today()
+    if mode != "batches":
+        return _record_into(ready, scenario, ends_on=ends_on, ledger=ledger, on_batch=on_batch, mode=mode)
     games = ready.organisations[0].games
     batches = play(scenario, ends_on=ends_on, game_ids=[game.id for game in games], ledger=ledger, workers=workers)
     began = time.monotonic()
-    work = _submit_all(ready, games, batches, on_batch)
-    events, requests, sent_bytes = shared_loop().wait(work)
+
+    async def received() -> int:
+        return await asyncio.to_thread(lambda: _received(find() if find else ready))
+
+    sender = Sender(_clients(ready), received, on_batch=on_batch, on_rejected=on_rejected)
+    shared_loop().wait(sender.submit_all(batches, in_order=not scenario.is_clean))
+    if ledger is not None and not scenario.is_clean:
+        ledger.date_arrivals(datetime.now(UTC))
     return msgspec.structs.replace(
         _identity(scenario, ends_on),
-        events=events,
-        requests=requests,
-        sent_bytes=sent_bytes,
+        events=sender.events,
+        requests=sender.requests,
+        sent_bytes=sender.sent_bytes,
         seconds=time.monotonic() - began,
     )
 
@@ -316,8 +336,8 @@ def process_at(state: Path) -> dict[str, str]:
     return process_stopped(state)
 
 
-def ask_console(ready: Ready, method: str, path: str, *, within_s: float = 600.0) -> dict[str, Any]:
-    """The answer of the sandbox's control surface, decoded.
+def ask_console(ready: Ready, method: str, path: str, said: Any = None, *, within_s: float = 600.0) -> dict[str, Any]:
+    """The answer of the sandbox's control surface to what is *said*, decoded.
 
     Raises:
         Unreachable: there is none *within_s*.
@@ -329,7 +349,8 @@ def ask_console(ready: Ready, method: str, path: str, *, within_s: float = 600.0
         transport = Transport(ready.console_url, timeout_s=within_s)
         try:
             async with asyncio.timeout(within_s):
-                return (await transport.send(Outgoing(method=method, path=path))).body
+                body = None if said is None else msgspec.json.encode(said)
+                return (await transport.send(Outgoing(method=method, path=path, body=body))).body
         except TimeoutError:
             raise Unreachable(f"the sandbox did not answer within {within_s:g} s") from None
         finally:
@@ -338,52 +359,101 @@ def ask_console(ready: Ready, method: str, path: str, *, within_s: float = 600.0
     return msgspec.json.decode(shared_loop().wait(ask()), type=dict[str, Any])
 
 
-async def _submit_all(
-    ready: Ready, games: list[ReadyGame], batches: Iterator[Batch], on_batch: Callable[[int], object]
-) -> tuple[int, int, int]:
-    """Events, requests and bytes sent; several requests are under way while the next batch is made."""
+def live_into(
+    ready: Ready,
+    scenario: Scenario,
+    *,
+    speed: float = 1.0,
+    on_batch: Callable[[int], object] = lambda _: None,
+    days: int | None = None,
+) -> int:
+    """Keep *scenario* going in the sandbox, from now on and *speed* times as fast; answers the events sent.
+
+    It is half over when it begins, and starts again with the next seed when it ends. Ends after so many *days* of it,
+    by default with a KeyboardInterrupt.
+
+    Raises:
+        Refused: the collector did not take an event.
+    """
+    from gamelens.client.loop import shared_loop
+    from gamelens.playing import Sender, keep_playing
+
+    async def received() -> int:
+        return await asyncio.to_thread(_received, ready)
+
+    now_s, game_ids = int(time.time()), [game.id for game in ready.organisations[0].games]
+    sender = Sender(_clients(ready), received, on_batch=on_batch)
+    coming = islice(_live_days(scenario, _today()), days)
+
+    async def play() -> int:
+        async with sender:
+            await keep_playing(coming, sender, game_ids, begins_s=now_s, speed=speed)
+        return sender.events
+
+    return shared_loop().wait(play())
+
+
+def _live_days(scenario: Scenario, today: date) -> Iterator[list[LiveEvent]]:
+    """What happens on each day from *today* on, without an end."""
+    from gamelens.simulator import live_start, play_day
+
+    begins = live_start(scenario, today)
+    for ahead in count():
+        day = today + timedelta(days=ahead)
+        if day >= begins + timedelta(days=scenario.days):
+            scenario = msgspec.structs.replace(scenario, seed=(scenario.seed + 1) % 2**63)
+            begins = live_start(scenario, day)
+        yield play_day(scenario, day, begins=begins)
+
+
+def _record_into(
+    ready: Ready,
+    scenario: Scenario,
+    *,
+    ends_on: date,
+    ledger: Ledger | None,
+    on_batch: Callable[[int], object],
+    mode: Mode,
+) -> Played:
+    """As `play_into`, through real clients."""
+    from gamelens.client.loop import shared_loop
+    from gamelens.playing import record_all
+    from gamelens.simulator import play_sessions
+
+    async def set_time(at_s: int) -> None:
+        at = datetime.fromtimestamp(at_s, UTC).isoformat().replace("+00:00", "Z")
+        await asyncio.to_thread(ask_console, ready, "POST", "/clock", {"freeze": at})
+
+    game_ids = [game.id for game in ready.organisations[0].games]
+    sessions = play_sessions(scenario, ends_on=ends_on, game_ids=game_ids, ledger=ledger)
+    began = time.monotonic()
+    try:
+        recording = record_all(sessions, _clients(ready), mode=mode, set_time=set_time, on_batch=on_batch)
+        events = shared_loop().wait(recording)
+    finally:
+        ask_console(ready, "POST", "/clock", {"resume": True})
+    return msgspec.structs.replace(_identity(scenario, ends_on), events=events, seconds=time.monotonic() - began)
+
+
+def _clients(ready: Ready) -> dict[str, CollectorClient]:
+    """A client of the collector for each game of the first organisation."""
     from gamelens.client.collector import CollectorClient
 
-    clients = {
+    return {
         game.id: CollectorClient(
             collector_url=ready.collector_url,
             game_key=game.game_key,
             secret_key=game.secret_key,
             ca_file=ready.ca_file,
         )
-        for game in games
+        for game in ready.organisations[0].games
     }
-    turn = asyncio.Lock()
-    totals = [0, 0, 0]
-
-    async def work() -> None:
-        while True:
-            async with turn:
-                batch = await asyncio.to_thread(next, batches, None)
-            if batch is None:
-                return
-            sent_bytes = await _submit(clients[batch.game_id], batch)
-            for place, amount in enumerate((batch.events, 1, sent_bytes)):
-                totals[place] += amount
-            on_batch(batch.events)
-
-    try:
-        async with asyncio.TaskGroup() as workers:
-            for _ in range(_SUBMITTED_AT_ONCE):
-                workers.create_task(work())
-    except* GamelensError as errors:
-        raise errors.exceptions[0] from None
-    finally:
-        for client in clients.values():
-            await client.aclose()
-    return totals[0], totals[1], totals[2]
 
 
-async def _submit(client: CollectorClient, batch: Batch) -> int:
-    answer = await client.submit(batch.body)
-    if answer.rejected:
-        raise Refused(f"the collector rejected {len(answer.rejected)} of {batch.events} events: {answer.rejected[0]}")
-    return answer.sent_bytes
+def _received(ready: Ready) -> int:
+    """How many events the sandbox has received, good and bad."""
+    summary = ask_console(ready, "GET", "/summary", within_s=30)
+    return int(summary["accepted"]) + int(summary["rejected"])
 
 
 def _load(name: str) -> Scenario:

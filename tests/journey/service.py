@@ -36,6 +36,10 @@ class Service:
         self.start()
         self._ports = [f"--metrics-port={urlsplit(self.ready.metrics_url).port}"]
 
+    def keep_ports(self) -> None:
+        """Have the collector, too, come back where it was."""
+        self._ports.append(f"--collector-port={urlsplit(self.ready.collector_url).port}")
+
     def start(self) -> None:
         """Start, again if need be."""
         path = self._folder / "ready.json"

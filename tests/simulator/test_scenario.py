@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import resources
 from pathlib import Path
 
@@ -239,3 +240,21 @@ def test_a_scenario_cannot_extend_itself(tmp_path):
     path.write_text(f'extends = "{path}"\n')
     with pytest.raises(BadQuery, match="extends"):
         load_scenario(path)
+
+
+@pytest.mark.parametrize(
+    ("lines", "key", "told"),
+    [
+        ("[delivery]\ncrashes = 1.5", "delivery.crashes", "must be 0 to 1"),
+        ("[delivery]\noffline_cap_h = 0", "delivery.offline_cap_h", "more than 0"),
+        ("[delivery]\nclocks = { sundial = 1.0 }", "delivery.clocks", "sundial"),
+        ("[delivery]\nclocks = { exact = 0.0 }", "delivery.clocks.exact", "more than 0"),
+        ("[dirt]\nmalformed = -0.1", "dirt.malformed", "must be 0 to 1"),
+        ("[dirt]\nduplicate = 0.1", "dirt.duplicate", "mean `duplicates`"),
+    ],
+)
+def test_conditions_that_cannot_be_are_refused_on_their_line(tmp_path, lines, key, told):
+    with pytest.raises(BadQuery, match=re.escape(key)) as refusal:
+        load_scenario(changed(tmp_path, lines))
+    assert "mine.toml, line 3" in str(refusal.value)
+    assert told in str(refusal.value)

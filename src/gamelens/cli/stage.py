@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from gamelens.cli.completion import scenarios
 from gamelens.cli.root import cli
+
+if TYPE_CHECKING:
+    from gamelens.lab import Ready
+    from gamelens.playing import Mode
+    from gamelens.simulator import Scenario
+
+_TELL_EVERY_S: Final = 10.0
 
 
 @cli.command()
@@ -29,6 +38,16 @@ from gamelens.cli.root import cli
     help="Instead of sending, write to the lake of a sandbox that does not run and has no events yet.",
 )
 @click.option("--workers", type=click.IntRange(min=1), default=1, help="Processes that make the events.")
+@click.option(
+    "--mode",
+    type=click.Choice(["batches", "clients", "server"]),
+    default="batches",
+    help="Ready-made bodies (fast), a client for each player, or a game server that submits for its players.",
+)
+@click.option("--live", is_flag=True, help="Keep playing from now on, in real time, until Ctrl-C.")
+@click.option(
+    "--speed", type=click.FloatRange(min=0, min_open=True), default=1.0, help="Of --live: seconds played in a second."
+)
 @click.option("--ledger", type=click.Path(path_type=Path, dir_okay=False), help="Write what really happened (Parquet).")
 @click.option("--dry-run", is_flag=True, help="Say what would be sent, send nothing.")
 @click.option("--json", "as_json", is_flag=True, help="JSON instead of words.")
@@ -40,6 +59,9 @@ def simulate(
     ready: Path | None,
     into: Path | None,
     workers: int,
+    mode: Mode,
+    live: bool,
+    speed: float,
     ledger: Path | None,
     dry_run: bool,
     as_json: bool,
@@ -51,6 +73,9 @@ def simulate(
 
     With --into a hundred million events take minutes. They are nowhere but in the lake: there are no raw events of
     them to look at, to `gamelens sandbox verify` or to make the lake anew from.
+
+    With --live the population keeps playing, --speed 60 a minute of it each second; what is due is sent at once, and
+    the live page of the sandbox shows it.
     """
     import msgspec
 
@@ -66,10 +91,16 @@ def simulate(
         raise click.UsageError(
             "either --ready FILE, which `gamelens sandbox up --ready FILE` writes, or --into STATE is needed"
         )
+    if live:
+        if ready is None or ledger is not None or mode != "batches":
+            raise click.UsageError("--live goes with --ready, and with neither --into, --ledger nor --mode")
+        _play_live(lab.read_ready(ready), population, speed=speed)
+        return
     truth = Ledger() if ledger else None
     with _progress(lambda: expect(population).events) as on_events:
         if ready is not None:
-            played = lab.play_into(lab.read_ready(ready), population, ledger=truth, workers=workers, on_batch=on_events)
+            sandbox = lab.read_ready(ready)
+            played = lab.play_into(sandbox, population, ledger=truth, workers=workers, mode=mode, on_batch=on_events)
         elif into is not None:
             played = lab.write_into(into, population, ledger=truth, workers=workers, on_events=on_events)
     if truth is not None and ledger is not None:
@@ -124,6 +155,29 @@ def open_lab(arguments: tuple[str, ...]) -> None:
     from gamelens.lab import open_lab as run
 
     raise SystemExit(run(*arguments))
+
+
+def _play_live(sandbox: Ready, population: Scenario, *, speed: float) -> None:
+    """Play until Ctrl-C; says now and then how many events were sent."""
+    from gamelens import lab
+
+    began = told_at = time.monotonic()
+    events = 0
+
+    def count(more: int) -> None:
+        nonlocal events, told_at
+        events += more
+        now = time.monotonic()
+        if events == more or now - told_at >= _TELL_EVERY_S:
+            told_at = now
+            played = timedelta(seconds=round((now - began) * speed))
+            click.echo(f"{played} played, {events:,} events sent", err=True)
+
+    click.echo(f"playing {population.name} live, {speed:g} x; Ctrl-C ends it. {sandbox.console_url}", err=True)
+    try:
+        lab.live_into(sandbox, population, speed=speed, on_batch=count)
+    except KeyboardInterrupt:
+        click.echo(f"{events:,} events sent", err=True)
 
 
 def _as_lines(values: dict[str, Any]) -> str:

@@ -4,7 +4,9 @@
 `refusal` the file and what is wrong with it. `installs` and `arms` say who comes from where, and into which experiment;
 `activity`, `fitting` and `players` who comes back when; `behaviour` and `monetisation` what they do once they are
 there; `payload` and `impressions` how that is written; `traffic` cuts it into request bodies for the collector,
-`columnar` into days of columns for a lake (`workers` share the work of either). `ledger` remembers every event sent
+`columnar` into days of columns for a lake (`workers` share the work of either), `sessions` into what a client records.
+`conditions` say what becomes of events on the way: `delivery` when they are sent, `dirt` what is wrong with some,
+`sending` in which order. `ledger` remembers every event sent
 (`facts` are its columns) and computes the truth of every metric from them (`question`, `columns`, `truth`).
 
 This room never opens a connection, never asks the sandbox anything and shares no arithmetic with it: two ways to
@@ -19,7 +21,9 @@ from gamelens.simulator.columnar import play_columns
 from gamelens.simulator.fitting import fit, nearest_feasible
 from gamelens.simulator.ledger import Ledger
 from gamelens.simulator.scenario import Scenario, load_scenario, scenario_names
-from gamelens.simulator.traffic import VERSION, Batch, Expectation, expect, play
+from gamelens.simulator.sending import Batch, batches_of
+from gamelens.simulator.sessions import LiveEvent, PlayedSession, live_start, play_day, play_sessions
+from gamelens.simulator.traffic import VERSION, Expectation, expect, play
 
 __all__ = [
     "VERSION",
@@ -27,14 +31,20 @@ __all__ = [
     "Batch",
     "Expectation",
     "Ledger",
+    "LiveEvent",
     "Mixture",
+    "PlayedSession",
     "Scenario",
+    "batches_of",
     "expect",
     "fit",
+    "live_start",
     "load_scenario",
     "nearest_feasible",
     "play",
     "play_columns",
+    "play_day",
+    "play_sessions",
     "play_step",
     "scenario_names",
 ]

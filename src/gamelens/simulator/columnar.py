@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from gamelens.errors import BadQuery
 from gamelens.simulator.columns import DAY_S, EPOCH
 from gamelens.simulator.facts import facts_of, spread
 from gamelens.simulator.traffic import Part, checked_ids, draw_part, first_day, parts
@@ -86,8 +87,10 @@ def play_columns(
     many more there are now and then.
 
     Raises:
-        BadQuery: as `play` does.
+        BadQuery: as `play` does, or the scenario has delivery or dirt, which only a collector can judge.
     """
+    if not scenario.is_clean:
+        raise BadQuery("scenario", scenario.name, "has delivery or dirt, which only a collector can judge: send it")
     begins = first_day(scenario, ends_on)
     work = partial(_draw_facts, scenario, begins, checked_ids(scenario, game_ids))
     with _memory_kept(), ThreadPoolExecutor(_THREADS) as threads:

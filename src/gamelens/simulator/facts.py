@@ -51,9 +51,15 @@ SCHEMA: Final = pa.schema(
         "ab_id": _NAME,
         "ab_variant_id": _NAME,
         "install_publisher": _NAME,
+        "sent_as": _NAME,  # what was done to it on the way, on purpose
+        "verdict": _NAME,  # why it does not count
+        "errors": pa.string(),  # that the collector owes it: error_type and path, parted by semicolons
     }
 )
-"""One row an event, in the order sent; a value the event does not have is null."""
+"""One row an event, in the order sent; a value the event does not have is null.
+
+An event without a verdict counts; one without a client_ts is from when it arrives.
+"""
 
 CATEGORIES: Final[dict[Slot, str]] = {
     Slot.USER: "user",
@@ -92,6 +98,7 @@ def facts_of(block: Block, ids: Ids, *, game: Game, game_id: str, scenario: Scen
         **_purchase_columns(block, game, [scenario.country(code).currency for code in game.countries], country),
         "length": _numbers(sessions.length_s[events.session], events.slot == Slot.SESSION_END),
         "severity": _names(SEVERITIES, block.rounds.severity[events.round], events.slot == Slot.ERROR),
+        **{name: pa.nulls(len(events.slot), SCHEMA.field(name).type) for name in ("sent_as", "verdict", "errors")},
     }
     return pa.table({name: columns[name] for name in SCHEMA.names}, schema=SCHEMA)
 

@@ -9,11 +9,13 @@ ledger.write("truth.parquet")
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gamelens.errors import BadQuery
@@ -28,7 +30,10 @@ Row = dict[str, Any]
 
 
 class Ledger:
-    """What was sent, one row of `facts.SCHEMA` an event; rows are in the order sent."""
+    """What was sent, one row of `facts.SCHEMA` an event; rows are in the order sent.
+
+    Metrics are of what counts: no repeats of the same event_uuid, nothing that the collector refuses.
+    """
 
     def __init__(self) -> None:
         self._tables: list[pa.Table] = []
@@ -65,6 +70,18 @@ class Ledger:
         self._tables.append(events)
         self._columns = None
 
+    def date_arrivals(self, at: datetime) -> None:
+        """Have every event without a usable client_ts be from *at*, when it arrived.
+
+        Nobody knows that before it is sent. Metrics of whole days need it to the day.
+        """
+        at_s, place = pa.scalar(int(at.timestamp()), pa.int64()), SCHEMA.get_field_index("client_ts")
+        self._tables = [
+            table.set_column(place, SCHEMA.field(place), pc.fill_null(table["client_ts"], at_s))
+            for table in self._tables
+        ]
+        self._columns = None
+
     def write(self, path: str | Path) -> None:
         """Write a Parquet file, one row group for each block of players."""
         with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
@@ -88,7 +105,8 @@ class Ledger:
         fields of the metric. Without *by* every bucket has its row; retention_retro always carries game_id.
 
         Raises:
-            BadQuery: an unknown metric or dimension, or since_days_ago missing or out of place.
+            BadQuery: an unknown metric or dimension, since_days_ago missing or out of place, or nobody said when events
+                without a usable time arrived.
         """
         question = Question(
             name=name,
@@ -101,12 +119,29 @@ class Ledger:
         )
         return reckon(question, self._read_columns())
 
+    def rejected(self) -> list[Row]:
+        """What the collector must have rejected, in the order sent.
+
+        A row holds game_id, event_uuid (None where it cannot be read), sent_as (what is wrong in our words) and errors,
+        pairs of error_type and path as the collector tells them.
+        """
+        names = ["game_id", "event_uuid", "sent_as", "errors"]
+        table = pa.concat_tables([SCHEMA.empty_table(), *self._tables])
+        rows = table.filter(pc.equal(table["verdict"].cast(pa.string()), "rejected")).select(names).to_pylist()
+        return [{**row, "errors": [tuple(error.split(" ")) for error in row["errors"].split("; ")]} for row in rows]
+
+    def labels(self) -> dict[str, int]:
+        """How many events were tampered with on their way, by what was done to them."""
+        table = pa.concat_tables([SCHEMA.empty_table(), *self._tables])
+        counted = pc.value_counts(table["sent_as"].cast(pa.string()).drop_null()).to_pylist()
+        return {each["values"]: each["counts"] for each in counted}
+
     def summary(self) -> dict[str, int | float]:
-        """Totals: events, players, sessions, payers, purchases, ads shown, impressions, and revenues in USD."""
+        """Totals of what counts: events, players, sessions, payers, purchases, ads shown, impressions, USD."""
         columns = self._read_columns()
         is_shown = columns.equals("ad_action", "show") & columns.equals("category", "ads")
         return {
-            "events": len(self),
+            "events": columns.events,
             "games": len(columns.names("game_id")),
             "players": columns.players,
             "sessions": columns.sessions,
@@ -120,5 +155,9 @@ class Ledger:
 
     def _read_columns(self) -> Columns:
         if self._columns is None:
-            self._columns = Columns(pa.concat_tables([SCHEMA.empty_table(), *self._tables]))
+            table = pa.concat_tables([SCHEMA.empty_table(), *self._tables])
+            table = table.filter(pc.is_null(table["verdict"]))
+            if table["client_ts"].null_count:
+                raise BadQuery("client_ts", None, "is missing on some events: say when they arrived (date_arrivals)")
+            self._columns = Columns(table)
         return self._columns

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any, Final
 
 import msgspec
@@ -30,8 +30,10 @@ Texts = NDArray[np.bytes_]
 """Texts of one length in one piece of memory, which Arrow reads as it lies."""
 
 SDK_VERSION: Final = "rest api v2"
+Event = tuple[bytes, bytes, bytes]
+"""What an event is, whose it is, and when it was, with the comma that parts it from the next."""
 Fragments = NDArray[np.object_]
-"""Events, shape (n, 3): what each is, whose it is, and when it was, with the comma that parts it from the next."""
+"""Events, shape (n, 3): the three fragments of each."""
 
 _STAMP: Final = b',"client_ts":%10d,"event_uuid":"%36d"},' % (0, 0)
 _STAMP_TS: Final = slice(13, 23)
@@ -68,7 +70,7 @@ def draw_ids(block: Block, *, game: Game, rng: np.random.Generator) -> Ids:
     """Version-4 UUIDs from *rng*, so that the same seed gives the same events."""
     impressions = np.count_nonzero(block.events.slot == Slot.IMPRESSION) if game.ads.vendor in VENDORS_WITH_ID else 0
     counts = (len(block.players), len(block.sessions.day), len(block.events.slot), int(impressions))
-    return Ids(*(_uuids(count, rng) for count in counts))
+    return Ids(*(draw_uuids(count, rng) for count in counts))
 
 
 def encode_events(block: Block, ids: Ids, *, game: Game, scenario: Scenario) -> Fragments:
@@ -85,9 +87,9 @@ def encode_events(block: Block, ids: Ids, *, game: Game, scenario: Scenario) -> 
     return fragments
 
 
-def join_events(events: Fragments) -> bytes:
+def join_events(events: Fragments | Iterable[Event]) -> bytes:
     """A JSON array of *events*, of which there is at least one."""
-    fragments = [b"[", *events.ravel().tolist()]
+    fragments = [b"[", *(events.ravel().tolist() if isinstance(events, np.ndarray) else chain.from_iterable(events))]
     fragments[-1] = fragments[-1][:-1] + b"]"
     return b"".join(fragments)
 
@@ -321,7 +323,7 @@ _UUID_PARTS: Final = ((0, 8, 0), (9, 13, 8), (14, 18, 12), (19, 23, 16), (24, 36
 """Where the hyphens leave room in a UUID, from and to, and from which digit on."""
 
 
-def _uuids(count: int, rng: np.random.Generator) -> Texts:
+def draw_uuids(count: int, rng: np.random.Generator) -> Texts:
     """*count* version-4 UUIDs as text."""
     raw = np.frombuffer(rng.bytes(16 * count), dtype=np.uint8).reshape(count, 16).copy()
     raw[:, 6] = raw[:, 6] & 0x0F | 0x40

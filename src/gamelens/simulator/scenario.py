@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from gamelens.simulator.conditions import Delivery, Dirt
 from gamelens.simulator.refusal import NotAllowed, one_of, positive, within
 from gamelens.simulator.tables import decode, read_tables, scenario_names
 from gamelens.simulator.timeline import BadBuild, Campaign, Experiment, Incident, NetworkOutage, Part
@@ -30,7 +31,7 @@ class Scenario(Part, frozen=True, kw_only=True):
     """A whole population: *players* in all, installing over *days* days.
 
     Installs follow the weekday (*weekdays*, Monday first), grow by *trend* a week (0.1 is 10 %), and end after
-    *install_days*; campaigns come on top.
+    *install_days*; campaigns come on top. *delivery* and *dirt* say what becomes of events on the way.
     """
 
     name: str
@@ -46,6 +47,8 @@ class Scenario(Part, frozen=True, kw_only=True):
     campaigns: tuple[Campaign, ...] = msgspec.field(name="campaign", default=())
     experiments: tuple[Experiment, ...] = msgspec.field(name="experiment", default=())
     incidents: tuple[Incident, ...] = msgspec.field(name="incident", default=())
+    delivery: Delivery | None = None
+    dirt: Dirt | None = None
 
     def __post_init__(self) -> None:
         within("seed", self.seed, 0, 2**63 - 1)
@@ -72,6 +75,11 @@ class Scenario(Part, frozen=True, kw_only=True):
     def games(self) -> tuple[Game, ...]:
         """Every game, studio by studio: the order game ids are given in."""
         return tuple(game for studio in self.studios for game in studio.games)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether every event is sent once, in time and in good order."""
+        return self.delivery is None and self.dirt is None
 
     def players_by_game(self) -> list[int]:
         """Players of each game; they add up to *players* (largest remainders get the odd ones)."""

@@ -19,11 +19,13 @@ import pyarrow as pa
 from gamelens.errors import BadQuery
 from gamelens.simulator.arms import mixture_of
 from gamelens.simulator.behaviour import DAY_S, Block, act
+from gamelens.simulator.conditions import Delivery, Dirt
 from gamelens.simulator.facts import facts_of
 from gamelens.simulator.installs import plan_installs
-from gamelens.simulator.payload import Fragments, Ids, draw_ids, encode_events, join_events
+from gamelens.simulator.payload import Ids, draw_ids, encode_events
 from gamelens.simulator.players import draw_players
 from gamelens.simulator.scenario import Scenario
+from gamelens.simulator.sending import BATCH_EVENTS, Batch, batches_of, send
 from gamelens.simulator.traits import Game
 from gamelens.simulator.workers import in_order
 
@@ -33,16 +35,6 @@ if TYPE_CHECKING:
 VERSION: Final = 2
 """Of the generator: the same scenario gives the same bytes as long as this is the same."""
 BLOCK_PLAYERS: Final = 512
-BATCH_EVENTS: Final = 450
-"""Near the most an official client sends at once (public-facts 1.10): about 0.2 MB, a tenth of that gzipped."""
-
-
-class Batch(msgspec.Struct, frozen=True):
-    """One request to make: *body* is a JSON array of *events* events of one game (Collector, POST events)."""
-
-    game_id: str
-    body: bytes
-    events: int
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -161,11 +153,16 @@ class _Sample(msgspec.Struct, frozen=True):
 
 
 def _sample(scenario: Scenario, begins: date, number: int, players: int) -> _Sample:
-    game = scenario.games[number]
-    block, ids = draw_part(scenario, begins, Part(game=number, block=0, players=players))
-    bodies = [body for body, _ in _cut(encode_events(block, ids, game=game, scenario=scenario))]
-    gzipped = sum(len(gzip.compress(body, 6)) for body in bodies)
-    return _Sample(len(ids.event), int(block.players.active.sum()), sum(map(len, bodies)), gzipped)
+    part = Part(game=number, block=0, players=players)
+    block, ids = draw_part(scenario, begins, part)
+    batches, _ = _requests(scenario, begins, part, block, ids, game_id="", is_recorded=False)
+    gzipped = sum(len(gzip.compress(batch.body, 6)) for batch in batches)
+    return _Sample(
+        events=sum(batch.events for batch in batches),
+        played_days=int(block.players.active.sum()),
+        body_bytes=sum(len(batch.body) for batch in batches),
+        gzipped_bytes=gzipped,
+    )
 
 
 def _play(
@@ -182,11 +179,30 @@ def _play_part(
     scenario: Scenario, begins: date, game_ids: list[str], part: Part, *, is_recorded: bool
 ) -> tuple[list[Batch], pa.Table | None]:
     """The requests of a part, and what the ledger has about it where there is one."""
-    game, game_id = scenario.games[part.game], game_ids[part.game]
     block, ids = draw_part(scenario, begins, part)
-    facts = facts_of(block, ids, game=game, game_id=game_id, scenario=scenario) if is_recorded else None
+    return _requests(scenario, begins, part, block, ids, game_id=game_ids[part.game], is_recorded=is_recorded)
+
+
+def _requests(
+    scenario: Scenario, begins: date, part: Part, block: Block, ids: Ids, *, game_id: str, is_recorded: bool
+) -> tuple[list[Batch], pa.Table | None]:
+    game = scenario.games[part.game]
     events = encode_events(block, ids, game=game, scenario=scenario)
-    return [Batch(game_id, body, count) for body, count in _cut(events)], facts
+    if scenario.is_clean and not is_recorded:
+        return list(batches_of(events, game_id)), None
+    facts = facts_of(block, ids, game=game, game_id=game_id, scenario=scenario)
+    if scenario.is_clean:
+        return list(batches_of(events, game_id)), facts
+    return send(
+        block,
+        ids,
+        list(map(tuple, events.tolist())),
+        facts,
+        delivery=scenario.delivery or Delivery(),
+        dirt=scenario.dirt or Dirt(),
+        ends_s=((begins - date(1970, 1, 1)).days + scenario.days) * DAY_S,
+        seed=_seeds(scenario, part)[3],
+    )
 
 
 def parts(scenario: Scenario) -> Iterator[Part]:
@@ -199,8 +215,7 @@ def parts(scenario: Scenario) -> Iterator[Part]:
 def draw_part(scenario: Scenario, begins: date, part: Part) -> tuple[Block, Ids]:
     """What the players of *part* do from *begins* on, and the ids of all that is in it."""
     game: Game = scenario.games[part.game]
-    seed = np.random.SeedSequence(scenario.seed, spawn_key=(part.game, part.block))
-    for_players, for_behaviour, for_ids = (np.random.default_rng(child) for child in seed.spawn(3))
+    for_players, for_behaviour, for_ids = (np.random.default_rng(child) for child in _seeds(scenario, part)[:3])
     people = draw_players(
         part.players,
         game=game,
@@ -214,8 +229,6 @@ def draw_part(scenario: Scenario, begins: date, part: Part) -> tuple[Block, Ids]
     return done, draw_ids(done, game=game, rng=for_ids)
 
 
-def _cut(events: Fragments) -> Iterator[tuple[bytes, int]]:
-    """JSON arrays of at most `BATCH_EVENTS` events each."""
-    for start in range(0, len(events), BATCH_EVENTS):
-        some = events[start : start + BATCH_EVENTS]
-        yield join_events(some), len(some)
+def _seeds(scenario: Scenario, part: Part) -> list[np.random.SeedSequence]:
+    """Of a part's players, of what they do, of all ids, and of what becomes of the events on the way."""
+    return np.random.SeedSequence(scenario.seed, spawn_key=(part.game, part.block)).spawn(4)

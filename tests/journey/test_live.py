@@ -1,0 +1,51 @@
+"""A population that keeps playing while time goes by, a few thousand times as fast."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from gamelens.lab import ask_console, live_into, sandbox_at
+from gamelens.simulator import load_scenario
+
+pytestmark = pytest.mark.slow
+
+
+def test_events_happen_when_they_are_sent(tmp_path: Path):
+    """Two days in a few seconds: all that is due arrives, and says it is from now."""
+    began = int(time.time())
+    with sandbox_at(tmp_path / "state") as ready:
+        sent = live_into(ready, load_scenario("small", players=200), speed=50_000, days=2)
+        summary = ask_console(ready, "GET", "/summary")
+        newest = httpx.get(f"{ready.console_url}/events?status=accepted&limit=10000").json()
+    assert sent > 100
+    assert (summary["accepted"], summary["rejected"]) == (sent, 0)
+    times = [entry["event"]["client_ts"] for entry in newest]
+    assert began <= min(times) <= max(times) <= time.time()
+    assert max(times) > min(times)
+
+
+def test_ctrl_c_ends_it(tmp_path: Path):
+    """Exit code 0, and how many events were sent."""
+    with sandbox_at(tmp_path / "state") as ready:
+        file = tmp_path / "state" / "ready.json"
+        command = ["simulate", "--scenario=small", "--players=300", "--live", "--speed=20000", f"--ready={file}"]
+        with subprocess.Popen(
+            [sys.executable, "-m", "gamelens", *command], stderr=subprocess.PIPE, text=True, start_new_session=True
+        ) as process:
+            assert process.stderr
+            told = [process.stderr.readline(), process.stderr.readline()]
+            os.kill(process.pid, signal.SIGINT)
+            told.append(process.stderr.read().strip())
+        assert process.returncode == 0
+        assert "Ctrl-C" in told[0]
+        assert "events sent" in told[1]
+        assert told[2].endswith("events sent")
+        assert ready.console_url in told[0]

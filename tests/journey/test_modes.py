@@ -1,0 +1,46 @@
+"""Players whose events the real clients record: on each device, or by a game server for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from gamelens.client.metrics import Client
+from gamelens.lab import ask_console, environment_of, play_into, sandbox_at
+from gamelens.playing import Mode
+from gamelens.simulator import Ledger, load_scenario
+from journey.test_ledger import PER_GAME, assert_true
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", params=["clients", "server"])
+def recorded(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Client, Ledger]]:
+    mode: Mode = request.param
+    ledger = Ledger()
+    with sandbox_at(tmp_path_factory.mktemp(mode) / "state") as ready:
+        played = play_into(ready, load_scenario("small", players=30, days=12), ledger=ledger, mode=mode)
+        assert played.events == len(ledger)
+        ask_console(ready, "POST", "/process")
+        summary = ask_console(ready, "GET", "/summary")
+        assert (summary["accepted"], summary["rejected"], summary["duplicate"]) == (len(ledger), 0, 0)
+        settings = environment_of(ready)
+        with Client(api_key=settings["GAMELENS_API_KEY"], metrics_url=settings["GAMELENS_METRICS_URL"]) as client:
+            yield client, ledger
+
+
+@pytest.mark.parametrize(
+    "metric",
+    ["event_count", "user_unique", "session_unique", "session_length", "new_users", "ilrd_revenue", "installs_ratio"],
+)
+def test_what_clients_record_is_what_the_ledger_says(recorded: tuple[Client, Ledger], metric: str):
+    """Collector, POST events 3 and 4; Submitting on behalf of clients 2: the player's address gives the country."""
+    client, ledger = recorded
+    by = ["country_code", "game_id"] if metric in PER_GAME else ["country_code", "platform"]
+    asked = by[:1] if metric in PER_GAME else by
+    frame = client.query(metric, by=asked, over="last 12 complete days", every="all")
+    interval = frame.attrs["gamelens"]["asked"]["interval"]
+    assert_true(frame, ledger.metric(metric, interval=interval, by=by, granularity="all"), metric, by)
