@@ -46,7 +46,7 @@ def test_the_first_lines_run(stage: tuple[Path, Ready]):
     folder, ready = stage
     code = block("python", "gl.connect")
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment_of(ready), capture_output=True)
-    assert (done.returncode, b"retention by game" in done.stdout) == (0, True), done.stderr.decode()
+    assert (done.returncode, b"Asked for retention" in done.stdout) == (0, True), done.stderr.decode()
 
 
 @pytest.mark.skipif(not all(map(shutil.which, ("curl", "openssl", "jq"))), reason="needs curl, openssl and jq")

@@ -15,7 +15,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from gamelens.client.metrics import Client
-from gamelens.errors import GamelensError, PartialResult, RateLimited, ServiceError, Unreachable
+from gamelens.errors import GamelensError, PartialResult, RateLimited, Retryable, ServiceError, Unreachable
 from journey.service import Service
 
 DAYS = 16
@@ -158,7 +158,7 @@ def test_a_service_that_dies_leaves_what_came(service: Service, truth: pd.DataFr
     """Promise 10: PartialResult with the frame, its gaps, and the rest on request, no more."""
     killed = Killed(service, lambda lens: lens.query(**FAN_OUT))
     assert killed.error is not None
-    assert isinstance(killed.error.__cause__, Unreachable)
+    assert isinstance(killed.error.__cause__, Retryable)
     gaps = killed.error.gaps
     assert gaps == gaps_of(killed.frame)
     assert {tuple(gap) for gap in gaps} == {("metric", "interval", "scope", "error")}
