@@ -26,6 +26,8 @@ from gamelens.client.transport import Answer, Outgoing, Tally, Transport
 from gamelens.errors import AuthError, BadQuery, GamelensError, NotRecorded, RateLimited, ServiceError
 from gamelens.wire.intervals import Interval
 
+pytestmark = pytest.mark.slow
+
 KEY = "sesame/0123456789"
 NOW = 1_795_000_000.0
 DAY = "2026-11-20T00:00Z/2026-11-20T10:00Z"

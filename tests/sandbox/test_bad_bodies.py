@@ -17,6 +17,8 @@ from gamelens.sandbox.arrivals import Look
 from gamelens.wire.signing import sign
 from sandbox.conftest import NOTHING, PATHS, counted, post_lines, send_signed, undecodable
 
+pytestmark = pytest.mark.slow
+
 BODY_BYTES = 1_048_576
 
 

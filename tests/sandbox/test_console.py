@@ -19,6 +19,8 @@ from gamelens.sandbox.serving import Options, Sandbox
 from gamelens.wire.signing import sign
 from sandbox.conftest import Call, call, counted, number
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def in_tokyo() -> Iterator[None]:

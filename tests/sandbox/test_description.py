@@ -21,6 +21,8 @@ from gamelens.wire.fields import CATEGORIES
 from sandbox.conftest import Call, call
 from wire.candidates import good, near_events
 
+pytestmark = pytest.mark.slow
+
 BOTH = pytest.mark.parametrize("service", DESCRIPTIONS)
 DAY = {"interval": "2026-11-20/P1D", "granularity": "day"}
 

@@ -12,6 +12,8 @@ from conftest import NOW, Stage, event
 from gamelens.errors import Refused
 from gamelens.sandbox.export import Exported, export_delta
 
+pytestmark = pytest.mark.slow
+
 deltalake = pytest.importorskip("deltalake")
 
 

@@ -17,6 +17,8 @@ from gamelens.simulator.monetisation import price_weights
 from gamelens.simulator.players import Players, draw_players
 from gamelens.wire.filters import dim
 
+pytestmark = pytest.mark.slow
+
 ENDS_ON = date(2026, 11, 21)
 COOKIE_CATS = 90_189
 GATES = ("gate_30", "gate_40")

@@ -9,6 +9,8 @@ from gamelens.simulator import Activity, Mixture, fit
 from gamelens.simulator.players import draw_active
 from simulator.proofs import Draw, drawn, holm_rejects, p_values, uniform
 
+pytestmark = pytest.mark.slow
+
 PLAYERS = 200_000
 CASUAL = fit(0.37, 0.125, 0.04)
 POPULATIONS = {

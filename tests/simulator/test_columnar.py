@@ -22,6 +22,8 @@ from gamelens.simulator import Batch, Ledger, load_scenario, play, play_columns
 from gamelens.simulator.columnar import SCHEMA
 from gamelens.wire.signing import sign
 
+pytestmark = pytest.mark.slow
+
 ENDS_ON = date(2026, 11, 20)
 GAME_IDS = ["1001", "1002", "2001"]
 SPAN = "2026-10-21/2026-11-20"

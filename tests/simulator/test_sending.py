@@ -22,6 +22,8 @@ from gamelens.simulator.dirt import BREAKS, FLAWS, ODDITIES
 from gamelens.simulator.traffic import Part, draw_part, first_day
 from simulator.conftest import ENDS_ON, GAME_IDS
 
+pytestmark = pytest.mark.slow
+
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
