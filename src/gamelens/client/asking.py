@@ -17,7 +17,7 @@ from gamelens.client import tables
 from gamelens.client.fetching import Deadline, Fetcher, Known, OnError
 from gamelens.client.frames import To, studio_names, titles, to_frame, with_titles
 from gamelens.client.loop import together
-from gamelens.client.planning import GAME_ID, STUDIO_ID, Lists, Part, Question, lists_needed, plan, typical_lists
+from gamelens.client.planning import GAME_ID, STUDIO_ID, Lists, Part, Question, lists_needed, plan, shortest_lists
 from gamelens.client.progress import Progress
 from gamelens.client.receipts import Receipt, asked, receipt
 from gamelens.client.service import MetricsService
@@ -159,7 +159,7 @@ class Inquiry:
         made = []
         for template, pieces in zip(part.templates, answers, strict=True):
             for piece in pieces:
-                self._check_length(part, tables.in_time(piece))
+                self._check_length(part, piece)
             rows = tables.together(pieces, tables.schema(part.metric, template.carried))
             if template.fixed and not template.carried:  # a series has all buckets, a group only those with something
                 rows = tables.without_nothing(rows, part.metric)
@@ -179,7 +179,7 @@ class Inquiry:
         return table
 
     def _check_length(self, part: Part, answer: pa.Table) -> None:
-        if part.limit is not None and tables.longest_bucket(answer) >= part.limit:
+        if part.limit is not None and tables.longest_bucket(tables.in_time(answer)) >= part.limit:
             if part.limit != part.top:
                 raise Truncated(part.limit)
             self.is_truncated = True
@@ -242,7 +242,7 @@ async def query(inquiry: Inquiry, question: Question, *, max_days: int | None) -
     passed = await inquiry.deadline.keep(pass_through(inquiry, question))
     span = await inquiry.settle()
     if needed := lists_needed(question):  # what cannot be asked is refused before a list is asked for
-        plan(question, span.kept, max_days=max_days, passed=passed, lists=typical_lists(needed))
+        plan(question, span.kept, max_days=max_days, passed=passed, lists=shortest_lists(needed))
     lists = await inquiry.lists(question, listed_over(question, span))
     parts = plan(question, span.kept, max_days=max_days, passed=passed, lists=lists)
     await inquiry.name(question, span, studios=any(part.labels for part in parts))

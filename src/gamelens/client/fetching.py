@@ -196,8 +196,14 @@ class Fetcher:
         await self._ask(jobs, available)
         if self.failure is not None and not self._answers and not self._known_units:
             raise self.failure
+        jobs_of: dict[int, list[Job]] = {}
+        for job in jobs:
+            jobs_of.setdefault(id(job.template), []).append(job)
         return [
-            [self._came(part, template, known, jobs) for template, known in zip(part.templates, knowns, strict=True)]
+            [
+                self._came(part, known, jobs_of.get(id(template), ()))
+                for template, known in zip(part.templates, knowns, strict=True)
+            ]
             for part, knowns in zip(parts, found, strict=True)
         ]
 
@@ -252,11 +258,11 @@ class Fetcher:
         self._known.keep(job, table, available)
         return table
 
-    def _came(self, part: Part, template: Template, known: Found, jobs: Sequence[Job]) -> list[pa.Table]:
-        mine = [job for job in jobs if job.template is template]
-        tables = [self._answers[job] for job in mine if job in self._answers]
+    def _came(self, part: Part, known: Found, jobs: Sequence[Job]) -> list[pa.Table]:
+        """What is there of one template, whose requests are *jobs*."""
+        tables = [self._answers[job] for job in jobs if job in self._answers]
         tables += [known.table] if known.table is not None else []
-        lost = [unit for job in mine if job not in self._answers for unit in job.run]
+        lost = [unit for job in jobs if job not in self._answers for unit in job.run]
         if not lost or not part.adds_up:
             return tables
         if part.every == "all":  # a part of the only number there is would be a wrong number

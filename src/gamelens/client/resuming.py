@@ -205,7 +205,7 @@ def _missing(question: Question, columns: Collection[str]) -> list[str]:
     is_per_game = any(metric.kinds != "plain" for metric in metrics)
     needed = dict.fromkeys([TIMESTAMP, *question.dimensions, *([GAME_ID] if is_per_game else [])])
     if not metrics:
-        needed |= dict.fromkeys([AGE, "retention", "installs", "returned"] if question.metrics == (RETENTION,) else [])
+        needed |= dict.fromkeys([AGE, RETENTION, "installs", "returned"] if question.metrics == (RETENTION,) else [])
     missing = [name for name in needed if name not in columns]
     for metric in metrics:
         prefix = f"{metric.name}_" if len(question.metrics) > 1 else ""
