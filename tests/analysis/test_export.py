@@ -76,6 +76,11 @@ def test_a_missing_folder_is_refused(tmp_path: Path):
         gl.export_csv(pd.DataFrame({"a": [1]}), tmp_path / "nowhere" / "x.csv")
 
 
+def test_a_path_that_is_none_is_refused():
+    with pytest.raises(BadQuery, match="path"):
+        gl.export_csv(pd.DataFrame(), None)
+
+
 def test_what_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path):
     path = gl.export_csv(pd.DataFrame({"a": [1]}), tmp_path / "x.csv")
     before = path.read_bytes()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from client.scripted import KEY, Script
 from gamelens.client.metrics import Client
@@ -221,6 +221,19 @@ def test_an_unknown_dimension_is_refused_with_the_nearest(lens: Client, script: 
     with pytest.raises(BadQuery) as bad:
         lens.query("revenue", by="platfrom", over=WEEK)
     assert (bad.value.field, bad.value.did_you_mean, script.bodies) == ("by", "platform", [])
+
+
+def test_restatements_of_an_unknown_metric_are_refused_with_the_nearest(lens: Client) -> None:
+    with pytest.raises(BadQuery) as bad:
+        lens.restatements("revenu")
+    assert bad.value.did_you_mean == "revenue"
+
+
+def test_a_title_instead_of_an_id_is_told_where_the_ids_are(lens: Client, script: Script) -> None:
+    said = {"field": "games", "value": "Tile Saga", "message": "not one of the organisation's"}
+    script.answers["revenue"] = lambda _: JSONResponse(said, 422)
+    with pytest.raises(BadQuery, match=r"Tile Saga.*lens\.games\(over=\.\.\.\)"):
+        lens.query("revenue", games="Tile Saga", over=WEEK)
 
 
 def test_a_metric_only_the_service_knows_passes_through_with_one_warning(lens: Client, script: Script) -> None:

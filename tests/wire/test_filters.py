@@ -152,3 +152,7 @@ def test_isin_takes_no_single_text():
 def test_comparisons_without_parentheses_say_what_is_wrong():
     with pytest.raises(TypeError, match="in parentheses"):
         _ = dim.platform == "ios" & dim.build == "2"
+
+
+def test_a_dimension_s_name_may_be_in_a_variable():
+    assert (dim["platform"] == "ios") == (dim.platform == "ios")

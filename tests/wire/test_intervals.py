@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gamelens.errors import BadQuery
 from gamelens.wire.intervals import GRANULARITIES, Interval, MalformedInterval, bucket_start, wire_timestamp
 
 MOMENTS = st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 30), timezones=st.just(UTC))
@@ -182,3 +183,8 @@ def test_an_interval_is_its_days() -> None:
         "2026-11-01T00:00Z/2026-11-02T00:00Z",
         "2026-11-02T00:00Z/2026-11-03T00:00Z",
     ]
+
+
+def test_texts_are_read_by_parse_and_not_by_the_interval_itself() -> None:
+    with pytest.raises(BadQuery, match="parse"):
+        Interval("2026-11-01", "2026-11-08")  # type: ignore[arg-type]

@@ -34,6 +34,8 @@ def export_csv(df: DataFrame, path: str | os.PathLike[str]) -> Path:
     """
     if not isinstance(df, DataFrame):
         raise BadQuery("df", f"a {type(df).__name__}", "is not a pandas frame")
+    if not isinstance(path, str | os.PathLike):
+        raise BadQuery("path", path, "is not a file name")
     target = Path(path).expanduser()
     if not target.parent.is_dir():
         raise BadQuery("path", str(path), f"lies in no folder: make {target.parent} first")

@@ -102,6 +102,8 @@ class Core:
 
     async def restatements(self, metric: str | None) -> DataFrame:
         """What moved, as far as this cache has seen it."""
+        if metric is not None:
+            await self.service.list_strange("metric", (metric,), METRICS)
         if self.cache is not None:
             return restatements_frame(entries_of(self.cache.restatements(metric)))
         return restatements_frame([it for it in self._moved if metric in (None, it["metric"])])

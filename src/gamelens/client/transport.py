@@ -344,6 +344,9 @@ def _tracing(on_sent: Callable[[], None]) -> dict[str, Any]:
     return {"trace": trace}
 
 
+_LISTED: Final = {name: f"lens.{name.removesuffix('s')}s(over=...)" for name in ("game", "games", "studios")}
+
+
 class _Said(msgspec.Struct):
     """The body of an error, as far as the service says anything; every field may be missing."""
 
@@ -358,6 +361,8 @@ class _Said(msgspec.Struct):
         return self.message or ""
 
     def refusal(self, status: int) -> BadQuery:
+        if listed := _LISTED.get(self.field or ""):
+            return BadQuery(self.field or "", self.value, f"is no id that the service knows: {listed} has them")
         error = BadQuery(self.field or "request", self.value, f"is refused by the service ({status})", self.allowed)
         error.did_you_mean = self.did_you_mean or error.did_you_mean
         if self.message:

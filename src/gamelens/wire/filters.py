@@ -103,6 +103,10 @@ class Dimensions:
             raise AttributeError(name)
         return Dimension(name)
 
+    def __getitem__(self, name: str) -> Dimension:
+        """A dimension whose name is in a variable: `dim["platform"]`."""
+        return Dimension(name)
+
     def __repr__(self) -> str:
         return "dim"
 

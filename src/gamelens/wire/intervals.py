@@ -42,6 +42,7 @@ class Interval(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """A span of time in UTC, half-open: *start* is in, *end* is not. Start and end may be equal: nothing.
 
     Raises:
+        BadQuery: start or end is no datetime.
         MalformedInterval: end lies before start.
     """
 
@@ -49,6 +50,9 @@ class Interval(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     end: datetime
 
     def __post_init__(self) -> None:
+        for name, moment in (("start", self.start), ("end", self.end)):
+            if not isinstance(moment, datetime):
+                raise BadQuery(name, moment, "must be a datetime; Interval.parse() reads 2026-11-01/2026-11-08")
         msgspec.structs.force_setattr(self, "start", _utc(self.start))
         msgspec.structs.force_setattr(self, "end", _utc(self.end))
         if self.end < self.start:
