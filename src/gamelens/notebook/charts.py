@@ -6,17 +6,32 @@ brings plotly with it.
 
     lines       draw_lines, draw_bars
     cohorts     draw_cohorts, draw_curve
-    panels      draw_bands
+    panels      draw_panels, draw_bands
+
+`alt_text` says what a figure shows, for who does not see it, and `save` writes it to a file.
 
 Colours and fonts are those of `use_theme`; plotly knows the themes as the templates "gamelens" and "gamelens_dark".
 """
 
 from __future__ import annotations
 
+from gamelens.notebook.alternatives import alt_text
 from gamelens.notebook.captions import main_value
 from gamelens.notebook.cohorts import draw_cohorts, draw_curve
+from gamelens.notebook.images import save
 from gamelens.notebook.lines import draw_bars, draw_lines
-from gamelens.notebook.panels import draw_bands
+from gamelens.notebook.panels import draw_bands, draw_panels
 from gamelens.notebook.style import use_theme
 
-__all__ = ["draw_bands", "draw_bars", "draw_cohorts", "draw_curve", "draw_lines", "main_value", "use_theme"]
+__all__ = [
+    "alt_text",
+    "draw_bands",
+    "draw_bars",
+    "draw_cohorts",
+    "draw_curve",
+    "draw_lines",
+    "draw_panels",
+    "main_value",
+    "save",
+    "use_theme",
+]

@@ -60,7 +60,9 @@ def draw_curve(curve: DataFrame, *, by: str | None = None, title: str | None = N
     figure.update_xaxes(tickvals=ages, ticktext=[f"D{age}" for age in ages])
     number_axis(figure, "y", unit_of("retention"), curve["high"].max() if len(curve) else 1)
     by_what = f" by {words_by(curve, by)}" if len(order) > 1 else ""
-    return finish(figure, curve, title or f"Retention{by_what}", "share of new players back on a day, 95% interval")
+    return finish(
+        figure, curve, title or f"Retention{by_what}", "share of new players back on a day, 95% interval", kind="share"
+    )
 
 
 def _darkest(shares: DataFrame) -> float:

@@ -27,12 +27,10 @@ def game_colours(games: Iterable[str], frame: DataFrame) -> dict[str, str]:
 
 def colours_of(frame: DataFrame, by: str | Sequence[str] | None, names: Sequence[str]) -> dict[str, str]:
     """A colour for each of *names*, the values of *by* in *frame*: a game's own, or the next of the palette."""
-    if is_game(frame, by):
-        return game_colours(names, frame)
-    look = theme()
-    known = [name for name in names if name != UNKNOWN]
-    colours = {name: look.palette[place % len(look.palette)] for place, name in enumerate(known)}
-    return {**colours, UNKNOWN: look.muted}
+    look, known = theme(), [name for name in names if name != UNKNOWN]
+    own = {name: look.palette[place % len(look.palette)] for place, name in enumerate(known)}
+    colours = game_colours(known, frame) if is_game(frame, by) else own
+    return {name: colours.get(name, look.muted) for name in names}
 
 
 def is_game(frame: DataFrame, by: str | Sequence[str] | None) -> bool:

@@ -16,8 +16,9 @@ from plotly.graph_objects import Figure
 
 from gamelens.analysis.frames import RECEIPT
 from gamelens.errors import BadQuery
+from gamelens.notebook.alternatives import in_words
 from gamelens.notebook.captions import headline
-from gamelens.notebook.labels import Unit, escape, tick_format
+from gamelens.notebook.labels import Kind, Unit, escape, plain, tick_format
 from gamelens.notebook.receipts import source_line
 from gamelens.notebook.style import THEMES, layout_of, theme
 
@@ -27,9 +28,16 @@ for _look in THEMES.values():
     plotly.io.templates[_look.template] = go.layout.Template(layout=layout_of(_look))
 
 
-def finish(figure: Figure, frame: DataFrame, title: str, subtitle: str) -> Figure:
-    """*figure* in the theme in force, with its headline and the source line of *frame*; all three are plain text."""
+def finish(
+    figure: Figure, frame: DataFrame, title: str, subtitle: str, *, kind: Kind = "number", says: str | None = None
+) -> Figure:
+    """*figure* in the theme in force, with its headline and the source line of *frame*; all three are plain text.
+
+    Its text alternative (`layout.meta["alt"]`) is made of these and of what it *says*: when that is None, what can be
+    read from its traces, whose numbers are of *kind*.
+    """
     look = theme()
+    says = in_words(figure, kind) if says is None else says
     figure.update_layout(template=look.template, title_text=headline(title, subtitle))
     if not len(figure.data) or not len(frame):
         figure.add_annotation(text=NOTHING, showarrow=False, font={"color": look.muted, "size": 14})
@@ -40,6 +48,8 @@ def finish(figure: Figure, frame: DataFrame, title: str, subtitle: str) -> Figur
         align="left",
         **{"x": 0, "xref": "paper", "xanchor": "left", "y": 0, "yref": "paper", "yanchor": "top", "yshift": -40},
     )
+    parts = (title, subtitle, says or NOTHING, source_line(frame))
+    figure.update_layout(meta={"alt": " ".join(f"{plain(part).rstrip('.')}." for part in parts if part)})
     return figure
 
 

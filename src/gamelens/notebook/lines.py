@@ -41,14 +41,15 @@ def draw_lines(
     for place in reversed(range(len(order))):
         points = table[order[place]]
         for trace in line_traces(points, escape(shorten(order[place])), colours.get(order[place]), unit, partial):
-            figure.add_trace(trace)
+            figure.add_trace(trace.update(legendgroup=str(place)))  # two names may look the same
     figure.update_layout(showlegend=len(order) > 1, legend_traceorder="reversed")
     number_axis(figure, "y", unit, table.max().max() if len(table) else 1)
     dated = [*table.index] if len(table) <= 8 else None
     figure.update_xaxes(tickformat="%-d %b", tickvals=dated, hoverformat="%a %-d %b %Y")
     more = f", largest {MOST_LINES} of {len(order)} named" if len(order) > MOST_LINES else ""
     more += ", dotted: not a whole " + escape(every_of(frame)) if partial else ""
-    return finish(figure, frame, title or title_of(frame, value, by), f"{words_per_bucket(frame, unit)}{more}")
+    words = f"{words_per_bucket(frame, unit)}{more}"
+    return finish(figure, frame, title or title_of(frame, value, by), words, kind=unit.kind)
 
 
 def draw_bars(
@@ -77,17 +78,22 @@ def draw_bars(
     look, figure = theme(), Figure()
     plain = colours if is_game(frame, by) else {UNKNOWN: look.muted}
     own = [plain.get(bar, look.palette[0]) for bar in shown["_name"]]
+    number, places = (
+        hover_format(unit.kind, largest),
+        [*range(len(shown))],
+    )  # not the names: two of them may look the same
     for place, name in enumerate(values):
         figure.add_bar(
             x=shown[name],
-            y=[escape(bar) for bar in shown["_name"]],
+            y=places,
+            hovertext=[escape(bar) for bar in shown["_name"]],
             orientation="h",
             name=escape(name_of(name)),
             marker={"color": own if len(values) == 1 else look.palette[place], "cornerradius": 2},
             text=[readable(number, unit.kind) for number in shown[name]] if len(values) == 1 else None,
             textposition="outside",
             cliponaxis=False,
-            hovertemplate=f"%{{y}}: %{{x:{hover_format(unit.kind, largest)}}}<extra>{escape(name_of(name))}</extra>",
+            hovertemplate=f"%{{hovertext}}: %{{x:{number}}}<extra>{escape(name_of(name))}</extra>",
         )
     figure.update_layout(
         barmode="stack", bargap=0.35, showlegend=len(values) > 1, hovermode="closest", legend_traceorder="normal"
@@ -95,8 +101,6 @@ def draw_bars(
     figure.update_layout(height=max(220, 176 + 30 * max(1, len(shown))))
     number_axis(figure, "x", unit, largest)
     figure.update_xaxes(showgrid=True, showline=False)
-    names = list(dict.fromkeys(shown["_name"]))
-    figure.update_yaxes(type="category", showgrid=False, tickvals=[escape(name) for name in names])
-    figure.update_yaxes(ticktext=[escape(shorten(name)) for name in names])
+    figure.update_yaxes(showgrid=False, tickvals=places, ticktext=[escape(shorten(name)) for name in shown["_name"]])
     more = f", largest {MOST_BARS} of {len(bars)}" if len(bars) > MOST_BARS else ""
-    return finish(figure, frame, title or title_of(frame, values[0], by), f"{unit.words}{more}")
+    return finish(figure, frame, title or title_of(frame, values[0], by), f"{unit.words}{more}", kind=unit.kind)
