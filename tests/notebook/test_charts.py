@@ -11,7 +11,6 @@ import pytest
 from gamelens.analysis import ads, health, retention
 from gamelens.errors import BadQuery
 from gamelens.notebook import charts
-from gamelens.notebook.style import PALETTE, GameColours
 
 pytestmark = pytest.mark.slow
 
@@ -73,10 +72,6 @@ def test_a_game_keeps_its_colour_in_every_figure(players):
     alone = charts.draw_lines(_game_frame(players, ["Farm"]))
     colours = {trace.name: trace.line.color for trace in both.data}
     assert alone.data[0].line.color == colours["Farm"] != colours["Tile"]
-
-
-def test_games_get_colours_in_alphabetical_order():
-    assert GameColours().of(["b", "a"]) == {"a": PALETTE[0], "b": PALETTE[1]}
 
 
 def test_a_missing_day_of_a_count_is_drawn_as_zero(networks):

@@ -234,6 +234,7 @@ class Inquiry:
             gaps=self._fetcher.gaps,
             is_truncated=self.is_truncated,
             warnings=self.warnings,
+            titles=self._titles.get(GAME_ID, {}).values(),
         )
 
 

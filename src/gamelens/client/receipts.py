@@ -5,7 +5,7 @@ It never holds a key, and it survives parquet.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
@@ -49,13 +49,15 @@ def receipt(
     gaps: Sequence[dict[str, Any]],
     is_truncated: bool,
     warnings: Sequence[str],
+    titles: Collection[str] = (),
 ) -> Receipt:
     """The receipt.
 
     `clipped` is null, or the part of the interval that was asked; `truncated` is true when `top` left values out or
     may have; `requests` counts all requests for this question, repeats (`retries`) and lists of titles included, the
     hourly availability call not; `cached_share` is the share of the buckets that needed no request; a gap is what did
-    not come: `{"metric", "interval", "scope", "error"}`.
+    not come: `{"metric", "interval", "scope", "error"}`. Where titles were
+    looked up, `titles` are those of all games that sent something then, asked for or not.
     """
     return {
         "asked": {**asked, "interval": str(span.asked)},
@@ -69,6 +71,7 @@ def receipt(
         "clipped": str(span.kept) if span.kept != span.asked else None,
         "truncated": is_truncated,
         "warnings": list(warnings),
+        **({"titles": sorted(titles)} if titles else {}),
         "version": package_version(),
     }
 

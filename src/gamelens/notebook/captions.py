@@ -11,7 +11,7 @@ from gamelens.analysis.frames import RECEIPT, asked_metrics, label_columns, valu
 from gamelens.catalog import METRICS
 from gamelens.errors import BadQuery
 from gamelens.notebook.labels import Unit, escape, name_of, unit_of
-from gamelens.notebook.style import MUTED
+from gamelens.notebook.style import theme
 
 
 def main_value(frame: DataFrame) -> str:
@@ -62,7 +62,7 @@ def every_of(frame: DataFrame) -> Any:
 
 def headline(title: str, subtitle: str) -> str:
     """Title and subtitle as plotly's markup; the only place that writes any."""
-    below = f"<span style='font-size:13px;color:{MUTED}'>{escape(subtitle)}</span>"
+    below = f"<span style='font-size:13px;color:{theme().muted}'>{escape(subtitle)}</span>"
     return f"<b>{escape(title)}</b><br>{below}"
 
 

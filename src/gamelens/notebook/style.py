@@ -1,38 +1,103 @@
-"""The look of every figure: one light template, colours that survive colour blindness, one colour for each game."""
+"""The look of every figure: a light and a dark theme, in colours that survive colour blindness.
+
+Whoever draws asks `theme()` at that moment, and names no colour itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final
+import os
+from typing import Any, Final, Literal
 
-INK: Final = "#1f2933"
-MUTED: Final = "#6b7785"
-GRID: Final = "#e6eaef"
-PALE: Final = "#c9d1da"
-ALARM: Final = "#b3261e"
-PALETTE: Final = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#4b3f92", "#8a7a12")
-"""Okabe and Ito's colours without yellow and black, which a white page swallows, and two more dark ones."""
-SEQUENTIAL: Final = ((0.0, "#f3f8fc"), (0.25, "#c6dcee"), (0.5, "#7db3d8"), (0.75, "#2b7bb5"), (1.0, "#08416f"))
+import msgspec
+
+from gamelens.errors import BadQuery
+
+ThemeName = Literal["light", "dark"]
+VARIABLE: Final = "GAMELENS_THEME"
 
 _UNUSED_BUTTONS: Final = ("zoom", "pan", "select", "lasso", "zoomIn", "zoomOut", "autoScale", "toggleSpikelines")
 _FONT: Final = "Inter, 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', sans-serif"
 
 
-class GameColours:
-    """A colour for each game, kept for as long as the process lives, so that a game looks the same in every figure."""
+class Theme(msgspec.Struct, frozen=True):
+    """Colours by what they are for, all as `#rrggbb`.
 
-    def __init__(self) -> None:
-        self._colours: dict[str, str] = {}
+    Marks of *palette*, *muted* and *alarm* stand 3:1 against *paper*, texts of *ink* and *muted* 4.5:1. *pale* is for
+    what stays in the background. Scales go from little to much, *diverging* through *paper*'s neighbour in the middle.
+    """
 
-    def of(self, games: Iterable[str]) -> dict[str, str]:
-        """Colours of *games*; those not met before take the next ones, in alphabetical order."""
-        wanted = list(games)
-        for game in sorted({*wanted} - {*self._colours}):
-            self._colours[game] = PALETTE[len(self._colours) % len(PALETTE)]
-        return {game: self._colours[game] for game in wanted}
+    name: ThemeName
+    paper: str
+    ink: str
+    muted: str
+    grid: str
+    pale: str
+    alarm: str
+    palette: tuple[str, ...]
+    sequential: tuple[str, ...]
+    diverging: tuple[str, ...]
+
+    @property
+    def template(self) -> str:
+        """The name the theme has among plotly's templates."""
+        return "gamelens" if self.name == "light" else f"gamelens_{self.name}"
 
 
-GAME_COLOURS: Final = GameColours()
+LIGHT: Final = Theme(
+    name="light",
+    paper="#ffffff",
+    ink="#1f2933",
+    muted="#667280",
+    grid="#e6eaef",
+    pale="#c9d1da",
+    alarm="#b3261e",
+    palette=("#2b4bb5", "#a3521c", "#17a38e", "#6c2c5b", "#1b7cab", "#c77867", "#8e7fe2", "#918517"),
+    sequential=("#f3f8fc", "#c6dcee", "#7db3d8", "#2b7bb5", "#08416f"),
+    diverging=("#8c3a00", "#e08a4a", "#f4f4f2", "#5b9fd0", "#084a80"),
+)
+DARK: Final = Theme(
+    name="dark",
+    paper="#14191f",
+    ink="#e7ecf1",
+    muted="#98a5b3",
+    grid="#29323c",
+    pale="#46525f",
+    alarm="#ff7a70",
+    palette=("#8686f7", "#faa131", "#3feee2", "#a25d86", "#1384b5", "#eb7275", "#cbaff9", "#cbdd6a"),
+    sequential=("#18222d", "#1d3f5c", "#26679a", "#4f9bd3", "#b9dcf7"),
+    diverging=("#f0a468", "#a35a1f", "#20272f", "#2a6da3", "#8cc4f0"),
+)
+THEMES: Final[dict[str, Theme]] = {it.name: it for it in (LIGHT, DARK)}
+
+
+class _Choice:
+    """What `use_theme` was last told."""
+
+    name: str = "auto"
+
+
+_CHOICE: Final = _Choice()
+
+
+def use_theme(name: str) -> None:
+    """Draw what comes next in *name*: "light", "dark", or "auto", which is what GAMELENS_THEME says, else light.
+
+    Raises:
+        BadQuery: there is no such theme.
+    """
+    _CHOICE.name = _checked("theme", name)
+
+
+def theme() -> Theme:
+    """The theme in force.
+
+    Raises:
+        BadQuery: GAMELENS_THEME names no theme.
+    """
+    name = _CHOICE.name
+    if name == "auto":
+        name = _checked(VARIABLE, os.environ.get(VARIABLE) or "auto")
+    return THEMES.get(name, LIGHT)
 
 
 def translucent(colour: str, alpha: float) -> str:
@@ -41,29 +106,49 @@ def translucent(colour: str, alpha: float) -> str:
     return f"rgba({red},{green},{blue},{alpha})"
 
 
-def template() -> dict[str, Any]:
-    """The layout every figure starts from."""
+def scale(colours: tuple[str, ...]) -> list[list[Any]]:
+    """*colours* as plotly's colour scale, at even distances."""
+    return [[place / (len(colours) - 1), colour] for place, colour in enumerate(colours)]
+
+
+def layout_of(look: Theme) -> dict[str, Any]:
+    """The layout every figure in the theme *look* starts from."""
     axis = {
         "automargin": True,
-        "gridcolor": GRID,
-        "linecolor": PALE,
+        "gridcolor": look.grid,
+        "linecolor": look.pale,
         "ticks": "",
-        "tickfont": {"color": MUTED, "size": 12},
-        "title": {"font": {"color": MUTED, "size": 12}, "standoff": 8},
+        "tickfont": {"color": look.muted, "size": 12},
+        "title": {"font": {"color": look.muted, "size": 12}, "standoff": 8},
         "zeroline": False,
+        "zerolinecolor": look.pale,
     }
-    layout = {
+    return {
         "autosize": True,
-        "colorway": list(PALETTE),
-        "font": {"family": _FONT, "color": INK, "size": 13},
+        "colorscale": {
+            "sequential": scale(look.sequential),
+            "sequentialminus": scale(look.sequential[::-1]),
+            "diverging": scale(look.diverging),
+        },
+        "colorway": list(look.palette),
+        "font": {"family": _FONT, "color": look.ink, "size": 13},
         "height": 420,
-        "hoverlabel": {"bgcolor": "white", "bordercolor": PALE, "font": {"family": _FONT, "color": INK, "size": 12}},
+        "hoverlabel": {
+            "bgcolor": look.paper,
+            "bordercolor": look.pale,
+            "font": {"family": _FONT, "color": look.ink, "size": 12},
+        },
         "hovermode": "x unified",
         "legend": {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.0, "yanchor": "bottom", "title": {"text": ""}},
         "margin": {"l": 16, "r": 24, "t": 104, "b": 72},
-        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": PALE, "activecolor": MUTED, "remove": list(_UNUSED_BUTTONS)},
-        "paper_bgcolor": "white",
-        "plot_bgcolor": "white",
+        "modebar": {
+            "bgcolor": "rgba(0,0,0,0)",
+            "color": look.pale,
+            "activecolor": look.muted,
+            "remove": list(_UNUSED_BUTTONS),
+        },
+        "paper_bgcolor": look.paper,
+        "plot_bgcolor": look.paper,
         "title": {
             "x": 0,
             "xref": "paper",
@@ -72,9 +157,14 @@ def template() -> dict[str, Any]:
             "yref": "container",
             "yanchor": "top",
             "pad": {"t": 26},
-            "font": {"size": 19, "color": INK},
+            "font": {"size": 19, "color": look.ink},
         },
         "xaxis": {**axis, "showgrid": False, "showline": True, "ticklabelstandoff": 4},
         "yaxis": {**axis, "ticklabelstandoff": 6},
     }
-    return {"layout": layout}
+
+
+def _checked(field: str, name: str) -> str:
+    if name != "auto" and name not in THEMES:
+        raise BadQuery(field, name, "is no theme", [*THEMES, "auto"])
+    return name

@@ -10,23 +10,23 @@ import plotly.graph_objects as go
 from pandas import DataFrame, Series
 
 from gamelens.notebook.labels import Unit, hover_format
-from gamelens.notebook.style import ALARM, MUTED, PALE, translucent
+from gamelens.notebook.style import theme, translucent
 
 MOST_LINES: Final = 8
 _MARKED_POINTS: Final = 45
 
 
 def line_traces(
-    points: Series[Any], name: str, colour: str, unit: Unit, partial: set[pd.Timestamp], place: int
+    points: Series[Any], name: str, colour: str | None, unit: Unit, partial: set[pd.Timestamp]
 ) -> Iterator[go.Scatter]:
-    """One series: whole buckets as a line, what touches a *partial* bucket dotted; beyond the eighth *place* pale."""
+    """One series: whole buckets as a line, what touches a *partial* bucket dotted; without a *colour* pale."""
     known = points.notna()
     whole = points.where(~points.index.isin(list(partial)))
-    is_named = place < MOST_LINES
+    is_named = colour is not None
     look: dict[str, Any] = {
         "x": points.index,
         "legendgroup": name,
-        "line": {"color": colour if is_named else PALE, "width": 2.25 if is_named else 1},
+        "line": {"color": colour or theme().pale, "width": 2.25 if is_named else 1},
         "marker": {"size": 5},
         "mode": "lines+markers" if is_named and known.sum() <= _MARKED_POINTS else "lines",
         "name": name,
@@ -75,7 +75,7 @@ def band_traces(rows: DataFrame, colour: str) -> Iterator[go.Scatter]:
         x=[*judged["timestamp"], *reversed(judged["timestamp"].tolist())],
         y=[*judged["high"], *reversed(judged["low"].tolist())],
         fill="toself",
-        fillcolor=translucent(MUTED, 0.16),
+        fillcolor=translucent(theme().muted, 0.16),
         line={"width": 0},
         mode="lines",
         hoverinfo="skip",
@@ -92,6 +92,6 @@ def band_traces(rows: DataFrame, colour: str) -> Iterator[go.Scatter]:
         x=flagged["timestamp"],
         y=flagged["value"],
         mode="markers",
-        marker={"symbol": "diamond", "size": 9, "color": ALARM, "line": {"color": "white", "width": 1.5}},
+        marker={"symbol": "diamond", "size": 9, "color": theme().alarm, "line": {"color": theme().paper, "width": 1.5}},
         hovertemplate="flagged<extra></extra>",
     )

@@ -1,0 +1,141 @@
+"""What a figure shows in words, for who does not see it: leaders, first and last values, computed from its data."""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+import pandas as pd
+from plotly.graph_objects import Figure
+
+from gamelens.notebook.labels import Kind, day, plain, readable
+
+MOST_NAMED: Final = 5
+_TAG: Final = re.compile(r"<[^>]*>")
+
+
+class Told(NamedTuple):
+    """One trace of a figure: its name, and its points that are known."""
+
+    name: str
+    points: list[tuple[Any, float]]
+
+    @property
+    def total(self) -> float:
+        """What it is ranked by."""
+        return sum(number for _, number in self.points)
+
+
+def alt_text(figure: Figure) -> str:
+    """What *figure* shows, as one line of plain text without any markup; also of figures that are not ours."""
+    meta = figure.layout.meta
+    if isinstance(meta, dict) and meta.get("alt"):
+        return str(meta["alt"])
+    parts = (_seen(figure.layout.title.text), in_words(figure))
+    return " ".join(f"{part.rstrip('.')}." for part in parts if part) or "A figure."
+
+
+def in_words(figure: Figure, kind: Kind = "number") -> str:
+    """The traces of *figure* that have a name or stand alone, the largest first; empty when there is nothing."""
+    sentences = (
+        _of_lines(list(_lines(figure)), figure, kind),
+        _of_bars(list(_bars(figure)), kind),
+        *(_of_cells(trace) for trace in figure.data if trace.type == "heatmap"),
+    )
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def in_order(names: Sequence[str]) -> str:
+    """The first few of *names*, and how many more there are."""
+    return _joined(map(plain, names[:MOST_NAMED]), len(names))
+
+
+def _of_lines(lines: list[Told], figure: Figure, kind: Kind) -> str:
+    if not lines:
+        return ""
+    ends = sorted(moment for line in lines for moment in (line.points[0][0], line.points[-1][0]))
+    ticks = dict(zip(figure.layout.xaxis.tickvals or (), figure.layout.xaxis.ticktext or (), strict=False))
+    first, last = (_place(ticks.get(moment, moment)) for moment in (ends[0], ends[-1]))
+    span = f"from {first} to {last}" if first != last else f"on {first}"
+    ranked = sorted(lines, key=lambda line: -line.total)
+    told = [f"{line.name or 'it'} ends at {readable(line.points[-1][1], kind)}" for line in ranked[:MOST_NAMED]]
+    leader = f", {ranked[0].name} leads" if len(lines) > 1 else ""
+    return f"{_counted(len(lines), 'line')} {span}{leader}: {_joined(told, len(lines))}."
+
+
+def _of_bars(bars: list[Told], kind: Kind) -> str:
+    pairs = [
+        (f"{bar.name}, {_seen(where)}" if bar.name and len(bars) > 1 else _seen(where), number)
+        for bar in bars
+        for where, number in bar.points
+    ]
+    if not pairs:
+        return ""
+    told = [f"{name} {readable(number, kind)}" for name, number in pairs[:MOST_NAMED]]
+    return f"{_counted(len(pairs), 'bar')}: {_joined(told, len(pairs))}."
+
+
+def _of_cells(trace: Any) -> str:
+    cells = [
+        (float(number), row, column)
+        for row, numbers in zip(trace.y, trace.z, strict=False)
+        for column, number in zip(trace.x, numbers, strict=False)
+        if pd.notna(number)
+    ]
+    if not cells:
+        return ""
+    (most, *of_most), (least, *of_least) = max(cells, key=lambda it: it[0]), min(cells, key=lambda it: it[0])
+    kind: Kind = "share" if "%" in (trace.hovertemplate or trace.colorbar.tickformat or "") else "number"
+    rows, columns = (f"{_seen(names[0])} to {_seen(names[-1])}" for names in (trace.y, trace.x))
+    ends = [
+        f"{word} {readable(number, kind)} ({_seen(row)}, {_seen(column)})"
+        for word, number, (row, column) in (("highest", most, of_most), ("lowest", least, of_least))
+    ]
+    return f"{len(cells)} cells, rows {rows}, columns {columns}: {' and '.join(ends)}."
+
+
+def _lines(figure: Figure) -> Iterator[Told]:
+    """Series with a name, or the only ones; bands and the dotted ends of series are neither."""
+    drawn = [trace for trace in figure.data if trace.type in ("scatter", "scattergl") and trace.hoverinfo != "skip"]
+    named = [trace for trace in drawn if trace.name] or drawn
+    for trace in named:
+        points = list(_points(trace.x, trace.y))
+        if points:
+            yield Told(_seen(trace.name), points)
+
+
+def _bars(figure: Figure) -> Iterator[Told]:
+    for trace in figure.data:
+        if trace.type in ("bar", "waterfall", "funnel"):
+            is_flat = trace.orientation == "h"
+            places, numbers = (trace.y, trace.x) if is_flat else (trace.x, trace.y)
+            points = list(_points(trace.hovertext if trace.hovertext is not None else places, numbers))
+            yield Told(_seen(trace.name), points[::-1] if is_flat else points)
+
+
+def _points(places: Any, numbers: Any) -> Iterator[tuple[Any, float]]:
+    for where, number in zip(() if places is None else places, () if numbers is None else numbers, strict=False):
+        if pd.notna(number) and math.isfinite(number):
+            yield where, float(number)
+
+
+def _counted(many: int, what: str) -> str:
+    return f"{many} {what}{'' if many == 1 else 's'}"
+
+
+def _joined(told: Iterable[str], many: int) -> str:
+    more = [f"and {many - MOST_NAMED} more"] if many > MOST_NAMED else []
+    return ", ".join([*told, *more])
+
+
+def _place(where: Any) -> str:
+    return day(where) if isinstance(where, datetime) else _seen(where)
+
+
+def _seen(text: Any) -> str:
+    """What a reader of the figure's markup *text* sees, plain."""
+    return plain(html.unescape(_TAG.sub(" ", str("" if text is None else text))))

@@ -1,0 +1,76 @@
+"""Who came back: cohorts as a heatmap, averages as curves with their intervals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from pandas import DataFrame
+from plotly.graph_objects import Figure
+
+from gamelens.analysis.frames import series_names
+from gamelens.notebook.captions import words_by
+from gamelens.notebook.colours import colours_of
+from gamelens.notebook.figures import finish, number_axis
+from gamelens.notebook.labels import day, escape, shorten, text_of, unit_of
+from gamelens.notebook.style import scale, theme
+from gamelens.notebook.traces import MOST_LINES, curve_traces
+
+
+def draw_cohorts(matrix: DataFrame, *, title: str | None = None) -> Figure:
+    """A cohort matrix as a heatmap: oldest install day on top, blank where the day has not come."""
+    days = [" · ".join(_part(part) for part in (row if isinstance(row, tuple) else (row,))) for row in matrix.index]
+    shares = matrix.astype("float64")
+    figure = Figure(
+        go.Heatmap(
+            z=shares.to_numpy(),
+            x=[f"D{age}" for age in matrix.columns],
+            y=days,
+            colorscale=scale(theme().sequential),
+            zmin=0,
+            zmax=_darkest(shares),
+            xgap=2,
+            ygap=2,
+            hoverongaps=False,
+            hovertemplate="installed %{y}, %{x}: %{z:.1%}<extra></extra>",
+            texttemplate="%{z:.0%}" if shares.shape[1] <= 20 else None,
+            textfont={"size": 11},
+            colorbar={"tickformat": ".0%", "thickness": 10, "outlinewidth": 0, "len": 0.6, "y": 1, "yanchor": "top"},
+        )
+    )
+    figure.update_layout(hovermode="closest", height=200 + 20 * max(6, len(days)), margin_t=112)
+    figure.update_xaxes(type="category", side="top", showline=False)
+    figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
+    return finish(figure, matrix, title or "Who came back", "share of the players installed on a day, by days since")
+
+
+def draw_curve(curve: DataFrame, *, by: str | None = None, title: str | None = None) -> Figure:
+    """Retention by age with its interval as a band, a curve for each value of *by*."""
+    names = series_names(curve, by)
+    order = curve.assign(_name=names).groupby("_name")["installs"].max().sort_values(ascending=False).index.tolist()
+    colours, figure = colours_of(curve, by, order[:MOST_LINES]), Figure()
+    for name in order[:MOST_LINES]:
+        rows = curve[names == name].sort_values("age").astype({"age": "float64", "retention": "float64"})
+        for trace in curve_traces(rows, escape(shorten(name)), colours[name]):
+            figure.add_trace(trace)
+    ages = sorted(int(age) for age in curve["age"].unique())
+    figure.update_layout(showlegend=len(order) > 1)
+    figure.update_xaxes(tickvals=ages, ticktext=[f"D{age}" for age in ages])
+    number_axis(figure, "y", unit_of("retention"), curve["high"].max() if len(curve) else 1)
+    by_what = f" by {words_by(curve, by)}" if len(order) > 1 else ""
+    return finish(
+        figure, curve, title or f"Retention{by_what}", "share of new players back on a day, 95% interval", kind="share"
+    )
+
+
+def _darkest(shares: DataFrame) -> float:
+    """A share few cells exceed, so that one lucky small cohort does not bleach the others."""
+    cells = shares.to_numpy(dtype="float64")
+    known = cells[~np.isnan(cells)]
+    return max(float(np.quantile(known, 0.98)), 0.01) if len(known) else 1.0
+
+
+def _part(part: Any) -> str:
+    return day(part) if isinstance(part, pd.Timestamp) else text_of(part)

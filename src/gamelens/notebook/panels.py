@@ -1,0 +1,138 @@
+"""Many small figures side by side: a value of every game, or how each game keeps to its usual."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from pandas import DataFrame
+from plotly.graph_objects import Figure
+from plotly.subplots import make_subplots
+
+from gamelens.analysis.frames import label, series_names
+from gamelens.notebook.alternatives import in_order
+from gamelens.notebook.captions import every_of, main_value, title_of, unit_in, words_per_bucket
+from gamelens.notebook.colours import colours_of, game_colours
+from gamelens.notebook.figures import finish, is_cut, one_row_each
+from gamelens.notebook.labels import Unit, day, escape, readable, shorten, tick_format
+from gamelens.notebook.receipts import unfinished
+from gamelens.notebook.style import theme
+from gamelens.notebook.traces import band_traces, line_traces
+
+MOST_PANELS: Final = 24
+MOST_ACROSS: Final = 4
+_PANEL_PX: Final = 165
+_LONGEST: Final = 26
+
+
+def draw_panels(
+    frame: DataFrame,
+    value: str | None = None,
+    *,
+    by: str | Sequence[str] = "game",
+    is_same_scale: bool = False,
+    title: str | None = None,
+) -> Figure:
+    """*value* over time, a small panel for each value of *by* with its last whole number; the largest 24 of them.
+
+    Time is the same in all panels. Each has its own scale, which shows its shape; with *is_same_scale* all have one,
+    which shows its size.
+
+    Raises:
+        BadQuery: a value of *by* has several rows in one bucket; nothing is added up here.
+    """
+    value = value or main_value(frame)
+    unit, partial = unit_in(frame, value), unfinished(frame)
+    rows = one_row_each(frame.assign(_name=series_names(frame, by)), ["timestamp", "_name"])
+    table = rows.pivot(index="timestamp", columns="_name", values=value)
+    table = table.astype("float64").where(table.notna(), 0.0 if unit.is_sum and not is_cut(frame) else float("nan"))
+    order = table.sum().sort_values(ascending=False, kind="stable").index.tolist()
+    shown = order[:MOST_PANELS]
+    grid, colours = _Grid(len(shown)), colours_of(frame, by, shown)
+    for name in shown:
+        points = table[name]
+        known = points[~points.index.isin(list(partial))].dropna()
+        traces = line_traces(points, escape(shorten(name)), colours[name], unit, partial)
+        axis = grid.add(traces, name, readable(known.iloc[-1], unit.kind) if len(known) else "")
+        _scale(axis, unit, table[shown].to_numpy() if is_same_scale else points.to_numpy())
+    figure = grid.figure.update_traces(mode="lines", showlegend=False)
+    figure.update_xaxes(matches="x" if len(shown) > 1 else None)
+    words = f"{words_per_bucket(frame, unit)}, {'one scale for all' if is_same_scale else 'each on its own scale'}"
+    words += f", largest {MOST_PANELS} of {len(order)}" if len(order) > MOST_PANELS else ""
+    words += f", dotted: not a whole {every_of(frame)}" if partial else ""
+    return finish(figure, frame, title or title_of(frame, value, by), words, kind=unit.kind)
+
+
+def draw_bands(scores: DataFrame, *, title: str | None = None) -> Figure:
+    """Every game and metric as a small panel: the days, the band they usually keep to, and the flagged ones.
+
+    Takes the frame of `gamelens.analysis.health.judged`; of more than 24 panels those with the largest surprises stay.
+    """
+    scores = scores.assign(_game=label(scores["game"]), _metric=label(scores["metric"]))
+    surprise = scores.assign(_size=scores["z"].abs()).groupby(["_metric", "_game"], sort=False)["_size"].max().fillna(0)
+    kept = surprise.sort_values(ascending=False, kind="stable").index[:MOST_PANELS]
+    games = scores["_game"].unique()
+    colours = game_colours(games, scores)
+    is_whole = len(kept) == len(surprise)  # then each row is a metric
+    grid = _Grid(len(kept), across=len(games) if is_whole and 0 < len(games) <= MOST_ACROSS else None)
+    every = product(scores["_metric"].unique(), games)
+    for metric, game in (panel for panel in every if panel in kept):
+        rows = scores[(scores["_metric"] == metric) & (scores["_game"] == game)].sort_values("timestamp")
+        axis = grid.add(band_traces(rows, colours[game]), metric, game)
+        # a wide band above a quiet series would press the series flat
+        axis.update(range=[0, 1.25 * max(rows["value"].max(), rows["expected"].max(), 1e-9)], tickformat="~s")
+    flagged = scores[scores["is_flagged"].fillna(False).astype(bool)]
+    days = f"{len(flagged)} flagged day{'' if len(flagged) == 1 else 's'}"
+    words = f"band: what the weekday usually brings; diamonds: {days}"
+    words += "" if is_whole else f"; the {MOST_PANELS} most surprising of {len(surprise)}"
+    return finish(grid.figure, scores, title or "As usual, or not", words, says=_in_words(flagged, len(kept)))
+
+
+class _Grid:
+    """Room for *many* panels side by side, *across* in a row, three or four where nobody says."""
+
+    def __init__(self, many: int, across: int | None = None) -> None:
+        across = across or max(1, min(many, 2 if many == 4 else 3 if many <= 9 else MOST_ACROSS))
+        high = max(1, -(-many // across))
+        places = range(high * across)
+        cells: list[dict[str, Any] | None] = [{} if place < max(many, 1) else None for place in places]
+        rows = [cells[place : place + across] for place in places[::across]]
+        self.figure = make_subplots(
+            rows=high, cols=across, specs=rows, horizontal_spacing=0.2 / across, vertical_spacing=0.34 / high
+        )
+        self.figure.update_layout(showlegend=False, height=160 + (_PANEL_PX if high > 1 else 2 * _PANEL_PX) * high)
+        self.figure.update_xaxes(tickformat="%-d %b", nticks=3, hoverformat="%a %-d %b %Y")
+        self.figure.update_yaxes(nticks=4)
+        self._free = ((place // across + 1, place % across + 1) for place in range(many))
+
+    def add(self, traces: Iterable[Any], name: str, beside: str) -> Any:
+        """The axis of the numbers of the next panel, which shows *traces* under *name* and what stands *beside* it."""
+        row, column = next(self._free)
+        axes = self.figure.get_subplot(row, column)
+        for trace in traces:
+            self.figure.add_trace(trace, row=row, col=column)
+        self.figure.add_annotation(
+            text=f"<b>{escape(shorten(name, _LONGEST))}</b>  {escape(shorten(beside, _LONGEST))}",
+            hovertext=escape(name),
+            xref=f"{axes.yaxis.anchor} domain",
+            yref=f"{axes.xaxis.anchor} domain",
+            font={"size": 12, "color": theme().ink},
+            **{"x": 0, "y": 1, "xanchor": "left", "yanchor": "bottom", "yshift": 4, "showarrow": False},
+        )
+        return axes.yaxis
+
+
+def _scale(axis: Any, unit: Unit, numbers: NDArray[np.float64]) -> None:
+    known = numbers[~np.isnan(numbers)]
+    least, most = min(known.min(initial=0), 0.0), known.max(initial=0) or 1.0
+    axis.update(tickformat=tick_format(unit.kind, most), range=[1.1 * least, 1.1 * most])
+
+
+def _in_words(flagged: DataFrame, many: int) -> str:
+    newest = flagged.sort_values("timestamp", ascending=False)
+    keys = zip(newest["_metric"], newest["_game"], newest["timestamp"], strict=True)
+    named = [f"{metric} of {game} on {day(moment)}" for metric, game, moment in keys]
+    return f"{many} panels, flagged: {in_order(named)}" if named else f"{many} panels, nothing flagged" if many else ""
