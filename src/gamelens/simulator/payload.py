@@ -7,7 +7,6 @@ the collector's own rules (`gamelens.wire.events`).
 
 from __future__ import annotations
 
-import binascii
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -320,9 +319,23 @@ def _player_heads(block: Block, ids: Ids, *, game: Game, scenario: Scenario) -> 
     ]
 
 
-_UUID_PARTS: Final = {"names": list("abcde"), "formats": ["V8", "V4", "V4", "V4", "V12"]}
-_DIGITS: Final = np.dtype({**_UUID_PARTS, "offsets": [0, 8, 12, 16, 20], "itemsize": 32})
-_WITH_HYPHENS: Final = np.dtype({**_UUID_PARTS, "offsets": [0, 9, 14, 19, 24], "itemsize": 36})
+_HEX_DIGITS: Final = np.dtype(
+    {
+        "names": ["a", "b", "c", "d", "e"],
+        "formats": ["V8", "V4", "V4", "V4", "V12"],
+        "offsets": [0, 8, 12, 16, 20],
+        "itemsize": 32,
+    }
+)
+_WITH_HYPHENS: Final = np.dtype(
+    {
+        "names": ["a", "b", "c", "d", "e"],
+        "formats": ["V8", "V4", "V4", "V4", "V12"],
+        "offsets": [0, 9, 14, 19, 24],
+        "itemsize": 36,
+    }
+)
+"""The parts of a UUID, where they lie in its digits and in its text."""
 
 
 def draw_uuids(count: int, rng: np.random.Generator) -> Texts:
@@ -330,10 +343,10 @@ def draw_uuids(count: int, rng: np.random.Generator) -> Texts:
     raw = np.frombuffer(rng.bytes(16 * count), dtype=np.uint8).reshape(count, 16).copy()
     raw[:, 6] = raw[:, 6] & 0x0F | 0x40
     raw[:, 8] = raw[:, 8] & 0x3F | 0x80
-    digits = np.frombuffer(binascii.hexlify(raw), dtype=_DIGITS)
+    digits = np.frombuffer(raw.tobytes().hex().encode(), dtype=_HEX_DIGITS)
     text = np.full(36 * count, ord("-"), dtype=np.uint8)
-    parts = text.view(_WITH_HYPHENS)
-    for name in _UUID_PARTS["names"]:
+    parts: NDArray[np.void] = text.view(_WITH_HYPHENS)
+    for name in "abcde":
         parts[name] = digits[name]
     written: Texts = text.view("S36")
     return written
