@@ -7,7 +7,8 @@ difference between the ledger and the service.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -61,6 +62,8 @@ SCHEMA: Final = pa.schema(
 An event without a verdict counts; one without a client_ts is from when it arrives.
 """
 
+_OF_THE_WAY: Final = ("sent_as", "verdict", "errors")
+
 CATEGORIES: Final[dict[Slot, str]] = {
     Slot.USER: "user",
     Slot.DESIGN: "design",
@@ -76,35 +79,98 @@ CATEGORIES: Final[dict[Slot, str]] = {
 }
 
 
-def facts_of(block: Block, ids: Ids, *, game: Game, game_id: str, scenario: Scenario) -> pa.Table:
-    """The events of *block* as rows of `SCHEMA`."""
-    events, sessions, players = block.events, block.sessions, block.players
-    player = sessions.player[events.session]
-    country = players.country[player]
-    everywhere = np.ones(len(events.slot), dtype=np.bool_)
-    columns = {
-        "game_id": _names([game_id], np.zeros_like(events.slot), everywhere),
-        "user_id": _names(texts_of(ids.user), player, everywhere),
-        "session_id": _names(texts_of(ids.session), events.session, everywhere),
-        "event_uuid": texts_of(ids.event),
-        "client_ts": pa.array(events.ts_s),
-        "category": _names([CATEGORIES[slot] for slot in Slot], events.slot, everywhere),
-        "country_code": _names(list(game.countries), country, everywhere),
-        "platform": _names(list(game.platforms), players.platform[player], everywhere),
-        "build": _names([build.name for build in game.builds], sessions.build[events.session], everywhere),
-        **_origin_columns(block, player, game, scenario),
-        **_ad_columns(block, game),
-        **_impression_columns(block, ids, game),
-        **_purchase_columns(block, game, [scenario.country(code).currency for code in game.countries], country),
-        "length": _numbers(sessions.length_s[events.session], events.slot == Slot.SESSION_END),
-        "severity": _names(SEVERITIES, block.rounds.severity[events.round], events.slot == Slot.ERROR),
-        **{name: pa.nulls(len(events.slot), SCHEMA.field(name).type) for name in ("sent_as", "verdict", "errors")},
-    }
-    return pa.table({name: columns[name] for name in SCHEMA.names}, schema=SCHEMA)
+class Names(NamedTuple):
+    """A column of names: *names* at *codes* where it *has* one, else null."""
+
+    names: list[str]
+    codes: Ints
+    has: Flags
+
+    def at(self, rows: Ints) -> Names:
+        """The values of *rows*."""
+        return Names(self.names, self.codes[rows], self.has[rows])
+
+    def to_arrow(self) -> pa.DictionaryArray:
+        """A dictionary column."""
+        codes = pa.array(self.codes.astype(np.int32), mask=_none(self.has))
+        return pa.DictionaryArray.from_arrays(codes, pa.array(self.names, pa.string()))
 
 
-def _origin_columns(block: Block, player: Ints, game: Game, scenario: Scenario) -> dict[str, Any]:
-    """The variant a player is in and who brought him, on each of his events."""
+class Numbers(NamedTuple):
+    """A column of whole numbers: *values* where it *has* one, else null."""
+
+    values: Ints
+    has: Flags
+
+    def to_arrow(self) -> pa.Array:
+        """A column of 64 bits each."""
+        return pa.array(self.values, pa.int64(), mask=_none(self.has))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Facts:
+    """What there is to know about the events of a block, as arrays, in the order sent.
+
+    *session* is that of each event, *player* that of each session; *ids* are everybody's. *names* and *numbers* are of
+    each event, *session_names* of each session, and of all events in it.
+    """
+
+    ids: Ids
+    session: Ints
+    player: Ints
+    ts_s: Ints
+    names: dict[str, Names]
+    numbers: dict[str, Numbers]
+    session_names: dict[str, Names]
+
+    def to_arrow(self) -> pa.Table:
+        """Rows of `SCHEMA`."""
+        columns = {
+            "user_id": _ids(self.player[self.session], self.ids.user),
+            "session_id": _ids(self.session, self.ids.session),
+            "event_uuid": texts_of(self.ids.event),
+            "client_ts": pa.array(self.ts_s),
+            "ilrd_id": _spread(texts_of(self.ids.impression), self.names["ilrd_sdk_vendor"].has),
+            **{name: column.at(self.session).to_arrow() for name, column in self.session_names.items()},
+            **{name: column.to_arrow() for name, column in (self.names | self.numbers).items()},
+            **{name: pa.nulls(len(self.ts_s), SCHEMA.field(name).type) for name in _OF_THE_WAY},
+        }
+        return pa.table({name: columns[name] for name in SCHEMA.names}, schema=SCHEMA)
+
+
+def facts_of(block: Block, ids: Ids, *, game: Game, game_id: str, scenario: Scenario) -> Facts:
+    """What there is to know about the events of *block*."""
+    slot, round_, session = block.events.slot, block.events.round, block.events.session
+    players, player = block.players, block.sessions.player
+    return Facts(
+        ids=ids,
+        session=session,
+        player=player,
+        ts_s=block.events.ts_s,
+        names={
+            "category": _names([CATEGORIES[each] for each in Slot], slot),
+            "severity": _names(SEVERITIES, block.rounds.severity[round_], slot == Slot.ERROR),
+            "currency": _names(_currencies(game, scenario), players.country[player][session], slot == Slot.BUSINESS),
+            **_ad_columns(block, game),
+            **_impression_columns(block, game),
+        },
+        numbers={
+            "ilrd_nano": Numbers(block.money.ad.micros[round_] * 1000, slot == Slot.IMPRESSION),
+            "amount": _prices(block, game, scenario),
+            "length": Numbers(block.sessions.length_s[session], slot == Slot.SESSION_END),
+        },
+        session_names={
+            "game_id": _names([game_id], np.zeros_like(player)),
+            "country_code": _names(list(game.countries), players.country[player]),
+            "platform": _names(list(game.platforms), players.platform[player]),
+            "build": _names([build.name for build in game.builds], block.sessions.build),
+            **_origin_columns(block, player, game, scenario),
+        },
+    )
+
+
+def _origin_columns(block: Block, player: Ints, game: Game, scenario: Scenario) -> dict[str, Names]:
+    """The variant each *player* is in and who brought him."""
     arms, arm = arms_of(game, scenario=scenario), block.players.arm[player]
     publisher = block.players.publisher[player]
     return {
@@ -114,7 +180,7 @@ def _origin_columns(block: Block, player: Ints, game: Game, scenario: Scenario) 
     }
 
 
-def _ad_columns(block: Block, game: Game) -> dict[str, Any]:
+def _ad_columns(block: Block, game: Game) -> dict[str, Names]:
     slot, ad = block.events.slot, block.money.ad
     is_ad = np.isin(slot, list(AD_ACTIONS))
     return {
@@ -126,7 +192,7 @@ def _ad_columns(block: Block, game: Game) -> dict[str, Any]:
     }
 
 
-def _impression_columns(block: Block, ids: Ids, game: Game) -> dict[str, Any]:
+def _impression_columns(block: Block, game: Game) -> dict[str, Names]:
     ad, ads, round_ = block.money.ad, game.ads, block.events.round
     shown = block.events.slot == Slot.IMPRESSION
     formats = [VENDOR_FORMATS[ads.vendor][name] for name in ads.formats]
@@ -137,19 +203,21 @@ def _impression_columns(block: Block, ids: Ids, game: Game) -> dict[str, Any]:
             [network.reported_name for network in ads.networks], ad.network[round_], shown & ~ad.is_unnamed[round_]
         ),
         "ilrd_adunit_format": _names(formats, ad.format[round_], shown),
-        "ilrd_id": spread(texts_of(ids.impression), shown),
-        "ilrd_nano": _numbers(ad.micros[round_] * 1000, shown),
         "ilrd_currency": _names([ads.currency], np.zeros_like(round_), shown),
     }
 
 
-def _purchase_columns(block: Block, game: Game, currencies: list[str], country: Ints) -> dict[str, Any]:
+def _prices(block: Block, game: Game, scenario: Scenario) -> Numbers:
+    """What purchases cost, in hundredths of what the player pays in."""
     bought = block.events.slot == Slot.BUSINESS
-    prices = np.array([[item.price[currency] for currency in currencies] for item in game.purchases.items])
-    return {
-        "amount": _numbers(prices[block.money.item[block.events.round], country], bought),
-        "currency": _names(currencies, country, bought),
-    }
+    prices = np.array([[item.price[name] for name in _currencies(game, scenario)] for item in game.purchases.items])
+    country = block.players.country[block.sessions.player][block.events.session]
+    return Numbers(prices[block.money.item[block.events.round], country], bought)
+
+
+def _currencies(game: Game, scenario: Scenario) -> list[str]:
+    """Of each country of *game*."""
+    return [scenario.country(code).currency for code in game.countries]
 
 
 def texts_of(ids: Texts) -> pa.StringArray:
@@ -159,23 +227,26 @@ def texts_of(ids: Texts) -> pa.StringArray:
     return pa.StringArray.from_buffers(len(ids), pa.py_buffer(ends), pa.py_buffer(ids))
 
 
-def spread(values: pa.Array, has: Flags) -> pa.Array:
+def _ids(codes: Ints, ids: Texts) -> pa.DictionaryArray:
+    """A dictionary column: ids[codes]."""
+    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), texts_of(ids))
+
+
+def _spread(values: pa.Array, has: Flags) -> pa.Array:
     """*values*, of which there are none or one for each that *has*, at their places; null elsewhere."""
     if not len(values):
         return pa.nulls(len(has), values.type)
     return values.take(pa.array(np.cumsum(has) - 1, mask=~has))
 
 
-def _names(names: Sequence[str] | pa.StringArray, codes: Ints, has: Flags) -> pa.DictionaryArray:
-    """A dictionary column: names[codes] where *has*, else null; equal names share one entry."""
-    if not isinstance(names, pa.Array):
-        distinct = list(dict.fromkeys(names))
-        if len(distinct) != len(names):
-            codes = np.array([distinct.index(name) for name in names])[codes]
-        names = pa.array(distinct, pa.string())
-    mask = None if has.all() else ~has
-    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32), mask=mask), names)
+def _names(names: Sequence[str], codes: Ints, has: Flags | None = None) -> Names:
+    """names[codes] where it *has* one (by default everywhere), else null; equal names share one entry."""
+    distinct = list(dict.fromkeys(names))
+    if len(distinct) != len(names):
+        codes = np.array([distinct.index(name) for name in names])[codes]
+    return Names(distinct, codes, np.ones(len(codes), dtype=np.bool_) if has is None else has)
 
 
-def _numbers(values: Ints, has: Flags) -> pa.Array:
-    return pa.array(values, pa.int64(), mask=~has)
+def _none(has: Flags) -> Flags | None:
+    """Where there is nothing, if that is anywhere."""
+    return None if has.all() else ~has

@@ -319,8 +319,23 @@ def _player_heads(block: Block, ids: Ids, *, game: Game, scenario: Scenario) -> 
     ]
 
 
-_UUID_PARTS: Final = ((0, 8, 0), (9, 13, 8), (14, 18, 12), (19, 23, 16), (24, 36, 20))
-"""Where the hyphens leave room in a UUID, from and to, and from which digit on."""
+_HEX_DIGITS: Final = np.dtype(
+    {
+        "names": ["a", "b", "c", "d", "e"],
+        "formats": ["V8", "V4", "V4", "V4", "V12"],
+        "offsets": [0, 8, 12, 16, 20],
+        "itemsize": 32,
+    }
+)
+_WITH_HYPHENS: Final = np.dtype(
+    {
+        "names": ["a", "b", "c", "d", "e"],
+        "formats": ["V8", "V4", "V4", "V4", "V12"],
+        "offsets": [0, 9, 14, 19, 24],
+        "itemsize": 36,
+    }
+)
+"""The parts of a UUID, where they lie in its digits and in its text."""
 
 
 def draw_uuids(count: int, rng: np.random.Generator) -> Texts:
@@ -328,9 +343,10 @@ def draw_uuids(count: int, rng: np.random.Generator) -> Texts:
     raw = np.frombuffer(rng.bytes(16 * count), dtype=np.uint8).reshape(count, 16).copy()
     raw[:, 6] = raw[:, 6] & 0x0F | 0x40
     raw[:, 8] = raw[:, 8] & 0x3F | 0x80
-    digits = np.frombuffer(raw.tobytes().hex().encode(), dtype=np.uint8).reshape(count, 32)
-    text = np.full((count, 36), ord("-"), dtype=np.uint8)
-    for start, end, digit in _UUID_PARTS:
-        text[:, start:end] = digits[:, digit : digit + end - start]
-    written: Texts = text.view("S36").ravel()
+    digits = np.frombuffer(raw.tobytes().hex().encode(), dtype=_HEX_DIGITS)
+    text = np.full(36 * count, ord("-"), dtype=np.uint8)
+    parts: NDArray[np.void] = text.view(_WITH_HYPHENS)
+    for name in "abcde":
+        parts[name] = digits[name]
+    written: Texts = text.view("S36")
     return written

@@ -85,7 +85,8 @@ def play_sessions(
         block, ids = draw_part(scenario, begins, part)
         is_whole = np.isin(block.events.session, block.events.session[block.events.slot == Slot.SESSION_END])
         if ledger is not None:
-            facts = facts_of(block, ids, game=game, game_id=game_id, scenario=scenario).filter(pa.array(is_whole))
+            facts = facts_of(block, ids, game=game, game_id=game_id, scenario=scenario).to_arrow()
+            facts = facts.filter(pa.array(is_whole))
             ledger.record(_without_variants(facts))
         events = encode_events(block, ids, game=game, scenario=scenario)
         starts = np.flatnonzero(np.diff(block.events.session, prepend=-1)).tolist()

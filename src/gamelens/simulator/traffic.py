@@ -190,7 +190,7 @@ def _requests(
     events = encode_events(block, ids, game=game, scenario=scenario)
     if scenario.is_clean and not is_recorded:
         return list(batches_of(events, game_id)), None
-    facts = facts_of(block, ids, game=game, game_id=game_id, scenario=scenario)
+    facts = facts_of(block, ids, game=game, game_id=game_id, scenario=scenario).to_arrow()
     if scenario.is_clean:
         return list(batches_of(events, game_id)), facts
     return send(

@@ -1,0 +1,247 @@
+"""Players for a sandbox: their events sent, recorded by real clients, played live, or written straight to its lake.
+
+`play_into` is the way every event goes; `Played` says what was played.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, timedelta
+from itertools import count, islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gamelens.sandboxes import Ready, ask_console
+
+if TYPE_CHECKING:
+    from gamelens.client.collector import CollectorClient, Rejected
+    from gamelens.playing import Mode
+    from gamelens.simulator import Ledger, LiveEvent, Scenario
+
+
+class Played(msgspec.Struct, frozen=True, kw_only=True):
+    """What was played into a sandbox: enough to know whether the same is asked for again."""
+
+    scenario: str
+    version: int
+    seed: int
+    players: int
+    days: int
+    ends_on: date
+    events: int = 0
+    requests: int = 0
+    sent_bytes: int = 0
+    seconds: float = 0.0
+
+
+def play_into(
+    ready: Ready,
+    scenario: Scenario,
+    *,
+    ends_on: date | None = None,
+    ledger: Ledger | None = None,
+    workers: int = 1,
+    on_batch: Callable[[int], object] = lambda _: None,
+    on_rejected: Callable[[str, Rejected], object] = lambda *_: None,
+    find: Callable[[], Ready] | None = None,
+    mode: Mode = "batches",
+) -> Played:
+    """Play *scenario* through signed, gzipped requests into the first organisation; tells *on_batch* the events sent.
+
+    Where the scenario has delivery or dirt, requests go one after the other, *on_rejected* is told the game id and each
+    event that the collector rejects, and the *ledger* has arrive now what has no time of its own. *find* says where the
+    sandbox is should it be started again meanwhile: its collector must come back where it was.
+
+    With *mode* "clients" every session is recorded by a client of its own, with "server" by a server that submits with
+    the player's address: much slower, and meanwhile the sandbox's clock stands where the session is.
+
+    Raises:
+        Refused: the collector did not take an event as it was sent, or took one that it must reject.
+    """
+    from gamelens.client.loop import shared_loop
+    from gamelens.playing import Sender
+    from gamelens.simulator import play
+
+    ends_on = ends_on or today()
+    if mode != "batches":
+        return _record_into(ready, scenario, ends_on=ends_on, ledger=ledger, on_batch=on_batch, mode=mode)
+    games = ready.organisations[0].games
+    batches = play(scenario, ends_on=ends_on, game_ids=[game.id for game in games], ledger=ledger, workers=workers)
+    began = time.monotonic()
+
+    async def received() -> int:
+        return await asyncio.to_thread(lambda: _received(find() if find else ready))
+
+    sender = Sender(_clients(ready), received, on_batch=on_batch, on_rejected=on_rejected)
+    shared_loop().wait(sender.submit_all(batches, in_order=not scenario.is_clean))
+    if ledger is not None and not scenario.is_clean:
+        ledger.date_arrivals(datetime.now(UTC))
+    return msgspec.structs.replace(
+        identity(scenario, ends_on),
+        events=sender.events,
+        requests=sender.requests,
+        sent_bytes=sender.sent_bytes,
+        seconds=time.monotonic() - began,
+    )
+
+
+def write_into(
+    state: Path,
+    scenario: Scenario,
+    *,
+    ends_on: date | None = None,
+    ledger: Ledger | None = None,
+    workers: int = 1,
+    on_events: Callable[[int], object] = lambda _: None,
+) -> Played:
+    """Write what `play_into` would send straight to the lake of the sandbox over *state*, which must not run.
+
+    Nothing is sent, so nothing is judged, kept as it came or can be verified later; a hundred million events take
+    minutes instead of an hour. Tells *on_events* how many more there are.
+
+    Raises:
+        Refused: the sandbox runs, or has events already.
+    """
+    from gamelens.sandbox.filling import filling
+    from gamelens.simulator import play_columns
+
+    ends_on, began, events = ends_on or today(), time.monotonic(), 0
+
+    def count(more: int) -> None:
+        nonlocal events
+        events += more
+        on_events(more)
+
+    with filling(state) as lake:
+        lake.take(
+            play_columns(
+                scenario,
+                lake.folder,
+                ends_on=ends_on,
+                game_ids=lake.game_ids,
+                ledger=ledger,
+                workers=workers,
+                on_events=count,
+            )
+        )
+    return msgspec.structs.replace(identity(scenario, ends_on), events=events, seconds=time.monotonic() - began)
+
+
+def live_into(
+    ready: Ready,
+    scenario: Scenario,
+    *,
+    speed: float = 1.0,
+    on_batch: Callable[[int], object] = lambda _: None,
+    days: int | None = None,
+) -> int:
+    """Keep *scenario* going in the sandbox, from now on and *speed* times as fast; answers the events sent.
+
+    It is half over when it begins, and starts again with the next seed when it ends. Ends after so many *days* of it,
+    by default with a KeyboardInterrupt.
+
+    Raises:
+        Refused: the collector did not take an event.
+    """
+    from gamelens.client.loop import shared_loop
+    from gamelens.playing import Sender, keep_playing
+
+    async def received() -> int:
+        return await asyncio.to_thread(_received, ready)
+
+    now_s, game_ids = int(time.time()), [game.id for game in ready.organisations[0].games]
+    sender = Sender(_clients(ready), received, on_batch=on_batch)
+    coming = islice(_live_days(scenario, today()), days)
+
+    async def play() -> int:
+        async with sender:
+            await keep_playing(coming, sender, game_ids, begins_s=now_s, speed=speed)
+        return sender.events
+
+    return shared_loop().wait(play())
+
+
+def _live_days(scenario: Scenario, today: date) -> Iterator[list[LiveEvent]]:
+    """What happens on each day from *today* on, without an end."""
+    from gamelens.simulator import live_start, play_day
+
+    begins = live_start(scenario, today)
+    for ahead in count():
+        day = today + timedelta(days=ahead)
+        if day >= begins + timedelta(days=scenario.days):
+            scenario = msgspec.structs.replace(scenario, seed=(scenario.seed + 1) % 2**63)
+            begins = live_start(scenario, day)
+        yield play_day(scenario, day, begins=begins)
+
+
+def _record_into(
+    ready: Ready,
+    scenario: Scenario,
+    *,
+    ends_on: date,
+    ledger: Ledger | None,
+    on_batch: Callable[[int], object],
+    mode: Mode,
+) -> Played:
+    """As `play_into`, through real clients."""
+    from gamelens.client.loop import shared_loop
+    from gamelens.playing import record_all
+    from gamelens.simulator import play_sessions
+
+    async def set_time(at_s: int) -> None:
+        at = datetime.fromtimestamp(at_s, UTC).isoformat().replace("+00:00", "Z")
+        await asyncio.to_thread(ask_console, ready, "POST", "/clock", {"freeze": at})
+
+    game_ids = [game.id for game in ready.organisations[0].games]
+    sessions = play_sessions(scenario, ends_on=ends_on, game_ids=game_ids, ledger=ledger)
+    began = time.monotonic()
+    try:
+        recording = record_all(sessions, _clients(ready), mode=mode, set_time=set_time, on_batch=on_batch)
+        events = shared_loop().wait(recording)
+    finally:
+        ask_console(ready, "POST", "/clock", {"resume": True})
+    return msgspec.structs.replace(identity(scenario, ends_on), events=events, seconds=time.monotonic() - began)
+
+
+def _clients(ready: Ready) -> dict[str, CollectorClient]:
+    """A client of the collector for each game of the first organisation."""
+    from gamelens.client.collector import CollectorClient
+
+    return {
+        game.id: CollectorClient(
+            collector_url=ready.collector_url,
+            game_key=game.game_key,
+            secret_key=game.secret_key,
+            ca_file=ready.ca_file,
+        )
+        for game in ready.organisations[0].games
+    }
+
+
+def _received(ready: Ready) -> int:
+    """How many events the sandbox has received, good and bad."""
+    summary = ask_console(ready, "GET", "/summary", within_s=30)
+    return int(summary["accepted"]) + int(summary["rejected"])
+
+
+def identity(scenario: Scenario, ends_on: date) -> Played:
+    """What tells *scenario* from others once it is played: nothing is counted yet."""
+    from gamelens.simulator import VERSION
+
+    return Played(
+        scenario=scenario.name,
+        version=VERSION,
+        seed=scenario.seed,
+        players=scenario.players,
+        days=scenario.days,
+        ends_on=ends_on,
+    )
+
+
+def today() -> date:
+    """The day it is in UTC."""
+    return datetime.now(UTC).date()
