@@ -118,9 +118,7 @@ def _ad_columns(block: Block, game: Game) -> dict[str, Any]:
     slot, ad = block.events.slot, block.money.ad
     is_ad = np.isin(slot, list(AD_ACTIONS))
     return {
-        "ad_sdk_name": _names(
-            [network.sdk_name for network in game.ads.networks], ad.network[block.events.round], is_ad
-        ),
+        "ad_sdk_name": _names([network.sdk_name for network in game.ads.networks], block.events.network, is_ad),
         "ad_type": _names(list(game.ads.formats), ad.format[block.events.round], is_ad),
         "ad_action": _names([AD_ACTIONS.get(each, "") for each in Slot], slot, is_ad),
     }

@@ -32,7 +32,7 @@ from gamelens.simulator.workers import in_order
 if TYPE_CHECKING:
     from gamelens.simulator.ledger import Ledger
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Of the generator: the same scenario gives the same bytes as long as this is the same."""
 BLOCK_PLAYERS: Final = 512
 
