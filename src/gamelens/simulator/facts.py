@@ -53,7 +53,7 @@ SCHEMA: Final = pa.schema(
         "install_publisher": _NAME,
         "sent_as": _NAME,  # what was done to it on the way, on purpose
         "verdict": _NAME,  # why it does not count
-        "errors": pa.string(),  # that the collector owes it: error_type and path, parted by semicolons
+        "errors": pa.string(),  # owed by the collector: error_type and path, parted by semicolons; or a status
     }
 )
 """One row an event, in the order sent; a value the event does not have is null.
