@@ -16,7 +16,7 @@ import numpy as np
 from gamelens.simulator.players import Flags, Floats, Ints, Players, pick, pick_by, shares
 from gamelens.simulator.scenario import Scenario
 from gamelens.simulator.traits import AD_FORMATS, Game
-from gamelens.simulator.waterfall import outages, waterfall_of
+from gamelens.simulator.waterfall import outages, tiers_of, waterfall_of
 
 FAIL_REASONS: Final = ("no_fill", "offline", "unable_to_precache", "internal_error", "unknown")
 FAIL_SHARES: Final = shares([70, 12, 9, 6, 3])
@@ -69,15 +69,14 @@ def draw_money(
 def _draw_ads(
     player: Ints, day: Ints, players: Players, *, game: Game, scenario: Scenario, rng: np.random.Generator
 ) -> AdBreaks:
+    """The ad breaks after the rounds of *player*; nothing is drawn for the rounds that have none."""
     ads, waterfall = game.ads, waterfall_of(game.ads)
     taken = np.flatnonzero(rng.random(len(player)) < ads.per_round)
     who, count, nobody = player[taken], len(taken), len(ads.networks)
     format_ = pick(rng, shares(unit.share for unit in ads.formats.values()), count)
-    tiers = np.array([scenario.country(code).tier - 1 for code in game.countries])
-    lineup = tiers[players.country[who]] * len(ads.formats) + format_
-    chances = waterfall.chances(outages(game, scenario=scenario))
-    row = np.ravel_multi_index((day[taken], players.platform[who], lineup), chances.shape[:-1])
-    place = pick_by(rng, chances.reshape(-1, nobody + 1), row)
+    lineup = tiers_of(game, scenario=scenario)[players.country[who]] * len(ads.formats) + format_
+    is_out = outages(game, scenario=scenario)
+    place = waterfall.draw_places(lineup, day[taken], players.platform[who], is_out=is_out, rng=rng)
     last = np.minimum(place, nobody - 1)
     can_reward = np.array([name == AD_FORMATS[0] for name in ads.formats])[format_]
     placements = np.array([len(unit.placements) for unit in ads.formats.values()])

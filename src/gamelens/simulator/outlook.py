@@ -23,7 +23,7 @@ from gamelens.simulator.players import Flags, Floats, Ints, shares, staying
 from gamelens.simulator.quadrature import shifted
 from gamelens.simulator.scenario import Scenario
 from gamelens.simulator.traits import TIERS, Game
-from gamelens.simulator.waterfall import outages, waterfall_of
+from gamelens.simulator.waterfall import outages, tiers_of, waterfall_of
 from gamelens.wire.currencies import USD_PER_UNIT
 
 _NODES: Final = 64
@@ -93,8 +93,7 @@ class Outlook:
         """How many ads one player is shown, and what they earn in US dollars."""
         ads, waterfall = self._game.ads, waterfall_of(self._game.ads)
         formats = shares(unit.share for unit in ads.formats.values())
-        tiers = np.array([self._scenario.country(code).tier - 1 for code in self._game.countries])
-        in_tier = np.eye(TIERS)[tiers]
+        in_tier = np.eye(TIERS)[tiers_of(self._game, scenario=self._scenario)]
         weekday = (self._first_weekday + np.arange(self._scenario.days)) % 7
         spec = self._game.sessions
         sessions = 1 + np.maximum(spec.per_day * np.where(weekday >= SATURDAY, spec.weekend, 1.0) - 1, 0)

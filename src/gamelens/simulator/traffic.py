@@ -145,8 +145,8 @@ def expect(scenario: Scenario, *, ends_on: date | None = None) -> Expectation:
                 dau=played_days / scenario.days,
                 **{f"d{day}": outlook.retention(day) for day in (1, 7, 28)},
                 ads_shown=round(players * ads_shown),
-                ad_revenue_usd=players * ad_revenue_usd,
-                revenue_usd=players * outlook.revenue(sample.habits),
+                ad_revenue_usd=round(players * ad_revenue_usd, 2),
+                revenue_usd=round(players * outlook.revenue(sample.habits), 2),
             )
         )
     total = sum(game.events for game in games)
@@ -159,8 +159,8 @@ def expect(scenario: Scenario, *, ends_on: date | None = None) -> Expectation:
         gzipped_bytes=round(gzipped),
         dau=sum(game.dau for game in games),
         ads_shown=sum(game.ads_shown for game in games),
-        ad_revenue_usd=sum(game.ad_revenue_usd for game in games),
-        revenue_usd=sum(game.revenue_usd for game in games),
+        ad_revenue_usd=round(sum(game.ad_revenue_usd for game in games), 2),
+        revenue_usd=round(sum(game.revenue_usd for game in games), 2),
         games=tuple(games),
     )
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gamelens.simulator.players import Flags, Floats, Ints, shares
+from gamelens.simulator.players import Flags, Floats, Ints, pick_by, shares
 from gamelens.simulator.scenario import Scenario
 from gamelens.simulator.timeline import NetworkOutage
 from gamelens.simulator.traits import TIERS, Ads, Game
@@ -51,6 +51,12 @@ class Waterfall:
         asked = np.concatenate([np.ones_like(passed[..., :1]), passed], axis=-1)
         return np.concatenate([asked[..., :-1] * fills, asked[..., -1:]], axis=-1)
 
+    def draw_places(self, lineup: Ints, day: Ints, platform: Ints, *, is_out: Flags, rng: np.random.Generator) -> Ints:
+        """The place that shows the ad of each break; *is_out* has the shape (days, platforms, networks)."""
+        chances = self.chances(is_out)
+        row = np.ravel_multi_index((day, platform, lineup), chances.shape[:-1])
+        return pick_by(rng, chances.reshape(-1, chances.shape[-1]), row)
+
 
 def waterfall_of(ads: Ads) -> Waterfall:
     """The waterfall of a game with these ads."""
@@ -61,6 +67,11 @@ def waterfall_of(ads: Ads) -> Waterfall:
     before = np.cumsum(shown, axis=-1) - shown
     # What is left is at least what is shown but for rounding: a network that fills the whole rest fills always.
     return Waterfall(order, shown / np.maximum(1 - before, shown), np.take_along_axis(pays, order, axis=-1))
+
+
+def tiers_of(game: Game, *, scenario: Scenario) -> Ints:
+    """The tier of each country of *game*, counted from 0."""
+    return np.array([scenario.country(code).tier - 1 for code in game.countries])
 
 
 def outages(game: Game, *, scenario: Scenario) -> Flags:
