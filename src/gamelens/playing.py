@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -17,10 +18,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from gamelens.errors import GamelensError, Refused, Retryable
 
 if TYPE_CHECKING:
-    from gamelens.client.collector import CollectorClient, Rejected
+    from gamelens.client.collector import CollectorClient, Rejected, Submitted
     from gamelens.client.player import Player
     from gamelens.client.session import PlayerSession
     from gamelens.simulator import Batch, LiveEvent, PlayedSession
+    from gamelens.simulator.dirt import BadRequest
 
 SUBMITTED_AT_ONCE: Final = 8
 _ATTEMPTS: Final = 6
@@ -122,7 +124,8 @@ class Sender:
                 return
 
     async def _submit(self, batch: Batch, *, attempts: int = _ATTEMPTS) -> None:
-        answer = await self._clients[batch.game_id].submit(batch.body, attempts=attempts)
+        client, bad = self._clients[batch.game_id], batch.bad
+        answer = await (_submit_badly(client, batch.body, bad) if bad else client.submit(batch.body, attempts=attempts))
         self.sent_bytes += answer.sent_bytes
         if len(answer.rejected) != batch.rejected:
             first = f": {answer.rejected[0]}" if answer.rejected else ""
@@ -236,6 +239,16 @@ def _due(events: list[LiveEvent], game_ids: list[str], now_s: int) -> Iterator[B
     for game, game_id in enumerate(game_ids):
         if own := [event.at(now_s) for event in events if event.game == game]:
             yield from batches_of(own, game_id)
+
+
+async def _submit_badly(client: CollectorClient, content: bytes, bad: BadRequest) -> Submitted:
+    """Submit *content* with what is *bad* about the request, and see that it is answered with what that is owed."""
+    body = gzip.compress(content) if bad.is_gzipped else content
+    body = body[: len(body) * 2 // 3] if bad.is_cut else body
+    answer = await client.submit_as_is(body, is_gzipped=bad.is_gzipped, signed=None if bad.is_signed else content)
+    if answer.status != bad.status:
+        raise Refused(f"the collector answers {answer.status} to a request that is owed {bad.status}: {bad.name}")
+    return answer
 
 
 class _Course:

@@ -92,6 +92,24 @@ def test_a_body_too_large_is_a_bad_query(stage: Stage) -> None:
         with_client(stage.sandbox.collector, lambda client: client.submit(b"[" + b" " * 1_100_000 + b"]"), gzip_level=0)
 
 
+def as_is(stage: Stage, body: bytes, **how: Any) -> tuple[int, int]:
+    """Status and number of rejected entries of what was sent as it is."""
+    answer = with_client(stage.sandbox.collector, lambda client: client.submit_as_is(body, **how))
+    return answer.status, len(answer.rejected)
+
+
+def test_what_is_sent_as_it_is_is_answered_for_what_it_is(stage: Stage) -> None:
+    """Contract, Collector: whoever tests a collector wants the answer, not an error."""
+    good = events(event())
+    packed = gzip.compress(good)
+    assert as_is(stage, good, is_gzipped=False) == (200, 0)
+    assert as_is(stage, packed, is_gzipped=True) == (200, 0)
+    assert as_is(stage, packed, is_gzipped=True, signed=good) == (401, 0)
+    assert as_is(stage, packed[:-9], is_gzipped=True) == (400, 1)
+    assert as_is(stage, good, is_gzipped=True) == (400, 1)
+    assert as_is(stage, good + b" " * 1_048_576, is_gzipped=False) == (413, 0)
+
+
 def test_the_signature_covers_the_gzipped_bytes() -> None:
     """Collector, Authentication 3."""
     recorder = Recorder()

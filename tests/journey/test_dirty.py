@@ -24,7 +24,7 @@ from gamelens.client.metrics import Client
 from gamelens.lab import Played, play_into
 from gamelens.simulator import Ledger, load_scenario
 from gamelens.simulator.conditions import Delivery
-from gamelens.simulator.dirt import BREAKS, FLAWS, ODDITIES
+from gamelens.simulator.dirt import BAD_REQUESTS, BREAKS, FLAWS, ODDITIES
 from gamelens.wire.intervals import Interval
 from journey.service import Service
 from journey.test_ledger import PER_GAME, PLAIN, assert_true
@@ -40,6 +40,7 @@ class Dirty(msgspec.Struct, frozen=True):
     rejected: list[tuple[str, Rejected]]
     kills: int
     sent_twice: int
+    refused: Counter[int]
     shown: list[dict[str, Any]]
     client: Client
     over: Interval
@@ -102,7 +103,8 @@ def dirty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dirty]:
         shown = httpx.get(f"{service.ready.console_url}/events?status=rejected&limit=10000").json()
         with service.client(max_wait_s=30) as client:
             over = Interval.parse(f"{arrived - timedelta(days=20)}/P21D")
-            yield Dirty(played, ledger, rejected, killer.kills, summary["duplicate"], shown, client, over)
+            refused = Counter({int(status): count for status, count in summary["since_start"]["refused"].items()})
+            yield Dirty(played, ledger, rejected, killer.kills, summary["duplicate"], refused, shown, client, over)
     finally:
         service.stop()
 
@@ -114,6 +116,7 @@ def test_everything_that_can_go_wrong_did(dirty: Dirty):
     assert labels >= {flaw.name for flaw in FLAWS} | {oddity.name for oddity in ODDITIES}
     assert labels >= {"late", "crash", "old SDK", "wrong clock", "sent again", "duplicate", "bot"}
     assert labels & {each.name for each in BREAKS}
+    assert labels >= {each.name for each in BAD_REQUESTS}
 
 
 def test_the_collector_rejects_what_it_must_and_says_why(dirty: Dirty):
@@ -128,6 +131,13 @@ def test_the_console_shows_rejected_events_with_their_faults(dirty: Dirty):
     shown = {_told("", msgspec.convert(entry, Rejected))[1:] for entry in dirty.shown}
     assert len(shown) > 100
     assert shown <= owed
+
+
+def test_the_collector_refuses_bad_requests_as_a_whole(dirty: Dirty):
+    """Collector, Authentication 3, Limits: 401 and 413, else `play_into` had failed. Counted since the second kill."""
+    owed = dirty.ledger.refused()
+    assert owed.keys() == {401, 413}
+    assert all(0 < dirty.refused[status] <= count for status, count in owed.items())
 
 
 def test_repeated_events_are_counted_once(dirty: Dirty):

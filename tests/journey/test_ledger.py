@@ -69,6 +69,23 @@ def test_every_level_of_dimension(journey: Journey, dimension: str):
     )
 
 
+@pytest.mark.parametrize(
+    ("metric", "by"),
+    [
+        ("event_count", ["ad_sdk_name", "ad_action"]),
+        ("ad_impressions_count", ["ad_sdk_name", "ad_type"]),
+        ("ad_impressions_per_session", ["country_code", "platform"]),
+        ("ilrd_id_unique", ["ilrd_network_name", "ilrd_adunit_format"]),
+        ("ilrd_revenue", ["ilrd_network_name", "country_code"]),
+    ],
+    ids=lambda told: told if isinstance(told, str) else "-".join(told),
+)
+def test_the_ad_waterfall(journey: Journey, metric: str, by: list[str]):
+    """Who was asked, who showed, and what he paid for it: Metrics, Ad examples of use."""
+    frame = journey.client.query(metric, by=by, over="last 20 complete days", every="all")
+    assert_true(frame, journey.ledger.metric(metric, interval=_asked(frame), granularity="all", by=by), metric, by)
+
+
 def test_filters(journey: Journey):
     """Metrics, Query request body: filter; public facts 3.4."""
     where = (dim.platform == "ios") & ~dim.country_code.isin(["US", "IN"]) | (dim.is_paying == "true")

@@ -105,7 +105,7 @@ def test_a_top_level_value_that_is_not_allowed_is_named(tmp_path, lines, key):
         ("tier = 1", "tier = 4", r"country\[0\].tier = 4 must be 1 to 3"),
         ("d7 = 0.125", "d7 = 0.5", "retention .* must fall"),
         ("d7 = 0.125", "d7 = 0.36999", "retention .* has no BG/BB population"),
-        ("per_round = 0.42", "per_round = 1.42", "ads.per_round = 1.42 must be 0 to 1"),
+        ("per_round = 0.34", "per_round = 1.34", "ads.per_round = 1.34 must be 0 to 1"),
         ('vendor = "max"', 'vendor = "maxx"', "vendor = 'maxx' is refused"),
         ('vendor_version = "12.6.1"', 'vendor_version = "12.x"', "ads.vendor_version"),
         ('currency = "EUR"      #', 'currency = "EURO"      #', "ads.currency = 'EURO'"),
@@ -124,7 +124,7 @@ def test_a_value_deep_down_that_is_not_allowed_is_named(tmp_path, old, new, mess
 @pytest.mark.parametrize(
     ("old", "new", "key", "told"),
     [
-        ("per_round = 0.42", "per_round = 1.42", "studio[0].game[0].ads.per_round", "1.42 must be 0 to 1"),
+        ("per_round = 0.34", "per_round = 1.34", "studio[0].game[0].ads.per_round", "1.34 must be 0 to 1"),
         ('vendor = "max"', 'vendor = "maxx"', "studio[0].game[0].ads.vendor", "Did you mean `max`"),
         ('vendor = "admob"', 'vendor = "xyz"', "studio[1].game[0].ads.vendor", "Allowed: admob, ironsource, max"),
         ("d28 = 0.040", "d29 = 0.040", "studio[0].game[0].retention.d29", "Did you mean `d28`"),

@@ -18,8 +18,9 @@ from gamelens.simulator import Batch, Ledger, Scenario, expect, load_scenario, p
 from gamelens.simulator.behaviour import CONNECTIONS
 from gamelens.simulator.conditions import Delivery
 from gamelens.simulator.delivery import IN_2100_S, YEAR_S, draw_way
-from gamelens.simulator.dirt import BREAKS, FLAWS, ODDITIES
+from gamelens.simulator.dirt import BAD_REQUESTS, BREAKS, FLAWS, ODDITIES, too_large
 from gamelens.simulator.traffic import Part, draw_part, first_day
+from gamelens.wire.limits import BODY_BYTES
 from simulator.conftest import ENDS_ON, GAME_IDS
 
 pytestmark = pytest.mark.slow
@@ -52,7 +53,9 @@ def _way(delivery: Delivery) -> Any:
 def test_the_collector_owes_each_body_what_the_batch_says(dirty: tuple[list[Batch], Ledger]):
     """Contract, Collector: the good events of a batch are collected, a body that cannot be read is refused whole."""
     for batch in dirty[0]:
-        if not batch.events:
+        if batch.bad:
+            assert batch.rejected == (batch.bad.status == 400)
+        elif not batch.events:
             with pytest.raises(Undecodable):
                 admit(batch.body)
         else:
@@ -68,8 +71,25 @@ def test_a_broken_body_is_broken_in_the_way_it_says(broken: Any, dirty: tuple[li
     assert refusal.value.error_type == broken.error_type
 
 
+def test_bad_requests_are_in_the_ledger_with_the_status_they_are_owed(dirty: tuple[list[Batch], Ledger]):
+    """Those that are told what is wrong with `/` count as rejected, the others as refused."""
+    bad = Counter(batch.bad for batch in dirty[0] if batch.bad)
+    assert set(bad) == set(BAD_REQUESTS)
+    assert all(dirty[1].labels()[each.name] == count for each, count in bad.items())
+    assert dirty[1].refused() == {each.status: count for each, count in bad.items() if each.status != 400}
+
+
+@pytest.mark.parametrize("events", [1, 450])
+def test_a_body_that_is_too_large_is_so_as_it_is_sent(dirty: tuple[list[Batch], Ledger], events: int):
+    """Collector, Limits; made of good events, it would be taken if it were smaller."""
+    good = next(msgspec.json.decode(batch.body) for batch in dirty[0] if batch.events == 450)
+    body = too_large(msgspec.json.encode(good[:events]))
+    assert BODY_BYTES < len(body) < 2 * BODY_BYTES
+    assert len(msgspec.json.decode(body)) % events == 0
+
+
 def test_names_of_the_catalogue_are_different():
-    names = [each.name for each in (*FLAWS, *ODDITIES, *BREAKS)]
+    names = [each.name for each in (*FLAWS, *ODDITIES, *BREAKS, *BAD_REQUESTS)]
     assert len(set(names)) == len(names)
 
 

@@ -29,6 +29,7 @@ except ImportError:
 SDK_VERSION: Final = "rest api v2"  # Collector, Init request body: custom integrations send exactly this
 GZIP: Final = 31  # wbits: with the header of gzip, which has no time in it, so that the same events are the same bytes
 _EVENTS_ANSWERS: Final = frozenset({200, 201, 204, 400})
+_ALL_ANSWERS: Final = _EVENTS_ANSWERS | {401, 413}
 _INIT_ANSWERS: Final = frozenset({200, 201})
 
 
@@ -47,7 +48,10 @@ class Rejected(msgspec.Struct, frozen=True):
 
 
 class Submitted(msgspec.Struct, frozen=True):
-    """The collector's answer: 200 when all events were collected, 400 when all but the *rejected* were."""
+    """The collector's answer: 200 when all events were collected, 400 when all but the *rejected* were.
+
+    Of what was sent as it is, also 401 and 413: then nothing was collected, and nothing is said of any event.
+    """
 
     status: int
     sent_bytes: int
@@ -166,7 +170,23 @@ class CollectorClient:
         """
         body = compress(events, self._gzip_level, wbits=GZIP) if self._gzip_level else events
         headers = self._headers(body, forwarded_for)
-        if self._gzip_level:
+        return await self._submit(body, headers, _EVENTS_ANSWERS, attempts, is_gzipped=self._gzip_level > 0)
+
+    async def submit_as_is(self, body: bytes, *, is_gzipped: bool, signed: bytes | None = None) -> Submitted:
+        """Send *body* as it is, however wrong, and say what is answered: for who tests a collector.
+
+        Args:
+            body: what travels, be it too large, cut short, or no events at all.
+            is_gzipped: said of it, true or not.
+            signed: what the signature is of; *body* itself by default.
+        """
+        headers = self._headers(body if signed is None else signed, None)
+        return await self._submit(body, headers, _ALL_ANSWERS, ATTEMPTS, is_gzipped=is_gzipped)
+
+    async def _submit(
+        self, body: bytes, headers: dict[str, str], answers: frozenset[int], attempts: int, *, is_gzipped: bool
+    ) -> Submitted:
+        if is_gzipped:
             headers["Content-Encoding"] = "gzip"
         answer = await self._transport.send(
             Outgoing(
@@ -174,7 +194,7 @@ class CollectorClient:
                 path=self._path("events"),
                 headers=headers,
                 body=body,
-                answers=_EVENTS_ANSWERS,
+                answers=answers,
                 attempts=attempts,
             )
         )

@@ -58,7 +58,10 @@ def activity_of(game: Game, *, variant: Variant | None = None) -> Activity:
 
 
 def mixture_of(game: Game, *, scenario: Scenario, first_weekday: int) -> Mixture:
-    """All players of *game*, whatever arm they are in, by how many install while it runs; incidents are left out."""
+    """All players of *game*, whatever arm they are in, by how many install while it runs.
+
+    This is the population itself; what incidents and the end of the scenario do to it is in `outlook`.
+    """
     by_day = plan_installs(game, scenario=scenario, first_weekday=first_weekday).installs.sum(axis=0)
     day = np.arange(scenario.days)
     parts = []

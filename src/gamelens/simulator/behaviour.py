@@ -2,7 +2,8 @@
 
 Everything is an array over sessions, rounds or events of a block of players; a session points to its player, a round
 to its session, an event to its round. A round offers one slot to each kind of event, in the order they happen, and
-a flag says which slots are taken: flattened row by row that is the order of a player's events.
+a flag says which slots are taken: flattened row by row that is the order of a player's events. Only the requests for an
+ad are as many as networks were asked.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from gamelens.simulator.monetisation import Money, draw_money
+from gamelens.simulator.monetisation import AdBreaks, Money, draw_money
 from gamelens.simulator.players import Flags, Ints, Players, pick, pick_by, shares
 from gamelens.simulator.scenario import Scenario
 from gamelens.simulator.shop import Economy
@@ -100,12 +101,16 @@ class Rounds:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Events:
-    """Events in order of player and time; *ts_s* is epoch seconds and strictly ascends within a player."""
+    """Events in order of player and time; *ts_s* is epoch seconds and strictly ascends within a player.
+
+    *network* is a position in the game's networks, of those asked for an ad or showing one; 0 for other events.
+    """
 
     round: Ints
     slot: Ints
     session: Ints
     ts_s: Ints
+    network: Ints
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -127,9 +132,12 @@ def act(players: Players, *, game: Game, scenario: Scenario, first_day_s: int, r
     money = draw_money(player, day=begun.day[session], players=players, game=game, scenario=scenario, rng=rng)
     rounds, taken = _play_rounds(session, player, money, game=game, rng=rng)
     _take_slots(taken, session, rounds, money)
-    sessions, events = _time_events(begun, session, taken, players=players, first_day_s=first_day_s, rng=rng)
-    kept = events.ts_s < first_day_s + scenario.days * DAY_S
-    events = Events(events.round[kept], events.slot[kept], events.session[kept], events.ts_s[kept])
+    round_, slot = _in_order(taken, money.ad.asked)
+    of = session[round_]
+    sessions, ts_s = _time_events(begun, of, players=players, first_day_s=first_day_s, rng=rng)
+    kept = ts_s < first_day_s + scenario.days * DAY_S
+    round_, slot = round_[kept], slot[kept]
+    events = Events(round_, slot, of[kept], ts_s[kept], _networks(round_, slot, money.ad))
     return Block(players, sessions, rounds, money, events)
 
 
@@ -287,19 +295,36 @@ def _take_slots(taken: Flags, session: Ints, rounds: Rounds, money: Money) -> No
     taken[:, Slot.USER] = is_first
     taken[:, Slot.SESSION_END] = np.append(is_first[1:], True)
     taken[:, Slot.BUSINESS] = money.item >= 0
-    taken[:, Slot.AD_REQUEST] = money.ad.is_wanted
-    taken[:, Slot.AD_FAILED] = money.ad.is_wanted & ~money.ad.is_shown
+    taken[:, Slot.AD_REQUEST] = money.ad.asked > 0
+    taken[:, Slot.AD_FAILED] = (money.ad.asked > 0) & ~money.ad.is_shown
     taken[:, Slot.AD_SHOW] = taken[:, Slot.IMPRESSION] = money.ad.is_shown
     taken[:, Slot.AD_CLICK] = money.ad.is_shown & money.ad.is_clicked
     taken[:, Slot.AD_REWARD] = is_rewarded
 
 
-def _time_events(
-    begun: Sessions, session: Ints, taken: Flags, *, players: Players, first_day_s: int, rng: np.random.Generator
-) -> tuple[Sessions, Events]:
-    """Gives every event its second. A session gets long enough to hold its events, one a second."""
+def _in_order(taken: Flags, asked: Ints) -> tuple[Ints, Ints]:
+    """Round and slot of each event, with a request for each network that is *asked*."""
     round_, slot = np.nonzero(taken)
-    of = session[round_]
+    times = np.ones(len(slot), dtype=np.int64)
+    requests = np.flatnonzero(slot == Slot.AD_REQUEST)
+    times[requests] = asked[round_[requests]]
+    return np.repeat(round_, times), np.repeat(slot, times)
+
+
+def _networks(round_: Ints, slot: Ints, ad: AdBreaks) -> Ints:
+    """The network of each event that has one: of the requests for an ad the next one asked, of all else the last."""
+    network = np.zeros(len(slot), dtype=np.int64)
+    told = np.flatnonzero((slot >= Slot.AD_REQUEST) & (slot <= Slot.AD_REWARD))
+    network[told] = ad.network[round_[told]]
+    requests = told[slot[told] == Slot.AD_REQUEST]
+    network[requests] = ad.order[ad.lineup[round_[requests]], running_count(round_[requests])]
+    return network
+
+
+def _time_events(
+    begun: Sessions, of: Ints, *, players: Players, first_day_s: int, rng: np.random.Generator
+) -> tuple[Sessions, Ints]:
+    """The sessions, and the second of every event, each *of* one. Sessions get long enough for an event a second."""
     inner = np.bincount(of, minlength=len(begun.player)) - 2
     length = np.maximum(begun.length_s, inner + 1)
     start = _apart(begun.start_s, length, begun.player)
@@ -313,7 +338,7 @@ def _time_events(
     sessions = Sessions(
         begun.player, begun.day, begun.number, begun.build, begun.connection, start_s=start, length_s=length
     )
-    return sessions, Events(round_, slot, of, start[of] + offset)
+    return sessions, start[of] + offset
 
 
 def _apart(start: Ints, length: Ints, player: Ints) -> Ints:

@@ -47,14 +47,15 @@ class Dirt(Part, frozen=True, kw_only=True):
     """What is sent on top of what players did, as a share of it; `dirt` holds the catalogue.
 
     *malformed* events, which the collector owes a refusal; *odd* ones, which it takes; *duplicates*, which count once;
-    *broken_bodies* (a share of requests) that nobody can read; *bots* (a share of players) that play a session of
-    somebody else over and over.
+    *broken_bodies* (a share of requests) that nobody can read; *bad_requests* (such a share, too) that are signed
+    wrongly, too large, or cut short; *bots* (a share of players) that play a session of somebody else over and over.
     """
 
     malformed: float = 0.0
     odd: float = 0.0
     duplicates: float = 0.0
     broken_bodies: float = 0.0
+    bad_requests: float = 0.0
     bots: float = 0.0
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
-"""What is wrong with events and bodies on purpose, and what the collector owes each: a typed catalogue.
+"""What is wrong with events, bodies and requests on purpose, and what the collector owes each: a typed catalogue.
 
-A flaw says which faults its event has, in the collector's words (public-facts 1.7). That is written down here by hand,
-never asked of the rules that judge it.
+A flaw says which faults its event has, in the collector's words (public-facts 1.7), a break of a body or a request what
+is answered to all of it. That is written down here by hand, never asked of the rules that judge it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from gamelens.simulator.payload import Event
+from gamelens.wire.limits import BODY_BYTES
 
 Error = tuple[str, str]
 """An error_type and its path."""
@@ -155,6 +156,40 @@ BREAKS: Final = (
     Break(name="body has two arrays", error_type="wrong_format", spoil=lambda body: body + body),
 )
 """Every way for a body to be unreadable."""
+
+
+class BadRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A way for a request to be refused before anybody looks at its events, all of which may be good; none is kept.
+
+    *status* is what the collector owes it and *error_type* what it says of `/`, where it says that (400). The body
+    *is_gzipped* or not, *is_cut* or whole, and *is_signed* as it travels or, by mistake, as it was before gzip.
+    """
+
+    name: str
+    status: int
+    error_type: str | None = None
+    is_gzipped: bool = True
+    is_cut: bool = False
+    is_signed: bool = True
+
+    @property
+    def errors(self) -> str:
+        """What the collector says, as the ledger has it."""
+        return f"{self.error_type} /" if self.error_type else str(self.status)
+
+
+BAD_REQUESTS: Final = (
+    BadRequest(name="signature of the unpacked body", status=401, is_signed=False),
+    BadRequest(name="body over 1 MB", status=413, is_gzipped=False),
+    BadRequest(name="gzip cut short", status=400, error_type="wrong_format", is_cut=True),
+)
+"""Every way for a request to be refused (Collector, Authentication 3 and Limits; contract, Collector)."""
+
+
+def too_large(body: bytes) -> bytes:
+    """The events of *body*, a JSON array, over and over until they are more than a request may hold."""
+    return b"[%b]" % b",".join([body[1:-1]] * (BODY_BYTES // (len(body) - 1) + 1))
+
 
 BOT_REPEATS: Final = 20
 """How often a bot plays the same session, one after the other."""

@@ -54,7 +54,7 @@ SCHEMA: Final = pa.schema(
         "install_publisher": _NAME,
         "sent_as": _NAME,  # what was done to it on the way, on purpose
         "verdict": _NAME,  # why it does not count
-        "errors": pa.string(),  # that the collector owes it: error_type and path, parted by semicolons
+        "errors": pa.string(),  # owed by the collector: error_type and path, parted by semicolons; or a status
     }
 )
 """One row an event, in the order sent; a value the event does not have is null.
@@ -184,9 +184,7 @@ def _ad_columns(block: Block, game: Game) -> dict[str, Names]:
     slot, ad = block.events.slot, block.money.ad
     is_ad = np.isin(slot, list(AD_ACTIONS))
     return {
-        "ad_sdk_name": _names(
-            [network.sdk_name for network in game.ads.networks], ad.network[block.events.round], is_ad
-        ),
+        "ad_sdk_name": _names([network.sdk_name for network in game.ads.networks], block.events.network, is_ad),
         "ad_type": _names(list(game.ads.formats), ad.format[block.events.round], is_ad),
         "ad_action": _names([AD_ACTIONS.get(each, "") for each in Slot], slot, is_ad),
     }

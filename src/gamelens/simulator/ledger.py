@@ -130,6 +130,12 @@ class Ledger:
         rows = table.filter(pc.equal(table["verdict"].cast(pa.string()), "rejected")).select(names).to_pylist()
         return [{**row, "errors": [tuple(error.split(" ")) for error in row["errors"].split("; ")]} for row in rows]
 
+    def refused(self) -> dict[int, int]:
+        """How many requests the collector must have refused as a whole, by the status that it owes them."""
+        table = pa.concat_tables([SCHEMA.empty_table(), *self._tables])
+        statuses = table.filter(pc.equal(table["verdict"].cast(pa.string()), "refused"))["errors"]
+        return {int(each["values"]): each["counts"] for each in pc.value_counts(statuses).to_pylist()}
+
     def labels(self) -> dict[str, int]:
         """How many events were tampered with on their way, by what was done to them."""
         table = pa.concat_tables([SCHEMA.empty_table(), *self._tables])

@@ -1,21 +1,22 @@
 """Ads and purchases of a block of players, decided round by round.
 
-Ads: a round may end in an ad break; a network fills it or not; what it pays is its eCPM for the format and the
-country's tier, with log-normal spread, in whole micros (1e-6) of the vendor's currency so that sums are exact.
+Ads: a round may end in an ad break, for which networks are asked until one fills (`waterfall`); what that one pays is
+its eCPM for the format and the country's tier, with log-normal spread, in whole micros (1e-6) of the vendor's currency
+so that sums are exact.
 Purchases: a hurdle. Few players ever pay; those who do buy early, at prices near their own (Purchases in the scenario).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from gamelens.simulator.players import Flags, Floats, Ints, Players, pick, pick_by, shares
 from gamelens.simulator.scenario import Scenario
-from gamelens.simulator.timeline import NetworkOutage
 from gamelens.simulator.traits import AD_FORMATS, Game
+from gamelens.simulator.waterfall import outages, tiers_of, waterfall_of
 
 FAIL_REASONS: Final = ("no_fill", "offline", "unable_to_precache", "internal_error", "unknown")
 FAIL_SHARES: Final = shares([70, 12, 9, 6, 3])
@@ -24,9 +25,13 @@ ECPM_SIGMA: Final = 0.6
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AdBreaks:
-    """One possible ad break after each round; positions are in the game's formats, placements and networks."""
+    """One possible ad break after each round; positions are in the game's formats, placements and networks.
 
-    is_wanted: Flags
+    *asked* is how many networks were asked, 0 where there is no break, and *network* the one asked last, which fills
+    what is shown. *lineup* is the row of *order*, where the networks stand as they are asked.
+    """
+
+    asked: Ints
     is_shown: Flags
     is_clicked: Flags
     is_rewarded: Flags
@@ -36,6 +41,8 @@ class AdBreaks:
     network: Ints
     fail_reason: Ints
     micros: Ints
+    lineup: Ints
+    order: Ints
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -56,50 +63,41 @@ def draw_money(
     bought = np.flatnonzero(item >= 0)
     payer = player[bought]
     transaction[bought] = 1 + np.arange(len(bought)) - np.searchsorted(payer, payer, side="left")
-    tiers = np.array([scenario.country(code).tier - 1 for code in game.countries])
-    ads = _draw_ads(tiers[players.country[player]], game=game, rng=rng)
-    dead = _is_dead(ads.network, day, players.platform[player], game=game, scenario=scenario)
-    return Money(replace(ads, is_shown=ads.is_shown & ~dead), item, transaction)
+    return Money(_draw_ads(player, day, players, game=game, scenario=scenario, rng=rng), item, transaction)
 
 
-def _draw_ads(tier: Ints, *, game: Game, rng: np.random.Generator) -> AdBreaks:
-    ads, count = game.ads, len(tier)
+def _draw_ads(
+    player: Ints, day: Ints, players: Players, *, game: Game, scenario: Scenario, rng: np.random.Generator
+) -> AdBreaks:
+    """The ad breaks after the rounds of *player*; nothing is drawn for the rounds that have none."""
+    ads, waterfall = game.ads, waterfall_of(game.ads)
+    taken = np.flatnonzero(rng.random(len(player)) < ads.per_round)
+    who, count, nobody = player[taken], len(taken), len(ads.networks)
     format_ = pick(rng, shares(unit.share for unit in ads.formats.values()), count)
-    network = pick(rng, shares(network.share for network in ads.networks), count)
-    placements = np.array([len(unit.placements) for unit in ads.formats.values()])
-    is_wanted = rng.random(count) < ads.per_round
+    lineup = tiers_of(game, scenario=scenario)[players.country[who]] * len(ads.formats) + format_
+    is_out = outages(game, scenario=scenario)
+    place = waterfall.draw_places(lineup, day[taken], players.platform[who], is_out=is_out, rng=rng)
+    last = np.minimum(place, nobody - 1)
     can_reward = np.array([name == AD_FORMATS[0] for name in ads.formats])[format_]
+    placements = np.array([len(unit.placements) for unit in ads.formats.values()])
     spread = rng.lognormal(-(ECPM_SIGMA**2) / 2, ECPM_SIGMA, count)
-    return AdBreaks(
-        is_wanted=is_wanted,
-        is_shown=is_wanted & (rng.random(count) < ads.fill),
-        is_clicked=rng.random(count) < ads.click,
-        is_rewarded=can_reward & (rng.random(count) < ads.reward),
-        is_unnamed=rng.random(count) < ads.unnamed,
-        format=format_,
-        placement=rng.integers(0, placements[format_]),
-        network=network,
-        fail_reason=pick(rng, FAIL_SHARES, count),
-        micros=np.rint(ecpm_table(game)[network, format_, tier] * 1000 * spread).astype(np.int64),
-    )
-
-
-def ecpm_table(game: Game) -> Floats:
-    """What 1,000 impressions pay, shape (networks, formats, tiers), in the vendor's currency."""
-    return np.array([[network.ecpm[name] for name in game.ads.formats] for network in game.ads.networks])
-
-
-def _is_dead(network: Ints, day: Ints, platform: Ints, *, game: Game, scenario: Scenario) -> Flags:
-    """Whether the network of each ad break is out."""
-    dead = np.zeros(len(network), dtype=np.bool_)
-    for incident in scenario.incidents_of(game):
-        if isinstance(incident, NetworkOutage):
-            is_hit = network == [each.name for each in game.ads.networks].index(incident.network)
-            is_hit &= (day >= incident.day) & (day < incident.day + incident.days)
-            if incident.platform is not None:
-                is_hit &= platform == [str(name) for name in game.platforms].index(incident.platform)
-            dead |= is_hit
-    return dead
+    drawn = {
+        "asked": last + 1,
+        "is_shown": place < nobody,
+        "is_clicked": rng.random(count) < ads.click,
+        "is_rewarded": can_reward & (rng.random(count) < ads.reward),
+        "is_unnamed": rng.random(count) < ads.unnamed,
+        "format": format_,
+        "placement": rng.integers(0, placements[format_]),
+        "network": waterfall.order[lineup, last],
+        "fail_reason": pick(rng, FAIL_SHARES, count),
+        "micros": np.rint(waterfall.ecpm[lineup, last] * 1000 * spread).astype(np.int64),
+        "lineup": lineup,
+    }
+    by_round = {name: np.zeros(len(player), dtype=values.dtype) for name, values in drawn.items()}
+    for name, values in drawn.items():
+        by_round[name][taken] = values
+    return AdBreaks(**by_round, order=waterfall.order)
 
 
 def _draw_purchases(player: Ints, age_days: Ints, players: Players, *, game: Game, rng: np.random.Generator) -> Ints:

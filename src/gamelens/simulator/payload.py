@@ -215,7 +215,8 @@ def _ad(slot: Slot) -> Callable[[_Slice], Iterable[bytes]]:
             failed = {"ad_fail_show_reason": FAIL_REASONS[reason]} if slot == Slot.AD_FAILED else {}
             return _opening(category="ads", **fields, **failed)
 
-        return map(opening, *events.rounds(ad.network, ad.format, ad.placement, ad.fail_reason))
+        network = events.block.events.network[events.at].tolist()
+        return map(opening, network, *events.rounds(ad.format, ad.placement, ad.fail_reason))
 
     return write
 

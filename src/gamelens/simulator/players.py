@@ -85,7 +85,7 @@ def draw_players(
         rng=rng,
         chance=chance,
         drop_out=steps(arms, "drop_out", arm),
-        driven_off=1 - _staying(install_day, country, game=game, scenario=scenario),
+        driven_off=1 - staying(install_day, country, game=game, scenario=scenario),
     )
     payers = shifted(np.full(count, game.purchases.payers), steps(arms, "spend", arm))
     return Players(
@@ -163,7 +163,7 @@ def _draw_appetite(chance: Floats, *, game: Game, activity: Activity, rng: np.ra
     return game.sessions.player_sigma * rng.standard_normal(len(chance)) + game.sessions.keen * keener
 
 
-def _staying(install_day: Ints, country: Ints, *, game: Game, scenario: Scenario) -> Floats:
+def staying(install_day: Ints, country: Ints, *, game: Game, scenario: Scenario) -> Floats:
     """The share of players who are not driven off at once by the build they install."""
     staying = np.ones(len(install_day))
     released = np.array([build.day for build in game.builds])

@@ -16,7 +16,16 @@ import pyarrow as pa
 from gamelens.simulator.behaviour import Block, Slot
 from gamelens.simulator.conditions import Delivery, Dirt
 from gamelens.simulator.delivery import AGAIN_S, HOUR_S, Way, draw_way
-from gamelens.simulator.dirt import BOT_REPEATS, BREAKS, FLAWS, ODDITIES, stamp
+from gamelens.simulator.dirt import (
+    BAD_REQUESTS,
+    BOT_REPEATS,
+    BREAKS,
+    FLAWS,
+    ODDITIES,
+    BadRequest,
+    stamp,
+    too_large,
+)
 from gamelens.simulator.facts import CATEGORIES, SCHEMA
 from gamelens.simulator.payload import SDK_VERSION, Event, Fragments, Ids, draw_uuids, join_events
 
@@ -25,8 +34,10 @@ BATCH_EVENTS: Final = 450
 
 REPEATED: Final = "repeated"
 REJECTED: Final = "rejected"
+REFUSED: Final = "refused"
 UNSENT: Final = "unsent"
-"""Verdicts of the ledger: what does not count, because a copy came before, it was refused, or it never left."""
+"""Verdicts of the ledger: what does not count, because a copy came before, it was rejected, its whole request was
+refused with a status of its own, or it never left."""
 
 OLD_SDK: Final = b"unity 2.4.1"
 _SAID_SDK: Final = b'"sdk_version":"%b"' % SDK_VERSION.encode()
@@ -39,7 +50,8 @@ class Batch(msgspec.Struct, frozen=True):
     """One request to make: *body* is a JSON array of *events* events of one game (Collector, POST events).
 
     The collector must reject so many as are *rejected*; a body that cannot be read holds none, and counts as one. What
-    is not *is_repeatable* has events without event_uuid, which are counted again when they are sent again.
+    is not *is_repeatable* has events without event_uuid, which are counted again when they are sent again. *bad* is the
+    way in which the request itself is wrong.
     """
 
     game_id: str
@@ -47,6 +59,7 @@ class Batch(msgspec.Struct, frozen=True):
     events: int
     rejected: int = 0
     is_repeatable: bool = True
+    bad: BadRequest | None = None
 
 
 class Sent(NamedTuple):
@@ -97,7 +110,7 @@ def send(
     ]
     sent = sorted([*sent, *added], key=lambda one: one.sent_s)
     game_id = facts["game_id"][0].as_py() if len(facts) else ""
-    batches, broken = _batches(sent, game_id, dirt.broken_bodies, rng=for_dirt)
+    batches, broken = _batches(sent, game_id, dirt, rng=for_dirt)
     return batches, pa.concat_tables([_rows(sent, facts), *broken])
 
 
@@ -227,7 +240,7 @@ def _some(sent: list[Sent], count: int, rng: np.random.Generator) -> list[int]:
 
 
 def _batches(
-    sent: Iterable[Sent], game_id: str, broken: float, *, rng: np.random.Generator
+    sent: Iterable[Sent], game_id: str, dirt: Dirt, *, rng: np.random.Generator
 ) -> tuple[list[Batch], list[pa.Table]]:
     """The requests, and rows for those of them that nobody can read."""
     leaving = [one for one in sent if one.verdict != UNSENT]
@@ -235,11 +248,9 @@ def _batches(
     for start in range(0, len(leaving), BATCH_EVENTS):
         some = leaving[start : start + BATCH_EVENTS]
         body = join_events(one.event for one in some)
-        if rng.random() < broken:
-            way = BREAKS[int(rng.integers(0, len(BREAKS)))]
-            batches.append(Batch(game_id, way.spoil(body), events=0, rejected=1))
-            told = {"game_id": game_id, "sent_as": way.name, "verdict": REJECTED, "errors": f"{way.error_type} /"}
-            rows.append(pa.Table.from_pylist([told], SCHEMA))
+        for batch, told in _unreadable(body, game_id, dirt, rng=rng):
+            batches.append(batch)
+            rows.append(pa.Table.from_pylist([{"game_id": game_id, **told}], SCHEMA))
         batches.append(
             Batch(
                 game_id,
@@ -250,6 +261,21 @@ def _batches(
             )
         )
     return batches, rows
+
+
+def _unreadable(
+    body: bytes, game_id: str, dirt: Dirt, *, rng: np.random.Generator
+) -> Iterator[tuple[Batch, dict[str, str]]]:
+    """What is sent before a good *body* and kept nothing of, if anything; and what is said of it."""
+    if rng.random() < dirt.broken_bodies:
+        way = BREAKS[int(rng.integers(0, len(BREAKS)))]
+        told = {"sent_as": way.name, "verdict": REJECTED, "errors": f"{way.error_type} /"}
+        yield Batch(game_id, way.spoil(body), events=0, rejected=1), told
+    if rng.random() < dirt.bad_requests:
+        bad = BAD_REQUESTS[int(rng.integers(0, len(BAD_REQUESTS)))]
+        told = {"sent_as": bad.name, "verdict": REJECTED if bad.error_type else REFUSED, "errors": bad.errors}
+        content = body if bad.is_gzipped else too_large(body)
+        yield Batch(game_id, content, events=0, rejected=int(bad.error_type is not None), bad=bad), told
 
 
 def _rows(sent: list[Sent], facts: pa.Table) -> pa.Table:

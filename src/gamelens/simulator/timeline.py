@@ -93,7 +93,10 @@ class Experiment(Part, frozen=True, kw_only=True):
 
 
 class NetworkOutage(Part, frozen=True, kw_only=True, tag_field="kind", tag="network_outage"):
-    """An ad network fills nothing for *days* from *day* on, on one *platform* or, without one, on all."""
+    """An ad network fills nothing for *days* from *day* on, on one *platform* or, without one, on all.
+
+    It is asked all the same; those asked after it fill some of what it does not.
+    """
 
     game: str
     network: str

@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 
 from gamelens.errors import BadQuery
-from gamelens.simulator.arms import mixture_of
 from gamelens.simulator.behaviour import DAY_S, Block, act
 from gamelens.simulator.conditions import Delivery, Dirt
 from gamelens.simulator.facts import facts_of
 from gamelens.simulator.installs import plan_installs
+from gamelens.simulator.outlook import Habits, Outlook
 from gamelens.simulator.payload import Ids, draw_ids, encode_events
 from gamelens.simulator.players import draw_players
 from gamelens.simulator.scenario import Scenario
@@ -32,7 +32,7 @@ from gamelens.simulator.workers import in_order
 if TYPE_CHECKING:
     from gamelens.simulator.ledger import Ledger
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Of the generator: the same scenario gives the same bytes as long as this is the same."""
 BLOCK_PLAYERS: Final = 512
 
@@ -46,7 +46,11 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class GameExpectation(msgspec.Struct, frozen=True):
-    """What a game will look like; *d1*, *d7* and *dau* in closed form, *events* from a sample that was played."""
+    """What a game will look like, incidents and all; *d1*, *d7*, *d28* and *dau* in closed form (`outlook`).
+
+    *events* are those of a sample that was played, by the days it played on. Ads and money (US dollars) are what clean
+    events tell of.
+    """
 
     title: str
     players: int
@@ -55,12 +59,15 @@ class GameExpectation(msgspec.Struct, frozen=True):
     d1: float
     d7: float
     d28: float
+    ads_shown: int
+    ad_revenue_usd: float
+    revenue_usd: float
 
 
 class Expectation(msgspec.Struct, frozen=True):
     """What a scenario will send: players exactly, the rest about. *dau* is the mean over its days.
 
-    *version* is the generator's; incidents are left out.
+    *version* is the generator's.
     """
 
     version: int
@@ -70,6 +77,9 @@ class Expectation(msgspec.Struct, frozen=True):
     body_bytes: int
     gzipped_bytes: int
     dau: float
+    ads_shown: int
+    ad_revenue_usd: float
+    revenue_usd: float
     games: tuple[GameExpectation, ...]
 
 
@@ -120,18 +130,25 @@ def expect(scenario: Scenario, *, ends_on: date | None = None) -> Expectation:
     begins = first_day(scenario, ends_on)
     games, raw, gzipped = [], 0.0, 0.0
     for number, (game, players) in enumerate(zip(scenario.games, scenario.players_by_game(), strict=True)):
-        activity = mixture_of(game, scenario=scenario, first_weekday=begins.weekday())
-        installs = plan_installs(game, scenario=scenario, first_weekday=begins.weekday()).installs.sum(axis=0)
-        days_left = np.arange(scenario.days, 0, -1)
-        played_days = players * float(
-            sum(w * activity.active_days(int(n)) for w, n in zip(installs, days_left, strict=True))
-        )
+        outlook = Outlook(game, scenario=scenario, first_weekday=begins.weekday())
+        played_days = players * float(outlook.present.sum())
         sample = _sample(scenario, begins, number, min(players, BLOCK_PLAYERS))
         events = round(sample.events * played_days / max(sample.played_days, 1))
         raw += sample.body_bytes * events / max(sample.events, 1)
         gzipped += sample.gzipped_bytes * events / max(sample.events, 1)
-        d1, d7, d28 = (activity.retention(day) for day in (1, 7, 28))
-        games.append(GameExpectation(game.title, players, events, played_days / scenario.days, d1, d7, d28))
+        ads_shown, ad_revenue_usd = outlook.ads(sample.habits)
+        games.append(
+            GameExpectation(
+                title=game.title,
+                players=players,
+                events=events,
+                dau=played_days / scenario.days,
+                **{f"d{day}": outlook.retention(day) for day in (1, 7, 28)},
+                ads_shown=round(players * ads_shown),
+                ad_revenue_usd=round(players * ad_revenue_usd, 2),
+                revenue_usd=round(players * outlook.revenue(sample.habits), 2),
+            )
+        )
     total = sum(game.events for game in games)
     return Expectation(
         version=VERSION,
@@ -141,6 +158,9 @@ def expect(scenario: Scenario, *, ends_on: date | None = None) -> Expectation:
         body_bytes=round(raw),
         gzipped_bytes=round(gzipped),
         dau=sum(game.dau for game in games),
+        ads_shown=sum(game.ads_shown for game in games),
+        ad_revenue_usd=round(sum(game.ad_revenue_usd for game in games), 2),
+        revenue_usd=round(sum(game.revenue_usd for game in games), 2),
         games=tuple(games),
     )
 
@@ -150,6 +170,7 @@ class _Sample(msgspec.Struct, frozen=True):
     played_days: int
     body_bytes: int
     gzipped_bytes: int
+    habits: Habits
 
 
 def _sample(scenario: Scenario, begins: date, number: int, players: int) -> _Sample:
@@ -162,6 +183,7 @@ def _sample(scenario: Scenario, begins: date, number: int, players: int) -> _Sam
         played_days=int(block.players.active.sum()),
         body_bytes=sum(len(batch.body) for batch in batches),
         gzipped_bytes=gzipped,
+        habits=Habits.of(block),
     )
 
 

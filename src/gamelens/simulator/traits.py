@@ -135,8 +135,9 @@ class AdUnit(Part, frozen=True, kw_only=True):
 
 
 class Network(Part, frozen=True, kw_only=True):
-    """A network that fills ads: its *share* of fills and what it pays for 1,000, by format, for tiers 1 to 3.
+    """A network that fills ads: its *share* of what is shown and what it pays for 1,000, by format, for tiers 1 to 3.
 
+    How often it fills when it is asked follows from that (`waterfall`): the best paid one is asked first.
     *reports_as* is the name in impression_data where the vendor uses another (AdMob: the adapter's class).
     """
 
@@ -166,7 +167,7 @@ class Network(Part, frozen=True, kw_only=True):
 
 
 class Ads(Part, frozen=True, kw_only=True):
-    """The ads of one game: an ad break follows a round with chance *per_round* and is filled with chance *fill*.
+    """The ads of one game: an ad break follows a round with chance *per_round*, and one in *fill* shows an ad.
 
     *unnamed* is the share of impressions whose network the vendor does not tell. *currency* is the one the vendor
     reports in: USD, except AdMob, which uses the account's.
