@@ -15,8 +15,8 @@ from gamelens.notebook.labels import Unit, escape, name_of, shorten, unit_of
 from gamelens.notebook.style import theme
 
 # What fits into 760 pixels of each size.
-TITLE_LETTERS: Final = 66
-SUBTITLE_LETTERS: Final = 108
+TITLE_LETTERS: Final = 76
+SUBTITLE_LETTERS: Final = 122
 SOURCE_LETTERS: Final = 96
 
 

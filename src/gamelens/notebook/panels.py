@@ -25,7 +25,7 @@ from gamelens.notebook.traces import band_traces, line_traces
 MOST_PANELS: Final = 24
 MOST_ACROSS: Final = 4
 _PANEL_PX: Final = 165
-_LETTERS: Final = 104  # fit into 760 pixels
+_LETTERS: Final = 100  # fit into 760 pixels
 _HEAD_PX: Final = 18
 
 
@@ -151,4 +151,5 @@ def _in_words(flagged: DataFrame, many: int) -> str:
     newest = flagged.sort_values("timestamp", ascending=False)
     keys = zip(newest["_metric"], newest["_game"], newest["timestamp"], strict=True)
     named = [f"{metric} of {game} on {day(moment)}" for metric, game, moment in keys]
-    return f"{many} panels, flagged: {in_order(named)}" if named else f"{many} panels, nothing flagged" if many else ""
+    panels = f"{many} panel{'' if many == 1 else 's'}"
+    return f"{panels}, flagged: {in_order(named)}" if named else f"{panels}, nothing flagged" if many else ""
