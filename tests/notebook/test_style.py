@@ -1,4 +1,4 @@
-"""issue, 2: one template in light and dark, safe for colour-blind readers, readable on its paper (WCAG 2.2, 1.4.3 and 1.4.11)."""
+"""issue, 2: one template in light and dark, colour-blind safe, readable on its paper (WCAG 2.2, 1.4.3 and 1.4.11)."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def draw_bands(scores: DataFrame, *, title: str | None = None) -> Figure:
 
 
 class _Grid:
-    """Room for *many* panels, *across* side by side (three or four where nobody says), their heads of so many *lines*."""
+    """Room for *many* panels, *across* side by side (three or four where nobody says), with heads of *lines* lines."""
 
     def __init__(self, many: int, across: int | None = None, *, lines: int = 1) -> None:
         across = across or max(1, min(many, 2 if many == 4 else 3 if many <= 9 else MOST_ACROSS))
