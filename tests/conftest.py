@@ -87,11 +87,11 @@ def event(**fields: Any) -> dict[str, Any]:
 class Stage:
     """The sandbox in process: post to its collector, ask its metrics service."""
 
-    def __init__(self, state: Path, **options: Any) -> None:
+    def __init__(self, state: Path, *, tenants: str = CONFIG, **options: Any) -> None:
         self.clock = Clock()
         self.clock.freeze(NOW)
         config = state.parent / "sandbox.toml"
-        config.write_text(CONFIG)
+        config.write_text(tenants)
         options = {"refresh_s": 0, "rate": 10_000, "at_once": 10_000} | options
         self.sandbox = Sandbox(Options(state=state, config=config, **options), clock=self.clock)
         self.metrics_app = self.sandbox.metrics.app()

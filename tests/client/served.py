@@ -149,6 +149,13 @@ def served(state: Path) -> Iterator[Served]:
     """A populated sandbox, its metrics service on a free port for as long as this lasts."""
     stage = Stage(state)
     populate(stage)
+    with serving(stage) as worlds:
+        yield worlds
+
+
+@contextmanager
+def serving(stage: Stage) -> Iterator[Served]:
+    """The metrics service of *stage* on a free port, and the end of *stage* afterwards."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     worlds = Served(stage.metrics_app, listener.getsockname()[1])

@@ -125,7 +125,7 @@ def test_cohorts_are_blank_where_the_day_has_not_come(cohorts):
 
 
 def test_cohorts_of_a_split_name_value_and_day(cohorts):
-    assert charts.draw_cohorts(cohorts.lens.matrix("platform")).data[0].y[0] == "android · 16 Nov 2026"
+    assert charts.draw_cohorts(cohorts.lens.matrix("platform")).layout.yaxis.ticktext[0] == "android · 16 Nov 2026"
 
 
 def test_a_curve_has_its_interval(cohorts):
@@ -137,15 +137,57 @@ def test_a_curve_has_its_interval(cohorts):
 def test_bands_show_every_game_and_metric(players):
     daily = health.measured(_game_frame(players, ["Tile", "Farm"]), {"user_unique": "Active players"})
     figure = charts.draw_bands(health.judged(daily))
-    assert [text for text in _texts(figure) if "Active players" in text] == [
-        "<b>Active players</b>  Tile",
-        "<b>Active players</b>  Farm",
-    ]
+    assert _texts(figure)[:2] == ["<b>Tile</b>  ", "<b>Farm</b>  "]
+    assert "Active players" in figure.layout.title.text
 
 
-@pytest.mark.parametrize("draw", [charts.draw_lines, charts.draw_bars])
+def test_panels_are_the_largest_24(players):
+    figure = charts.draw_panels(_game_frame(players, [f"Game {place}" for place in range(30)]))
+    assert len([trace for trace in figure.data if trace.name]) == charts.MOST_PANELS == 24
+    assert "largest 24 of 30" in figure.layout.title.text
+
+
+def test_a_panel_names_its_game_and_the_last_value(players):
+    assert _texts(charts.draw_panels(_game_frame(players, ["Tile"])))[0] == "<b>Tile</b>  12"
+
+
+@pytest.mark.parametrize(("is_same_scale", "scales"), [(False, [1.1 * 12, 1.1 * 24]), (True, [1.1 * 24] * 2)])
+def test_panels_have_their_own_scale_or_one(players, is_same_scale, scales):
+    frame = _game_frame(players, ["Tile", "Farm"])
+    frame["user_unique"] = [10, 12, 20, 24]
+    figure = charts.draw_panels(frame, is_same_scale=is_same_scale)
+    tops = [figure.layout[name].range[1] for name in ("yaxis", "yaxis2")]
+    assert sorted(tops) == pytest.approx(scales)
+    assert figure.layout.xaxis2.matches == "x"
+
+
+def test_panels_show_what_is_below_zero(networks):
+    figure = charts.draw_panels(networks.assign(sum=[-1.0, 2.0, 3.0] * 2), "sum", by="ilrd_network_name")
+    assert min(figure.layout[f"yaxis{place}"].range[0] for place in ("", "2", "3")) == pytest.approx(-1.1)
+
+
+def test_names_that_look_the_same_stay_two(networks):
+    names = ["a" + "x" * 60 + "b" + "y" * 30, "a" + "x" * 61 + "b" + "y" * 30, "z"]
+    networks["ilrd_network_name"] = pd.Categorical(names * 2)
+    lines = networks.lens.plot().data
+    assert len({trace.legendgroup for trace in lines}) == 3
+    assert list(networks[:3].lens.plot().data[0].y) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("many", [3, 8])
+def test_a_long_headline_and_legend_have_room(players, many):
+    """At 800 pixels: two lines of headline, one below, and a row of the legend for every two long names."""
+    names = [f"A game with a title as long as this one, number {place}" for place in range(many)]
+    short = charts.draw_lines(_game_frame(players, ["Tile", "Farm"]))
+    long = charts.draw_lines(_game_frame(players, names), title="Words " * 20)
+    more = 22 * (1 + -(-many // 2) - 1)
+    assert long.layout.margin.t - short.layout.margin.t == more
+    assert long.layout.height - short.layout.height == more
+
+
+@pytest.mark.parametrize("draw", [charts.draw_lines, charts.draw_bars, charts.draw_panels])
 def test_nothing_is_said_and_not_drawn(networks, draw):
-    assert "nothing in this interval" in _texts(draw(networks[:0]))
+    assert "nothing in this interval" in _texts(draw(networks[:0], by="ilrd_network_name"))
 
 
 def test_no_curve_and_no_cohort_is_said_too(cohorts):

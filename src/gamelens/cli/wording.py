@@ -7,6 +7,7 @@ from typing import Final
 
 from gamelens.errors import GamelensError, NotRecorded, NotYetAvailable, PartialResult, Truncated
 
+_OBEYED: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})  # controls, halves of letters, ends of lines and paragraphs
 # Letters that turn a line around, so that what is read is not what is there.
 _TURNING: Final = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 
@@ -51,5 +52,5 @@ def gap_line(gap: dict[str, object]) -> str:
 
 
 def _shown(letter: str) -> str:
-    is_obeyed = unicodedata.category(letter) == "Cc" or unicodedata.bidirectional(letter) in _TURNING
+    is_obeyed = unicodedata.category(letter) in _OBEYED or unicodedata.bidirectional(letter) in _TURNING
     return "\N{REPLACEMENT CHARACTER}" if is_obeyed else letter

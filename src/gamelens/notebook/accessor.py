@@ -16,6 +16,9 @@ from gamelens.notebook import receipts
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
+# Names come from outside: two dollar signs in a table are no formula, and JupyterLab's MathJax would read one.
+pd.set_option("display.html.use_mathjax", False)
+
 
 @pd.api.extensions.register_dataframe_accessor("lens")
 class Lens:

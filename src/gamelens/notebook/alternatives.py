@@ -44,7 +44,7 @@ def in_words(figure: Figure, kind: Kind = "number") -> str:
     sentences = (
         _of_lines(list(_lines(figure)), figure, kind),
         _of_bars(list(_bars(figure)), kind),
-        *(_of_cells(trace) for trace in figure.data if trace.type == "heatmap"),
+        *(_of_cells(trace, _ticks(figure.layout.yaxis)) for trace in figure.data if trace.type == "heatmap"),
     )
     return " ".join(sentence for sentence in sentences if sentence)
 
@@ -58,7 +58,7 @@ def _of_lines(lines: list[Told], figure: Figure, kind: Kind) -> str:
     if not lines:
         return ""
     ends = sorted(moment for line in lines for moment in (line.points[0][0], line.points[-1][0]))
-    ticks = dict(zip(figure.layout.xaxis.tickvals or (), figure.layout.xaxis.ticktext or (), strict=False))
+    ticks = _ticks(figure.layout.xaxis)
     first, last = (_place(ticks.get(moment, moment)) for moment in (ends[0], ends[-1]))
     span = f"from {first} to {last}" if first != last else f"on {first}"
     ranked = sorted(lines, key=lambda line: -line.total)
@@ -79,10 +79,10 @@ def _of_bars(bars: list[Told], kind: Kind) -> str:
     return f"{_counted(len(pairs), 'bar')}: {_joined(told, len(pairs))}."
 
 
-def _of_cells(trace: Any) -> str:
+def _of_cells(trace: Any, names: dict[Any, str]) -> str:
     cells = [
         (float(number), row, column)
-        for row, numbers in zip(trace.y, trace.z, strict=False)
+        for row, numbers in zip((names.get(row, row) for row in trace.y), trace.z, strict=False)
         for column, number in zip(trace.x, numbers, strict=False)
         if pd.notna(number)
     ]
@@ -90,12 +90,13 @@ def _of_cells(trace: Any) -> str:
         return ""
     (most, *of_most), (least, *of_least) = max(cells, key=lambda it: it[0]), min(cells, key=lambda it: it[0])
     kind: Kind = "share" if "%" in (trace.hovertemplate or trace.colorbar.tickformat or "") else "number"
-    rows, columns = (f"{_seen(names[0])} to {_seen(names[-1])}" for names in (trace.y, trace.x))
+    first, last = _seen(cells[0][1]), _seen(cells[-1][1])
+    rows = f"from {first} to {last}" if first != last else f"of {first}"
     ends = [
         f"{word} {readable(number, kind)} ({_seen(row)}, {_seen(column)})"
         for word, number, (row, column) in (("highest", most, of_most), ("lowest", least, of_least))
     ]
-    return f"{len(cells)} cells, rows {rows}, columns {columns}: {' and '.join(ends)}."
+    return f"{_counted(len(cells), 'cell')} {rows}: {' and '.join(ends)}."
 
 
 def _lines(figure: Figure) -> Iterator[Told]:
@@ -121,6 +122,10 @@ def _points(places: Any, numbers: Any) -> Iterator[tuple[Any, float]]:
     for where, number in zip(() if places is None else places, () if numbers is None else numbers, strict=False):
         if pd.notna(number) and math.isfinite(number):
             yield where, float(number)
+
+
+def _ticks(axis: Any) -> dict[Any, str]:
+    return dict(zip(axis.tickvals or (), axis.ticktext or (), strict=False))
 
 
 def _counted(many: int, what: str) -> str:

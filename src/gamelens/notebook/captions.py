@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from textwrap import wrap
+from typing import Any, Final
 
 from pandas import DataFrame
 
 from gamelens.analysis.frames import RECEIPT, asked_metrics, label_columns, value_columns
 from gamelens.catalog import METRICS
 from gamelens.errors import BadQuery
-from gamelens.notebook.labels import Unit, escape, name_of, unit_of
+from gamelens.notebook.labels import Unit, escape, name_of, shorten, unit_of
 from gamelens.notebook.style import theme
+
+# What fits into 760 pixels of each size.
+TITLE_LETTERS: Final = 76
+SUBTITLE_LETTERS: Final = 122
+SOURCE_LETTERS: Final = 96
 
 
 def main_value(frame: DataFrame) -> str:
@@ -61,9 +67,23 @@ def every_of(frame: DataFrame) -> Any:
 
 
 def headline(title: str, subtitle: str) -> str:
-    """Title and subtitle as plotly's markup; the only place that writes any."""
-    below = f"<span style='font-size:13px;color:{theme().muted}'>{escape(subtitle)}</span>"
-    return f"<b>{escape(title)}</b><br>{below}"
+    """Title and subtitle as plotly's markup, in lines that a narrow page has room for."""
+    above = "<br>".join(f"<b>{escape(line)}</b>" for line in _lines(title, TITLE_LETTERS))
+    below = "<br>".join(map(escape, _lines(subtitle, SUBTITLE_LETTERS)))
+    return f"{above}<br><span style='font-size:13px;color:{theme().muted}'>{below}</span>"
+
+
+def source(line: str) -> str:
+    """The line under a figure as plotly's markup, broken between its parts."""
+    rows = [""]
+    for part in line.split(" · "):
+        joined = f"{rows[-1]} · {part}" if rows[-1] else part
+        rows[-1:] = [joined] if len(joined) <= SOURCE_LETTERS or not rows[-1] else [rows[-1], part]
+    return "<br>".join(escape(shorten(row, 2 * SOURCE_LETTERS)) for row in rows)
+
+
+def _lines(text: str, longest: int) -> list[str]:
+    return wrap(shorten(" ".join(text.split()), 3 * longest), longest) or [""]
 
 
 def _values_of(metric: str) -> tuple[str, ...]:

@@ -20,10 +20,11 @@ from gamelens.notebook.captions import main_value
 from gamelens.notebook.cohorts import draw_cohorts, draw_curve
 from gamelens.notebook.images import save
 from gamelens.notebook.lines import draw_bars, draw_lines
-from gamelens.notebook.panels import draw_bands, draw_panels
+from gamelens.notebook.panels import MOST_PANELS, draw_bands, draw_panels
 from gamelens.notebook.style import use_theme
 
 __all__ = [
+    "MOST_PANELS",
     "alt_text",
     "draw_bands",
     "draw_bars",

@@ -21,29 +21,36 @@ from gamelens.notebook.traces import MOST_LINES, curve_traces
 
 def draw_cohorts(matrix: DataFrame, *, title: str | None = None) -> Figure:
     """A cohort matrix as a heatmap: oldest install day on top, blank where the day has not come."""
-    days = [" · ".join(_part(part) for part in (row if isinstance(row, tuple) else (row,))) for row in matrix.index]
-    shares = matrix.astype("float64")
+    days = [" · ".join(map(_part, row if isinstance(row, tuple) else (row,))) for row in matrix.index]
+    shares, places = matrix.astype("float64"), [*range(len(days))]  # not the names: two of them may look the same
     figure = Figure(
         go.Heatmap(
             z=shares.to_numpy(),
             x=[f"D{age}" for age in matrix.columns],
-            y=days,
+            y=places,
+            customdata=[[day] * shares.shape[1] for day in days],
             colorscale=scale(theme().sequential),
             zmin=0,
             zmax=_darkest(shares),
             xgap=2,
             ygap=2,
             hoverongaps=False,
-            hovertemplate="installed %{y}, %{x}: %{z:.1%}<extra></extra>",
+            hovertemplate="installed %{customdata}, %{x}: %{z:.1%}<extra></extra>",
             texttemplate="%{z:.0%}" if shares.shape[1] <= 20 else None,
-            textfont={"size": 11},
-            colorbar={"tickformat": ".0%", "thickness": 10, "outlinewidth": 0, "len": 0.6, "y": 1, "yanchor": "top"},
+            textfont={"size": 11, "color": theme().ink},
+            colorbar={
+                "tickformat": ".0%",
+                "thickness": 10,
+                "outlinewidth": 0,
+                **{"len": 140, "lenmode": "pixels", "y": 1, "yanchor": "top", "nticks": 5},
+            },
         )
     )
-    figure.update_layout(hovermode="closest", height=200 + 20 * max(6, len(days)), margin_t=112)
+    figure.update_layout(hovermode="closest", height=192 + 20 * max(6, len(days)))
     figure.update_xaxes(type="category", side="top", showline=False)
-    figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
-    return finish(figure, matrix, title or "Who came back", "share of the players installed on a day, by days since")
+    figure.update_yaxes(autorange="reversed", showgrid=False, tickvals=places, ticktext=days)
+    words = "share of the players installed on a day, by days since"
+    return finish(figure, matrix, title or "Who came back", words)
 
 
 def draw_curve(curve: DataFrame, *, by: str | None = None, title: str | None = None) -> Figure:
@@ -73,4 +80,4 @@ def _darkest(shares: DataFrame) -> float:
 
 
 def _part(part: Any) -> str:
-    return day(part) if isinstance(part, pd.Timestamp) else text_of(part)
+    return day(part) if isinstance(part, pd.Timestamp) else text_of(part if pd.isna(part) else shorten(str(part)))

@@ -6,6 +6,7 @@ lets every name through `labels.escape`, and hands the figure to `finish`.
 
 from __future__ import annotations
 
+import html
 from typing import Any, Final
 
 import pandas as pd
@@ -17,40 +18,75 @@ from plotly.graph_objects import Figure
 from gamelens.analysis.frames import RECEIPT
 from gamelens.errors import BadQuery
 from gamelens.notebook.alternatives import in_words
-from gamelens.notebook.captions import headline
-from gamelens.notebook.labels import Kind, Unit, escape, plain, tick_format
+from gamelens.notebook.captions import headline, source
+from gamelens.notebook.labels import Kind, Unit, plain, tick_format
 from gamelens.notebook.receipts import source_line
 from gamelens.notebook.style import THEMES, layout_of, theme
 
 NOTHING: Final = "nothing in this interval"
+HEIGHT: Final = 420
+USUAL_ROOM: Final = 104
+_LEGEND_PX: Final = 690
 
 for _look in THEMES.values():
     plotly.io.templates[_look.template] = go.layout.Template(layout=layout_of(_look))
 
 
 def finish(
-    figure: Figure, frame: DataFrame, title: str, subtitle: str, *, kind: Kind = "number", says: str | None = None
+    figure: Figure,
+    frame: DataFrame,
+    title: str,
+    subtitle: str,
+    *,
+    kind: Kind = "number",
+    says: str | None = None,
+    above: int = 0,
 ) -> Figure:
     """*figure* in the theme in force, with its headline and the source line of *frame*; all three are plain text.
 
     Its text alternative (`layout.meta["alt"]`) is made of these and of what it *says*: when that is None, what can be
-    read from its traces, whose numbers are of *kind*.
+    read from its traces, whose numbers are of *kind*. So many pixels *above* what is drawn are kept free.
     """
-    look = theme()
+    look, line = theme(), source_line(frame)
+    subtitle = subtitle[:1].upper() + subtitle[1:]
     says = in_words(figure, kind) if says is None else says
-    figure.update_layout(template=look.template, title_text=headline(title, subtitle))
     if not len(figure.data) or not len(frame):
         figure.add_annotation(text=NOTHING, showarrow=False, font={"color": look.muted, "size": 14})
+        figure.update_xaxes(visible=False).update_yaxes(visible=False)
     figure.add_annotation(
-        text=escape(source_line(frame)),
+        text=source(line),
         font={"color": look.muted, "size": 11},
         showarrow=False,
         align="left",
         **{"x": 0, "xref": "paper", "xanchor": "left", "y": 0, "yref": "paper", "yanchor": "top", "yshift": -40},
     )
-    parts = (title, subtitle, says or NOTHING, source_line(frame))
-    figure.update_layout(meta={"alt": " ".join(f"{plain(part).rstrip('.')}." for part in parts if part)})
-    return figure
+    parts = (title, subtitle, says or NOTHING, line)
+    figure.update_layout(
+        template=look.template,
+        title_text=headline(title, subtitle),
+        meta={"alt": " ".join(f"{plain(part).rstrip('.')}." for part in parts if part)},
+    )
+    return _with_room(figure, above)
+
+
+def _with_room(figure: Figure, above: int) -> Figure:
+    """*figure* so high that nothing stands on the headline on a page 800 pixels wide; what it draws keeps its size."""
+    lines = figure.layout.title.text.count("<br>") + 1
+    is_on_top = figure.layout.xaxis.side == "top"
+    room = 38 + 22 * (lines + _legend_rows(figure)) + 26 * is_on_top + above
+    rows = figure.layout.annotations[-1].text.count("<br>")
+    height = (figure.layout.height or HEIGHT) + (room - USUAL_ROOM) + 14 * rows
+    return figure.update_layout(height=height, margin={"t": room, "b": 72 + 14 * rows})
+
+
+def _legend_rows(figure: Figure) -> int:
+    """In how many rows the legend is broken: as one row, or in columns as wide as its longest name."""
+    if figure.layout.showlegend is False:
+        return 0
+    widths = [56 + 7 * len(html.unescape(it.name)) for it in figure.data if it.name and it.showlegend is not False]
+    if len(widths) < 2 and not figure.layout.showlegend:
+        return 0
+    return 1 if sum(widths) <= _LEGEND_PX else -(-len(widths) // max(1, _LEGEND_PX // max(widths)))
 
 
 def number_axis(figure: Figure, axis: str, unit: Unit, largest: float) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, NamedTuple
 import pandas as pd
 
 from gamelens.analysis.frames import UNKNOWN
+from gamelens.analysis.texts import one_line
 from gamelens.catalog import METRICS
 
 Kind = Literal["money", "share", "count", "number"]
@@ -28,9 +29,6 @@ class Unit(NamedTuple):
 
 
 _MARKUP: Final = re.compile(r"[!-$&'*;-@\[-`{-~]|:(?=/)")
-_BREAKS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\s]+")
-_TURNING: Final = re.compile("[\u202a-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]")  # turn a line, or are not seen
-_HALVES: Final = re.compile("[\ud800-\udfff]")  # halves of letters, which UTF-8 cannot say
 _PLAIN: Final = str.maketrans("<>\"'`", "‹›”’’")
 _KINDS: Final[dict[str, Kind]] = {"USD": "money", "share": "share"}
 _COLUMNS: Final[dict[str, Unit]] = {
@@ -85,12 +83,12 @@ _NAMES: Final = {
 
 def escape(text: object) -> str:
     """*text* on one line with every character that HTML, plotly, Markdown or TeX would read made an entity."""
-    return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", _one_line(text))
+    return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", one_line(text))
 
 
 def plain(text: object) -> str:
     """*text* on one line for where nobody reads markup, such as an attribute: its brackets and quotes are harmless."""
-    return _one_line(text).translate(_PLAIN).strip()
+    return one_line(text).translate(_PLAIN).strip()
 
 
 def shorten(text: str, longest: int = 36) -> str:
@@ -154,10 +152,6 @@ def text_of(value: object) -> str:
     """A name from outside, safe to show; a null is `(unknown)`."""
     is_null = value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value))
     return escape(UNKNOWN if is_null else value)
-
-
-def _one_line(text: object) -> str:
-    return _BREAKS.sub(" ", _HALVES.sub("\ufffd", _TURNING.sub("", str(text))))
 
 
 def _short(size: float, kind: Kind) -> str:

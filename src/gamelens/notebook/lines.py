@@ -101,6 +101,8 @@ def draw_bars(
     figure.update_layout(height=max(220, 176 + 30 * max(1, len(shown))))
     number_axis(figure, "x", unit, largest)
     figure.update_xaxes(showgrid=True, showline=False)
+    if len(shown) and (lowest := shown[values].min().min()) < 0:
+        figure.update_xaxes(range=[1.2 * lowest, 1.2 * max(largest, 0.0)])  # room for numbers left of their bars
     figure.update_yaxes(showgrid=False, tickvals=places, ticktext=[escape(shorten(name)) for name in shown["_name"]])
     more = f", largest {MOST_BARS} of {len(bars)}" if len(bars) > MOST_BARS else ""
     return finish(figure, frame, title or title_of(frame, values[0], by), f"{unit.words}{more}", kind=unit.kind)

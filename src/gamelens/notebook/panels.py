@@ -25,7 +25,8 @@ from gamelens.notebook.traces import band_traces, line_traces
 MOST_PANELS: Final = 24
 MOST_ACROSS: Final = 4
 _PANEL_PX: Final = 165
-_LONGEST: Final = 26
+_LETTERS: Final = 100  # fit into 760 pixels
+_HEAD_PX: Final = 18
 
 
 def draw_panels(
@@ -56,14 +57,15 @@ def draw_panels(
         points = table[name]
         known = points[~points.index.isin(list(partial))].dropna()
         traces = line_traces(points, escape(shorten(name)), colours[name], unit, partial)
-        axis = grid.add(traces, name, readable(known.iloc[-1], unit.kind) if len(known) else "")
+        last = readable(known.iloc[-1], unit.kind) if len(known) else ""
+        axis = grid.add(traces, name, last)
         _scale(axis, unit, table[shown].to_numpy() if is_same_scale else points.to_numpy())
     figure = grid.figure.update_traces(mode="lines", showlegend=False)
     figure.update_xaxes(matches="x" if len(shown) > 1 else None)
     words = f"{words_per_bucket(frame, unit)}, {'one scale for all' if is_same_scale else 'each on its own scale'}"
     words += f", largest {MOST_PANELS} of {len(order)}" if len(order) > MOST_PANELS else ""
     words += f", dotted: not a whole {every_of(frame)}" if partial else ""
-    return finish(figure, frame, title or title_of(frame, value, by), words, kind=unit.kind)
+    return finish(figure, frame, title or title_of(frame, value, by), words, kind=unit.kind, above=grid.head_px)
 
 
 def draw_bands(scores: DataFrame, *, title: str | None = None) -> Figure:
@@ -76,51 +78,65 @@ def draw_bands(scores: DataFrame, *, title: str | None = None) -> Figure:
     kept = surprise.sort_values(ascending=False, kind="stable").index[:MOST_PANELS]
     games = scores["_game"].unique()
     colours = game_colours(games, scores)
-    is_whole = len(kept) == len(surprise)  # then each row is a metric
-    grid = _Grid(len(kept), across=len(games) if is_whole and 0 < len(games) <= MOST_ACROSS else None)
-    every = product(scores["_metric"].unique(), games)
+    is_whole, metrics = len(kept) == len(surprise), scores["_metric"].unique()
+    across = len(games) if is_whole and 0 < len(games) <= MOST_ACROSS else None  # then each row is a metric
+    grid, every = _Grid(len(kept), across, lines=min(2, len(metrics))), product(metrics, games)
     for metric, game in (panel for panel in every if panel in kept):
         rows = scores[(scores["_metric"] == metric) & (scores["_game"] == game)].sort_values("timestamp")
-        axis = grid.add(band_traces(rows, colours[game]), metric, game)
+        names = (metric, game) if len(metrics) > 1 else (game, "")
+        axis = grid.add(band_traces(rows, colours[game]), *names)
         # a wide band above a quiet series would press the series flat
         axis.update(range=[0, 1.25 * max(rows["value"].max(), rows["expected"].max(), 1e-9)], tickformat="~s")
     flagged = scores[scores["is_flagged"].fillna(False).astype(bool)]
     days = f"{len(flagged)} flagged day{'' if len(flagged) == 1 else 's'}"
-    words = f"band: what the weekday usually brings; diamonds: {days}"
+    words = f"{metrics[0]}; " if len(metrics) == 1 else ""
+    words += f"band: what the weekday usually brings; diamonds: {days}"
     words += "" if is_whole else f"; the {MOST_PANELS} most surprising of {len(surprise)}"
-    return finish(grid.figure, scores, title or "As usual, or not", words, says=_in_words(flagged, len(kept)))
+    says = _in_words(flagged, len(kept))
+    return finish(grid.figure, scores, title or "As usual, or not", words, says=says, above=grid.head_px)
 
 
 class _Grid:
-    """Room for *many* panels side by side, *across* in a row, three or four where nobody says."""
+    """Room for *many* panels, *across* side by side (three or four where nobody says), with heads of *lines* lines."""
 
-    def __init__(self, many: int, across: int | None = None) -> None:
+    def __init__(self, many: int, across: int | None = None, *, lines: int = 1) -> None:
         across = across or max(1, min(many, 2 if many == 4 else 3 if many <= 9 else MOST_ACROSS))
         high = max(1, -(-many // across))
         places = range(high * across)
         cells: list[dict[str, Any] | None] = [{} if place < max(many, 1) else None for place in places]
         rows = [cells[place : place + across] for place in places[::across]]
-        self.figure = make_subplots(
-            rows=high, cols=across, specs=rows, horizontal_spacing=0.2 / across, vertical_spacing=0.34 / high
-        )
+        space = {"horizontal_spacing": 0.24 / across, "vertical_spacing": (0.26 + 0.08 * lines) / high}
+        self.figure = make_subplots(rows=high, cols=across, specs=rows, **space)
         self.figure.update_layout(showlegend=False, height=160 + (_PANEL_PX if high > 1 else 2 * _PANEL_PX) * high)
         self.figure.update_xaxes(tickformat="%-d %b", nticks=3, hoverformat="%a %-d %b %Y")
         self.figure.update_yaxes(nticks=4)
+        self.head_px = _HEAD_PX * lines
+        self._is_two_lines = lines > 1
+        self._letters = _LETTERS // across
         self._free = ((place // across + 1, place % across + 1) for place in range(many))
 
-    def add(self, traces: Iterable[Any], name: str, beside: str) -> Any:
-        """The axis of the numbers of the next panel, which shows *traces* under *name* and what stands *beside* it."""
+    def add(self, traces: Iterable[Any], name: str, more: str) -> Any:
+        """The axis of the numbers of the next panel, which shows *traces* and has *name* and *more* as its head."""
         row, column = next(self._free)
         axes = self.figure.get_subplot(row, column)
         for trace in traces:
             self.figure.add_trace(trace, row=row, col=column)
+        between, room = ("<br>", self._letters) if self._is_two_lines else ("  ", self._letters - len(more) - 2)
         self.figure.add_annotation(
-            text=f"<b>{escape(shorten(name, _LONGEST))}</b>  {escape(shorten(beside, _LONGEST))}",
-            hovertext=escape(name),
+            text=f"<b>{escape(shorten(name, room))}</b>{between}{escape(shorten(more, self._letters))}",
+            hovertext=escape(f"{name} {more}"),
             xref=f"{axes.yaxis.anchor} domain",
             yref=f"{axes.xaxis.anchor} domain",
             font={"size": 12, "color": theme().ink},
-            **{"x": 0, "y": 1, "xanchor": "left", "yanchor": "bottom", "yshift": 4, "showarrow": False},
+            **{
+                "x": 0,
+                "y": 1,
+                "xanchor": "left",
+                "yanchor": "bottom",
+                "align": "left",
+                "yshift": 4,
+                "showarrow": False,
+            },
         )
         return axes.yaxis
 
@@ -135,4 +151,5 @@ def _in_words(flagged: DataFrame, many: int) -> str:
     newest = flagged.sort_values("timestamp", ascending=False)
     keys = zip(newest["_metric"], newest["_game"], newest["timestamp"], strict=True)
     named = [f"{metric} of {game} on {day(moment)}" for metric, game, moment in keys]
-    return f"{many} panels, flagged: {in_order(named)}" if named else f"{many} panels, nothing flagged" if many else ""
+    panels = f"{many} panel{'' if many == 1 else 's'}"
+    return f"{panels}, flagged: {in_order(named)}" if named else f"{panels}, nothing flagged" if many else ""

@@ -8,6 +8,7 @@ from typing import Any
 from pandas import DataFrame, Timestamp
 
 from gamelens.analysis.frames import RECEIPT
+from gamelens.analysis.texts import one_line
 from gamelens.errors import BadQuery
 from gamelens.wire.intervals import Interval, bucket_start
 
@@ -32,7 +33,7 @@ def receipt_of(frame: DataFrame) -> Receipt:
 
 def explain(receipt: Receipt) -> str:
     """What was asked, what came back and what is missing, a line for each."""
-    return "\n".join(line for line in (_question(receipt), _answer(receipt), *_reserves(receipt)) if line)
+    return "\n".join(one_line(line) for line in (_question(receipt), _answer(receipt), *_reserves(receipt)) if line)
 
 
 def source_line(frame: DataFrame) -> str:

@@ -23,7 +23,8 @@ class Theme(msgspec.Struct, frozen=True):
     """Colours by what they are for, all as `#rrggbb`.
 
     Marks of *palette*, *muted* and *alarm* stand 3:1 against *paper*, texts of *ink* and *muted* 4.5:1. *pale* is for
-    what stays in the background. Scales go from little to much, *diverging* through *paper*'s neighbour in the middle.
+    what stays in the background. The *sequential* scale goes from little to much, and *ink* stands 4.5:1 on all of it;
+    the *diverging* one has its nothing in the middle.
     """
 
     name: ThemeName
@@ -52,7 +53,7 @@ LIGHT: Final = Theme(
     pale="#c9d1da",
     alarm="#b3261e",
     palette=("#2b4bb5", "#a3521c", "#17a38e", "#6c2c5b", "#1b7cab", "#c77867", "#8e7fe2", "#918517"),
-    sequential=("#f3f8fc", "#c6dcee", "#7db3d8", "#2b7bb5", "#08416f"),
+    sequential=("#eaf3fa", "#c5def0", "#8fc0e2", "#5199ce"),
     diverging=("#8c3a00", "#e08a4a", "#f4f4f2", "#5b9fd0", "#084a80"),
 )
 DARK: Final = Theme(
@@ -63,8 +64,8 @@ DARK: Final = Theme(
     grid="#29323c",
     pale="#46525f",
     alarm="#ff7a70",
-    palette=("#8686f7", "#faa131", "#3feee2", "#a25d86", "#1384b5", "#eb7275", "#cbaff9", "#cbdd6a"),
-    sequential=("#18222d", "#1d3f5c", "#26679a", "#4f9bd3", "#b9dcf7"),
+    palette=("#7581f1", "#f5ad68", "#7beee8", "#ce5a96", "#0ca6d2", "#de8071", "#ca94fc", "#909327"),
+    sequential=("#1d2b39", "#20425f", "#255884", "#2a6ba3"),
     diverging=("#f0a468", "#a35a1f", "#20272f", "#2a6da3", "#8cc4f0"),
 )
 THEMES: Final[dict[str, Theme]] = {it.name: it for it in (LIGHT, DARK)}
@@ -151,12 +152,12 @@ def layout_of(look: Theme) -> dict[str, Any]:
         "plot_bgcolor": look.paper,
         "title": {
             "x": 0,
-            "xref": "paper",
+            "xref": "container",
             "xanchor": "left",
             "y": 1,
             "yref": "container",
             "yanchor": "top",
-            "pad": {"t": 26},
+            "pad": {"l": 14, "t": 26},
             "font": {"size": 19, "color": look.ink},
         },
         "xaxis": {**axis, "showgrid": False, "showline": True, "ticklabelstandoff": 4},

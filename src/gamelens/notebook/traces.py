@@ -27,7 +27,7 @@ def line_traces(
         "x": points.index,
         "legendgroup": name,
         "line": {"color": colour or theme().pale, "width": 2.25 if is_named else 1},
-        "marker": {"size": 5},
+        "marker": {"size": 5 if known.sum() > 1 else 9},
         "mode": "lines+markers" if is_named and known.sum() <= _MARKED_POINTS else "lines",
         "name": name,
     }

@@ -10,6 +10,7 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from gamelens.analysis.frames import asked_metrics, column_of
+from gamelens.analysis.texts import one_line
 from gamelens.catalog import METRICS
 from gamelens.errors import BadQuery
 
@@ -38,7 +39,7 @@ class MatchReport:
     warnings: tuple[str, ...]
 
     def __repr__(self) -> str:
-        return (
+        return one_line(
             f"<join with {self.source}: {_percent(self.matched_share)} of {self.share_of} matched, "
             f"{len(self.only_left)} rows only left, {len(self.only_right)} only right, "
             f"{len(self.warnings)} warnings: explain()>"
@@ -56,7 +57,7 @@ class MatchReport:
         ]
         lines += [f"{name} of {self.source} is called {ours}." for name, ours in self.renamed.items()]
         lines += [f"Warning: {warning}." for warning in self.warnings]
-        return "\n".join(line for line in lines if line)
+        return "\n".join(one_line(line) for line in lines if line)
 
 
 @dataclass(frozen=True, eq=False)

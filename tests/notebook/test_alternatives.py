@@ -1,0 +1,74 @@
+"""issue, 2: every figure has a text alternative (WCAG 2.2, 1.1.1), computed from its data."""
+
+from __future__ import annotations
+
+import pandas as pd
+import plotly.graph_objects as go
+import pytest
+
+from gamelens.analysis import health, retention
+from gamelens.notebook import charts
+
+pytestmark = pytest.mark.slow
+SOURCE = "Source: gamelens 0.1.0 · last 2 complete days · data as of 18 Nov 2026 09:00 UTC."
+
+
+def test_lines_say_when_who_leads_and_the_last_value(networks):
+    assert charts.alt_text(networks.lens.plot()) == (
+        "Ad revenue by network. USD per day. 3 lines from 16 Nov 2026 to 17 Nov 2026, AdMob leads: AdMob ends at "
+        f"$1.00, (unknown) ends at $0.50, ‹img src=x onerror=alert(1)› ends at $0.10. {SOURCE}"
+    )
+
+
+def test_the_last_value_is_of_a_whole_bucket(players):
+    players.attrs["gamelens"]["clipped"] = "2026-11-16T00:00Z/2026-11-17T09:00Z"
+    assert "1 line on 16 Nov 2026: all ends at 10." in charts.alt_text(players.lens.plot())
+
+
+def test_bars_name_the_largest_first(networks):
+    said = charts.alt_text(networks[:3].lens.plot())
+    assert "3 bars: AdMob $1.00, (unknown) $0.50, ‹img src=x onerror=alert(1)› $0.10." in said
+
+
+def test_beyond_five_the_rest_is_counted(networks):
+    many = pd.concat([networks[:1].assign(ilrd_network_name=f"n{place}") for place in range(9)], ignore_index=True)
+    many.attrs = networks.attrs
+    assert "n4 $1.00, and 4 more." in charts.alt_text(charts.draw_bars(many))
+
+
+def test_cohorts_say_highest_and_lowest(cohorts):
+    said = charts.alt_text(charts.draw_cohorts(retention.pooled(cohorts).lens.matrix()))
+    assert "3 cells from 16 Nov 2026 to 17 Nov 2026: highest 42.9% (16 Nov 2026, D1) and lowest 14.3%" in said
+
+
+def test_curves_say_ages(cohorts):
+    said = charts.alt_text(charts.draw_curve(retention.average_curve(cohorts)))
+    assert "1 line from D1 to D2: all ends at 14.3%." in said
+
+
+def test_panels_say_every_last_value(networks):
+    said = charts.alt_text(charts.draw_panels(networks, "sum", by="ilrd_network_name"))
+    assert "3 lines from 16 Nov 2026 to 17 Nov 2026, AdMob leads: AdMob ends at $1.00" in said
+
+
+def test_bands_say_what_was_flagged(players):
+    scores = health.judged(health.measured(players.assign(game="Tile"), {"user_unique": "Active players"}))
+    assert "1 panel, nothing flagged." in charts.alt_text(charts.draw_bands(scores))
+    scores.loc[0, "is_flagged"] = True
+    assert "1 panel, flagged: Active players of Tile on 16 Nov 2026." in charts.alt_text(charts.draw_bands(scores))
+
+
+def test_an_empty_figure_says_so(networks):
+    assert "nothing in this interval" in charts.alt_text(networks[:0].lens.plot())
+
+
+def test_a_figure_of_somebody_else_has_one_too():
+    figure = go.Figure(go.Bar(x=["a", "b"], y=[1, 2]), layout={"title": "Mine<br><sub>and more</sub>"})
+    assert charts.alt_text(figure) == "Mine and more. 2 bars: a 1.00, b 2.00."
+    assert charts.alt_text(go.Figure()) == "A figure."
+
+
+def test_a_name_cannot_leave_an_attribute(networks):
+    """Not even of a page whose writer forgot to escape it."""
+    said = charts.alt_text(charts.draw_lines(networks, title='"><script>alert(1)</script>'))
+    assert not {*"<>\"'`"} & {*said}

@@ -1,0 +1,76 @@
+"""issue, 2: one colour per game everywhere."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from itertools import combinations
+
+import pandas as pd
+import pytest
+
+from gamelens.notebook.colours import colours_of, game_colours
+from gamelens.notebook.style import LIGHT, theme
+
+GAMES = ["Tile Harbor", "Rooftop Dash", "Ember Realms", "Bubble Cove", "Word Orchard"]
+
+
+def frame_of(titles):
+    frame = pd.DataFrame({"game": pd.Categorical(titles)})
+    frame.attrs["gamelens"] = {"titles": sorted(GAMES)}
+    return frame
+
+
+@pytest.mark.parametrize("many", [1, 2, 3, 5])
+def test_a_game_has_one_colour_whichever_games_are_shown(many: int):
+    whole = game_colours(GAMES, frame_of(GAMES))
+    for shown in combinations(GAMES, many):
+        assert game_colours(shown, frame_of(shown)) == {game: whole[game] for game in shown}
+
+
+def test_no_two_games_of_an_organisation_share_one():
+    assert len({*game_colours(GAMES, frame_of(GAMES)).values()}) == len(GAMES)
+
+
+@pytest.mark.slow
+def test_another_process_says_the_same():
+    code = (
+        "import pandas as pd; from gamelens.notebook.colours import game_colours; frame = pd.DataFrame();"
+        f"frame.attrs['gamelens'] = {{'titles': {GAMES}}}; print(game_colours({GAMES[::-1]}, frame))"
+    )
+    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert dict(eval(said)) == game_colours(GAMES, frame_of(GAMES))
+
+
+def test_the_order_says_nothing():
+    assert game_colours(GAMES[::-1], frame_of(GAMES)) == game_colours(GAMES, frame_of(GAMES))
+
+
+def test_eight_of_two_hundred_have_eight_colours():
+    """Nobody has two hundred colours; those of one figure still differ."""
+    frame = pd.DataFrame()
+    frame.attrs["gamelens"] = {"titles": [f"Game {place}" for place in range(200)]}
+    shown = [f"Game {place}" for place in range(0, 200, 25)]
+    assert len({*game_colours(shown, frame).values()}) == len(LIGHT.palette) == 8
+
+
+def test_without_a_receipt_games_still_differ():
+    assert len({*game_colours(GAMES, pd.DataFrame()).values()}) == len(GAMES)
+
+
+def test_what_is_unknown_is_grey():
+    assert colours_of(frame_of(GAMES), "game", ["(unknown)"]) == {"(unknown)": theme().muted}
+    networks = pd.DataFrame({"network": ["a", None]})
+    assert colours_of(networks, "network", ["a", "(unknown)"]) == {"a": LIGHT.palette[0], "(unknown)": LIGHT.muted}
+
+
+@pytest.mark.slow
+def test_the_client_names_the_games_of_the_organisation(stage):
+    """So that a figure of one game knows which colours the others have."""
+    from client.worlds import quick, sale, sell
+
+    for game_id in ("1001", "1002", "2001"):
+        sell(stage, sale("2026-11-18"), game_id=game_id)
+    one = quick(stage.metrics_app).query("revenue", by="game", games=["2001"], over="2026-11-18", progress=False)
+    assert one.attrs["gamelens"]["titles"] == ["Ember", "Tile Empire", "Tile Saga"]
+    assert one["game"].tolist() == ["Ember"]
