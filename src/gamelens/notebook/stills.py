@@ -80,7 +80,9 @@ def draw_stills(figures: Sequence[dict[str, Any]]) -> list[bytes]:
         case list() as drawn:
             return drawn
         case ImportError():
-            raise DrawingError("kaleido is not installed (pip install kaleido)")
+            raise DrawingError("kaleido is not installed (pip install 'gamelens[lab]')")
+        case Exception() as error if type(error).__name__ == "ChromeNotFoundError":
+            raise DrawingError("kaleido finds no Chrome or Chromium here")
         case Exception() as error:
             raise DrawingError(f"no browser could draw ({type(error).__name__})") from error
         case error:
