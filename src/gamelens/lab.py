@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 DEMO_SCENARIO = "demo"
 IDLE_S = 4 * 3600.0
 _START_S = 30.0
+_STOP_S = 15.0
 _OUTLIVING: Final[list[subprocess.Popen[bytes]]] = []  # kept, because a process that is let go of is warned about
 
 
@@ -136,7 +138,7 @@ def ensure_service(*, say: Callable[[str], object] = lambda _: None) -> None:
 
 def _stand_in(*, say: Callable[[str], object]) -> Ready:
     """The sandbox of this machine, with the demo's players up to today."""
-    ready = running_at(demo_state()) or _leave_running(demo_state())
+    ready = running_at(demo_state()) or leave_running(demo_state())
     if (already := _played(demo_state())) is None or already.ends_on != _today():
         ensure_played(ready, demo_state(), DEMO_SCENARIO, say=say)
     return ready
@@ -534,11 +536,22 @@ def running_at(state: Path, *, within_s: float = 60.0) -> Ready | None:
     return ready
 
 
-def _leave_running(state: Path) -> Ready:
-    """A new sandbox process over *state* that outlives us and stops by itself when nobody asks."""
-    ready, process = _start(state, "--stop-after-idle", str(IDLE_S))
+def leave_running(state: Path, *, idle_s: float = IDLE_S) -> Ready:
+    """A new sandbox process over *state* that outlives us and stops by itself when nobody asks for *idle_s*."""
+    ready, process = _start(state, "--stop-after-idle", str(idle_s))
     _OUTLIVING.append(process)
     return ready
+
+
+def stop(state: Path) -> None:
+    """Stop the sandbox over *state*, whoever started it, and wait until it has gone."""
+    ready, ends_at = running_at(state, within_s=5), time.monotonic() + _STOP_S
+    if ready is None or ready.pid is None:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(ready.pid, signal.SIGTERM)
+    while running_at(state, within_s=1) and time.monotonic() < ends_at:
+        time.sleep(0.05)
 
 
 def _start(state: Path, *options: str) -> tuple[Ready, subprocess.Popen[bytes]]:

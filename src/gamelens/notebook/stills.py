@@ -17,7 +17,7 @@ from gamelens.errors import GamelensError
 
 WIDTH: Final = 920
 _HEIGHT: Final = 420
-_DEADLINE_S: Final = 60.0
+_DEADLINE_S: Final = 120.0
 _SHAPES: Final = frozenset(
     {
         *("svg", "g", "defs", "path", "rect", "circle", "line", "polygon", "text", "tspan", "image"),
