@@ -94,7 +94,8 @@ def _shared(run: str, scenario: str) -> Iterator[Ready]:
             own.touch()
             ready = lab.running_at(folder / "state") or lab.leave_running(folder / "state", idle_s=_IDLE_S)
             lab.ensure_played(ready, folder / "state", scenario)
-        with _environment({**lab.environment_of(ready), "GAMELENS_CACHE_DIR": str(folder / "cache")}):
+        own_folders = {f"GAMELENS_{name.upper()}_DIR": str(folder / name) for name in ("cache", "state")}
+        with _environment({**lab.environment_of(ready), **own_folders}):
             yield ready
     finally:
         with lock:
