@@ -7,6 +7,8 @@ INSTALLED := .venv/installed
 # Played over HTTP in processes of their own, which the fast loop leaves out.
 SERVED := tests/journey tests/cli tests/browser
 
+NOTEBOOKS := $(BIN)/pytest --nbmake --nbmake-timeout 300 notebooks
+
 .PHONY: demo test check bench record lab clean
 
 demo: $(INSTALLED)
@@ -15,8 +17,8 @@ demo: $(INSTALLED)
 test: check
 	@$(BIN)/pytest --dist loadfile -n 2 -m slow $(addprefix --ignore ,$(SERVED))
 	@$(BIN)/pytest --dist loadfile -n 2 $(SERVED)
-	@$(BIN)/pytest --nbmake --nbmake-timeout 300 notebooks
-	@GAMELENS_REPLAY=$(CURDIR)/data/recorded $(BIN)/pytest --nbmake --nbmake-timeout 300 notebooks
+	@$(NOTEBOOKS) -n 2 --dist worksteal
+	@GAMELENS_REPLAY=$(CURDIR)/data/recorded $(NOTEBOOKS) -n 2 --dist worksteal
 
 check: $(INSTALLED)
 	@$(BIN)/ruff check --quiet
@@ -32,7 +34,7 @@ bench: $(INSTALLED)
 # What the notebooks ask, asked of a sandbox and written down.
 record: $(INSTALLED)
 	@rm -rf data/recorded
-	@GAMELENS_RECORD=$(CURDIR)/data/recorded $(BIN)/pytest --nbmake --nbmake-timeout 300 notebooks
+	@GAMELENS_RECORD=$(CURDIR)/data/recorded $(NOTEBOOKS)
 
 lab: $(INSTALLED)
 	@$(BIN)/gamelens lab

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import platformdirs
 
+from gamelens.errors import BadQuery
 from gamelens.populating import Played, identity, live_into, play_into, today, write_into
 from gamelens.sandboxes import (
     Ready,
@@ -29,6 +30,7 @@ from gamelens.sandboxes import (
     read_ready,
     running_at,
     sandbox_at,
+    stop,
 )
 
 if TYPE_CHECKING:
@@ -47,7 +49,10 @@ __all__ = [
     "demo",
     "demo_state",
     "ensure_played",
+    "ensure_service",
     "environment_of",
+    "find_notebook",
+    "leave_running",
     "live_into",
     "notebooks_folder",
     "open_lab",
@@ -56,6 +61,7 @@ __all__ = [
     "read_ready",
     "running_at",
     "sandbox_at",
+    "stop",
     "write_into",
 ]
 
@@ -80,10 +86,27 @@ def connect(**settings: Any) -> Client:
     given = {name: settings.get(name) for name in ("api_key", "metrics_url")}
     if key := Settings(given, os.environ, config_file()).find("api_key"):
         return Client(**{**settings, "api_key": key})  # handed on: a keyring may ask its owner each time
+    ready = _stand_in(say=_say)
+    return Client(**{**settings, "api_key": ready.organisations[0].api_key, "metrics_url": ready.metrics_url})
+
+
+def ensure_service(*, say: Callable[[str], object] = lambda _: None) -> None:
+    """Have something there that a notebook's `connect` will find: the sandbox, where nothing else is configured.
+
+    What is said while it fills is said here then, and not in the notebook.
+    """
+    from gamelens.client.settings import Settings, config_file
+
+    if not os.environ.get("GAMELENS_REPLAY") and not Settings({}, os.environ, config_file()).find("api_key"):
+        _stand_in(say=say)
+
+
+def _stand_in(*, say: Callable[[str], object]) -> Ready:
+    """The sandbox of this machine, with the demo's players up to today."""
     ready = running_at(demo_state()) or leave_running(demo_state())
     if (already := _played(demo_state())) is None or already.ends_on != today():
-        ensure_played(ready, demo_state(), DEMO_SCENARIO, say=_say)
-    return Client(**{**settings, "api_key": ready.organisations[0].api_key, "metrics_url": ready.metrics_url})
+        ensure_played(ready, demo_state(), DEMO_SCENARIO, say=say)
+    return ready
 
 
 def demo_state() -> Path:
@@ -113,7 +136,8 @@ def demo(out: Path, *, scenario: str = DEMO_SCENARIO, say: Callable[[str], objec
         reports = []
         for notebook in sorted(notebooks_folder().glob("*.ipynb")):
             say(f"running {notebook.name}")
-            reports.append(write_report(notebook, out, environment=environment_of(ready)))
+            environment = environment_of(ready)
+            reports.append(write_report(notebook, out, environment=environment, is_interactive=True, say=say))
         return Demo(played=played, was_there=was_there, summary=ask_console(ready, "GET", "/summary"), reports=reports)
 
 
@@ -131,6 +155,22 @@ def notebooks_folder() -> Path:
     """The notebooks: those of this checkout, or those that came with the wheel."""
     beside = Path(__file__).parents[2] / "notebooks"
     return beside if beside.is_dir() else Path(__file__).parent / "notebook" / "shipped"
+
+
+def find_notebook(name: str) -> Path:
+    """The notebook at the path *name*, or one of ours: `01_ad_revenue`, or `ad_revenue` without its number.
+
+    Raises:
+        BadQuery: there is none.
+    """
+    if (path := Path(name)).suffix == ".ipynb" and path.is_file():
+        return path.resolve()
+    ours = {path.stem: path for path in sorted(notebooks_folder().glob("*.ipynb"))}
+    ours |= {stem.partition("_")[2]: path for stem, path in ours.items()}
+    wanted = Path(name).name.removesuffix(".ipynb")
+    if wanted in ours and "/" not in name:
+        return ours[wanted]
+    raise BadQuery("notebook", name, "is neither a file nor one of ours", ours)
 
 
 def ensure_played(

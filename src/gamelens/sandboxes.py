@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,6 +23,7 @@ from gamelens.errors import Refused, Unreachable
 
 IDLE_S: Final = 4 * 3600.0
 _START_S: Final = 30.0
+_STOP_S: Final = 15.0
 _OUTLIVING: Final[list[subprocess.Popen[bytes]]] = []  # kept, because a process that is let go of is warned about
 
 
@@ -104,11 +107,22 @@ def running_at(state: Path, *, within_s: float = 60.0) -> Ready | None:
     return ready
 
 
-def leave_running(state: Path) -> Ready:
-    """A new sandbox process over *state* that outlives us and stops by itself when nobody asks."""
-    ready, process = _start(state, "--stop-after-idle", str(IDLE_S))
+def leave_running(state: Path, *, idle_s: float = IDLE_S) -> Ready:
+    """A new sandbox process over *state* that outlives us and stops by itself when nobody asks for *idle_s*."""
+    ready, process = _start(state, "--stop-after-idle", str(idle_s))
     _OUTLIVING.append(process)
     return ready
+
+
+def stop(state: Path) -> None:
+    """Stop the sandbox over *state*, whoever started it, and wait until it has gone."""
+    ready, ends_at = running_at(state, within_s=5), time.monotonic() + _STOP_S
+    if ready is None or ready.pid is None:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(ready.pid, signal.SIGTERM)
+    while running_at(state, within_s=1) and time.monotonic() < ends_at:
+        time.sleep(0.05)
 
 
 def read_ready(path: Path) -> Ready:

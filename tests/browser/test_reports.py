@@ -6,9 +6,11 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import nbformat
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from gamelens.lab import ensure_played, environment_of, notebooks_folder, sandbox_at
 from gamelens.notebook.reports import write_report
@@ -18,28 +20,61 @@ QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
 
 
+HOSTILE = "</script><img src=x onerror=alert(1)>"
+CELLS = [
+    f"""import pandas as pd
+from gamelens.notebook import charts, say
+name = {HOSTILE!r}
+frame = pd.DataFrame({{"game": [name, None], "installs": [7, 5]}})
+frame""",
+    "say('Best is {game}, with {installs:count}.', game=name, installs=7)",
+    "charts.draw_bars(frame, 'installs', by='game', title=name)",
+]
+
+
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
     with sandbox_at(folder / "state") as ready:
         ensure_played(ready, folder / "state", "small")
-        return write_report(notebooks_folder() / "02_retention.ipynb", folder, environment=environment_of(ready))
+        notebook, environment = notebooks_folder() / "02_retention.ipynb", environment_of(ready)
+        return write_report(notebook, folder, environment=environment, is_interactive=True)
 
 
 @pytest.fixture(scope="module")
-def page(report: Path) -> Iterator[tuple[Page, list[str]]]:
-    """The page, drawn, and everything that went wrong or left the machine on the way."""
-    faults: list[str] = []
+def still(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a notebook that shows a hostile name in a table, a sentence and a figure."""
+    folder = tmp_path_factory.mktemp("still")
+    document = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
+    nbformat.write(document, folder / "made.ipynb")
+    return write_report(folder / "made.ipynb", folder)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        page = browser.new_page()
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
-        page.on("request", lambda request: faults.append(request.url) if request.url.startswith("http") else None)
-        page.goto(report.as_uri())
-        page.wait_for_selector(".js-plotly-plot .main-svg")
-        yield page, faults
+        yield browser
         browser.close()
+
+
+def opened(browser: Browser, report: Path, **look: Any) -> tuple[Page, list[str]]:
+    """The page, and everything that goes wrong or leaves the machine on the way."""
+    faults: list[str] = []
+    page = browser.new_page(**look)
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("dialog", lambda dialog: faults.append(dialog.message))
+    page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+    page.on("request", lambda request: faults.append(request.url) if request.url.startswith("http") else None)
+    page.goto(report.as_uri())
+    return page, faults
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser, report: Path) -> tuple[Page, list[str]]:
+    page, faults = opened(browser, report)
+    page.wait_for_selector(".js-plotly-plot .main-svg")
+    return page, faults
 
 
 def test_every_figure_is_drawn(page: tuple[Page, list[str]]):
@@ -68,3 +103,34 @@ def test_the_key_is_nowhere_in_the_report(report: Path):
     """Team guide: secrets never reach a notebook output."""
     (key,) = json.loads((report.parent / "state" / "keys.json").read_text()).values()
     assert key not in report.read_text()
+
+
+@pytest.mark.parametrize("width", [800, 1280])
+def test_a_still_report_fits_the_window(browser: Browser, still: Path, width: int):
+    """Issue: readable at 800 and 1280 pixels."""
+    page, faults = opened(browser, still, viewport={"width": width, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert page.locator("figure svg").bounding_box()["width"] > 0.7 * min(width, 984)
+    assert faults == []
+
+
+def test_names_from_outside_are_words_in_a_still_report(browser: Browser, still: Path):
+    """Issue: hostile names go through every report without running anything."""
+    page, faults = opened(browser, still)
+    assert page.locator("img, script").count() == 0
+    assert page.inner_text("td >> nth=0") == HOSTILE
+    assert HOSTILE in page.inner_text("p")
+    assert HOSTILE[:8] in page.locator("figure svg").text_content()
+    assert page.get_by_role("img", name=HOSTILE[:8]).count() == 1
+    assert faults == []
+
+
+def test_a_report_is_dark_where_the_reader_likes_it(browser: Browser, still: Path):
+    """Issue: light and dark."""
+
+    def brightness(**look: Any) -> int:
+        colour = opened(browser, still, **look)[0].evaluate("getComputedStyle(document.body).backgroundColor")
+        return int(colour.removeprefix("rgb(").split(",")[0])
+
+    assert brightness(color_scheme="light") > 240
+    assert brightness(color_scheme="dark") < 40

@@ -1,30 +1,91 @@
-"""A notebook as a page: what needs a kernel or the network is not in it."""
+"""A notebook as a page: run with parameters, written whole or not at all."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import nbformat
 import pytest
 
-from gamelens.errors import Refused
+from gamelens.errors import BadQuery, Refused
 from gamelens.notebook.reports import write_report
 
 pytestmark = pytest.mark.slow
+PARAMETERS = "top = 3\nover = 'last 7 complete days'"
+FIGURE = "import plotly.graph_objects as go\ngo.Figure(go.Bar(x=[1, 2]), {'meta': {'alt': 'Two bars.'}})"
 
 
 def notebook(folder: Path, *cells: str) -> Path:
-    document = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    nbformat.write(document, folder / "made.ipynb")
+    made = [nbformat.v4.new_code_cell(cell) for cell in cells]
+    made[0].metadata["tags"] = ["parameters"]
+    nbformat.write(nbformat.v4.new_notebook(cells=made), folder / "made.ipynb")
     return folder / "made.ipynb"
+
+
+def test_parameters_reach_the_cells_and_the_foot_of_the_page(tmp_path: Path) -> None:
+    made = notebook(tmp_path, PARAMETERS, "print('the number is', top * 2, over)")
+    page = write_report(made, tmp_path / "out", parameters=[("top", "21")]).read_text()
+    assert "the number is 42 last 7 complete days" in page
+    assert "top = 21, over = &#x27;last 7 complete days&#x27;" in page
+
+
+def test_a_kernel_has_our_environment_and_what_is_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OURS", "a")
+    made = notebook(tmp_path, "import os; print(os.environ['OURS'] + os.environ['ADDED'], 'is there')")
+    assert "ab is there" in write_report(made, tmp_path, environment={"ADDED": "b"}).read_text()
 
 
 def test_a_bar_of_progress_leaves_nothing_to_fetch(tmp_path: Path) -> None:
     made = notebook(tmp_path, "import ipywidgets\nipywidgets.IntProgress()", "print('the number is 7')")
-    page = write_report(made, tmp_path / "out", environment={}).read_text()
+    page = write_report(made, tmp_path / "out").read_text()
     assert ("unpkg.com" in page, "widget-view" in page, "the number is 7" in page) == (False, False, True)
 
 
-def test_a_cell_that_fails_names_the_error(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match=r"made\.ipynb did not run: ValueError: no such day"):
-        write_report(notebook(tmp_path, "raise ValueError('no such day')"), tmp_path / "out", environment={})
+def test_a_cell_that_fails_is_named_and_the_last_report_stays(tmp_path: Path) -> None:
+    report = tmp_path / "out" / "made.html"
+    report.parent.mkdir()
+    report.write_text("of yesterday")
+    made = notebook(tmp_path, PARAMETERS, "x = 1", "days = []\nraise ValueError('no such day')")
+    with pytest.raises(Refused, match=r"made\.ipynb did not run: cell 3 \(days = \[\]\): ValueError: no such day"):
+        write_report(made, report, parameters=[("top", "1")])
+    assert {path.name: path.read_text() for path in report.parent.iterdir()} == {"made.html": "of yesterday"}
+
+
+def test_what_cells_complain_of_is_said_and_not_shown(tmp_path: Path) -> None:
+    said: list[str] = []
+    made = notebook(tmp_path, "import warnings\nwarnings.warn('old news')", "print('7')")
+    page = write_report(made, tmp_path / "one.html", say=said.append)
+    assert (page.name, "old news" in page.read_text()) == ("one.html", False)
+    assert len(said) == 1
+    assert said[0].startswith("made.ipynb, cell 1 (import warnings): ")
+    assert "old news" in said[0]
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+def test_figures_stand_still_and_are_small(tmp_path: Path) -> None:
+    page = write_report(notebook(tmp_path, FIGURE), tmp_path).read_text()
+    assert '<figure class="still" role="img" aria-label="Two bars."><svg' in page
+    assert len(page) < 20_000
+    assert "<script" not in page
+
+
+def test_without_a_browser_figures_move_and_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BROWSER_PATH", str(tmp_path / "none"))  # where kaleido looks first, and then nowhere else
+    said: list[str] = []
+    page = write_report(notebook(tmp_path, FIGURE), tmp_path, say=said.append).read_text()
+    assert "Plotly.newPlot" in page
+    assert said == ["the figures are interactive, and the page larger: kaleido finds no Chrome or Chromium here"]
+
+
+def test_what_is_no_notebook_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "a.ipynb").write_text("{]")
+    with pytest.raises(Refused, match=r"a\.ipynb is no notebook"):
+        write_report(tmp_path / "a.ipynb", tmp_path)
+    with pytest.raises(Refused, match=r"cannot read .*b\.ipynb: No such file"):
+        write_report(tmp_path / "b.ipynb", tmp_path)
+
+
+def test_an_unknown_parameter_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    with pytest.raises(BadQuery, match="Did you mean `over`"):
+        write_report(notebook(tmp_path, PARAMETERS, "raise"), tmp_path, parameters=[("ovr", "x")])

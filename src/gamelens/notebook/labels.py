@@ -50,6 +50,7 @@ _COLUMNS: Final[dict[str, Unit]] = {
     "installs": Unit("count", "players", is_sum=True),
     "payer_share": Unit("share", "share of active players"),
     "player_days": Unit("count", "active player-days", is_sum=True),
+    "requests": Unit("count", "requests", is_sum=True),
     "retention": Unit("share", "share of new players"),
     "revenue_share": Unit("share", "share of ad revenue"),
     "total_revenue": Unit("money", "USD", is_sum=True),

@@ -1,79 +1,112 @@
-"""A notebook, run from top to bottom and written as one HTML page that opens with no network."""
+"""A notebook, run from top to bottom with parameters and written as one HTML page that opens with no network."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 import nbformat
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
-from nbconvert import HTMLExporter
-from plotly import io, offline
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from traitlets.config import Config
 
 from gamelens.errors import Refused
+from gamelens.notebook.pages import page_of
+from gamelens.notebook.parameters import inject, parameters_of, typed
+from gamelens.notebook.stills import DrawingError
 
 CELL_DEADLINE_S = 300
-_FIGURE: Final = "application/vnd.plotly.v1+json"
-_WIDGET: Final = "application/vnd.jupyter.widget-view+json"
 _KERNEL: Final = Config({"KernelManager": {"transport_encryption": "auto"}})  # others may share this machine
 
 
-def write_report(notebook: Path, out: Path, *, environment: Mapping[str, str]) -> Path:
-    """Run *notebook* in a new kernel with *environment* added to ours, and write `<out>/<name>.html` without its code.
+def write_report(
+    notebook: Path,
+    out: Path,
+    *,
+    parameters: Iterable[tuple[str, str]] = (),
+    environment: Mapping[str, str] | None = None,
+    is_interactive: bool = False,
+    say: Callable[[str], object] = lambda _: None,
+) -> Path:
+    """Run *notebook* in a new kernel with *environment* added to ours, and write its page, without its code.
+
+    *out* is an `.html` file, or a folder that gets `<name>.html`. Figures stand still as SVG, or, where they are to be
+    interactive or nobody here can draw them, move with plotly, which is then part of the page. *say* is told what
+    happens on the way, and whatever the notebook's cells wrote to standard error: the page is for readers.
 
     Raises:
-        Refused: a cell failed; names it and the error.
+        BadQuery: a parameter that the notebook does not have, or a text that does not fit its default.
+        Refused: no such notebook, or a cell failed; names it and the error. Nothing is written then.
     """
-    document = nbformat.read(  # type: ignore[no-untyped-call]
-        notebook, as_version=4
-    )
-    where = {"metadata": {"path": str(notebook.parent)}}
+    document = _read(notebook)
+    defaults = parameters_of(document)
+    values = typed(parameters, defaults, of=notebook.name)
+    places = {cell.id: place for place, cell in enumerate(document.cells, start=1)}
+    inject(document, values)
+    _run(document, notebook, {**os.environ, **(environment or {})}, places)
+    for line in _complaints(document, places):
+        say(f"{notebook.name}, {line}")
+    facts: dict[str, Any] = {"name": notebook.name, "parameters": {**defaults, **values}, "made_at": datetime.now(UTC)}
     try:
-        NotebookClient(document, timeout=CELL_DEADLINE_S, resources=where, config=_KERNEL).execute(
-            env=dict(environment)
-        )
-    except CellExecutionError as error:
-        raise Refused(f"{notebook.name} did not run: {error.ename}: {error.evalue}") from None
-    _drop_widgets(document)
-    _embed_figures(document)
-    exporter = HTMLExporter(  # type: ignore[no-untyped-call]
-        exclude_input=True, exclude_input_prompt=True, exclude_output_prompt=True
-    )
-    page, _ = exporter.from_notebook_node(document, resources={"metadata": {"name": notebook.stem}})
-    out.mkdir(parents=True, exist_ok=True)
-    report = out / f"{notebook.stem}.html"
-    report.write_text(_offline(page), encoding="utf-8")
+        page = page_of(document, is_interactive=is_interactive, **facts)
+    except DrawingError as error:
+        say(f"the figures are interactive, and the page larger: {error}")
+        page = page_of(document, is_interactive=True, **facts)
+    report = out if out.suffix == ".html" else out / f"{notebook.stem}.html"
+    _write(report, page)
     return report
 
 
-def _drop_widgets(document: Any) -> None:
-    """Take out what only a running kernel can show, such as bars of progress, and what would fetch a script for it."""
-    document.metadata.pop("widgets", None)
-    for cell in document.cells:
-        if "outputs" in cell:
-            cell.outputs = [output for output in cell.outputs if _WIDGET not in output.get("data", {})]
+def _read(notebook: Path) -> Any:
+    try:
+        return nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
+    except OSError as error:
+        raise Refused(f"cannot read {notebook}: {error.strerror}") from None
+    except (nbformat.reader.NotJSONError, nbformat.ValidationError, AttributeError, KeyError) as error:
+        raise Refused(f"{notebook} is no notebook: {str(error).splitlines()[0]}") from None
 
 
-def _embed_figures(document: Any) -> None:
-    """Give every plotly output a form that a page without Jupyter can draw."""
+def _run(document: Any, notebook: Path, environment: dict[str, str], places: Mapping[str, int]) -> None:
+    where = {"metadata": {"path": str(notebook.parent)}}
+    try:
+        NotebookClient(document, timeout=CELL_DEADLINE_S, resources=where, config=_KERNEL).execute(env=environment)
+    except CellExecutionError as error:
+        failed = next(cell for cell in document.cells if _failed(cell))
+        what = f"{error.ename}: {error.evalue}"
+        raise Refused(f"{notebook.name} did not run: {_cell(failed, places)}: {what}") from None
+    except CellTimeoutError:
+        raise Refused(f"{notebook.name} did not run: a cell took more than {CELL_DEADLINE_S} s") from None
+    except DeadKernelError:
+        raise Refused(f"{notebook.name} did not run: its kernel died") from None
+
+
+def _cell(cell: Any, places: Mapping[str, int]) -> str:
+    """Number and first line of a cell, as who opens the notebook finds it."""
+    first = next(iter(cell.source.strip().splitlines()), "")
+    return f"cell {places[cell.id]} ({first})" if cell.id in places else f"the given parameters ({first})"
+
+
+def _failed(cell: Any) -> bool:
+    return any(output.output_type == "error" for output in cell.get("outputs", []))
+
+
+def _complaints(document: Any, places: Mapping[str, int]) -> Iterable[str]:
+    """What cells wrote to standard error, a line for each."""
     for cell in document.cells:
         for output in cell.get("outputs", []):
-            if figure := output.get("data", {}).pop(_FIGURE, None):
-                output.data["text/html"] = io.to_html(
-                    {"data": figure["data"], "layout": figure["layout"]},
-                    config={"displaylogo": False, "responsive": True},
-                    include_plotlyjs=False,
-                    full_html=False,
-                    validate=False,
-                )
+            if output.output_type == "stream" and output.name == "stderr":
+                yield f"{_cell(cell, places)}: {' '.join(output.text.split())}"
 
 
-def _offline(page: str) -> str:
-    """*page* with plotly's script inside, and without those that nbconvert's template would fetch."""
-    alone = re.sub(r'<script[^>]*\ssrc="https?://[^"]*"[^>]*>\s*</script>', "", page)
-    script = f'<script type="text/javascript">{offline.get_plotlyjs()}</script>'
-    return alone.replace("</head>", f"{script}\n</head>", 1)
+def _write(report: Path, page: str) -> None:
+    """All of it or nothing: whoever looks meanwhile sees the report of last time."""
+    report.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = report.with_name(f".{report.stem}-{os.getpid()}.html")
+    try:
+        unfinished.write_text(page, encoding="utf-8")
+        unfinished.replace(report)
+    finally:
+        unfinished.unlink(missing_ok=True)

@@ -1,0 +1,173 @@
+"""Still pictures: a plotly figure as SVG that goes into a page, drawn by kaleido in a browser of this machine.
+
+Of what the browser draws only shapes and words are kept. Nothing in it can run, load or be clicked, whatever a title
+holds; styles that are used again and again become rules of the page's sheet, which makes a figure five times smaller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from threading import Thread
+from typing import Any, Final
+from xml.etree import ElementTree
+
+from gamelens.errors import GamelensError
+
+WIDTH: Final = 920
+_HEIGHT: Final = 420
+_DEADLINE_S: Final = 120.0
+_SHAPES: Final = frozenset(
+    {
+        *("svg", "g", "defs", "path", "rect", "circle", "line", "polygon", "text", "tspan", "image"),
+        *("clipPath", "mask", "pattern", "linearGradient", "radialGradient", "stop"),
+    }
+)
+_SAYS: Final = frozenset(
+    {
+        *("d", "x", "y", "x1", "x2", "y1", "y2", "dx", "dy", "cx", "cy", "r", "rx", "ry", "points", "width", "height"),
+        *("viewBox", "preserveAspectRatio", "transform", "clip-path", "mask", "text-anchor", "fill", "stroke"),
+        *("offset", "stop-color", "stop-opacity", "gradientUnits", "gradientTransform", "patternUnits"),
+    }
+)
+_UNSEEN: Final = frozenset({"pointer-events", "cursor", "vector-effect", "-webkit-user-select", "user-select"})
+_CIRCLE: Final = re.compile(r"M([\d.]+),0A\1,\1 0 1,1 0,-\1A\1,\1 0 0,1 \1,0Z")
+_ID: Final = re.compile(r"url\([\"']?#([^\"')]+)[\"']?\)")
+
+
+class DrawingError(GamelensError):
+    """Nobody here can draw: kaleido or a browser is missing, or does not start."""
+
+
+class Sheet:
+    """The rules of a page's figures, each under a short name."""
+
+    def __init__(self) -> None:
+        self._rules: dict[str, str] = {}
+
+    def name(self, style: str) -> str:
+        """The class that looks like the declarations of *style*; empty when they say nothing."""
+        pairs = (declaration.partition(":") for declaration in style.split(";"))
+        kept = [f"{name.strip()}:{value.strip()}" for name, _, value in pairs if _is_harmless(name, value)]
+        return self._rules.setdefault(";".join(kept), f"f{len(self._rules)}") if kept else ""
+
+    def css(self) -> str:
+        """All rules so far; no text of theirs can end the element they are in."""
+        return "\n".join(f".{name}{{{rule}}}" for rule, name in self._rules.items()).replace("<", "")
+
+
+def draw_stills(figures: Sequence[dict[str, Any]]) -> list[bytes]:
+    """Each figure as SVG, all drawn by one browser.
+
+    Raises:
+        DrawingError: kaleido or a browser is missing, or fails.
+    """
+    if not figures:
+        return []
+    answer: list[list[bytes] | BaseException] = []
+
+    def draw() -> None:
+        try:
+            answer.append(asyncio.run(_draw(figures)))
+        except BaseException as error:  # handed to who waits
+            answer.append(error)
+
+    thread = Thread(target=draw, name="gamelens-stills")  # its own loop: a notebook has one that runs
+    thread.start()
+    thread.join()
+    match answer[0]:
+        case list() as drawn:
+            return drawn
+        case ImportError():
+            raise DrawingError("kaleido is not installed (pip install 'gamelens[lab]')")
+        case Exception() as error if type(error).__name__ == "ChromeNotFoundError":
+            raise DrawingError("kaleido finds no Chrome or Chromium here")
+        case Exception() as error:
+            raise DrawingError(f"no browser could draw ({type(error).__name__})") from error
+        case error:
+            raise error
+
+
+def inline(svg: bytes, sheet: Sheet, *, number: int) -> str:
+    """*svg* as markup for a page, its ids prefixed with the *number* of the figure."""
+    root = ElementTree.fromstring(svg)  # noqa: S314 our own browser wrote it, and expat refuses what would blow up
+    names = dict.fromkeys(_ID.findall(svg.decode().replace("&quot;", '"')))
+    ids = {name: f"g{number}-{place}" for place, name in enumerate(names)}
+    kept = _kept(root, sheet, ids)
+    if kept is None:
+        return ""
+    box = {"viewBox": f"0 0 {root.get('width', WIDTH)} {root.get('height', _HEIGHT)}", **kept.attrib}
+    kept.attrib = {name: value for name, value in box.items() if name not in ("width", "height")}
+    kept.set("aria-hidden", "true")  # who does not see it is read the words of the figure around it
+    return ElementTree.tostring(kept, encoding="unicode")
+
+
+async def _draw(figures: Sequence[dict[str, Any]]) -> list[bytes]:
+    from kaleido import Kaleido
+
+    async with asyncio.timeout(_DEADLINE_S + 10 * len(figures)), Kaleido(mathjax=False, timeout=_DEADLINE_S) as browser:
+        return [await browser.calc_fig(figure, opts=_size(figure)) for figure in figures]
+
+
+def _size(figure: dict[str, Any]) -> dict[str, Any]:
+    layout = figure.get("layout", {})
+    template = (layout.get("template") or {}).get("layout") or {}
+    height = layout.get("height") or template.get("height") or _HEIGHT
+    return {"format": "svg", "width": layout.get("width") or WIDTH, "height": height, "scale": 1}
+
+
+def _kept(element: ElementTree.Element, sheet: Sheet, ids: Mapping[str, str]) -> ElementTree.Element | None:
+    """A copy of what is shape or word; None where nothing is."""
+    tag = _tag(element)
+    if tag not in _SHAPES:
+        return None
+    copy = ElementTree.Element(tag, _attributes(element, sheet, ids))
+    copy.text = element.text
+    for child in element:
+        if (kept := _kept(child, sheet, ids)) is not None:
+            kept.tail = child.tail
+            copy.extend(kept if kept.tag == "g" and not kept.attrib else [kept])
+    if tag == "path":
+        return _rounded(copy) if "d" in copy.attrib else None
+    is_hollow = not len(copy) and not (copy.text or "").strip()
+    return None if is_hollow and tag in ("g", "defs", "text", "clipPath") else copy
+
+
+def _tag(element: ElementTree.Element) -> str:
+    tag = element.tag.rpartition("}")[2]
+    return "tspan" if tag == "a" else tag
+
+
+def _rounded(path: ElementTree.Element) -> ElementTree.Element:
+    """*path*, or the circle that it draws: most points are one."""
+    if found := _CIRCLE.fullmatch(path.attrib["d"]):
+        path.tag = "circle"
+        del path.attrib["d"]
+        path.set("r", found[1])
+    return path
+
+
+def _attributes(element: ElementTree.Element, sheet: Sheet, ids: Mapping[str, str]) -> dict[str, str]:
+    def own(value: str) -> str:
+        return _ID.sub(lambda found: f"url(#{ids[found[1]]})", value)
+
+    kept = {}
+    for name, value in element.attrib.items():
+        short = name.rpartition("}")[2]
+        if short == "style" and (look := sheet.name(own(value))):
+            kept["class"] = look
+        elif short == "id" and value in ids:
+            kept["id"] = ids[value]
+        elif short == "href" and value.startswith("data:image/png;base64,"):
+            kept["href"] = value
+        elif short in _SAYS and _is_harmless(short, value):
+            kept[short] = own(value)
+    return kept
+
+
+def _is_harmless(name: str, value: str) -> bool:
+    """Says something, and fetches nothing."""
+    words = value.strip().lower()
+    fetches = "url(" in _ID.sub("", words) or "@import" in words or "\\" in words
+    return bool(words) and not fetches and not set("{}<") & set(words) and name.strip() not in _UNSEEN
