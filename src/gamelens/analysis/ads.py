@@ -19,7 +19,7 @@ from gamelens.errors import BadQuery
 By = str | Sequence[str] | None
 
 CONCENTRATED: Final = 0.18
-"""From this HHI on a market counts as highly concentrated (United States, merger guidelines of 2023: 1,800 of 10,000)."""
+"""From this HHI on a market counts as concentrated (merger guidelines of the United States, 2023: 1,800 of 10,000)."""
 SPREAD: Final = 0.10
 """Below it a market counts as spread (the same guidelines: 1,000)."""
 

@@ -39,9 +39,8 @@ def decompose(before: DataFrame, after: DataFrame, by: By) -> DataFrame:
     Columns: *by* (category), kind (category: kept, new, vanished), before, after, change, volume, mix, price (float64,
     USD; change = volume + mix + price), volume_before, volume_after (Int64, impressions).
     """
-    sides = [_side(frame, by, name) for frame, name in ((before, "before"), (after, "after"))]
     keys = with_ids(before, by)
-    made = _outer(*sides, keys)
+    made = _outer(_side(before, by, "before"), _side(after, by, "after"), keys)
     made["change"] = made["after"] - made["before"]
     parts = _parts(made)
     for name in PARTS:
