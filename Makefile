@@ -33,6 +33,8 @@ bench: $(INSTALLED)
 record: $(INSTALLED)
 	@rm -rf data/recorded
 	@GAMELENS_RECORD=$(CURDIR)/data/recorded $(BIN)/pytest --nbmake --nbmake-timeout 300 notebooks
+	@rm -rf data/outside
+	@$(BIN)/python data/make_outside.py
 
 lab: $(INSTALLED)
 	@$(BIN)/gamelens lab

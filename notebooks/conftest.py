@@ -23,7 +23,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         state = Path(_stage.enter_context(tempfile.TemporaryDirectory())) / "state"
         ready = _stage.enter_context(sandbox_at(state))
         ensure_played(ready, state, "small")
-        os.environ.update(environment_of(ready))
+        os.environ.update(environment_of(ready) | {"GAMELENS_STATE_DIR": str(state)})
 
 
 def pytest_sessionfinish() -> None:

@@ -192,6 +192,11 @@ def notebooks_folder() -> Path:
     return beside if beside.is_dir() else Path(__file__).parent / "notebook" / "shipped"
 
 
+def played_at(state: Path) -> Played | None:
+    """What was played into the sandbox over *state*, as far as is written there."""
+    return _played(state)
+
+
 def ensure_played(
     ready: Ready, state: Path, scenario: str, *, say: Callable[[str], object] = lambda _: None
 ) -> tuple[Played, bool]:

@@ -7,7 +7,8 @@ there; `payload` and `impressions` how that is written; `traffic` cuts it into r
 `columnar` into days of columns for a lake (`workers` share the work of either), `sessions` into what a client records.
 `conditions` say what becomes of events on the way: `delivery` when they are sent, `dirt` what is wrong with some,
 `sending` in which order. `ledger` remembers every event sent
-(`facts` are its columns) and computes the truth of every metric from them (`question`, `columns`, `truth`).
+(`facts` are its columns) and computes the truth of every metric from them (`question`, `columns`, `truth`). `outside`
+is what others have in their books: ad spend, `holidays`, store ranks, exchange rates.
 
 This room never opens a connection, never asks the sandbox anything and shares no arithmetic with it: two ways to
 the same number are the point. Everything comes from numpy and one seed, block of players by block of players, so the
