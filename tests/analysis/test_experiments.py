@@ -115,6 +115,18 @@ def test_holm_raises_p_values_step_by_step_and_leaves_what_is_unknown():
     assert pd.isna(raised.iloc[2])
 
 
+def test_together_hands_on_receipts_and_adjusts_for_all():
+    first, second = (
+        experiments.differences(shares({"ctrl": (100, 1000), "new": (130, 1000)}, measure=name))
+        for name in ("D1", "D7")
+    )
+    both = experiments.together(first, second)
+    assert both["p_adjusted"].tolist() == pytest.approx([2 * first["p_value"].item()] * 2)
+    assert [*both["measure"].cat.categories] == ["D1", "D7"]
+    assert both.attrs["gamelens"]["requests"] == 2
+    assert len(experiments.together(first[:0], second[:0])) == 0
+
+
 def split(**players: int) -> DataFrame:
     return DataFrame(
         {

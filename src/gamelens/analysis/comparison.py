@@ -90,6 +90,21 @@ def compared(
     return carry(made.assign(**{name: column.astype("float64") for name, column in numbers.items()}), source)
 
 
+def together(*frames: DataFrame) -> DataFrame:
+    """Frames of the same columns one under the other, such as shares of several measures; p_adjusted is found anew.
+
+    Columns: those of the frames; texts stay categories, with those of all frames.
+    """
+    texts = [name for name in (EXPERIMENT, MEASURE, VARIANT) if name in frames[0]]
+    made = pd.concat([frame.astype(dict.fromkeys(texts, "object")) for frame in frames if len(frame)] or [frames[0]])
+    made = made.reset_index(drop=True)
+    for name in texts:
+        made[name] = made[name].astype(pd.CategoricalDtype([*dict.fromkeys(made[name].dropna())]))
+    if "p_value" in made:
+        made["p_adjusted"] = holm(made["p_value"])
+    return carry(made, *frames)
+
+
 def holm(p_values: Series[Any]) -> Series[Any]:
     """The p-values as they are when all of them are looked at (Holm 1979); NA stays and does not count."""
     known = p_values.astype("float64").dropna().sort_values()

@@ -29,13 +29,14 @@ from gamelens.analysis.comparison import (
     compared,
     control_of,
     groups,
+    together,
     two_sided,
 )
 from gamelens.analysis.frames import carry, column_of, ratio, sum_over
 from gamelens.analysis.retention import average_curve, wilson
 from gamelens.errors import BadQuery
 
-__all__ = ["arms", "chances", "control_of", "conversions", "differences", "returns", "sample_ratio"]
+__all__ = ["arms", "chances", "control_of", "conversions", "differences", "returns", "sample_ratio", "together"]
 
 SUSPECT: Final = 0.001
 """Below this chance the split of the players is broken, and no result can be trusted."""
@@ -73,9 +74,9 @@ def sample_ratio(arms: DataFrame, expected: Mapping[str, float] | None = None) -
     made = [_split(rows, expected or {}) for rows in groups(frame, [EXPERIMENT])]
     columns = ("share", "expected_share", "expected_players", "p_value")
     nothing = frame.assign(**dict.fromkeys(columns, Series(dtype="float64")))
-    together = pd.concat(made, ignore_index=True) if made else nothing
-    together["is_suspect"] = (together["p_value"] < SUSPECT).astype("boolean")
-    return carry(together, arms)
+    checked = pd.concat(made, ignore_index=True) if made else nothing
+    checked["is_suspect"] = (checked["p_value"] < SUSPECT).astype("boolean")
+    return carry(checked, arms)
 
 
 def returns(frame: DataFrame) -> DataFrame:
@@ -162,8 +163,8 @@ def chances(
         made.append(rows.assign(value=value, low=low, high=high, chance_best=is_best, expected_loss=loss))
     columns = ("value", "low", "high", "chance_best", "expected_loss")
     nothing = shares.assign(**dict.fromkeys(columns, Series(dtype="float64")))
-    together = pd.concat(made, ignore_index=True) if made else nothing
-    return carry(together.drop(columns="successes"), shares)
+    judged = pd.concat(made, ignore_index=True) if made else nothing
+    return carry(judged.drop(columns="successes"), shares)
 
 
 def _by_variant(frame: DataFrame, count: str) -> Series[Any]:
@@ -197,8 +198,8 @@ def _with_all(arms: DataFrame, expected: Mapping[str, float]) -> DataFrame:
     more = DataFrame({VARIANT: absent, "players": pd.array([0] * len(absent), dtype="Int64")})
     if EXPERIMENT in arms and len(arms):
         more[EXPERIMENT] = arms[EXPERIMENT].iloc[0]
-    together = pd.concat([arms.astype({VARIANT: "object"}), more], ignore_index=True) if absent else arms
-    return together.astype({name: "category" for name in (EXPERIMENT, VARIANT) if name in arms})
+    every = pd.concat([arms.astype({VARIANT: "object"}), more], ignore_index=True) if absent else arms
+    return every.astype({name: "category" for name in (EXPERIMENT, VARIANT) if name in arms})
 
 
 def _split(rows: DataFrame, expected: Mapping[str, float]) -> DataFrame:

@@ -19,8 +19,14 @@ from plotly.subplots import make_subplots
 
 from gamelens.analysis.frames import UNKNOWN, label_columns, series_names
 from gamelens.errors import BadQuery
+from gamelens.notebook.bridges import draw_contributions as draw_contributions
+from gamelens.notebook.bridges import draw_decomposition as draw_decomposition
 from gamelens.notebook.captions import every_of, headline, main_value, title_of, unit_in, words_by, words_per_bucket
+from gamelens.notebook.forests import draw_chances as draw_chances
+from gamelens.notebook.forests import draw_differences as draw_differences
+from gamelens.notebook.funnels import draw_funnel as draw_funnel
 from gamelens.notebook.labels import Unit, escape, hover_format, name_of, readable, shorten, tick_format, unit_of
+from gamelens.notebook.payback import draw_payback as draw_payback
 from gamelens.notebook.receipts import source_line, unfinished
 from gamelens.notebook.style import GAME_COLOURS, MUTED, PALE, PALETTE, SEQUENTIAL, template
 from gamelens.notebook.traces import MOST_LINES, band_traces, curve_traces, line_traces

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 INK: Final = "#1f2933"
 MUTED: Final = "#6b7785"
@@ -33,6 +33,23 @@ class GameColours:
 
 
 GAME_COLOURS: Final = GameColours()
+
+
+class Theme(NamedTuple):
+    """Colours by what they are for."""
+
+    paper: str = "#ffffff"
+    ink: str = INK
+    muted: str = MUTED
+    grid: str = GRID
+    pale: str = PALE
+    alarm: str = ALARM
+    palette: tuple[str, ...] = PALETTE
+
+
+def theme() -> Theme:
+    """The theme in force."""
+    return Theme()
 
 
 def translucent(colour: str, alpha: float) -> str:
