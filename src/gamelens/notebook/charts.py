@@ -21,6 +21,7 @@ from gamelens.analysis.frames import UNKNOWN, label_columns, series_names
 from gamelens.errors import BadQuery
 from gamelens.notebook.bridges import draw_contributions as draw_contributions
 from gamelens.notebook.bridges import draw_decomposition as draw_decomposition
+from gamelens.notebook.calendars import draw_occasions as draw_occasions
 from gamelens.notebook.captions import every_of, headline, main_value, title_of, unit_in, words_by, words_per_bucket
 from gamelens.notebook.forests import draw_chances as draw_chances
 from gamelens.notebook.forests import draw_differences as draw_differences

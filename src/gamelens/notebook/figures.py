@@ -38,7 +38,7 @@ def finish(
         align="left",
         **{"x": 0, "xref": "paper", "xanchor": "left", "y": 0, "yref": "paper", "yanchor": "top", "yshift": -40},
     )
-    figure.update_layout(meta={"alt": f"{title}. {subtitle}. {says or ''}"})
+    figure.update_layout(meta={"alt": escape(f"{title}. {subtitle}. {says or kind}")})
     return figure
 
 
