@@ -35,6 +35,8 @@ bench: $(INSTALLED)
 record: $(INSTALLED)
 	@rm -rf data/recorded
 	@GAMELENS_RECORD=$(CURDIR)/data/recorded $(NOTEBOOKS)
+	@rm -rf data/outside
+	@$(BIN)/python data/make_outside.py
 
 lab: $(INSTALLED)
 	@$(BIN)/gamelens lab

@@ -173,6 +173,11 @@ def find_notebook(name: str) -> Path:
     raise BadQuery("notebook", name, "is neither a file nor one of ours", ours)
 
 
+def played_at(state: Path) -> Played | None:
+    """What was played into the sandbox over *state*, as far as is written there."""
+    return _played(state)
+
+
 def ensure_played(
     ready: Ready, state: Path, scenario: str, *, say: Callable[[str], object] = lambda _: None
 ) -> tuple[Played, bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 
 from gamelens.analysis import ads
@@ -80,9 +81,57 @@ def test_waterfall_goes_from_request_to_click(actions):
     assert steps["share_of_requests"].tolist() == [1.0, 0.7, 4 / 150]
 
 
-def test_loads_are_a_step_where_an_sdk_reports_them(actions):
+def test_loads_are_a_step_where_sdks_report_them(tidy):
+    actions = tidy(
+        "event_count",
+        timestamp=["2026-11-01"] * 4,
+        ad_action=["request", "loaded", "show", "clicked"],
+        event_count=[100, 80, 60, 3],
+    )
+    assert ads.waterfall(actions)["events"].tolist() == [100, 80, 60, 3]
+    rates = ads.fill_rates(actions).iloc[0]
+    assert (rates["fill_rate"], rates["show_rate"], rates["click_rate"]) == (0.8, 0.75, 0.05)
+
+
+def test_loads_that_only_one_of_two_sdks_reports_are_no_step(actions):
+    """25 shown in the group and 20 loaded: some of those shown were never reported as loaded."""
     actions["ad_action"] = actions["ad_action"].cat.rename_categories({"reward_received": "loaded"})
-    assert ads.waterfall(actions)["events"].tolist() == [150, 20, 105, 4]
+    assert ads.waterfall(actions)["step"].tolist() == ["requested", "shown", "clicked"]
+    assert ads.fill_rates(actions, by="ad_type").set_index("ad_type").loc["video", "fill_rate"] == 0.5
+
+
+def test_impressions_per_session(tidy):
+    frame = tidy(
+        game=["A", "A", "B"],
+        timestamp=["2026-11-01", "2026-11-02", "2026-11-01"],
+        session_unique=[10, 30, 0],
+        ad_impressions_count=[20, 40, 0],
+    )
+    made = ads.per_session(frame, by="game").set_index("game")
+    assert made.loc["A", "impressions_per_session"] == 1.5
+    assert made["impressions_per_session"].isna().tolist() == [False, True]
+
+
+def test_concentration_of_hand_computed_shares(tidy):
+    frame = tidy("ilrd_revenue", ilrd_network_name=["A", "B", None], event_count=[1, 1, 1], sum=[6.0, 2.0, 2.0])
+    made = ads.concentration(frame, by="ilrd_network_name").iloc[0]
+    assert made["hhi"] == pytest.approx(0.36 + 0.04 + 0.04)
+    assert made["equal_to"] == pytest.approx(1 / 0.44)
+    assert (made["values"], made["largest"], made["largest_share"], made["unknown_share"]) == (3, "A", 0.6, 0.2)
+    assert "A brings 60% of the ad revenue" in made["sentence"]
+    assert "HHI of 4,400" in made["sentence"]
+
+
+def test_the_unknown_network_can_be_the_largest(tidy):
+    frame = tidy("ilrd_revenue", ilrd_network_name=[None, "B"], event_count=[1, 1], sum=[6.0, 2.0])
+    assert ads.concentration(frame, by="ilrd_network_name").iloc[0]["largest"] == "(unknown)"
+
+
+def test_concentration_of_nothing_is_not_known(networks):
+    made = ads.concentration(networks[:0], by="ilrd_network_name").iloc[0]
+    assert made["values"] == 0
+    assert pd.isna(made["hhi"])
+    assert made["sentence"] == "Nothing was earned."
 
 
 def test_rates_of_each_format(actions):

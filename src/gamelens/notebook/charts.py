@@ -16,11 +16,16 @@ Colours and fonts are those of `use_theme`; plotly knows the themes as the templ
 from __future__ import annotations
 
 from gamelens.notebook.alternatives import alt_text
+from gamelens.notebook.bridges import draw_contributions, draw_decomposition
+from gamelens.notebook.calendars import draw_occasions
 from gamelens.notebook.captions import main_value
 from gamelens.notebook.cohorts import draw_cohorts, draw_curve
+from gamelens.notebook.forests import draw_chances, draw_differences
+from gamelens.notebook.funnels import draw_funnel
 from gamelens.notebook.images import save
 from gamelens.notebook.lines import draw_bars, draw_lines
 from gamelens.notebook.panels import MOST_PANELS, draw_bands, draw_panels
+from gamelens.notebook.payback import draw_payback
 from gamelens.notebook.style import use_theme
 
 __all__ = [
@@ -28,10 +33,17 @@ __all__ = [
     "alt_text",
     "draw_bands",
     "draw_bars",
+    "draw_chances",
     "draw_cohorts",
+    "draw_contributions",
     "draw_curve",
+    "draw_decomposition",
+    "draw_differences",
+    "draw_funnel",
     "draw_lines",
+    "draw_occasions",
     "draw_panels",
+    "draw_payback",
     "main_value",
     "save",
     "use_theme",

@@ -9,7 +9,8 @@ request bodies for the collector, `columnar` into days of columns for a lake (`w
 `conditions` say what becomes of events on the way: `delivery` when they are sent, `dirt` what is wrong with some,
 `sending` in which order. `ledger` remembers every event sent
 (`facts` are its columns) and computes the truth of every metric from them (`question`, `columns`, `truth`); `outlook`
-knows on average what will have happened.
+knows on average what will have happened. `outside` is what others have in their books: ad spend, `holidays`, store
+ranks, exchange rates.
 
 This room never opens a connection, never asks the sandbox anything and shares no arithmetic with it: two ways to
 the same number are the point. Everything comes from numpy and one seed, block of players by block of players, so the

@@ -1,0 +1,28 @@
+"""`python data/make_outside.py` makes the files of `data/outside` for the days of the answers in `data/recorded`.
+
+They are what `gamelens.simulator.outside` makes of the scenario that the answers were recorded from, ended on the day
+they end. A live sandbox gets files for its own days from `gamelens.samples`.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+from gamelens.client.metrics import Client
+from gamelens.samples import write
+from gamelens.simulator import load_scenario
+from gamelens.simulator.outside import outside_files
+
+SCENARIO = "small"  # what notebooks/conftest.py plays
+DATA = Path(__file__).parent
+
+
+def recorded_until() -> date:
+    """The day on which the recorded answers end."""
+    with Client(replay=DATA / "recorded") as lens:
+        return lens.available().end.date()
+
+
+if __name__ == "__main__":
+    write(outside_files(load_scenario(SCENARIO), ends_on=recorded_until()), DATA / "outside")

@@ -1,0 +1,110 @@
+"""Why revenue moved, on cases computed by hand and on any case at all."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pandas import DataFrame
+
+from gamelens.analysis.decomposition import PARTS, decompose, halves, main_part, whole
+
+NETWORK = "ilrd_network_name"
+
+
+def period(rows: dict[str | None, tuple[int, float]]) -> DataFrame:
+    """Impressions and money of each network."""
+    frame = DataFrame(
+        {
+            NETWORK: pd.Categorical(list(rows)),
+            "event_count": pd.array([count for count, _ in rows.values()], dtype="Int64"),
+            "sum": [float(money) for _, money in rows.values()],
+        }
+    )
+    frame.attrs["gamelens"] = {"asked": {"metric": "ilrd_revenue"}, "requests": 1}
+    return frame
+
+
+def by_network(parts: DataFrame) -> dict[str, list[float]]:
+    return {name: parts.loc[parts[NETWORK] == name, list(PARTS)].iloc[0].tolist() for name in parts[NETWORK].dropna()}
+
+
+def test_volume_mix_and_price_of_two_networks():
+    """All grow by half (200 to 300); A's price of 0.01 goes to 0.02, B grows ahead of the whole at its 0.005."""
+    parts = decompose(period({"A": (100, 1.0), "B": (100, 0.5)}), period({"A": (100, 2.0), "B": (200, 1.0)}), NETWORK)
+    assert by_network(parts)["A"] == pytest.approx([0.5, -0.5, 1.0])
+    assert by_network(parts)["B"] == pytest.approx([0.25, 0.25, 0.0])
+    assert whole(parts).iloc[0][["change", *PARTS]].tolist() == pytest.approx([1.5, 0.75, -0.25, 1.0])
+    assert main_part(parts) == "price"
+
+
+def test_more_of_the_same_is_volume_alone():
+    parts = decompose(period({"A": (10, 1.0), "B": (30, 6.0)}), period({"A": (20, 2.0), "B": (60, 12.0)}), NETWORK)
+    assert whole(parts).iloc[0][list(PARTS)].tolist() == pytest.approx([7.0, 0.0, 0.0])
+
+
+def test_a_new_segment_is_mix_and_a_vanished_one_takes_all_it_had():
+    parts = decompose(
+        period({"A": (100, 1.0), "gone": (100, 2.0)}), period({"A": (100, 1.0), "new": (100, 3.0)}), NETWORK
+    )
+    assert parts.set_index(NETWORK)["kind"].to_dict() == {"new": "new", "gone": "vanished", "A": "kept"}
+    assert by_network(parts)["new"] == pytest.approx([0.0, 3.0, 0.0])
+    assert by_network(parts)["gone"] == pytest.approx([0.0, -2.0, 0.0])
+
+
+def test_a_null_network_is_a_segment_like_any_other():
+    parts = decompose(period({"A": (1, 1.0), None: (10, 1.0)}), period({"A": (1, 1.0), None: (10, 4.0)}), NETWORK)
+    unknown = parts[parts[NETWORK].isna()]
+    assert unknown["kind"].tolist() == ["kept"]
+    assert unknown["price"].tolist() == pytest.approx([3.0])
+
+
+def test_from_nothing_and_to_nothing_everything_is_volume():
+    nothing, something = period({}), period({"A": (10, 1.0), None: (30, 6.0)})
+    for parts, change in (
+        (decompose(nothing, something, NETWORK), 7.0),
+        (decompose(something, nothing, NETWORK), -7.0),
+    ):
+        assert whole(parts).iloc[0][["change", *PARTS]].tolist() == pytest.approx([change, change, 0.0, 0.0])
+    assert main_part(decompose(nothing, nothing, NETWORK)) == "none"
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    *[
+        st.dictionaries(
+            st.sampled_from(["A", "B", "C", None]),
+            st.tuples(st.integers(0, 10**7), st.integers(0, 10**9).map(lambda nano: nano / 10**4)),
+        )
+        for _ in range(2)
+    ]
+)
+def test_the_parts_add_up_to_the_cent_in_every_row_and_in_all(before, after):
+    """issue 7, ads: parts add up to the change to the cent; money without impressions is not lost."""
+    parts = decompose(period(before), period(after), NETWORK)
+    assert set(parts[NETWORK].astype("object").where(parts[NETWORK].notna(), None)) == {*before, *after}
+    assert (parts[list(PARTS)].sum(axis=1) - parts["change"]).abs().max() < 0.005 or not len(parts)
+    change = sum(money for _, money in after.values()) - sum(money for _, money in before.values())
+    assert whole(parts).iloc[0][list(PARTS)].sum() == pytest.approx(change, abs=0.005)
+
+
+def test_games_keep_their_id_beside_their_title(tidy):
+    before = tidy("ilrd_revenue", game_id=["1", "2"], game=["Tile", "Farm"], event_count=[1, 1], sum=[1.0, 1.0])
+    parts = decompose(before, before, "game")
+    assert [*parts.columns[:2]] == ["game_id", "game"]
+    assert parts["change"].tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(("days", "each"), [(35, 14), (28, 14), (14, 7), (13, 6), (3, 1), (1, 0)])
+def test_halves_are_equally_long_and_whole_weeks_where_there_are_any(tidy, days, each):
+    stamps = [str(day) for day in pd.date_range("2026-10-01", periods=days)]
+    frame = tidy("ilrd_revenue", timestamp=stamps, event_count=[1] * days, sum=[1.0] * days)
+    earlier, later = halves(frame)
+    assert [len(earlier), len(later)] == [each, each]
+    assert [*earlier["timestamp"], *later["timestamp"]] == [*frame["timestamp"]][days - 2 * each :]
+
+
+def test_halves_of_nothing_are_nothing(tidy):
+    frame = tidy("ilrd_revenue", timestamp=["2026-11-01"], event_count=[1], sum=[1.0])[:0]
+    assert [len(half) for half in halves(frame)] == [0, 0]

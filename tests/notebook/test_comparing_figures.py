@@ -1,0 +1,141 @@
+"""The figures of revenue changes, ad funnels, experiments, payback and holidays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pandas as pd
+import plotly.io
+import pytest
+from pandas import DataFrame
+
+from gamelens.analysis import acquisition, ads, decomposition, experiments, occasions
+from gamelens.notebook import charts
+
+pytestmark = pytest.mark.slow
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+DAYS = pd.date_range("2026-11-01", periods=28, tz="UTC").astype("datetime64[us, UTC]")
+
+
+def parts(money: float = 3.0) -> DataFrame:
+    def period(amounts: dict[str | None, float]) -> DataFrame:
+        counts = pd.array([100] * len(amounts), dtype="Int64")
+        names = pd.Categorical(list(amounts))
+        frame = DataFrame({"ilrd_network_name": names, "event_count": counts, "sum": [*amounts.values()]})
+        frame.attrs["gamelens"] = {"asked": {"metric": "ilrd_revenue"}, "requests": 1}
+        return frame
+
+    before, after = period({HOSTILE: 1.0, None: 2.0}), period({HOSTILE: money, None: 2.0})
+    return decomposition.decompose(before, after, by="ilrd_network_name")
+
+
+def actions() -> DataFrame:
+    names = pd.Categorical(["request", "loaded", "show", "clicked"])
+    return DataFrame({"ad_action": names, "event_count": pd.array([100, 90, 60, 3], dtype="Int64")})
+
+
+def shares() -> DataFrame:
+    return DataFrame(
+        {
+            "measure": pd.Categorical(["D1 retention"] * 2),
+            "ab_variant_id": pd.Categorical(["ctrl", HOSTILE]),
+            "players": pd.array([1000, 1000], dtype="Int64"),
+            "successes": pd.array([400, 300], dtype="Int64"),
+        }
+    )
+
+
+def roas() -> DataFrame:
+    spend = DataFrame({"timestamp": DAYS[:1], "install_publisher": pd.Categorical([HOSTILE]), "spend": [10.0]})
+    money = DataFrame({"timestamp": DAYS[:2], "installed_on": ["2026-11-01"] * 2, "install_publisher": [HOSTILE] * 2})
+    return acquisition.return_on_spend(spend, money.assign(sum=[4.0, 8.0]), ages=[0, 1])
+
+
+def special() -> DataFrame:
+    frame = DataFrame({"timestamp": DAYS, "user_unique": [100.0] * 27 + [150.0], "holiday": [None] * 27 + [HOSTILE]})
+    frame = frame.assign(country_code="US").astype({"country_code": "category"})
+    return occasions.beside_weekdays(frame, "user_unique")
+
+
+DRAWN: dict[str, tuple[Callable[..., object], Callable[[], DataFrame]]] = {
+    "decomposition": (charts.draw_decomposition, parts),
+    "contributions": (lambda frame: charts.draw_contributions(frame, by="ilrd_network_name"), parts),
+    "funnel": (charts.draw_funnel, lambda: ads.waterfall(actions())),
+    "differences": (charts.draw_differences, lambda: experiments.differences(shares())),
+    "chances": (charts.draw_chances, lambda: experiments.chances(shares(), draws=100)),
+    "payback": (charts.draw_payback, roas),
+    "occasions": (lambda frame: charts.draw_occasions(frame, by=["holiday", "country_code"]), special),
+}
+
+
+@pytest.mark.parametrize(("draw", "make"), DRAWN.values(), ids=DRAWN)
+def test_hostile_names_are_text_and_nothing_is_lost(draw, make):
+    """issue 7, Must show: hostile names go through every figure without running."""
+    page = plotly.io.to_json(draw(make()), validate=True)
+    assert "<img" not in json.dumps(json.loads(page))
+    assert "nothing in this interval" not in page
+
+
+@pytest.mark.parametrize(("draw", "make"), DRAWN.values(), ids=DRAWN)
+def test_an_empty_frame_is_a_figure_that_says_so(draw, make):
+    assert "nothing in this interval" in [note.text for note in draw(make()[:0]).layout.annotations]
+
+
+def test_the_bridge_leads_from_before_to_after():
+    bars = charts.draw_decomposition(parts()).data[0]
+    assert bars.y[0] + sum(bars.y[1:4]) == pytest.approx(5.0)
+    assert [*bars.measure] == ["absolute", "relative", "relative", "relative", "total"]
+    assert bars.text[-1] == "$5.00"
+
+
+def test_small_steps_are_seen_and_the_cut_axis_is_said():
+    figure = charts.draw_decomposition(parts(money=1.01))
+    assert figure.layout.yaxis.range[0] > 0
+    assert "does not start at 0" in figure.layout.title.text
+    assert charts.draw_decomposition(parts()).layout.yaxis.range is None
+
+
+def test_bars_of_each_network_add_up_to_its_change():
+    *bars, change = charts.draw_contributions(parts(), by="ilrd_network_name").data
+    sums = [sum(values) for values in zip(*(bar.x for bar in bars), strict=True)]
+    assert sums == pytest.approx([*change.x])
+
+
+def test_the_funnel_says_the_share_of_the_step_before():
+    bar = charts.draw_funnel(ads.waterfall(actions())).data[0]
+    assert [*bar.y] == ["Requested", "Loaded", "Shown", "Clicked"]
+    assert "66&#46;7&#37;" in bar.text[2] or "66.7" in bar.text[2]
+
+
+def test_only_differences_beyond_chance_are_filled():
+    same = shares().assign(successes=pd.array([400, 401], dtype="Int64"))
+    sure, unsure = (charts.draw_differences(experiments.differences(frame)).data[0] for frame in (shares(), same))
+    assert sure.marker.color[0] == sure.marker.line.color[0]
+    assert unsure.marker.color[0] != unsure.marker.line.color[0]
+    assert sure.x[0] == pytest.approx(-10.0)
+
+
+def test_shares_and_money_have_axes_of_their_own():
+    money = experiments.differences(shares()).assign(unit="money", measure="revenue per player")
+    both = experiments.together(experiments.differences(shares()), money)
+    assert {trace.xaxis for trace in charts.draw_differences(both).data} == {"x", "x2"}
+
+
+def test_a_difference_without_an_interval_is_a_cross():
+    rows = experiments.differences(shares()).assign(low=float("nan"), high=float("nan"))
+    assert charts.draw_differences(rows).data[0].marker.symbol == ("x-thin",)
+
+
+def test_paid_back_is_a_line_only_where_it_is_near():
+    assert len(charts.draw_payback(roas()).layout.shapes) == 1
+    far = roas().assign(roas=[0.1, 0.2])
+    assert len(charts.draw_payback(far).layout.shapes) == 0
+
+
+def test_holidays_outside_the_range_of_their_weekday_are_filled():
+    figure = charts.draw_occasions(special(), by=["holiday", "country_code"])
+    point = figure.data[-1]
+    assert point.x[0] == pytest.approx(0.5)
+    assert point.marker.color[0] == point.marker.line.color
