@@ -28,6 +28,7 @@ from gamelens.sandboxes import (
     process_at,
     read_ready,
     running_at,
+    running_with,
     sandbox_at,
 )
 
@@ -80,9 +81,11 @@ def connect(**settings: Any) -> Client:
     given = {name: settings.get(name) for name in ("api_key", "metrics_url")}
     if key := Settings(given, os.environ, config_file()).find("api_key"):
         return Client(**{**settings, "api_key": key})  # handed on: a keyring may ask its owner each time
-    ready = running_at(demo_state()) or leave_running(demo_state())
-    if (already := _played(demo_state())) is None or already.ends_on != today():
-        ensure_played(ready, demo_state(), DEMO_SCENARIO, say=_say)
+    already, state = _played(demo_state()), demo_state()
+    scenario = None if already and already.ends_on == today() else DEMO_SCENARIO
+    ready = running_with(state, scenario) or leave_running(state, scenario=scenario)
+    if scenario:
+        ensure_played(ready, state, scenario, say=_say)
     return Client(**{**settings, "api_key": ready.organisations[0].api_key, "metrics_url": ready.metrics_url})
 
 
@@ -103,12 +106,12 @@ class Demo(msgspec.Struct, frozen=True, kw_only=True):
 def demo(out: Path, *, scenario: str = DEMO_SCENARIO, say: Callable[[str], object] = lambda _: None) -> Demo:
     """The main job, end to end: a sandbox, a scenario, processing, every notebook, a report of each in *out*.
 
-    What was already played today is not played again.
+    The sandbox has the games of the scenario. What was already played today is not played again.
     """
     from gamelens.notebook.reports import write_report
 
     say("starting the sandbox")
-    with sandbox_at(demo_state()) as ready:
+    with sandbox_at(demo_state(), scenario=scenario) as ready:
         played, was_there = ensure_played(ready, demo_state(), scenario, say=say)
         reports = []
         for notebook in sorted(notebooks_folder().glob("*.ipynb")):
@@ -119,7 +122,7 @@ def demo(out: Path, *, scenario: str = DEMO_SCENARIO, say: Callable[[str], objec
 
 def open_lab(*arguments: str) -> int:
     """JupyterLab on the notebooks, with the demo's sandbox behind them and *arguments* of its own; its exit code."""
-    with sandbox_at(demo_state()) as ready:
+    with sandbox_at(demo_state(), scenario=DEMO_SCENARIO) as ready:
         ensure_played(ready, demo_state(), DEMO_SCENARIO, say=_say)
         is_root = hasattr(os, "geteuid") and os.geteuid() == 0  # as in a container, where Jupyter would refuse
         command = [sys.executable, "-m", "jupyterlab", str(notebooks_folder()), *arguments]

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -55,6 +57,11 @@ class ReadyOrganisation(msgspec.Struct, frozen=True):
         return f"ReadyOrganisation({self.name!r})"
 
     @property
+    def titles(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Names of studios, each with the titles of its games."""
+        return tuple((studio.name, tuple(game.title for game in studio.games)) for studio in self.studios)
+
+    @property
     def games(self) -> list[ReadyGame]:
         """All games, studio by studio."""
         return [game for studio in self.studios for game in studio.games]
@@ -75,18 +82,23 @@ class Ready(msgspec.Struct, frozen=True):
 
 
 @contextlib.contextmanager
-def sandbox_at(state: Path, *, config: Path | None = None, tls: bool = False) -> Iterator[Ready]:
+def sandbox_at(
+    state: Path, *, config: Path | None = None, scenario: str | None = None, tls: bool = False
+) -> Iterator[Ready]:
     """A sandbox over *state*: the one that runs, or a new one with the keys of *config* that stops at the end.
 
-    With *tls* a new one speaks HTTPS; its `ca_file` is whom to trust.
+    With *scenario* it has the games of that one: one that runs and has others is stopped first. With *tls* a new one
+    speaks HTTPS; its `ca_file` is whom to trust.
 
     Raises:
         Refused: it does not start.
     """
-    if ready := running_at(state):
+    if ready := running_with(state, scenario):
         yield ready
         return
-    ready, process = _start(state, *(["--config", str(config)] if config else []), *(["--tls"] if tls else []))
+    options = {"--config": config, "--scenario": scenario}
+    given = [str(word) for option in options.items() if option[1] for word in option]
+    ready, process = _start(state, *given, *(["--tls"] if tls else []))
     try:
         yield ready
     finally:
@@ -104,9 +116,22 @@ def running_at(state: Path, *, within_s: float = 60.0) -> Ready | None:
     return ready
 
 
-def leave_running(state: Path) -> Ready:
-    """A new sandbox process over *state* that outlives us and stops by itself when nobody asks."""
-    ready, process = _start(state, "--stop-after-idle", str(IDLE_S))
+def running_with(state: Path, scenario: str | None) -> Ready | None:
+    """The sandbox over *state*, if one runs; one that does not have the games of *scenario* is stopped."""
+    ready = running_at(state)
+    if ready and scenario and ready.organisations[0].titles != _titles_of(scenario):
+        _stop(ready, state)
+        return None
+    return ready
+
+
+def leave_running(state: Path, *, scenario: str | None = None) -> Ready:
+    """A new sandbox process over *state* that outlives us and stops by itself when nobody asks.
+
+    With *scenario* it has the games of that one, else those it had.
+    """
+    options = ["--scenario", scenario] if scenario else []
+    ready, process = _start(state, "--stop-after-idle", str(IDLE_S), *options)
     _OUTLIVING.append(process)
     return ready
 
@@ -184,6 +209,27 @@ def _start(state: Path, *options: str) -> tuple[Ready, subprocess.Popen[bytes]]:
             process.kill()
             raise Refused(f"the sandbox did not start: {_last_line(log)}. All it said is in {log}")
         return read_ready(ready), process
+
+
+def _stop(ready: Ready, state: Path) -> None:
+    """End the sandbox over *state*, which says of itself that it is *ready*.
+
+    Raises:
+        Refused: it does not end.
+    """
+    if ready.pid is not None:
+        os.kill(ready.pid, signal.SIGTERM)
+    ends_at = time.monotonic() + _START_S
+    while (state / "ready.json").exists():
+        if time.monotonic() > ends_at:
+            raise Refused(f"the sandbox over {state} has other games and does not stop: end it, or name another state")
+        time.sleep(0.02)
+
+
+def _titles_of(scenario: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    from gamelens.simulator import load_scenario
+
+    return load_scenario(scenario).titles
 
 
 def _last_line(log: Path) -> str:
