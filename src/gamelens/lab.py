@@ -29,6 +29,7 @@ from gamelens.sandboxes import (
     process_at,
     read_ready,
     running_at,
+    running_with,
     sandbox_at,
     stop,
 )
@@ -103,9 +104,11 @@ def ensure_service(*, say: Callable[[str], object] = lambda _: None) -> None:
 
 def _stand_in(*, say: Callable[[str], object]) -> Ready:
     """The sandbox of this machine, with the demo's players up to today."""
-    ready = running_at(demo_state()) or leave_running(demo_state())
-    if (already := _played(demo_state())) is None or already.ends_on != today():
-        ensure_played(ready, demo_state(), DEMO_SCENARIO, say=say)
+    state, already = demo_state(), _played(demo_state())
+    scenario = None if already and already.ends_on == today() else DEMO_SCENARIO
+    ready = running_with(state, scenario) or leave_running(state, scenario=scenario)
+    if scenario:
+        ensure_played(ready, state, scenario, say=say)
     return ready
 
 
@@ -126,12 +129,12 @@ class Demo(msgspec.Struct, frozen=True, kw_only=True):
 def demo(out: Path, *, scenario: str = DEMO_SCENARIO, say: Callable[[str], object] = lambda _: None) -> Demo:
     """The main job, end to end: a sandbox, a scenario, processing, every notebook, a report of each in *out*.
 
-    What was already played today is not played again.
+    The sandbox has the games of the scenario. What was already played today is not played again.
     """
     from gamelens.notebook.reports import write_report
 
     say("starting the sandbox")
-    with sandbox_at(demo_state()) as ready:
+    with sandbox_at(demo_state(), scenario=scenario) as ready:
         played, was_there = ensure_played(ready, demo_state(), scenario, say=say)
         reports = []
         for notebook in sorted(notebooks_folder().glob("*.ipynb")):
@@ -143,7 +146,7 @@ def demo(out: Path, *, scenario: str = DEMO_SCENARIO, say: Callable[[str], objec
 
 def open_lab(*arguments: str) -> int:
     """JupyterLab on the notebooks, with the demo's sandbox behind them and *arguments* of its own; its exit code."""
-    with sandbox_at(demo_state()) as ready:
+    with sandbox_at(demo_state(), scenario=DEMO_SCENARIO) as ready:
         ensure_played(ready, demo_state(), DEMO_SCENARIO, say=_say)
         is_root = hasattr(os, "geteuid") and os.geteuid() == 0  # as in a container, where Jupyter would refuse
         command = [sys.executable, "-m", "jupyterlab", str(notebooks_folder()), *arguments]

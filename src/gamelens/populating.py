@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gamelens.errors import Refused
 from gamelens.sandboxes import Ready, ask_console
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ def play_into(
     the player's address: much slower, and meanwhile the sandbox's clock stands where the session is.
 
     Raises:
-        Refused: the collector did not take an event as it was sent, or took one that it must reject.
+        Refused: the sandbox has too few games, or the collector did not take an event as it was sent, or took one that
+            it must reject.
     """
     from gamelens.client.loop import shared_loop
     from gamelens.playing import Sender
@@ -69,8 +71,7 @@ def play_into(
     ends_on = ends_on or today()
     if mode != "batches":
         return _record_into(ready, scenario, ends_on=ends_on, ledger=ledger, on_batch=on_batch, mode=mode)
-    games = ready.organisations[0].games
-    batches = play(scenario, ends_on=ends_on, game_ids=[game.id for game in games], ledger=ledger, workers=workers)
+    batches = play(scenario, ends_on=ends_on, game_ids=_game_ids(ready, scenario), ledger=ledger, workers=workers)
     began = time.monotonic()
 
     async def received() -> int:
@@ -104,7 +105,7 @@ def write_into(
     minutes instead of an hour. Tells *on_events* how many more there are.
 
     Raises:
-        Refused: the sandbox runs, or has events already.
+        Refused: the sandbox runs, has events already, or too few games. A new one has those of the scenario.
     """
     from gamelens.sandbox.filling import filling
     from gamelens.simulator import play_columns
@@ -116,13 +117,13 @@ def write_into(
         events += more
         on_events(more)
 
-    with filling(state) as lake:
+    with filling(state, titles=scenario.titles) as lake:
         lake.take(
             play_columns(
                 scenario,
                 lake.folder,
                 ends_on=ends_on,
-                game_ids=lake.game_ids,
+                game_ids=_enough(lake.game_ids, scenario),
                 ledger=ledger,
                 workers=workers,
                 on_events=count,
@@ -153,7 +154,7 @@ def live_into(
     async def received() -> int:
         return await asyncio.to_thread(_received, ready)
 
-    now_s, game_ids = int(time.time()), [game.id for game in ready.organisations[0].games]
+    now_s, game_ids = int(time.time()), _game_ids(ready, scenario)
     sender = Sender(_clients(ready), received, on_batch=on_batch)
     coming = islice(_live_days(scenario, today()), days)
 
@@ -196,7 +197,7 @@ def _record_into(
         at = datetime.fromtimestamp(at_s, UTC).isoformat().replace("+00:00", "Z")
         await asyncio.to_thread(ask_console, ready, "POST", "/clock", {"freeze": at})
 
-    game_ids = [game.id for game in ready.organisations[0].games]
+    game_ids = _game_ids(ready, scenario)
     sessions = play_sessions(scenario, ends_on=ends_on, game_ids=game_ids, ledger=ledger)
     began = time.monotonic()
     try:
@@ -220,6 +221,20 @@ def _clients(ready: Ready) -> dict[str, CollectorClient]:
         )
         for game in ready.organisations[0].games
     }
+
+
+def _game_ids(ready: Ready, scenario: Scenario) -> list[str]:
+    """The games of the first organisation, if they are enough."""
+    return _enough([game.id for game in ready.organisations[0].games], scenario)
+
+
+def _enough(game_ids: list[str], scenario: Scenario) -> list[str]:
+    if len(game_ids) < len(scenario.games):
+        raise Refused(
+            f"the sandbox has {len(game_ids)} games, {scenario.name} needs {len(scenario.games)}: "
+            "`gamelens sandbox up --scenario …` starts one with the games of a scenario"
+        )
+    return game_ids
 
 
 def _received(ready: Ready) -> int:

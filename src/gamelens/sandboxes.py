@@ -58,6 +58,11 @@ class ReadyOrganisation(msgspec.Struct, frozen=True):
         return f"ReadyOrganisation({self.name!r})"
 
     @property
+    def titles(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Names of studios, each with the titles of its games."""
+        return tuple((studio.name, tuple(game.title for game in studio.games)) for studio in self.studios)
+
+    @property
     def games(self) -> list[ReadyGame]:
         """All games, studio by studio."""
         return [game for studio in self.studios for game in studio.games]
@@ -78,18 +83,23 @@ class Ready(msgspec.Struct, frozen=True):
 
 
 @contextlib.contextmanager
-def sandbox_at(state: Path, *, config: Path | None = None, tls: bool = False) -> Iterator[Ready]:
+def sandbox_at(
+    state: Path, *, config: Path | None = None, scenario: str | None = None, tls: bool = False
+) -> Iterator[Ready]:
     """A sandbox over *state*: the one that runs, or a new one with the keys of *config* that stops at the end.
 
-    With *tls* a new one speaks HTTPS; its `ca_file` is whom to trust.
+    With *scenario* it has the games of that one: one that runs and has others is stopped first. With *tls* a new one
+    speaks HTTPS; its `ca_file` is whom to trust.
 
     Raises:
         Refused: it does not start.
     """
-    if ready := running_at(state):
+    if ready := running_with(state, scenario):
         yield ready
         return
-    ready, process = _start(state, *(["--config", str(config)] if config else []), *(["--tls"] if tls else []))
+    options = {"--config": config, "--scenario": scenario}
+    given = [str(word) for option in options.items() if option[1] for word in option]
+    ready, process = _start(state, *given, *(["--tls"] if tls else []))
     try:
         yield ready
     finally:
@@ -107,22 +117,42 @@ def running_at(state: Path, *, within_s: float = 60.0) -> Ready | None:
     return ready
 
 
-def leave_running(state: Path, *, idle_s: float = IDLE_S) -> Ready:
-    """A new sandbox process over *state* that outlives us and stops by itself when nobody asks for *idle_s*."""
-    ready, process = _start(state, "--stop-after-idle", str(idle_s))
+def running_with(state: Path, scenario: str | None) -> Ready | None:
+    """The sandbox over *state*, if one runs; one that does not have the games of *scenario* is stopped."""
+    ready = running_at(state)
+    if ready and scenario and ready.organisations[0].titles != _titles_of(scenario):
+        stop(state)
+        return None
+    return ready
+
+
+def leave_running(state: Path, *, scenario: str | None = None, idle_s: float = IDLE_S) -> Ready:
+    """A new sandbox process over *state* that outlives us and stops by itself when nobody asks for *idle_s*.
+
+    With *scenario* it has the games of that one, else those it had.
+    """
+    options = ["--scenario", scenario] if scenario else []
+    ready, process = _start(state, "--stop-after-idle", str(idle_s), *options)
     _OUTLIVING.append(process)
     return ready
 
 
 def stop(state: Path) -> None:
-    """Stop the sandbox over *state*, whoever started it, and wait until it has gone."""
-    ready, ends_at = running_at(state, within_s=5), time.monotonic() + _STOP_S
+    """Stop the sandbox over *state*, whoever started it, and wait until it has gone.
+
+    Raises:
+        Refused: it does not stop.
+    """
+    ready = running_at(state, within_s=_STOP_S)
     if ready is None or ready.pid is None:
         return
     with contextlib.suppress(ProcessLookupError):
         os.kill(ready.pid, signal.SIGTERM)
-    while running_at(state, within_s=1) and time.monotonic() < ends_at:
-        time.sleep(0.05)
+    ends_at = time.monotonic() + _STOP_S
+    while (state / "ready.json").exists():
+        if time.monotonic() > ends_at:
+            raise Refused(f"the sandbox over {state} does not stop: end process {ready.pid}, or name another state")
+        time.sleep(0.02)
 
 
 def read_ready(path: Path) -> Ready:
@@ -198,6 +228,12 @@ def _start(state: Path, *options: str) -> tuple[Ready, subprocess.Popen[bytes]]:
             process.kill()
             raise Refused(f"the sandbox did not start: {_last_line(log)}. All it said is in {log}")
         return read_ready(ready), process
+
+
+def _titles_of(scenario: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    from gamelens.simulator import load_scenario
+
+    return load_scenario(scenario).titles
 
 
 def _last_line(log: Path) -> str:

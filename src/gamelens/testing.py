@@ -92,8 +92,9 @@ def _shared(run: str, scenario: str) -> Iterator[Ready]:
     try:
         with lock:
             own.touch()
-            ready = lab.running_at(folder / "state") or lab.leave_running(folder / "state", idle_s=_IDLE_S)
-            lab.ensure_played(ready, folder / "state", scenario)
+            state = folder / "state"
+            ready = lab.running_at(state) or lab.leave_running(state, scenario=scenario, idle_s=_IDLE_S)
+            lab.ensure_played(ready, state, scenario)
         own_folders = {f"GAMELENS_{name.upper()}_DIR": str(folder / name) for name in ("cache", "state")}
         with _environment({**lab.environment_of(ready), **own_folders}):
             yield ready

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from gamelens.cli.completion import scenarios
 from gamelens.cli.root import cli
 from gamelens.wire.limits import REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
 
@@ -23,6 +24,11 @@ def sandbox() -> None:
 @click.option("--collector-port", type=click.IntRange(0, 65535), default=0, help="0: any free port.")
 @click.option("--metrics-port", type=click.IntRange(0, 65535), default=0, help="0: any free port.")
 @click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="Organisations, games and keys (TOML).")
+@click.option(
+    "--scenario",
+    shell_complete=scenarios,
+    help="Studios and games of a scenario: a shipped one's name, or a TOML file. Instead of --config.",
+)
 @click.option("--ready", type=click.Path(path_type=Path, dir_okay=False), help="Written when both services listen.")
 @click.option("--reply", type=click.Choice(["auto", "empty", "json"]), default="auto", help="Body of a 200 for events.")
 @click.option(
@@ -63,6 +69,7 @@ def sandbox_up(
     collector_port: int,
     metrics_port: int,
     config: Path | None,
+    scenario: str | None,
     ready: Path | None,
     reply: Any,
     validation: Any,
@@ -82,16 +89,22 @@ def sandbox_up(
     \b
     Example: gamelens sandbox up --state ~/sandbox --ready ready.json
 
+    A new one has one organisation with three games, those of the scenario `demo`; --scenario portfolio makes it twenty.
+    Without either option a start goes on with the organisations there are.
+
     The live-events page is at the console_url of the ready file. With --tls the ready file names a ca_file as well:
     clients trust the services once SSL_CERT_FILE names it (curl: --cacert).
     """
     from gamelens.sandbox.serving import Options, Sandbox, serve
 
+    if config and scenario:
+        raise click.UsageError("either --config or --scenario says which games there are")
     options = Options(
         state=state,
         collector_port=collector_port,
         metrics_port=metrics_port,
         config=config,
+        titles=_titles_of(scenario) if scenario else (),
         ready=ready,
         reply=reply,
         validation=validation,
@@ -107,6 +120,12 @@ def sandbox_up(
         stop_after_idle_s=stop_after_idle,
     )
     serve(Sandbox(options))
+
+
+def _titles_of(scenario: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    from gamelens.simulator import load_scenario
+
+    return load_scenario(scenario).titles
 
 
 @sandbox.command("process")

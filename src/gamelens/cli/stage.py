@@ -181,8 +181,9 @@ def _play_live(sandbox: Ready, population: Scenario, *, speed: float) -> None:
 
 
 def _as_lines(values: dict[str, Any]) -> str:
-    width = max(map(len, values))
-    return "\n".join(f"{name:<{width}}  {value}" for name, value in values.items() if not isinstance(value, list))
+    plain = {name: value for name, value in values.items() if not isinstance(value, list | tuple)}
+    width = max(map(len, plain))
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in plain.items())
 
 
 @contextmanager

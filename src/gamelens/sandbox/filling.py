@@ -17,6 +17,7 @@ from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.lake import WRITTEN
 from gamelens.sandbox.processing import take
 from gamelens.sandbox.serving import Options, Sandbox, available_by_name
+from gamelens.sandbox.tenants import Titles
 
 
 class Filling:
@@ -49,13 +50,14 @@ class Filling:
 
 
 @contextlib.contextmanager
-def filling(state: Path, *, clock: Clock | None = None) -> Iterator[Filling]:
-    """Hold *state* to fill its lake; a new one gets the organisation that every sandbox starts with.
+def filling(state: Path, *, titles: Titles = (), clock: Clock | None = None) -> Iterator[Filling]:
+    """Hold *state* to fill its lake; a new one gets an organisation with the games of *titles*, or the usual ones.
 
     Raises:
         Refused: another process has it, or there are events in it.
     """
-    sandbox = Sandbox(Options(state=state), clock=clock)
+    is_new = not (state / "tenants.json").exists()
+    sandbox = Sandbox(Options(state=state, titles=titles if is_new else ()), clock=clock)
     scratch = state / "scratch"
     try:
         ((batches,),) = sandbox.store.execute("SELECT count(*) FROM batches")

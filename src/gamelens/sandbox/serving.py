@@ -38,7 +38,7 @@ from gamelens.sandbox.live import Live
 from gamelens.sandbox.metrics import MetricsService
 from gamelens.sandbox.processing import process
 from gamelens.sandbox.servers import http_server
-from gamelens.sandbox.tenants import Tenants, check_state, describe, load_tenants, write_private
+from gamelens.sandbox.tenants import Tenants, Titles, check_state, describe, load_tenants, write_private
 from gamelens.sandbox.totals import Totals
 from gamelens.sandbox.worker import process_beside
 from gamelens.wire.events import Validation
@@ -59,6 +59,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     collector_port: int = 0
     metrics_port: int = 0
     config: Path | None = None
+    titles: Titles = ()
     ready: Path | None = None
     reply: Reply = "auto"
     validation: Validation = "lenient"
@@ -88,7 +89,7 @@ class Sandbox:
         self.token = secrets.token_urlsafe(16)
         self._lock = hold(options.state)
         try:
-            self.tenants, self._api_keys = load_tenants(options.state, options.config)
+            self.tenants, self._api_keys = load_tenants(options.state, options.config, options.titles)
             self._certificate = load_certificate(options.state) if options.tls else None
             self._countries = Countries(options.geoip)
             self.reader = open_engine(options.engine, Place(options.state / "lake", options.lake_url))

@@ -23,6 +23,8 @@ import msgspec
 from gamelens.errors import BadQuery, Refused
 
 Environment = Literal["sandbox", "production"]
+Titles = tuple[tuple[str, tuple[str, ...]], ...]
+"""Names of studios, each with the titles of its games."""
 _Value = TypeVar("_Value")
 
 
@@ -146,8 +148,10 @@ class Tenants:
         return owner
 
 
-def load_tenants(state: Path, config: Path | None) -> tuple[Tenants, dict[str, str]]:
+def load_tenants(state: Path, config: Path | None, titles: Titles = ()) -> tuple[Tenants, dict[str, str]]:
     """The tenants of *config*, or of an earlier start in *state*, or new ones; what was made is kept in *state*.
+
+    With *titles* it is one organisation that has these games. Its name, and so its API key, stay the same whichever.
 
     Beside them the API keys in plain, by organisation, for the ready file alone. One that an earlier configuration
     file gave is known by its digest only and is not among them.
@@ -158,7 +162,7 @@ def load_tenants(state: Path, config: Path | None) -> tuple[Tenants, dict[str, s
     """
     kept = _read_kept(state / "tenants.json", _Kept, default=_Kept()).organisations
     known = _read_kept(state / "keys.json", dict[str, str], default={})
-    applicants = _read(config) if config else () if kept else _DEFAULTS
+    applicants = _read(config) if config else _one_with(titles) if titles else () if kept else _one_with(_DEFAULTS)
     given = {org.name: org.api_key for org in applicants if org.api_key}
     organisations = _completed(applicants, kept) if applicants else kept
     made = {
@@ -201,19 +205,23 @@ def describe(tenants: Tenants, api_keys: Mapping[str, str]) -> list[dict[str, An
     ]
 
 
-_DEFAULTS = (
-    _Applicant(
-        name="demo",
-        studios=(
-            Studio(
-                id="1",
-                name="Northlight Games",
-                games=(Game(id="1001", title="Tile Harbor"), Game(id="1002", title="Rooftop Dash")),
-            ),
-            Studio(id="2", name="Saltwater Interactive", games=(Game(id="2001", title="Ember Realms"),)),
-        ),
-    ),
+_DEFAULTS: Titles = (
+    ("Northlight Games", ("Tile Harbor", "Rooftop Dash")),
+    ("Saltwater Interactive", ("Ember Realms",)),
 )
+
+
+def _one_with(titles: Titles) -> tuple[_Applicant]:
+    """One organisation: studio 1 has the games 1001, 1002 …, studio 2 those from 2001 on."""
+    studios = (
+        Studio(
+            id=str(number),
+            name=name,
+            games=tuple(Game(id=f"{number}{place:03d}", title=title) for place, title in enumerate(games, start=1)),
+        )
+        for number, (name, games) in enumerate(titles, start=1)
+    )
+    return (_Applicant(name="demo", studios=tuple(studios)),)
 
 
 def _read(path: Path) -> tuple[_Applicant, ...]:

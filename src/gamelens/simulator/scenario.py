@@ -77,6 +77,11 @@ class Scenario(Part, frozen=True, kw_only=True):
         return tuple(game for studio in self.studios for game in studio.games)
 
     @property
+    def titles(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Names of studios, each with the titles of its games: what a sandbox needs to have to receive them all."""
+        return tuple((studio.name, tuple(game.title for game in studio.games)) for studio in self.studios)
+
+    @property
     def is_clean(self) -> bool:
         """Whether every event is sent once, in time and in good order."""
         return self.delivery is None and self.dirt is None
