@@ -36,6 +36,7 @@ _COUNT_NOISE: Final = 1.14  # a count's square root strays by 1, and the median 
 _LEAST_NOISE: Final = 0.03
 _SMALL: Final = 0.1  # of a typical day's money; days below it are all alike
 _FAR: Final = 3.5
+_CHANCE_DAYS: Final = 14
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -69,9 +70,9 @@ def judge_money(values: Floats) -> Judged:
     return Judged(*(np.where(rare, np.nan, getattr(judged, name)) for name in Judged.__struct_fields__))
 
 
-def judge_shares(part: Floats, whole: Floats, *, days: int) -> Judged:
-    """Shares of the last *days* days together, which are *part* of *whole*."""
-    recent_part, recent_whole = _sums(part, days), _sums(whole, days)
+def judge_shares(part: Floats, whole: Floats, *, days: int = 1, without: Flags | None = None) -> Judged:
+    """Shares of the last *days* days together, which are *part* of *whole*; the days *without* are left out of them."""
+    recent_part, recent_whole = recent(part, whole, days=days, without=without)
     before = [_past(array, POOLED_DAYS, skip=days - 1) for array in (part, whole)]
     known = np.isfinite(before[0]) & (before[1] > 0)
     parts, wholes = (np.where(known, array, 0.0) for array in before)
@@ -80,9 +81,10 @@ def judge_shares(part: Floats, whole: Floats, *, days: int) -> Judged:
     is_kept = known & (np.abs(far) <= _FAR)
     share = _pooled(np.where(is_kept, parts, 0.0), np.where(is_kept, wholes, 0.0))
     number = np.where(is_kept, wholes, 0.0).sum(axis=-1)
-    chance_only = _spread(np.where(known, _strays(parts, wholes, share[..., None]), np.nan))
-    spread = np.maximum(chance_only, 1.0)
+    stray = _spread(np.where(known, _strays(parts, wholes, share[..., None]), np.nan))
     tested = known.sum(axis=-1)
+    # That only chance is at work counts as much as fourteen days, or a wobbly estimate would hide half of a fall.
+    spread = np.sqrt(np.maximum((_CHANCE_DAYS + tested * stray**2) / (_CHANCE_DAYS + tested), 1.0))
     with np.errstate(divide="ignore", invalid="ignore"):
         noise = spread * np.sqrt(1 + recent_whole / number)
         z = _strays(recent_part, recent_whole, share) / noise
@@ -90,15 +92,15 @@ def judge_shares(part: Floats, whole: Floats, *, days: int) -> Judged:
     is_judged = (tested >= FEWEST_POOLED_DAYS) & (recent_whole > 0) & np.isfinite(z)
     middle = np.arcsin(np.sqrt(share))
     lines = share, *(np.sin(np.clip(middle + way * reach, 0, np.pi / 2)) ** 2 for way in (-1, 1)), z
-    certain = np.where(spread > 1.0, tested / 2, np.inf)
+    certain = np.where(spread > 1.0, (_CHANCE_DAYS + tested) / 2, np.inf)
     return Judged(*(np.where(is_judged, line, np.nan) for line in (*lines, certain)))
 
 
-def recent_shares(part: Floats, whole: Floats, *, days: int) -> Floats:
-    """The shares that `judge_shares` judges."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        shares: Floats = _sums(part, days) / _sums(whole, days)
-    return shares
+def recent(part: Floats, whole: Floats, *, days: int, without: Flags | None = None) -> tuple[Floats, Floats]:
+    """What `judge_shares` judges: the sums of *part* and *whole* over the last *days* days."""
+    if without is not None:
+        part, whole = np.where(without, np.nan, part), np.where(without, np.nan, whole)
+    return _sums(part, days), _sums(whole, days)
 
 
 def _judge(scaled: Floats, *, least: float, back: object) -> Judged:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from gamelens.analysis.frames import RECEIPT, carry
-from gamelens.analysis.health.baseline import Judged, judge_counts, judge_money, judge_shares, recent_shares
+from gamelens.analysis.health.baseline import BAND_Z, Judged, judge_counts, judge_money, judge_shares, recent
 from gamelens.analysis.health.discoveries import false_discovery, two_sided
 from gamelens.analysis.health.measuring import IDENTITY, Series2D, side_by_side
 from gamelens.analysis.health.segments import level_moved
@@ -35,11 +35,12 @@ CRITICAL_FALL: Final = 0.50
 CRITICAL_WEIGHT: Final = 0.10
 SETTLE_DAYS: Final = 2
 RESTATED: Final = 0.01
-LEVEL_DAYS: Final = 7
+LEVEL_DAYS: Final = (7, 14)
 SILENT_DAYS: Final = 14
 _SILENT_LEAST: Final = 7.0  # chance makes nothing of seven expected once in a thousand days
 _LIFE: Final = ("user_unique", "session_unique", "event_count")  # what a game that runs cannot be without
 _CAUSE_P: Final = 1e-4
+_AT_ONCE: Final = 2000  # series, whose days with all days before each take 100 MB
 _DAY: Final = pd.Timedelta(days=1)
 
 
@@ -52,12 +53,12 @@ def judged(
 ) -> DataFrame:
     """Every day of every series of `daily` against its baseline.
 
-    A share is judged by its day and by the seven days up to it, whichever says more; *value*, *expected* and the rest
-    are then those of that window. *restatements* is the frame of `Client.restatements`.
+    A share is judged by its day, and by the seven and fourteen days up to it, whichever says most;
+    *value*, *expected* and the rest are then those of that window. *restatements* is the frame of `Client.restatements`.
 
     Columns: those of `daily`, and expected, low, high (float64, the band of usual days), change (float64, -0.2 is 20 %
     below; NA where nothing was expected), z (float64, the stray in units of its noise), p, q (float64, the chance of
-    such a stray, and the share of false discoveries on the day's board up to it), window_days (Int64, 1 or 7),
+    such a stray, and the share of false discoveries on the day's board up to it), window_days (Int64, 1, 7 or 14),
     is_settled, is_restated (boolean), is_silent (boolean, the whole game sent nothing), severity (ordered category
     of `SEVERITIES`), is_flagged (boolean, warning or worse). NA while the history is short: two same weekdays and seven
     days to compare are needed, fourteen for shares.
@@ -135,7 +136,9 @@ class _Scores:
         kinds = series.who["kind"].astype("str").to_numpy()
         for kind, judge in (("count", judge_counts), ("money", judge_money), ("number", judge_money)):
             self._take(kinds == kind, judge(series.value[kinds == kind]))
-        self._take_shares(np.flatnonzero(kinds == "share"))
+        shares = np.flatnonzero(kinds == "share")
+        for first in range(0, len(shares), _AT_ONCE):
+            self._take_shares(shares[first : first + _AT_ONCE])
 
     def numbers(self) -> dict[str, Floats]:
         """The columns of numbers."""
@@ -154,20 +157,22 @@ class _Scores:
         self.p[rows] = two_sided(found.z, found.known)
 
     def _take_shares(self, rows: NDArray[np.int64]) -> None:
-        if not len(rows):
-            return
+        """The day by itself, and the level of the last weeks: whichever says more."""
         part, whole = self.series.part[rows], self.series.whole[rows]
-        self._take(rows, judge_shares(part, whole, days=1))
-        level = judge_shares(part, whole, days=LEVEL_DAYS)
-        chance = two_sided(level.z, level.known)
+        self._take(rows, judge_shares(part, whole))
         with np.errstate(invalid="ignore"):
-            says_more = (chance < self.p[rows]) & np.isfinite(chance)
-        window = recent_shares(part, whole, days=LEVEL_DAYS)
-        for name, own in (("value", window), ("p", chance), ("window_days", np.full_like(chance, LEVEL_DAYS))):
-            getattr(self, name)[rows] = np.where(says_more, own, getattr(self, name)[rows])
-        for name in ("expected", "low", "high", "z"):
-            getattr(self, name)[rows] = np.where(says_more, getattr(level, name), getattr(self, name)[rows])
-        self.p[rows] = np.minimum(2 * self.p[rows], 1.0)  # two looks at the same share
+            is_odd = np.abs(self.z[rows]) > BAND_Z  # such a day speaks for itself, and for no level
+        for days in LEVEL_DAYS:
+            level = judge_shares(part, whole, days=days, without=is_odd)
+            chance = two_sided(level.z, level.known)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                says_more = np.isfinite(chance) & ~(chance >= self.p[rows])
+                value = np.divide(*recent(part, whole, days=days, without=is_odd))
+            found = {"value": value, "p": chance, "window_days": np.full_like(chance, days)}
+            found |= {name: getattr(level, name) for name in ("expected", "low", "high", "z")}
+            for name, own in found.items():
+                getattr(self, name)[rows] = np.where(says_more, own, getattr(self, name)[rows])
+        self.p[rows] = np.minimum((1 + len(LEVEL_DAYS)) * self.p[rows], 1.0)  # several looks at the same share
         self._weigh(rows)
 
     def _weigh(self, rows: NDArray[np.int64]) -> None:
@@ -234,7 +239,7 @@ class _Scores:
                 row = rows[place]
                 self.z[row, day] = z_left if np.isfinite(z_left) else 0.0
                 alone = two_sided(np.array([self.z[row, day]]), np.array([known if known > 0 else np.inf]))
-                self.p[row, day] = min(2 * float(alone[0]), 1.0)
+                self.p[row, day] = min((1 + len(LEVEL_DAYS)) * float(alone[0]), 1.0)
 
 
 def _usual_before(values: Floats, is_quiet: Flags) -> Floats:

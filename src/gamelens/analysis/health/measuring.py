@@ -27,6 +27,7 @@ Floats = NDArray[np.float64]
 IDENTITY: Final = ["game_id", "game", "watch", "metric", "dimension", "segment", "kind"]
 """Columns that say which series a row belongs to."""
 _DAY: Final = pd.Timedelta(days=1)
+_FEWEST: Final = 100.0  # a value of a split that has had less in all can show nothing but chance
 
 
 class Series2D(msgspec.Struct, frozen=True):
@@ -123,6 +124,7 @@ def _series_of(watch: Watch, grid: _Grid, column: str) -> Iterator[Series2D]:
     if watch.is_mix:
         parts = grid.sums(column, watch.over, gaps_of=watch.metric)
         wholes = grid.sums(column, gaps_of=watch.metric)
+        parts = parts[parts.sum(axis="columns") >= _FEWEST]
         wholes = DataFrame(wholes.loc[parts.index.droplevel(1)].to_numpy(), index=parts.index, columns=parts.columns)
         yield grid.series(about, parts, wholes, over=watch.over)
         return
@@ -136,7 +138,8 @@ def _came_back(watch: Watch, grid: _Grid, column: str, about: dict[str, str]) ->
     shares = grid.sums(column, watch.over, gaps_of=watch.metric).reindex(wholes.index)
     parts = (shares * wholes).round()
     yield grid.series(about, *(numbers.groupby(level=0, sort=False).sum(min_count=1) for numbers in (parts, wholes)))
-    yield grid.series(about, parts, wholes, over=watch.over)
+    is_large = wholes.sum(axis="columns") >= _FEWEST
+    yield grid.series(about, parts[is_large], wholes[is_large], over=watch.over)
 
 
 class _Grid:
