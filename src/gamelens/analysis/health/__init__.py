@@ -16,8 +16,17 @@ from gamelens.analysis.health.baseline import BAND_Z
 from gamelens.analysis.health.board import SEVERITIES, board, flagged, judged, silent_games
 from gamelens.analysis.health.measuring import daily, measured
 from gamelens.analysis.health.segments import segments, verdict
-from gamelens.analysis.health.watching import WATCHED, Question, Watch, questions, watches
-from gamelens.analysis.health.wording import as_json, markdown_table, markdown_text, readable, sentence_of, subject
+from gamelens.analysis.health.watching import WATCHED, Question, Watch, drill_questions, questions, watches
+from gamelens.analysis.health.wording import (
+    as_json,
+    dimension_words,
+    markdown_table,
+    markdown_text,
+    moved_sentence,
+    readable,
+    sentence_of,
+    subject,
+)
 
 __all__ = [
     "BAND_Z",
@@ -28,11 +37,14 @@ __all__ = [
     "as_json",
     "board",
     "daily",
+    "dimension_words",
+    "drill_questions",
     "flagged",
     "judged",
     "markdown_table",
     "markdown_text",
     "measured",
+    "moved_sentence",
     "questions",
     "readable",
     "segments",

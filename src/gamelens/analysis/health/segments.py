@@ -12,9 +12,9 @@ from typing import Any, Final, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
-from gamelens.analysis.frames import carry, column_of, label
+from gamelens.analysis.frames import carry, column_of
 from gamelens.analysis.health.baseline import POOLED_DAYS, judge_counts, judge_money
 from gamelens.analysis.health.discoveries import two_sided
 from gamelens.analysis.health.watching import Watch
@@ -26,6 +26,9 @@ Verdict = Literal["one segment", "all alike", "the mix", "against each other", "
 _DAY: Final = pd.Timedelta(days=1)
 _FEWEST: Final = 30.0  # of a whole: below that a segment has no share of its own to be compared with
 _MOVED_P: Final = 0.01
+_SURE_P: Final = 0.001
+_MOST: Final = 0.6
+_AHEAD: Final = 1.5
 _LEVEL_REACH: Final = 35
 _LEVEL_LEAST: Final = 3
 
@@ -40,8 +43,9 @@ def segments(
 
     Columns: dimension (str), segment (category, null kept), value, expected (float64), change (float64), contribution
     (float64, in the unit of *value*, adds up to the change), share_of_change (float64, adds up to 1), mix (float64, the
-    part of the contribution that is due to more or fewer of the segment; 0 for sums), z, p (float64), is_moved (boolean).
-    Largest contribution first.
+    part of the contribution that is due to more or fewer of the segment; 0 for sums), weight (float64, the part of the
+    whole it was before), z, p (float64), is_moved (boolean), first_day (datetime64[us, UTC], of a segment that is newer
+    than the frame; else NA). Largest contribution first.
 
     Raises:
         BadQuery: the frame lacks *by* or the metric.
@@ -56,15 +60,16 @@ def segments(
     made["share_of_change"] = made["contribution"] / total if total else np.nan
     made["is_moved"] = (made["p"] <= _MOVED_P / max(len(made), 1)).astype("boolean")
     order = made["contribution"].abs().sort_values(ascending=False, kind="stable").index
-    made = made.loc[order].reset_index(names="segment").assign(dimension=by)
-    columns = ["value", "expected", "change", "contribution", "share_of_change", "mix", "z", "p", "is_moved"]
-    return carry(made[["dimension", "segment", *columns]].astype({"segment": "category"}), frame)
+    made = made.loc[order].rename_axis("segment").reset_index().assign(dimension=by)
+    made["first_day"] = _first_days(frame, by, made["segment"])
+    columns = ["value", "expected", "change", "contribution", "share_of_change", "mix", "weight", "z", "p", "is_moved"]
+    return carry(made[["dimension", "segment", *columns, "first_day"]].astype({"segment": "category"}), frame)
 
 
 def verdict(moved: DataFrame) -> Verdict:
     """What the segments of one dimension say together.
 
-    "one segment": one of them makes up most of the change, more than its size. "all alike": they moved together. "the
+    "one segment": one of them makes up most of the change, and more than its size. "all alike": they moved together. "the
     mix": they did not move, there are more of one and fewer of another. "opposite": all moved one way and the whole the
     other. "against each other": what one lost another won.
     """
@@ -81,12 +86,17 @@ def verdict(moved: DataFrame) -> Verdict:
             return "the mix"
     if abs(total) < gross / 3:
         return "against each other"
-    top = moved.iloc[0]
-    size = _size(moved).iloc[0]
-    if top["share_of_change"] >= 0.6 and (top["share_of_change"] >= 1.3 * size or not np.isfinite(size)):
+    if len(moved) > 1 and _is_alone(moved.iloc[0], moved.iloc[1:]):
         return "one segment"
     same = np.sign(own[own.abs() > 0.05 * gross]) == np.sign(total)
     return "all alike" if same.all() else "unclear"
+
+
+def _is_alone(top: Series[Any], rest: DataFrame) -> bool:
+    """Whether the first segment makes up most of the change, moved farther than all others, and none of them surely."""
+    share, weight = float(top["share_of_change"]), float(top["weight"])
+    is_ahead = share * (1 - weight) >= _AHEAD * abs(1 - share) * weight
+    return share >= _MOST and is_ahead and not (rest["p"] <= _SURE_P).any()
 
 
 def level_moved(rows: DataFrame) -> pd.Timestamp:
@@ -108,6 +118,15 @@ def _likelihood(part: Floats, whole: Floats) -> float:
     hits, all_ = float(part.sum()), float(whole.sum())
     share = min(max(hits / all_, 1e-9), 1 - 1e-9) if all_ else 0.5
     return hits * float(np.log(share)) + (all_ - hits) * float(np.log1p(-share))
+
+
+def _first_days(frame: DataFrame, by: str, names: Series[Any]) -> Series[Any]:
+    """The first day of each of *names* in *frame*; NA for those that were there from its start."""
+    rows = DataFrame({"segment": frame[by].astype("object"), "day": frame["timestamp"]})
+    first = rows.groupby("segment", dropna=False)["day"].min()
+    found = [first.loc[name] if pd.notna(name) and name in first.index else pd.NaT for name in names]
+    days = Series(found, index=names.index, dtype="datetime64[us, UTC]")
+    return days.where(days > frame["timestamp"].min())
 
 
 def _by_day(frame: DataFrame, column: str, by: str, day: pd.Timestamp) -> DataFrame:
@@ -137,14 +156,15 @@ def _of_sums(wide: DataFrame, watch: Watch, day: pd.Timestamp) -> DataFrame:
     judged = judge_counts(values) if watch.kind == "count" else judge_money(values)
     if not values.size:
         empty = np.array([], dtype="float64")
-        return _table(wide.index, *(empty for _ in range(6)))
+        return _table(wide.index, *(empty for _ in range(7)))
     expected = judged.expected[:, -1]
     recent = values[:, -1 - POOLED_DAYS : -1]
     mean = recent.mean(axis=1) if recent.shape[1] else np.zeros(len(values))
     expected = np.where(np.isfinite(expected), expected, mean)
     p = two_sided(judged.z[:, -1], judged.known[:, -1])
     now = values[:, -1]
-    return _table(wide.index, now, expected, now - expected, np.zeros_like(now), judged.z[:, -1], p)
+    weight = expected / expected.sum() if expected.sum() else np.full_like(expected, np.nan)
+    return _table(wide.index, now, expected, now - expected, np.zeros_like(now), weight, judged.z[:, -1], p)
 
 
 def _of_shares(parts: DataFrame, wholes: DataFrame, day: pd.Timestamp, window_days: int) -> DataFrame:
@@ -154,34 +174,31 @@ def _of_shares(parts: DataFrame, wholes: DataFrame, day: pd.Timestamp, window_da
     is_before = (days < first) & (days >= first - POOLED_DAYS * _DAY)
     part, whole = parts.to_numpy(), wholes.to_numpy()
     now, before = ((part[:, days_of].sum(axis=1), whole[:, days_of].sum(axis=1)) for days_of in (is_now, is_before))
+    # What is new, or had too few before, has no share of its own yet: it is held against that of the others.
+    is_new = (whole[:, is_before] > 0).argmax(axis=1) > is_before.sum() / 2
+    is_known = (before[1] >= _FEWEST) & ~is_new
     with np.errstate(divide="ignore", invalid="ignore"):
         usual = before[0].sum() / before[1].sum()
+        others = before[0][is_known].sum() / before[1][is_known].sum() if is_known.any() else usual
         weight, weight_before = now[1] / now[1].sum(), before[1] / before[1].sum()
-        was = np.where(before[1] >= _FEWEST, before[0] / before[1], usual)
+        was_itself = np.nan_to_num(before[0] / before[1])
+        was = np.where(is_known, was_itself, others)
         value = np.where(now[1] > 0, now[0] / now[1], np.nan)
-        # with too few before, a segment is held against the whole, and what it had then is no mix of its own
-        own = weight * (np.nan_to_num(value) - was)
+        own = weight * (np.nan_to_num(value) - was) + weight_before * (was - was_itself)
         mix = (weight - weight_before) * (was - usual)
-        small = np.where(before[1] >= _FEWEST, 0.0, weight_before * (was - np.nan_to_num(before[0] / before[1])))
-        z = (value - was) / np.sqrt(was * (1 - was) * (1 / now[1] + 1 / np.maximum(before[1], _FEWEST)))
+        known = np.where(is_known, before[1], max(before[1][is_known].sum(), _FEWEST))
+        z = (value - was) / np.sqrt(was * (1 - was) * (1 / now[1] + 1 / known))
     p = two_sided(z, np.full_like(z, np.inf))
-    return _table(parts.index, value, was, np.nan_to_num(own + mix + small), np.nan_to_num(mix + small), z, p)
+    mix = np.nan_to_num(mix)
+    size = np.nan_to_num(before[0] / before[0].sum()) if before[0].sum() else np.nan_to_num(weight_before)
+    return _table(parts.index, value, was, np.nan_to_num(own) + mix, mix, size, z, p)
 
 
-def _table(
-    index: pd.Index, value: Floats, expected: Floats, contribution: Floats, mix: Floats, z: Floats, p: Floats
-) -> DataFrame:
+def _table(index: pd.Index, value: Floats, expected: Floats, *numbers: Floats) -> DataFrame:
     with np.errstate(divide="ignore", invalid="ignore"):
         change = np.where(expected > 0, (value - expected) / expected, np.nan)
-    columns = {"value": value, "expected": expected, "change": change, "contribution": contribution, "mix": mix}
-    return DataFrame({**columns, "z": z, "p": p}, index=index)
+    names = ("contribution", "mix", "weight", "z", "p")
+    columns = dict(zip(names, numbers, strict=True))
+    return DataFrame({"value": value, "expected": expected, "change": change, **columns}, index=index)
 
 
-def _size(moved: DataFrame) -> Any:
-    """The part of the whole each segment usually is."""
-    return moved["expected"] / moved["expected"].sum() if moved["expected"].sum() else moved["expected"] * np.nan
-
-
-def named(dimension: str, segment: Any) -> str:
-    """A segment as text, plain."""
-    return str(label(pd.Series([segment], dtype="object")).iloc[0])

@@ -6,8 +6,8 @@ a number (the network of an impression, the country of an install) every value o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final, Literal
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -19,13 +19,20 @@ Kind = Literal["count", "money", "share", "number"]
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """Arguments of `Client.query`, all but when; *where* maps dimensions to the one value asked for, null too."""
+    """Arguments of `Client.query`, all but when."""
 
     metric: tuple[str, ...]
     by: tuple[str, ...] = ("game",)
     since_days_ago: int | None = None
     games: tuple[str, ...] | None = None
-    where: dict[str, str | None] = {}
+    where: dict[str, str] | None = None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Those that say something, by name."""
+        given = {"metric": list(self.metric), "by": list(self.by), "since_days_ago": self.since_days_ago}
+        given |= {"games": self.games and list(self.games), "where": self.where}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 class Watch(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,6 +137,29 @@ def questions(watched: Iterable[Watch]) -> tuple[Question, ...]:
         Question(metric=tuple(metrics), by=("game",) if over is None else ("game", over), since_days_ago=since[over])
         for over, metrics in asked.items()
     )
+
+
+def drill_questions(row: Mapping[Any, Any]) -> dict[str, Question]:
+    """What to ask about one flagged *row* of a board, by the dimension it is asked by; nothing of a silent game.
+
+    Each answer is for `segments`. Of a share by network all networks are asked for, since the whole is theirs.
+    """
+    watch = _watch_of(row["watch"])
+    if row["is_silent"]:
+        return {}
+    asks: dict[str, Any] = {"metric": watch.asks, "games": (str(row["game_id"]),)}
+    asks["since_days_ago"] = watch.since_days_ago
+    is_segment = isinstance(row["dimension"], str)
+    if watch.is_mix:
+        return {it: Question(by=(it, str(watch.over)), **asks) for it in watch.drills}
+    if watch.kind != "share":
+        per_game = any(METRICS[metric].kinds != "plain" for metric in watch.asks)
+        return {it: Question(by=("game", it) if per_game else (it,), **asks) for it in watch.drills}
+    if is_segment and not isinstance(row["segment"], str):
+        return {}  # no filter selects what has no value
+    where = {str(row["dimension"]): str(row["segment"])} if is_segment else None
+    drills = watch.drills if is_segment else (str(watch.over), *watch.drills)
+    return {it: Question(by=("game", it), where=where, **asks) for it in drills}
 
 
 def _watch_of(key: str) -> Watch:

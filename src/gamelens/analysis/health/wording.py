@@ -38,6 +38,35 @@ def subject(row: Row) -> str:
     return f"{row['game']}: {row['metric']}{segment}"
 
 
+def moved_sentence(moved: DataFrame, verdict: str, kind: str) -> str:
+    """What the segments of one dimension say, as half a sentence; empty where they say nothing."""
+    if len(moved) < 2:
+        return ""
+    what, top = dimension_words(str(moved["dimension"].iloc[0])), moved.iloc[0]
+    rest = moved.iloc[1]
+    way = "fell" if top["contribution"] < 0 else "rose"
+    match verdict:
+        case "one segment":
+            numbers = " instead of ".join(readable(top[name], kind) for name in ("value", "expected"))
+            new = f", new on {top['first_day']:%Y-%m-%d}," if pd.notna(top["first_day"]) else ""
+            return f"{what} {_name(top)}{new} makes up {min(top['share_of_change'], 1):.0%} of it ({numbers})"
+        case "all alike":
+            return f"by {what}, all of them {way}"
+        case "the mix":
+            return f"by {what}, none of them moved as much as their mix did"
+        case "opposite":
+            return f"by {what}, each of them moved the other way: their mix changed"
+        case "against each other":
+            return f"by {what}, what {_name(top)} {'lost' if way == 'fell' else 'won'} went {_way_of(way, rest)}"
+    return ""
+
+
+def dimension_words(dimension: str) -> str:
+    """A dimension as people call it."""
+    words = {"country_code": "country", "ilrd_network_name": "network", "ad_type": "ad format"}
+    return words.get(dimension, dimension.replace("_", " "))
+
+
 def readable(value: float, kind: str) -> str:
     """A number as people read it, with the sign of its unit."""
     if pd.isna(value):
@@ -70,6 +99,14 @@ def as_json(board: DataFrame) -> list[dict[str, Any]]:
     text = rows.to_json(orient="records", double_precision=12)
     found: list[dict[str, Any]] = json.loads(text)
     return found
+
+
+def _name(row: Any) -> str:
+    return UNKNOWN if pd.isna(row["segment"]) else str(row["segment"])
+
+
+def _way_of(way: str, other: Any) -> str:
+    return f"to {_name(other)}" if way == "fell" else f"missing at {_name(other)}"
 
 
 def _size(row: Row) -> str:
