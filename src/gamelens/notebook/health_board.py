@@ -17,7 +17,7 @@ import pandas as pd
 from pandas import DataFrame
 
 from gamelens.analysis import health
-from gamelens.analysis.frames import RECEIPT
+from gamelens.analysis.frames import RECEIPT, UNKNOWN
 from gamelens.analysis.health import Question, Watch
 from gamelens.errors import NotYetAvailable
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 HISTORY: Final = "last 56 complete days"
 MOST_DRILLS: Final = 5
+MOST_GAMES: Final = 20
+_HEADER: Final = ["severity", "game", "number", "of", "is", "usually", "change", "since"]
 _BEFORE_DAYS: Final = 30
 """Asked for before what is flagged: with the day itself, as long as one request may be."""
 
@@ -35,8 +37,8 @@ class Seen(msgspec.Struct, frozen=True):
     """A board, and what is behind it.
 
     *board* is the frame of `health.board`, *scores* that of `health.judged`. *moved* has the rows of `health.segments`
-    for every flagged row that was looked into, with its game_id, game, watch, metric, of_dimension, of_segment, and
-    says (str, what the segments say together, plain text). *requests* is what it took.
+    for every flagged row that was looked into, with its game_id, game, watch, metric, timestamp, of_dimension, of_segment,
+    and verdict and says (str, what the segments say together, plain text). *requests* is what it took.
     """
 
     board: DataFrame
@@ -58,6 +60,60 @@ class Seen(msgspec.Struct, frozen=True):
         """How many rows of the board are so bad."""
         return int((self.board["severity"] == severity).sum())
 
+    @property
+    def as_of(self) -> str | None:
+        """Until when the service had data, ISO 8601."""
+        return (self.board.attrs.get(RECEIPT) or {}).get("as_of")
+
+    @property
+    def headline(self) -> str:
+        """The board in a sentence, plain text."""
+        if self.day is None or self.count("unknown") == len(self.board):
+            return "Not enough history yet to say what is usual: two weeks for shares, three for everything else."
+        judged = len(self.board) - self.count("unknown")
+        games = self.board["game_id"].nunique()
+        found = " and ".join(f"{self.count(it)} {it}" for it in ("critical", "warning") if self.count(it))
+        unknown = f"; {self.count('unknown')} more have not enough history" if self.count("unknown") else ""
+        return (
+            f"{found or 'Nothing stands out'} on {self.day:%Y-%m-%d}: {judged} numbers of {games} "
+            f"game{'' if games == 1 else 's'} judged{unknown}."
+        )
+
+    def table(self, rows: DataFrame) -> DataFrame:
+        """*rows* of the board as people read them; all text, plain: escape it before it becomes HTML or Markdown."""
+        return DataFrame([dict(_cells(row)) for row in rows.to_dict("records")], columns=_HEADER, dtype="str")
+
+    def overview(self, most: int = MOST_GAMES) -> DataFrame:
+        """The change of every whole game's numbers, the games with the worst on top; all text, plain.
+
+        Columns: game, and one for each metric.
+        """
+        whole = self.board[self.board["dimension"].isna()].drop_duplicates(["game_id", "watch"])
+        order = self.board["game_id"].astype(str).drop_duplicates().head(most)
+        texts = whole["change"].map(lambda change: "n/a" if pd.isna(change) else f"{change:+.0%}", na_action=None)
+        long = DataFrame({"id": whole["game_id"].astype(str), "metric": whole["metric"].astype(str), "text": texts})
+        wide = long.pivot(index="id", columns="metric", values="text")
+        names = whole.assign(id=whole["game_id"].astype(str)).drop_duplicates("id").set_index("id")["game"].astype(str)
+        metrics = [it.name for it in health.WATCHED.values() if it.name in wide]
+        wide = wide[[*metrics, *(name for name in wide if name not in metrics)]]
+        shown = wide.loc[[it for it in order if it in wide.index]].fillna("")
+        shown.insert(0, "game", names.loc[shown.index])
+        return shown.reset_index(drop=True).rename_axis(columns=None)
+
+    def markdown(self) -> str:
+        """The board as one page of Markdown; every name from outside is escaped."""
+        parts = [f"# {health.markdown_text(self.headline)}"]
+        if len(self.alarms):
+            parts.append(_markdown_of(self.table(self.alarms)))
+        for sentence, more in self.explained():
+            lines = [f"- {health.markdown_text(sentence)}", *(f"  - {health.markdown_text(line)}" for line in more)]
+            parts.append("\n".join(lines))
+        if len(overview := self.overview()):
+            parts += ["## Change against a usual day", _markdown_of(overview)]
+        if self.as_of:
+            parts.append(f"Data as of {health.markdown_text(self.as_of)}.")
+        return "\n\n".join(parts)
+
     def explained(self) -> list[tuple[str, list[str]]]:
         """The sentence of each alarm, with those about its segments; plain text."""
         return [(str(row["sentence"]), list(self._says(row))) for row in self.alarms.to_dict("records")]
@@ -69,7 +125,9 @@ class Seen(msgspec.Struct, frozen=True):
         same &= self.moved["timestamp"] == row["timestamp"]
         of = self.moved["of_segment"]
         same &= of.isna() if pd.isna(row["segment"]) else of == row["segment"]
-        yield from (text for text in dict.fromkeys(self.moved.loc[same, "says"]) if text)
+        own = self.moved[same & (self.moved["says"] != "")].drop_duplicates("says")
+        telling = own[own["verdict"] != "all alike"]
+        yield from telling["says"] if len(telling) else own["says"]
 
 
 def watch(
@@ -122,11 +180,24 @@ def planned_requests(
 def segments_of(lens: Client, row: dict[Any, Any], dimension: str) -> DataFrame:
     """The segments by *dimension* behind one *row* of a board, asked for: what a drill-down shows.
 
-    Columns: those of `health.segments`, the row's game_id, game, watch, metric, timestamp, of_dimension, of_segment, and
-    says.
+    Columns: those of `health.segments`, the row's game_id, game, watch, metric, timestamp, of_dimension, of_segment,
+    verdict and says.
     """
     question = health.drill_questions(row)[dimension]
     return _segments(_ask(lens, question, row), row, dimension)
+
+
+def _cells(row: dict[Any, Any]) -> Iterator[tuple[str, str]]:
+    value, expected = (health.readable(row[name], row["kind"]) for name in ("value", "expected"))
+    segment = "" if pd.isna(row["dimension"]) else UNKNOWN if pd.isna(row["segment"]) else str(row["segment"])
+    change = "" if pd.isna(row["change"]) else f"{row['change']:+.0%}"
+    since = "" if pd.isna(row["since"]) else f"{row['since']:%Y-%m-%d}"
+    told = (row["severity"], row["game"], row["metric"], segment, value, expected, change, since)
+    yield from zip(_HEADER, map(str, told), strict=True)
+
+
+def _markdown_of(table: DataFrame) -> str:
+    return health.markdown_table(map(str, table.columns), table.itertuples(index=False))
 
 
 def _look_into(lens: Client, board: DataFrame, most: int) -> tuple[DataFrame, list[DataFrame]]:
@@ -151,16 +222,18 @@ def _segments(frame: DataFrame, row: dict[Any, Any], dimension: str) -> DataFram
     moved = health.segments(
         frame, watch, dimension, day=row["timestamp"], window_days=window, segment=row["segment"]
     )
-    says = health.moved_sentence(moved, health.verdict(moved), watch.kind)
+    verdict = health.verdict(moved)
+    says = health.moved_sentence(moved, verdict, watch.kind)
     about = {name: row[name] for name in ("game_id", "game", "watch", "metric", "timestamp")}
-    about |= {"of_dimension": row["dimension"], "of_segment": row["segment"], "says": says}
+    about |= {"of_dimension": row["dimension"], "of_segment": row["segment"]}
+    about |= {"verdict": verdict, "says": says}
     return moved.assign(**about).astype({"segment": "object"})
 
 
 def _nothing() -> DataFrame:
     names = ["dimension", "segment", "value", "expected", "change", "contribution", "share_of_change", "mix", "weight"]
     names += ["z", "p", "is_moved", "first_day", "game_id", "game", "watch", "metric", "timestamp", "of_dimension", "of_segment"]
-    return DataFrame(columns=[*names, "says"])
+    return DataFrame(columns=[*names, "verdict", "says"])
 
 
 def _narrowed(question: Question, games: Sequence[str] | None) -> Question:

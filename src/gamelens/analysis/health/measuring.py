@@ -118,7 +118,11 @@ def _holds(frame: DataFrame, watch: Watch) -> bool:
 
 def _series_of(watch: Watch, grid: _Grid, column: str) -> Iterator[Series2D]:
     about = {"watch": watch.key, "metric": watch.name, "kind": watch.kind}
-    if watch.kind != "share" or watch.over is None:
+    if watch.kind == "share" and watch.over is None:
+        fields = (column_of(grid.frame, watch.metric, name) for name in (watch.part, watch.whole))
+        yield grid.series(about, *(grid.sums(name, gaps_of=watch.metric) for name in fields))
+        return
+    if watch.kind != "share":
         yield grid.series(about, grid.sums(column, gaps_of=watch.metric))
         return
     if watch.is_mix:

@@ -145,6 +145,9 @@ def _parts_and_wholes(frame: DataFrame, watch: Watch, by: str, segment: Any) -> 
         wholes = _by_day(frame, column, by, last)
         parts = _by_day(frame[own], column, by, last).reindex(index=wholes.index, columns=wholes.columns)
         return parts.fillna(0.0), wholes
+    if watch.over is None:
+        part, whole = (_by_day(frame, column_of(frame, watch.metric, it), by, last) for it in (watch.part, watch.whole))
+        return part, whole
     wholes = _by_day(frame, column_of(frame, "new_users", "new_users"), by, last)
     wholes = wholes.shift(watch.since_days_ago or 0, axis="columns").fillna(0.0)
     shares = _by_day(frame, column_of(frame, watch.metric, watch.field), by, last)

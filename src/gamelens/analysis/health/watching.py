@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from gamelens.catalog import METRICS, metric_named
+from gamelens.catalog import METRICS, Quotient, metric_named
 from gamelens.errors import BadQuery
 
 Kind = Literal["count", "money", "share", "number"]
@@ -40,7 +40,7 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True):
 
     *key* is what it is called on the command line, *name* what people read. It is the *field* of *metric*; with *over*
     a row for every value of that dimension is judged besides the game's. *is_mix* says that the series are the shares
-    which the values have of the game's sum. *drills* are the dimensions asked for once it is flagged.
+    which the values have of the game's sum. A share that is neither is *part* of *whole*, both fields. *drills* are the dimensions asked for once it is flagged.
     """
 
     key: str
@@ -51,6 +51,8 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True):
     over: str | None = None
     is_mix: bool = False
     since_days_ago: int | None = None
+    part: str = ""
+    whole: str = ""
     drills: tuple[str, ...] = ("country_code", "platform", "build")
 
     @property
@@ -149,12 +151,12 @@ def drill_questions(row: Mapping[Any, Any]) -> dict[str, Question]:
         return {}
     asks: dict[str, Any] = {"metric": watch.asks, "games": (str(row["game_id"]),)}
     asks["since_days_ago"] = watch.since_days_ago
-    is_segment = isinstance(row["dimension"], str)
     if watch.is_mix:
         return {it: Question(by=(it, str(watch.over)), **asks) for it in watch.drills}
-    if watch.kind != "share":
+    if watch.over is None or watch.kind != "share":
         per_game = any(METRICS[metric].kinds != "plain" for metric in watch.asks)
         return {it: Question(by=("game", it) if per_game else (it,), **asks) for it in watch.drills}
+    is_segment = isinstance(row["dimension"], str)
     if is_segment and not isinstance(row["segment"], str):
         return {}  # no filter selects what has no value
     where = {str(row["dimension"]): str(row["segment"])} if is_segment else None
@@ -171,5 +173,7 @@ def _watch_of(key: str) -> Watch:
     if metric.kinds == "retention":
         raise BadQuery("metrics", key, "is watched as retention_d1", WATCHED)
     field = next(it for it in metric.fields if it.name == metric.sorts_by)
-    kind: Kind = "count" if field.kind == "count" else "number"
-    return Watch(key=key, name=metric.meaning.capitalize(), metric=key, field=field.name, kind=kind)
+    about = {"key": key, "name": metric.meaning.capitalize(), "metric": key, "field": field.name}
+    if isinstance(made := field.combines, Quotient) and field.unit == "share":
+        return Watch(kind="share", part=made.part, whole=made.whole, **about)
+    return Watch(kind="count" if field.kind == "count" else "number", **about)

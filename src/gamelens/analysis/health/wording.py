@@ -18,7 +18,7 @@ from gamelens.analysis.frames import UNKNOWN
 
 Row = Mapping[Any, Any]
 
-_MARKUP: Final = re.compile(r"[!-$&'()*+<>\[-`{-~|]|:(?=/)")
+_MARKUP: Final = re.compile(r"[!#$&*<>@\[-`{-~]|:(?=/)|(?<=www)\.|^[-+=]|(?<=^\d)[.)]|(?<=^\d\d)[.)]", re.IGNORECASE)
 _BREAKS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\s\u202a-\u202e\u2066-\u2069]+")
 
 
@@ -85,7 +85,8 @@ def markdown_text(text: object) -> str:
 def markdown_table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     """A table of Markdown; every cell is escaped."""
     header = list(header)
-    lines = [header, ["---"] * len(header), *([markdown_text(cell) for cell in row] for row in rows)]
+    lines = [[markdown_text(name) for name in header], ["---"] * len(header)]
+    lines += [[markdown_text(cell) for cell in row] for row in rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
