@@ -89,6 +89,8 @@ def board(scores: DataFrame, *, days: int = 1) -> DataFrame:
     sentence (str, plain text: escape it before it becomes HTML or Markdown). The ones to count on: game_id, game,
     metric, dimension, segment, timestamp, value, expected, low, high, change, z, p, q, severity, sentence.
     """
+    receipt, scores = scores, scores.copy(deep=False)
+    scores.attrs = {}  # pandas would copy them with every column that is read
     stamps = scores["timestamp"]
     last = scores[stamps > stamps.max() - days * _DAY] if len(scores) else scores
     size = last["z"].abs().fillna(-1.0)
@@ -97,7 +99,7 @@ def board(scores: DataFrame, *, days: int = 1) -> DataFrame:
     made = last.loc[order.index].reset_index(drop=True)
     made["since"] = _since(made, scores)
     made["sentence"] = Series([sentence_of(row) for row in made.to_dict("records")], dtype="str")
-    return carry(made, scores)
+    return carry(made, receipt)
 
 
 def flagged(scores: DataFrame) -> DataFrame:

@@ -45,8 +45,7 @@ class Series2D(msgspec.Struct, frozen=True):
     def rows(self, **more: Floats) -> DataFrame:
         """A long frame, a series after the other, with the arrays *more* as columns."""
         long = self.who.loc[self.who.index.repeat(len(self.days))].reset_index(drop=True)
-        stamps = np.tile(self.days.to_numpy(), len(self.who))
-        long.insert(0, "timestamp", pd.DatetimeIndex(stamps, tz="UTC").as_unit("us"))
+        long.insert(0, "timestamp", self.days.take(np.tile(np.arange(len(self.days)), len(self.who))))
         numbers = {"value": self.value, "part": self.part, "whole": self.whole, **more}
         return long.assign(**{name: array.ravel() for name, array in numbers.items()})
 
@@ -84,6 +83,7 @@ def daily(answers: Iterable[DataFrame], watched: Iterable[Watch] | None = None) 
 
 def side_by_side(long: DataFrame) -> Series2D:
     """The series of a frame as `daily` makes it."""
+    long = _bare(long, [])
     keys = [name for name in IDENTITY if name in long]
     number = long.groupby(keys, observed=True, dropna=False, sort=False).ngroup().to_numpy()
     stamps = pd.DatetimeIndex(long["timestamp"])
@@ -150,8 +150,8 @@ class _Grid:
     """A frame by game with every complete day of what was asked, whether a row came or not."""
 
     def __init__(self, frame: DataFrame) -> None:
-        self.frame = frame
         receipt = frame.attrs.get(RECEIPT) or {}
+        self.frame = frame = _bare(frame, asked_metrics(frame))
         self.days = _days(frame, receipt)
         self._gaps = receipt.get("gaps") or []
         game = "game" if "game" in frame else next(iter(label_columns(frame)), None)
@@ -194,6 +194,13 @@ class _Grid:
     def _lost(self, metric: str | None) -> list[pd.Timestamp]:
         lost = [Interval.parse(gap["interval"]) for gap in self._gaps if metric in (None, gap["metric"])]
         return [day for day in self.days if any(day.to_pydatetime() in interval for interval in lost)]
+
+
+def _bare(frame: DataFrame, metrics: list[str]) -> DataFrame:
+    """*frame* with a receipt that only says what was asked: pandas copies it with every column that is read."""
+    bare = frame.copy(deep=False)
+    bare.attrs = {RECEIPT: {"asked": {"metric": metrics}}} if metrics else {}
+    return bare
 
 
 def _days(frame: DataFrame, receipt: Mapping[str, Any]) -> DatetimeIndex:

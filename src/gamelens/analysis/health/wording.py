@@ -18,7 +18,7 @@ from gamelens.analysis.frames import UNKNOWN
 
 Row = Mapping[Any, Any]
 
-_MARKUP: Final = re.compile(r"[!#$&*<>@\[-`{-~]|:(?=/)|(?<=www)\.|^[-+=]|(?<=^\d)[.)]|(?<=^\d\d)[.)]", re.IGNORECASE)
+_MARKUP: Final = re.compile(r"[!#$&*<>@\[-`{-~]|:(?=/)|(?<=www)\.|^[-+=](?=\s)|(?<=^\d)[.)](?=\s)", re.IGNORECASE)
 _BREAKS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\s\u202a-\u202e\u2066-\u2069]+")
 
 
