@@ -92,7 +92,9 @@ def test_false_boards_and_incidents_found(tmp_path: Path):
             found[RULE, incident] += bool((rule & (scores["value"] < usual_weekday(scores)))[there].any())
             asked += forecasts(scores, there, f"incident {seed} {incident}")
     bands = peers_bands(DataFrame(asked), tmp_path)
-    print(f"\nboards of {len(scores.drop_duplicates(health.IDENTITY))} series; {1000 * took / SEEDS:.0f} ms to judge 60 days")
+    print(
+        f"\nboards of {len(scores.drop_duplicates(health.IDENTITY))} series; {1000 * took / SEEDS:.0f} ms to judge 60 days"
+    )
     print(f"{'':32}{'false boards':>16}" + "".join(f"{it:>16}" for it in (NETWORK, SILENCE, BUILD)))
     show("gamelens", false["gamelens"] / SEEDS, found)
     show("  of these on the right day", None, found, "right day")
@@ -126,7 +128,9 @@ def is_right(scores: DataFrame, is_it: object, days: list[pd.Timestamp], inciden
 
 def usual_weekday(scores: DataFrame) -> pd.Series:
     """The median of the same weekday in four weeks, which is what the plain rule compares with."""
-    by_weekday = [scores.groupby(health.IDENTITY, observed=True, dropna=False)["value"].shift(7 * week) for week in range(1, 5)]
+    by_weekday = [
+        scores.groupby(health.IDENTITY, observed=True, dropna=False)["value"].shift(7 * week) for week in range(1, 5)
+    ]
     return pd.concat(by_weekday, axis="columns").median(axis="columns")
 
 
@@ -145,7 +149,10 @@ def forecasts(scores: DataFrame, judged: pd.Series, board: str) -> list[dict[str
         own = scores[(number == number.iloc[place]) & (scores["timestamp"] <= day) & scores["value"].notna()]
         if len(own) > FEWEST and own["timestamp"].iloc[-1] == day:
             name = f"{board}|{number.iloc[place]}|{day:%Y-%m-%d}"
-            rows += [{"unique_id": name, "ds": it, "y": value} for it, value in zip(own["timestamp"], own["value"], strict=True)]
+            rows += [
+                {"unique_id": name, "ds": it, "y": value}
+                for it, value in zip(own["timestamp"], own["value"], strict=True)
+            ]
     return rows
 
 
@@ -187,10 +194,17 @@ def portfolio(tmp_path: Path) -> tuple[Path, Path]:
     head = 'extends = "demo"\nname = "many"\ncampaign = []\nexperiment = []\n[[studio]]\nname = "All"\n'
     likes = ("Tile Harbor", "Rooftop Dash", "Ember Realms")
     games = range(GAMES)
-    studio = '[[organisation]]\nname = "many"\napi_key = "key-of-many"\n[[organisation.studio]]\nid = "s1"\nname = "All"\n'
-    config.write_text(studio + "".join(f'[[organisation.studio.game]]\nid = "{1000 + it}"\ntitle = "G{it}"\n' for it in games))
+    studio = (
+        '[[organisation]]\nname = "many"\napi_key = "key-of-many"\n[[organisation.studio]]\nid = "s1"\nname = "All"\n'
+    )
+    config.write_text(
+        studio + "".join(f'[[organisation.studio.game]]\nid = "{1000 + it}"\ntitle = "G{it}"\n' for it in games)
+    )
     scenario.write_text(
-        head + "".join(f'[[studio.game]]\ntitle = "G{it}"\nlike = "{likes[it % 3]}"\nshare = {1 / (it + 3)}\n' for it in games)
+        head
+        + "".join(
+            f'[[studio.game]]\ntitle = "G{it}"\nlike = "{likes[it % 3]}"\nshare = {1 / (it + 3)}\n' for it in games
+        )
     )
     state = tmp_path / "state"
     with sandbox_at(state, config=config):
@@ -212,7 +226,9 @@ def test_the_board_of_a_portfolio(portfolio: tuple[Path, Path], tmp_path: Path):
             took.append((time.perf_counter() - began, seen.requests))
         lens.close()
     (cold_s, requests), warm_s = took[0], min(seconds for seconds, _ in took[1:])
-    print(f"\n{len(seen.board)} series: cold {cold_s:.1f} s, {requests} requests, {promised} promised; warm {warm_s:.2f} s")
+    print(
+        f"\n{len(seen.board)} series: cold {cold_s:.1f} s, {requests} requests, {promised} promised; warm {warm_s:.2f} s"
+    )
     assert requests == promised
     assert [sent for _, sent in took[1:]] == [0, 0, 0]
     assert warm_s < 3

@@ -26,7 +26,9 @@ _SHOWN: Final = 15
 @click.option("--days", type=click.IntRange(min=1), default=1, metavar="N", help="Judge the last N days.")
 @click.option("--games", multiple=True, metavar="ID", help="Only this game; again for another.")
 @click.option("--metrics", multiple=True, metavar="NAME", help="Only this number; again for another.")
-@click.option("--fail-on", type=click.Choice(["warning", "critical"]), help="Exit 1 when something is as bad, or worse.")
+@click.option(
+    "--fail-on", type=click.Choice(["warning", "critical"]), help="Exit 1 when something is as bad, or worse."
+)
 @click.option("--json", "as_json", is_flag=True, help="The whole board as JSON.")
 @click.option("--markdown", metavar="FILE", help="The page as Markdown into a file; - for standard output.")
 def health(

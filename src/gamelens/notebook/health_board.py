@@ -20,6 +20,7 @@ from gamelens.analysis import health
 from gamelens.analysis.frames import RECEIPT, UNKNOWN
 from gamelens.analysis.health import Question, Watch
 from gamelens.errors import NotYetAvailable
+from gamelens.wire.intervals import Interval
 
 if TYPE_CHECKING:
     from gamelens.client.metrics import Client
@@ -155,7 +156,7 @@ def watch(
             for question in health.questions(watched)
         ]
     except NotYetAvailable as error:
-        if error.asked.end > error.available.start and error.available:
+        if not _is_too_early(error):
             raise
         answers = []
     scores = health.judged(health.daily(answers, watched), restatements=lens.restatements())
@@ -163,6 +164,12 @@ def watch(
     moved, asked = _look_into(lens, board, drills)
     requests = sum(int(frame.attrs[RECEIPT]["requests"]) for frame in [*answers, *asked])
     return Seen(board, scores, moved, requests)
+
+
+def _is_too_early(error: NotYetAvailable) -> bool:
+    """Whether what was asked lies before all there is: no day is complete yet."""
+    asked, available = error.asked, error.available
+    return isinstance(asked, Interval) and isinstance(available, Interval) and asked.end <= available.start
 
 
 def planned_requests(
@@ -219,9 +226,7 @@ def _ask(lens: Client, question: Question, row: dict[Any, Any]) -> DataFrame:
 
 def _segments(frame: DataFrame, row: dict[Any, Any], dimension: str) -> DataFrame:
     watch, window = health.watches([row["watch"]])[0], int(row["window_days"])
-    moved = health.segments(
-        frame, watch, dimension, day=row["timestamp"], window_days=window, segment=row["segment"]
-    )
+    moved = health.segments(frame, watch, dimension, day=row["timestamp"], window_days=window, segment=row["segment"])
     verdict = health.verdict(moved)
     says = health.moved_sentence(moved, verdict, watch.kind)
     about = {name: row[name] for name in ("game_id", "game", "watch", "metric", "timestamp")}
@@ -232,7 +237,19 @@ def _segments(frame: DataFrame, row: dict[Any, Any], dimension: str) -> DataFram
 
 def _nothing() -> DataFrame:
     names = ["dimension", "segment", "value", "expected", "change", "contribution", "share_of_change", "mix", "weight"]
-    names += ["z", "p", "is_moved", "first_day", "game_id", "game", "watch", "metric", "timestamp", "of_dimension", "of_segment"]
+    names += [
+        "z",
+        "p",
+        "is_moved",
+        "first_day",
+        "game_id",
+        "game",
+        "watch",
+        "metric",
+        "timestamp",
+        "of_dimension",
+        "of_segment",
+    ]
     return DataFrame(columns=[*names, "verdict", "says"])
 
 

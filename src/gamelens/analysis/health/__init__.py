@@ -13,9 +13,10 @@ Open `board` first; `baseline` is the statistics.
 """
 
 from gamelens.analysis.health.baseline import BAND_Z
-from gamelens.analysis.health.board import SEVERITIES, board, flagged, judged, silent_games
+from gamelens.analysis.health.board import board, flagged, judged, silent_games
 from gamelens.analysis.health.measuring import IDENTITY, daily, measured
 from gamelens.analysis.health.segments import segments, verdict
+from gamelens.analysis.health.severity import SEVERITIES
 from gamelens.analysis.health.watching import WATCHED, Question, Watch, drill_questions, questions, watches
 from gamelens.analysis.health.wording import (
     as_json,

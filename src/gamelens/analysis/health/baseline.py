@@ -11,6 +11,7 @@ one large purchase multiplies a day, arcsines for shares.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -103,7 +104,7 @@ def recent(part: Floats, whole: Floats, *, days: int, without: Flags | None = No
     return _sums(part, days), _sums(whole, days)
 
 
-def _judge(scaled: Floats, *, least: float, back: object) -> Judged:
+def _judge(scaled: Floats, *, least: float, back: Callable[[Floats], Floats]) -> Judged:
     usual = _same_weekday(scaled)
     surprise = scaled - usual
     past = _past(surprise, MEMORY_DAYS)
@@ -114,9 +115,9 @@ def _judge(scaled: Floats, *, least: float, back: object) -> Judged:
     noise = np.maximum(spread, least)
     is_known = (days >= FEWEST_DAYS) & np.isfinite(usual)
     middle = np.where(is_known, usual + drift, np.nan)
-    lines = [np.maximum(back(middle + reach * noise), 0.0) for reach in (0, -BAND_Z, BAND_Z)]  # type: ignore[operator]
-    certain = np.where(spread > least, days / 2, np.inf)
-    return Judged(*lines, (scaled - middle) / noise, np.where(is_known, certain, np.nan))
+    expected, low, high = (np.maximum(back(middle + reach * noise), 0.0) for reach in (0, -BAND_Z, BAND_Z))
+    certain = np.where(is_known, np.where(spread > least, days / 2, np.inf), np.nan)
+    return Judged(expected, low, high, (scaled - middle) / noise, certain)
 
 
 def _count_of(scaled: Floats) -> Floats:
@@ -169,7 +170,7 @@ def _spread(strays: Floats) -> Floats:
         capped = np.minimum(sizes, np.where(typical > 0, 2 * _FAR * typical, np.inf)[..., None])
     known = np.isfinite(capped)
     mean = np.where(known, capped, 0.0).sum(axis=-1) / np.maximum(known.sum(axis=-1), 1)
-    return np.fmax(typical, 0.5 * _MEAN_TO_SIGMA * mean)
+    return np.asarray(np.fmax(typical, 0.5 * _MEAN_TO_SIGMA * mean))
 
 
 def _median(values: Floats) -> Floats:
@@ -177,8 +178,8 @@ def _median(values: Floats) -> Floats:
     ordered = np.sort(values, axis=-1)  # NaN last
     known = np.isfinite(values).sum(axis=-1)
     low, high = np.maximum(known - 1, 0) // 2, np.minimum(known // 2, values.shape[-1] - 1)
-    ends = (np.take_along_axis(ordered, place[..., None], axis=-1)[..., 0] for place in (low, high))
-    return sum(ends) / 2
+    lower, upper = (np.take_along_axis(ordered, place[..., None], axis=-1)[..., 0] for place in (low, high))
+    return np.asarray((lower + upper) / 2)
 
 
 def _is_rare(values: Floats) -> Flags:
@@ -186,4 +187,4 @@ def _is_rare(values: Floats) -> Flags:
     past = _past(np.where(np.isfinite(values), (values > 0).astype("float64"), np.nan), MEMORY_DAYS)
     known = np.isfinite(past).sum(axis=-1)
     paid = np.nansum(past, axis=-1)
-    return (known > 0) & (paid < known / 2)
+    return np.asarray((known > 0) & (paid < known / 2))

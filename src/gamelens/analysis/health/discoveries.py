@@ -25,8 +25,7 @@ def two_sided(z: Floats, known: Floats) -> Floats:
     with np.errstate(invalid="ignore"):
         normal = (8 * known + 1) / (8 * known + 3) * np.sqrt(known * np.log1p(z**2 / known))
     normal = np.where(np.isinf(known), np.abs(z), normal)
-    chance: Floats = _erfc(normal / _SQRT_2).astype("float64")
-    return chance
+    return np.asarray(_erfc(normal / _SQRT_2), dtype="float64")
 
 
 def false_discovery(chance: Floats) -> Floats:

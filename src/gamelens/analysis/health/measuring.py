@@ -129,7 +129,9 @@ def _series_of(watch: Watch, grid: _Grid, column: str) -> Iterator[Series2D]:
         parts = grid.sums(column, watch.over, gaps_of=watch.metric)
         wholes = grid.sums(column, gaps_of=watch.metric)
         parts = parts[parts.sum(axis="columns") >= _FEWEST]
-        wholes = DataFrame(wholes.loc[parts.index.droplevel(1)].to_numpy(), index=parts.index, columns=parts.columns)
+        wholes = DataFrame(
+            wholes.loc[parts.index.get_level_values(0)].to_numpy(), index=parts.index, columns=parts.columns
+        )
         yield grid.series(about, parts, wholes, over=watch.over)
         return
     yield from _came_back(watch, grid, column, about)

@@ -108,9 +108,9 @@ def level_moved(rows: DataFrame) -> pd.Timestamp:
     part, whole = (rows[name].fillna(0.0).to_numpy(dtype="float64") for name in ("part", "whole"))
     cuts = range(1, len(rows) - _LEVEL_LEAST + 1)
     if not len(cuts):
-        return rows["timestamp"].iloc[-1]
+        return pd.Timestamp(rows["timestamp"].iloc[-1])
     gain = [_likelihood(part[:cut], whole[:cut]) + _likelihood(part[cut:], whole[cut:]) for cut in cuts]
-    return rows["timestamp"].iloc[cuts[int(np.argmax(gain))]]
+    return pd.Timestamp(rows["timestamp"].iloc[cuts[int(np.argmax(gain))]])
 
 
 def _likelihood(part: Floats, whole: Floats) -> float:
@@ -172,7 +172,7 @@ def _of_sums(wide: DataFrame, watch: Watch, day: pd.Timestamp) -> DataFrame:
 
 def _of_shares(parts: DataFrame, wholes: DataFrame, day: pd.Timestamp, window_days: int) -> DataFrame:
     first = day - (window_days - 1) * _DAY
-    days = parts.columns
+    days = pd.DatetimeIndex(parts.columns)
     is_now = (days >= first) & (days <= day)
     is_before = (days < first) & (days >= first - POOLED_DAYS * _DAY)
     part, whole = parts.to_numpy(), wholes.to_numpy()
@@ -203,5 +203,3 @@ def _table(index: pd.Index, value: Floats, expected: Floats, *numbers: Floats) -
     names = ("contribution", "mix", "weight", "z", "p")
     columns = dict(zip(names, numbers, strict=True))
     return DataFrame({"value": value, "expected": expected, "change": change, **columns}, index=index)
-
-

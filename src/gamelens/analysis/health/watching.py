@@ -30,7 +30,11 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def arguments(self) -> dict[str, Any]:
         """Those that say something, by name."""
-        given = {"metric": list(self.metric), "by": list(self.by), "since_days_ago": self.since_days_ago}
+        given: dict[str, Any] = {
+            "metric": list(self.metric),
+            "by": list(self.by),
+            "since_days_ago": self.since_days_ago,
+        }
         given |= {"games": self.games and list(self.games), "where": self.where}
         return {name: value for name, value in given.items() if value is not None}
 
@@ -173,7 +177,9 @@ def _watch_of(key: str) -> Watch:
     if metric.kinds == "retention":
         raise BadQuery("metrics", key, "is watched as retention_d1", WATCHED)
     field = next(it for it in metric.fields if it.name == metric.sorts_by)
-    about = {"key": key, "name": metric.meaning.capitalize(), "metric": key, "field": field.name}
-    if isinstance(made := field.combines, Quotient) and field.unit == "share":
-        return Watch(kind="share", part=made.part, whole=made.whole, **about)
-    return Watch(kind="count" if field.kind == "count" else "number", **about)
+    made, name = field.combines, metric.meaning.capitalize()
+    if isinstance(made, Quotient) and field.unit == "share":
+        parts = (made.part, made.whole)
+        return Watch(key=key, name=name, metric=key, field=field.name, kind="share", part=parts[0], whole=parts[1])
+    kind: Kind = "count" if field.kind == "count" else "number"
+    return Watch(key=key, name=name, metric=key, field=field.name, kind=kind)

@@ -119,7 +119,7 @@ def _size(row: Row) -> str:
 
 def _when(row: Row) -> str:
     day = row["timestamp"]
-    usual = "" if pd.isna(row["change"]) else " usual" if row["kind"] == "share" else f" a usual {day:%A}"
+    usual: str = "" if pd.isna(row["change"]) else " usual" if row["kind"] == "share" else f" a usual {day:%A}"
     if row["window_days"] > 1:
         return f"{usual} in the {row['window_days']:.0f} days to {day:%Y-%m-%d}{_since(row)}".strip()
     return f"{usual} on {day:%Y-%m-%d}{_since(row)}".strip()
