@@ -5,7 +5,7 @@ help and completion cost next to nothing. Open `root` first; `query` is what an 
 are what runs on this machine.
 """
 
-from gamelens.cli import completion, doctor, query, report, sandbox, stage
+from gamelens.cli import completion, doctor, health, query, report, sandbox, stage
 from gamelens.cli.root import cli
 
-__all__ = ["cli", "completion", "doctor", "query", "report", "sandbox", "stage"]
+__all__ = ["cli", "completion", "doctor", "health", "query", "report", "sandbox", "stage"]

@@ -1,0 +1,144 @@
+"""Every day of every series against its baseline, and what of it needs somebody: the board.
+
+A day is judged by what came before it and nothing else, so a board says today what it will say tomorrow, unless the
+service restates the day. What stands out must do so beyond chance on the whole board (false discoveries, q) and by a
+tenth or more; a game that sends nothing is one finding and not one for each of its numbers; days that were restated
+raise no alarm, and of those that may still move more is wanted.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from pandas import DataFrame, Series
+
+from gamelens.analysis.frames import carry
+from gamelens.analysis.health.measuring import IDENTITY, side_by_side
+from gamelens.analysis.health.scoring import Scores
+from gamelens.analysis.health.segments import level_moved
+from gamelens.analysis.health.severity import (
+    LEAST_CHANGE,
+    MOST_Q,
+    SEVERITIES,
+    is_flagged,
+    is_restated,
+    is_settled,
+    severities,
+)
+from gamelens.analysis.health.wording import sentence_of
+
+_DAY: Final = pd.Timedelta(days=1)
+_NUMBERS: Final = ("expected", "low", "high", "change", "z", "p", "q")
+_FLAGS: Final = ("is_settled", "is_restated", "is_silent", "is_flagged")
+
+
+def judged(
+    daily: DataFrame,
+    *,
+    least_change: float = LEAST_CHANGE,
+    most_q: float = MOST_Q,
+    restatements: DataFrame | None = None,
+) -> DataFrame:
+    """Every day of every series of `daily` against its baseline.
+
+    A share is judged by its day, and by the seven and fourteen days up to it, whichever says most; *value*, *expected*
+    and the rest are then those of that window. *restatements* is the frame of `Client.restatements`.
+
+    Columns: those of `daily`, and expected, low, high (float64, the band of usual days), change (float64, -0.2 is 20 %
+    below; NA where nothing was expected), z (float64, the stray in units of its noise), p, q (float64, the chance of
+    such a stray, and the share of false discoveries on the day's board up to it), window_days (Int64, 1, 7 or 14),
+    is_settled, is_restated, is_silent (boolean; the last: the whole game sent nothing), severity (ordered category of
+    `SEVERITIES`), is_flagged (boolean, warning or worse). NA while the history is short: two same weekdays and seven
+    days to compare are needed, fourteen days for shares.
+    """
+    if not len(daily):
+        return _nothing(daily)
+    series = side_by_side(daily)
+    scores = series.rows(**Scores(series).columns())
+    scores["is_settled"] = is_settled(scores["timestamp"], daily)
+    scores["is_restated"] = is_restated(scores, restatements)
+    scores["severity"] = severities(scores, least_change=least_change, most_q=most_q)
+    scores["is_flagged"] = is_flagged(scores["severity"])
+    scores["is_silent"] = scores["is_silent"] > 0
+    kinds: dict[str, Any] = {**dict.fromkeys(_FLAGS, "boolean"), "window_days": "Int64"}
+    columns = [*daily.columns, *_NUMBERS, "window_days", *_FLAGS[:3], "severity", "is_flagged"]
+    return carry(scores[columns].astype(kinds), daily)
+
+
+def board(scores: DataFrame, *, days: int = 1) -> DataFrame:
+    """The last *days* days of every series, the worst first, each explained in a sentence.
+
+    Columns: those of `judged`, and since (datetime64[us, UTC], the first day of what is flagged; NA elsewhere) and
+    sentence (str, plain text: escape it before it becomes HTML or Markdown). The ones to count on: game_id, game,
+    metric, dimension, segment, timestamp, value, expected, low, high, change, z, p, q, severity, sentence.
+    """
+    bare = _bare(scores)
+    last = bare[bare["timestamp"] > bare["timestamp"].max() - days * _DAY] if len(bare) else bare
+    return carry(_explained(last, bare), scores)
+
+
+def flagged(scores: DataFrame) -> DataFrame:
+    """The flagged days of all time, newest first, each explained in a sentence. Columns: those of `board`."""
+    bare = _bare(scores)
+    made = _explained(bare[bare["is_flagged"]], bare)
+    return carry(made.sort_values("timestamp", ascending=False, kind="stable", ignore_index=True), scores)
+
+
+def silent_games(daily: DataFrame) -> DataFrame:
+    """Games that sent something before and nothing on the last day, whatever the metric.
+
+    Columns: game_id, game (category), last_day (datetime64[us, UTC], the last with a value), silent_days (Int64).
+    """
+    whole = daily[daily["dimension"].isna() & (daily["kind"] != "share")]
+    active = whole[whole["value"] > 0].groupby(["game_id", "game"], observed=True)["timestamp"].max()
+    silent = (daily["timestamp"].max() - active).dt.days.astype("Int64")
+    made = DataFrame({"last_day": active, "silent_days": silent}).reset_index()
+    return carry(made[made["silent_days"] > 0].reset_index(drop=True), daily)
+
+
+def _explained(rows: DataFrame, scores: DataFrame) -> DataFrame:
+    """*rows* of *scores*, the worst first, with since and sentence."""
+    size = rows["z"].abs().fillna(-1.0)
+    order = DataFrame({"severity": rows["severity"].cat.codes, "day": rows["timestamp"], "size": size})
+    order = order.sort_values(["severity", "day", "size"], ascending=False, kind="stable")
+    made = rows.loc[order.index].reset_index(drop=True)
+    made["since"] = _since(made, scores)
+    made["sentence"] = Series([sentence_of(row) for row in made.to_dict("records")], dtype="str")
+    return made
+
+
+def _since(rows: DataFrame, scores: DataFrame) -> Series[Any]:
+    """The first day of what is flagged: of a run of flagged days, or where the level of a share moved."""
+    since = Series(pd.NaT, index=rows.index, dtype="datetime64[us, UTC]")
+    for place in np.flatnonzero(rows["is_flagged"].to_numpy(dtype="bool")).tolist():
+        row = rows.iloc[place]
+        own = scores[scores["timestamp"] <= row["timestamp"]]
+        for key in IDENTITY:
+            own = own[own[key].isna() if pd.isna(row[key]) else own[key] == row[key]]
+        own = own.sort_values("timestamp")
+        since.iloc[place] = level_moved(own) if row["window_days"] > 1 else _run_began(own)
+    return since
+
+
+def _run_began(own: DataFrame) -> pd.Timestamp:
+    """The first of the flagged days that *own* ends with."""
+    is_usual = ~own["is_flagged"].to_numpy(dtype="bool")
+    length = int(np.argmax(is_usual[::-1])) if is_usual.any() else len(own)
+    return pd.Timestamp(own["timestamp"].iloc[-max(length, 1)])
+
+
+def _bare(scores: DataFrame) -> DataFrame:
+    """*scores* without its receipt, which pandas would copy with every column that is read."""
+    bare = scores.copy(deep=False)
+    bare.attrs = {}
+    return bare
+
+
+def _nothing(daily: DataFrame) -> DataFrame:
+    empty: dict[str, Any] = {name: Series(dtype="float64") for name in _NUMBERS}
+    empty |= {"window_days": Series(dtype="Int64"), **{name: Series(dtype="boolean") for name in _FLAGS[:3]}}
+    made = daily.assign(**empty)
+    made["severity"] = pd.Categorical([], categories=list(SEVERITIES), ordered=True)
+    return carry(made.assign(is_flagged=Series(dtype="boolean")), daily)
