@@ -22,7 +22,7 @@ from gamelens.notebook import charts
 from gamelens.notebook.labels import name_of
 from gamelens.notebook.widgets import panes
 from gamelens.notebook.widgets.latest import Latest, Showing
-from gamelens.notebook.widgets.pickers import Option, Several, distinct, label, offer, one
+from gamelens.notebook.widgets.pickers import NOTHING, Option, Several, distinct, label, offer, one
 from gamelens.notebook.widgets.question import Picked, needs_age, only_match, written
 from gamelens.notebook.widgets.twin import Twin, Twinned
 from gamelens.wire.filters import Filter, WireFilter
@@ -40,7 +40,9 @@ _PRESETS: Final = (
     "last 12 complete weeks",
     "last 6 complete months",
 )
-_NO: Final[Option] = ("—", None)
+_NO: Final[Option] = ("—", NOTHING)
+_EVERY_STUDIO: Final[Option] = ("all studios", NOTHING)
+_ALL: Final = 0
 _AGES: Final = (1, 3, 7, 14, 28)
 _TOPS: Final = (10, 20, 50)
 _ROW: Final = {"display": "flex", "flex_flow": "row wrap", "grid_gap": "2px 18px", "align_items": "flex-start"}
@@ -105,16 +107,16 @@ class Explorer(Twinned):
         super().close()
 
     def _make_pickers(self, picked: Picked) -> None:
-        where, values = picked.where or (None, ())
-        first, second = (*picked.by, None, None)[:2]
+        where, values = picked.where or (NOTHING, ())
+        first, second = (*picked.by, NOTHING, NOTHING)[:2]
         self.metric = one("metric", sorted({*METRICS}), picked.metric)
         self.age = one("day", [(f"D{age} after install", age) for age in _AGES], picked.since_days_ago or _AGES[0])
         self.over = one("over", _PRESETS, picked.over)
         self.every = one("every", ["day", "week", "month", "all"], picked.every)
         self.by = one("by", self._dimensions([*DIMENSIONS]), first)
         self.then_by = one("and by", self._dimensions([*DIMENSIONS]), second)
-        self.top = one("largest", [*((str(top), top) for top in _TOPS), ("all", None)], picked.top)
-        self.studio = one("studio", [("all studios", None)], picked.studio)
+        self.top = one("largest", [*((str(top), top) for top in _TOPS), ("all", _ALL)], picked.top or _ALL)
+        self.studio = one("studio", [_EVERY_STUDIO], picked.studio or NOTHING)
         self.games = Several("games", picked.games)
         self.where = one("only where", [_NO, *DIMENSIONS], where)
         self.values = Several("is", values)
@@ -163,9 +165,9 @@ class Explorer(Twinned):
             over=self.over.value,
             every="day" if needs_age(metric) else self.every.value,
             where=(self.where.value, self.values.value) if self.where.value and self.values.value else None,
-            top=self.top.value,
+            top=self.top.value or None,
             games=self.games.value,
-            studio=self.studio.value,
+            studio=self.studio.value or None,
             since_days_ago=self.age.value if needs_age(metric) else None,
         )
 
@@ -175,7 +177,7 @@ class Explorer(Twinned):
             self.age: needs_age(self.metric.value),
             self.every: not needs_age(self.metric.value),
             self.top: bool(self.by.value or self.then_by.value),
-            self.values: self.where.value is not None,
+            self.values: bool(self.where.value),
         }
         for picker, is_shown in applies.items():
             picker.layout.display = None if is_shown else "none"
@@ -241,7 +243,7 @@ class Explorer(Twinned):
         offer(self.then_by, self._dimensions(dimensions))
         offer(self.where, [_NO, *dimensions])
         pairs = list(zip(studios["studio"], studios["studio_id"], strict=True))
-        offer(self.studio, [("all studios", None), *distinct(pairs, [""] * len(pairs))])
+        offer(self.studio, [_EVERY_STUDIO, *distinct(pairs, [""] * len(pairs))])
         self._offer_games()
 
     def _offer_games(self) -> None:
@@ -249,9 +251,9 @@ class Explorer(Twinned):
         if self._games is None:
             return
         rows = self._games
-        rows = rows if self.studio.value is None else rows[rows["studio_id"] == self.studio.value]
+        rows = rows if not self.studio.value else rows[rows["studio_id"] == self.studio.value]
         self.games.offer(distinct(list(zip(rows["game"], rows["game_id"], strict=True)), list(rows["studio"])))
-        if self.studio.value is not None:
+        if self.studio.value:
             self.games.value = tuple(game for game in self.games.value if game in self.games.offered)
 
     def _forget_values(self) -> None:
@@ -262,7 +264,7 @@ class Explorer(Twinned):
         self._ask_values()
 
     def _ask_values(self) -> None:
-        if self.where.value is not None:
+        if self.where.value:
             self._values.start(partial(self._list_values, self.where.value))
 
     async def _list_values(self, dimension: str) -> Showing:

@@ -13,8 +13,9 @@ from gamelens.notebook.labels import shorten
 Option = tuple[str, Any]
 
 MOST_SHOWN: Final = 200
-_FEW: Final = 8
-_WIDE: Final = {"width": "300px"}
+NOTHING: Final = ""  # a picker whose value is None shows no label at all
+_WIDE: Final = {"width": "286px"}
+_BLANK: Final = "\u00a0"  # as wide as a label
 _LABEL: Final = {"description_width": "84px"}
 
 
@@ -67,7 +68,7 @@ class Several(ipywidgets.VBox):  # type: ignore[misc]
         self.search = ipywidgets.Text(
             description=description, placeholder="", continuous_update=True, layout=_WIDE, style=_LABEL
         )
-        self.list = ipywidgets.SelectMultiple(description="", rows=4, layout=_WIDE, style=_LABEL)
+        self.list = ipywidgets.SelectMultiple(description=_BLANK, rows=4, layout=_WIDE, style=_LABEL)
         super().__init__([self.search, self.list])
         self.value = tuple(value)
         self.search.observe(lambda _: self._fill(), "value")
