@@ -6,5 +6,6 @@ from outside as text. Open `explorer` first; `latest` is how they ask, `panes` w
 """
 
 from gamelens.notebook.widgets.explorer import explorer
+from gamelens.notebook.widgets.live import live
 
-__all__ = ["explorer"]
+__all__ = ["explorer", "live"]

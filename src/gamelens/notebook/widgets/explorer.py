@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from functools import partial
 from threading import RLock
@@ -17,11 +16,12 @@ from gamelens.client.aside import Aside
 from gamelens.client.faces import Face
 from gamelens.client.loop import together
 from gamelens.client.spans import Over
-from gamelens.errors import AuthError, BadQuery, GamelensError, PartialResult, Refused
+from gamelens.errors import BadQuery, PartialResult
 from gamelens.notebook import charts
 from gamelens.notebook.labels import name_of
 from gamelens.notebook.widgets import panes
 from gamelens.notebook.widgets.latest import Latest, Showing
+from gamelens.notebook.widgets.messages import said
 from gamelens.notebook.widgets.pickers import NOTHING, Option, Several, distinct, label, offer, one
 from gamelens.notebook.widgets.question import Picked, needs_age, only_match, written
 from gamelens.notebook.widgets.twin import Twin, Twinned
@@ -46,7 +46,6 @@ _ALL: Final = 0
 _AGES: Final = (1, 3, 7, 14, 28)
 _TOPS: Final = (10, 20, 50)
 _ROW: Final = {"display": "flex", "flex_flow": "row wrap", "grid_gap": "2px 18px", "align_items": "flex-start"}
-_log: Final = logging.getLogger(__name__)
 
 
 class Explorer(Twinned):
@@ -318,19 +317,6 @@ def explorer(
     if len(picked.by) > 2:
         raise BadQuery("by", list(picked.by), "must be two dimensions at most here: query() takes more")
     return Explorer(lens, picked, name=name)
-
-
-def said(error: Exception) -> str:
-    """What went wrong and what to do about it, in plain text and never more than our own errors say."""
-    if not isinstance(error, GamelensError):
-        _log.debug("unexpected in a widget", exc_info=error)
-        return f"Something is wrong inside gamelens ({type(error).__name__}). Pick something else, or press Ask again."
-    text = str(error).rstrip(".")
-    if isinstance(error, AuthError):
-        return f"{text}. `gamelens doctor` says which key is used; the pickers stay as they are."
-    if isinstance(error, Refused):
-        return f"{text}. Pick something else."
-    return f"{text}. The pickers stay as they are: press Ask again when the service is back."
 
 
 async def _listed(work: Any) -> Any:
