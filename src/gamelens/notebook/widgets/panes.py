@@ -11,7 +11,6 @@ import pandas as pd
 from pandas import DataFrame
 
 from gamelens.notebook.labels import escape, text_of
-from gamelens.notebook.style import ALARM, GRID, INK, MUTED, PALETTE
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -21,13 +20,13 @@ Tone = Literal["quiet", "asking", "wrong"]
 FIGURE: Final = "application/vnd.plotly.v1+json"
 MOST_ROWS: Final = 100
 
-# Colours of the page's own theme where there is one, light or dark; ours where there is none.
-_INK = f"var(--jp-ui-font-color1, {INK})"
-_MUTED = f"var(--jp-ui-font-color2, {MUTED})"
-_GRID = f"var(--jp-border-color2, {GRID})"
-_SHADE = "var(--jp-layout-color2, transparent)"
-_ALARM = f"var(--jp-error-color1, {ALARM})"
-_WARNING = f"var(--jp-warn-color1, {PALETTE[5]})"
+# Colours of the page's own theme, light or dark; a page without one has black on white or the other way round.
+_INK = "var(--jp-ui-font-color1, inherit)"
+_MUTED = "var(--jp-ui-font-color2, GrayText)"
+_GRID = "var(--jp-border-color2, rgba(128, 128, 128, 0.35))"
+_SHADE = "var(--jp-layout-color2, rgba(128, 128, 128, 0.1))"
+_ALARM = "var(--jp-error-color1, crimson)"
+_WARNING = "var(--jp-warn-color0, chocolate)"
 
 STYLE: Final = f"""<style>
 .gamelens-pane {{ color: {_INK}; font: 13px/1.45 var(--jp-ui-font-family, sans-serif); overflow-wrap: anywhere }}
