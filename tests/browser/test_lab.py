@@ -49,6 +49,7 @@ EXPLORER = 'from gamelens.notebook import widgets\n\nwidgets.explorer(lens, metr
 ALONE = "import gamelens as gl\n\nlens = gl.connect()\n" + EXPLORER
 START_S = 30
 PATIENCE_MS = 120_000  # a machine that does other things besides
+WIDGET = ".widget-vbox:has(.gamelens-pane pre)"
 DRAWN = ".js-plotly-plot:has(.main-svg)"
 IN_NOTEBOOK = (  # of Notebook 7 itself, whatever it opens
     "Cannot read properties of undefined (reading 'schema')",  # its menu reads the settings of a plugin it has not
@@ -87,9 +88,14 @@ class Watched:
         return self
 
     def run_all(self) -> Watched:
-        self.page.locator(".jp-Notebook .jp-CodeCell").first.wait_for()
-        self.page.locator(".lm-MenuBar-item", has_text="Run").click()
-        self.page.locator('.lm-Menu-item:has-text("Run All Cells")').first.click()
+        """Run all cells from the menu, again while there is no kernel yet to run them."""
+        first = self.page.locator(".jp-Notebook .jp-CodeCell .jp-InputPrompt").first
+        first.wait_for()
+        ends_at = time.monotonic() + PATIENCE_MS / 1000
+        while first.inner_text().strip() == "[ ]:" and time.monotonic() < ends_at:
+            self.page.locator(".lm-MenuBar-item", has_text="Run").click()
+            self.page.locator('.lm-Menu-item:has-text("Run All Cells")').first.click()
+            self.page.wait_for_timeout(1000)
         return self
 
     def explorer(self) -> Explorer:
@@ -112,8 +118,13 @@ class Explorer:
     def table_has(self, text: str) -> None:
         expect(self.page.locator(".gamelens-pane table")).to_contain_text(text, timeout=PATIENCE_MS)
 
+    def too_wide_px(self) -> int:
+        """By how much it is wider than the place it has."""
+        wide: int = self.page.locator(WIDGET).last.evaluate("widget => widget.scrollWidth - widget.clientWidth")
+        return wide
+
     def figure_has(self, text: str) -> None:
-        figure = self.page.locator(".jupyter-widgets .js-plotly-plot").last
+        figure = self.page.locator(f"{WIDGET} .js-plotly-plot").last
         expect(figure).to_contain_text(text, timeout=PATIENCE_MS)
 
 
@@ -171,8 +182,9 @@ def test_lab_draws_the_figures_and_the_explorer_reacts(watched: Watched, tmp_pat
         watched.page.evaluate("theme => jupyterapp.commands.execute('apputils:change-theme', {theme})", theme)
         for width in (800, 1280):
             watched.page.set_viewport_size({"width": width, "height": 900})
-            watched.page.locator(".gamelens-pane pre").scroll_into_view_if_needed()
+            explorer.page.locator(WIDGET).last.evaluate("widget => widget.scrollIntoView()")
             watched.page.screenshot(path=tmp_path / f"{theme[-5:].strip().lower()}-{width}.png")
+            assert explorer.too_wide_px() <= 0
     assert watched.wrongs == []
 
 
