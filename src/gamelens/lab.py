@@ -58,6 +58,7 @@ __all__ = [
     "notebooks_folder",
     "open_lab",
     "play_into",
+    "played_at",
     "process_at",
     "read_ready",
     "running_at",
@@ -104,7 +105,7 @@ def ensure_service(*, say: Callable[[str], object] = lambda _: None) -> None:
 
 def _stand_in(*, say: Callable[[str], object]) -> Ready:
     """The sandbox of this machine, with the demo's players up to today."""
-    state, already = demo_state(), _played(demo_state())
+    state, already = demo_state(), played_at(demo_state())
     scenario = None if already and already.ends_on == today() else DEMO_SCENARIO
     ready = running_with(state, scenario) or leave_running(state, scenario=scenario)
     if scenario:
@@ -176,17 +177,12 @@ def find_notebook(name: str) -> Path:
     raise BadQuery("notebook", name, "is neither a file nor one of ours", ours)
 
 
-def played_at(state: Path) -> Played | None:
-    """What was played into the sandbox over *state*, as far as is written there."""
-    return _played(state)
-
-
 def ensure_played(
     ready: Ready, state: Path, scenario: str, *, say: Callable[[str], object] = lambda _: None
 ) -> tuple[Played, bool]:
     """Have *scenario*, ended today, in the sandbox over *state*; true when it was already there."""
     wanted = _load(scenario)
-    already = _played(state)
+    already = played_at(state)
     if already is not None and _identity_of(already) == identity(wanted, today()):
         return already, True
     say(f"playing the scenario {scenario}")
@@ -213,7 +209,8 @@ def _played_file(state: Path) -> Path:
     return state / "played.json"
 
 
-def _played(state: Path) -> Played | None:
+def played_at(state: Path) -> Played | None:
+    """What was played into the sandbox over *state*, as far as is written there."""
     try:
         return msgspec.json.decode(_played_file(state).read_bytes(), type=Played)
     except (OSError, msgspec.DecodeError):

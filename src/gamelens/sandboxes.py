@@ -173,7 +173,8 @@ def environment_of(ready: Ready) -> dict[str, str]:
     """What a process must find in its environment to connect to this sandbox as to the real service."""
     trusted = {"SSL_CERT_FILE": ready.ca_file} if ready.ca_file else {}
     api_key = ready.organisations[0].api_key or ""
-    return {"GAMELENS_API_KEY": api_key, "GAMELENS_METRICS_URL": ready.metrics_url, **trusted}
+    addresses = {"GAMELENS_METRICS_URL": ready.metrics_url, "GAMELENS_CONSOLE_URL": ready.console_url}
+    return {"GAMELENS_API_KEY": api_key, **addresses, **trusted}
 
 
 def process_at(state: Path) -> dict[str, str]:
