@@ -7,6 +7,7 @@ that is sent has a row in the ledger, with what was done to it and what the coll
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, groupby
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -39,7 +40,8 @@ class Batch(msgspec.Struct, frozen=True):
     """One request to make: *body* is a JSON array of *events* events of one game (Collector, POST events).
 
     The collector must reject so many as are *rejected*; a body that cannot be read holds none, and counts as one. What
-    is not *is_repeatable* has events without event_uuid, which are counted again when they are sent again.
+    is not *is_repeatable* has events without event_uuid, which are counted again when they are sent again. *device* is
+    a number of the one that made it, if one did: only the order of the requests of one matters.
     """
 
     game_id: str
@@ -47,6 +49,7 @@ class Batch(msgspec.Struct, frozen=True):
     events: int
     rejected: int = 0
     is_repeatable: bool = True
+    device: int | None = None
 
 
 class Sent(NamedTuple):
@@ -64,6 +67,10 @@ class Sent(NamedTuple):
     verdict: str | None = None
     errors: str | None = None
     who: tuple[str, str] | None = None
+
+
+_Request = tuple[int | None, list[Sent]]
+"""The device that makes it, if one does, and the events."""
 
 
 def batches_of(events: Fragments | Sequence[Event], game_id: str) -> Iterator[Batch]:
@@ -96,8 +103,13 @@ def send(
         *_bots(block, ids, clean, for_dirt.binomial(len(block.players), dirt.bots), ends_s=ends_s, rng=for_dirt),
     ]
     sent = sorted([*sent, *added], key=lambda one: one.sent_s)
+    requests: Iterable[_Request]
+    if delivery.batch_s is None:
+        requests = _filled(sent, device=None)
+    else:
+        sent, requests = _by_device(sent, block.sessions.player[block.events.session].tolist(), delivery.batch_s)
     game_id = facts["game_id"][0].as_py() if len(facts) else ""
-    batches, broken = _batches(sent, game_id, dirt.broken_bodies, rng=for_dirt)
+    batches, broken = _batches(requests, game_id, dirt.broken_bodies, rng=for_dirt)
     return batches, pa.concat_tables([_rows(sent, facts), *broken])
 
 
@@ -226,18 +238,40 @@ def _some(sent: list[Sent], count: int, rng: np.random.Generator) -> list[int]:
     return some
 
 
+def _by_device(sent: list[Sent], device: list[int], batch_s: int) -> tuple[list[Sent], Iterator[_Request]]:
+    """Events *sent*, in the order they are when each device makes its own requests, and those requests.
+
+    A device is that of the player whose event it is (*device* of its origin), or a bot, which sends what it made in
+    *batch_s* seconds at their end. What is due at the same moment goes together.
+    """
+
+    def request(one: Sent) -> tuple[int, str, int]:
+        if one.who is None:
+            return one.sent_s, "", device[one.origin]
+        return -(-one.sent_s // batch_s) * batch_s, one.who[0], 0
+
+    sent = sorted(sent, key=request)
+    together = (list(some) for _, some in groupby(sent, key=request))
+    return sent, chain.from_iterable(_filled(some, device=device[some[0].origin]) for some in together)
+
+
+def _filled(sent: list[Sent], *, device: int | None) -> Iterator[_Request]:
+    """As many events to a request as one may hold, without those that a crash took away."""
+    leaving = [one for one in sent if one.verdict != UNSENT]
+    for start in range(0, len(leaving), BATCH_EVENTS):
+        yield device, leaving[start : start + BATCH_EVENTS]
+
+
 def _batches(
-    sent: Iterable[Sent], game_id: str, broken: float, *, rng: np.random.Generator
+    requests: Iterable[_Request], game_id: str, broken: float, *, rng: np.random.Generator
 ) -> tuple[list[Batch], list[pa.Table]]:
     """The requests, and rows for those of them that nobody can read."""
-    leaving = [one for one in sent if one.verdict != UNSENT]
     batches, rows = [], []
-    for start in range(0, len(leaving), BATCH_EVENTS):
-        some = leaving[start : start + BATCH_EVENTS]
+    for device, some in requests:
         body = join_events(one.event for one in some)
         if rng.random() < broken:
             way = BREAKS[int(rng.integers(0, len(BREAKS)))]
-            batches.append(Batch(game_id, way.spoil(body), events=0, rejected=1))
+            batches.append(Batch(game_id, way.spoil(body), events=0, rejected=1, device=device))
             told = {"game_id": game_id, "sent_as": way.name, "verdict": REJECTED, "errors": f"{way.error_type} /"}
             rows.append(pa.Table.from_pylist([told], SCHEMA))
         batches.append(
@@ -247,6 +281,7 @@ def _batches(
                 events=len(some),
                 rejected=sum(one.verdict == REJECTED for one in some),
                 is_repeatable=all(one.event_uuid or one.verdict == REJECTED for one in some),
+                device=device,
             )
         )
     return batches, rows
