@@ -1,8 +1,8 @@
 """Brings what the simulator makes to the collector, through the client.
 
-`Sender` submits bodies that are ready: many requests at once, or strictly in order where events are repeated or have no
-time of their own, because then the first copy to arrive counts. `record_all` has real clients record every session,
-`keep_playing` sends what a population does while time goes by.
+`Sender` submits bodies that are ready: many requests at once, but each device's in order where events are repeated or
+have no time of their own, because then the first copy to arrive counts. `record_all` has real clients record every
+session, `keep_playing` sends what a population does while time goes by.
 """
 
 from __future__ import annotations
@@ -72,11 +72,18 @@ class Sender:
         await _close(self._clients)
 
     async def submit_all(self, batches: Iterator[Batch], *, in_order: bool) -> None:
-        """Submit *batches*: several requests are under way while the next is made, unless they go *in_order*.
+        """Submit *batches*: several requests are under way while the next is made, *in_order* one of a device.
 
         Raises:
             Refused: the collector rejected what is good, or took what is not.
         """
+        async with self:
+            try:
+                await (self._submit_by_device(batches) if in_order else self._submit_at_once(batches))
+            except* GamelensError as errors:
+                raise errors.exceptions[0] from None
+
+    async def _submit_at_once(self, batches: Iterator[Batch]) -> None:
         turn = asyncio.Lock()
 
         async def work() -> None:
@@ -87,13 +94,31 @@ class Sender:
                     return
                 await self.submit(batch)
 
-        async with self:
-            try:
-                async with asyncio.TaskGroup() as workers:
-                    for _ in range(1 if in_order else SUBMITTED_AT_ONCE):
-                        workers.create_task(work())
-            except* GamelensError as errors:
-                raise errors.exceptions[0] from None
+        async with asyncio.TaskGroup() as workers:
+            for _ in range(SUBMITTED_AT_ONCE):
+                workers.create_task(work())
+
+    async def _submit_by_device(self, batches: Iterator[Batch]) -> None:
+        """Several devices at once; alone goes what no device made, and what would count twice."""
+        lanes: list[asyncio.Queue[Batch | None]] = [asyncio.Queue(1) for _ in range(SUBMITTED_AT_ONCE)]
+
+        async def work(lane: asyncio.Queue[Batch | None]) -> None:
+            while (batch := await lane.get()) is not None:
+                await self.submit(batch)
+                lane.task_done()
+
+        async with asyncio.TaskGroup() as workers:
+            for lane in lanes:
+                workers.create_task(work(lane))
+            while (batch := await asyncio.to_thread(next, batches, None)) is not None:
+                if batch.device is not None and batch.is_repeatable:
+                    await lanes[batch.device % len(lanes)].put(batch)
+                    continue
+                for lane in lanes:
+                    await lane.join()
+                await self.submit(batch)
+            for lane in lanes:
+                await lane.put(None)
 
     async def submit(self, batch: Batch) -> None:
         """Submit one batch, again where need be.

@@ -55,6 +55,26 @@ def test_simulate_plays_to_one_place(where: list[str]):
     assert (done.returncode, "either --ready FILE" in done.stderr) == (2, True)
 
 
+@pytest.mark.parametrize("mode", ["clients", "server"])
+def test_a_mode_is_a_way_to_send(mode: str):
+    """simulate --into: nothing is sent, so that a mode would be ignored."""
+    done = run("simulate", "--scenario", "small", "--into", "state", "--mode", mode)
+    assert (done.returncode, f"send with --ready for --mode {mode}" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("where", "way_out"), [(["--mode", "clients", "--ready"], "--mode batches"), (["--into"], "--ready")]
+)
+def test_what_only_bodies_can_hold_is_refused_with_the_way_out(
+    stage: tuple[Path, dict[str, str]], tmp_path: Path, where: list[str], way_out: str
+):
+    at = stage[0] / "state" / "ready.json" if where[-1] == "--ready" else tmp_path / "state"
+    done = run("simulate", "--scenario", "dirty", *where, at)
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert way_out in done.stderr
+    assert "without its tables [delivery] and [dirt]" in done.stderr
+
+
 def test_query_answers_a_table_as_json(stage: tuple[Path, dict[str, str]]):
     """contract, Commands: --json on every command that prints data."""
     run("sandbox", "process", "--state", stage[0] / "state")

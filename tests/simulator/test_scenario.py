@@ -246,6 +246,7 @@ def test_a_scenario_cannot_extend_itself(tmp_path):
     ("lines", "key", "told"),
     [
         ("[delivery]\ncrashes = 1.5", "delivery.crashes", "must be 0 to 1"),
+        ("[delivery]\nbatch_s = 0", "delivery.batch_s", "1 to 3600"),
         ("[delivery]\noffline_cap_h = 0", "delivery.offline_cap_h", "more than 0"),
         ("[delivery]\nclocks = { sundial = 1.0 }", "delivery.clocks", "sundial"),
         ("[delivery]\nclocks = { exact = 0.0 }", "delivery.clocks.exact", "more than 0"),

@@ -91,6 +91,8 @@ def simulate(
         raise click.UsageError(
             "either --ready FILE, which `gamelens sandbox up --ready FILE` writes, or --into STATE is needed"
         )
+    if into is not None and mode != "batches":
+        raise click.UsageError(f"--into writes to a lake, past every client: send with --ready for --mode {mode}")
     if live:
         if ready is None or ledger is not None or mode != "batches":
             raise click.UsageError("--live goes with --ready, and with neither --into, --ledger nor --mode")

@@ -66,7 +66,12 @@ def play_columns(
         BadQuery: as `play` does, or the scenario has delivery or dirt, which only a collector can judge.
     """
     if not scenario.is_clean:
-        raise BadQuery("scenario", scenario.name, "has delivery or dirt, which only a collector can judge: send it")
+        raise BadQuery(
+            "scenario",
+            scenario.name,
+            "has delivery or dirt, which only a collector can judge: send it (--ready), "
+            "or play it without its tables [delivery] and [dirt]",
+        )
     begins = first_day(scenario, ends_on)
     work = partial(_draw_page, scenario, begins, checked_ids(scenario, game_ids), is_recorded=ledger is not None)
     with _memory_kept(), ThreadPoolExecutor(_THREADS) as threads:

@@ -1,6 +1,7 @@
 """When each event of a block is sent, what time it claims to be from, and what gets lost on the way.
 
-A request of a device is what it recorded in 20 seconds of a session, or a whole session that was played offline.
+A request of a device is what it recorded in 20 seconds of a session (in `batch_s` of the scenario, if it says so), or a
+whole session that was played offline.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ HOUR_S: Final = 3600
 IN_2100_S: Final = 4_102_444_800
 """2100-01-01. A clock of the next century is beyond it, so that no arrival makes its events usable."""
 AGAIN_S: Final = int(SUBMIT_PERIOD_S)
-"""What was not acknowledged is sent again with the next period."""
+"""A period, and what was not acknowledged is sent again with the next one."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -41,6 +42,11 @@ class Way:
     is_again: Flags
 
 
+def period_of(delivery: Delivery) -> int:
+    """Seconds of play in a request."""
+    return delivery.batch_s or AGAIN_S
+
+
 def draw_way(block: Block, delivery: Delivery, *, rng: np.random.Generator) -> Way:
     """The way of each event of *block*."""
     sessions, events = block.sessions, block.events
@@ -50,11 +56,12 @@ def draw_way(block: Block, delivery: Delivery, *, rng: np.random.Generator) -> W
     is_crashed = rng.random(len(sessions.day)) < delivery.crashes
     is_offline = sessions.connection == CONNECTIONS.index("offline")
     is_late = is_offline[events.session]
-    period = np.where(is_late, 0, (events.ts_s - sessions.start_s[events.session]) // AGAIN_S)
+    period_s = period_of(delivery)
+    period = np.where(is_late, 0, (events.ts_s - sessions.start_s[events.session]) // period_s)
     due = np.where(
         is_late,
         (sessions.start_s + sessions.length_s + _delays(len(is_offline), delivery, rng=rng))[events.session],
-        sessions.start_s[events.session] + (period + 1) * AGAIN_S,
+        sessions.start_s[events.session] + (period + 1) * period_s,
     )
     told = np.maximum(events.ts_s + off_s[events.session], 0)
     return Way(

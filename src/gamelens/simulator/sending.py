@@ -7,6 +7,7 @@ that is sent has a row in the ledger, with what was done to it and what the coll
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, groupby
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -51,7 +52,8 @@ class Batch(msgspec.Struct, frozen=True):
 
     The collector must reject so many as are *rejected*; a body that cannot be read holds none, and counts as one. What
     is not *is_repeatable* has events without event_uuid, which are counted again when they are sent again. *bad* is the
-    way in which the request itself is wrong.
+    way in which the request itself is wrong, *device* a number of the one that made it, if one did: only the order of
+    the requests of one matters.
     """
 
     game_id: str
@@ -60,6 +62,7 @@ class Batch(msgspec.Struct, frozen=True):
     rejected: int = 0
     is_repeatable: bool = True
     bad: BadRequest | None = None
+    device: int | None = None
 
 
 class Sent(NamedTuple):
@@ -77,6 +80,10 @@ class Sent(NamedTuple):
     verdict: str | None = None
     errors: str | None = None
     who: tuple[str, str] | None = None
+
+
+_Request = tuple[int | None, list[Sent]]
+"""The device that makes it, if one does, and the events."""
 
 
 def batches_of(events: Fragments | Sequence[Event], game_id: str) -> Iterator[Batch]:
@@ -109,8 +116,13 @@ def send(
         *_bots(block, ids, clean, for_dirt.binomial(len(block.players), dirt.bots), ends_s=ends_s, rng=for_dirt),
     ]
     sent = sorted([*sent, *added], key=lambda one: one.sent_s)
+    requests: Iterable[_Request]
+    if delivery.batch_s is None:
+        requests = _filled(sent, device=None)
+    else:
+        sent, requests = _by_device(sent, block.sessions.player[block.events.session].tolist(), delivery.batch_s)
     game_id = facts["game_id"][0].as_py() if len(facts) else ""
-    batches, broken = _batches(sent, game_id, dirt, rng=for_dirt)
+    batches, broken = _batches(requests, game_id, dirt, rng=for_dirt)
     return batches, pa.concat_tables([_rows(sent, facts), *broken])
 
 
@@ -239,16 +251,38 @@ def _some(sent: list[Sent], count: int, rng: np.random.Generator) -> list[int]:
     return some
 
 
+def _by_device(sent: list[Sent], device: list[int], batch_s: int) -> tuple[list[Sent], Iterator[_Request]]:
+    """Events *sent*, in the order they are when each device makes its own requests, and those requests.
+
+    A device is that of the player whose event it is (*device* of its origin), or a bot, which sends what it made in
+    *batch_s* seconds at their end. What is due at the same moment goes together.
+    """
+
+    def request(one: Sent) -> tuple[int, str, int]:
+        if one.who is None:
+            return one.sent_s, "", device[one.origin]
+        return -(-one.sent_s // batch_s) * batch_s, one.who[0], 0
+
+    sent = sorted(sent, key=request)
+    together = (list(some) for _, some in groupby(sent, key=request))
+    return sent, chain.from_iterable(_filled(some, device=device[some[0].origin]) for some in together)
+
+
+def _filled(sent: list[Sent], *, device: int | None) -> Iterator[_Request]:
+    """As many events to a request as one may hold, without those that a crash took away."""
+    leaving = [one for one in sent if one.verdict != UNSENT]
+    for start in range(0, len(leaving), BATCH_EVENTS):
+        yield device, leaving[start : start + BATCH_EVENTS]
+
+
 def _batches(
-    sent: Iterable[Sent], game_id: str, dirt: Dirt, *, rng: np.random.Generator
+    requests: Iterable[_Request], game_id: str, dirt: Dirt, *, rng: np.random.Generator
 ) -> tuple[list[Batch], list[pa.Table]]:
     """The requests, and rows for those of them that nobody can read."""
-    leaving = [one for one in sent if one.verdict != UNSENT]
     batches, rows = [], []
-    for start in range(0, len(leaving), BATCH_EVENTS):
-        some = leaving[start : start + BATCH_EVENTS]
+    for device, some in requests:
         body = join_events(one.event for one in some)
-        for batch, told in _unreadable(body, game_id, dirt, rng=rng):
+        for batch, told in _unreadable(body, game_id, dirt, device=device, rng=rng):
             batches.append(batch)
             rows.append(pa.Table.from_pylist([{"game_id": game_id, **told}], SCHEMA))
         batches.append(
@@ -258,24 +292,26 @@ def _batches(
                 events=len(some),
                 rejected=sum(one.verdict == REJECTED for one in some),
                 is_repeatable=all(one.event_uuid or one.verdict == REJECTED for one in some),
+                device=device,
             )
         )
     return batches, rows
 
 
 def _unreadable(
-    body: bytes, game_id: str, dirt: Dirt, *, rng: np.random.Generator
+    body: bytes, game_id: str, dirt: Dirt, *, device: int | None, rng: np.random.Generator
 ) -> Iterator[tuple[Batch, dict[str, str]]]:
     """What is sent before a good *body* and kept nothing of, if anything; and what is said of it."""
     if rng.random() < dirt.broken_bodies:
         way = BREAKS[int(rng.integers(0, len(BREAKS)))]
         told = {"sent_as": way.name, "verdict": REJECTED, "errors": f"{way.error_type} /"}
-        yield Batch(game_id, way.spoil(body), events=0, rejected=1), told
+        yield Batch(game_id, way.spoil(body), events=0, rejected=1, device=device), told
     if rng.random() < dirt.bad_requests:
         bad = BAD_REQUESTS[int(rng.integers(0, len(BAD_REQUESTS)))]
         told = {"sent_as": bad.name, "verdict": REJECTED if bad.error_type else REFUSED, "errors": bad.errors}
         content = body if bad.is_gzipped else too_large(body)
-        yield Batch(game_id, content, events=0, rejected=int(bad.error_type is not None), bad=bad), told
+        rejected = int(bad.error_type is not None)
+        yield Batch(game_id, content, events=0, rejected=rejected, bad=bad, device=device), told
 
 
 def _rows(sent: list[Sent], facts: pa.Table) -> pa.Table:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _OF_EVENT: Final = ("client_ts", "event_uuid")
 _VARIANT: Final = ("ab_id", "ab_variant_id")
+_WAYS_OUT: Final = "send ready-made bodies (--mode batches), or play it without its tables [delivery] and [dirt]"
 _IDENTITY: Final = ("user_id", "platform", "os_version", "device", "manufacturer", "build")
 
 
@@ -78,7 +79,7 @@ def play_sessions(
         BadQuery: as `play` does, or the scenario has delivery or dirt, which a client has of its own or not at all.
     """
     if not scenario.is_clean:
-        raise BadQuery("scenario", scenario.name, "has delivery or dirt, which no client has: send it in batches")
+        raise BadQuery("scenario", scenario.name, f"has delivery or dirt, which no client of ours has: {_WAYS_OUT}")
     begins, ids_of_games = first_day(scenario, ends_on), checked_ids(scenario, game_ids)
     for part in parts(scenario):
         game, game_id = scenario.games[part.game], ids_of_games[part.game]

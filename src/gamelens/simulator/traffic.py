@@ -25,7 +25,7 @@ from gamelens.simulator.outlook import Habits, Outlook
 from gamelens.simulator.payload import Ids, draw_ids, encode_events
 from gamelens.simulator.players import draw_players
 from gamelens.simulator.scenario import Scenario
-from gamelens.simulator.sending import BATCH_EVENTS, Batch, batches_of, send
+from gamelens.simulator.sending import Batch, batches_of, send
 from gamelens.simulator.traits import Game
 from gamelens.simulator.workers import in_order
 
@@ -128,12 +128,13 @@ def first_day(scenario: Scenario, ends_on: date | None = None) -> date:
 def expect(scenario: Scenario, *, ends_on: date | None = None) -> Expectation:
     """What `play` would send, without playing more than one block of each game."""
     begins = first_day(scenario, ends_on)
-    games, raw, gzipped = [], 0.0, 0.0
+    games, requests, raw, gzipped = [], 0.0, 0.0, 0.0
     for number, (game, players) in enumerate(zip(scenario.games, scenario.players_by_game(), strict=True)):
         outlook = Outlook(game, scenario=scenario, first_weekday=begins.weekday())
         played_days = players * float(outlook.present.sum())
         sample = _sample(scenario, begins, number, min(players, BLOCK_PLAYERS))
         events = round(sample.events * played_days / max(sample.played_days, 1))
+        requests += sample.requests * events / max(sample.events, 1)
         raw += sample.body_bytes * events / max(sample.events, 1)
         gzipped += sample.gzipped_bytes * events / max(sample.events, 1)
         ads_shown, ad_revenue_usd = outlook.ads(sample.habits)
@@ -154,7 +155,7 @@ def expect(scenario: Scenario, *, ends_on: date | None = None) -> Expectation:
         version=VERSION,
         players=scenario.players,
         events=total,
-        requests=sum(-(-game.events // BATCH_EVENTS) for game in games),
+        requests=round(requests),
         body_bytes=round(raw),
         gzipped_bytes=round(gzipped),
         dau=sum(game.dau for game in games),
@@ -167,6 +168,7 @@ def expect(scenario: Scenario, *, ends_on: date | None = None) -> Expectation:
 
 class _Sample(msgspec.Struct, frozen=True):
     events: int
+    requests: int
     played_days: int
     body_bytes: int
     gzipped_bytes: int
@@ -180,6 +182,7 @@ def _sample(scenario: Scenario, begins: date, number: int, players: int) -> _Sam
     gzipped = sum(len(gzip.compress(batch.body, 6)) for batch in batches)
     return _Sample(
         events=sum(batch.events for batch in batches),
+        requests=len(batches),
         played_days=int(block.players.active.sum()),
         body_bytes=sum(len(batch.body) for batch in batches),
         gzipped_bytes=gzipped,
