@@ -13,7 +13,6 @@ from pandas import DataFrame, Series
 from gamelens.analysis import health
 from gamelens.client.aside import AsideInThread
 from gamelens.client.faces import Face
-from gamelens.errors import BadQuery
 from gamelens.notebook import charts, health_board
 from gamelens.notebook.labels import escape
 from gamelens.notebook.widgets import panes
@@ -40,8 +39,6 @@ class Board(Twinned):
     """The health board of *lens*; `seen` is what `notebook.health_board.watch` answered, `picked` the row clicked."""
 
     def __init__(self, lens: Face, **watched: Any) -> None:
-        if not isinstance(lens, Face):
-            raise BadQuery("lens", type(lens).__name__, "must be a client: gl.connect() gives one")
         self._lens = AsideInThread(lens)
         self._watched = watched
         self._looks, self._drills = Latest(quiet_s=0.0), Latest(quiet_s=0.1)
