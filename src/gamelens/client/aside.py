@@ -1,7 +1,7 @@
 """A client asked on the side: what a widget asks with while its owner goes on.
 
-Such a one draws no bar and warns of nothing, since nobody knows in which cell that would end up: what there is to say is
-in the receipt of each frame.
+Such a one draws no bar and warns of nothing, since nobody knows in which cell that would end up: what there is to say
+is in the receipt of each frame.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Arrived(msgspec.Struct, frozen=True):
-    """One event as it came (*event* may be any JSON), when (epoch seconds), for which game key, and what became of it."""
+    """One event as it came (*event* may be any JSON), when (epoch seconds), for which game, and what became of it."""
 
     arrival_ts: int
     game_key: str
@@ -76,7 +76,7 @@ class Console:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or not parts.path.strip("/"):
             given = "an address" if url else None
-            raise BadQuery("console_url", given, "must be the console_url that `gamelens sandbox up --ready FILE` writes")
+            raise BadQuery("console_url", given, "must be what `gamelens sandbox up --ready FILE` writes into FILE")
         self._path = parts.path.rstrip("/")
         self._door = Transport(f"{parts.scheme}://{parts.netloc}", timeout_s=_SILENCE_S, pool=pool)
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from gamelens.client.faces import Face
+from gamelens.errors import BadQuery
 from gamelens.notebook.widgets.explorer import explorer
 from gamelens.notebook.widgets.live import live
 
 if TYPE_CHECKING:
-    from gamelens.client.faces import Face
     from gamelens.client.spans import Over
     from gamelens.notebook.widgets.board import Board
 
@@ -39,4 +40,6 @@ def health_board(
     """
     from gamelens.notebook.widgets.board import Board
 
+    if not isinstance(lens, Face):
+        raise BadQuery("lens", type(lens).__name__, "must be a client: gl.connect() gives one")
     return Board(lens, over=over, games=games, metrics=metrics and tuple(metrics), days=days)

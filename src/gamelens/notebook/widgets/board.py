@@ -13,11 +13,10 @@ from pandas import DataFrame, Series
 from gamelens.analysis import health
 from gamelens.client.aside import AsideInThread
 from gamelens.client.faces import Face
-from gamelens.errors import BadQuery
 from gamelens.notebook import charts, health_board
 from gamelens.notebook.labels import escape
 from gamelens.notebook.widgets import panes
-from gamelens.notebook.widgets.latest import Latest, Showing
+from gamelens.notebook.widgets.latest import Latest, Showing, all_settled
 from gamelens.notebook.widgets.messages import said
 from gamelens.notebook.widgets.pickers import NOTHING, one
 from gamelens.notebook.widgets.twin import Twin, Twinned
@@ -40,8 +39,6 @@ class Board(Twinned):
     """The health board of *lens*; `seen` is what `notebook.health_board.watch` answered, `picked` the row clicked."""
 
     def __init__(self, lens: Face, **watched: Any) -> None:
-        if not isinstance(lens, Face):
-            raise BadQuery("lens", type(lens).__name__, "must be a client: gl.connect() gives one")
         self._lens = AsideInThread(lens)
         self._watched = watched
         self._looks, self._drills = Latest(quiet_s=0.0), Latest(quiet_s=0.1)
@@ -82,7 +79,8 @@ class Board(Twinned):
         """The rows of the board that the pickers leave, the worst first."""
         if self.seen is None:
             return DataFrame()
-        board, wanted = self.seen.board, self.search.value.strip().casefold()
+        board: DataFrame = self.seen.board
+        wanted = self.search.value.strip().casefold()
         if self.least.value:
             board = board[board["severity"] >= self.least.value]
         if wanted:
@@ -91,7 +89,7 @@ class Board(Twinned):
 
     def settled(self, within_s: float = FIRST_BOARD_S) -> bool:
         """True once nothing is asked any more; false when that takes longer."""
-        return self._looks.settled(within_s) and self._drills.settled(within_s)
+        return all_settled((self._looks, self._drills), within_s)
 
     def static(self) -> Twin:
         """The board as a table, and the days of its worst rows as a figure; waits for the board under way."""
@@ -113,8 +111,12 @@ class Board(Twinned):
             seen = await asyncio.to_thread(health_board.watch, self._lens, **self._watched)
         except Exception as error:  # whatever it is, a widget has nobody to raise it to
             why = said(error, then=_BACK)
-            return lambda: setattr(self._status, "value", panes.message(why, "wrong"))
+            return partial(self._fail, self._status, why)
         return partial(self._show, seen)
+
+    @staticmethod
+    def _fail(where: Any, why: str) -> None:
+        where.value = panes.message(why, "wrong")
 
     def _show(self, seen: health_board.Seen) -> None:
         self.seen = seen
@@ -153,7 +155,7 @@ class Board(Twinned):
             html = await asyncio.to_thread(self._behind, row)
         except Exception as error:
             why = said(error, then=_BACK)
-            return lambda: setattr(self._about, "value", panes.message(why, "wrong"))
+            return partial(self._fail, self._about, why)
         return partial(self._show_drill, row, figure, html)
 
     def _show_drill(self, row: Row, figure: Figure | None, html: str) -> None:
@@ -178,8 +180,8 @@ def _days_of(scores: DataFrame, rows: list[Row]) -> Figure | None:
     parts = []
     for row in rows:
         series = scores[_is_same(scores, row)]
-        name = row["metric"] if pd.isna(row["dimension"]) else f"{row['metric']}, {_segment(row['segment'])}"
-        parts.append(series.assign(metric=str(name), game=str(row["game"])))
+        of: str = "" if pd.isna(row["dimension"]) else f", {_segment(row['segment'])}"
+        parts.append(series.assign(metric=f"{row['metric']}{of}", game=str(row["game"])))
     if not parts:
         return None
     drawn = pd.concat(parts, ignore_index=True)

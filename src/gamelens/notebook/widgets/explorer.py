@@ -20,7 +20,7 @@ from gamelens.errors import BadQuery, PartialResult
 from gamelens.notebook import charts
 from gamelens.notebook.labels import name_of
 from gamelens.notebook.widgets import panes
-from gamelens.notebook.widgets.latest import Latest, Showing
+from gamelens.notebook.widgets.latest import Latest, Showing, all_settled
 from gamelens.notebook.widgets.messages import said
 from gamelens.notebook.widgets.pickers import NOTHING, Option, Several, distinct, label, offer, one
 from gamelens.notebook.widgets.question import Picked, needs_age, only_match, written
@@ -91,7 +91,7 @@ class Explorer(Twinned):
 
     def settled(self, within_s: float = FIRST_ANSWER_S) -> bool:
         """True once nothing is asked any more; false when that takes longer."""
-        return all(each.settled(within_s) for each in (self._lists, self._values, self._answers))
+        return all_settled((self._lists, self._values, self._answers), within_s)
 
     def static(self) -> Twin:
         """Table, code and messages, and the figure, as ordinary outputs; waits for the answer under way."""
@@ -227,13 +227,13 @@ class Explorer(Twinned):
             )
         except Exception as error:
             why = f"The pickers offer what is known without the service. {said(error)}"
-            return lambda: setattr(self._listed, "value", panes.message(why, "wrong"))
-        return lambda: self._while_filling(partial(self._offer, available, metrics, dimensions, games, studios))
+            return partial(self._show_listed, why)
+        return partial(self._while_filling, partial(self._offer, available, metrics, dimensions, games, studios))
 
     def _offer(
         self, available: Interval, metrics: list[str], dimensions: list[str], games: DataFrame, studios: DataFrame
     ) -> None:
-        self._listed.value = ""
+        self._show_listed("")
         self._games = games
         everything = (f"all there is, {available.start:%Y-%m-%d} to {available.end:%Y-%m-%d %H:%M}", str(available))
         offer(self.metric, [*metrics])
@@ -271,8 +271,16 @@ class Explorer(Twinned):
             values = await self._lens.dimension_values(dimension, over=await self._lens.available())
         except Exception as error:
             why = f"The values of {dimension} are not known. {said(error)}"
-            return lambda: setattr(self._listed, "value", panes.message(why, "wrong"))
-        return partial(self.values.offer, [(label(value), value) for value in values])
+            return partial(self._show_listed, why)
+        return partial(self._offer_values, values)
+
+    def _offer_values(self, values: list[str]) -> None:
+        self._show_listed("")
+        self.values.offer([(label(value), value) for value in values])
+
+    def _show_listed(self, why: str) -> None:
+        """Say *why* the lists are not what they should be."""
+        self._listed.value = panes.message(why, "wrong")
 
     @staticmethod
     def _dimensions(names: list[str]) -> list[Option | str]:

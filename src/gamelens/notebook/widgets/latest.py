@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future, wait
 from threading import RLock
 from typing import Any, Final
@@ -60,3 +60,9 @@ class Latest:
         with self._lock:
             if number == self._newest:
                 show()
+
+
+def all_settled(each: Iterable[Latest], within_s: float) -> bool:
+    """True once nothing is under way in any of them; false when that takes longer than *within_s* in all."""
+    ends_at = time.monotonic() + within_s
+    return all(one.settled(max(0.0, ends_at - time.monotonic())) for one in each)

@@ -7,10 +7,11 @@ from typing import Final
 
 from gamelens.errors import AuthError, GamelensError, Refused
 
+AGAIN: Final = "The pickers stay as they are: press Ask again when the service is back."
 _log: Final = logging.getLogger(__name__)
 
 
-def said(error: Exception, *, then: str = "The pickers stay as they are: press Ask again when the service is back.") -> str:
+def said(error: Exception, *, then: str = AGAIN) -> str:
     """What went wrong and what to do about it, in plain text; *then* is for a service that may come back."""
     if not isinstance(error, GamelensError):
         _log.debug("unexpected in a widget", exc_info=error)

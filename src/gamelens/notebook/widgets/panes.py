@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from collections.abc import Sequence
 from datetime import datetime
@@ -46,9 +47,9 @@ STYLE: Final = f"""<style>
 </style>"""
 
 
-def pane(html: str) -> str:
-    """*html* in the widgets' look."""
-    return f'<div class="gamelens-pane">{html}</div>'
+def pane(inner: str) -> str:
+    """*inner*, which is HTML, in the widgets' look."""
+    return f'<div class="gamelens-pane">{inner}</div>'
 
 
 def message(text: str, tone: Tone = "quiet") -> str:
@@ -59,9 +60,8 @@ def message(text: str, tone: Tone = "quiet") -> str:
 
 def code(text: str) -> str:
     """Code that one click selects whole."""
-    # line by line, because escape() keeps no line breaks, and a non-breaking space because it keeps no indents
-    lines = [" " * (len(line) - len(line.lstrip())) + escape(line.lstrip()) for line in text.split("\n")]
-    return pane("<pre>" + "\n".join(lines) + "</pre>")
+    # not labels.escape, which makes one space of several: this is to be run as it stands
+    return pane(f"<pre>{html.escape(text)}</pre>")
 
 
 def table(frame: DataFrame, *, most: int = MOST_ROWS, classes: dict[str, str] | None = None) -> str:
@@ -71,7 +71,9 @@ def table(frame: DataFrame, *, most: int = MOST_ROWS, classes: dict[str, str] | 
     head = "".join(f'<th{_class(name in numbers)} scope="col">{escape(name)}</th>' for name in shown.columns)
     styled = classes or {}
     rows = "".join(
-        "<tr>" + "".join(_cell(row[name], name in numbers, row.get(styled.get(name, ""))) for name in row) + "</tr>"
+        "<tr>"
+        + "".join(_cell(row[name], name in numbers, row.get(styled.get(str(name), ""))) for name in row)
+        + "</tr>"
         for row in shown.to_dict("records")
     )
     more = f'<div class="quiet">the first {most:,} of {len(frame):,} rows</div>' if len(frame) > most else ""
@@ -88,9 +90,7 @@ def figure_data(figure: Figure) -> dict[str, Any]:
 
 def outputs_of(figures: Sequence[Figure]) -> tuple[dict[str, Any], ...]:
     """What an Output widget holds to show *figures*: set as a whole, from any thread, in a kernel or in none."""
-    return tuple(
-        {"output_type": "display_data", "data": figure_data(figure), "metadata": {}} for figure in figures
-    )
+    return tuple({"output_type": "display_data", "data": figure_data(figure), "metadata": {}} for figure in figures)
 
 
 def _class(is_number: bool) -> str:

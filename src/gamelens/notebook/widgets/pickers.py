@@ -88,12 +88,13 @@ class Several(ipywidgets.VBox):  # type: ignore[misc]
 
     def _fill(self) -> None:
         wanted = self.search.value.strip().casefold()
-        found = [value for value, text in self._offered.items() if wanted in text.casefold() and value not in self.value]
+        others = {value: text for value, text in self._offered.items() if value not in {*self.value}}
+        found = [value for value, text in others.items() if wanted in text.casefold()]
         shown = [*self.value, *found[: max(0, MOST_SHOWN - len(self.value))]]
-        left_out = len(found) - len(shown) + len(self.value)
-        self.search.placeholder = f"all of {len(self._offered):,}: search, then pick" if self._offered else "nothing to pick"
-        if left_out > 0:
-            self.search.placeholder = f"{len(self._offered):,}, {MOST_SHOWN} shown: search"
+        every = len(self._offered)
+        self.search.placeholder = f"all of {every:,}: search, then pick" if every else "nothing to pick from"
+        if len(shown) < len(self.value) + len(found):
+            self.search.placeholder = f"{every:,}, {MOST_SHOWN} of them below: search"
         self._is_filling = True
         try:
             self.list.options = [(self._offered.get(value) or label(value), value) for value in shown]

@@ -40,8 +40,8 @@ class Twin:
 class Twinned(ipywidgets.VBox):  # type: ignore[misc]
     """A widget that has a static twin, and brings it along wherever it is shown.
 
-    The bundle of a widget's cell holds `text/html` and plotly's own type beside the widget's view. A front end takes the
-    view, which it prefers; what has no kernel, such as a report, takes the other two.
+    The bundle of a widget's cell holds `text/html` and plotly's own type beside the widget's view. A front end takes
+    the view, which it prefers; what has no kernel, such as a report, takes the other two.
     """
 
     def static(self) -> Twin:

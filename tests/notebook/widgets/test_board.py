@@ -1,0 +1,94 @@
+"""The health board: the worst first, a click shows the days and what is behind; a dead service is a message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from client.served import KEY, World
+from gamelens import BadQuery
+from gamelens.client.metrics import Client
+from gamelens.notebook import widgets
+from gamelens.notebook.widgets.panes import FIGURE
+from thousand import HOSTILE
+
+pytest.importorskip("gamelens.notebook.health_board")
+from gamelens.notebook.widgets.board import MOST_ROWS, Board
+
+
+@pytest.fixture(scope="module")
+def board(calm: Client) -> Iterator[Board]:
+    made = widgets.health_board(calm)
+    assert made.settled()
+    yield made
+    made.close()
+
+
+def test_it_shows_the_worst_first(board: Board):
+    assert board.seen is not None
+    shown = [row.children[0].description for row in board.rows.children]
+    assert shown == [str(severity) for severity in board.seen.board["severity"].head(MOST_ROWS)]
+
+
+def test_a_search_narrows_it(board: Board):
+    board.search.value = "ember"
+    assert 0 < len(board.rows.children) < MOST_ROWS
+    assert all("Ember" in row.children[1].value for row in board.rows.children)
+    board.search.value = "nothing of the kind"
+    assert len(board.rows.children) == 0
+    board.search.value = ""
+    assert len(board.rows.children) > 0
+
+
+def test_only_rows_as_bad_as_that(board: Board):
+    board.least.value = "critical"
+    assert all(row.children[0].description == "critical" for row in board.rows.children)
+    board.least.value = ""
+    assert len(board.rows.children) > 0
+
+
+def test_a_click_shows_its_days_and_what_is_behind(board: Board):
+    row = next(row for row in board.rows.children if "Active players" in row.children[1].value)
+    row.children[0].click()
+    assert board.settled()
+    assert board.figure is not None
+    assert board.picked is not None
+    assert board.picked["metric"] == "Active players"
+    assert "country" in board._segments.value
+
+
+def test_its_twin_is_a_table_and_a_figure(board: Board):
+    bundle = board._repr_mimebundle_()
+    assert "<table>" in bundle["text/html"]
+    assert bundle[FIGURE]["data"]
+    assert KEY not in bundle["text/html"]
+
+
+def test_hostile_names_are_only_text(board: Board):
+    assert "<img" not in str([row.children[1].value for row in board.rows.children])
+    assert "<img" not in board.static().html
+    assert board.seen is not None
+    row = board.seen.board.iloc[0].to_dict() | {"game": HOSTILE, "sentence": HOSTILE}
+    board.pick(row)
+    assert board.settled()
+    assert "<img" not in board._about.value
+    assert "<img" not in str(board.figure)
+
+
+def test_a_service_that_fails_is_a_message(world: World, lens: Client):
+    world.fail(status=500)
+    board = widgets.health_board(lens)
+    assert board.settled()
+    assert "press Ask again" in board.static().html
+    assert board.seen is None
+    world.heal()
+    board.again.click()
+    assert board.settled()
+    assert board.seen is not None
+    board.close()
+
+
+def test_only_a_client_can_be_asked():
+    with pytest.raises(BadQuery, match="must be a client"):
+        widgets.health_board("https://somewhere")  # type: ignore[arg-type]

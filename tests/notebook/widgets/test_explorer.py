@@ -1,0 +1,281 @@
+"""The explorer asks what is picked, in the background, and nothing that comes from outside hurts it."""
+
+from __future__ import annotations
+
+import html
+import re
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from client.served import KEY, METRICS, World
+from conftest import Stage
+from gamelens import BadQuery, dim
+from gamelens.client.metrics import Client
+from gamelens.notebook import widgets
+from gamelens.notebook.widgets.explorer import Explorer
+from gamelens.notebook.widgets.panes import FIGURE
+from gamelens.notebook.widgets.pickers import MOST_SHOWN
+from gamelens.notebook.widgets.twin import Twin
+from thousand import FORMULA, HOSTILE, NETWORKS
+
+VIEW = "application/vnd.jupyter.widget-view+json"
+
+
+@pytest.fixture
+def explore(calm: Client) -> Iterator[Callable[..., Explorer]]:
+    """Explorers, each with its first answer."""
+    made: list[Explorer] = []
+
+    def make(asked: Client = calm, **picked: Any) -> Explorer:
+        made.append(widgets.explorer(asked, **{"metric": "user_unique", "over": "last 7 complete days", **picked}))
+        assert made[-1].settled()
+        return made[-1]
+
+    yield make
+    for explorer in made:
+        explorer.close()
+
+
+def text_of(explorer: Explorer) -> str:
+    """All that is said, as somebody reads it."""
+    return html.unescape(re.sub(r"<style>.*?</style>|<[^>]*>", " ", explorer.static().html, flags=re.DOTALL))
+
+
+def test_the_code_asks_for_exactly_what_is_shown(calm: Client, explore: Callable[..., Explorer]):
+    explorer = explore(by=["game", "platform"], where=dim.country_code.isin(["US", "NA"]), top=3, games="1001")
+    again = eval(explorer.code, {"lens": calm})
+    assert explorer.frame is not None
+    assert explorer.frame.equals(again)
+
+
+@pytest.mark.parametrize(
+    ("picker", "value", "code"),
+    [
+        ("metric", "event_count", '"event_count"'),
+        ("over", "last 28 complete days", 'over="last 28 complete days"'),
+        ("every", "week", 'every="week"'),
+        ("by", "platform", 'by="platform"'),
+        ("then_by", "country_code", 'by="country_code"'),
+        ("studio", "s2", 'studios="s2"'),
+        ("games", ("1001", "2001"), 'games=["1001", "2001"]'),
+    ],
+)
+def test_a_picker_changes_question_table_and_figure(
+    explore: Callable[..., Explorer], picker: str, value: Any, code: str
+):
+    explorer = explore()
+    before, table, figure = explorer.frame, explorer.static().html, explorer.figure
+    getattr(explorer, picker).value = value
+    assert explorer.settled()
+    assert code in explorer.code
+    assert explorer.frame is not before
+    assert explorer.static().html != table
+    assert explorer.figure is not figure
+
+
+def test_a_filter_is_picked_from_the_values_there_are(explore: Callable[..., Explorer]):
+    explorer = explore()
+    explorer.where.value = "platform"
+    assert explorer.settled()
+    assert explorer.values.offered == ("android", "ios")
+    explorer.values.list.value = ("ios",)
+    assert explorer.settled()
+    assert 'where={"platform": "ios"}' in explorer.code
+
+
+def test_another_dimension_forgets_the_values_picked(explore: Callable[..., Explorer]):
+    explorer = explore(where={"platform": "ios"})
+    explorer.where.value = "country_code"
+    assert explorer.settled()
+    assert explorer.picked.where is None
+    assert explorer.values.offered == ("DE", "NA", "US")
+
+
+def test_changes_in_quick_succession_are_one_question(world: World, lens: Client, explore: Callable[..., Explorer]):
+    explorer = explore(lens)
+    before = world.arrived("/metrics/v1/metrics/")
+    for metric in ("event_count", "session_unique", "new_users", "revenue"):
+        explorer.metric.value = metric
+    assert explorer.settled()
+    assert explorer.picked.metric == "revenue"
+    assert world.arrived("/metrics/v1/metrics/") == before + 1
+
+
+def test_the_last_answer_wins(world: World, lens: Client, explore: Callable[..., Explorer]):
+    explorer = explore(lens)
+    world.fail("/metrics/v1/metrics/event_count", latency_s=1.0)
+    explorer.metric.value = "event_count"
+    while not world.arrived("/metrics/event_count"):
+        time.sleep(0.02)
+    explorer.metric.value = "session_unique"
+    assert explorer.settled()
+    time.sleep(1.0)
+    assert explorer.frame is not None
+    assert "session_unique" in explorer.frame
+
+
+def test_a_name_the_service_does_not_know_is_a_message(explore: Callable[..., Explorer]):
+    explorer = explore(by="platfrom")
+    assert "Did you mean `platform`?" in text_of(explorer)
+    assert explorer.frame is explorer.figure is None
+    explorer.by.value = "platform"
+    assert explorer.settled()
+    assert explorer.frame is not None
+
+
+def test_a_service_that_fails_leaves_the_pickers_and_says_what_to_do(
+    world: World, lens: Client, explore: Callable[..., Explorer]
+):
+    world.fail(status=500)
+    explorer = explore(lens)
+    said = text_of(explorer)
+    assert "press Ask again" in said
+    assert "Traceback" not in said
+    assert KEY not in explorer.static().html
+    assert ("revenue", "revenue") in explorer.metric.options
+    assert ("platform", "platform") in explorer.by.options
+    world.heal()
+    explorer.again.click()
+    assert explorer.settled()
+    assert explorer.frame is not None
+    assert explorer.games.offered == ("1001", "1002", "2001")
+    assert "Ask again" not in text_of(explorer)
+
+
+def test_a_service_that_is_gone_is_a_message(explore: Callable[..., Explorer]):
+    gone = Client(api_key=KEY, metrics_url="http://127.0.0.1:9", cache=False, max_wait_s=0.1)
+    assert "nothing answers at http://127.0.0.1:9" in text_of(explore(gone))
+    gone.close()
+
+
+def test_a_client_that_is_closed_is_a_message(lens: Client, explore: Callable[..., Explorer]):
+    lens.close()
+    assert "this client is closed" in text_of(explore(lens))
+
+
+def test_pieces_that_came_are_shown_though_others_failed(world: World, lens: Client, explore: Callable[..., Explorer]):
+    explorer = explore(lens)
+    world.last(1, METRICS, status=503)
+    explorer.over.value = "last 90 complete days"
+    assert explorer.settled()
+    assert "missing" in text_of(explorer)
+    assert explorer.frame is not None
+    assert 0 < len(explorer.frame) < 90
+
+
+def test_what_is_not_available_yet_is_cut_and_said(explore: Callable[..., Explorer]):
+    assert "Cut to what is available" in text_of(explore(over=("2026-11-18", "2026-12-24")))
+
+
+def test_an_organisation_without_events_is_a_message(make_stage: Callable[..., Stage]):
+    stage = make_stage()
+    lens = Client(
+        api_key=KEY, metrics_url="http://127.0.0.1:2", cache=False, transport=httpx.ASGITransport(stage.metrics_app)
+    )
+    explorer = widgets.explorer(lens)
+    assert explorer.settled()
+    assert "the service has" in text_of(explorer)
+    assert explorer.games.offered == ()
+    explorer.close()
+    lens.close()
+
+
+def test_a_thousand_values_stay_pickable(explore: Callable[..., Explorer]):
+    explorer = explore(metric="ilrd_revenue", by="ilrd_network_name", where={"ilrd_network_name": "Network 0001"})
+    assert len(explorer.values.offered) == NETWORKS
+    assert len(explorer.values.list.options) == MOST_SHOWN
+    explorer.values.search.value = "work 0777"
+    assert [value for _, value in explorer.values.list.options] == ["Network 0001", "Network 0777"]
+    explorer.values.list.value = ("Network 0001", "Network 0777")
+    assert explorer.settled()
+    assert explorer.frame is not None
+    assert set(explorer.frame["ilrd_network_name"]) == {"Network 0001", "Network 0777"}
+
+
+def test_all_thousand_are_a_table_of_which_the_first_are_shown(explore: Callable[..., Explorer]):
+    explorer = explore(metric="ilrd_revenue", by="ilrd_network_name", top=None)
+    assert explorer.frame is not None
+    assert len(explorer.frame) == NETWORKS
+    assert "the first 100 of 1,000 rows" in text_of(explorer)
+
+
+@pytest.mark.parametrize("name", [HOSTILE, FORMULA])
+def test_a_hostile_name_is_only_text(calm: Client, explore: Callable[..., Explorer], name: str):
+    """In table, code and figure; pickers show their options as text."""
+    explorer = explore(metric="ilrd_revenue", by="ilrd_network_name", where={"ilrd_network_name": name})
+    assert "<img" not in explorer.static().html
+    assert "<img" not in str(explorer.figure)
+    assert text_of(explorer).count(name) >= 2
+    assert eval(explorer.code, {"lens": calm})["ilrd_network_name"].tolist() == [name]
+
+
+def test_retention_is_asked_by_age_and_day(explore: Callable[..., Explorer]):
+    explorer = explore(metric="retention_retro", every="week")
+    assert explorer.age.layout.display is None
+    assert explorer.every.layout.display == "none"
+    assert "since_days_ago=1" in explorer.code
+    explorer.metric.value = "revenue"
+    assert explorer.settled()
+    assert explorer.age.layout.display == "none"
+    assert "since_days_ago" not in explorer.code
+    assert 'every="week"' in explorer.code
+
+
+def test_a_studio_has_its_own_games(explore: Callable[..., Explorer]):
+    explorer = explore(games=["1001", "2001"])
+    explorer.studio.value = "s2"
+    assert explorer.settled()
+    assert explorer.games.offered == ("2001",)
+    assert explorer.picked.games == ("2001",)
+
+
+def test_everything_there_is_can_be_picked(calm: Client, explore: Callable[..., Explorer]):
+    explorer = explore()
+    explorer.over.value = explorer.over.options[-1][1]
+    assert explorer.settled()
+    assert explorer.frame is not None
+    assert explorer.frame["timestamp"].nunique() == 120
+    assert str(calm.available()) in explorer.code
+
+
+def test_where_no_kernel_is_there_are_a_table_and_a_figure(explore: Callable[..., Explorer]):
+    bundle = explore(by="platform")._repr_mimebundle_()
+    assert {VIEW, "text/html", FIGURE} <= set(bundle)
+    assert "<table>" in bundle["text/html"]
+    assert bundle[FIGURE]["data"]
+
+
+def test_a_closed_explorer_asks_no_more(world: World, lens: Client, explore: Callable[..., Explorer]):
+    explorer = explore(lens)
+    explorer.metric.value = "event_count"
+    explorer.close()
+    time.sleep(0.5)
+    assert world.arrived("/metrics/event_count") == 0
+
+
+def test_its_twin_says_nothing_of_keys(explore: Callable[..., Explorer]):
+    twin = explore().static()
+    assert isinstance(twin, Twin)
+    assert KEY not in f"{twin!r}{twin.html}{twin.figure}"
+
+
+@pytest.mark.parametrize(
+    ("picked", "field"),
+    [
+        ({"by": ["game", "platform", "build"]}, "by"),
+        ({"where": (dim.platform == "ios") & (dim.build == "1.0")}, "where"),
+        ({"where": {"platform": []}}, "platform"),
+    ],
+)
+def test_what_the_pickers_cannot_show_is_refused(calm: Client, picked: dict[str, Any], field: str):
+    with pytest.raises(BadQuery, match=field):
+        widgets.explorer(calm, **picked)
+
+
+def test_only_a_client_can_be_asked():
+    with pytest.raises(BadQuery, match="must be a client"):
+        widgets.explorer("https://somewhere")  # type: ignore[arg-type]

@@ -1,0 +1,86 @@
+"""Pickers keep what is picked, whatever is offered."""
+
+from __future__ import annotations
+
+import pytest
+
+from gamelens.notebook.widgets.pickers import MOST_SHOWN, Several, distinct, label, offer, one
+from gamelens.notebook.widgets.question import Picked
+from thousand import FORMULA, HOSTILE
+
+
+def values(picker: Several) -> list[str]:
+    return [value for _, value in picker.list.options]
+
+
+def test_what_is_picked_stays_though_it_is_not_offered():
+    picker = one("metric", ["a", "b"], "c")
+    offer(picker, ["a", "d"])
+    assert picker.value == "c"
+    assert [value for _, value in picker.options] == ["c", "a", "d"]
+
+
+def test_offering_the_same_again_changes_nothing():
+    picker, heard = one("metric", ["a", "b"], "b"), []
+    picker.observe(heard.append, "value")
+    offer(picker, ["a", "b"])
+    assert heard == []
+
+
+def test_several_keeps_what_is_picked_in_front_while_searching():
+    picker = Several("games", ["9"])
+    picker.offer([(f"Game {number}", str(number)) for number in range(20)])
+    picker.search.value = "game 1"
+    assert values(picker) == ["9", "1", *map(str, range(10, 20))]
+    assert picker.value == ("9",)
+
+
+def test_picking_from_the_list_moves_nothing_under_the_pointer():
+    picker = Several("games")
+    picker.offer([("A", "a"), ("B", "b"), ("C", "c")])
+    picker.list.value = ("c",)
+    assert picker.value == ("c",)
+    assert values(picker) == ["a", "b", "c"]
+
+
+def test_more_than_a_page_holds_are_searched():
+    picker = Several("is")
+    picker.offer([(str(number), str(number)) for number in range(1000)])
+    assert len(picker.list.options) == MOST_SHOWN
+    assert "1,000" in picker.search.placeholder
+    picker.search.value = "999"
+    assert values(picker) == ["999"]
+
+
+def test_nothing_to_pick_from_is_said():
+    assert Several("games").search.placeholder == "nothing to pick from"
+
+
+def test_games_of_the_same_name_are_told_apart():
+    assert distinct([("Tile", "1"), ("Tile", "2"), ("Ember", "3")], ["North", "South", "South"]) == [
+        ("Tile · North · 1", "1"),
+        ("Tile · South · 2", "2"),
+        ("Ember", "3"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [(HOSTILE, HOSTILE), (FORMULA, FORMULA), ("two\nlines", "two lines"), ("", "(empty)")]
+)
+def test_a_label_is_one_line_of_plain_text(text: str, shown: str):
+    assert label(text) == shown
+
+
+@pytest.mark.parametrize(
+    "value", [HOSTILE, FORMULA, "both \" and '", "back\\slash", "two\nlines", "two  spaces", "é\u202e"]
+)
+def test_any_value_comes_back_from_the_code(value: str):
+    asked: dict[str, object] = {}
+
+    class Lens:
+        def query(self, metric: str, **arguments: object) -> None:
+            asked.update(arguments, metric=metric)
+
+    eval(Picked(metric="revenue", over=value, where=("platform", (value, "b"))).code(), {"lens": Lens()})
+    assert asked["over"] == value
+    assert asked["where"] == {"platform": [value, "b"]}
