@@ -67,5 +67,5 @@ def _triangle(rows: DataFrame) -> Triangle:
     """The cohorts in *rows*, where the day has come; splits of a cohort are added up."""
     known = rows[rows["retention"].notna() & (rows["installs"] > 0) & (rows["age"] > 0)]
     sums = known.groupby(["timestamp", "age"], observed=True)[["installs", "returned"]].sum().astype("float64")
-    installs, returned = (sums[name].unstack("age", fill_value=0.0).sort_index(axis=1) for name in sums)
+    installs, returned = (sums[name].unstack("age").fillna(0.0).sort_index(axis=1) for name in sums)
     return Triangle(installs.columns.to_numpy(dtype="int64"), installs.to_numpy(), returned.to_numpy())
