@@ -254,3 +254,7 @@ def _day_or_name(part: Any) -> str:
     return (
         f"{part.day} {part:%b %Y}" if isinstance(part, pd.Timestamp) else escape("(unknown)" if pd.isna(part) else part)
     )
+
+
+from gamelens.notebook.projections import draw_ltv as draw_ltv  # noqa: E402
+from gamelens.notebook.projections import draw_projection as draw_projection  # noqa: E402

@@ -48,6 +48,7 @@ _COLUMNS: Final[dict[str, Unit]] = {
     "impressions_per_dau": Unit("number", "ads per player and day"),
     "installs": Unit("count", "players", is_sum=True),
     "payer_share": Unit("share", "share of active players"),
+    "ltv": Unit("money", "USD per new player"),
     "player_days": Unit("count", "active player-days", is_sum=True),
     "retention": Unit("share", "share of new players"),
     "revenue_share": Unit("share", "share of ad revenue"),
