@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from math import nan, sqrt
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -97,6 +98,17 @@ def by_half(frame: DataFrame) -> DataFrame:
     is_later = frame["timestamp"] >= days.iloc[len(days) // 2] if len(days) > 1 else frame["timestamp"].isna()
     halves = is_later.map({False: "earlier", True: "later"})
     return carry(frame.assign(half=pd.Categorical(halves, categories=["earlier", "later"], ordered=True)), frame)
+
+
+def lie_apart(first: Series[Any], second: Series[Any]) -> bool:
+    """Whether the intervals of two rows of `average_curve` do not touch, so that chance alone hardly explains it.
+
+    False where one of them is not known. Two 95 % intervals that touch a little may still differ: this is careful.
+    """
+    ends = first["low"], first["high"], second["low"], second["high"]
+    if any(pd.isna(end) for end in ends):
+        return False
+    return bool(first["high"] < second["low"] or second["high"] < first["low"])
 
 
 def cohort_sizes(frame: DataFrame, by: str | None = None) -> DataFrame:
