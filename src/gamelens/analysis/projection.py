@@ -83,13 +83,13 @@ def ltv(
     if model == "all":
         raise BadQuery("model", model, "is not one curve", MODELS)
     at, blocks = np.arange(1, to + 1), []
-    for place, (key, cohorts) in enumerate(cohorts_of(frame, by)):
-        rng = np.random.default_rng([seed, place, 1])
+    for key, cohorts in cohorts_of(frame, by):
+        rng = np.random.default_rng([seed, 1])
         paid, drawn_paid = _worth(worth, with_ids(frame, by), key, draws=draws, rng=rng)
         for trial, _ in _wanted(trials_of(cohorts), model):
             played, drawn = _days_played(trial, at, draws=draws, seed=seed)
             lines = _money(trial, played, paid, drawn * drawn_paid[:, None], confidence=confidence)
-            blocks.append((key, lines.assign(is_projected=lines["age"] > cohorts.ages.max(initial=0))))
+            blocks.append((key, lines.assign(is_projected=(lines["age"] > cohorts.ages.max(initial=0)).astype(bool))))
     empty = _money(None, np.empty(0), np.nan, np.empty((1, 0)), confidence=confidence).assign(is_projected=False)
     sources = [worth] if isinstance(worth, DataFrame) else []
     return carry(stacked(frame, by, blocks, like=empty), frame, *sources)
