@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import log10
 from typing import Any, Final
 
+import numpy as np
 import plotly.graph_objects as go
 from pandas import DataFrame, Series
 from plotly.graph_objects import Figure
@@ -43,7 +44,7 @@ def draw_projection(
         if is_taken:
             _mark(figure, line, "retention", colours[name])
             if not groups or len(lines) == 1:
-                _tell(figure, line, "retention", unit, above=rows.groupby("age")["retention"].max())
+                _tell(figure, line, "retention", unit, around=[rows[["age", "retention"]], *counted.values()])
     for name, points in counted.items():
         figure.add_trace(_points(points, colours[name] if groups else INK, is_named=not groups))
     figure.update_layout(showlegend=len(figure.data) > 0)
@@ -65,7 +66,7 @@ def draw_ltv(values: DataFrame, *, by: str | None = None, title: str | None = No
             figure.add_trace(trace)
         _mark(figure, line, "ltv", colours[name])
         if len(lines) == 1:
-            _tell(figure, line, "ltv", unit, above=line.set_index("age")["high"])
+            _tell(figure, line, "ltv", unit, around=[line])
     figure.update_layout(showlegend=len(lines) > 1)
     _age_axis(figure, values, is_log=False)
     _number_axis(figure, "y", unit, values["high"].max())
@@ -160,14 +161,14 @@ def _mark(figure: Figure, line: DataFrame, value: str, colour: str) -> None:
     )
 
 
-def _tell(figure: Figure, line: DataFrame, value: str, unit: Unit, *, above: Series[Any]) -> None:
-    """The marked ages in words, *above* all that is drawn there."""
+def _tell(figure: Figure, line: DataFrame, value: str, unit: Unit, *, around: Sequence[DataFrame]) -> None:
+    """The marked ages in words, above what is drawn *around* them."""
     is_log = value == "retention"
     for row in line[line["age"].isin(MARKED_AGES)].to_dict("records"):
         low, high = (readable(row[side], unit.kind) for side in ("low", "high"))
         figure.add_annotation(
             x=log10(row["age"]) if is_log else row["age"],
-            y=max(row["high"], above[row["age"]]),
+            y=max(_highest(frame, row["age"]) for frame in [line, *around]),
             text=f"<b>D{row['age']} {readable(row[value], unit.kind)}</b><br>{low} to {high}",
             showarrow=False,
             align="center",
@@ -177,9 +178,15 @@ def _tell(figure: Figure, line: DataFrame, value: str, unit: Unit, *, above: Ser
         )
 
 
+def _highest(frame: DataFrame, age: int) -> float:
+    """The highest that is drawn of *frame* where words about *age* would stand."""
+    near = frame.loc[frame["age"].between(0.8 * age, 1.25 * age), frame.columns.intersection(["retention", "high"])]
+    return float(np.nan_to_num(near.to_numpy(dtype="float64")).max(initial=0.0))
+
+
 def _age_axis(figure: Figure, rows: DataFrame, *, is_log: bool) -> None:
     last = int(rows["age"].max()) if len(rows) else 1
-    ticks = [age for age in _TICKS if age <= last]
+    ticks = [age for age in _TICKS if age <= last and (is_log or age >= last / 15)]
     figure.update_xaxes(tickvals=ticks, ticktext=[f"D{age}" for age in ticks])
     if is_log:
         figure.update_xaxes(type="log", range=[log10(0.9), log10(max(last, 2) * 1.3)])
