@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from analysis.counted import expected_frame, frame_of
-from gamelens.analysis import comparison, projection, revenue
+from gamelens.analysis import model_choice, projection, revenue
 from gamelens.errors import BadQuery
 from gamelens.simulator import fit as population
 
@@ -31,7 +31,7 @@ def two_games(casual):
 
 
 def chosen(frame, by=None):
-    return comparison.compared(frame, by).query("is_chosen")
+    return model_choice.compared(frame, by).query("is_chosen")
 
 
 def test_bg_bb_is_taken_of_a_bg_bb_population(casual):
@@ -42,23 +42,23 @@ def test_bg_bb_is_taken_of_a_bg_bb_population(casual):
 def test_the_power_law_is_taken_where_it_foretells_clearly_better():
     frame = expected_frame(lambda age: 0.4 * age**-0.5, AGES)
     assert chosen(frame)["model"].item() == "power law"
-    assert "clearly better than BG/BB" in comparison.verdict(comparison.compared(frame))
+    assert "clearly better than BG/BB" in model_choice.verdict(model_choice.compared(frame))
 
 
 def test_held_out_error_is_players_foretold_wrongly():
     """With all the counts in the world, the right curve foretells everything, and the wrong one does not."""
-    errors = comparison.compared(expected_frame(CASUAL.retention, AGES)).set_index("model")["held_out_error"]
+    errors = model_choice.compared(expected_frame(CASUAL.retention, AGES)).set_index("model")["held_out_error"]
     assert errors["BG/BB"] < 0.01 < 0.1 < errors["power law"]
 
 
 def test_aic_is_the_misfit_and_two_for_each_parameter(casual):
-    fits = comparison.compared(casual)
+    fits = model_choice.compared(casual)
     assert (fits["aic"] - fits["misfit"]).tolist() == pytest.approx([6, 4, 4])
 
 
 def test_a_curve_is_refused_ages_it_would_only_connect(casual):
     """Three ages: BG/BB has three parameters."""
-    fits = comparison.compared(casual[casual["age"] <= 3]).set_index("model")
+    fits = model_choice.compared(casual[casual["age"] <= 3]).set_index("model")
     assert fits.loc["BG/BB", "why"] == "needs 4 ages that install days have reached, there are 3"
     assert fits["is_chosen"].idxmax() == "shifted beta-geometric"
     assert pd.isna(fits.loc["BG/BB", "misfit"])
@@ -76,7 +76,7 @@ def test_a_curve_is_refused_ages_it_would_only_connect(casual):
 )
 def test_what_cannot_be_fitted_names_the_rule(casual, cut, rule):
     frame = cut(casual).astype({"returned": "Int64"})
-    assert rule in comparison.verdict(comparison.compared(frame))
+    assert rule in model_choice.verdict(model_choice.compared(frame))
     assert projection.projected(frame, ages=[30])["retention"].isna().all()
     assert projection.ltv(frame, 0.1)["ltv"].isna().all()
 
@@ -89,7 +89,7 @@ def test_one_cohort_is_enough_for_a_curve(casual):
 
 
 def test_a_verdict_on_several_groups_says_how_often_which(two_games):
-    verdict = comparison.verdict(comparison.compared(two_games, "game"))
+    verdict = model_choice.verdict(model_choice.compared(two_games, "game"))
     assert "3 groups" in verdict
     assert "the BG/BB curve for 2" in verdict
     assert "the shifted beta-geometric curve for 1" in verdict
@@ -198,7 +198,7 @@ def test_worth_is_a_number_or_a_frame_of_arpdau(casual, worth):
 
 
 ANSWERS = {
-    "compared": comparison.compared,
+    "compared": model_choice.compared,
     "projected": lambda frame, by: projection.projected(frame, by, ages=[30]),
     "ltv": lambda frame, by: projection.ltv(frame, 0.1, by, to=7),
 }

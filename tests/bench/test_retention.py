@@ -9,7 +9,7 @@ import pytest
 from pandas import DataFrame
 
 from analysis.counted import frame_of
-from gamelens.analysis import comparison, projection, retention
+from gamelens.analysis import model_choice, projection, retention
 from gamelens.simulator import Activity, fit, load_scenario
 from gamelens.simulator.arms import mixture_of
 from gamelens.simulator.installs import plan_installs
@@ -148,7 +148,7 @@ def test_a_curve_of_another_kind_is_taken_when_it_foretells_better():
     for _ in range(60):
         counts = rng.binomial(500, 0.35 * np.array(AGES) ** -0.6, (28, len(AGES)))
         frame = frame_of([500] * 28, counts, AGES)
-        chosen = comparison.compared(frame).set_index("model")["is_chosen"].idxmax()
+        chosen = model_choice.compared(frame).set_index("model")["is_chosen"].idxmax()
         models.append(chosen)
         off.append(projection.projected(frame, ages=[30], draws=2)["retention"].item() / truth - 1)
     print(f"\ntruth a power law: taken {models.count('power law') / 60:.0%}, D30 off by {np.mean(np.abs(off)):.1%}")
