@@ -15,8 +15,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas import DataFrame
 
-from gamelens.analysis.model_choice import MODELS, Trial, choice, trials_of
 from gamelens.analysis.frames import carry, with_ids
+from gamelens.analysis.model_choice import MODELS, Trial, choice, trials_of
 from gamelens.analysis.triangles import cohorts_of, stacked
 from gamelens.errors import BadQuery
 
