@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from gamelens.analysis import retention
+from gamelens.analysis.frames import first_row
 from gamelens.errors import BadQuery
 
 
@@ -97,3 +98,17 @@ def test_the_frame_given_stays_as_it_was(cohorts):
 
 def test_the_receipt_is_handed_on(cohorts):
     assert retention.average_curve(cohorts).attrs == cohorts.attrs
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [((0.3, 0.4), (0.1, 0.2), True), ((0.1, 0.2), (0.3, 0.4), True), ((0.1, 0.3), (0.2, 0.4), False)],
+)
+def test_intervals_that_do_not_touch_lie_apart(first, second, expected):
+    rows = [pd.Series({"low": low, "high": high}) for low, high in (first, second)]
+    assert retention.lie_apart(*rows) is expected
+
+
+def test_what_is_not_known_does_not_lie_apart(cohorts):
+    curve = retention.average_curve(cohorts, "game")
+    assert retention.lie_apart(first_row(curve[:0]), curve.iloc[0]) is False

@@ -211,6 +211,22 @@ def test_wait_does_not_wait_for_the_past(make_lens: Make) -> None:
         make_lens(refresh_s=3600).query("event_count", over="2026-08-01", when_unavailable="wait")
 
 
+@pytest.mark.parametrize("ask", ["query", "plan"])
+def test_retention_is_no_metric_but_a_question_of_its_own(lens: Client, ask: str) -> None:
+    """analyst-api, Promises 12: the next step is `lens.retention()`, not the metric with a similar name."""
+    with pytest.raises(BadQuery) as bad:
+        getattr(lens, ask)("retention", over=WEEK)
+    assert bad.value.did_you_mean == "lens.retention()"
+
+
+@pytest.mark.parametrize("ask", ["query", "plan"])
+def test_a_misspelt_retention_metric_is_still_that_metric(lens: Client, ask: str) -> None:
+    """analyst-api, Promises 12."""
+    with pytest.raises(BadQuery) as bad:
+        getattr(lens, ask)("retention_retr", over=WEEK, since_days_ago=1)
+    assert bad.value.did_you_mean == "retention_retro"
+
+
 def test_an_unknown_metric_is_refused_with_the_nearest(lens: Client, script: Script) -> None:
     with pytest.raises(BadQuery) as bad:
         lens.query("revenu", over=WEEK)

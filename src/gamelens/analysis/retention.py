@@ -6,14 +6,18 @@ Reads the frame of `Client.retention`: timestamp (datetime64[us, UTC], the insta
 
 from __future__ import annotations
 
+from math import nan, sqrt
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 from gamelens.analysis.frames import carry, dimension_columns, ratio, sum_over, with_ids
+from gamelens.analysis.triangles import Triangle, cohorts_of, stacked
+from gamelens.analysis.variation import chance_of_days, day_variance, effective_installs
 from gamelens.errors import BadQuery
 
 _COLUMNS = ("timestamp", "age", "retention", "installs", "returned")
@@ -45,10 +49,17 @@ def cohort_matrix(frame: DataFrame, by: str | None = None) -> DataFrame:
     return carry(matrix.sort_index(axis=1), frame)
 
 
-def average_curve(frame: DataFrame, by: str | None = None, *, confidence: float = 0.95) -> DataFrame:
+def average_curve(
+    frame: DataFrame, by: str | None = None, *, confidence: float = 0.95, widened: bool = False
+) -> DataFrame:
     """Share of all installs that came back at each age, with a Wilson interval.
 
     A cohort counts at an age only when that day has come, so later ages rest on fewer installs.
+
+    The interval is about the players of these install days: it holds what chance does to them. Where days differ more
+    than chance explains (`day_spread`), it says too little about other days to come, the less the larger the cohorts.
+    *widened* counts only as many installs as would be as uncertain by chance alone; with fewer than ten install days
+    the spread itself is a guess, and so is that interval.
 
     Columns: *by* (category), age (Int64, days), retention, low, high (float64, 0 to 1), installs, returned (Int64),
     cohorts (Int64, install days that have reached the age).
@@ -58,9 +69,24 @@ def average_curve(frame: DataFrame, by: str | None = None, *, confidence: float 
     curve = _pooled(known, [*split, "age"])
     reached = known.groupby([*split, "age"], observed=True, dropna=False)["timestamp"].nunique()
     curve = curve.merge(reached.astype("Int64").rename("cohorts").reset_index(), on=[*split, "age"])
-    curve["low"], curve["high"] = wilson(curve["returned"], curve["installs"], confidence=confidence)
+    curve = curve.merge(_effective(frame, by), on=[*split, "age"], how="left")
+    trials = curve["effective" if widened else "installs"].astype("float64")
+    curve["low"], curve["high"] = wilson(curve["retention"] * trials, trials, confidence=confidence)
     order = [*split, "age", "retention", "low", "high", "installs", "returned", "cohorts"]
     return carry(curve[order].sort_values([*split, "age"], ignore_index=True), frame)
+
+
+def day_spread(frame: DataFrame, by: str | None = None) -> DataFrame:
+    """How far install days lie from the common curve beyond what chance explains.
+
+    Columns: *by* (category), cohorts (Int64, install days that have reached an age), spread (float64, standard
+    deviation of a day's retention, relative to it: 0.1 is a D1 of 40 % that is 36 to 44 % on two days of three; 0 where
+    chance explains all), p_value (float64, how often chance alone would move the first age's shares as far apart).
+    With fewer than two install days both are NA.
+    """
+    blocks = [(key, _spread(cohorts)) for key, cohorts in cohorts_of(frame, by)]
+    empty = DataFrame({"cohorts": Series(dtype="Int64")}).assign(spread=0.0, p_value=0.0)
+    return carry(stacked(frame, by, blocks, like=empty), frame)
 
 
 def by_half(frame: DataFrame) -> DataFrame:
@@ -72,6 +98,17 @@ def by_half(frame: DataFrame) -> DataFrame:
     is_later = frame["timestamp"] >= days.iloc[len(days) // 2] if len(days) > 1 else frame["timestamp"].isna()
     halves = is_later.map({False: "earlier", True: "later"})
     return carry(frame.assign(half=pd.Categorical(halves, categories=["earlier", "later"], ordered=True)), frame)
+
+
+def lie_apart(first: Series[Any], second: Series[Any]) -> bool:
+    """Whether the intervals of two rows of `average_curve` do not touch, so that chance alone hardly explains it.
+
+    False where one of them is not known. Two 95 % intervals that touch a little may still differ: this is careful.
+    """
+    ends = first["low"], first["high"], second["low"], second["high"]
+    if any(pd.isna(end) for end in ends):
+        return False
+    return bool(first["high"] < second["low"] or second["high"] < first["low"])
 
 
 def cohort_sizes(frame: DataFrame, by: str | None = None) -> DataFrame:
@@ -97,6 +134,22 @@ def wilson(
     centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
     return np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)
+
+
+def _spread(cohorts: Triangle) -> DataFrame:
+    days = len(cohorts.installs)
+    spread = sqrt(day_variance(cohorts)) if days > 1 else nan
+    return DataFrame({"cohorts": pd.array([days], dtype="Int64"), "spread": spread, "p_value": chance_of_days(cohorts)})
+
+
+def _effective(frame: DataFrame, by: str | None) -> DataFrame:
+    """Effective installs at each age."""
+    empty = DataFrame({"age": Series(dtype="Int64"), "effective": Series(dtype="float64")})
+    blocks = [
+        (key, DataFrame({"age": cohorts.ages, "effective": effective_installs(cohorts, day_variance(cohorts))}))
+        for key, cohorts in cohorts_of(frame, by)
+    ]
+    return stacked(frame, by, blocks, like=empty).astype({"age": "Int64"})
 
 
 def _pooled(frame: DataFrame, keys: list[str]) -> DataFrame:

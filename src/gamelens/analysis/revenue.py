@@ -51,3 +51,20 @@ def payer_share(frame: DataFrame, by: str | Sequence[str] | None = None) -> Data
     made = sum_over(frame, by, names).rename(columns=names)
     made["payer_share"] = ratio(made["paying_player_days"], made["player_days"])
     return carry(made, frame)
+
+
+def arppu(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame:
+    """Purchases per player who paid; over several days the payers of each day count, so it is per payer and day.
+
+    Asked with every="all", it is per payer of the interval. Ad revenue is nobody's in particular and stays out.
+
+    Columns: *by*, paying_player_days (Int64), iap_revenue (float64, USD), arppu (float64, USD per payer and day, NA
+    where nobody paid).
+    """
+    names = {
+        column_of(frame, "paying_users", "paying_users"): "paying_player_days",
+        column_of(frame, "revenue", "sum"): "iap_revenue",
+    }
+    made = sum_over(frame, by, names).rename(columns=names)
+    made["arppu"] = ratio(made["iap_revenue"], made["paying_player_days"])
+    return carry(made, frame)

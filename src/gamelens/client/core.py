@@ -22,9 +22,8 @@ from gamelens.client.planning import IDS, STUDIO_ID, Question
 from gamelens.client.progress import Progress
 from gamelens.client.resuming import Earlier, Held, earlier, entries_of, restated
 from gamelens.client.retention import Cohorts, retention
-from gamelens.client.service import MetricsService
+from gamelens.client.service import MetricsService, unknown_name
 from gamelens.client.spans import Over
-from gamelens.errors import BadQuery
 from gamelens.wire.filters import dimensions_of
 
 if TYPE_CHECKING:
@@ -164,4 +163,5 @@ def _check_names(question: Question) -> None:
         *(("where", name, DIMENSIONS) for name in read),
     ):
         if name not in known:
-            raise BadQuery(field, name, "is not known here, so it cannot be planned; query() asks the service", known)
+            rule = "is not known here, so it cannot be planned; query() asks the service"
+            raise unknown_name(field, name, rule, known)

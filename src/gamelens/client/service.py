@@ -30,6 +30,7 @@ _JSON = {"Accept": "application/json"}
 _JSON_BOTH = {"Accept": "application/json", "Content-Type": "application/json"}
 _LEAST_POLL_S = 0.2
 _EDITION = "x-data-edition"
+_OWN_QUESTIONS = {"retention": "lens.retention()"}
 
 
 class PlacedGame(msgspec.Struct, frozen=True):
@@ -192,7 +193,7 @@ class MetricsService:
         for name in strange:
             if name not in listed:
                 rule = "is not a metric" if field == "metric" else "is not a dimension"
-                raise BadQuery(field, name, rule, sorted({*listed, *known}))
+                raise unknown_name(field, name, rule, {*listed, *known})
         return strange
 
     async def aclose(self) -> None:
@@ -253,6 +254,12 @@ class MetricsService:
                 del self._remembered[key]
                 if not self._asking[key].locked():
                     del self._asking[key]
+
+
+def unknown_name(field: str, name: str, rule: str, known: Collection[str]) -> BadQuery:
+    """The refusal of *name*; where the client answers to that name itself, it says how."""
+    own = _OWN_QUESTIONS.get(name) if field == "metric" else None
+    return BadQuery(field, name, rule, [own] if own else sorted(known))
 
 
 def _decoded(answer: Answer, kind: type[T]) -> T:

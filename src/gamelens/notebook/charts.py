@@ -26,6 +26,7 @@ from gamelens.notebook.images import save
 from gamelens.notebook.lines import draw_bars, draw_lines
 from gamelens.notebook.panels import MOST_PANELS, draw_bands, draw_panels
 from gamelens.notebook.payback import draw_payback
+from gamelens.notebook.projections import draw_ltv, draw_projection
 from gamelens.notebook.style import use_theme
 
 __all__ = [
@@ -41,9 +42,11 @@ __all__ = [
     "draw_differences",
     "draw_funnel",
     "draw_lines",
+    "draw_ltv",
     "draw_occasions",
     "draw_panels",
     "draw_payback",
+    "draw_projection",
     "main_value",
     "save",
     "use_theme",

@@ -55,6 +55,7 @@ _COLUMNS: Final[dict[str, Unit]] = {
     "installs": Unit("count", "players", is_sum=True),
     "minimal_lift": Unit("share", "of the control's value"),
     "payer_share": Unit("share", "share of active players"),
+    "ltv": Unit("money", "USD per new player"),
     "player_days": Unit("count", "active player-days", is_sum=True),
     "requests": Unit("count", "requests", is_sum=True),
     "retention": Unit("share", "share of new players"),

@@ -1,0 +1,135 @@
+"""Curves in closed form, and fitted to counts whose truth is known."""
+
+from __future__ import annotations
+
+from math import log
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.counted import expected_frame, frame_of
+from gamelens.analysis.curves import BG_BB, CURVES, POWER_LAW, SHIFTED_BG, fit, misfit
+from gamelens.analysis.triangles import Triangle, cohorts_of
+from gamelens.simulator import Activity
+from gamelens.simulator import fit as population
+
+AGES = np.arange(1, 15)
+CASUAL = population(0.37, 0.125, 0.04)
+TRUTHS = {
+    "BG/BB": CASUAL.retention,
+    "shifted beta-geometric": lambda age: Activity(1e9, 1, 1.2, 1.1).retention(age),
+    "power law": lambda age: 0.4 * age**-0.55,
+}
+
+
+def triangle(frame) -> Triangle:
+    return next(cohorts_of(frame, None))[1]
+
+
+def logit(share: float) -> float:
+    return log(share / (1 - share))
+
+
+def test_bg_bb_by_hand():
+    """E[p] = 1/2 and theta uniform: 1/2 E[(1 - theta)^n] = 1 / (2 n + 2)."""
+    shares = BG_BB.shares(np.array([0.0, 0.0, log(2)]), np.array([1, 2, 3]))
+    assert shares == pytest.approx([1 / 4, 1 / 6, 1 / 8])
+
+
+def test_shifted_beta_geometric_by_hand():
+    """theta ~ Beta(1, 2): E[(1 - theta)^n] = 2 / (n + 2)."""
+    shares = SHIFTED_BG.shares(np.array([logit(1 / 3), log(3)]), np.array([1, 2, 3]))
+    assert shares == pytest.approx([2 / 3, 2 / 4, 2 / 5])
+
+
+def test_power_law_by_hand():
+    shares = POWER_LAW.shares(np.array([logit(0.4), log(0.5)]), np.array([1, 4, 16]))
+    assert shares == pytest.approx([0.4, 0.2, 0.1])
+
+
+@given(*[st.floats(0.2, 9)] * 4, st.integers(1, 120))
+def test_bg_bb_is_the_closed_form_of_the_population(alpha, beta, gamma, delta, age):
+    point = np.array([log(alpha / beta), log(gamma / delta), log(gamma + delta)])
+    truth = Activity(alpha, beta, gamma, delta).retention(age)
+    assert BG_BB.shares(point, np.array([age])).item() == pytest.approx(truth, rel=1e-6)
+
+
+@pytest.mark.parametrize("curve", CURVES, ids=lambda curve: curve.name)
+def test_slopes_are_those_of_the_logarithms(curve):
+    point, step = np.array(curve.centre), 1e-6
+    _, slopes = curve.shape(point, AGES)
+    for place in range(len(point)):
+        moved = point + step * np.eye(len(point))[place]
+        found = (curve.shape(moved, AGES)[0] - curve.shape(point, AGES)[0]) / step
+        assert slopes[:, place] == pytest.approx(found, abs=1e-4)
+
+
+@pytest.mark.parametrize("curve", CURVES, ids=lambda curve: curve.name)
+def test_a_curve_finds_itself(curve):
+    """Twelve ages are enough to say what the other hundred will be."""
+    truth = TRUTHS[curve.name]
+    fitted = fit(curve, triangle(expected_frame(truth, AGES)))
+    later = np.array([30, 90, 120])
+    assert fitted.shares(later) == pytest.approx([truth(age) for age in later], rel=0.02)
+
+
+def test_ages_with_gaps_and_days_that_have_not_come_change_nothing_in_the_truth():
+    ages = [1, 2, 3, 5, 7, 14, 21, 28]
+    counts = np.round(np.outer([1_000_000] * 31, [CASUAL.retention(age) for age in ages]))
+    fitted = fit(BG_BB, triangle(frame_of([1_000_000] * 31, counts, ages, until=31)))
+    assert fitted.shares(np.array([90])).item() == pytest.approx(CASUAL.retention(90), rel=0.02)
+
+
+def test_the_point_found_is_the_likeliest():
+    counts = np.random.default_rng(1).binomial(200, [CASUAL.retention(age) for age in AGES], (20, len(AGES)))
+    cohorts = triangle(frame_of([200] * 20, counts, AGES))
+    reached, returned = cohorts.known()
+
+    def likely(point: np.ndarray) -> float:
+        shares = BG_BB.shares(point, AGES)
+        prior = ((point - np.array(BG_BB.centre)) / np.array(BG_BB.spread)) ** 2
+        return float((returned * np.log(shares) + (reached - returned) * np.log1p(-shares)).sum() - prior.sum() / 2)
+
+    found = fit(BG_BB, cohorts).point
+    beside = [found + step * axis for step in (-0.02, 0.02) for axis in np.eye(3)]
+    assert likely(found) > max(likely(point) for point in beside)
+
+
+def test_counts_weigh_by_installs_and_not_by_days():
+    """A day of 100,000 players that keeps half of its players outweighs a day of 100 that keeps all."""
+    shares = np.array([0.5 / (age + 1) for age in AGES])
+    large, small = np.round(100_000 * shares), np.full(len(AGES), 100)
+    fitted = fit(BG_BB, triangle(frame_of([100_000, 100], np.array([large, small]), AGES)))
+    assert fitted.shares(np.array([1])).item() == pytest.approx(0.25, rel=0.02)
+
+
+def test_misfit_is_the_binomial_deviance():
+    """40 of 100 where the curve says 1/4."""
+    cohorts = triangle(frame_of([100], np.array([[40]]), [1]))
+    at = fit(BG_BB, cohorts)
+    quarter = type(at)(BG_BB, np.array([0.0, 0.0, log(2)]), at.covariance)
+    assert misfit(quarter, cohorts) == pytest.approx(2 * (40 * log(0.4 / 0.25) + 60 * log(0.6 / 0.75)))
+
+
+def test_more_players_narrow_the_draws_and_differing_days_widen_them():
+    rng = np.random.default_rng(2)
+    counts = np.round(np.outer([500] * 20, [CASUAL.retention(age) for age in AGES]))
+    few, many = (triangle(frame_of([500 * times] * 20, counts * times, AGES)) for times in (1, 10))
+    day_30 = np.array([30])
+    spread = {
+        name: fit(BG_BB, cohorts, variance=variance).draws(day_30, count=500, rng=rng).std()
+        for name, cohorts, variance in (("few", few, 0.0), ("many", many, 0.0), ("days differ", few, 0.1))
+    }
+    assert spread["many"] < 0.5 * spread["few"]
+    assert spread["days differ"] > 1.2 * spread["few"]
+
+
+@pytest.mark.parametrize("curve", CURVES, ids=lambda curve: curve.name)
+@pytest.mark.parametrize("counts", [[1, 0, 0, 0, 0], [100, 100, 100, 100, 99], [0, 0, 0, 0, 1], [5, 50, 2, 80, 1]])
+def test_odd_counts_end_in_shares(curve, counts):
+    fitted = fit(curve, triangle(frame_of([100], np.array([counts]), [1, 2, 3, 7, 14])))
+    draws = fitted.draws(np.array([1, 30, 365]), count=50, rng=np.random.default_rng(1))
+    assert np.isfinite(fitted.point).all()
+    assert ((draws >= 0) & (draws <= 1)).all()

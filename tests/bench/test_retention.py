@@ -1,0 +1,155 @@
+"""Retention: do intervals and bands hold the truth as often as they say, and which curve foretells D30 from 14 days?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from pandas import DataFrame
+
+from analysis.counted import frame_of
+from gamelens.analysis import model_choice, projection, retention
+from gamelens.simulator import Activity, fit, load_scenario
+from gamelens.simulator.arms import mixture_of
+from gamelens.simulator.installs import plan_installs
+from gamelens.simulator.players import draw_active, draw_players
+
+AGES = range(1, 15)
+CASUAL = fit(0.37, 0.125, 0.04)
+POPULATIONS = {
+    "casual": (CASUAL, [140] * 28),
+    "few players": (CASUAL, [20] * 28),
+    "midcore": (fit(0.245, 0.058, 0.016), [133] * 60),
+    "midcore, two weeks": (fit(0.245, 0.058, 0.016), [133] * 14),
+    "cookie cats": (fit(0.4482, 0.1902, 0.061, 0.1495), [3000] * 7),
+    "hypercasual": (fit(0.24, 0.03, 0.004), [500] * 28),
+    "plays rarely, stays": (Activity(0.5, 2, 0.6, 9), [200] * 28),
+    "plays daily": (Activity(9, 1, 1, 3), [100] * 28),
+}
+
+
+def returned(
+    activity: Activity, installs: Sequence[int], rng: np.random.Generator, *, day_sigma: float = 0.0
+) -> np.ndarray:
+    """How many of each cohort come back at each age; days differ by *day_sigma*, on the logit scale of playing."""
+    counts = np.empty((len(installs), len(AGES)))
+    for cohort, size in enumerate(installs):
+        lucky = activity.moved(play=day_sigma * rng.standard_normal()) if day_sigma else activity
+        played = draw_active(np.zeros(size, dtype=np.int64), days=len(AGES) + 1, activity=lucky, rng=rng)
+        counts[cohort] = played[:, 1:].sum(axis=0)
+    return counts
+
+
+def test_wilson_intervals_of_a_thousand_cohorts():
+    """A thousand cohorts of 150 to 2,000 players: 95 % within 1.5, and no age far from it."""
+    rng = np.random.default_rng(7)
+    sizes = rng.integers(150, 2000, 1000)
+    low, high = retention.wilson(returned(CASUAL, sizes, rng), sizes[:, None] * np.ones(len(AGES)))
+    truth = np.array([CASUAL.retention(age) for age in AGES])
+    is_held = (low <= truth) & (truth <= high)
+    print(f"\nWilson, 1,000 cohorts x {len(AGES)} ages: {is_held.mean():.1%} hold the closed form")
+    print("  by age: " + ", ".join(f"D{age} {held:.1%}" for age, held in zip(AGES, is_held.mean(axis=0), strict=True)))
+    assert abs(is_held.mean() - 0.95) < 0.015
+    assert np.abs(is_held.mean(axis=0) - 0.95).max() < 0.025
+
+
+@pytest.mark.parametrize("day_sigma", [0.0, 0.15, 0.3])
+def test_average_curve_when_days_differ(day_sigma: float):
+    """Plain intervals are about these players; widened ones hold the truth where days differ as well."""
+    rng, held = np.random.default_rng(11), {False: [], True: []}
+    chances = np.linspace(-4, 4, 801)
+    weights = np.exp(-(chances**2) / 2)
+    shifts = [CASUAL.moved(play=day_sigma * chance).plays() for chance in chances[::20]] if day_sigma else [1.0]
+    mean = float(np.average(shifts, weights=weights[::20]) / CASUAL.plays()) if day_sigma else 1.0
+    truth = np.array([mean * CASUAL.retention(age) for age in AGES])
+    sizes = [400] * 28
+    for _ in range(150):
+        frame = frame_of(sizes, returned(CASUAL, sizes, rng, day_sigma=day_sigma), AGES, until=29)
+        for widened, found in held.items():
+            curve = retention.average_curve(frame, widened=widened)
+            found.append((curve["low"] <= truth) & (truth <= curve["high"]))
+    plain, widened = (np.mean(found) for found in (held[False], held[True]))
+    print(f"\ndays differing by {day_sigma:.2f} (logit of playing): plain {plain:.1%}, widened {widened:.1%}")
+    assert widened > 0.93
+    if not day_sigma:
+        assert abs(plain - 0.95) < 0.015
+
+
+@pytest.mark.parametrize("name", POPULATIONS)
+@pytest.mark.parametrize("is_cut", [False, True], ids=["14 ages", "right-censored"])
+def test_bands_of_projections_hold_the_truth(name: str, is_cut: bool):
+    """D30 and D90 from ages 1 to 14: printed for every population; asserted for those like published games."""
+    activity, sizes = POPULATIONS[name]
+    rng, held, chosen = np.random.default_rng(13), [], []
+    for seed in range(120):
+        until = max(len(sizes), len(AGES)) + 1 if is_cut else None
+        frame = frame_of(sizes, returned(activity, sizes, rng), AGES, until=until)
+        band = projection.projected(frame, ages=[30, 90], seed=seed)
+        truth = np.array([activity.retention(30), activity.retention(90)])
+        held.append((band["low"] <= truth) & (truth <= band["high"]))
+        chosen.append(band["model"].iloc[0] == "BG/BB")
+    d30, d90 = np.mean(held, axis=0)
+    print(f"\n{name}: D30 band holds the truth {d30:.0%}, D90 {d90:.0%}; BG/BB taken {np.mean(chosen):.0%}")
+    assert min(d30, d90) > (0.6 if name == "plays rarely, stays" else 0.85)
+
+
+def drawn(scenario_name: str, rng: np.random.Generator, *, is_cut: bool) -> tuple[DataFrame, float]:
+    """The first 14 ages of a scenario's cohorts, or all that has come two weeks after its start; and the true D30."""
+    scenario = load_scenario(scenario_name)
+    game = scenario.games[0]
+    players = draw_players(
+        scenario.players_by_game()[0],
+        game=game,
+        scenario=scenario,
+        activity=game.retention.activity(),
+        intake=plan_installs(game, scenario=scenario, first_weekday=0),
+        rng=rng,
+    )
+    days = [*range(14 if is_cut else scenario.days - len(AGES))]
+    sizes = np.array([(players.install_day == day).sum() for day in days])
+    days = [day for day in days if sizes[day]]
+    back = [[players.active[players.install_day == day, day + age].sum() for age in AGES] for day in days]
+    truth = mixture_of(game, scenario=scenario, first_weekday=0).retention(30)
+    return frame_of(sizes[days], np.array(back), AGES, until=15 if is_cut else None), truth
+
+
+def straight_line(frame: DataFrame) -> float:
+    """D30 by least squares through the logarithms of the average curve: the power law as it is usually fitted."""
+    curve = retention.average_curve(frame)
+    curve = curve[curve["returned"] > 0]
+    slope, start = np.polyfit(np.log(curve["age"].astype(float)), np.log(curve["retention"].astype(float)), 1)
+    return float(np.exp(start + slope * np.log(30)))
+
+
+@pytest.mark.parametrize("scenario", ["cookie-cats", "midcore"])
+@pytest.mark.parametrize("is_cut", [False, True], ids=["14 ages", "two weeks after launch"])
+def test_d30_from_14_days_beats_the_power_law(scenario: str, is_cut: bool):
+    errors: dict[str, list[float]] = {}
+    for seed in range(60):
+        frame, truth = drawn(scenario, np.random.default_rng([17, seed]), is_cut=is_cut)
+        lines = projection.projected(frame, ages=[30], model="all", draws=2)
+        found = {row.model: row.retention for row in lines.itertuples()}
+        found["as chosen"] = lines.loc[lines["is_chosen"], "retention"].item()
+        found["power law, straight line"] = straight_line(frame)
+        for model, share in found.items():
+            errors.setdefault(model, []).append(share / truth - 1)
+    print(f"\n{scenario}, true D30 {truth:.2%}, 60 seeds: mean absolute error of D30 (bias)")
+    for model, off in errors.items():
+        print(f"  {model:26}{np.mean(np.abs(off)):7.1%} ({np.mean(off):+.1%})")
+    size = {model: np.mean(np.abs(off)) for model, off in errors.items()}
+    assert size["as chosen"] < min(size["power law"], size["power law, straight line"])
+
+
+def test_a_curve_of_another_kind_is_taken_when_it_foretells_better():
+    """Where the power law is the truth, D30 is right too."""
+    rng, off, models = np.random.default_rng(19), [], []
+    truth = 0.35 * 30**-0.6
+    for _ in range(60):
+        counts = rng.binomial(500, 0.35 * np.array(AGES) ** -0.6, (28, len(AGES)))
+        frame = frame_of([500] * 28, counts, AGES)
+        chosen = model_choice.compared(frame).set_index("model")["is_chosen"].idxmax()
+        models.append(chosen)
+        off.append(projection.projected(frame, ages=[30], draws=2)["retention"].item() / truth - 1)
+    print(f"\ntruth a power law: taken {models.count('power law') / 60:.0%}, D30 off by {np.mean(np.abs(off)):.1%}")
+    assert np.mean(np.abs(off)) < 0.05
