@@ -15,9 +15,8 @@ from gamelens.cli import cli
 README = (Path(__file__).parents[2] / "README.md").read_text()
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, re.DOTALL)
 LINES = [line for language, code in BLOCKS if language in ("", "console", "yaml") for line in code.splitlines()]
-COMMANDS = sorted(
-    {found for line in LINES for found in re.findall(r"(?<![\w/'])gamelens ((?:[^#&|;)]|&quot;)+)", line)}
-)
+TYPED = re.compile(r"(?<![\w/'])gamelens ([^#&|;)]+)")
+COMMANDS = sorted({found.strip() for line in LINES for found in TYPED.findall(line)})
 
 
 @pytest.mark.parametrize("typed", COMMANDS)
