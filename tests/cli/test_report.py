@@ -11,11 +11,11 @@ from click.testing import Result
 
 from gamelens import lab
 
-CELLS = [
+CELLS = (
     "over = 'last 2 complete days'\ngames = None",
     "import gamelens as gl",
     "days = gl.connect().query('user_unique', over=over, games=games)\nprint(len(days), 'days of', games)",
-]
+)
 Typed = Callable[..., Result]
 
 
