@@ -134,3 +134,18 @@ def test_a_report_is_dark_where_the_reader_likes_it(browser: Browser, still: Pat
 
     assert brightness(color_scheme="light") > 240
     assert brightness(color_scheme="dark") < 40
+
+
+@pytest.mark.parametrize("kind", ["still", "report"])
+def test_even_markup_that_got_in_does_not_run(
+    browser: Browser, kind: str, request: pytest.FixtureRequest, tmp_path: Path
+):
+    """An output may be HTML of somebody else's: the page's own policy forbids what would run or be fetched."""
+    written = request.getfixturevalue(kind).read_text()
+    foreign = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+    (tmp_path / "page.html").write_text(written.replace("<main>", f"<main>{foreign}", 1))
+    page, faults = opened(browser, tmp_path / "page.html")
+    page.wait_for_selector("figure svg")
+    assert page.locator("img").count() == 1
+    assert faults
+    assert all("Content Security Policy" in fault for fault in faults), faults

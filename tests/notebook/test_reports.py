@@ -65,7 +65,7 @@ def test_what_cells_complain_of_is_said_and_not_shown(tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
 def test_figures_stand_still_and_are_small(tmp_path: Path) -> None:
     page = write_report(notebook(tmp_path, FIGURE), tmp_path).read_text()
-    assert '<figure class="still" role="img" aria-label="Two bars."><svg' in page
+    assert '<figure class="still light" role="img" aria-label="Two bars."><svg' in page
     assert len(page) < 20_000
     assert "<script" not in page
 

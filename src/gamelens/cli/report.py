@@ -49,11 +49,12 @@ def report(notebook: str, parameters: tuple[tuple[str, str], ...], out: Path, in
     `parameters`; where a default is None, a number stays text, as ids are. When a cell fails nothing is written.
     """
     from gamelens import lab
-    from gamelens.notebook.reports import write_report
+    from gamelens.notebook.reports import check, write_report
 
     def say(line: str) -> None:
         click.echo(f"· {one_line(line)}", err=True)
 
     found = lab.find_notebook(notebook)
+    check(found, parameters)  # before a sandbox is started and filled for nothing
     lab.ensure_service(say=say)
     click.echo(write_report(found, out, parameters=parameters, is_interactive=interactive, say=say))

@@ -92,20 +92,33 @@ def _plain(figure: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _still(figure: Mapping[str, Any], svg: str) -> str:
-    return f'<figure class="still" role="img" aria-label="{html.escape(alt_text(figure))}">{svg}</figure>'
+    return (
+        f'<figure class="still{_light(figure)}" role="img" aria-label="{html.escape(alt_text(figure))}">{svg}</figure>'
+    )
 
 
 def _live(figure: Mapping[str, Any], number: int) -> str:
     """A place for a figure and, in a script that is no program, what to draw there."""
     layout = {**figure.get("layout", {})}
-    template = (layout.get("template") or {}).get("layout") or {}
-    height = int(layout.get("height") or template.get("height") or 420)
+    height = int(layout.get("height") or _template(figure).get("height") or 420)
     facts = json.dumps({"data": figure.get("data", []), "layout": layout}, separators=(",", ":")).translate(_IN_SCRIPT)
     return (
-        f'<figure class="live" role="img" aria-label="{html.escape(alt_text(figure))}" style="min-height:{height}px">'
+        f'<figure class="live{_light(figure)}" role="img" aria-label="{html.escape(alt_text(figure))}" '
+        f'style="min-height:{height}px">'
         f'<div class="plotly-graph-div" id="figure-{number}"></div>'
         f'<script type="application/json" data-figure="figure-{number}">{facts}</script></figure>'
     )
+
+
+def _light(figure: Mapping[str, Any]) -> str:
+    """The class of a figure on light paper, which is turned around for a reader in the dark."""
+    paper = str((figure.get("layout") or {}).get("paper_bgcolor") or _template(figure).get("paper_bgcolor") or "white")
+    red_green_blue = [int(pair, 16) for pair in re.findall("[0-9a-f]{2}", paper.lower())] if paper[0] == "#" else []
+    return "" if red_green_blue and sum(red_green_blue) < 3 * 128 else " light"
+
+
+def _template(figure: Mapping[str, Any]) -> Mapping[str, Any]:
+    return ((figure.get("layout") or {}).get("template") or {}).get("layout") or {}
 
 
 def _cells(document: Any, outputs: Sequence[Any], drawn: Sequence[str]) -> str:

@@ -22,6 +22,15 @@ CELL_DEADLINE_S = 300
 _KERNEL: Final = Config({"KernelManager": {"transport_encryption": "auto"}})  # others may share this machine
 
 
+def check(notebook: Path, parameters: Iterable[tuple[str, str]]) -> None:
+    """Look whether *notebook* takes *parameters*, and run nothing.
+
+    Raises:
+        BadQuery, Refused: as `write_report`.
+    """
+    typed(parameters, parameters_of(_read(notebook)), of=notebook.name)
+
+
 def write_report(
     notebook: Path,
     out: Path,
