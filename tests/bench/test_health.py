@@ -58,7 +58,7 @@ def is_build(rows: DataFrame) -> pd.Series:
 
 
 def expected_where(scenario: Scenario) -> dict[str, tuple[object, list[pd.Timestamp]]]:
-    """For each incident its series, and the days on which it must be found: on the first, a level within a fortnight."""
+    """For each incident its series, and the days on which it must be found: the first, or a fortnight for a level."""
     fortnight = [day_of(scenario, 37 + after) for after in range(14)]
     return {
         NETWORK: (is_network, [day_of(scenario, 50)]),
@@ -92,9 +92,7 @@ def test_false_boards_and_incidents_found(tmp_path: Path):
             found[RULE, incident] += bool((rule & (scores["value"] < usual_weekday(scores)))[there].any())
             asked += forecasts(scores, there, f"incident {seed} {incident}")
     bands = peers_bands(DataFrame(asked), tmp_path)
-    print(
-        f"\nboards of {len(scores.drop_duplicates(health.IDENTITY))} series; {1000 * took / SEEDS:.0f} ms to judge 60 days"
-    )
+    print(f"\nboards of {len(scores.drop_duplicates(health.IDENTITY))} series, judged in {1000 * took / SEEDS:.0f} ms")
     print(f"{'':32}{'false boards':>16}" + "".join(f"{it:>16}" for it in (NETWORK, SILENCE, BUILD)))
     show("gamelens", false["gamelens"] / SEEDS, found)
     show("  of these on the right day", None, found, "right day")
@@ -226,9 +224,7 @@ def test_the_board_of_a_portfolio(portfolio: tuple[Path, Path], tmp_path: Path):
             took.append((time.perf_counter() - began, seen.requests))
         lens.close()
     (cold_s, requests), warm_s = took[0], min(seconds for seconds, _ in took[1:])
-    print(
-        f"\n{len(seen.board)} series: cold {cold_s:.1f} s, {requests} requests, {promised} promised; warm {warm_s:.2f} s"
-    )
+    print(f"\n{len(seen.board)} series: cold {cold_s:.1f} s, {requests} requests of {promised}; warm {warm_s:.2f} s")
     assert requests == promised
     assert [sent for _, sent in took[1:]] == [0, 0, 0]
     assert warm_s < 3

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 HISTORY: Final = "last 56 complete days"
 MOST_DRILLS: Final = 5
 MOST_GAMES: Final = 20
-_HEADER: Final = ["severity", "game", "number", "of", "is", "usually", "change", "since"]
+_HEADER: Final = ["severity", "day", "game", "number", "of", "is", "usually", "change", "since"]
 _BEFORE_DAYS: Final = 30
 """Asked for before what is flagged: with the day itself, as long as one request may be."""
 
@@ -38,8 +38,8 @@ class Seen(msgspec.Struct, frozen=True):
     """A board, and what is behind it.
 
     *board* is the frame of `health.board`, *scores* that of `health.judged`. *moved* has the rows of `health.segments`
-    for every flagged row that was looked into, with its game_id, game, watch, metric, timestamp, of_dimension, of_segment,
-    and verdict and says (str, what the segments say together, plain text). *requests* is what it took.
+    for every flagged row that was looked into, with its game_id, game, watch, metric, timestamp, of_dimension and
+    of_segment, verdict and says (str, what the segments say together, plain text). *requests* is what it took.
     """
 
     board: DataFrame
@@ -81,8 +81,12 @@ class Seen(msgspec.Struct, frozen=True):
         )
 
     def table(self, rows: DataFrame) -> DataFrame:
-        """*rows* of the board as people read them; all text, plain: escape it before it becomes HTML or Markdown."""
-        return DataFrame([dict(_cells(row)) for row in rows.to_dict("records")], columns=_HEADER, dtype="str")
+        """*rows* of the board as people read them, with their day where there are several.
+
+        All text, plain: escape it before it becomes HTML or Markdown.
+        """
+        made = DataFrame([dict(_cells(row)) for row in rows.to_dict("records")], columns=_HEADER, dtype="str")
+        return made if rows["timestamp"].nunique() > 1 else made.drop(columns="day")
 
     def overview(self, most: int = MOST_GAMES) -> DataFrame:
         """The change of every whole game's numbers, the games with the worst on top; all text, plain.
@@ -175,7 +179,10 @@ def _is_too_early(error: NotYetAvailable) -> bool:
 def planned_requests(
     lens: Client, *, over: Over = HISTORY, games: Sequence[str] | None = None, metrics: Iterable[str] | None = None
 ) -> int:
-    """How many requests `watch` will send before it looks into segments; lists of titles, asked once, are among them."""
+    """How many requests `watch` will send before it looks into segments, with the lists of titles, asked for once.
+
+    While nothing is known of the studios one is assumed; each further one is one request more.
+    """
     plans = [
         lens.plan(over=over, when_unavailable="clip", **_narrowed(question, games).arguments)
         for question in health.questions(health.watches(metrics))
@@ -199,7 +206,17 @@ def _cells(row: dict[Any, Any]) -> Iterator[tuple[str, str]]:
     segment = "" if pd.isna(row["dimension"]) else UNKNOWN if pd.isna(row["segment"]) else str(row["segment"])
     change = "" if pd.isna(row["change"]) else f"{row['change']:+.0%}"
     since = "" if pd.isna(row["since"]) else f"{row['since']:%Y-%m-%d}"
-    told = (row["severity"], row["game"], row["metric"], segment, value, expected, change, since)
+    told = (
+        row["severity"],
+        f"{row['timestamp']:%Y-%m-%d}",
+        row["game"],
+        row["metric"],
+        segment,
+        value,
+        expected,
+        change,
+        since,
+    )
     yield from zip(_HEADER, map(str, told), strict=True)
 
 

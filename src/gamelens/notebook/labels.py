@@ -34,6 +34,7 @@ _KINDS: Final[dict[str, Kind]] = {"USD": "money", "share": "share"}
 _COLUMNS: Final[dict[str, Unit]] = {
     "ad_arpdau": Unit("money", "USD per player and day"),
     "ad_revenue": Unit("money", "USD", is_sum=True),
+    "share_of_change": Unit("share", "share of the change"),
     "ads_share": Unit("share", "share of revenue"),
     "ads_shown": Unit("count", "ads", is_sum=True),
     "arpdau": Unit("money", "USD per player and day"),

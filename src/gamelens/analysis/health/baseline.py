@@ -41,9 +41,10 @@ _CHANCE_DAYS: Final = 14
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """For each series and day: what was *expected*, the band *low* to *high*, *z*, and from how many days it is *known*.
+    """For each series and day: what was *expected*, the band *low* to *high*, and *z*, the stray in units of noise.
 
-    NaN while the history is short; *known* is infinite where chance alone makes the noise.
+    *known* is the number of days that the noise was estimated from, infinite where chance alone makes it. All are NaN
+    while the history is short.
     """
 
     expected: Floats
@@ -163,11 +164,11 @@ def _sums(values: Floats, days: int) -> Floats:
 
 
 def _spread(strays: Floats) -> Floats:
-    """One sigma along the last axis: the MAD, or half of what the mean says where most days are alike, others far off."""
+    """One sigma along the last axis: the MAD, or half of what the mean says where most are alike and others far off."""
     sizes = np.abs(strays)
     typical = _MAD_TO_SIGMA * _median(sizes)
     with np.errstate(invalid="ignore"):
-        capped = np.minimum(sizes, np.where(typical > 0, 2 * _FAR * typical, np.inf)[..., None])
+        capped = np.minimum(sizes, np.where(typical > 0, _FAR * typical, np.inf)[..., None])
     known = np.isfinite(capped)
     mean = np.where(known, capped, 0.0).sum(axis=-1) / np.maximum(known.sum(axis=-1), 1)
     return np.asarray(np.fmax(typical, 0.5 * _MEAN_TO_SIGMA * mean))

@@ -18,7 +18,7 @@ _erfc: Final = np.frompyfunc(math.erfc, 1, 1)
 
 
 def two_sided(z: Floats, known: Floats) -> Floats:
-    """Chance of a stray as far as *z*, whose unit was estimated from as many values as *known* (Student's t); NaN stays.
+    """Chance of a stray as far as *z*, whose unit was estimated from *known* values (Student's t); NaN stays.
 
     Student's t goes through Wallace's transformation to a normal value: three correct digits from 5 values on.
     """

@@ -71,9 +71,9 @@ def measured(frame: DataFrame, metrics: Mapping[str, str]) -> DataFrame:
 def daily(answers: Iterable[DataFrame], watched: Iterable[Watch] | None = None) -> DataFrame:
     """What the *answers* to `questions` say of everything *watched*, day by day; what no answer holds is left out.
 
-    Columns: timestamp (datetime64[us, UTC]), game_id, game, watch, metric (category; watch is the key, metric the name),
-    dimension, segment (category; no dimension is the whole game, a null segment with one the unknown), kind (category),
-    value (float64; a share is 0 to 1), part, whole (float64, what a share is made of).
+    Columns: timestamp (datetime64[us, UTC]), game_id, game, watch, metric, dimension, segment, kind (category), value
+    (float64; a share is 0 to 1), part, whole (float64, what a share is made of). *watch* is the key and *metric* the
+    name; no dimension is the whole game, a null segment of one the unknown.
     """
     answers = list(answers)
     made = [found for watch in watches() if watched is None for found in _found(watch, answers)]

@@ -102,7 +102,7 @@ class Scores:
             if not len(life):
                 continue
             values = self.series.value[life]
-            is_quiet = (np.nan_to_num(values) == 0).all(axis=0) & np.isfinite(values).any(axis=0)
+            is_quiet = (values == 0).all(axis=0)
             if not is_quiet.any():
                 continue
             first, usual = life[0], _usual_before(values[0], is_quiet)

@@ -69,9 +69,9 @@ def segments(
 def verdict(moved: DataFrame) -> Verdict:
     """What the segments of one dimension say together.
 
-    "one segment": one of them makes up most of the change, and more than its size. "all alike": they moved together. "the
-    mix": they did not move, there are more of one and fewer of another. "opposite": all moved one way and the whole the
-    other. "against each other": what one lost another won.
+    "one segment": one of them makes up most of the change, and more than its size. "all alike": they moved together.
+    "the mix": they did not move, there are more of one and fewer of another. "opposite": all moved one way, the whole
+    the other. "against each other": what one lost another won.
     """
     total = moved["contribution"].sum()
     gross = moved["contribution"].abs().sum()

@@ -1,4 +1,4 @@
-"""How bad a day is: beyond chance and by a tenth, how much of the game it is about, and whether the day may still move."""
+"""How bad a day is: beyond chance and by a tenth, for how much of the game, and whether the day may still move."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from gamelens.catalog import METRICS, Quotient, metric_named
 from gamelens.errors import BadQuery
 
 Kind = Literal["count", "money", "share", "number"]
-"""How a series is judged: counts by their square roots, money and other numbers by ratios, shares of a whole as such."""
+"""How a series is judged: counts by square roots, money and other numbers by ratios, shares of a whole as such."""
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +44,8 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True):
 
     *key* is what it is called on the command line, *name* what people read. It is the *field* of *metric*; with *over*
     a row for every value of that dimension is judged besides the game's. *is_mix* says that the series are the shares
-    which the values have of the game's sum. A share that is neither is *part* of *whole*, both fields. *drills* are the dimensions asked for once it is flagged.
+    which the values have of the game's sum. A share that is neither is *part* of *whole*, both fields. *drills* are
+    the dimensions asked for once it is flagged.
     """
 
     key: str
