@@ -21,7 +21,7 @@ from gamelens.simulator.delivery import IN_2100_S, YEAR_S, draw_way
 from gamelens.simulator.dirt import BAD_REQUESTS, BREAKS, FLAWS, ODDITIES, too_large
 from gamelens.simulator.traffic import Part, draw_part, first_day
 from gamelens.wire.limits import BODY_BYTES
-from simulator.conftest import ENDS_ON, GAME_IDS
+from simulator.conftest import ENDS_ON, GAME_IDS, Played
 
 pytestmark = pytest.mark.slow
 
@@ -80,12 +80,11 @@ def test_bad_requests_are_in_the_ledger_with_the_status_they_are_owed(dirty: tup
 
 
 @pytest.mark.parametrize("events", [1, 450])
-def test_a_body_that_is_too_large_is_so_as_it_is_sent(dirty: tuple[list[Batch], Ledger], events: int):
+def test_a_body_that_is_too_large_is_so_as_it_is_sent(played: Played, events: int):
     """Collector, Limits; made of good events, it would be taken if it were smaller."""
-    good = max((msgspec.json.decode(batch.body) for batch in dirty[0] if not batch.rejected), key=len)
-    body = too_large(msgspec.json.encode(good[:events]))
+    body = too_large(msgspec.json.encode(msgspec.json.decode(played.batches[0].body)[:events]))
     assert BODY_BYTES < len(body) < 2 * BODY_BYTES
-    assert len(msgspec.json.decode(body)) % len(good[:events]) == 0
+    assert len(msgspec.json.decode(body)) % events == 0
 
 
 def test_names_of_the_catalogue_are_different():
