@@ -85,7 +85,10 @@ def simulate(
     population = load_scenario(scenario, players=players, days=days, seed=seed)
     if dry_run:
         expected = msgspec.to_builtins(expect(population))
-        click.echo(json.dumps(expected) if as_json else _as_lines(expected))
+        if as_json:
+            click.echo(json.dumps(expected))
+        else:
+            _print_expected(expected)
         return
     if (ready is None) == (into is None):
         raise click.UsageError(
