@@ -193,19 +193,18 @@ def _print_expected(expected: dict[str, Any]) -> None:
 
     plain, gzipped = (expected[name] / 1e6 for name in ("body_bytes", "gzipped_bytes"))
     click.echo(
-        f"{expected['players']:,} players send about {expected['events']:,} events in {expected['requests']:,} requests, "
-        f"{plain:,.1f} MB ({gzipped:,.1f} MB gzipped).\n"
-        f"DAU {expected['dau']:,.0f}, {expected['ads_shown']:,} ads shown, {expected['ad_revenue_usd']:,.2f} USD from ads, "
-        f"{expected['revenue_usd']:,.2f} USD from purchases.\n"
+        f"{expected['players']:,} players send about {expected['events']:,} events "
+        f"in {expected['requests']:,} requests, {plain:,.1f} MB ({gzipped:,.1f} MB gzipped).\n"
+        f"DAU {expected['dau']:,.0f}, {expected['ads_shown']:,} ads shown, "
+        f"{expected['ad_revenue_usd']:,.2f} USD from ads, {expected['revenue_usd']:,.2f} USD from purchases.\n"
     )
     games = DataFrame(expected["games"]).round({"dau": 0, "d1": 4, "d7": 4, "d28": 4})
     print_table(games.astype({"dau": "Int64"}))
 
 
 def _as_lines(values: dict[str, Any]) -> str:
-    plain = {name: value for name, value in values.items() if not isinstance(value, list | tuple)}
-    width = max(map(len, plain))
-    return "\n".join(f"{name:<{width}}  {value}" for name, value in plain.items())
+    width = max(map(len, values))
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in values.items())
 
 
 @contextmanager
