@@ -136,7 +136,12 @@ def test_every_curve_can_be_seen(casual):
 
 @pytest.mark.parametrize(
     ("asked", "field"),
-    [({"model": "powerlaw"}, "model"), ({"confidence": 95}, "confidence"), ({"ages": [0, 1]}, "ages")],
+    [
+        ({"model": "powerlaw"}, "model"),
+        ({"confidence": 95}, "confidence"),
+        ({"ages": [0, 1]}, "ages"),
+        ({"draws": 0}, "draws"),
+    ],
 )
 def test_arguments_that_mean_nothing_are_refused(casual, asked, field):
     with pytest.raises(BadQuery) as bad:
@@ -220,6 +225,10 @@ class TestEveryAnswer:
     def test_a_group_alone_is_as_it_is_among_others(self, two_games, casual, answer):
         among = answer(two_games, "game").query("game == 'Tile'").drop(columns="game").reset_index(drop=True)
         pd.testing.assert_frame_equal(among, answer(casual, None), check_like=True)
+
+    def test_a_frame_that_is_none_of_retention_is_refused(self, casual, answer):
+        with pytest.raises(BadQuery, match="not a frame of retention"):
+            answer(casual.drop(columns="installs"), None)
 
     def test_the_receipt_is_handed_on(self, casual, answer):
         assert answer(casual, None).attrs == casual.attrs

@@ -54,16 +54,21 @@ def test_wilson_intervals_of_a_thousand_cohorts():
     assert np.abs(is_held.mean(axis=0) - 0.95).max() < 0.025
 
 
+def typical_lift(activity: Activity, day_sigma: float) -> float:
+    """What days that differ by *day_sigma* do to retention on average: D-n has E[p] as a factor."""
+    if not day_sigma:
+        return 1.0
+    shifts = np.linspace(-4, 4, 41)
+    plays = [activity.moved(play=day_sigma * shift).plays() for shift in shifts]
+    return float(np.average(plays, weights=np.exp(-(shifts**2) / 2)) / activity.plays())
+
+
 @pytest.mark.parametrize("day_sigma", [0.0, 0.15, 0.3])
 def test_average_curve_when_days_differ(day_sigma: float):
     """Plain intervals are about these players; widened ones hold the truth where days differ as well."""
-    rng, held = np.random.default_rng(11), {False: [], True: []}
-    chances = np.linspace(-4, 4, 801)
-    weights = np.exp(-(chances**2) / 2)
-    shifts = [CASUAL.moved(play=day_sigma * chance).plays() for chance in chances[::20]] if day_sigma else [1.0]
-    mean = float(np.average(shifts, weights=weights[::20]) / CASUAL.plays()) if day_sigma else 1.0
-    truth = np.array([mean * CASUAL.retention(age) for age in AGES])
-    sizes = [400] * 28
+    rng, sizes = np.random.default_rng(11), [400] * 28
+    held: dict[bool, list[np.ndarray]] = {False: [], True: []}
+    truth = typical_lift(CASUAL, day_sigma) * np.array([CASUAL.retention(age) for age in AGES])
     for _ in range(150):
         frame = frame_of(sizes, returned(CASUAL, sizes, rng, day_sigma=day_sigma), AGES, until=29)
         for widened, found in held.items():
@@ -79,19 +84,40 @@ def test_average_curve_when_days_differ(day_sigma: float):
 @pytest.mark.parametrize("name", POPULATIONS)
 @pytest.mark.parametrize("is_cut", [False, True], ids=["14 ages", "right-censored"])
 def test_bands_of_projections_hold_the_truth(name: str, is_cut: bool):
-    """D30 and D90 from ages 1 to 14: printed for every population; asserted for those like published games."""
+    """D30, D90 and lifetime value from ages 1 to 14: those like published games nearly as often as they say."""
     activity, sizes = POPULATIONS[name]
-    rng, held, chosen = np.random.default_rng(13), [], []
-    for seed in range(120):
-        until = max(len(sizes), len(AGES)) + 1 if is_cut else None
-        frame = frame_of(sizes, returned(activity, sizes, rng), AGES, until=until)
-        band = projection.projected(frame, ages=[30, 90], seed=seed)
-        truth = np.array([activity.retention(30), activity.retention(90)])
-        held.append((band["low"] <= truth) & (truth <= band["high"]))
-        chosen.append(band["model"].iloc[0] == "BG/BB")
-    d30, d90 = np.mean(held, axis=0)
-    print(f"\n{name}: D30 band holds the truth {d30:.0%}, D90 {d90:.0%}; BG/BB taken {np.mean(chosen):.0%}")
-    assert min(d30, d90) > (0.6 if name == "plays rarely, stays" else 0.85)
+    until = max(len(sizes), len(AGES)) + 1 if is_cut else None
+    held, is_bg_bb = bands(activity, sizes, until=until)
+    print(
+        f"\n{name}: the band holds D30 {held[0]:.0%}, D90 {held[1]:.0%}, LTV {held[2]:.0%}; BG/BB taken {is_bg_bb:.0%}"
+    )
+    assert min(held) > (0.6 if name == "plays rarely, stays" else 0.85)
+
+
+@pytest.mark.parametrize("day_sigma", [0.15, 0.3])
+def test_bands_of_projections_when_days_differ(day_sigma: float):
+    held, _ = bands(CASUAL, [400] * 28, day_sigma=day_sigma)
+    print(
+        f"\ndays differing by {day_sigma:.2f}: the band holds D30 {held[0]:.0%}, D90 {held[1]:.0%}, LTV {held[2]:.0%}"
+    )
+    assert min(held) > 0.85
+
+
+def bands(
+    activity: Activity, sizes: Sequence[int], *, until: int | None = None, day_sigma: float = 0.0, seeds: int = 100
+) -> tuple[np.ndarray, float]:
+    """How often the bands hold the true D30, D90 and days played until then, and how often BG/BB is taken."""
+    rng, held, models = np.random.default_rng(13), [], []
+    lift = typical_lift(activity, day_sigma)
+    truth = [lift * activity.retention(30), lift * activity.retention(90), 1 + lift * (activity.active_days(91) - 1)]
+    for seed in range(seeds):
+        frame = frame_of(sizes, returned(activity, sizes, rng, day_sigma=day_sigma), AGES, until=until)
+        shares = projection.projected(frame, ages=[30, 90], seed=seed)
+        values = projection.ltv(frame, 1.0, to=90, seed=seed).iloc[[-1]]
+        low, high = (np.append(shares[side], values[side]) for side in ("low", "high"))
+        held.append((low <= truth) & (truth <= high))
+        models.append(shares["model"].iloc[0] == "BG/BB")
+    return np.mean(held, axis=0), float(np.mean(models))
 
 
 def drawn(scenario_name: str, rng: np.random.Generator, *, is_cut: bool) -> tuple[DataFrame, float]:

@@ -49,6 +49,9 @@ def compared(frame: DataFrame, by: str | None = None) -> DataFrame:
     deviance, 0 through every point), aic (float64), held_out (Int64, ages foretold), held_out_misfit (float64),
     held_out_error (float64, players foretold wrongly / players who came), is_chosen (bool), why (str: why it is taken,
     or the rule by which it cannot be fitted; empty otherwise). A curve that was not fitted has NA.
+
+    Raises:
+        BadQuery: not a frame of `retention()`.
     """
     blocks = [(key, _compared(trials_of(cohorts), cohorts)) for key, cohorts in cohorts_of(frame, by)]
     return carry(stacked(frame, by, blocks, like=_compared((), None)), frame)
@@ -86,7 +89,7 @@ def choice(trials: Sequence[Trial]) -> tuple[Trial | None, str]:
         return first, f"{BG_BB.name} {trials[0].refused}, and this is the nearest to it with a parameter less"
     judged = [trial for trial in fitted if trial.held_out]
     if first not in judged:
-        return first, "too few ages have come to hold any out, and it says why players leave"
+        return first, "too few ages have come to hold any out and try it on them"
     best = min(judged, key=lambda trial: trial.held_out_misfit)
     ages = f"the latest {first.held_out} age{'' if first.held_out == 1 else 's'}"
     if best is first:

@@ -8,6 +8,7 @@ must have come, the later the better.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -42,9 +43,10 @@ def projected(
     (bool: no install day has reached the age), is_chosen (bool). A group that no curve can be fitted to has NA.
 
     Raises:
-        BadQuery: a *model* that there is not, an age below 1, a *confidence* that is no share.
+        BadQuery: not a frame of `retention()`; a *model* that there is not, an age below 1, a *confidence* that is no
+            share, no *draws*.
     """
-    _check(model, confidence, ages)
+    _check(model, confidence, ages, draws)
     at = np.array(sorted({*ages}), dtype="int64")
     blocks = []
     for key, cohorts in cohorts_of(frame, by):
@@ -79,7 +81,7 @@ def ltv(
     Raises:
         BadQuery: as `projected`; a *worth* that is neither.
     """
-    _check(model, confidence, [to])
+    _check(model, confidence, [to], draws)
     if model == "all":
         raise BadQuery("model", model, "is not one curve", MODELS)
     at, blocks = np.arange(1, to + 1), []
@@ -121,8 +123,8 @@ def _band(trial: Trial | None, ages: NDArray[np.int64], *, confidence: float, dr
 
 
 def _money(trial: Trial | None, played: Floats, paid: float, draws: Floats, *, confidence: float) -> DataFrame:
-    low, high = _quantiles(draws, confidence)
-    lines = {"days_played": played, "ltv": played * paid, "low": low, "high": high}
+    ltv, (low, high) = played * paid, _quantiles(draws, confidence)
+    lines = {"days_played": played, "ltv": ltv, "low": np.minimum(low, ltv), "high": np.maximum(high, ltv)}
     return _lines(trial, np.arange(len(played)), lines)
 
 
@@ -146,7 +148,7 @@ def _worth(
     worth: float | DataFrame, keys: Sequence[str], key: Sequence[Any], *, draws: int, rng: np.random.Generator
 ) -> tuple[float, Floats]:
     """ARPDAU of a group, and what it might be had other days of the same kind come."""
-    if isinstance(worth, int | float):
+    if isinstance(worth, Real):
         return float(worth), np.full(draws, float(worth))
     if not isinstance(worth, DataFrame) or not {"player_days", "arpdau"}.issubset(worth.columns):
         raise BadQuery("worth", type(worth).__name__, "must be a number or a frame of revenue.arpdau")
@@ -167,10 +169,12 @@ def _quantiles(draws: Floats, confidence: float) -> tuple[Floats, Floats]:
     return low, high
 
 
-def _check(model: str | None, confidence: float, ages: Sequence[int]) -> None:
+def _check(model: str | None, confidence: float, ages: Sequence[int], draws: int) -> None:
     if model not in (None, "all", *MODELS):
         raise BadQuery("model", model, "is not a curve", [*MODELS, "all"])
     if not 0 < confidence < 1:
         raise BadQuery("confidence", confidence, "must lie between 0 and 1")
     if any(age < 1 for age in ages):
         raise BadQuery("ages", min(ages), "must be 1 or more: on the install day everybody plays")
+    if draws < 1:
+        raise BadQuery("draws", draws, "must be 1 or more; a band worth looking at takes hundreds")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from gamelens.analysis.frames import with_ids
+from gamelens.errors import BadQuery
 
 Floats = NDArray[np.float64]
 Key = tuple[Any, ...]
+
+_COLUMNS: Final = frozenset({"timestamp", "age", "retention", "installs", "returned"})
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -44,7 +47,13 @@ class Triangle:
 
 
 def cohorts_of(frame: DataFrame, by: str | None) -> Iterator[tuple[Key, Triangle]]:
-    """The triangle of each group, the groups that have none yet included."""
+    """The triangle of each group, the groups that have none yet included.
+
+    Raises:
+        BadQuery: not a frame of `retention()`.
+    """
+    if not _COLUMNS.issubset(frame.columns):
+        raise BadQuery("frame", [str(name) for name in frame.columns], "is not a frame of retention()")
     keys = with_ids(frame, by)
     if not keys:
         if len(frame):
