@@ -12,6 +12,7 @@ from pandas import DataFrame
 
 from gamelens.analysis.health import Question, questions, watches
 from gamelens.simulator import Ledger, Scenario, load_scenario, play_columns
+from gamelens.wire.filters import parse_filter
 
 ENDS_ON = date(2026, 11, 20)
 
@@ -32,24 +33,37 @@ def day_of(scenario: Scenario, day: int) -> pd.Timestamp:
 def answers(name: str, *, seed: int, players: int | None = None) -> tuple[Scenario, list[DataFrame]]:
     """The answers to all questions of a board about the scenario *name*."""
     scenario = load_scenario(name, seed=seed, players=players)
-    ledger = drawn(scenario)
-    return scenario, [answer(ledger, scenario, question) for question in questions(watches())]
+    return scenario, all_answers(drawn(scenario), scenario)
+
+
+def all_answers(ledger: Ledger, scenario: Scenario) -> list[DataFrame]:
+    """The answers to all questions of a board."""
+    return [answer(ledger, scenario, question) for question in questions(watches())]
 
 
 def answer(ledger: Ledger, scenario: Scenario, question: Question) -> DataFrame:
     """The frame of one question over all days, receipt included."""
     start = ENDS_ON - timedelta(days=scenario.days)
-    dimensions = ["game_id", *question.by[1:]]
+    dimensions = ["game_id" if it == "game" else it for it in question.by]
+    where = parse_filter(dict(question.where)) if question.where else None
     frame = None
     for metric in question.metric:
         since = question.since_days_ago if metric == "retention_retro" else None
         by = [it for it in dimensions if it != "game_id" or metric != "retention_retro"]
-        rows = ledger.metric(metric, interval=f"{start}/{ENDS_ON}", by=by, since_days_ago=since)
+        rows = ledger.metric(
+            metric,
+            interval=f"{start}/{ENDS_ON}",
+            by=by,
+            where=where,
+            games=question.games,
+            since_days_ago=since,
+        )
         made = DataFrame(rows)
         frame = made if frame is None else frame.merge(made, on=["timestamp", *dimensions], how="outer")
     assert frame is not None
     frame["timestamp"] = pd.to_datetime(frame["timestamp"], utc=True).astype("datetime64[us, UTC]")
-    frame["game"] = frame["game_id"]
+    if "game" in question.by:
+        frame["game"] = frame["game_id"]
     frame.attrs["gamelens"] = _receipt(question, start)
     return frame
 
