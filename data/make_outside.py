@@ -24,5 +24,10 @@ def recorded_until() -> date:
         return lens.available().end.date()
 
 
+def made() -> dict[str, str]:
+    """The text of each file, by its name."""
+    return outside_files(load_scenario(SCENARIO), ends_on=recorded_until())
+
+
 if __name__ == "__main__":
-    write(outside_files(load_scenario(SCENARIO), ends_on=recorded_until()), DATA / "outside")
+    write(made(), DATA / "outside")

@@ -70,7 +70,7 @@ def test_from_nothing_and_to_nothing_everything_is_volume():
     assert main_part(decompose(nothing, nothing, NETWORK)) == "none"
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(
     *[
         st.dictionaries(
