@@ -141,6 +141,17 @@ def test_bands_show_every_game_and_metric(players):
     assert "Active players" in figure.layout.title.text
 
 
+def test_a_segment_has_a_band_of_its_own(players):
+    daily = health.measured(_game_frame(players, ["Tile"]), {"user_unique": "Active players"})
+    parts = [
+        health.judged(daily).assign(dimension=name, segment=value)
+        for name, value in ((None, None), ("platform", "ios"), ("platform", None))
+    ]
+    figure = charts.draw_bands(pd.concat(parts, ignore_index=True).assign(kind="share"))
+    assert _texts(figure)[:3] == ["<b>Tile</b>  ", "<b>Tile · ios</b>  ", "<b>Tile · (unknown)</b>  "]
+    assert figure.layout.yaxis.tickformat == ".0%"
+
+
 def test_panels_are_the_largest_24(players):
     figure = charts.draw_panels(_game_frame(players, [f"Game {place}" for place in range(30)]))
     assert len([trace for trace in figure.data if trace.name]) == charts.MOST_PANELS == 24
