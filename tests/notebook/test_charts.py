@@ -128,6 +128,28 @@ def test_cohorts_of_a_split_name_value_and_day(cohorts):
     assert charts.draw_cohorts(cohorts.lens.matrix("platform")).layout.yaxis.ticktext[0] == "android · 16 Nov 2026"
 
 
+def test_two_hundred_install_days_fit_a_page(cohorts):
+    matrix = cohorts.lens.matrix()
+    many = pd.concat([matrix] * 100)
+    figure = charts.draw_cohorts(many)
+    assert figure.layout.height < 1600
+    assert len(figure.layout.yaxis.ticktext) <= charts.MOST_ROWS
+    assert "from 16 Nov 2026 to 17 Nov 2026" in charts.alt_text(figure)
+
+
+def test_curves_beyond_the_eighth_are_counted(cohorts):
+    curve = retention.average_curve(cohorts)
+    many = pd.concat([curve.assign(platform=f"p{place}") for place in range(9)], ignore_index=True)
+    assert "largest 8 of 9" in charts.draw_curve(many, by="platform").layout.title.text
+
+
+def test_one_day_is_a_point_in_every_figure_of_days(players):
+    one = _game_frame(players[:1], ["Tile"])
+    assert "markers" in charts.draw_panels(one).data[0].mode
+    one.attrs["gamelens"] |= {"clipped": "2026-11-16T00:00Z/2026-11-16T09:00Z"}
+    assert [trace.mode for trace in charts.draw_lines(one).data][1] == "markers"
+
+
 def test_a_curve_has_its_interval(cohorts):
     band, line = charts.draw_curve(retention.average_curve(cohorts)).data
     assert band.fill == "toself"

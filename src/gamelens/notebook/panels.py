@@ -60,7 +60,9 @@ def draw_panels(
         last = readable(known.iloc[-1], unit.kind) if len(known) else ""
         axis = grid.add(traces, name, last)
         _scale(axis, unit, table[shown].to_numpy() if is_same_scale else points.to_numpy())
-    figure = grid.figure.update_traces(mode="lines", showlegend=False)
+    figure = grid.figure.update_traces(showlegend=False)
+    if len(table) > 1:
+        figure.update_traces(mode="lines")
     figure.update_xaxes(matches="x" if len(shown) > 1 else None)
     words = f"{words_per_bucket(frame, unit)}, {'one scale for all' if is_same_scale else 'each on its own scale'}"
     words += f", largest {MOST_PANELS} of {len(order)}" if len(order) > MOST_PANELS else ""

@@ -37,7 +37,7 @@ def line_traces(
     cut = points.index.isin(list(partial))
     near = cut | Series(cut).shift(1, fill_value=False).to_numpy() | Series(cut).shift(-1, fill_value=False).to_numpy()
     if cut.any():
-        look |= {"line": {**look["line"], "dash": "dot"}, "mode": "lines"}
+        look |= {"line": {**look["line"], "dash": "dot"}, "mode": "lines" if near.sum() > 1 else "markers"}
         yield go.Scatter(y=points.where(near), showlegend=False, hoverinfo="skip", **look)
 
 
