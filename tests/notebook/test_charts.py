@@ -11,6 +11,7 @@ import pytest
 from gamelens.analysis import ads, health, retention
 from gamelens.errors import BadQuery
 from gamelens.notebook import charts
+from gamelens.notebook.cohorts import MOST_ROWS
 
 pytestmark = pytest.mark.slow
 
@@ -133,7 +134,7 @@ def test_two_hundred_install_days_fit_a_page(cohorts):
     many = pd.concat([matrix] * 100)
     figure = charts.draw_cohorts(many)
     assert figure.layout.height < 1600
-    assert len(figure.layout.yaxis.ticktext) <= charts.MOST_ROWS
+    assert len(figure.layout.yaxis.ticktext) <= MOST_ROWS
     assert "from 16 Nov 2026 to 17 Nov 2026" in charts.alt_text(figure)
 
 

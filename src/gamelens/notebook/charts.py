@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from gamelens.notebook.alternatives import alt_text
 from gamelens.notebook.captions import main_value
-from gamelens.notebook.cohorts import MOST_ROWS, draw_cohorts, draw_curve
+from gamelens.notebook.cohorts import draw_cohorts, draw_curve
 from gamelens.notebook.images import save
 from gamelens.notebook.lines import draw_bars, draw_lines
 from gamelens.notebook.panels import MOST_PANELS, draw_bands, draw_panels
@@ -25,7 +25,6 @@ from gamelens.notebook.style import use_theme
 
 __all__ = [
     "MOST_PANELS",
-    "MOST_ROWS",
     "alt_text",
     "draw_bands",
     "draw_bars",
