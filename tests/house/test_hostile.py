@@ -225,6 +225,14 @@ def test_reprs_are_one_printable_line(world: World):
         assert not obeyed(repr(shown).replace("\n", ""))
 
 
+@EVERY
+def test_an_error_is_one_printable_line(world: World, name: str):
+    """A wrong name is answered with the ones there are."""
+    with pytest.raises(gl.BadQuery) as caught:
+        world.by_day.lens.wide("sum").lens.plot(name + "?")
+    assert not obeyed(str(caught.value))
+
+
 def test_a_join_says_what_did_not_match_line_by_line(world: World):
     left = [NAMES[kind] for kind in ("lines", "terminal", "turned around", "unseen")]
     other = DataFrame({"network": [name for name in NAMES.values() if name not in left], "spend": 1.0})

@@ -11,6 +11,7 @@ import pytest
 from gamelens.analysis import ads, health, retention
 from gamelens.errors import BadQuery
 from gamelens.notebook import charts
+from gamelens.notebook.cohorts import MOST_ROWS
 
 pytestmark = pytest.mark.slow
 
@@ -128,6 +129,28 @@ def test_cohorts_of_a_split_name_value_and_day(cohorts):
     assert charts.draw_cohorts(cohorts.lens.matrix("platform")).layout.yaxis.ticktext[0] == "android · 16 Nov 2026"
 
 
+def test_two_hundred_install_days_fit_a_page(cohorts):
+    matrix = cohorts.lens.matrix()
+    many = pd.concat([matrix] * 100)
+    figure = charts.draw_cohorts(many)
+    assert figure.layout.height < 1600
+    assert len(figure.layout.yaxis.ticktext) <= MOST_ROWS
+    assert "from 16 Nov 2026 to 17 Nov 2026" in charts.alt_text(figure)
+
+
+def test_curves_beyond_the_eighth_are_counted(cohorts):
+    curve = retention.average_curve(cohorts)
+    many = pd.concat([curve.assign(platform=f"p{place}") for place in range(9)], ignore_index=True)
+    assert "largest 8 of 9" in charts.draw_curve(many, by="platform").layout.title.text
+
+
+def test_one_day_is_a_point_in_every_figure_of_days(players):
+    one = _game_frame(players[:1], ["Tile"])
+    assert "markers" in charts.draw_panels(one).data[0].mode
+    one.attrs["gamelens"] |= {"clipped": "2026-11-16T00:00Z/2026-11-16T09:00Z"}
+    assert [trace.mode for trace in charts.draw_lines(one).data][1] == "markers"
+
+
 def test_a_curve_has_its_interval(cohorts):
     band, line = charts.draw_curve(retention.average_curve(cohorts)).data
     assert band.fill == "toself"
@@ -139,6 +162,17 @@ def test_bands_show_every_game_and_metric(players):
     figure = charts.draw_bands(health.judged(daily))
     assert _texts(figure)[:2] == ["<b>Tile</b>  ", "<b>Farm</b>  "]
     assert "Active players" in figure.layout.title.text
+
+
+def test_a_segment_has_a_band_of_its_own(players):
+    daily = health.measured(_game_frame(players, ["Tile"]), {"user_unique": "Active players"})
+    parts = [
+        health.judged(daily).assign(dimension=name, segment=value)
+        for name, value in ((None, None), ("platform", "ios"), ("platform", None))
+    ]
+    figure = charts.draw_bands(pd.concat(parts, ignore_index=True).assign(kind="share"))
+    assert _texts(figure)[:3] == ["<b>Tile</b>  ", "<b>Tile · ios</b>  ", "<b>Tile · (unknown)</b>  "]
+    assert figure.layout.yaxis.tickformat == ".0%"
 
 
 def test_panels_are_the_largest_24(players):

@@ -129,6 +129,8 @@ def _together(receipts: list[dict[str, Any]]) -> dict[str, Any]:
         first[key] = [item for receipt in receipts for item in receipt.get(key) or []]
     for key in ("clipped", "truncated"):
         first[key] = next((receipt[key] for receipt in receipts if receipt.get(key)), first.get(key))
+    if titles := sorted({title for receipt in receipts for title in receipt.get("titles") or ()}):
+        first["titles"] = titles
     shares = [(receipt.get("cached_share") or 0.0, receipt.get("requests") or 0) for receipt in receipts]
     first["cached_share"] = sum(share for share, _ in shares) / len(shares)
     first["as_of"] = min((receipt["as_of"] for receipt in receipts if receipt.get("as_of")), default=None)

@@ -44,7 +44,7 @@ def in_words(figure: Figure, kind: Kind = "number") -> str:
     sentences = (
         _of_lines(list(_lines(figure)), figure, kind),
         _of_bars(list(_bars(figure)), kind),
-        *(_of_cells(trace, _ticks(figure.layout.yaxis)) for trace in figure.data if trace.type == "heatmap"),
+        *(_of_cells(trace) for trace in figure.data if trace.type == "heatmap"),
     )
     return " ".join(sentence for sentence in sentences if sentence)
 
@@ -79,10 +79,11 @@ def _of_bars(bars: list[Told], kind: Kind) -> str:
     return f"{_counted(len(pairs), 'bar')}: {_joined(told, len(pairs))}."
 
 
-def _of_cells(trace: Any, names: dict[Any, str]) -> str:
+def _of_cells(trace: Any) -> str:
+    rows = trace.y if trace.customdata is None else [names[0] for names in trace.customdata]
     cells = [
         (float(number), row, column)
-        for row, numbers in zip((names.get(row, row) for row in trace.y), trace.z, strict=False)
+        for row, numbers in zip(rows, trace.z, strict=False)
         for column, number in zip(trace.x, numbers, strict=False)
         if pd.notna(number)
     ]
@@ -91,12 +92,12 @@ def _of_cells(trace: Any, names: dict[Any, str]) -> str:
     (most, *of_most), (least, *of_least) = max(cells, key=lambda it: it[0]), min(cells, key=lambda it: it[0])
     kind: Kind = "share" if "%" in (trace.hovertemplate or trace.colorbar.tickformat or "") else "number"
     first, last = _seen(cells[0][1]), _seen(cells[-1][1])
-    rows = f"from {first} to {last}" if first != last else f"of {first}"
+    span = f"from {first} to {last}" if first != last else f"of {first}"
     ends = [
         f"{word} {readable(number, kind)} ({_seen(row)}, {_seen(column)})"
         for word, number, (row, column) in (("highest", most, of_most), ("lowest", least, of_least))
     ]
-    return f"{_counted(len(cells), 'cell')} {rows}: {' and '.join(ends)}."
+    return f"{_counted(len(cells), 'cell')} {span}: {' and '.join(ends)}."
 
 
 def _lines(figure: Figure) -> Iterator[Told]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -18,11 +18,17 @@ from gamelens.notebook.labels import day, escape, shorten, text_of, unit_of
 from gamelens.notebook.style import scale, theme
 from gamelens.notebook.traces import MOST_LINES, curve_traces
 
+MOST_ROWS: Final = 62
+_ROW_PX: Final = 20
+_FLATTEST_PX: Final = 3
+
 
 def draw_cohorts(matrix: DataFrame, *, title: str | None = None) -> Figure:
     """A cohort matrix as a heatmap: oldest install day on top, blank where the day has not come."""
     days = [" · ".join(map(_part, row if isinstance(row, tuple) else (row,))) for row in matrix.index]
     shares, places = matrix.astype("float64"), [*range(len(days))]  # not the names: two of them may look the same
+    step = -(-len(days) // MOST_ROWS) or 1  # of many days only some are named, and all are flatter
+    row_px = _ROW_PX if step == 1 else max(_FLATTEST_PX, _ROW_PX * MOST_ROWS // len(days))
     figure = Figure(
         go.Heatmap(
             z=shares.to_numpy(),
@@ -33,10 +39,10 @@ def draw_cohorts(matrix: DataFrame, *, title: str | None = None) -> Figure:
             zmin=0,
             zmax=_darkest(shares),
             xgap=2,
-            ygap=2,
+            ygap=2 if step == 1 else 0,
             hoverongaps=False,
             hovertemplate="installed %{customdata}, %{x}: %{z:.1%}<extra></extra>",
-            texttemplate="%{z:.0%}" if shares.shape[1] <= 20 else None,
+            texttemplate="%{z:.0%}" if shares.shape[1] <= 20 and step == 1 else None,
             textfont={"size": 11, "color": theme().ink},
             colorbar={
                 "tickformat": ".0%",
@@ -46,9 +52,9 @@ def draw_cohorts(matrix: DataFrame, *, title: str | None = None) -> Figure:
             },
         )
     )
-    figure.update_layout(hovermode="closest", height=192 + 20 * max(6, len(days)))
+    figure.update_layout(hovermode="closest", height=192 + row_px * max(6, len(days)))
     figure.update_xaxes(type="category", side="top", showline=False)
-    figure.update_yaxes(autorange="reversed", showgrid=False, tickvals=places, ticktext=days)
+    figure.update_yaxes(autorange="reversed", showgrid=False, tickvals=places[::step], ticktext=days[::step])
     words = "share of the players installed on a day, by days since"
     return finish(figure, matrix, title or "Who came back", words)
 
@@ -67,9 +73,9 @@ def draw_curve(curve: DataFrame, *, by: str | None = None, title: str | None = N
     figure.update_xaxes(tickvals=ages, ticktext=[f"D{age}" for age in ages])
     number_axis(figure, "y", unit_of("retention"), curve["high"].max() if len(curve) else 1)
     by_what = f" by {words_by(curve, by)}" if len(order) > 1 else ""
-    return finish(
-        figure, curve, title or f"Retention{by_what}", "share of new players back on a day, 95% interval", kind="share"
-    )
+    words = "share of new players back on a day, 95% interval"
+    words += f", largest {MOST_LINES} of {len(order)}" if len(order) > MOST_LINES else ""
+    return finish(figure, curve, title or f"Retention{by_what}", words, kind="share")
 
 
 def _darkest(shares: DataFrame) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from datetime import datetime
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 import pandas as pd
 
@@ -18,6 +18,7 @@ from gamelens.analysis.texts import one_line
 from gamelens.catalog import METRICS
 
 Kind = Literal["money", "share", "count", "number"]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 
 class Unit(NamedTuple):

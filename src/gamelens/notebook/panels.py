@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from pandas import DataFrame
+from pandas import DataFrame, Series
 from plotly.graph_objects import Figure
 from plotly.subplots import make_subplots
 
@@ -17,7 +17,7 @@ from gamelens.notebook.alternatives import in_order
 from gamelens.notebook.captions import every_of, main_value, title_of, unit_in, words_per_bucket
 from gamelens.notebook.colours import colours_of, game_colours
 from gamelens.notebook.figures import finish, is_cut, one_row_each
-from gamelens.notebook.labels import Unit, day, escape, readable, shorten, tick_format
+from gamelens.notebook.labels import KINDS, Kind, Unit, day, escape, hover_format, readable, shorten, tick_format
 from gamelens.notebook.receipts import unfinished
 from gamelens.notebook.style import theme
 from gamelens.notebook.traces import band_traces, line_traces
@@ -60,7 +60,9 @@ def draw_panels(
         last = readable(known.iloc[-1], unit.kind) if len(known) else ""
         axis = grid.add(traces, name, last)
         _scale(axis, unit, table[shown].to_numpy() if is_same_scale else points.to_numpy())
-    figure = grid.figure.update_traces(mode="lines", showlegend=False)
+    figure = grid.figure.update_traces(showlegend=False)
+    if len(table) > 1:
+        figure.update_traces(mode="lines")
     figure.update_xaxes(matches="x" if len(shown) > 1 else None)
     words = f"{words_per_bucket(frame, unit)}, {'one scale for all' if is_same_scale else 'each on its own scale'}"
     words += f", largest {MOST_PANELS} of {len(order)}" if len(order) > MOST_PANELS else ""
@@ -69,31 +71,43 @@ def draw_panels(
 
 
 def draw_bands(scores: DataFrame, *, title: str | None = None) -> Figure:
-    """Every game and metric as a small panel: the days, the band they usually keep to, and the flagged ones.
+    """Every game, segment and metric as a small panel: the days, the band they usually keep to, and the flagged ones.
 
     Takes the frame of `gamelens.analysis.health.judged`; of more than 24 panels those with the largest surprises stay.
     """
-    scores = scores.assign(_game=label(scores["game"]), _metric=label(scores["metric"]))
-    surprise = scores.assign(_size=scores["z"].abs()).groupby(["_metric", "_game"], sort=False)["_size"].max().fillna(0)
+    scores = scores.assign(_game=label(scores["game"]), _metric=label(scores["metric"]), _name=_who(scores))
+    surprise = scores.assign(_size=scores["z"].abs()).groupby(["_metric", "_name"], sort=False)["_size"].max().fillna(0)
     kept = surprise.sort_values(ascending=False, kind="stable").index[:MOST_PANELS]
-    games = scores["_game"].unique()
-    colours = game_colours(games, scores)
-    is_whole, metrics = len(kept) == len(surprise), scores["_metric"].unique()
-    across = len(games) if is_whole and 0 < len(games) <= MOST_ACROSS else None  # then each row is a metric
-    grid, every = _Grid(len(kept), across, lines=min(2, len(metrics))), product(metrics, games)
-    for metric, game in (panel for panel in every if panel in kept):
-        rows = scores[(scores["_metric"] == metric) & (scores["_game"] == game)].sort_values("timestamp")
-        names = (metric, game) if len(metrics) > 1 else (game, "")
-        axis = grid.add(band_traces(rows, colours[game]), *names)
+    names, metrics, is_whole = scores["_name"].unique(), scores["_metric"].unique(), len(kept) == len(surprise)
+    across = len(names) if is_whole and 0 < len(names) <= MOST_ACROSS else None  # then each row is a metric
+    grid, every = _Grid(len(kept), across, lines=min(2, len(metrics))), product(metrics, names)
+    colours = game_colours(scores["_game"].unique(), scores)
+    for metric, name in (panel for panel in every if panel in kept):
+        rows = scores[(scores["_metric"] == metric) & (scores["_name"] == name)].sort_values("timestamp")
+        kind, highest = _kind(rows), float(rows[["value", "expected"]].max().max())
+        traces = band_traces(rows, colours[rows["_game"].iloc[0]], hover_format(kind, highest))
+        axis = grid.add(traces, *((metric, name) if len(metrics) > 1 else (name, "")))
         # a wide band above a quiet series would press the series flat
-        axis.update(range=[0, 1.25 * max(rows["value"].max(), rows["expected"].max(), 1e-9)], tickformat="~s")
+        axis.update(range=[0, 1.25 * max(highest, 1e-9)], tickformat=tick_format(kind, highest))
     flagged = scores[scores["is_flagged"].fillna(False).astype(bool)]
-    days = f"{len(flagged)} flagged day{'' if len(flagged) == 1 else 's'}"
     words = f"{metrics[0]}; " if len(metrics) == 1 else ""
-    words += f"band: what the weekday usually brings; diamonds: {days}"
+    words += f"band: what the weekday usually brings; diamonds: {len(flagged)} flagged day"
+    words += "" if len(flagged) == 1 else "s"
     words += "" if is_whole else f"; the {MOST_PANELS} most surprising of {len(surprise)}"
     says = _in_words(flagged, len(kept))
     return finish(grid.figure, scores, title or "As usual, or not", words, says=says, above=grid.head_px)
+
+
+def _who(scores: DataFrame) -> Series[str]:
+    """The game of each row, and its segment where it is about one."""
+    games = label(scores["game"])
+    if "dimension" not in scores:
+        return games
+    return games.where(scores["dimension"].isna(), games + " · " + label(scores["segment"]))
+
+
+def _kind(rows: DataFrame) -> Kind:
+    return next((kind for kind in KINDS if "kind" in rows and rows["kind"].iloc[0] == kind), "number")
 
 
 class _Grid:
@@ -149,7 +163,7 @@ def _scale(axis: Any, unit: Unit, numbers: NDArray[np.float64]) -> None:
 
 def _in_words(flagged: DataFrame, many: int) -> str:
     newest = flagged.sort_values("timestamp", ascending=False)
-    keys = zip(newest["_metric"], newest["_game"], newest["timestamp"], strict=True)
-    named = [f"{metric} of {game} on {day(moment)}" for metric, game, moment in keys]
+    keys = zip(newest["_metric"], newest["_name"], newest["timestamp"], strict=True)
+    named = [f"{metric} of {name} on {day(moment)}" for metric, name, moment in keys]
     panels = f"{many} panel{'' if many == 1 else 's'}"
     return f"{panels}, flagged: {in_order(named)}" if named else f"{panels}, nothing flagged" if many else ""

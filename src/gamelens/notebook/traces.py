@@ -37,7 +37,7 @@ def line_traces(
     cut = points.index.isin(list(partial))
     near = cut | Series(cut).shift(1, fill_value=False).to_numpy() | Series(cut).shift(-1, fill_value=False).to_numpy()
     if cut.any():
-        look |= {"line": {**look["line"], "dash": "dot"}, "mode": "lines"}
+        look |= {"line": {**look["line"], "dash": "dot"}, "mode": "lines" if near.sum() > 1 else "markers"}
         yield go.Scatter(y=points.where(near), showlegend=False, hoverinfo="skip", **look)
 
 
@@ -68,8 +68,8 @@ def curve_traces(rows: DataFrame, name: str, colour: str) -> Iterator[go.Scatter
     )
 
 
-def band_traces(rows: DataFrame, colour: str) -> Iterator[go.Scatter]:
-    """One judged series over the band it usually keeps to, flagged days as diamonds."""
+def band_traces(rows: DataFrame, colour: str, number: str) -> Iterator[go.Scatter]:
+    """One judged series, its numbers in the d3 format *number*, over its band, flagged days as diamonds."""
     judged = rows[rows["expected"].notna()]
     yield go.Scatter(
         x=[*judged["timestamp"], *reversed(judged["timestamp"].tolist())],
@@ -85,7 +85,7 @@ def band_traces(rows: DataFrame, colour: str) -> Iterator[go.Scatter]:
         y=rows["value"],
         mode="lines",
         line={"color": colour, "width": 1.75},
-        hovertemplate="%{y:,.5~g}<extra></extra>",
+        hovertemplate=f"%{{y:{number}}}<extra></extra>",
     )
     flagged = rows[rows["is_flagged"].fillna(False).astype(bool)]
     yield go.Scatter(
