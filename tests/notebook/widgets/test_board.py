@@ -59,10 +59,10 @@ def test_a_click_shows_its_days_and_what_is_behind(board: Board):
 
 
 def test_its_twin_is_a_table_and_a_figure(board: Board):
-    bundle = board._repr_mimebundle_()
-    assert "<table>" in bundle["text/html"]
-    assert bundle[FIGURE]["data"]
-    assert KEY not in bundle["text/html"]
+    table, figure = board.bundles()
+    assert "<table>" in table["text/html"]
+    assert figure[FIGURE]["data"]
+    assert KEY not in table["text/html"]
 
 
 def test_hostile_names_are_only_text(board: Board):

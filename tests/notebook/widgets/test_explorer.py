@@ -19,10 +19,8 @@ from gamelens.notebook import widgets
 from gamelens.notebook.widgets.explorer import Explorer
 from gamelens.notebook.widgets.panes import FIGURE
 from gamelens.notebook.widgets.pickers import MOST_SHOWN
-from gamelens.notebook.widgets.twin import Twin
+from gamelens.notebook.widgets.twin import VIEW, Twin
 from thousand import FORMULA, HOSTILE, NETWORKS
-
-VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 @pytest.fixture
@@ -243,10 +241,17 @@ def test_everything_there_is_can_be_picked(calm: Client, explore: Callable[..., 
 
 
 def test_where_no_kernel_is_there_are_a_table_and_a_figure(explore: Callable[..., Explorer]):
-    bundle = explore(by="platform")._repr_mimebundle_()
-    assert {VIEW, "text/html", FIGURE} <= set(bundle)
-    assert "<table>" in bundle["text/html"]
-    assert bundle[FIGURE]["data"]
+    table, figure = explore(by="platform").bundles()
+    assert "<table>" in table["text/html"]
+    assert figure[FIGURE]["data"]
+
+
+def test_where_a_kernel_is_the_widget_is_preferred_to_its_twin(explore: Callable[..., Explorer]):
+    """Every output of its cell has a view: its own, and one that shows nothing beside the figure it shows itself."""
+    explorer = explore()
+    own, nothing = [output[VIEW]["model_id"] for output in explorer.bundles()]
+    assert own == explorer.model_id
+    assert nothing != own
 
 
 def test_a_closed_explorer_asks_no_more(world: World, lens: Client, explore: Callable[..., Explorer]):

@@ -110,7 +110,7 @@ def test_a_sandbox_that_is_gone_is_a_message_until_it_is_back(sandbox: Sandbox, 
 
 def test_without_a_start_the_twin_shows_what_is_there_now(sandbox: Sandbox, view: Live):
     sandbox.stage.submit([event()])
-    assert "1 events accepted" in view._repr_mimebundle_()["text/html"]
+    assert "1 events accepted" in view.bundles()[0]["text/html"]
     assert not view.is_running
 
 

@@ -48,7 +48,7 @@ class Board(Twinned):
         self.least = one("at least", [("every row", NOTHING), *reversed(health.SEVERITIES)], NOTHING)
         self.search = ipywidgets.Text(placeholder="game, metric or segment", description="search")
         self.again = ipywidgets.Button(description="Ask again", tooltip="asks the service for the newest day")
-        self.rows = ipywidgets.VBox()
+        self.rows = ipywidgets.VBox(layout={"max_height": "360px", "overflow": "auto"})  # what a click shows is below
         self._status, self._more, self._about = ipywidgets.HTML(), ipywidgets.HTML(), ipywidgets.HTML()
         self._output, self._segments = ipywidgets.Output(), ipywidgets.HTML()
         pickers = ipywidgets.Box([self.least, self.search, self.again], layout={"flex_flow": "row wrap"})
@@ -146,7 +146,8 @@ class Board(Twinned):
             layout={"width": "92px", "flex": "0 0 auto"},
         )
         button.on_click(lambda _: self.pick(row))
-        return ipywidgets.HBox([button, ipywidgets.HTML(panes.pane(escape(row["sentence"])))])
+        sentence = ipywidgets.HTML(panes.pane(escape(row["sentence"])))
+        return ipywidgets.HBox([button, sentence], layout={"flex": "0 0 auto"})
 
     async def _drill(self, row: Row) -> Showing:
         seen = self.seen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import ipywidgets
 
@@ -11,6 +11,8 @@ from gamelens.notebook.widgets.panes import STYLE, figure_data
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
+
+VIEW: Final = "application/vnd.jupyter.widget-view+json"
 
 
 @dataclass(frozen=True)
@@ -23,15 +25,16 @@ class Twin:
     html: str
     figure: Figure | None = None
 
+    def bundles(self) -> list[dict[str, Any]]:
+        """The outputs, each by its types."""
+        drawn = [{"text/plain": "a figure", **figure_data(self.figure)}] if self.figure is not None else []
+        return [{"text/plain": repr(self), "text/html": self._repr_html_()}, *drawn]
+
     def _repr_html_(self) -> str:
         return STYLE + self.html
 
     def _ipython_display_(self) -> None:
-        from IPython.display import display
-
-        display({"text/html": self._repr_html_(), "text/plain": repr(self)}, raw=True)  # type: ignore[no-untyped-call]
-        if self.figure is not None:
-            display({**figure_data(self.figure), "text/plain": "a figure"}, raw=True)  # type: ignore[no-untyped-call]
+        _display(self.bundles())
 
     def __repr__(self) -> str:
         return f"<what a widget shows{', with a figure' if self.figure is not None else ''}>"
@@ -40,16 +43,33 @@ class Twin:
 class Twinned(ipywidgets.VBox):  # type: ignore[misc]
     """A widget that has a static twin, and brings it along wherever it is shown.
 
-    The bundle of a widget's cell holds `text/html` and plotly's own type beside the widget's view. A front end takes
-    the view, which it prefers; what has no kernel, such as a report, takes the other two.
+    Its cell has the outputs of the twin, each with a widget's view beside it: the widget's own, and one of nothing. A
+    front end with a kernel prefers views; what has none, such as a report, takes the table and the figure.
     """
 
     def static(self) -> Twin:
         """The widget as an ordinary table and figure, once the answer it waits for is there."""
         raise NotImplementedError
 
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        bundle: dict[str, Any] = super()._repr_mimebundle_(**options)
-        twin = self.static()
-        figure = figure_data(twin.figure) if twin.figure is not None else {}
-        return {**bundle, "text/plain": repr(twin), "text/html": twin._repr_html_(), **figure}
+    def bundles(self) -> list[dict[str, Any]]:
+        """The outputs of a cell that shows it, each by its types."""
+        nothing = ipywidgets.HTML(layout={"display": "none"})
+        outputs = self.static().bundles()
+        return [{**output, **_view_of(widget)} for output, widget in zip(outputs, (self, nothing), strict=False)]
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        return self.bundles()[0]
+
+    def _ipython_display_(self) -> None:
+        _display(self.bundles())
+
+
+def _view_of(widget: Any) -> dict[str, Any]:
+    return {VIEW: {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}}
+
+
+def _display(bundles: list[dict[str, Any]]) -> None:
+    from IPython.display import display
+
+    for bundle in bundles:
+        display(bundle, raw=True)  # type: ignore[no-untyped-call]
