@@ -146,7 +146,7 @@ def _earned(money: DataFrame, by: str) -> DataFrame:
 
 def _at_age(cost: DataFrame, earned: DataFrame, by: str, age: int, latest: Any) -> DataFrame:
     """Spend and money at *age* of the cohorts up to the install day *latest*."""
-    reached = cost[cost["timestamp"] <= latest]
+    reached: DataFrame = cost[cost["timestamp"] <= latest]
     own = earned[(earned["age"] >= 0) & (earned["age"] <= age)].rename(columns={"installed": "timestamp"})
     sums = own.groupby(["timestamp", by])["money"].sum().reset_index()
     both = reached.astype({by: "object"}).merge(sums, on=["timestamp", by], how="left").fillna({"money": 0.0})
