@@ -85,6 +85,12 @@ def test_return_on_spend_counts_only_cohorts_that_have_reached_the_age(bought, e
     assert not made[PUBLISHER].isna().any()
 
 
+def test_cohorts_that_are_too_young_can_be_left_out_everywhere(bought, earned):
+    """Only the first day's players have reached day 2: 10, 30 and 60 of 50."""
+    made = acquisition.return_on_spend(bought, earned, ages=[0, 1, 2], reaching=2)
+    assert made[made[PUBLISHER] == "Meta"]["roas"].tolist() == pytest.approx([0.2, 0.6, 1.2])
+
+
 def test_paid_back_is_the_first_day_the_money_is_in(bought, earned):
     made = acquisition.paid_back(acquisition.return_on_spend(bought, earned, ages=[0, 1, 2])).set_index(PUBLISHER)
     assert made.loc["Meta", ["age", "days_to_pay_back"]].tolist() == [2, 2]

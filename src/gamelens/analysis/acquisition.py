@@ -67,13 +67,19 @@ def cost_per_install(frame: DataFrame, by: By = None, *, spend: str = "spend") -
 
 
 def return_on_spend(
-    spend: DataFrame, money: DataFrame, by: str = "install_publisher", *, ages: Sequence[int] = (0, 1, 3, 7, 14, 28)
+    spend: DataFrame,
+    money: DataFrame,
+    by: str = "install_publisher",
+    *,
+    ages: Sequence[int] = (0, 1, 3, 7, 14, 28),
+    reaching: int = 0,
 ) -> DataFrame:
     """Money of the players who were bought, so many days after install, beside what they cost (ROAS by cohort).
 
     *spend* holds timestamp (the install day), *by* and spend (USD); *money* is revenue and ilrd_revenue, or one of
     them, by installed_on and *by* at day granularity, from the first install day to the last day known. A cohort
-    counts at an age only when that day has come, so later ages rest on fewer cohorts and the curve may fall.
+    counts at an age only when that day has come, so later ages rest on fewer cohorts and the curve may fall. Up to the
+    age *reaching* it does not: cohorts that are younger are left out everywhere.
 
     Columns: *by* (category, values with spend), age (Int64, days since install), spend, money (float64, USD, of the
     cohorts that reached the age), roas (float64, 1 is paid back), cohorts (Int64, install days).
@@ -82,7 +88,7 @@ def return_on_spend(
     cost = cost[cost["spend"] > 0].groupby(["timestamp", by], observed=True)["spend"].sum().reset_index()
     earned = _earned(money, by)
     last = money["timestamp"].max() if len(money) else pd.NaT
-    rows = [_at_age(cost, earned, by, age, last) for age in sorted(ages)]
+    rows = [_at_age(cost, earned, by, age, last - pd.Timedelta(days=max(age, reaching))) for age in sorted(ages)]
     made = pd.concat([row for row in rows if len(row)] or rows[:1], ignore_index=True)
     made["roas"] = ratio(made["money"], made["spend"])
     columns = [by, "age", "spend", "money", "roas", "cohorts"]
@@ -138,8 +144,9 @@ def _earned(money: DataFrame, by: str) -> DataFrame:
     return parts
 
 
-def _at_age(cost: DataFrame, earned: DataFrame, by: str, age: int, last: Any) -> DataFrame:
-    reached = cost[cost["timestamp"] + pd.Timedelta(days=age) <= last] if len(cost) else cost
+def _at_age(cost: DataFrame, earned: DataFrame, by: str, age: int, latest: Any) -> DataFrame:
+    """Spend and money at *age* of the cohorts up to the install day *latest*."""
+    reached: DataFrame = cost[cost["timestamp"] <= latest]
     own = earned[(earned["age"] >= 0) & (earned["age"] <= age)].rename(columns={"installed": "timestamp"})
     sums = own.groupby(["timestamp", by])["money"].sum().reset_index()
     both = reached.astype({by: "object"}).merge(sums, on=["timestamp", by], how="left").fillna({"money": 0.0})

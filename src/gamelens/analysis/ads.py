@@ -120,6 +120,8 @@ def fill_rates(frame: DataFrame, by: By = None) -> DataFrame:
     """Requests, loads, shows and clicks for each value of *by*, and the rates between them, most requests first.
 
     A request is filled when an ad was loaded; where not every SDK reports loads, when one was shown.
+    Mediation asks several networks for one ad break, each with a request of its own: of what is asked in all, the share
+    filled is small, and only *failed* counts the breaks that stayed empty.
 
     Columns: *by* (category), requested, loaded (NA where not every SDK reported its loads), shown, failed, clicked
     (Int64); fill_rate (loaded / requested, or shown / requested), show_rate (shown / loaded, NA without loads),

@@ -72,6 +72,7 @@ _NAMES: Final = {
     "ad_arpdau": "Ads",
     "ad_impressions_count": "Ads shown",
     "ad_revenue": "Ads",
+    "ad_sdk_name": "network",
     "ad_type": "ad format",
     "arpdau": "ARPDAU",
     "arppu": "Revenue per payer",
