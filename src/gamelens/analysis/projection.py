@@ -2,7 +2,9 @@
 
 Reads the frame of `Client.retention`. Bands hold what the players seen and the days seen leave open, given that the
 curve is the right one; that a game may change is not in them. For bands to be worth anything, ages of a week and more
-must have come, the later the better.
+must have come, the later the better. Of simulated games like published ones (`tests/bench`, ages 1 to 14) a band of
+95 % holds D30 and D90 nine times in ten or oftener. A game whose players come on one day in five and stay for months
+lies at the edge of what the curves' prior expects: there it is three times in four.
 """
 
 from __future__ import annotations
