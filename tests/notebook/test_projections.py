@@ -102,3 +102,11 @@ def test_hostile_names_are_text(frame):
         page = json.dumps(json.loads(plotly.io.to_json(figure)))
         assert "<img" not in page
         assert "&#60;img" in page
+
+
+def test_who_does_not_see_the_figure_is_told_the_marked_ages(frame):
+    values = projection.ltv(frame, 0.1, "game")
+    last = values[values["game"] == HOSTILE].iloc[-1]
+    told = charts.alt_text(charts.draw_ltv(values, by="game"))
+    assert f"D90 ${last.ltv:.2f} (${last.low:.2f} to ${last.high:.2f})" in told
+    assert "<img" not in told

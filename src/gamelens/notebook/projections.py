@@ -53,9 +53,8 @@ def draw_projection(
     tops = [rows["retention"].max(), *(points["high"].max() for points in counted.values())]
     number_axis(figure, "y", unit, Series(tops, dtype="float64").max())
     subtitle = "share of new players back on a day; points: counted, with their interval; dashed: projected"
-    return finish(
-        figure, projection, title or _title("Retention, projected", projection, groups), subtitle, kind=unit.kind
-    )
+    heading = title or _title("Retention, projected", projection, groups)
+    return finish(figure, projection, heading, subtitle, says=_in_words(lines, "retention", unit))
 
 
 def draw_ltv(values: DataFrame, *, by: str | None = None, title: str | None = None) -> Figure:
@@ -74,7 +73,8 @@ def draw_ltv(values: DataFrame, *, by: str | None = None, title: str | None = No
     _age_axis(figure, values, is_log=False)
     number_axis(figure, "y", unit, values["high"].max())
     subtitle = f"{unit.words} up to an age, install day included; dashed: projected"
-    return finish(figure, values, title or _title("Lifetime value", values, groups), subtitle, kind=unit.kind)
+    heading = title or _title("Lifetime value", values, groups)
+    return finish(figure, values, heading, subtitle, says=_in_words(lines, "ltv", unit))
 
 
 def _groups(frame: DataFrame, by: str | None) -> list[str]:
@@ -162,6 +162,20 @@ def _mark(figure: Figure, line: DataFrame, value: str, colour: str) -> None:
         hoverinfo="skip",
         showlegend=False,
     )
+
+
+def _in_words(lines: dict[str, DataFrame], value: str, unit: Unit) -> str:
+    """The marked ages of every line."""
+    marked = {name: line[line["age"].isin(MARKED_AGES)] for name, line in lines.items()}
+    return "; ".join(
+        f"{name}: " + ", ".join(f"D{row['age']} {_with_band(row, value, unit)}" for row in rows.to_dict("records"))
+        for name, rows in marked.items()
+        if len(rows)
+    )
+
+
+def _with_band(row: dict[Any, Any], value: str, unit: Unit) -> str:
+    return "{} ({} to {})".format(*(readable(row[side], unit.kind) for side in (value, "low", "high")))
 
 
 def _tell(figure: Figure, line: DataFrame, value: str, unit: Unit, *, around: Sequence[DataFrame]) -> None:
