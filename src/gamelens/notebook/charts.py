@@ -7,6 +7,12 @@ brings plotly with it.
     lines       draw_lines, draw_bars
     cohorts     draw_cohorts, draw_curve
     panels      draw_panels, draw_bands
+    bridges     draw_decomposition, draw_contributions
+    funnels     draw_funnel
+    forests     draw_differences, draw_chances
+    projections draw_projection, draw_ltv
+    payback     draw_payback
+    calendars   draw_occasions
 
 `alt_text` says what a figure shows, for who does not see it, and `save` writes it to a file.
 
