@@ -13,12 +13,21 @@ from typing import Any
 
 import httpx
 import pytest
+from hypothesis import settings
 
 from described import DescribedTransport
 from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.serving import Options, Sandbox
 from gamelens.sandbox.tenants import Game
 from gamelens.wire.signing import sign
+
+# A busy machine makes nothing wrong that is only slow.
+settings.register_profile("whole", deadline=None)
+settings.register_profile("quick", deadline=None, max_examples=20)
+settings.load_profile("whole")
+
+_HEAVY = ("journey", "browser", "cli")
+"""Folders whose tests start processes of their own."""
 
 # A developer's keyring is nobody's test data; commands started by a test inherit this.
 os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.null.Keyring"
@@ -62,6 +71,29 @@ api_key = "key-of-rival"
     id = "9002"
     environment = "production"
 """
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """The fast loop does not even import files that are slow as a whole, and what they need."""
+    if config.option.markexpr == "not slow" and collection_path.suffix == ".py":
+        return "\npytestmark = pytest.mark.slow\n" in collection_path.read_text(encoding="utf-8") or None
+    return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest comes first, so that no worker waits for another at the end."""
+    items.sort(key=_lightness)
+
+
+def _lightness(item: pytest.Item) -> int:
+    if item.path.parent.name in _HEAVY:
+        return 0
+    return 1 if item.get_closest_marker("slow") else 2
+
+
+def examples(many: int) -> int:
+    """So *many* of those that hypothesis would try, where it tries a hundred by default."""
+    return max(many * settings.default.max_examples // 100, 5)
 
 
 def event(**fields: Any) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from client.buckets import (
     unit,
     units,
 )
+from conftest import examples
 from gamelens.client.cache import Asked, Cache, cache_folder
 from gamelens.client.spans import Unit
 from gamelens.wire.intervals import Interval
@@ -317,7 +318,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("many")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(
         st.tuples(

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from client.worlds import Ticks, Watch, World, quick
+from conftest import examples
 from gamelens.catalog import METRICS
 from gamelens.client.estimates import Plan
 from gamelens.client.metrics import Client
@@ -50,7 +51,7 @@ def planned(lens: Client, asked: dict[str, Any]) -> Plan | type[GamelensError]:
 
 
 @given(st.lists(QUESTIONS, min_size=1, max_size=3), st.sampled_from([None, 10]), st.booleans())
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_plan_is_what_the_question_then_costs(
     world: World, questions: list[dict[str, Any]], max_days: int | None, is_kept: bool
 ) -> None:

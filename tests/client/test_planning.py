@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import examples
 from gamelens.client.planning import (
     GAME_ID,
     STUDIO_ID,
@@ -433,7 +434,7 @@ def sizes_of(lists: Lists) -> dict[str, int]:
 
 
 @given(metrics, dimensions, some_lists())
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 def test_a_fan_out_takes_as_few_requests_as_possible(metric: str, by: tuple[str, ...], lists: Lists) -> None:
     assert len(part(metric, by=by, lists=lists, **since(metric)).templates) == min(ways(metric, by, lists))
 
@@ -472,7 +473,7 @@ filters = st.recursive(
 
 
 @given(metrics, dimensions, some_lists(), st.none() | filters, st.data())
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 def test_every_event_is_asked_for_once_in_its_own_group(
     metric: str, by: tuple[str, ...], lists: Lists, where: Filter | None, data: st.DataObject
 ) -> None:

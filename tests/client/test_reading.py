@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import examples
 from gamelens.client import tables
 from gamelens.client.tables import STAMP, read_answer, schema
 from gamelens.errors import ServiceError
@@ -319,7 +320,7 @@ changes = st.lists(
 
 
 @given(st.sampled_from(list(ANSWERS)), changes)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_a_damaged_answer_is_a_service_error_or_an_answer(query: MetricQuery, damage: list[Any]) -> None:
     body = ANSWERS[query]
     for place, length, put in damage:

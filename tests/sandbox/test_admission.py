@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import event
+from conftest import event, examples
 from gamelens.sandbox.admission import admit
 from gamelens.sandbox.bodies import TooLarge, Undecodable
 from gamelens.wire.events import LENIENT, STRICT, Rulebook
@@ -21,7 +21,7 @@ MODES = pytest.mark.parametrize("rules", [LENIENT, STRICT], ids=["lenient", "str
 
 
 @MODES
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(events=st.lists(near_events(), max_size=6))
 def test_a_batch_is_judged_event_by_event(events: list[Any], rules: Rulebook):
     """Public facts 1.7: the valid events of the same request are collected."""
@@ -32,7 +32,7 @@ def test_a_batch_is_judged_event_by_event(events: list[Any], rules: Rulebook):
     ]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(data=st.data())
 def test_a_good_event_is_kept_whole(data: st.DataObject):
     """Public facts 2.3: fields nobody knows are accepted and kept, beside good events and bad ones."""

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.siege import zeros
+from conftest import examples
 from gamelens.sandbox.bodies import MEMBERS, BrokenOff, TooLarge, Undecodable, read_body, unpack
 
 MIB = 1 << 20
@@ -78,7 +79,7 @@ def test_a_header_may_have_every_field_of_its_format():
     assert unpack(header + gzip.compress(b"[]", mtime=0)[10:]).content == b"[]"
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(content=st.binary(max_size=200), keep=st.floats(0, 1, exclude_max=True), more=st.integers(0, 2))
 def test_whatever_is_cut_short_is_refused(content: bytes, keep: float, more: int):
     """Every cut but one between two members."""
@@ -166,7 +167,7 @@ def read(pieces: Iterable[bytes], *, is_whole: bool = True) -> bytes:
 
 
 @given(pieces=st.lists(st.binary(max_size=20), min_size=1, max_size=6), times=st.sampled_from([1, 10_000]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_a_body_is_all_its_pieces(pieces: list[bytes], times: int):
     """In memory or on disk, it is the same."""
     pieces = [piece * times for piece in pieces]

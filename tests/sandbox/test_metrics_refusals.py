@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conftest import Stage, event
+from conftest import Stage, event, examples
 from sandbox.conftest import call
 
 WEEK = {"interval": "2026-11-15/P7D", "granularity": "day"}
@@ -172,7 +172,7 @@ JSON = st.recursive(
 FIELDS = ["interval", "granularity", "query", "filter", "games", "studios", "game", "split_by", "since_days_ago", "x"]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     change=st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=2),
     metric=st.sampled_from(["event_count", "conversion", "retention_retro"]),

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conftest import Stage, event
+from conftest import Stage, event, examples
 from gamelens.sandbox.metrics import MetricsService
 from gamelens.wire.limits import BODY_BYTES
 from sandbox.conftest import call, full_disk, send
@@ -25,7 +25,9 @@ LISTS = ["metrics", "interval", "dimensions", "dimensions/platform", "studios", 
 OVER = {"interval": "2026-11-15/P7D"}
 BODY = OVER | {"granularity": "day", "query": {"type": "timeseries"}}
 REFUSED = {"error", "message", "field", "value", "allowed", "did_you_mean"}
-ANY_BYTES = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ANY_BYTES = settings(
+    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 @pytest.fixture(scope="module")

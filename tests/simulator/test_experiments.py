@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import examples
 from gamelens.errors import BadQuery
 from gamelens.simulator import Activity, fit, load_scenario, play_step
 from gamelens.simulator.arms import NO_ARM, Arm, arms_of, draw_arms, mixture_of, steps
@@ -41,6 +42,7 @@ def p_of_runs(treated: Variant, players: int, *, seed: int, cohorts: int = 1) ->
     return np.array(found)
 
 
+@pytest.mark.slow
 def test_an_experiment_without_effect_is_found_in_one_of_twenty_runs():
     """Read by cohort, ten to a run: with one, chance alone would leave the allowed 1 % every third time."""
     p = p_of_runs(Variant(id="same"), 1000, seed=1, cohorts=10)
@@ -48,6 +50,7 @@ def test_an_experiment_without_effect_is_found_in_one_of_twenty_runs():
     assert (p < 0.5).mean() == pytest.approx(0.5, abs=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("players", [5000, 20_000])
 def test_five_percent_more_d1_is_found_with_the_power_the_formula_says(players):
     step = play_step(CASUAL, 1.05)
@@ -71,7 +74,7 @@ def test_a_lift_beyond_playing_every_day_is_refused():
 SHAPES = st.floats(0.2, 20)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=examples(15))
 @given(SHAPES, SHAPES, st.floats(-2, 2), st.integers(1, 30))
 def test_the_integral_is_the_hypergeometric_series(a, b, step, times):
     """E[(c x / (1 - x + c x))^n] of x ~ Beta(a, b) is c^n E[x^n] 2F1(n, a + n; a + b + n; 1 - c)."""
@@ -87,7 +90,7 @@ def test_the_integral_is_the_hypergeometric_series(a, b, step, times):
     assert beta_mean(lambda x: shifted(x, step) ** times, a, b) == pytest.approx(expected, rel=1e-8)
 
 
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=examples(10))
 @given(SHAPES, SHAPES, SHAPES, SHAPES, st.integers(1, 40))
 def test_a_step_too_small_to_see_changes_nothing(alpha, beta, gamma, delta, day):
     plain = Activity(alpha, beta, gamma, delta)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from conftest import examples
 from gamelens.errors import BadQuery
 from gamelens.simulator import Activity, fit, nearest_feasible
 
@@ -41,7 +42,7 @@ def test_joint_retention_fits_the_habit():
     assert (found.alpha + 1) / (found.alpha + found.beta + 1) == pytest.approx(0.1462 / 0.1861)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(SHARES, st.floats(0.01, 0.99))
 def test_the_nearest_targets_have_a_population(targets, share):
     near = nearest_feasible(*targets)
@@ -51,7 +52,7 @@ def test_the_nearest_targets_have_a_population(targets, share):
     assert told(fit(*near)) == pytest.approx(list(near), rel=1e-6)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(SHARES)
 def test_what_is_refused_is_refused_with_targets_that_are_taken(targets):
     try:

@@ -255,6 +255,7 @@ def test_an_experiment_takes_players_who_install_while_it_runs(played):
     assert set(days) <= set(range(8, 29))
 
 
+@pytest.mark.slow
 def test_an_arm_that_spends_more_has_more_payers():
     scenario = only(load_scenario("demo", players=8000, days=20), "Rooftop Dash")
     test = change(scenario.experiments[0], day=0, days=None, share=1.0)

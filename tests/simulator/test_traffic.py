@@ -62,6 +62,7 @@ def test_another_seed_other_bytes():
     assert bodies() != bodies(seed=99)
 
 
+@pytest.mark.slow
 def test_bytes_are_the_same_with_any_number_of_workers():
     """Issue, Build 7: in the same order, and the ledger as well."""
     scenario, books = load_scenario("small", players=2600, days=3), (Ledger(), Ledger())
@@ -73,6 +74,7 @@ def test_bytes_are_the_same_with_any_number_of_workers():
     assert books[0].summary() == books[1].summary()
 
 
+@pytest.mark.slow
 def test_workers_end_with_whoever_stops_listening():
     batches = play(load_scenario("small", players=2600, days=3), ends_on=ENDS_ON, workers=2)
     next(batches)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conftest import examples
 from gamelens.wire.events import LENIENT, STRICT, Rulebook
 from gamelens.wire.fields import CATEGORIES
 from gamelens.wire.rules import Fault
@@ -188,7 +189,7 @@ def test_lengths_count_characters_and_not_bytes(literal: str):
 
 
 @MODES
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(one=near_events())
 def test_the_fast_way_and_the_slow_way_agree(one: Any, rules: Rulebook):
     """One table of rules, read in two ways."""
@@ -196,7 +197,7 @@ def test_the_fast_way_and_the_slow_way_agree(one: Any, rules: Rulebook):
 
 
 @MODES
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(data=st.data())
 def test_whatever_a_rule_describes_is_good_either_way(data: st.DataObject, rules: Rulebook):
     """No rule asks for what the types made from it refuse."""

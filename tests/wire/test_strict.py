@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
+from conftest import examples
 from gamelens.wire.events import LENIENT, MOST_FAULTS, RULEBOOKS, STRICT, Validation
 from gamelens.wire.fields import CATEGORIES
 from gamelens.wire.rules import Fault
@@ -135,7 +136,7 @@ def test_the_cases_above_show_every_error_type():
     }
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(one=near_events())
 def test_what_lenient_refuses_strict_refuses(one: Any):
     """The overlay only adds."""
