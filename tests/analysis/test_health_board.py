@@ -106,6 +106,20 @@ def cohorts() -> Answers:
     return make
 
 
+def restatement(
+    *,
+    before: float | None,
+    after: float | None,
+    hours: int = 80,
+    metric: str = "user_unique",
+    field: str = "user_unique",
+) -> DataFrame:
+    """The last day, first asked for *hours* after it began."""
+    told = {"metric": metric, "field": field, "timestamp": LAST, "before": before, "after": after}
+    made = DataFrame([told | {"before_as_of": LAST + pd.Timedelta(hours=hours)}])
+    return made.astype({"before": "float64", "after": "float64"})
+
+
 def board_of(answers: list[DataFrame], **more: object) -> DataFrame:
     return health.board(health.judged(health.daily(answers), **more))
 
@@ -167,7 +181,7 @@ def test_a_game_that_is_new_is_no_alarm(players: DataFrame):
 
 def test_a_restated_day_raises_no_alarm(players: DataFrame):
     players.loc[(players["timestamp"] == LAST) & (players["game_id"] == "1"), "user_unique"] = 150
-    restated = DataFrame({"metric": ["user_unique"], "timestamp": [LAST], "before": [600.0], "after": [240.0]})
+    restated = restatement(before=600.0, after=240.0)
     assert row_of(board_of([players])[lambda it: it["game_id"] == "1"], "user_unique")["severity"] == "critical"
     row = row_of(board_of([players], restatements=restated)[lambda it: it["game_id"] == "1"], "user_unique")
     assert row["severity"] == "info"
@@ -176,8 +190,24 @@ def test_a_restated_day_raises_no_alarm(players: DataFrame):
 
 def test_a_restatement_of_a_thousandth_hides_nothing(players: DataFrame):
     players.loc[(players["timestamp"] == LAST) & (players["game_id"] == "1"), "user_unique"] = 150
-    restated = DataFrame({"metric": ["user_unique"], "timestamp": [LAST], "before": [240.0], "after": [240.1]})
+    restated = restatement(before=240.1, after=240.0)
     assert board_of([players], restatements=restated)["severity"].iloc[0] == "critical"
+
+
+@pytest.mark.parametrize("told", [{"before": 100.0, "after": 240.0}, {"before": 600.0, "after": 240.0, "hours": 10}])
+def test_what_came_late_does_not_hide_a_fall(players: DataFrame, told: dict[str, float]):
+    """More came, and it is still low; or the day was asked for before it was over, when it had to be low."""
+    players.loc[(players["timestamp"] == LAST) & (players["game_id"] == "1"), "user_unique"] = 150
+    assert board_of([players], restatements=restatement(**told))["severity"].iloc[0] == "critical"
+
+
+@pytest.mark.parametrize(("hours", "severity"), [(40, "critical"), (80, "info")])
+def test_a_share_that_moved_nobody_knows_how_far(networks: Answers, hours: int, severity: str):
+    """While a day settles that is to be expected; afterwards it is a restatement."""
+    answers = networks(lambda day, counts: counts.update(Beta=0) if day == DAYS - 1 else None)
+    told = restatement(metric="ilrd_revenue", field="event_count", before=None, after=None, hours=hours)
+    row = row_of(board_of(answers, restatements=told), "network_share", "Beta")
+    assert row["severity"] == severity
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ CRITICAL_WEIGHT: Final = 0.10
 SETTLE_DAYS: Final = 2
 """A day is asked for again for so long after its end (the client's cache does)."""
 RESTATED: Final = 0.01
+"""A restatement by less changes no verdict."""
 
 _UNKNOWN, _OK, _INFO, _WARNING, _CRITICAL = range(len(SEVERITIES))
 _DAY: Final = pd.Timedelta(days=1)
@@ -61,17 +62,34 @@ def is_settled(stamps: Series[Any], daily: DataFrame) -> Series[bool]:
 
 
 def is_restated(scores: DataFrame, restatements: DataFrame | None) -> NDArray[np.bool_]:
-    """Whether the service said otherwise of a day before: by over a hundredth, or by nobody knows how much."""
+    """Whether the service said otherwise of a day before, and that is what makes it stand out.
+
+    So it is where the number moved by over a hundredth, to the side it now strays to, after the day was over: what was
+    asked in the middle of a day had to move, and what came late cannot be why a day is low. Of a share nobody knows how
+    far it moved; it counts once nothing late was expected any more. A level of weeks is not made by one day.
+    """
     flags = np.zeros(len(scores), dtype=np.bool_)
     if restatements is None or not len(restatements):
         return flags
-    before, after = (restatements[name].astype("float64") for name in ("before", "after"))
-    told = restatements[before.isna() | after.isna() | ((after - before).abs() > RESTATED * before.abs())]
+    way = np.sign((scores["value"] - scores["expected"]).to_numpy(dtype="float64"))
     for key in scores["watch"].unique():
-        asks = WATCHED[key].asks if key in WATCHED else (key,)
-        days = told.loc[told["metric"].isin(asks), "timestamp"]
-        flags |= ((scores["watch"] == key) & scores["timestamp"].isin(days)).to_numpy()
+        own = ((scores["watch"] == key) & (scores["window_days"] == 1)).to_numpy()
+        for stamp, moved in _moved(restatements, str(key)):
+            flags |= own & (scores["timestamp"] == stamp).to_numpy() & ((way == moved) | (moved == 0))
     return flags
+
+
+def _moved(restatements: DataFrame, key: str) -> set[tuple[pd.Timestamp, float]]:
+    """The days on which what is watched as *key* was restated, and to which side; 0 where nobody knows."""
+    asks, field = (WATCHED[key].asks, WATCHED[key].field) if key in WATCHED else ((key,), key)
+    told = restatements[restatements["metric"].isin(asks)]
+    told = told[told["field"].isin([field, *asks]) & (told["before_as_of"] >= told["timestamp"] + _DAY)]
+    before, after = (told[name].astype("float64") for name in ("before", "after"))
+    is_known = before.notna() & after.notna()
+    is_late = told["before_as_of"] >= told["timestamp"] + _DAY * (1 + SETTLE_DAYS)
+    counts = (is_known & ((after - before).abs() > RESTATED * before.abs())) | (~is_known & is_late)
+    sides = np.sign((after - before).fillna(0.0)[counts].to_numpy(dtype="float64"))
+    return set(zip(told.loc[counts, "timestamp"], sides.tolist(), strict=True))
 
 
 def is_flagged(severity: Series[Any]) -> Series[Any]:
