@@ -1,7 +1,7 @@
 """Names that want to be more than names, for every test of what shows, says, writes or sends them.
 
 `NAMES` are the kinds, `TITLES` those that three games have in `CONFIG`, an organisation for a `Stage`; `played` puts
-players, purchases and ad impressions with such networks into it.
+players, purchases and ad impressions with such networks into it, and a history before which a health board can judge.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ NAMES: Final = {
 }
 TITLES: Final = (NAMES["tag"], NAMES["formula"], NAMES["end of script"])
 DAYS: Final = 3
+HISTORY: Final = 40
 
 
 def _text(name: str) -> str:
@@ -72,8 +73,17 @@ api_key = "key-of-acme"
 
 
 def played(stage: Stage) -> Stage:
-    """*stage* with a player of each game on each of the last `DAYS` days, who saw an ad of every network."""
+    """*stage* with a player of each game on each of the last `DAYS` days, who saw an ad of every network.
+
+    In the `HISTORY` before each game had forty players a day, so that its last days stand out.
+    """
     for place, game_id in enumerate(("1001", "1002", "2001")):
+        before = [
+            event(user_id=f"{player}", client_ts=int((NOW - timedelta(days=day)).timestamp()), build=NAMES["tag"])
+            for day in range(DAYS + 1, HISTORY)
+            for player in range(40)
+        ]
+        assert stage.submit(before, game_id=game_id).status_code == 200
         for day in range(1, DAYS + 1):
             assert stage.submit([*_day(day, place)], game_id=game_id).status_code == 200
     stage.process()

@@ -31,7 +31,9 @@ from gamelens.analysis.frames import series_names
 from gamelens.cli import cli
 from gamelens.client.metrics import Client
 from gamelens.notebook import charts, say
+from gamelens.notebook.health_board import Seen, watch
 from gamelens.notebook.labels import plain, text_of
+from gamelens.notebook.widgets import explorer
 from hostile import CONFIG, NAMES, TITLES, Elements, obeyed, played
 
 pytestmark = pytest.mark.slow
@@ -200,6 +202,38 @@ def test_sentences_of_findings_are_names_too(world: World):
     assert not Elements("\n".join(told)).found
 
 
+@pytest.fixture(scope="module")
+def board(world: World) -> Seen:
+    """What stands out: every game lost its players."""
+    return watch(world.lens, drills=3)
+
+
+def test_a_health_board_in_markdown_holds_no_element_of_a_name(board: Seen):
+    assert len(board.alarms) >= len(TITLES)
+    page = Elements(markdown_it.MarkdownIt("gfm-like", {"html": True, "linkify": False}).render(board.markdown()))
+    assert page.dangers() == []
+    assert page.names() <= {"h1", "h2", "p", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "strong"}
+
+
+def test_an_explorer_shows_names(world: World):
+    """Its table, code and figure; the code runs."""
+    asked = explorer(world.lens, metric="ilrd_revenue", by=NETWORK, over=OVER, every="all", top=None)
+    assert asked.settled()
+    page = Elements(asked.static().html)
+    assert page.dangers() == []
+    assert not [mark for mark in ("<img", "<svg", "</script") if mark in plotly.io.to_json(asked.static().figure)]
+    assert len(eval(asked.code, {"lens": world.lens})) == len(NAMES)
+    asked.close()
+
+
+@EVERY
+def test_an_explorer_asks_for_a_name(world: World, name: str):
+    asked = explorer(world.lens, metric="event_count", over=OVER, every="all", where={NETWORK: name})
+    assert asked.settled()
+    assert eval(asked.code, {"lens": world.lens})["event_count"].tolist() == [6]
+    asked.close()
+
+
 # What is printed.
 
 
@@ -254,6 +288,14 @@ def test_the_command_prints_a_line_for_each_row(world: World, by: str):
     assert said.exit_code == 0, said.stderr
     assert len(lines) == 1 + {NETWORK: len(NAMES), "game": len(TITLES), "build": 1}[by]
     assert [line for line in lines if obeyed(line)] == []
+
+
+@pytest.mark.parametrize("form", [[], ["--markdown", "-"]])
+def test_the_command_says_what_stands_out_line_by_line(world: World, form: list[str]):
+    said = CliRunner(env=world.environment).invoke(cli, ["health", *form])
+    assert said.exit_code == 0, said.stderr
+    assert [line for line in said.stdout.split("\n") if obeyed(line)] == []
+    assert "critical" in said.stdout
 
 
 def test_the_command_gives_names_as_json(world: World):
