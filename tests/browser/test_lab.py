@@ -230,6 +230,7 @@ def _picks(explorer: Explorer) -> None:
 
 def _write_notebooks(folder: Path) -> None:
     first = nbformat.read(notebooks_folder() / "01_ad_revenue.ipynb", as_version=4)
+    first.cells = [cell for cell in first.cells if "widgets." not in cell.source]
     first.cells.append(nbformat.v4.new_code_cell(EXPLORER))
     nbformat.write(first, folder / "01_ad_revenue.ipynb")
     alone = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(ALONE)], metadata=first.metadata)
