@@ -67,7 +67,7 @@ def test_a_picker_changes_question_table_and_figure(
 ):
     explorer = explore()
     before, table, figure = explorer.frame, explorer.static().html, explorer.figure
-    getattr(explorer, picker).value = value
+    getattr(explorer.pick, picker).value = value
     assert explorer.settled()
     assert code in explorer.code
     assert explorer.frame is not before
@@ -77,27 +77,27 @@ def test_a_picker_changes_question_table_and_figure(
 
 def test_a_filter_is_picked_from_the_values_there_are(explore: Callable[..., Explorer]):
     explorer = explore()
-    explorer.where.value = "platform"
+    explorer.pick.where.value = "platform"
     assert explorer.settled()
-    assert explorer.values.offered == ("android", "ios")
-    explorer.values.list.value = ("ios",)
+    assert explorer.pick.values.offered == ("android", "ios")
+    explorer.pick.values.list.value = ("ios",)
     assert explorer.settled()
     assert 'where={"platform": "ios"}' in explorer.code
 
 
 def test_another_dimension_forgets_the_values_picked(explore: Callable[..., Explorer]):
     explorer = explore(where={"platform": "ios"})
-    explorer.where.value = "country_code"
+    explorer.pick.where.value = "country_code"
     assert explorer.settled()
     assert explorer.picked.where is None
-    assert explorer.values.offered == ("DE", "NA", "US")
+    assert explorer.pick.values.offered == ("DE", "NA", "US")
 
 
 def test_changes_in_quick_succession_are_one_question(world: World, lens: Client, explore: Callable[..., Explorer]):
     explorer = explore(lens)
     before = world.arrived("/metrics/v1/metrics/")
     for metric in ("event_count", "session_unique", "new_users", "revenue"):
-        explorer.metric.value = metric
+        explorer.pick.metric.value = metric
     assert explorer.settled()
     assert explorer.picked.metric == "revenue"
     assert world.arrived("/metrics/v1/metrics/") == before + 1
@@ -106,10 +106,10 @@ def test_changes_in_quick_succession_are_one_question(world: World, lens: Client
 def test_the_last_answer_wins(world: World, lens: Client, explore: Callable[..., Explorer]):
     explorer = explore(lens)
     world.fail("/metrics/v1/metrics/event_count", latency_s=1.0)
-    explorer.metric.value = "event_count"
+    explorer.pick.metric.value = "event_count"
     while not world.arrived("/metrics/event_count"):
         time.sleep(0.02)
-    explorer.metric.value = "session_unique"
+    explorer.pick.metric.value = "session_unique"
     assert explorer.settled()
     time.sleep(1.0)
     assert explorer.frame is not None
@@ -120,7 +120,7 @@ def test_a_name_the_service_does_not_know_is_a_message(explore: Callable[..., Ex
     explorer = explore(by="platfrom")
     assert "Did you mean `platform`?" in text_of(explorer)
     assert explorer.frame is explorer.figure is None
-    explorer.by.value = "platform"
+    explorer.pick.by.value = "platform"
     assert explorer.settled()
     assert explorer.frame is not None
 
@@ -134,13 +134,13 @@ def test_a_service_that_fails_leaves_the_pickers_and_says_what_to_do(
     assert "press Ask again" in said
     assert "Traceback" not in said
     assert KEY not in explorer.static().html
-    assert ("revenue", "revenue") in explorer.metric.options
-    assert ("platform", "platform") in explorer.by.options
+    assert ("revenue", "revenue") in explorer.pick.metric.options
+    assert ("platform", "platform") in explorer.pick.by.options
     world.heal()
     explorer.again.click()
     assert explorer.settled()
     assert explorer.frame is not None
-    assert explorer.games.offered == ("1001", "1002", "2001")
+    assert explorer.pick.games.offered == ("1001", "1002", "2001")
     assert "Ask again" not in text_of(explorer)
 
 
@@ -158,7 +158,7 @@ def test_a_client_that_is_closed_is_a_message(lens: Client, explore: Callable[..
 def test_pieces_that_came_are_shown_though_others_failed(world: World, lens: Client, explore: Callable[..., Explorer]):
     explorer = explore(lens)
     world.last(1, METRICS, status=503)
-    explorer.over.value = "last 90 complete days"
+    explorer.pick.over.value = "last 90 complete days"
     assert explorer.settled()
     assert "missing" in text_of(explorer)
     assert explorer.frame is not None
@@ -177,18 +177,18 @@ def test_an_organisation_without_events_is_a_message(make_stage: Callable[..., S
     explorer = widgets.explorer(lens)
     assert explorer.settled()
     assert "the service has" in text_of(explorer)
-    assert explorer.games.offered == ()
+    assert explorer.pick.games.offered == ()
     explorer.close()
     lens.close()
 
 
 def test_a_thousand_values_stay_pickable(explore: Callable[..., Explorer]):
     explorer = explore(metric="ilrd_revenue", by="ilrd_network_name", where={"ilrd_network_name": "Network 0001"})
-    assert len(explorer.values.offered) == NETWORKS
-    assert len(explorer.values.list.options) == MOST_SHOWN
-    explorer.values.search.value = "work 0777"
-    assert [value for _, value in explorer.values.list.options] == ["Network 0001", "Network 0777"]
-    explorer.values.list.value = ("Network 0001", "Network 0777")
+    assert len(explorer.pick.values.offered) == NETWORKS
+    assert len(explorer.pick.values.list.options) == MOST_SHOWN
+    explorer.pick.values.search.value = "work 0777"
+    assert [value for _, value in explorer.pick.values.list.options] == ["Network 0001", "Network 0777"]
+    explorer.pick.values.list.value = ("Network 0001", "Network 0777")
     assert explorer.settled()
     assert explorer.frame is not None
     assert set(explorer.frame["ilrd_network_name"]) == {"Network 0001", "Network 0777"}
@@ -213,27 +213,27 @@ def test_a_hostile_name_is_only_text(calm: Client, explore: Callable[..., Explor
 
 def test_retention_is_asked_by_age_and_day(explore: Callable[..., Explorer]):
     explorer = explore(metric="retention_retro", every="week")
-    assert explorer.age.layout.display is None
-    assert explorer.every.layout.display == "none"
+    assert explorer.pick.age.layout.display is None
+    assert explorer.pick.every.layout.display == "none"
     assert "since_days_ago=1" in explorer.code
-    explorer.metric.value = "revenue"
+    explorer.pick.metric.value = "revenue"
     assert explorer.settled()
-    assert explorer.age.layout.display == "none"
+    assert explorer.pick.age.layout.display == "none"
     assert "since_days_ago" not in explorer.code
     assert 'every="week"' in explorer.code
 
 
 def test_a_studio_has_its_own_games(explore: Callable[..., Explorer]):
     explorer = explore(games=["1001", "2001"])
-    explorer.studio.value = "s2"
+    explorer.pick.studio.value = "s2"
     assert explorer.settled()
-    assert explorer.games.offered == ("2001",)
+    assert explorer.pick.games.offered == ("2001",)
     assert explorer.picked.games == ("2001",)
 
 
 def test_everything_there_is_can_be_picked(calm: Client, explore: Callable[..., Explorer]):
     explorer = explore()
-    explorer.over.value = explorer.over.options[-1][1]
+    explorer.pick.over.value = explorer.pick.over.options[-1][1]
     assert explorer.settled()
     assert explorer.frame is not None
     assert explorer.frame["timestamp"].nunique() == 120
@@ -256,7 +256,7 @@ def test_where_a_kernel_is_the_widget_is_preferred_to_its_twin(explore: Callable
 
 def test_a_closed_explorer_asks_no_more(world: World, lens: Client, explore: Callable[..., Explorer]):
     explorer = explore(lens)
-    explorer.metric.value = "event_count"
+    explorer.pick.metric.value = "event_count"
     explorer.close()
     time.sleep(0.5)
     assert world.arrived("/metrics/event_count") == 0

@@ -2,11 +2,68 @@
 
 from __future__ import annotations
 
-import pytest
+from datetime import UTC, datetime
+from typing import Any
 
+import pytest
+from pandas import DataFrame
+
+from gamelens.notebook.widgets.panel import Lists, Panel
 from gamelens.notebook.widgets.pickers import MOST_SHOWN, Several, distinct, label, offer, one
 from gamelens.notebook.widgets.question import Picked
+from gamelens.wire.intervals import Interval
 from thousand import FORMULA, HOSTILE
+
+LISTS = Lists(
+    available=Interval(datetime(2026, 8, 1, tzinfo=UTC), datetime(2026, 11, 20, 10, tzinfo=UTC)),
+    metrics=["revenue", "arpu", "new_metric"],
+    dimensions=["severity", "platform", "build"],
+    games=DataFrame(
+        {"game_id": ["1", "2"], "game": ["Tile", HOSTILE], "studio_id": ["s1", "s2"], "studio": ["N", "S"]}
+    ),
+    studios=DataFrame({"studio_id": ["s1", "s2"], "studio": ["N", "S"]}),
+)
+
+
+class Told:
+    """A panel, and how often it told of a change."""
+
+    def __init__(self, **picked: Any) -> None:
+        self.changes = self.dimensions = 0
+        question = Picked(**{"metric": "arpu", "over": "last 7 complete days", **picked})
+        self.panel = Panel(question, on_change=self._changed, on_dimension=self._asked)
+
+    def _changed(self) -> None:
+        self.changes += 1
+
+    def _asked(self) -> None:
+        self.dimensions += 1
+
+
+def test_offering_what_the_service_has_changes_no_pick():
+    """Also where the service lists in another order than the catalog."""
+    told = Told(by=("platform", "country_code"), where=("build", ("1.0",)), games=("2",), studio="s2", top=10)
+    before = told.panel.picked
+    told.panel.offer(LISTS)
+    assert told.panel.picked == before
+    assert told.dimensions == 0
+    assert [value for _, value in told.panel.metric.options] == LISTS.metrics
+    assert [value for _, value in told.panel.where.options] == ["", *LISTS.dimensions]
+
+
+def test_another_studio_is_one_change():
+    told = Told(games=("1", "2"))
+    told.panel.offer(LISTS)
+    before = told.changes
+    told.panel.studio.value = "s1"
+    assert told.panel.games.value == ("1",)
+    assert told.changes == before + 1
+
+
+def test_another_dimension_is_asked_for_once():
+    told = Told(where=("platform", ("ios",)))
+    told.panel.where.value = "build"
+    assert (told.panel.values.value, told.dimensions) == ((), 1)
 
 
 def values(picker: Several) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Coroutine
 from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
@@ -11,41 +11,28 @@ from typing import TYPE_CHECKING, Any, Final
 import ipywidgets
 from pandas import DataFrame
 
-from gamelens.catalog import DIMENSIONS, METRICS
+from gamelens.analysis.frames import RECEIPT
 from gamelens.client.aside import Aside
 from gamelens.client.faces import Face
 from gamelens.client.loop import together
 from gamelens.client.spans import Over
-from gamelens.errors import BadQuery, PartialResult
+from gamelens.errors import BadQuery
 from gamelens.notebook import charts
 from gamelens.notebook.labels import name_of
 from gamelens.notebook.widgets import panes
 from gamelens.notebook.widgets.latest import Latest, Showing, all_settled
 from gamelens.notebook.widgets.messages import said
-from gamelens.notebook.widgets.pickers import NOTHING, Option, Several, distinct, label, offer, one
+from gamelens.notebook.widgets.panel import AGES, Lists, Panel
 from gamelens.notebook.widgets.question import Picked, needs_age, only_match, written
 from gamelens.notebook.widgets.twin import Twin, Twinned
 from gamelens.wire.filters import Filter, WireFilter
-from gamelens.wire.intervals import Granularity, Interval
+from gamelens.wire.intervals import Granularity
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 DEADLINE_S: Final = 60.0
 FIRST_ANSWER_S: Final = 20.0  # how long the cell that shows the explorer waits for something to show
-_PRESETS: Final = (
-    "last 7 complete days",
-    "last 28 complete days",
-    "last 90 complete days",
-    "last 12 complete weeks",
-    "last 6 complete months",
-)
-_NO: Final[Option] = ("—", NOTHING)
-_EVERY_STUDIO: Final[Option] = ("all studios", NOTHING)
-_ALL: Final = 0
-_AGES: Final = (1, 3, 7, 14, 28)
-_TOPS: Final = (10, 20, 50)
-_ROW: Final = {"display": "flex", "flex_flow": "row wrap", "grid_gap": "2px 18px", "align_items": "flex-start"}
 
 
 class Explorer(Twinned):
@@ -58,18 +45,16 @@ class Explorer(Twinned):
         self._lens = Aside(lens)
         self._name = name
         self._lock = RLock()
-        self._filling = 0
         self._answers, self._lists, self._values = Latest(), Latest(quiet_s=0.0), Latest()
-        self._games: DataFrame | None = None
         self.picked: Picked = picked
         self.frame: DataFrame | None = None
-        self._figure: Figure | None = None
-        self._make_pickers(picked)
+        self.figure: Figure | None = None
+        self.pick = Panel(picked, on_change=self._changed, on_dimension=self._ask_values)
+        self.again = ipywidgets.Button(description="Ask again", tooltip="asks the service, also for the lists")
         self._status, self._listed = ipywidgets.HTML(), ipywidgets.HTML()
         self._table, self._code, self._output = ipywidgets.HTML(), ipywidgets.HTML(), ipywidgets.Output()
-        panels = [self._listed, self._status, self._output, self._table, self._code]
-        super().__init__([ipywidgets.HTML(panes.STYLE), self._pickers(), *panels])
-        self._watch()
+        shown = [self.again, self._listed, self._status, self._output, self._table, self._code]
+        super().__init__([ipywidgets.HTML(panes.STYLE), self.pick, *shown])
         self.again.on_click(lambda _: self.ask_again())
         self.ask_again(quiet_s=0.0)
 
@@ -77,11 +62,6 @@ class Explorer(Twinned):
     def code(self) -> str:
         """The call that answers what is picked, as text to copy."""
         return self.picked.code(self._name)
-
-    @property
-    def figure(self) -> Figure | None:
-        """The figure that is shown."""
-        return self._figure
 
     def ask_again(self, *, quiet_s: float | None = None) -> None:
         """Ask for the lists and for what is picked, whether or not it was asked before."""
@@ -97,7 +77,7 @@ class Explorer(Twinned):
         """Table, code and messages, and the figure, as ordinary outputs; waits for the answer under way."""
         self.settled()
         shown = (self._listed, self._status, self._table, self._code)
-        return Twin("".join(each.value for each in shown), self._figure)
+        return Twin("".join(each.value for each in shown), self.figure)
 
     def close(self) -> None:
         """Stop asking, and leave the page."""
@@ -105,81 +85,11 @@ class Explorer(Twinned):
             each.stop()
         super().close()
 
-    def _make_pickers(self, picked: Picked) -> None:
-        where, values = picked.where or (NOTHING, ())
-        first, second = (*picked.by, NOTHING, NOTHING)[:2]
-        self.metric = one("metric", sorted({*METRICS}), picked.metric)
-        self.age = one("day", [(f"D{age} after install", age) for age in _AGES], picked.since_days_ago or _AGES[0])
-        self.over = one("over", _PRESETS, picked.over)
-        self.every = one("every", ["day", "week", "month", "all"], picked.every)
-        self.by = one("by", self._dimensions([*DIMENSIONS]), first)
-        self.then_by = one("and by", self._dimensions([*DIMENSIONS]), second)
-        self.top = one("largest", [*((str(top), top) for top in _TOPS), ("all", _ALL)], picked.top or _ALL)
-        self.studio = one("studio", [_EVERY_STUDIO], picked.studio or NOTHING)
-        self.games = Several("games", picked.games)
-        self.where = one("only where", [_NO, *DIMENSIONS], where)
-        self.values = Several("is", values)
-        self.again = ipywidgets.Button(description="Ask again", tooltip="asks the service, also for the lists")
-
-    def _pickers(self) -> Any:
-        columns = (
-            [self.metric, self.age, self.over, self.every],
-            [self.by, self.then_by, self.top],
-            [self.studio, self.games],
-            [self.where, self.values, self.again],
-        )
-        return ipywidgets.Box([ipywidgets.VBox(column) for column in columns], layout=_ROW)
-
-    def _watch(self) -> None:
-        for picker in (self.metric, self.age, self.over, self.every, self.by, self.then_by, self.top, self.games):
-            picker.observe(lambda _: self._changed(), "value")
-        self.values.observe(lambda _: self._changed(), "value")
-        self.studio.observe(lambda _: self._while_filling(self._offer_games), "value")
-        self.where.observe(lambda _: self._while_filling(self._forget_values), "value")
-        self._show_what_applies()
-
-    def _while_filling(self, change: Callable[[], None]) -> None:
-        """Make several changes to the pickers, which are one question."""
-        with self._lock:
-            self._filling += 1
-            try:
-                change()
-            finally:
-                self._filling -= 1
-        self._changed()
-
     def _changed(self) -> None:
         with self._lock:
-            if self._filling or (picked := self._read()) == self.picked:
-                return
-            self.picked = picked
-            self._show_what_applies()
-            self._ask()
-
-    def _read(self) -> Picked:
-        metric, by = self.metric.value, [name for name in (self.by.value, self.then_by.value) if name]
-        return Picked(
-            metric=metric,
-            by=tuple(dict.fromkeys(by)),
-            over=self.over.value,
-            every="day" if needs_age(metric) else self.every.value,
-            where=(self.where.value, self.values.value) if self.where.value and self.values.value else None,
-            top=self.top.value or None,
-            games=self.games.value,
-            studio=self.studio.value or None,
-            since_days_ago=self.age.value if needs_age(metric) else None,
-        )
-
-    def _show_what_applies(self) -> None:
-        """Hide what says nothing about the metric and the dimensions picked."""
-        applies = {
-            self.age: needs_age(self.metric.value),
-            self.every: not needs_age(self.metric.value),
-            self.top: bool(self.by.value or self.then_by.value),
-            self.values: bool(self.where.value),
-        }
-        for picker, is_shown in applies.items():
-            picker.layout.display = None if is_shown else "none"
+            if (picked := self.pick.picked) != self.picked:
+                self.picked = picked
+                self._ask()
 
     def _ask(self, *, quiet_s: float | None = None) -> None:
         self._status.value = panes.message("asking …", "asking")
@@ -187,20 +97,16 @@ class Explorer(Twinned):
 
     async def _answer(self, picked: Picked) -> Showing:
         try:
-            note, frame = "", await self._lens.query(picked.metric, **picked.arguments(), deadline_s=DEADLINE_S)
-        except PartialResult as error:
-            note, frame = f"{error} Press Ask again for the rest.", error.frame
-        except Exception as error:  # whatever it is, a widget has nobody to raise it to
-            return partial(self._fail, picked, said(error))
-        try:
+            frame = await self._lens.query(picked.metric, **picked.arguments(), on_error="gaps", deadline_s=DEADLINE_S)
             table = await asyncio.to_thread(panes.table, _newest_first(frame))
             figure, undrawn = await asyncio.to_thread(_draw, frame, picked.metric)
-        except Exception as error:
+        except Exception as error:  # whatever it is, a widget has nobody to raise it to
             return partial(self._fail, picked, said(error))
-        return partial(self._show, picked, frame, table, figure, note or undrawn or _reserves(frame))
+        note = " ".join(part for part in (*_reserves(frame), undrawn) if part)
+        return partial(self._show, picked, frame, table, figure, note)
 
     def _show(self, picked: Picked, frame: DataFrame, table: str, figure: Figure | None, note: str) -> None:
-        self.frame, self._figure = frame, figure
+        self.frame, self.figure = frame, figure
         self._table.value = table
         self._code.value = panes.code(picked.code(self._name))
         self._output.outputs = panes.outputs_of([figure] if figure is not None else [])
@@ -208,7 +114,7 @@ class Explorer(Twinned):
 
     def _fail(self, picked: Picked, why: str) -> None:
         """What is shown stays no longer: it would look like the answer to what is picked now."""
-        self.frame, self._figure = None, None
+        self.frame = self.figure = None
         self._table.value, self._output.outputs = "", ()
         self._code.value = panes.code(picked.code(self._name))
         self._status.value = panes.message(why, "wrong")
@@ -216,75 +122,30 @@ class Explorer(Twinned):
     async def _list(self) -> Showing:
         try:
             available = await self._lens.available()
-            metrics, dimensions, games, studios = await together(
-                _listed(work)
-                for work in (
-                    self._lens.metrics(),
-                    self._lens.dimensions(),
-                    self._lens.games(over=available),
-                    self._lens.studios(over=available),
-                )
-            )
+            asked: list[Coroutine[Any, Any, Any]] = [self._lens.metrics(), self._lens.dimensions()]
+            asked += [self._lens.games(over=available), self._lens.studios(over=available)]
+            lists = Lists(available, *await together(asked))
         except Exception as error:
             why = f"The pickers offer what is known without the service. {said(error)}"
             return partial(self._show_listed, why)
-        return partial(self._while_filling, partial(self._offer, available, metrics, dimensions, games, studios))
-
-    def _offer(
-        self, available: Interval, metrics: list[str], dimensions: list[str], games: DataFrame, studios: DataFrame
-    ) -> None:
-        self._show_listed("")
-        self._games = games
-        everything = (f"all there is, {available.start:%Y-%m-%d} to {available.end:%Y-%m-%d %H:%M}", str(available))
-        offer(self.metric, [*metrics])
-        offer(self.over, [*_PRESETS, everything])
-        offer(self.by, self._dimensions(dimensions))
-        offer(self.then_by, self._dimensions(dimensions))
-        offer(self.where, [_NO, *dimensions])
-        pairs = list(zip(studios["studio"], studios["studio_id"], strict=True))
-        offer(self.studio, [_EVERY_STUDIO, *distinct(pairs, [""] * len(pairs))])
-        self._offer_games()
-
-    def _offer_games(self) -> None:
-        """The games of the studio that is picked; one of another studio is picked no longer."""
-        if self._games is None:
-            return
-        rows = self._games
-        rows = rows if not self.studio.value else rows[rows["studio_id"] == self.studio.value]
-        self.games.offer(distinct(list(zip(rows["game"], rows["game_id"], strict=True)), list(rows["studio"])))
-        if self.studio.value:
-            self.games.value = tuple(game for game in self.games.value if game in self.games.offered)
-
-    def _forget_values(self) -> None:
-        """Another dimension has other values: none is picked, and its own are asked for."""
-        self.values.value = ()
-        self.values.offer([])
-        self._show_what_applies()
-        self._ask_values()
+        return partial(self._show_listed, "", partial(self.pick.offer, lists))
 
     def _ask_values(self) -> None:
-        if self.where.value:
-            self._values.start(partial(self._list_values, self.where.value))
+        if self.pick.where.value:
+            self._values.start(partial(self._list_values, self.pick.where.value))
 
     async def _list_values(self, dimension: str) -> Showing:
         try:
             values = await self._lens.dimension_values(dimension, over=await self._lens.available())
         except Exception as error:
-            why = f"The values of {dimension} are not known. {said(error)}"
-            return partial(self._show_listed, why)
-        return partial(self._offer_values, values)
+            return partial(self._show_listed, f"The values of {dimension} are not known. {said(error)}")
+        return partial(self._show_listed, "", partial(self.pick.offer_values, values))
 
-    def _offer_values(self, values: list[str]) -> None:
-        self._show_listed("")
-        self.values.offer([(label(value), value) for value in values])
-
-    def _show_listed(self, why: str) -> None:
-        """Say *why* the lists are not what they should be."""
+    def _show_listed(self, why: str, offer: Showing | None = None) -> None:
+        """Offer what came, or say *why* nothing did."""
         self._listed.value = panes.message(why, "wrong")
-
-    @staticmethod
-    def _dimensions(names: list[str]) -> list[Option | str]:
-        return [_NO, "game", "studio", *names]
+        if offer is not None:
+            offer()
 
 
 def explorer(
@@ -320,15 +181,11 @@ def explorer(
         top=top,
         games=_all(games),
         studio=studio,
-        since_days_ago=since_days_ago if since_days_ago or not needs_age(metric) else _AGES[0],
+        since_days_ago=since_days_ago if since_days_ago or not needs_age(metric) else AGES[0],
     )
     if len(picked.by) > 2:
         raise BadQuery("by", list(picked.by), "must be two dimensions at most here: query() takes more")
     return Explorer(lens, picked, name=name)
-
-
-async def _listed(work: Any) -> Any:
-    return await work
 
 
 def _all(names: str | list[str] | None) -> tuple[str, ...]:
@@ -348,8 +205,11 @@ def _draw(frame: DataFrame, metric: str) -> tuple[Figure | None, str]:
         return None, f"{name_of(metric)} cannot be drawn: {error}"
 
 
-def _reserves(frame: DataFrame) -> str:
-    """What the receipt warns of."""
-    receipt = frame.attrs.get("gamelens") or {}
+def _reserves(frame: DataFrame) -> list[str]:
+    """What the receipt says against the frame."""
+    receipt = frame.attrs.get(RECEIPT) or {}
+    gaps = receipt.get("gaps") or []
+    pieces = "1 piece is" if len(gaps) == 1 else f"{len(gaps)} pieces are"
+    missing = [f"{pieces} missing: {str(gap['error']).rstrip('.')}. Press Ask again for the rest." for gap in gaps[:1]]
     cut = [f"Cut to what is available: {receipt['clipped']}."] if receipt.get("clipped") else []
-    return " ".join([*cut, *map(str, receipt.get("warnings") or [])])
+    return [*missing, *cut, *map(str, receipt.get("warnings") or [])]

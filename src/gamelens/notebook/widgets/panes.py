@@ -31,7 +31,10 @@ _WARNING = "var(--jp-warn-color0, chocolate)"
 
 STYLE: Final = f"""<style>
 .gamelens-pane {{ color: {_INK}; font: 13px/1.45 var(--jp-ui-font-family, sans-serif); overflow-wrap: anywhere }}
+.widget-html-content:has(> .gamelens-pane) {{ min-width: 0 }}
 .gamelens-pane .scroll {{ max-height: 340px; overflow: auto }}
+.gamelens-still .scroll {{ max-height: none }}
+.gamelens-pane td:not(.number) {{ min-width: 6em }}
 .gamelens-pane table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 0 }}
 .gamelens-pane th, .gamelens-pane td {{
   border-bottom: 1px solid {_GRID}; padding: 3px 12px 3px 4px; text-align: left; vertical-align: top }}

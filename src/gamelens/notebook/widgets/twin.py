@@ -31,7 +31,7 @@ class Twin:
         return [{"text/plain": repr(self), "text/html": self._repr_html_()}, *drawn]
 
     def _repr_html_(self) -> str:
-        return STYLE + self.html
+        return f'{STYLE}<div class="gamelens-still">{self.html}</div>'
 
     def _ipython_display_(self) -> None:
         _display(self.bundles())
