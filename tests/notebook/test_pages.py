@@ -162,7 +162,9 @@ def test_a_still_grows_with_the_page():
     assert attributes == {"aria-hidden": "true", "viewbox": "0 0 920 420"}
 
 
-@pytest.mark.parametrize(("paper", "is_turned"), [("#ffffff", True), ("white", True), ("#14191f", False)])
+@pytest.mark.parametrize(
+    ("paper", "is_turned"), [("#ffffff", True), ("#fff", True), ("white", True), ("#14191f", False)]
+)
 def test_only_a_light_figure_is_turned_around_in_the_dark(paper: str, is_turned: bool):
     page = shown(displayed(figure=figure(template={"layout": {"paper_bgcolor": paper}})))
     assert ('class="live light"' in page) == is_turned

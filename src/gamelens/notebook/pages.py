@@ -111,7 +111,7 @@ def _live(figure: Mapping[str, Any], number: int) -> str:
     height = int(layout.get("height") or _template(figure).get("height") or 420)
     facts = json.dumps({"data": figure.get("data", []), "layout": layout}, separators=(",", ":")).translate(_IN_SCRIPT)
     return (
-        f'<figure class="live{_light(figure)}" role="img" aria-label="{html.escape(alt_text(figure))}" '
+        f'<figure class="live{_light(figure)}" aria-label="{html.escape(alt_text(figure))}" '
         f'style="min-height:{height}px">'
         f'<div class="plotly-graph-div" id="figure-{number}"></div>'
         f'<script type="application/json" data-figure="figure-{number}">{facts}</script></figure>'
@@ -120,9 +120,10 @@ def _live(figure: Mapping[str, Any], number: int) -> str:
 
 def _light(figure: Mapping[str, Any]) -> str:
     """The class of a figure on light paper, which is turned around for a reader in the dark."""
-    paper = str((figure.get("layout") or {}).get("paper_bgcolor") or _template(figure).get("paper_bgcolor") or "white")
-    red_green_blue = [int(pair, 16) for pair in re.findall("[0-9a-f]{2}", paper.lower())] if paper[0] == "#" else []
-    return "" if red_green_blue and sum(red_green_blue) < 3 * 128 else " light"
+    layout = figure.get("layout") or {}
+    paper = str(layout.get("paper_bgcolor") or _template(figure).get("paper_bgcolor") or "").lower()
+    known = re.fullmatch("#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})", paper)
+    return "" if known and sum(int(part, 16) for part in known.groups()) < 3 * 128 else " light"
 
 
 def _template(figure: Mapping[str, Any]) -> Mapping[str, Any]:
