@@ -101,6 +101,11 @@ def test_a_widget_is_its_twin_and_without_one_nothing():
     assert ("IntProgress" in page, "the twin" in page, "model_id" in page) == (False, True, False)
 
 
+def test_a_widgets_table_and_figure_are_both_shown():
+    page = shown(displayed(widget={"model_id": "abc"}, html="<p>the twin</p>", figure=figure(), plain="x"))
+    assert page.index("the twin") < page.index('id="figure-0"')
+
+
 def test_what_only_runs_is_left_out():
     page = shown(displayed(**{"application/javascript": "alert(1)", "plain": "<IPython.core.display.Javascript>"}))
     assert "alert" not in page
@@ -157,7 +162,9 @@ def test_a_still_grows_with_the_page():
     assert attributes == {"aria-hidden": "true", "viewbox": "0 0 920 420"}
 
 
-@pytest.mark.parametrize(("paper", "is_turned"), [("#ffffff", True), ("white", True), ("#14191f", False)])
+@pytest.mark.parametrize(
+    ("paper", "is_turned"), [("#ffffff", True), ("#fff", True), ("white", True), ("#14191f", False)]
+)
 def test_only_a_light_figure_is_turned_around_in_the_dark(paper: str, is_turned: bool):
     page = shown(displayed(figure=figure(template={"layout": {"paper_bgcolor": paper}})))
     assert ('class="live light"' in page) == is_turned

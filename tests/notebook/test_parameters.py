@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import nbformat
@@ -105,3 +106,14 @@ def test_nothing_given_adds_no_cell():
     made = document()
     inject(made, {})
     assert len(made.cells) == 3
+
+
+@pytest.mark.slow
+def test_papermill_sees_the_same_parameters(tmp_path: Path):
+    """Its convention, so that its `papermill -p` works on our notebooks too."""
+    from papermill import inspect_notebook
+
+    made = document(CELL.replace("share, top = 0.1, 20\n", ""))
+    made.metadata.kernelspec = {"name": "python3", "language": "python", "display_name": "Python 3"}
+    nbformat.write(made, tmp_path / "a.ipynb")
+    assert list(inspect_notebook(str(tmp_path / "a.ipynb"))) == list(parameters_of(made))

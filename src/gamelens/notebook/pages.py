@@ -13,6 +13,7 @@ import re
 import secrets
 import zlib
 from collections.abc import Mapping, Sequence
+from copy import copy
 from datetime import datetime
 from importlib import resources
 from typing import Any, Final
@@ -70,21 +71,28 @@ def _figures(document: Any) -> list[Any]:
     document.metadata.pop("widgets", None)
     for cell in document.cells:
         if "outputs" in cell:
-            cell.outputs = [output for output in map(_readable, cell.outputs) if output is not None]
+            cell.outputs = [part for output in cell.outputs for part in _readable(output)]
     document.cells = [cell for cell in document.cells if cell.get("outputs") or cell.cell_type == "markdown"]
     outputs = (output for cell in document.cells for output in cell.get("outputs", []))
     return [output for output in outputs if FIGURE in output.get("data", {})]
 
 
-def _readable(output: Any) -> Any | None:
-    """*output* without what runs; a widget's twin in its place, and None where it has none."""
+def _readable(output: Any) -> list[Any]:
+    """What of *output* a reader sees: nothing that runs, and for a widget what stands beside its view."""
     if output.output_type == "stream":
-        return output if output.name == "stdout" else None
+        return [output] if output.name == "stdout" else []
     data = output.get("data", {})
-    if data.pop(WIDGET, None) is not None and not {"text/html", "text/markdown", FIGURE} & data.keys():
-        return None
+    if data.pop(WIDGET, None) is not None:
+        return [_only(output, kind) for kind in ("text/html", FIGURE) if kind in data]
     scripts = [data.pop(kind) for kind in _RUNS if kind in data]
-    return None if scripts and not data.keys() - {"text/plain"} else output
+    return [] if scripts and not data.keys() - {"text/plain"} else [output]
+
+
+def _only(output: Any, kind: str) -> Any:
+    """*output* in one of its forms: a widget's table and figure are two things to see."""
+    part = copy(output)
+    part["data"] = {kind: output.data[kind]}
+    return part
 
 
 def _plain(figure: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,7 +111,7 @@ def _live(figure: Mapping[str, Any], number: int) -> str:
     height = int(layout.get("height") or _template(figure).get("height") or 420)
     facts = json.dumps({"data": figure.get("data", []), "layout": layout}, separators=(",", ":")).translate(_IN_SCRIPT)
     return (
-        f'<figure class="live{_light(figure)}" role="img" aria-label="{html.escape(alt_text(figure))}" '
+        f'<figure class="live{_light(figure)}" aria-label="{html.escape(alt_text(figure))}" '
         f'style="min-height:{height}px">'
         f'<div class="plotly-graph-div" id="figure-{number}"></div>'
         f'<script type="application/json" data-figure="figure-{number}">{facts}</script></figure>'
@@ -112,9 +120,10 @@ def _live(figure: Mapping[str, Any], number: int) -> str:
 
 def _light(figure: Mapping[str, Any]) -> str:
     """The class of a figure on light paper, which is turned around for a reader in the dark."""
-    paper = str((figure.get("layout") or {}).get("paper_bgcolor") or _template(figure).get("paper_bgcolor") or "white")
-    red_green_blue = [int(pair, 16) for pair in re.findall("[0-9a-f]{2}", paper.lower())] if paper[0] == "#" else []
-    return "" if red_green_blue and sum(red_green_blue) < 3 * 128 else " light"
+    layout = figure.get("layout") or {}
+    paper = str(layout.get("paper_bgcolor") or _template(figure).get("paper_bgcolor") or "").lower()
+    known = re.fullmatch("#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})", paper)
+    return "" if known and sum(int(part, 16) for part in known.groups()) < 3 * 128 else " light"
 
 
 def _template(figure: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -150,7 +150,7 @@ def _rounded(path: ElementTree.Element) -> ElementTree.Element:
 
 def _attributes(element: ElementTree.Element, sheet: Sheet, ids: Mapping[str, str]) -> dict[str, str]:
     def own(value: str) -> str:
-        return _ID.sub(lambda found: f"url(#{ids[found[1]]})", value)
+        return _ID.sub(lambda found: f"url(#{ids.get(found[1])})", value)
 
     kept = {}
     for name, value in element.attrib.items():
