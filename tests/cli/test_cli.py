@@ -16,6 +16,7 @@ import pytest
 from cli.commands import GAMELENS, run
 from conftest import event
 from gamelens.lab import environment_of, read_ready, sandbox_at
+from gamelens.sandbox.serving import Options, Sandbox
 from gamelens.wire.signing import sign
 
 
@@ -77,7 +78,6 @@ def test_what_only_bodies_can_hold_is_refused_with_the_way_out(
 
 def test_query_answers_a_table_as_json(stage: tuple[Path, dict[str, str]]):
     """contract, Commands: --json on every command that prints data."""
-    run("sandbox", "process", "--state", stage[0] / "state")
     done = run("query", "event_count", "--over", "last 5 complete days", "--json", env=stage[1])
     assert len(json.loads(done.stdout)) == 5
 
@@ -85,7 +85,6 @@ def test_query_answers_a_table_as_json(stage: tuple[Path, dict[str, str]]):
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_query_writes_files(stage: tuple[Path, dict[str, str]], suffix: str):
     """contract, Commands: --out FILE.csv or .parquet."""
-    run("sandbox", "process", "--state", stage[0] / "state")
     out = stage[0] / f"out.{suffix}"
     done = run("query", "user_unique", "--by", "platform", "--over", "last 5 complete days", "--out", out, env=stage[1])
     assert (done.returncode, out.exists()) == (0, True)
@@ -93,7 +92,6 @@ def test_query_writes_files(stage: tuple[Path, dict[str, str]], suffix: str):
 
 def test_query_writes_csv_that_a_spreadsheet_may_open(stage: tuple[Path, dict[str, str]]):
     """architecture, Decisions: CSV export guards formulas; text is quoted, numbers are not."""
-    run("sandbox", "process", "--state", stage[0] / "state")
     out = stage[0] / "quoted.csv"
     run("query", "user_unique", "--by", "platform", "--over", "last 5 complete days", "--out", out, env=stage[1])
     header, first, *_ = out.read_text().splitlines()
@@ -118,7 +116,6 @@ def test_what_is_not_available_names_what_is(stage: tuple[Path, dict[str, str]])
 
 def test_two_dimensions_and_a_condition(stage: tuple[Path, dict[str, str]]):
     """contract, Commands: --by DIM ... and --where EXPR."""
-    run("sandbox", "process", "--state", stage[0] / "state")
     command = ("query", "user_unique", "--by", "game", "platform", "--over", "last 9 complete days", "--every", "all")
     done = run(*command, "--where", "platform == 'ios'", "--json", env=stage[1])
     assert {row["platform"] for row in json.loads(done.stdout)} == {"ios"}
@@ -164,15 +161,13 @@ def test_up_judges_events_as_it_is_told(tmp_path: Path):
 
 def test_process_works_on_a_stopped_sandbox(tmp_path: Path):
     """contract, Commands: against a running or a stopped sandbox."""
-    with sandbox_at(tmp_path / "s"):
-        pass
+    Sandbox(Options(state=tmp_path / "s")).close()
     done = run("sandbox", "process", "--state", tmp_path / "s")
     assert (done.returncode, done.stdout.split()[0]) == (0, "demo")
 
 
 def test_the_lake_of_a_running_sandbox_is_exported(stage: tuple[Path, dict[str, str]]):
     """README, Run the sandbox yourself: a Delta table of each organisation's events."""
-    run("sandbox", "process", "--state", stage[0] / "state")
     command = ("lake", "export", "--state", stage[0] / "state", "--format", "delta", "--out", stage[0] / "tables")
     done = run(*command, "--json")
     assert done.returncode == 0, done.stderr
@@ -188,9 +183,8 @@ def test_an_unknown_engine_is_refused(tmp_path: Path):
     assert (done.returncode, "is no engine" in done.stderr) == (1, True)
 
 
-def test_a_second_sandbox_on_the_same_state_is_refused(tmp_path: Path):
+def test_a_second_sandbox_on_the_same_state_is_refused(stage: tuple[Path, dict[str, str]]):
     """architecture, Decisions: locked against a second server."""
-    with sandbox_at(tmp_path / "s"):
-        done = run("sandbox", "up", "--state", tmp_path / "s")
+    done = run("sandbox", "up", "--state", stage[0] / "state")
     assert done.returncode == 1
     assert "belongs to a running sandbox" in done.stderr

@@ -169,7 +169,7 @@ def country_by_build(tmp_path_factory: pytest.TempPathFactory, database: Path) -
     query = {"type": "split", "dimensions": ["build", "country_code"]}
     answer = stage.ask("event_count", interval="2020-01-01/2030-01-01", granularity="all", query=query).json()
     stage.sandbox.close()
-    return {row["build"]: row["country_code"] for row in answer["result"][0]["result"]}
+    return {row["event"]["build"]: row["event"]["country_code"] for row in answer["result"]}
 
 
 @pytest.mark.parametrize("number", range(len(FROM)), ids=lambda number: " ".join(map(str, FROM[number])))
