@@ -89,7 +89,7 @@ def test_false_boards_and_incidents_found(tmp_path: Path):
             is_found = scores.loc[there, "is_flagged"] & (scores.loc[there, "z"] < 0)
             found["gamelens", incident] += bool(is_found.any())
             found["right day", incident] += bool(is_found.any()) and is_right(scores, is_it, days, incident)
-            found[RULE, incident] += bool((rule & (scores["value"] < usual_weekday(scores)))[there].any())
+            found[RULE, incident] += bool((rule & (of_day(scores) < usual_weekday(scores)))[there].any())
             asked += forecasts(scores, there, f"incident {seed} {incident}")
     bands = peers_bands(DataFrame(asked), tmp_path)
     print(f"\nboards of {len(scores.drop_duplicates(health.IDENTITY))} series, judged in {1000 * took / SEEDS:.0f} ms")
@@ -124,24 +124,27 @@ def is_right(scores: DataFrame, is_it: object, days: list[pd.Timestamp], inciden
     return abs(since - days[0]) <= pd.Timedelta(days=3 if incident == BUILD else 0)
 
 
+def of_day(scores: DataFrame) -> pd.Series:
+    """The number of each day by itself: what a peer is given where the board looks at weeks."""
+    return scores["value"].where(scores["kind"] != "share", scores["part"] / scores["whole"])
+
+
 def usual_weekday(scores: DataFrame) -> pd.Series:
     """The median of the same weekday in four weeks, which is what the plain rule compares with."""
-    by_weekday = [
-        scores.groupby(health.IDENTITY, observed=True, dropna=False)["value"].shift(7 * week) for week in range(1, 5)
-    ]
-    return pd.concat(by_weekday, axis="columns").median(axis="columns")
+    days = scores.assign(value=of_day(scores)).groupby(health.IDENTITY, observed=True, dropna=False)["value"]
+    return pd.concat([days.shift(7 * week) for week in range(1, 5)], axis="columns").median(axis="columns")
 
 
 def beyond_tenth(scores: DataFrame) -> pd.Series:
     usual = usual_weekday(scores)
-    return (scores["value"] - usual).abs() >= 0.1 * usual
+    return (of_day(scores) - usual).abs() >= 0.1 * usual
 
 
 def forecasts(scores: DataFrame, judged: pd.Series, board: str) -> list[dict[str, object]]:
     """The days before each *judged* one and that day, as rows for the peers."""
     rows = []
     series = scores.groupby(health.IDENTITY, observed=True, dropna=False, sort=False)
-    number = series.ngroup()
+    number, scores = series.ngroup(), scores.assign(value=of_day(scores))
     for place in np.flatnonzero(judged):
         day = scores["timestamp"].iloc[place]
         own = scores[(number == number.iloc[place]) & (scores["timestamp"] <= day) & scores["value"].notna()]

@@ -43,8 +43,8 @@ def judged(
 ) -> DataFrame:
     """Every day of every series of `daily` against its baseline.
 
-    A share is judged by its day, and by the seven and fourteen days up to it, whichever says most; *value*, *expected*
-    and the rest are then those of that window. *restatements* is the frame of `Client.restatements`.
+    A share is judged by its day, or by the seven or fourteen days up to it where they say more; *value*, *expected* and
+    the rest are then those of that window. *restatements* is the frame of `Client.restatements`.
 
     Columns: those of `daily`, and expected, low, high (float64, the band of usual days), change (float64, -0.2 is 20 %
     below; NA where nothing was expected), z (float64, the stray in units of its noise), p, q (float64, the chance of

@@ -25,6 +25,7 @@ SILENT_DAYS: Final = 14
 _LOOKS: Final = 1 + len(LEVEL_DAYS)
 _LIFE: Final = ("user_unique", "session_unique", "event_count")  # what a game that runs cannot be without
 _SILENT_LEAST: Final = 7.0  # chance makes nothing of seven expected once in a thousand days
+_SAYS_P: Final = 0.01  # a level that chance makes more often leaves the word to the day
 _CAUSE_P: Final = 1e-4
 _BEFORE_DAYS: Final = 42  # that a judgement of a share looks back
 _AT_ONCE: Final = 2000  # series, whose days with all days before each take 100 MB
@@ -66,7 +67,7 @@ class Scores:
         self.p[rows] = two_sided(found.z, found.known)
 
     def _take_shares(self, rows: Ints) -> None:
-        """The day by itself, and the level of the last weeks: whichever says most."""
+        """The day by itself, or the level of the last weeks where it says more, and something at all."""
         part, whole = self.series.part[rows], self.series.whole[rows]
         self._take(rows, judge_shares(part, whole))
         with np.errstate(invalid="ignore"):
@@ -75,7 +76,7 @@ class Scores:
             level = judge_shares(part, whole, days=days, without=is_odd)
             chance = two_sided(level.z, level.known)
             with np.errstate(invalid="ignore", divide="ignore"):
-                says_more = np.isfinite(chance) & ~(chance >= self.p[rows])
+                says_more = (chance < _SAYS_P) & ~(chance >= self.p[rows])
                 value = np.divide(*recent(part, whole, days=days, without=is_odd))
             found = {"value": value, "p": chance, "window_days": np.full_like(chance, days)}
             found |= {name: getattr(level, name) for name in ("expected", "low", "high", "z")}
