@@ -61,7 +61,7 @@ def finish(
         align="left",
         **{"x": 0, "xref": "paper", "xanchor": "left", "y": 0, "yref": "paper", "yanchor": "top", "yshift": -40},
     )
-    parts = dict.fromkeys((title, subtitle, says or NOTHING, line))
+    parts = dict.fromkeys((title, subtitle, says or NOTHING.capitalize(), line))
     figure.update_layout(
         template=look.template,
         title_text=headline(title, subtitle),
