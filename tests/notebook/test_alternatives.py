@@ -58,8 +58,18 @@ def test_bands_say_what_was_flagged(players):
     assert "1 panel, flagged: Active players of Tile on 16 Nov 2026." in charts.alt_text(charts.draw_bands(scores))
 
 
+def test_a_name_in_two_traces_is_one_line():
+    """Such as a curve that is counted first and projected then."""
+    figure = go.Figure([go.Scatter(x=[1, 2], y=[3, 4], name="a"), go.Scatter(x=[2, 5], y=[4, 6], name="a")])
+    assert charts.alt_text(figure) == "1 line from 1 to 5: a ends at 6.00."
+
+
+def test_a_question_keeps_its_mark(networks):
+    assert charts.alt_text(charts.draw_lines(networks, title="Who pays?")).startswith("Who pays? USD per day.")
+
+
 def test_an_empty_figure_says_so(networks):
-    assert "nothing in this interval" in charts.alt_text(networks[:0].lens.plot())
+    assert ". Nothing in this interval. Source" in charts.alt_text(networks[:0].lens.plot())
 
 
 def test_a_figure_of_somebody_else_has_one_too():

@@ -35,8 +35,13 @@ def alt_text(figure: Figure) -> str:
     meta = figure.layout.meta
     if isinstance(meta, dict) and meta.get("alt"):
         return str(meta["alt"])
-    parts = (_seen(figure.layout.title.text), in_words(figure))
-    return " ".join(f"{part.rstrip('.')}." for part in parts if part) or "A figure."
+    return sentences(_seen(figure.layout.title.text), in_words(figure)) or "A figure."
+
+
+def sentences(*parts: str) -> str:
+    """*parts*, but for empty ones, as plain sentences, each with an end."""
+    told = [plain(part) for part in parts if part]
+    return " ".join(part if part.endswith((".", "?", "!")) else f"{part}." for part in told)
 
 
 def in_words(figure: Figure, kind: Kind = "number") -> str:
@@ -101,13 +106,14 @@ def _of_cells(trace: Any) -> str:
 
 
 def _lines(figure: Figure) -> Iterator[Told]:
-    """Series with a name, or the only ones; bands and the dotted ends of series are neither."""
+    """Series with a name, or the only ones; of a name in several traces the points are put together."""
     drawn = [trace for trace in figure.data if trace.type in ("scatter", "scattergl") and trace.hoverinfo != "skip"]
     named = [trace for trace in drawn if trace.name] or drawn
+    points: dict[str, dict[Any, float]] = {}
     for trace in named:
-        points = list(_points(trace.x, trace.y))
-        if points:
-            yield Told(_seen(trace.name), points)
+        points.setdefault(str(trace.legendgroup or trace.name), {}).update(_points(trace.x, trace.y))
+    names = {str(trace.legendgroup or trace.name): _seen(trace.name) for trace in named}
+    yield from (Told(names[key], sorted(found.items())) for key, found in points.items() if found)
 
 
 def _bars(figure: Figure) -> Iterator[Told]:

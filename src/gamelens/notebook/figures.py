@@ -17,9 +17,9 @@ from plotly.graph_objects import Figure
 
 from gamelens.analysis.frames import RECEIPT
 from gamelens.errors import BadQuery
-from gamelens.notebook.alternatives import in_words
+from gamelens.notebook.alternatives import in_words, sentences
 from gamelens.notebook.captions import headline, source
-from gamelens.notebook.labels import Kind, Unit, plain, tick_format
+from gamelens.notebook.labels import Kind, Unit, tick_format
 from gamelens.notebook.receipts import source_line
 from gamelens.notebook.style import THEMES, layout_of, theme
 
@@ -51,7 +51,8 @@ def finish(
     subtitle = subtitle[:1].upper() + subtitle[1:]
     says = in_words(figure, kind) if says is None else says
     if not len(figure.data) or not len(frame):
-        figure.add_annotation(text=NOTHING, showarrow=False, font={"color": look.muted, "size": 14})
+        middle = {"x": 0.5, "y": 0.5, "xref": "paper", "yref": "paper"}
+        figure.add_annotation(text=NOTHING, showarrow=False, font={"color": look.muted, "size": 14}, **middle)
         figure.update_xaxes(visible=False).update_yaxes(visible=False)
     figure.add_annotation(
         text=source(line),
@@ -60,11 +61,11 @@ def finish(
         align="left",
         **{"x": 0, "xref": "paper", "xanchor": "left", "y": 0, "yref": "paper", "yanchor": "top", "yshift": -40},
     )
-    parts = dict.fromkeys((title, subtitle, says or NOTHING, line))
+    parts = dict.fromkeys((title, subtitle, says or NOTHING.capitalize(), line))
     figure.update_layout(
         template=look.template,
         title_text=headline(title, subtitle),
-        meta={"alt": " ".join(f"{plain(part).rstrip('.')}." for part in parts if part)},
+        meta={"alt": sentences(*parts)},
     )
     return _with_room(figure, above)
 

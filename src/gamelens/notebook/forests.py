@@ -72,6 +72,7 @@ def draw_chances(chances: DataFrame, *, title: str | None = None) -> Figure:
         text=text,
         textposition="top center",
         textfont={"size": 11, "color": look.muted},
+        cliponaxis=False,
         hovertemplate="%{y}: %{x:.2f}%, %{text}<extra></extra>",
     )
     figure.update_layout(showlegend=False, hovermode="closest", height=190 + 44 * max(1, len(chances)))
@@ -82,7 +83,8 @@ def draw_chances(chances: DataFrame, *, title: str | None = None) -> Figure:
     figure.update_yaxes(ticktext=[escape(shorten(name, 48)) for name in names])
     says = "; ".join(f"{name} {words}" for name, words in zip(names, text, strict=True))
     words = "share of players, the middle 95% of what is likely"
-    return finish(figure, chances, title or "How likely each variant is the best", words, kind="share", says=says)
+    headline = title or "How likely each variant is the best"
+    return finish(figure, chances, headline, words, kind="share", says=says, above=12)
 
 
 def _draw_rows(figure: Figure, rows: DataFrame, unit: str, place: int) -> None:

@@ -63,7 +63,6 @@ def draw_panels(
     figure = grid.figure.update_traces(showlegend=False)
     if len(table) > 1:
         figure.update_traces(mode="lines")
-    figure.update_xaxes(matches="x" if len(shown) > 1 else None)
     words = f"{words_per_bucket(frame, unit)}, {'one scale for all' if is_same_scale else 'each on its own scale'}"
     words += f", largest {MOST_PANELS} of {len(order)}" if len(order) > MOST_PANELS else ""
     words += f", dotted: not a whole {every_of(frame)}" if partial else ""
@@ -79,7 +78,7 @@ def draw_bands(scores: DataFrame, *, title: str | None = None) -> Figure:
     surprise = scores.assign(_size=scores["z"].abs()).groupby(["_metric", "_name"], sort=False)["_size"].max().fillna(0)
     kept = surprise.sort_values(ascending=False, kind="stable").index[:MOST_PANELS]
     names, metrics, is_whole = scores["_name"].unique(), scores["_metric"].unique(), len(kept) == len(surprise)
-    across = len(names) if is_whole and 0 < len(names) <= MOST_ACROSS else None  # then each row is a metric
+    across = len(names) if is_whole and 1 < len(names) <= MOST_ACROSS else None  # then each row is a metric
     grid, every = _Grid(len(kept), across, lines=min(2, len(metrics))), product(metrics, names)
     colours = game_colours(scores["_game"].unique(), scores)
     for metric, name in (panel for panel in every if panel in kept):
@@ -122,7 +121,8 @@ class _Grid:
         space = {"horizontal_spacing": 0.24 / across, "vertical_spacing": (0.26 + 0.08 * lines) / high}
         self.figure = make_subplots(rows=high, cols=across, specs=rows, **space)
         self.figure.update_layout(showlegend=False, height=160 + (_PANEL_PX if high > 1 else 2 * _PANEL_PX) * high)
-        self.figure.update_xaxes(tickformat="%-d %b", nticks=3, hoverformat="%a %-d %b %Y")
+        dates = {"tickformat": "%-d %b", "nticks": 3, "hoverformat": "%a %-d %b %Y"}
+        self.figure.update_xaxes(matches="x" if many > 1 else None, **dates)
         self.figure.update_yaxes(nticks=4)
         self.head_px = _HEAD_PX * lines
         self._is_two_lines = lines > 1
