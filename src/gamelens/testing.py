@@ -8,7 +8,8 @@ scenario `small` or the one that `gamelens_scenario` names; workers of pytest-xd
 environment says where it is, so that `gl.connect()` asks it, in a kernel too. Notebooks that nbmake runs have no
 fixtures: `sandbox_of` in a conftest beside them does the same.
 
-Loading this costs nothing: what it needs is imported when somebody asks for it.
+Loading this costs nothing: what it needs is imported when somebody asks for it. Where plugins are not loaded by
+themselves, `pytest -p gamelens` does.
 """
 
 from __future__ import annotations

@@ -65,5 +65,5 @@ def test_a_cell_that_fails_is_one_line_and_no_file(typed: Typed, notebook: Path,
     told = typed("report", notebook, "-p", "games", "nope", "--out", tmp_path / "page")
     assert told.exit_code == 1
     assert told.stderr.startswith("Error: ours.ipynb did not run: cell 3 (days = gl.connect().query('user_unique'")
-    assert "BadQuery: games = 'nope' is not one" in told.stderr
+    assert "BadQuery: games = 'nope' is no" in told.stderr
     assert (told.stderr.count("\n"), (tmp_path / "page").exists()) == (1, False)

@@ -56,6 +56,8 @@ def test_workers_and_notebooks_share_a_sandbox_that_ends_with_them(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("GAMELENS_REPLAY", raising=False)
+    (pytester.path / "few.toml").write_text('extends = "small"\nname = "few"\nplayers = 400\ndays = 10\n')
+    pytester.makeini("[pytest]\ngamelens_scenario = few.toml")
     pytester.makeconftest(printed("sandbox_of"))
     pytester.makepyfile(test_it=TESTS, test_players=printed("gamelens_client"))
     cells = [nbformat.v4.new_code_cell(NOTEBOOK)]

@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from copy import copy
 from datetime import datetime
+from functools import cache
 from importlib import resources
 from typing import Any, Final
 
@@ -154,11 +155,15 @@ def _cells(document: Any, outputs: Sequence[Any], drawn: Sequence[str]) -> str:
 
 def _plotly() -> str:
     """plotly, packed, and the few lines that unpack it and draw."""
+    library = f'<script type="text/plain" id="plotly">{_packed()}</script>'
+    return f'{library}\n<script nonce="NONCE">{_shipped("report.js")}</script>'
+
+
+@cache
+def _packed() -> str:
     from plotly.offline import get_plotlyjs
 
-    packed = base64.b64encode(zlib.compress(get_plotlyjs().encode(), 9)).decode()
-    library = f'<script type="text/plain" id="plotly">{packed}</script>'
-    return f'{library}\n<script nonce="NONCE">{_shipped("report.js")}</script>'
+    return base64.b64encode(zlib.compress(get_plotlyjs().encode(), 9)).decode()
 
 
 def _framed(content: str, *, title: str, style: str, scripts: str, foot: str) -> str:
