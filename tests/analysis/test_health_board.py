@@ -12,6 +12,7 @@ from scipy import stats
 
 from gamelens.analysis import health
 from gamelens.analysis.health.discoveries import false_discovery, two_sided
+from gamelens.client.frames import restatements_frame
 
 DAYS = 42
 FIRST = pd.Timestamp("2026-10-05", tz="UTC")
@@ -114,10 +115,10 @@ def restatement(
     metric: str = "user_unique",
     field: str = "user_unique",
 ) -> DataFrame:
-    """The last day, first asked for *hours* after it began."""
-    told = {"metric": metric, "field": field, "timestamp": LAST, "before": before, "after": after}
-    made = DataFrame([told | {"before_as_of": LAST + pd.Timedelta(hours=hours)}])
-    return made.astype({"before": "float64", "after": "float64"})
+    """The last day, first asked for *hours* after it began, in the words of the client."""
+    told = {"metric": metric, "by": ["game_id"], "field": field, "before": before, "after": after, "rows": 1}
+    asked = {"timestamp": LAST, "before_as_of": LAST + pd.Timedelta(hours=hours), "as_of": pd.Timestamp(AS_OF_LATER)}
+    return restatements_frame([told | {name: moment.isoformat() for name, moment in asked.items()}])
 
 
 def board_of(answers: list[DataFrame], **more: object) -> DataFrame:

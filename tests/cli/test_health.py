@@ -26,7 +26,7 @@ name = "acme"
 name = "North"
 [[organisation.studio.game]]
 id = "1"
-title = "Tile"
+title = "Ti\\u001b[31mle"
 [[organisation.studio.game]]
 id = "2"
 title = "{FORMULA}"
@@ -90,6 +90,12 @@ def test_a_job_does_not_fail_for_other_games(health: Typed):
     done = health("--fail-on", "critical", "--games", "1", "--games", "2")
     assert done.exit_code == 0, done.stdout
     assert HOSTILE not in done.stdout
+
+
+def test_a_title_does_not_colour_the_terminal(health: Typed):
+    done = health()
+    assert "\x1b" not in done.stdout
+    assert "Ti\N{REPLACEMENT CHARACTER}[31mle" in done.stdout
 
 
 def test_json_is_the_whole_board(health: Typed):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from gamelens.cli.completion import metrics as metric_names
 from gamelens.cli.root import cli
 from gamelens.cli.tables import print_table
 from gamelens.cli.wording import one_line
@@ -25,7 +26,13 @@ _SHOWN: Final = 15
 @click.option("--over", help="The history, its last day judged; the last 56 complete days if you do not say.")
 @click.option("--days", type=click.IntRange(min=1), default=1, metavar="N", help="Judge the last N days.")
 @click.option("--games", multiple=True, metavar="ID", help="Only this game; again for another.")
-@click.option("--metrics", multiple=True, metavar="NAME", help="Only this number; again for another.")
+@click.option(
+    "--metrics",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=metric_names,
+    help="Only this number; again for another.",
+)
 @click.option(
     "--fail-on", type=click.Choice(["warning", "critical"]), help="Exit 1 when something is as bad, or worse."
 )

@@ -28,7 +28,7 @@ _SILENT_LEAST: Final = 7.0  # chance makes nothing of seven expected once in a t
 _SAYS_P: Final = 0.01  # a level that chance makes more often leaves the word to the day
 _CAUSE_P: Final = 1e-4
 _BEFORE_DAYS: Final = 42  # that a judgement of a share looks back
-_AT_ONCE: Final = 2000  # series, whose days with all days before each take 100 MB
+_AT_ONCE: Final = 500  # series, whose days with all days before each take some 100 MB
 _MIXES: Final = [key for key, watch in WATCHED.items() if watch.is_mix]
 
 
@@ -44,11 +44,11 @@ class Scores:
         self.is_silent, self.is_folded = np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
         kinds = series.who["kind"].astype("str").to_numpy()
         for kind, judge in (("count", judge_counts), ("money", judge_money), ("number", judge_money)):
-            rows = np.flatnonzero(kinds == kind)
-            self._take(rows, judge(series.value[rows]))
+            for rows in _batches(np.flatnonzero(kinds == kind)):
+                self._take(rows, judge(series.value[rows]))
         shares = np.flatnonzero(kinds == "share")
-        for first in range(0, len(shares), _AT_ONCE):
-            self._take_shares(shares[first : first + _AT_ONCE])
+        for rows in _batches(shares):
+            self._take_shares(rows)
         self._weigh(shares)
         self._fold_silent_games()
         self._name_causes()
@@ -142,6 +142,11 @@ class Scores:
             known = np.nan_to_num(found.known[:, -1], nan=np.inf, posinf=np.inf)
             self.z[rows[left], day] = z
             self.p[rows[left], day] = np.minimum(_LOOKS * two_sided(z, known), 1.0)
+
+
+def _batches(rows: Ints) -> list[Ints]:
+    """*rows* a few hundred at a time: memory does not grow with the portfolio."""
+    return [rows[first : first + _AT_ONCE] for first in range(0, len(rows), _AT_ONCE)]
 
 
 def _places(who: DataFrame, keys: list[str]) -> list[Ints]:
