@@ -48,13 +48,13 @@ class Twinned(ipywidgets.VBox):  # type: ignore[misc]
     front end with a kernel prefers views; what has none, such as a report, takes the table and the figure.
     """
 
-    def static(self) -> Twin:
-        """The widget as an ordinary table and figure, once the answer it waits for is there."""
-        raise NotImplementedError
-
     def __init__(self, children: Sequence[Any]) -> None:
         self._nothing = ipywidgets.HTML(layout={"display": "none"})
         super().__init__([ipywidgets.HTML(STYLE), *children, self._nothing])
+
+    def static(self) -> Twin:
+        """The widget as an ordinary table and figure, once the answer it waits for is there."""
+        raise NotImplementedError
 
     def bundles(self) -> list[dict[str, Any]]:
         """The outputs of a cell that shows it, each by its types."""
