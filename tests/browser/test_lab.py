@@ -56,6 +56,10 @@ FIGURES = """() => [...jupyterapp.shell.currentWidget.content.model.cells].flatM
 ).map(output => output.data || {}).filter(
     data => data["application/vnd.plotly.v1+json"] && !data["application/vnd.jupyter.widget-view+json"]
 ).length"""  # those of the notebook itself, one output each
+HAS_KERNEL = """() => {
+    const kernel = jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel
+    return kernel?.status === "idle" && kernel.connectionStatus === "connected"
+}"""
 IN_NOTEBOOK = (  # of Notebook 7 itself, whatever it opens
     "Cannot read properties of undefined (reading 'schema')",  # its menu reads the settings of a plugin it has not
     "Command 'filebrowser:open-path' not registered.",
@@ -93,11 +97,12 @@ class Watched:
         return self
 
     def run_all(self) -> Watched:
-        """Run all cells from the menu, again while there is no kernel yet to run them."""
-        first = self.page.locator(".jp-Notebook .jp-CodeCell .jp-InputPrompt").first
-        first.wait_for()
+        """Run all cells from the menu; what is run before there is a kernel is not run."""
+        self.page.locator(".jp-Notebook .jp-CodeCell").first.wait_for()
+        self.page.wait_for_function(HAS_KERNEL)
+        last = self.page.locator(".jp-Notebook .jp-CodeCell .jp-InputPrompt").last
         ends_at = time.monotonic() + PATIENCE_MS / 1000
-        while first.inner_text().strip() == "[ ]:" and time.monotonic() < ends_at:
+        while last.inner_text().strip() == "[ ]:" and time.monotonic() < ends_at:
             self.page.locator(".lm-MenuBar-item", has_text="Run").click()
             self.page.locator('.lm-Menu-item:has-text("Run All Cells")').first.click()
             self.page.wait_for_timeout(1000)
@@ -257,6 +262,7 @@ def _options(port: int) -> list[str]:
         "--allow-root",
         "--IdentityProvider.token=",
         "--LabApp.expose_app_in_browser=True",
+        "--JupyterNotebookApp.expose_app_in_browser=True",
         f"--ServerApp.port={port}",
         "--ServerApp.port_retries=0",
     ]

@@ -53,7 +53,7 @@ class Board(Twinned):
         self._output, self._segments = ipywidgets.Output(), ipywidgets.HTML()
         pickers = ipywidgets.Box([self.least, self.search, self.again], layout={"flex_flow": "row wrap"})
         panels = [self._status, self.rows, self._more, self._about, self._output, self._segments]
-        super().__init__([ipywidgets.HTML(panes.STYLE), pickers, *panels])
+        super().__init__([pickers, *panels])
         for picker in (self.least, self.search):
             picker.observe(lambda _: self._fill(), "value")
         self.again.on_click(lambda _: self.ask_again())

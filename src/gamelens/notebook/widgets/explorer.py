@@ -54,7 +54,7 @@ class Explorer(Twinned):
         self._status, self._listed = ipywidgets.HTML(), ipywidgets.HTML()
         self._table, self._code, self._output = ipywidgets.HTML(), ipywidgets.HTML(), ipywidgets.Output()
         shown = [self.again, self._listed, self._status, self._output, self._table, self._code]
-        super().__init__([ipywidgets.HTML(panes.STYLE), self.pick, *shown])
+        super().__init__([self.pick, *shown])
         self.again.on_click(lambda _: self.ask_again())
         self.ask_again(quiet_s=0.0)
 

@@ -44,7 +44,7 @@ class Live(Twinned):
         self._status, self._counts, self._events = ipywidgets.HTML(), ipywidgets.HTML(), ipywidgets.HTML()
         buttons = ipywidgets.HBox([self.start_button, self.stop_button])
         panels = [self._status, self._counts, self._events]
-        super().__init__([ipywidgets.HTML(panes.STYLE), buttons, *panels])
+        super().__init__([buttons, *panels])
 
     @property
     def is_running(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -47,15 +48,18 @@ class Twinned(ipywidgets.VBox):  # type: ignore[misc]
     front end with a kernel prefers views; what has none, such as a report, takes the table and the figure.
     """
 
+    def __init__(self, children: Sequence[Any]) -> None:
+        self._nothing = ipywidgets.HTML(layout={"display": "none"})
+        super().__init__([ipywidgets.HTML(STYLE), *children, self._nothing])
+
     def static(self) -> Twin:
         """The widget as an ordinary table and figure, once the answer it waits for is there."""
         raise NotImplementedError
 
     def bundles(self) -> list[dict[str, Any]]:
         """The outputs of a cell that shows it, each by its types."""
-        nothing = ipywidgets.HTML(layout={"display": "none"})
         outputs = self.static().bundles()
-        return [{**output, **_view_of(widget)} for output, widget in zip(outputs, (self, nothing), strict=False)]
+        return [{**output, **_view_of(shown)} for output, shown in zip(outputs, (self, self._nothing), strict=False)]
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         return self.bundles()[0]
