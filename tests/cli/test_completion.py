@@ -46,6 +46,11 @@ def test_scenarios(command: str):
     assert offered(command, "--scenario", "") == scenario_names()
 
 
+def test_notebooks_of_ours():
+    assert offered("report", "01") == ["01_ad_revenue"]
+    assert {"00_tour", "02_retention", "03_health"} <= {*offered("report", "0")}
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_calls_the_command(shell: str):
     done = CliRunner().invoke(cli, ["completion", shell])

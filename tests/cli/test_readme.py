@@ -12,7 +12,8 @@ import yaml
 
 from gamelens.cli import cli
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, re.DOTALL)
 LINES = [line for language, code in BLOCKS if language in ("", "console", "yaml") for line in code.splitlines()]
 TYPED = re.compile(r"(?<![\w/'])gamelens ([^#&|;)]+)")
@@ -28,6 +29,12 @@ def test_a_printed_command_would_be_understood(typed: str):
         assert found is not None, f"gamelens {typed}: there is no {name}"
         command, context = found, click.Context(found, info_name=name, parent=context)
     command.make_context(context.info_name, words, resilient_parsing=False)
+
+
+def test_its_pictures_are_there():
+    pictures = re.findall(r'(?:src|srcset)="(data/[^"]+)"', README)
+    assert len(pictures) == 2
+    assert all((ROOT / picture).is_file() for picture in pictures)
 
 
 def test_there_are_commands_to_look_at():

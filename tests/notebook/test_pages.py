@@ -17,7 +17,8 @@ from gamelens.notebook.stills import Sheet, inline
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 MADE_AT = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
 SVG = """<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="920" height="420"
- onload="alert(1)"><defs id="unused"><clipPath id="clip1"><rect width="9" height="9"/></clipPath></defs>
+ onload="alert(1)"><defs id="unused"><clipPath id="clip1"><rect width="9.0000001" height="12.3456"/></clipPath>
+ <clipPath id="clip2"><rect width="7" height="7"/></clipPath></defs>
  <script>alert(2)</script><foreignObject><img src="x"/></foreignObject><g class="plot"><g/>
  <path class="js-line" d="M1,2L3,4" clip-path="url(#clip1)" style="stroke: rgb(1, 2, 3); cursor: pointer"/>
  <path class="point" d="M2.5,0A2.5,2.5 0 1,1 0,-2.5A2.5,2.5 0 0,1 2.5,0Z" style="stroke: rgb(1, 2, 3);"/></g>
@@ -155,6 +156,12 @@ def test_a_still_has_ids_of_its_own_and_shares_looks():
     assert "unused" not in still
     assert sheet.css().count("stroke:rgb(1, 2, 3)") == 1
     assert still.count('class="f0"') == 2
+
+
+def test_a_still_holds_what_is_used_to_a_hundredth_of_a_pixel():
+    still = inline(SVG.encode(), Sheet(), number=0)
+    assert '<rect width="9" height="12.35" />' in still
+    assert 'width="7"' not in still
 
 
 def test_a_still_grows_with_the_page():

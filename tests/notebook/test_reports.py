@@ -89,3 +89,12 @@ def test_what_is_no_notebook_is_refused_before_anything_runs(tmp_path: Path) -> 
 def test_an_unknown_parameter_is_refused_before_anything_runs(tmp_path: Path) -> None:
     with pytest.raises(BadQuery, match="Did you mean `over`"):
         write_report(notebook(tmp_path, PARAMETERS, "raise"), tmp_path, parameters=[("ovr", "x")])
+
+
+def test_a_kernel_that_is_not_there_is_named(tmp_path: Path) -> None:
+    made = notebook(tmp_path, "1")
+    document = nbformat.read(made, as_version=4)
+    document.metadata.kernelspec = {"name": "julia", "display_name": "Julia"}
+    nbformat.write(document, made)
+    with pytest.raises(Refused, match=r"made\.ipynb wants the kernel julia, which is not installed"):
+        write_report(made, tmp_path)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import nbformat
+from jupyter_client.kernelspec import NoSuchKernel
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from traitlets.config import Config
@@ -88,6 +89,8 @@ def _run(document: Any, notebook: Path, environment: dict[str, str], places: Map
         raise Refused(f"{notebook.name} did not run: {_cell(failed, places)}: {what}") from None
     except CellTimeoutError:
         raise Refused(f"{notebook.name} did not run: a cell took more than {CELL_DEADLINE_S} s") from None
+    except NoSuchKernel as error:
+        raise Refused(f"{notebook.name} wants the kernel {error.name}, which is not installed") from None
     except DeadKernelError:
         raise Refused(f"{notebook.name} did not run: its kernel died") from None
 

@@ -32,6 +32,8 @@ _SAYS: Final = frozenset(
     }
 )
 _UNSEEN: Final = frozenset({"pointer-events", "cursor", "vector-effect", "-webkit-user-select", "user-select"})
+_REFERRED: Final = frozenset({"clipPath", "mask", "pattern", "linearGradient", "radialGradient"})
+_LONG: Final = re.compile(r"\d+\.\d{3,}")
 _CIRCLE: Final = re.compile(r"M([\d.]+),0A\1,\1 0 1,1 0,-\1A\1,\1 0 0,1 \1,0Z")
 _ID: Final = re.compile(r"url\([\"']?#([^\"')]+)[\"']?\)")
 
@@ -120,7 +122,7 @@ def _size(figure: dict[str, Any]) -> dict[str, Any]:
 def _kept(element: ElementTree.Element, sheet: Sheet, ids: Mapping[str, str]) -> ElementTree.Element | None:
     """A copy of what is shape or word; None where nothing is."""
     tag = _tag(element)
-    if tag not in _SHAPES:
+    if tag not in _SHAPES or (tag in _REFERRED and element.get("id") not in ids):
         return None
     copy = ElementTree.Element(tag, _attributes(element, sheet, ids))
     copy.text = element.text
@@ -162,8 +164,13 @@ def _attributes(element: ElementTree.Element, sheet: Sheet, ids: Mapping[str, st
         elif short == "href" and value.startswith("data:image/png;base64,"):
             kept["href"] = value
         elif short in _SAYS and _is_harmless(short, value):
-            kept[short] = own(value)
+            kept[short] = own(value) if short == "offset" else _LONG.sub(_rounded_off, own(value))
     return kept
+
+
+def _rounded_off(number: re.Match[str]) -> str:
+    """A hundredth of a pixel is more than anybody sees."""
+    return f"{float(number[0]):.2f}".rstrip("0").removesuffix(".")
 
 
 def _is_harmless(name: str, value: str) -> bool:
