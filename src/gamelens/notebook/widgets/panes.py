@@ -101,11 +101,11 @@ def _class(is_number: bool) -> str:
 
 
 def _cell(value: Any, is_number: bool, style: Any) -> str:
-    if is_number or isinstance(value, (int, float)):
+    is_null = value is None or value is pd.NaT or value is pd.NA or value != value
+    if is_number or (isinstance(value, (int, float)) and not is_null):
         return f'<td class="number">{_number(value)}</td>'
-    if isinstance(value, datetime) and not pd.isna(value):
+    if isinstance(value, datetime) and not is_null:
         return f"<td>{value:%Y-%m-%d}</td>" if _is_midnight(value) else f"<td>{value:%Y-%m-%d %H:%M}</td>"
-    is_null = value is None or value is pd.NaT or value is pd.NA
     name = f' class="{escape(style)}"' if isinstance(style, str) else ' class="none"' if is_null else ""
     return f"<td{name}>{text_of(None if is_null else value)}</td>"
 
