@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import httpx
-import jsonschema
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 from starlette.applications import Starlette
 
 from gamelens.sandbox.collector import CollectorService
 from gamelens.sandbox.description import DESCRIPTIONS
+
+if TYPE_CHECKING:
+    import jsonschema
 
 JSON = ("content", "application/json", "schema")
 REFUSED = {"collector": "Message", "metrics": "Refusal"}
@@ -72,6 +74,8 @@ def _document(service: str) -> Any:
 @cache
 def judge(service: str, *path: str) -> jsonschema.Draft202012Validator:
     """What judges values by the schema at *path* of a description."""
+    import jsonschema  # takes 1.1 s, and who only hands out tests to workers judges nothing
+
     resource: Resource[Any] = Resource.from_contents(_document(service), default_specification=DRAFT202012)
     registry: Registry[Any] = Registry().with_resource("description", resource)
     pointer = "".join(f"/{quote(step.replace('~', '~0').replace('/', '~1'), safe='~')}" for step in path)
