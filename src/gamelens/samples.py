@@ -9,7 +9,6 @@ beside real players.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -52,7 +51,7 @@ def _of(played: Played, folder: Path) -> Path:
 def _empty() -> Path:
     from gamelens.simulator.outside import empty_files
 
-    return write(empty_files(), Path(tempfile.mkdtemp(prefix="gamelens-outside-")))
+    return write(empty_files(), demo_state() / "outside" / "none")
 
 
 def _played_behind_connect() -> Played | None:
