@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 VIEW: Final = "application/vnd.jupyter.widget-view+json"
+_GONE: Final = ""  # of a view that was removed, for which front ends show nothing
 
 
 @dataclass(frozen=True)
@@ -45,12 +46,11 @@ class Twinned(ipywidgets.VBox):  # type: ignore[misc]
     """A widget that has a static twin, and brings it along wherever it is shown.
 
     Its cell has the outputs of the twin, each with a widget's view beside it: the widget's own, and one of nothing. A
-    front end with a kernel prefers views; what has none, such as a report, takes the table and the figure.
+    front end with a kernel prefers views; whatever has none, such as a report, takes the table and the figure.
     """
 
     def __init__(self, children: Sequence[Any]) -> None:
-        self._nothing = ipywidgets.HTML(layout={"display": "none"})
-        super().__init__([ipywidgets.HTML(STYLE), *children, self._nothing])
+        super().__init__([ipywidgets.HTML(STYLE), *children])
 
     def static(self) -> Twin:
         """The widget as an ordinary table and figure, once the answer it waits for is there."""
@@ -59,7 +59,7 @@ class Twinned(ipywidgets.VBox):  # type: ignore[misc]
     def bundles(self) -> list[dict[str, Any]]:
         """The outputs of a cell that shows it, each by its types."""
         outputs = self.static().bundles()
-        return [{**output, **_view_of(shown)} for output, shown in zip(outputs, (self, self._nothing), strict=False)]
+        return [{**output, **_view_of(model)} for output, model in zip(outputs, (self.model_id, _GONE), strict=False)]
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         return self.bundles()[0]
@@ -68,8 +68,8 @@ class Twinned(ipywidgets.VBox):  # type: ignore[misc]
         _display(self.bundles())
 
 
-def _view_of(widget: Any) -> dict[str, Any]:
-    return {VIEW: {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}}
+def _view_of(model_id: str) -> dict[str, Any]:
+    return {VIEW: {"version_major": 2, "version_minor": 0, "model_id": model_id}}
 
 
 def _display(bundles: list[dict[str, Any]]) -> None:
