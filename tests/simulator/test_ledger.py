@@ -349,6 +349,7 @@ def test_the_ledger_holds_every_event_sent(played):
     assert len(played.ledger) == len(played.events)
 
 
+@pytest.mark.slow
 def test_columns_taken_from_the_generator_are_what_the_json_says(played):
     """Two ways to the same event: the arrays, and the bytes read again as the vendor's documents say."""
     rows = [row for table in played.ledger._tables for row in table.to_pylist()]

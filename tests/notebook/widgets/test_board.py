@@ -16,6 +16,8 @@ from thousand import HOSTILE
 pytest.importorskip("gamelens.notebook.health_board")
 from gamelens.notebook.widgets.board import MOST_ROWS, Board
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def board(calm: Client) -> Iterator[Board]:

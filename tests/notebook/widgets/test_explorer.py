@@ -22,6 +22,8 @@ from gamelens.notebook.widgets.pickers import MOST_SHOWN
 from gamelens.notebook.widgets.twin import VIEW, Twin
 from thousand import FORMULA, HOSTILE, NETWORKS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def explore(calm: Client) -> Iterator[Callable[..., Explorer]]:
