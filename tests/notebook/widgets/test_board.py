@@ -13,7 +13,6 @@ from gamelens.notebook import widgets
 from gamelens.notebook.widgets.panes import FIGURE
 from thousand import HOSTILE
 
-pytest.importorskip("gamelens.notebook.health_board")
 from gamelens.notebook.widgets.board import MOST_ROWS, Board
 
 pytestmark = pytest.mark.slow
