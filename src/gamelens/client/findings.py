@@ -21,7 +21,8 @@ from gamelens.wire.limits import MIB
 Mark = Literal["ok", "warning", "problem"]
 
 PACKAGES: Final = ("gamelens", "pandas", "pyarrow")
-_OTHERS: Final = ("cache_dir", "state_dir", "runtime_dir", "record", "replay", "console_url", "theme")  # from nowhere else
+# Settings that come from nowhere else.
+_OTHERS: Final = ("cache_dir", "state_dir", "runtime_dir", "record", "replay", "console_url", "theme")
 
 
 class Finding(msgspec.Struct, frozen=True):

@@ -10,10 +10,9 @@ from client.served import KEY, World
 from gamelens import BadQuery
 from gamelens.client.metrics import Client
 from gamelens.notebook import widgets
+from gamelens.notebook.widgets.board import MOST_ROWS, Board
 from gamelens.notebook.widgets.panes import FIGURE
 from thousand import HOSTILE
-
-from gamelens.notebook.widgets.board import MOST_ROWS, Board
 
 pytestmark = pytest.mark.slow
 
