@@ -206,18 +206,8 @@ def _cells(row: dict[Any, Any]) -> Iterator[tuple[str, str]]:
     segment = "" if pd.isna(row["dimension"]) else UNKNOWN if pd.isna(row["segment"]) else str(row["segment"])
     change = "" if pd.isna(row["change"]) else f"{row['change']:+.0%}"
     since = "" if pd.isna(row["since"]) else f"{row['since']:%Y-%m-%d}"
-    told = (
-        row["severity"],
-        f"{row['timestamp']:%Y-%m-%d}",
-        row["game"],
-        row["metric"],
-        segment,
-        value,
-        expected,
-        change,
-        since,
-    )
-    yield from zip(_HEADER, map(str, told), strict=True)
+    named = (row["severity"], f"{row['timestamp']:%Y-%m-%d}", row["game"], row["metric"], segment)
+    yield from zip(_HEADER, map(str, (*named, value, expected, change, since)), strict=True)
 
 
 def _markdown_of(table: DataFrame) -> str:
@@ -253,21 +243,11 @@ def _segments(frame: DataFrame, row: dict[Any, Any], dimension: str) -> DataFram
 
 
 def _nothing() -> DataFrame:
-    names = ["dimension", "segment", "value", "expected", "change", "contribution", "share_of_change", "mix", "weight"]
-    names += [
-        "z",
-        "p",
-        "is_moved",
-        "first_day",
-        "game_id",
-        "game",
-        "watch",
-        "metric",
-        "timestamp",
-        "of_dimension",
-        "of_segment",
-    ]
-    return DataFrame(columns=[*names, "verdict", "says"])
+    of_segments = (
+        "dimension segment value expected change contribution share_of_change mix weight z p is_moved first_day"
+    )
+    of_row = "game_id game watch metric timestamp of_dimension of_segment verdict says"
+    return DataFrame(columns=[*of_segments.split(), *of_row.split()])
 
 
 def _narrowed(question: Question, games: Sequence[str] | None) -> Question:

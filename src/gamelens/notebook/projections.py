@@ -16,8 +16,8 @@ from gamelens.notebook.captions import words_by
 from gamelens.notebook.colours import colours_of
 from gamelens.notebook.figures import finish, number_axis
 from gamelens.notebook.labels import Unit, escape, hover_format, readable, shorten, unit_of
-from gamelens.notebook.style import theme, translucent
-from gamelens.notebook.traces import MOST_LINES
+from gamelens.notebook.style import theme
+from gamelens.notebook.traces import MOST_LINES, interval_band
 
 MARKED_AGES: Final = (30, 90)
 _TICKS: Final = (1, 3, 7, 14, 30, 60, 90, 120, 180, 270, 365)
@@ -97,7 +97,7 @@ def _line_traces(
     ahead = line.loc[[*known.index[-1:], *later.index]]
     shown = escape(shorten(name))
     if is_taken:
-        yield _band(line if value == "ltv" else ahead, shown, colour)
+        yield interval_band(line if value == "ltv" else ahead, shown, colour)
     look: dict[str, Any] = {"color": colour, "width": 2.25 if is_taken else 1.5}
     format_ = hover_format(unit.kind, float(line[value].max()))
     for part, dash in ((known, "solid"), (ahead if len(later) else later, "dash")):
@@ -112,20 +112,6 @@ def _line_traces(
             customdata=part[["low", "high"]].to_numpy(),
             hovertemplate=f"%{{y:{format_}}} (%{{customdata[0]:{format_}}} to %{{customdata[1]:{format_}}})",
         )
-
-
-def _band(rows: DataFrame, name: str, colour: str) -> go.Scatter:
-    return go.Scatter(
-        x=[*rows["age"], *reversed(rows["age"].tolist())],
-        y=[*rows["high"], *reversed(rows["low"].tolist())],
-        fill="toself",
-        fillcolor=translucent(colour, 0.15),
-        line={"width": 0},
-        mode="lines",
-        hoverinfo="skip",
-        legendgroup=name,
-        showlegend=False,
-    )
 
 
 def _points(points: DataFrame, colour: str, *, is_named: bool) -> go.Scatter:

@@ -44,17 +44,7 @@ def line_traces(
 def curve_traces(rows: DataFrame, name: str, colour: str) -> Iterator[go.Scatter]:
     """One retention curve over its interval."""
     ages = rows["age"].tolist()
-    yield go.Scatter(
-        x=[*ages, *reversed(ages)],
-        y=[*rows["high"], *reversed(rows["low"].tolist())],
-        fill="toself",
-        fillcolor=translucent(colour, 0.15),
-        line={"width": 0},
-        mode="lines",
-        hoverinfo="skip",
-        legendgroup=name,
-        showlegend=False,
-    )
+    yield interval_band(rows, name, colour)
     yield go.Scatter(
         x=ages,
         y=rows["retention"],
@@ -65,6 +55,21 @@ def curve_traces(rows: DataFrame, name: str, colour: str) -> Iterator[go.Scatter
         legendgroup=name,
         customdata=rows[["low", "high", "installs"]].astype("float64").to_numpy(),
         hovertemplate="%{y:.1%} (%{customdata[0]:.1%} to %{customdata[1]:.1%} of %{customdata[2]:,} installs)",
+    )
+
+
+def interval_band(rows: DataFrame, name: str, colour: str) -> go.Scatter:
+    """What lies between *low* and *high* at each age, behind the curve *name*."""
+    return go.Scatter(
+        x=[*rows["age"], *reversed(rows["age"].tolist())],
+        y=[*rows["high"], *reversed(rows["low"].tolist())],
+        fill="toself",
+        fillcolor=translucent(colour, 0.15),
+        line={"width": 0},
+        mode="lines",
+        hoverinfo="skip",
+        legendgroup=name,
+        showlegend=False,
     )
 
 
