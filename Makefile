@@ -19,13 +19,13 @@ demo: $(INSTALLED)
 	@$(BIN)/gamelens demo
 
 test: static
-	@$(BIN)/pytest --dist loadfile --no-loadscope-reorder -n 2
+	@$(BIN)/pytest --dist loadfile --no-loadscope-reorder -n 4
 	@$(NOTEBOOKS) -n 2 --dist worksteal
 	@GAMELENS_REPLAY=$(CURDIR)/data/recorded $(NOTEBOOKS) -n 2 --dist worksteal
 
 # A fifth of the examples that `make test` tries.
 check: static
-	@$(BIN)/pytest --dist loadfile -n 2 -m "not slow" --hypothesis-profile quick $(addprefix --ignore ,$(SERVED))
+	@$(BIN)/pytest --dist loadfile -n 4 -m "not slow" --hypothesis-profile quick $(addprefix --ignore ,$(SERVED))
 
 static: $(INSTALLED)
 	@$(BIN)/ruff check --quiet
