@@ -25,7 +25,7 @@ test: static
 
 # A fifth of the examples that `make test` tries.
 check: static
-	@$(BIN)/pytest --dist loadfile -n 4 -m "not slow" --hypothesis-profile quick $(addprefix --ignore ,$(SERVED))
+	@$(BIN)/pytest --dist loadfile -n 3 -m "not slow" --hypothesis-profile quick $(addprefix --ignore ,$(SERVED))
 
 static: $(INSTALLED)
 	@$(BIN)/ruff check --quiet

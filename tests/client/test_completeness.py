@@ -13,6 +13,8 @@ from client.worlds import Sent, World, assert_equal, quick, rows_of
 from gamelens.catalog import METRICS
 from gamelens.errors import BadQuery, NotAdditive
 
+pytestmark = pytest.mark.slow
+
 OVER = "2026-09-30/2026-11-20"
 ADDS = [it.name for it in METRICS.values() if it.adds == "everywhere" and it.kinds == "plain"]
 OVER_GAMES = [

@@ -16,6 +16,8 @@ from client.worlds import World, assert_equal, quick, rows_of
 from gamelens.client.metrics import Client
 from gamelens.errors import BadQuery, NotRecorded, NotYetAvailable
 
+pytestmark = pytest.mark.slow
+
 Make = Callable[..., Client]
 OVER = "2026-10-20/2026-11-20"
 QUESTIONS: list[dict[str, Any]] = [

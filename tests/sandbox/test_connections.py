@@ -14,6 +14,8 @@ from conftest import Stage
 from gamelens.sandbox.connections import Deadlines
 from sandbox.sockets import Heard, Port, request, say, talk
 
+pytestmark = pytest.mark.slow
+
 Parts = list[bytes | float]
 
 GOOD = request(b"[]")
