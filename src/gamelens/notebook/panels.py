@@ -123,6 +123,7 @@ class _Grid:
         self.figure.update_layout(showlegend=False, height=160 + (_PANEL_PX if high > 1 else 2 * _PANEL_PX) * high)
         dates = {"tickformat": "%-d %b", "nticks": 3, "hoverformat": "%a %-d %b %Y"}
         self.figure.update_xaxes(matches="x" if many > 1 else None, **dates)
+        self.figure.layout.xaxis.matches = None  # it is the one that others match
         self.figure.update_yaxes(nticks=4)
         self.head_px = _HEAD_PX * lines
         self._is_two_lines = lines > 1
