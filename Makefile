@@ -7,7 +7,10 @@ INSTALLED := .venv/installed
 # Played over HTTP in processes of their own, which the fast loop leaves out.
 SERVED := tests/journey tests/cli tests/browser
 
-NOTEBOOKS := $(BIN)/pytest -p nbmake --nbmake --nbmake-timeout 300 notebooks
+NOTEBOOKS := $(BIN)/pytest --nbmake --nbmake-timeout 300 notebooks
+
+# Without nbmake, which takes every process 1.5 s to import.
+TESTS := $(BIN)/pytest -p no:nbmake --dist loadfile
 
 # Modules and tests are compiled once, also where the environment says otherwise: hundreds of processes import them.
 export PYTHONDONTWRITEBYTECODE :=
@@ -19,13 +22,13 @@ demo: $(INSTALLED)
 	@$(BIN)/gamelens demo
 
 test: static
-	@$(BIN)/pytest --dist loadfile --no-loadscope-reorder -n 4
+	@$(TESTS) --no-loadscope-reorder -n 4
 	@$(NOTEBOOKS) -n 2 --dist worksteal
 	@GAMELENS_REPLAY=$(CURDIR)/data/recorded $(NOTEBOOKS) -n 2 --dist worksteal
 
 # A fifth of the examples that `make test` tries.
 check: static
-	@$(BIN)/pytest --dist loadfile -n 3 -m "not slow" --hypothesis-profile quick $(addprefix --ignore ,$(SERVED))
+	@$(TESTS) -n 3 -m "not slow" --hypothesis-profile quick $(addprefix --ignore ,$(SERVED))
 
 static: $(INSTALLED)
 	@$(BIN)/ruff check --quiet
