@@ -53,7 +53,7 @@ from gamelens.errors import (
 pytestmark = pytest.mark.slow
 
 Frame = pd.DataFrame
-LATE_S = 0.3
+LATE_S = 1.5  # on a busy machine; what would be waited for without a deadline takes longer still
 KEY = "s3cr+t/k=y%26&-0123456789~ab"
 FAN_OUT: dict[str, Any] = {"metric": "event_count", "by": "platform", "over": "last 6 complete days"}
 REQUESTS = 6
@@ -288,7 +288,7 @@ def test_at_the_deadline_gaps_may_be_wanted(world: World) -> None:
 def test_the_deadline_is_one_for_all_phases(world: World) -> None:
     """deadline_s is total: each phase alone would be in time."""
     for route in ("*/interval", "*/studios", "*/games", "*/dimensions/*", METRICS):
-        world.fail(route, latency_s=0.35)
+        world.fail(route, latency_s=0.8)
     began = time.monotonic()
     with world.client() as lens, pytest.raises(Unreachable, match="deadline_s=1"):
         lens.query("event_count", by=THREE, over="last 3 complete days", deadline_s=1)
