@@ -6,9 +6,10 @@ from datetime import timedelta
 from typing import Final
 
 from conftest import NOW, Stage, event
+from hostile import NAMES
 
-HOSTILE: Final = "<img src=x onerror=alert(1)>"
-FORMULA: Final = "=cmd|' /C calc'!A0"
+HOSTILE: Final = NAMES["tag"]
+FORMULA: Final = NAMES["formula"]
 NETWORKS: Final = 1000
 
 

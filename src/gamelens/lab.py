@@ -36,7 +36,6 @@ from gamelens.sandboxes import (
 
 if TYPE_CHECKING:
     from gamelens.client.metrics import Client
-    from gamelens.simulator import Scenario
 
 __all__ = [
     "Demo",
@@ -177,11 +176,21 @@ def find_notebook(name: str) -> Path:
     raise BadQuery("notebook", name, "is neither a file nor one of ours", ours)
 
 
+def played_at(state: Path) -> Played | None:
+    """What was played into the sandbox over *state*, as far as is written there."""
+    try:
+        return msgspec.json.decode(_played_file(state).read_bytes(), type=Played)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
 def ensure_played(
     ready: Ready, state: Path, scenario: str, *, say: Callable[[str], object] = lambda _: None
 ) -> tuple[Played, bool]:
     """Have *scenario*, ended today, in the sandbox over *state*; true when it was already there."""
-    wanted = _load(scenario)
+    from gamelens.simulator import load_scenario
+
+    wanted = load_scenario(scenario)
     already = played_at(state)
     if already is not None and _identity_of(already) == identity(wanted, today()):
         return already, True
@@ -195,26 +204,12 @@ def ensure_played(
     return played, False
 
 
-def _load(name: str) -> Scenario:
-    from gamelens.simulator import load_scenario
-
-    return load_scenario(name)
-
-
 def _identity_of(played: Played) -> Played:
     return msgspec.structs.replace(played, events=0, requests=0, sent_bytes=0, seconds=0.0)
 
 
 def _played_file(state: Path) -> Path:
     return state / "played.json"
-
-
-def played_at(state: Path) -> Played | None:
-    """What was played into the sandbox over *state*, as far as is written there."""
-    try:
-        return msgspec.json.decode(_played_file(state).read_bytes(), type=Played)
-    except (OSError, msgspec.DecodeError):
-        return None
 
 
 def _say(line: str) -> None:

@@ -120,7 +120,7 @@ def running_at(state: Path, *, within_s: float = 60.0) -> Ready | None:
 def running_with(state: Path, scenario: str | None) -> Ready | None:
     """The sandbox over *state*, if one runs; one that does not have the games of *scenario* is stopped."""
     ready = running_at(state)
-    if ready and scenario and ready.organisations[0].titles != _titles_of(scenario):
+    if ready and scenario and ready.organisations[0].titles != titles_of(scenario):
         stop(state)
         return None
     return ready
@@ -231,7 +231,8 @@ def _start(state: Path, *options: str) -> tuple[Ready, subprocess.Popen[bytes]]:
         return read_ready(ready), process
 
 
-def _titles_of(scenario: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def titles_of(scenario: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Names of the studios of *scenario*, each with the titles of its games; see `load_scenario`."""
     from gamelens.simulator import load_scenario
 
     return load_scenario(scenario).titles

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from client.served import KEY, World, serving
 from conftest import Stage
@@ -16,8 +15,6 @@ from gamelens.notebook import charts
 from gamelens.notebook.reports import write_report
 from hostile import CONFIG, NAMES, played
 
-CHROMIUM = shutil.which("chromium")
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync", "--no-first-run"]
 OVER = "2026-11-17/2026-11-19"
 CELLS = (
     "import gamelens as gl\nfrom gamelens.notebook import charts, say\nlens = gl.connect()",
@@ -29,7 +26,6 @@ CELLS = (
     "print('\\n'.join(networks.ilrd_network_name.dropna()))",
     "print(networks.lens.explain())",
 )
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
 
 
 class Watched:
@@ -56,12 +52,11 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 @pytest.fixture
-def watched() -> Iterator[Watched]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        watched = Watched(browser.new_page())
-        yield watched
-        browser.close()
+def watched(browser: Browser) -> Iterator[Watched]:
+    page = browser.new_page()
+    watched = Watched(page)
+    yield watched
+    page.close()
     assert watched.wrongs == []
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -16,16 +15,14 @@ from typing import Any
 import httpx
 import nbformat
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from conftest import event
 from gamelens.lab import ask_console, ensure_played, environment_of, notebooks_folder, sandbox_at
 from gamelens.wire.signing import sign
+from hostile import NAMES
 
-CHROMIUM = shutil.which("chromium")
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync", "--no-first-run"]
-TITLE = "<img src=x onerror=alert(1)>"
-NETWORK = "=cmd|' /C calc'!A0"
+TITLE, NETWORK = NAMES["tag"], NAMES["formula"]
 CONFIG = f"""
 [[organisation]]
 name = "demo"
@@ -72,7 +69,7 @@ IN_VOILA = (  # of Voila itself, with any figure or with none
     "r.setData is not a function",  # plotly's renderer would keep a picture of what it has drawn
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")]
+pytestmark = pytest.mark.slow
 
 
 class Watched:
@@ -166,17 +163,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             server.wait()
 
 
-@pytest.fixture(scope="module")
-def new_page() -> Iterator[Any]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        yield browser.new_page
-        browser.close()
-
-
 @pytest.fixture
-def watched(home: str, new_page: Any) -> Iterator[Watched]:
-    page = new_page(viewport={"width": 1280, "height": 900})
+def watched(home: str, browser: Browser) -> Iterator[Watched]:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
     yield Watched(page, home)
     page.close()
 

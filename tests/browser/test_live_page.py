@@ -11,18 +11,15 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Page, Route, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect
 
 from conftest import event
 from gamelens.lab import Ready, ReadyGame, sandbox_at
 from gamelens.wire.signing import sign
 
-CHROMIUM = shutil.which("chromium")
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync", "--no-first-run"]
 HOSTILE = "<img src=x onerror=alert(1)>"
 SEEN_MS = 2000  # contract, Control surface: within 2 s of arrival
 PATIENCE_MS = 15_000  # for everything else, on a machine that does other things besides
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
 
 
 class Watched:
@@ -71,17 +68,9 @@ def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
         yield ready
 
 
-@pytest.fixture(scope="module")
-def new_page() -> Iterator[Any]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        yield browser.new_page
-        browser.close()
-
-
 @pytest.fixture
-def watched(ready: Ready, new_page: Any) -> Iterator[Watched]:
-    page = new_page()
+def watched(ready: Ready, browser: Browser) -> Iterator[Watched]:
+    page = browser.new_page()
     watched = Watched(page, ready)
     yield watched
     page.close()

@@ -13,13 +13,11 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser
 
 from gamelens.lab import Ready, ask_console, ensure_played, environment_of, sandbox_at
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
-CHROMIUM = shutil.which("chromium")
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync", "--no-first-run"]
 
 
 def block(language: str, mark: str) -> str:
@@ -69,8 +67,7 @@ def test_a_python_session_sends_what_it_was_given(stage: tuple[Path, Ready]):
     assert _accepted(ready) == before + 4
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
-def test_a_page_of_another_origin_sends_a_signed_event(stage: tuple[Path, Ready]):
+def test_a_page_of_another_origin_sends_a_signed_event(stage: tuple[Path, Ready], browser: Browser):
     """README, Point your game at it; public facts 1.3: a browser asks first."""
     folder, ready = stage
     before, game = _accepted(ready), ready.organisations[0].games[0]
@@ -80,12 +77,10 @@ def test_a_page_of_another_origin_sends_a_signed_event(stage: tuple[Path, Ready]
     handler = partial(_Silent, directory=str(folder))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         Thread(target=server.serve_forever, daemon=True).start()
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-            tab = browser.new_page()
-            tab.goto(f"http://127.0.0.1:{server.server_port}/page.html")
-            tab.wait_for_function("document.title == 'sent: 200'")
-            browser.close()
+        tab = browser.new_page()
+        tab.goto(f"http://127.0.0.1:{server.server_port}/page.html")
+        tab.wait_for_function("document.title == 'sent: 200'")
+        tab.close()
         server.shutdown()
     assert _accepted(ready) == before + 1
 

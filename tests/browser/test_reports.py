@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from gamelens.lab import ensure_played, environment_of, notebooks_folder, sandbox_at
 from gamelens.notebook.reports import write_report
-
-CHROMIUM = shutil.which("chromium")
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync", "--no-first-run"]
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
-
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 CELLS = [
@@ -48,14 +41,6 @@ def still(tmp_path_factory: pytest.TempPathFactory) -> Path:
     document = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
     nbformat.write(document, folder / "made.ipynb")
     return write_report(folder / "made.ipynb", folder)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        yield browser
-        browser.close()
 
 
 def opened(browser: Browser, report: Path, **look: Any) -> tuple[Page, list[str]]:

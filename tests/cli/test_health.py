@@ -14,11 +14,11 @@ from gamelens.client.metrics import Client
 from gamelens.lab import environment_of, sandbox_at, write_into
 from gamelens.notebook.health_board import planned_requests, watch
 from gamelens.simulator import load_scenario
+from hostile import NAMES
 
 Typed = Callable[..., Result]
 
-HOSTILE = "<img src=x onerror=alert(1)>"
-FORMULA = "=cmd|' /C calc'!A0"
+HOSTILE, FORMULA = NAMES["tag"], NAMES["formula"]
 CONFIG = f"""
 [[organisation]]
 name = "acme"

@@ -58,10 +58,8 @@ def cost_per_install(frame: DataFrame, by: By = None, *, spend: str = "spend") -
     )
     made = sum_over(parts.assign(known=is_paid.astype("Int64")), by, ["installs", "paid_installs", "spend", "known"])
     made["spend"] = made["spend"].astype("float64").where(made["known"] > 0)
-    made["cpi"], made["blended_cpi"] = (
-        ratio(made["spend"], made["paid_installs"]),
-        ratio(made["spend"], made["installs"]),
-    )
+    made["cpi"] = ratio(made["spend"], made["paid_installs"])
+    made["blended_cpi"] = ratio(made["spend"], made["installs"])
     made = made.drop(columns="known").sort_values("spend", ascending=False, na_position="last", ignore_index=True)
     return carry(made, frame)
 

@@ -86,16 +86,15 @@ def concentration(frame: DataFrame, by: str) -> DataFrame:
     shares = earned["revenue_share"].where(earned["ad_revenue"] > 0).dropna()
     hhi = float((shares**2).sum()) if len(shares) else float("nan")
     unknown = shares[earned.loc[shares.index, by].isna()].sum() if len(shares) else float("nan")
+    largest = label(earned[by]).iloc[0] if len(shares) else None
     row = {
         "values": len(shares),
         "hhi": hhi,
         "equal_to": 1 / hhi,
-        "largest": label(earned[by]).iloc[0] if len(shares) else None,
+        "largest": largest,
         "largest_share": shares.max(),
         "unknown_share": unknown,
-        "sentence": _concentrated(label(earned[by]).iloc[0], shares.max(), hhi)
-        if len(shares)
-        else "Nothing was earned.",
+        "sentence": _concentrated(largest, shares.max(), hhi) if largest is not None else "Nothing was earned.",
     }
     made = DataFrame([row]).astype({"values": "Int64", "largest": "str", "largest_share": "float64"})
     return carry(made, frame)

@@ -45,7 +45,7 @@ def export_csv(df: DataFrame, path: str | os.PathLike[str]) -> Path:
         df = df.reset_index()
     names = guarded(pa.array([_name(column) for column in df.columns], pa.string())).to_pylist()
     table = pa.Table.from_arrays([_cells(name, df.iloc[:, place]) for place, name in enumerate(names)], names=names)
-    with _whole_file(target) as part, pa.output_stream(part, compression=_compression(target)) as stream:
+    with whole_file(target) as part, pa.output_stream(part, compression=_compression(target)) as stream:
         csv.write_csv(table, stream, csv.WriteOptions(eol="\n", quoting_style="needed"))
     return target
 
@@ -77,7 +77,7 @@ def _compression(target: Path) -> str | None:
 
 
 @contextmanager
-def _whole_file(target: Path) -> Iterator[str]:
+def whole_file(target: Path) -> Iterator[str]:
     """A file beside *target* that takes its place once it is written; gone again when writing fails."""
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:

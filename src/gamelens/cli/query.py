@@ -205,20 +205,13 @@ def _remarks(receipt: dict[str, Any]) -> Iterator[str]:
 
 def _write(frame: DataFrame, out: Path) -> None:
     """Write *frame* to *out*, whole or not at all."""
-    import secrets
-
-    from gamelens.analysis.export import export_csv
+    from gamelens.analysis.export import export_csv, whole_file
 
     if out.suffix == ".csv":
         export_csv(frame, out)
         return
-    target = out.expanduser()
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    try:
+    with whole_file(out.expanduser()) as draft:
         frame.to_parquet(draft)
-        os.replace(draft, target)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _as_json(planned: Plan) -> dict[str, Any]:

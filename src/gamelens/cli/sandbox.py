@@ -96,6 +96,7 @@ def sandbox_up(
     clients trust the services once SSL_CERT_FILE names it (curl: --cacert).
     """
     from gamelens.sandbox.serving import Options, Sandbox, serve
+    from gamelens.sandboxes import titles_of
 
     if config and scenario:
         raise click.UsageError("either --config or --scenario says which games there are")
@@ -104,7 +105,7 @@ def sandbox_up(
         collector_port=collector_port,
         metrics_port=metrics_port,
         config=config,
-        titles=_titles_of(scenario) if scenario else (),
+        titles=titles_of(scenario) if scenario else (),
         ready=ready,
         reply=reply,
         validation=validation,
@@ -120,12 +121,6 @@ def sandbox_up(
         stop_after_idle_s=stop_after_idle,
     )
     serve(Sandbox(options))
-
-
-def _titles_of(scenario: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    from gamelens.simulator import load_scenario
-
-    return load_scenario(scenario).titles
 
 
 @sandbox.command("process")

@@ -56,8 +56,8 @@ def receipt(
     `clipped` is null, or the part of the interval that was asked; `truncated` is true when `top` left values out or
     may have; `requests` counts all requests for this question, repeats (`retries`) and lists of titles included, the
     hourly availability call not; `cached_share` is the share of the buckets that needed no request; a gap is what did
-    not come: `{"metric", "interval", "scope", "error"}`. Where titles were
-    looked up, `titles` are those of all games that sent something then, asked for or not.
+    not come: `{"metric", "interval", "scope", "error"}`. Where titles were looked up, `titles` are those of all games
+    that sent something then, asked for or not.
     """
     return {
         "asked": {**asked, "interval": str(span.asked)},

@@ -76,8 +76,7 @@ def daily(answers: Iterable[DataFrame], watched: Iterable[Watch] | None = None) 
     name; no dimension is the whole game, a null segment of one the unknown.
     """
     answers = list(answers)
-    made = [found for watch in watches() if watched is None for found in _found(watch, answers)]
-    made += [found for watch in watched or () for found in _found(watch, answers)]
+    made = [found for watch in (watches() if watched is None else watched) for found in _found(watch, answers)]
     return carry(_long(made), *answers)
 
 
