@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import platformdirs
 
+from gamelens._files import replace_file
 from gamelens.errors import BadQuery
 from gamelens.populating import Played, identity, live_into, play_into, today, write_into
 from gamelens.sandboxes import (
@@ -200,7 +201,8 @@ def ensure_played(
     played = play_into(ready, wanted)
     say("processing")
     ask_console(ready, "POST", "/process")
-    _played_file(state).write_bytes(msgspec.json.encode(played))
+    with replace_file(_played_file(state)) as draft:
+        draft.write_bytes(msgspec.json.encode(played))
     return played, False
 
 

@@ -12,6 +12,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from gamelens._files import replace_file
 from gamelens.errors import BadQuery, Refused
 from gamelens.lab import Played, demo_state, played_at, read_ready
 
@@ -33,7 +34,8 @@ def write(files: Mapping[str, str], folder: Path) -> Path:
     """Write *files*, text by name, into *folder*, and answer it."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
-        (folder / name).write_text(text, encoding="utf-8")
+        with replace_file(folder / name) as draft:
+            draft.write_text(text, encoding="utf-8")
     return folder
 
 

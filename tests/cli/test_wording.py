@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from gamelens.cli.root import Commands
-from gamelens.cli.wording import one_line, worded
+from gamelens.cli.wording import worded
 from gamelens.errors import BadQuery, GamelensError, NotRecorded, NotYetAvailable, PartialResult, Truncated
 
 GAP = {"metric": "revenue", "interval": "2026-11-01/2026-11-08", "scope": {"game_id": "1"}, "error": "answered 500."}
@@ -43,10 +43,6 @@ def test_a_missing_piece_is_named() -> None:
 def test_everything_else_is_said_as_it_is() -> None:
     error = BadQuery("metric", "revenu", "is not a metric", ["revenue"])
     assert worded(error) == str(error)
-
-
-def test_a_message_from_outside_stays_on_its_line() -> None:
-    assert one_line("the service says:\r\n\x1b[31mfine\x07") == "the service says: \ufffd[31mfine\ufffd"
 
 
 @pytest.mark.parametrize(

@@ -506,7 +506,8 @@ def test_looking_reads_no_file(cache: Cache) -> None:
 def test_old_orphans_are_swept_when_a_cache_is_opened(cache: Cache, make: Callable[..., Cache]) -> None:
     keep(cache, [1], of_seed(1, 1))
     (kept,) = parts(cache)
-    names = [f"{'0' * 31}{number}-00000000.parquet{tail}" for number, tail in enumerate(["", "", ".new", ".new"])]
+    files = [f"{'0' * 31}{number}-00000000.parquet" for number in range(4)]
+    names = [*files[:2], *(f".{file}.0123abcd.part" for file in files[2:])]
     for name, age_s in zip(names, (3601, 3599, 3601, 3599), strict=True):
         path = kept.with_name(name)
         path.touch()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import secrets
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from pandas import DataFrame, Series
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from pyarrow import csv
 
+from gamelens._files import replace_file
 from gamelens.analysis.formulas import guarded
 from gamelens.errors import BadQuery
 
@@ -45,7 +44,7 @@ def export_csv(df: DataFrame, path: str | os.PathLike[str]) -> Path:
         df = df.reset_index()
     names = guarded(pa.array([_name(column) for column in df.columns], pa.string())).to_pylist()
     table = pa.Table.from_arrays([_cells(name, df.iloc[:, place]) for place, name in enumerate(names)], names=names)
-    with whole_file(target) as part, pa.output_stream(part, compression=_compression(target)) as stream:
+    with replace_file(target) as draft, pa.output_stream(str(draft), compression=_compression(target)) as stream:
         csv.write_csv(table, stream, csv.WriteOptions(eol="\n", quoting_style="needed"))
     return target
 
@@ -74,14 +73,3 @@ def _cells(name: str, column: Series[Any]) -> Any:
 
 def _compression(target: Path) -> str | None:
     return "gzip" if target.suffix.lower() == ".gz" else None
-
-
-@contextmanager
-def whole_file(target: Path) -> Iterator[str]:
-    """A file beside *target* that takes its place once it is written; gone again when writing fails."""
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    try:
-        yield str(part)
-        os.replace(part, target)
-    finally:
-        part.unlink(missing_ok=True)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 
+from gamelens._text import terminal_line
 from gamelens.cli.root import cli
-from gamelens.cli.wording import one_line
 
 if TYPE_CHECKING:
     from gamelens.client.findings import Finding
@@ -115,4 +115,4 @@ def _line(finding: Finding) -> str:
     mark = click.style(f"{finding.mark:<7}", fg=_COLOURS[finding.mark])
     stop = "" if finding.says.endswith((".", "?")) else "."
     step = f"{stop} Next: {finding.next_step}" if finding.next_step else ""
-    return f"{mark}  {finding.about:<10}  {one_line(finding.says + step)}"
+    return f"{mark}  {finding.about:<10}  {terminal_line(finding.says + step)}"

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from gamelens._files import replace_file
+from gamelens._text import terminal_line
 from gamelens.cli.completion import metrics as metric_names
 from gamelens.cli.root import cli
 from gamelens.cli.tables import print_table
-from gamelens.cli.wording import one_line
 
 if TYPE_CHECKING:
     from gamelens.notebook.health_board import Seen
@@ -70,15 +71,15 @@ def health(
 
 
 def _print(seen: Seen) -> None:
-    click.echo(one_line(seen.headline))
+    click.echo(terminal_line(seen.headline))
     if len(seen.alarms):
         click.echo()
         print_table(seen.table(seen.alarms.head(_SHOWN)))
         click.echo()
     for row, (sentence, more) in zip(seen.alarms.to_dict("records"), seen.explained()[:_SHOWN], strict=False):
-        click.secho(one_line(sentence), fg=_COLOURS[str(row["severity"])])
+        click.secho(terminal_line(sentence), fg=_COLOURS[str(row["severity"])])
         for line in more:
-            click.echo(f"    {one_line(line)}")
+            click.echo(f"    {terminal_line(line)}")
     if len(overview := seen.overview()):
         click.echo("\nChange against a usual day:")
         print_table(overview)
@@ -92,7 +93,8 @@ def _write(seen: Seen, target: str) -> None:
         return
     path = Path(target).expanduser()
     try:
-        path.write_text(seen.markdown() + "\n", encoding="utf-8")
+        with replace_file(path) as draft:
+            draft.write_text(seen.markdown() + "\n", encoding="utf-8")
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise click.ClickException(f"--markdown {target} cannot be written: {reason}") from None

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from gamelens._files import replace_file
+from gamelens._text import terminal_line
 from gamelens.cli.completion import dimensions, metrics, more_dimensions
 from gamelens.cli.root import cli
 from gamelens.cli.tables import print_table
-from gamelens.cli.wording import gap_line, one_line
+from gamelens.cli.wording import gap_line
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -115,7 +117,7 @@ def query(asked: Asked) -> None:
         warnings.simplefilter("ignore", UserWarning)  # said below, from the receipt, a line each
         frame = client.query(**asked.question)
     for line in _remarks(frame.attrs["gamelens"]):
-        click.echo(one_line(line), err=True)
+        click.echo(terminal_line(line), err=True)
     if asked.out is not None:
         try:
             _write(frame, asked.out)
@@ -205,12 +207,12 @@ def _remarks(receipt: dict[str, Any]) -> Iterator[str]:
 
 def _write(frame: DataFrame, out: Path) -> None:
     """Write *frame* to *out*, whole or not at all."""
-    from gamelens.analysis.export import export_csv, whole_file
+    from gamelens.analysis.export import export_csv
 
     if out.suffix == ".csv":
         export_csv(frame, out)
         return
-    with whole_file(out.expanduser()) as draft:
+    with replace_file(out.expanduser()) as draft:
         frame.to_parquet(draft)
 
 

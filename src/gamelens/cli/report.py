@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
+from gamelens._text import terminal_line
 from gamelens.cli.root import cli
-from gamelens.cli.wording import one_line
 
 
 def notebooks(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -52,7 +52,7 @@ def report(notebook: str, parameters: tuple[tuple[str, str], ...], out: Path, in
     from gamelens.notebook.reports import check, write_report
 
     def say(line: str) -> None:
-        click.echo(f"· {one_line(line)}", err=True)
+        click.echo(f"· {terminal_line(line)}", err=True)
 
     found = lab.find_notebook(notebook)
     check(found, parameters)  # before a sandbox is started and filled for nothing

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from gamelens.cli.wording import one_line, worded
+from gamelens._text import terminal_line
+from gamelens.cli.wording import worded
 from gamelens.errors import GamelensError
 
 
@@ -22,7 +23,7 @@ class Commands(click.Group):
         except Exception as error:
             if ctx.params.get("debug"):
                 raise
-            raise click.ClickException(one_line(_reason(error))) from None
+            raise click.ClickException(terminal_line(_reason(error))) from None
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from gamelens.cli.wording import printable
+from gamelens._text import printable
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series

@@ -1,25 +1,8 @@
-"""What is said in a terminal: on one line, with no control characters of somebody else's, in the words of options."""
+"""Errors and gaps in the words of a terminal: options where errors name arguments of Python."""
 
 from __future__ import annotations
 
-import unicodedata
-from typing import Final
-
 from gamelens.errors import GamelensError, NotRecorded, NotYetAvailable, PartialResult, Truncated
-
-_OBEYED: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})  # controls, halves of letters, ends of lines and paragraphs
-# Letters that turn a line around, so that what is read is not what is there.
-_TURNING: Final = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
-
-
-def printable(text: str) -> str:
-    """*text* without what a terminal would obey: titles and names come from outside."""
-    return text if text.isprintable() else "".join(map(_shown, text))
-
-
-def one_line(text: str) -> str:
-    """*text* on one line."""
-    return printable(" ".join(text.split()))
 
 
 def worded(error: GamelensError) -> str:
@@ -49,8 +32,3 @@ def gap_line(gap: dict[str, object]) -> str:
     parts = [f"{name} = {value}" for name, value in scope.items()] if isinstance(scope, dict) else []
     narrowed = f" ({', '.join(parts)})" if parts else ""
     return f"{gap['metric']} in {gap['interval']}{narrowed}: {gap['error']}"
-
-
-def _shown(letter: str) -> str:
-    is_obeyed = unicodedata.category(letter) in _OBEYED or unicodedata.bidirectional(letter) in _TURNING
-    return "\N{REPLACEMENT CHARACTER}" if is_obeyed else letter

@@ -22,7 +22,6 @@ import asyncio
 import hashlib
 import os
 import re
-import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -34,6 +33,7 @@ from urllib.parse import unquote, urlencode
 
 import msgspec
 
+from gamelens._files import replace_file
 from gamelens.client.service import BASE
 from gamelens.client.transport import Answer, Outgoing, Tally, Transport, refusal
 from gamelens.errors import BadQuery, NotRecorded
@@ -179,16 +179,10 @@ class Recording:
             self._write(asked.file_name, _spread(msgspec.json.format(msgspec.json.encode(file), indent=0)))
 
     def _write(self, name: str, parts: Iterator[bytes]) -> None:
-        # Its name is nobody else's and ends unlike an answer's: whoever reads sees the old file or the new one.
-        unfinished = self._folder / f".{name}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
         try:
-            try:
-                with unfinished.open("xb") as file:
-                    file.writelines(parts)
-                    file.write(b"\n")
-                unfinished.replace(self._folder / name)
-            finally:
-                unfinished.unlink(missing_ok=True)
+            with replace_file(self._folder / name) as draft, draft.open("wb") as file:
+                file.writelines(parts)
+                file.write(b"\n")
         except OSError as error:
             raise self._unwritten(error) from None
 

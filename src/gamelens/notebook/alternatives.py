@@ -12,7 +12,8 @@ from typing import Any, Final, NamedTuple
 import pandas as pd
 from plotly.graph_objects import Figure
 
-from gamelens.notebook.labels import Kind, day, plain, readable
+from gamelens._text import format_number
+from gamelens.notebook.labels import Kind, day, plain
 
 MOST_NAMED: Final = 5
 _TAG: Final = re.compile(r"<[^>]*>")
@@ -67,7 +68,7 @@ def _of_lines(lines: list[Told], figure: Figure, kind: Kind) -> str:
     first, last = (_place(ticks.get(moment, moment)) for moment in (ends[0], ends[-1]))
     span = f"from {first} to {last}" if first != last else f"on {first}"
     ranked = sorted(lines, key=lambda line: -line.total)
-    told = [f"{line.name or 'it'} ends at {readable(line.points[-1][1], kind)}" for line in ranked[:MOST_NAMED]]
+    told = [f"{line.name or 'it'} ends at {format_number(line.points[-1][1], kind)}" for line in ranked[:MOST_NAMED]]
     leader = f", {ranked[0].name} leads" if len(lines) > 1 else ""
     return f"{_counted(len(lines), 'line')} {span}{leader}: {_joined(told, len(lines))}."
 
@@ -80,7 +81,7 @@ def _of_bars(bars: list[Told], kind: Kind) -> str:
     ]
     if not pairs:
         return ""
-    told = [f"{name} {readable(number, kind)}" for name, number in pairs[:MOST_NAMED]]
+    told = [f"{name} {format_number(number, kind)}" for name, number in pairs[:MOST_NAMED]]
     return f"{_counted(len(pairs), 'bar')}: {_joined(told, len(pairs))}."
 
 
@@ -99,7 +100,7 @@ def _of_cells(trace: Any) -> str:
     first, last = _seen(cells[0][1]), _seen(cells[-1][1])
     span = f"from {first} to {last}" if first != last else f"of {first}"
     ends = [
-        f"{word} {readable(number, kind)} ({_seen(row)}, {_seen(column)})"
+        f"{word} {format_number(number, kind)} ({_seen(row)}, {_seen(column)})"
         for word, number, (row, column) in (("highest", most, of_most), ("lowest", least, of_least))
     ]
     return f"{_counted(len(cells), 'cell')} {span}: {' and '.join(ends)}."

@@ -8,11 +8,12 @@ from typing import Any, Final
 from pandas import DataFrame
 from plotly.graph_objects import Figure
 
+from gamelens._text import format_number
 from gamelens.analysis.decomposition import PARTS, whole
 from gamelens.analysis.frames import series_names
 from gamelens.notebook.captions import words_by
 from gamelens.notebook.figures import finish, number_axis
-from gamelens.notebook.labels import Unit, escape, readable, shorten, unit_of
+from gamelens.notebook.labels import Unit, escape, shorten, unit_of
 from gamelens.notebook.style import theme
 
 MOST_SEGMENTS: Final = 12
@@ -101,11 +102,11 @@ def _levels(heights: list[float]) -> tuple[float, float]:
 
 
 def _money(amount: float) -> str:
-    return readable(amount, "money")
+    return format_number(amount, "money")
 
 
 def _signed(amount: Any) -> str:
-    return f"+{readable(amount, 'money')}" if amount >= 0 else readable(amount, "money")
+    return f"+{format_number(amount, 'money')}" if amount >= 0 else format_number(amount, "money")
 
 
 def _in_words(shown: DataFrame, by: str | Sequence[str]) -> str:

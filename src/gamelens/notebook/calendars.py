@@ -8,9 +8,10 @@ from typing import Any, Final
 from pandas import DataFrame
 from plotly.graph_objects import Figure
 
+from gamelens._text import format_number
 from gamelens.analysis.frames import series_names
 from gamelens.notebook.figures import finish
-from gamelens.notebook.labels import day, escape, readable, shorten
+from gamelens.notebook.labels import day, escape, shorten
 from gamelens.notebook.style import theme
 
 MOST_DAYS: Final = 24
@@ -58,4 +59,5 @@ def draw_occasions(special: DataFrame, by: str | Sequence[str], *, title: str | 
 
 
 def _in_words(row: dict[Any, Any]) -> str:
-    return f"{readable(row['value'], 'count')} instead of about {readable(row['usual'], 'count')}, {row['change']:+.0%}"
+    value, usual = (format_number(row[name], "count") for name in ("value", "usual"))
+    return f"{value} instead of about {usual}, {format_number(row['change'], 'change', places=0)}"

@@ -9,10 +9,11 @@ from pandas import DataFrame
 from plotly.graph_objects import Figure
 from plotly.subplots import make_subplots
 
+from gamelens._text import format_number
 from gamelens.analysis.comparison import EXPERIMENT, MEASURE, VARIANT
 from gamelens.analysis.frames import label
 from gamelens.notebook.figures import finish
-from gamelens.notebook.labels import escape, readable, shorten
+from gamelens.notebook.labels import escape, shorten
 from gamelens.notebook.style import theme
 
 _WORTH: Final = {"share": 100.0, "money": 1.0}
@@ -63,7 +64,7 @@ def draw_chances(chances: DataFrame, *, title: str | None = None) -> Figure:
             line={"color": look.palette[0], "width": 5},
             hoverinfo="skip",
         )
-    text = [f"{readable(chance, 'share')} to be best" for chance in chances["chance_best"]]
+    text = [f"{format_number(chance, 'share')} to be best" for chance in chances["chance_best"]]
     figure.add_scatter(
         x=100 * chances["value"],
         y=[escape(name) for name in names],
@@ -132,7 +133,7 @@ def _names(frame: DataFrame) -> list[str]:
 
 def _in_words(row: dict[Any, Any]) -> str:
     name = f"{row[MEASURE]} of {row[VARIANT]}"
-    value, base = (readable(row[key], row["unit"]) for key in ("value", "control_value"))
+    value, base = (format_number(row[key], row["unit"]) for key in ("value", "control_value"))
     if pd.isna(row["low"]):
         return f"{name}: {value} against {base}, no interval"
     worth, sign = _WORTH[row["unit"]], "$" if row["unit"] == "money" else ""

@@ -8,8 +8,9 @@ import pandas as pd
 from pandas import DataFrame
 from plotly.graph_objects import Figure
 
+from gamelens._text import format_number
 from gamelens.notebook.figures import finish
-from gamelens.notebook.labels import escape, name_of, readable
+from gamelens.notebook.labels import escape, name_of
 from gamelens.notebook.style import theme
 
 
@@ -43,8 +44,8 @@ def draw_funnel(steps: DataFrame, *, title: str | None = None) -> Figure:
 def _words(row: dict[Any, Any]) -> str:
     number, whole, before = (row[name] for name in ("events", "share_of_requests", "share_of_step_before"))
     if pd.isna(before):
-        return readable(number, "count")
-    shares = f"{readable(before, 'share')} of the step before"
-    return f"{readable(number, 'count')} · {shares}" + (
-        "" if whole == before else f" · {readable(whole, 'share')} of requests"
+        return format_number(number, "count")
+    shares = f"{format_number(before, 'share')} of the step before"
+    return f"{format_number(number, 'count')} · {shares}" + (
+        "" if whole == before else f" · {format_number(whole, 'share')} of requests"
     )

@@ -16,6 +16,7 @@ import msgspec
 import pandas as pd
 from pandas import DataFrame
 
+from gamelens._text import escape_markdown, format_number, markdown_table
 from gamelens.analysis import health
 from gamelens.analysis.frames import RECEIPT, UNKNOWN
 from gamelens.analysis.health import Question, Watch
@@ -95,7 +96,7 @@ class Seen(msgspec.Struct, frozen=True):
         """
         whole = self.board[self.board["dimension"].isna()].drop_duplicates(["game_id", "watch"])
         order = self.board["game_id"].astype(str).drop_duplicates().head(most)
-        texts = whole["change"].map(lambda change: "n/a" if pd.isna(change) else f"{change:+.0%}", na_action=None)
+        texts = whole["change"].map(lambda change: format_number(change, "change", places=0), na_action=None)
         long = DataFrame({"id": whole["game_id"].astype(str), "metric": whole["metric"].astype(str), "text": texts})
         wide = long.pivot(index="id", columns="metric", values="text")
         names = whole.assign(id=whole["game_id"].astype(str)).drop_duplicates("id").set_index("id")["game"].astype(str)
@@ -107,16 +108,16 @@ class Seen(msgspec.Struct, frozen=True):
 
     def markdown(self) -> str:
         """The board as one page of Markdown; every name from outside is escaped."""
-        parts = [f"# {health.markdown_text(self.headline)}"]
+        parts = [f"# {escape_markdown(self.headline)}"]
         if len(self.alarms):
             parts.append(_markdown_of(self.table(self.alarms)))
         for sentence, more in self.explained():
-            lines = [f"- {health.markdown_text(sentence)}", *(f"  - {health.markdown_text(line)}" for line in more)]
+            lines = [f"- {escape_markdown(sentence)}", *(f"  - {escape_markdown(line)}" for line in more)]
             parts.append("\n".join(lines))
         if len(overview := self.overview()):
             parts += ["## Change against a usual day", _markdown_of(overview)]
         if self.as_of:
-            parts.append(f"Data as of {health.markdown_text(self.as_of)}.")
+            parts.append(f"Data as of {escape_markdown(self.as_of)}.")
         return "\n\n".join(parts)
 
     def explained(self) -> list[tuple[str, list[str]]]:
@@ -202,16 +203,16 @@ def segments_of(lens: Client, row: dict[Any, Any], dimension: str) -> DataFrame:
 
 
 def _cells(row: dict[Any, Any]) -> Iterator[tuple[str, str]]:
-    value, expected = (health.readable(row[name], row["kind"]) for name in ("value", "expected"))
+    value, expected = (format_number(row[name], row["kind"]) for name in ("value", "expected"))
     segment = "" if pd.isna(row["dimension"]) else UNKNOWN if pd.isna(row["segment"]) else str(row["segment"])
-    change = "" if pd.isna(row["change"]) else f"{row['change']:+.0%}"
+    change = "" if pd.isna(row["change"]) else format_number(row["change"], "change", places=0)
     since = "" if pd.isna(row["since"]) else f"{row['since']:%Y-%m-%d}"
     named = (row["severity"], f"{row['timestamp']:%Y-%m-%d}", row["game"], row["metric"], segment)
     yield from zip(_HEADER, map(str, (*named, value, expected, change, since)), strict=True)
 
 
 def _markdown_of(table: DataFrame) -> str:
-    return health.markdown_table(map(str, table.columns), table.itertuples(index=False))
+    return markdown_table(map(str, table.columns), table.itertuples(index=False))
 
 
 def _look_into(lens: Client, board: DataFrame, most: int) -> tuple[DataFrame, list[DataFrame]]:

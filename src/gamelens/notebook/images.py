@@ -12,7 +12,7 @@ from typing import Any, Final
 from plotly import io
 from plotly.graph_objects import Figure
 
-from gamelens.analysis.export import whole_file
+from gamelens._files import replace_file
 from gamelens.errors import BadQuery, Refused
 from gamelens.notebook.alternatives import alt_text
 
@@ -42,8 +42,8 @@ def save(figure: Figure, path: str | os.PathLike[str], *, width: int = WIDTH, sc
     if not target.parent.is_dir():
         raise BadQuery("path", str(path), f"lies in no folder: make {target.parent} first")
     drawn = _page(figure) if kind == PAGE else _picture(figure, kind[1:], width, scale)
-    with whole_file(target) as part:
-        Path(part).write_bytes(drawn)
+    with replace_file(target) as draft:
+        draft.write_bytes(drawn)
     return target
 
 

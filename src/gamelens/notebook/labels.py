@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import re
 from datetime import datetime
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Final, Literal, NamedTuple, get_args
 
 import pandas as pd
 
+from gamelens._text import one_line
 from gamelens.analysis.frames import UNKNOWN
-from gamelens.analysis.texts import one_line
 from gamelens.catalog import METRICS
 
 Kind = Literal["money", "share", "count", "number"]
@@ -135,16 +135,6 @@ def unit_of(column: str, metrics: list[str] | None = None) -> Unit:
     return _COLUMNS.get(column, Unit("number", name_of(column)))
 
 
-def readable(value: Any, kind: Kind = "number") -> str:
-    """A number as people read it: `$1.2k`, `12.3%`, `1,234`; `n/a` where there is none."""
-    if value is None or pd.isna(value) or math.isinf(value):
-        return "n/a"
-    if kind == "share":
-        return f"{value:.1%}"
-    sign, size = "-" if value < 0 else "", abs(float(value))
-    return f"{sign}{'$' if kind == 'money' else ''}{_short(size, kind)}"
-
-
 def tick_format(kind: Kind, largest: float) -> str:
     """The d3 format of an axis whose largest number is *largest*."""
     if kind == "share":
@@ -173,12 +163,3 @@ def text_of(value: object) -> str:
     """A name from outside, safe to show; a null is `(unknown)`."""
     is_null = value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value))
     return escape(UNKNOWN if is_null else value)
-
-
-def _short(size: float, kind: Kind) -> str:
-    for least, worth, letter in ((999_500_000, 1e9, "B"), (999_500, 1e6, "M"), (9_999.5, 1e3, "k")):
-        if size >= least:
-            return f"{size / worth:.3g}{letter}"
-    if size >= 100 or kind == "count":
-        return f"{size:,.0f}"
-    return f"{size:.2f}" if size >= 0.1 or size == 0 else f"{size:.2g}"

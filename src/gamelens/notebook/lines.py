@@ -8,12 +8,13 @@ from typing import Final
 from pandas import DataFrame
 from plotly.graph_objects import Figure
 
+from gamelens._text import format_number
 from gamelens.analysis.frames import UNKNOWN, series_names
 from gamelens.errors import BadQuery
 from gamelens.notebook.captions import every_of, main_value, title_of, unit_in, words_per_bucket
 from gamelens.notebook.colours import colours_of, is_game
 from gamelens.notebook.figures import finish, is_cut, number_axis, one_row_each
-from gamelens.notebook.labels import escape, hover_format, name_of, readable, shorten
+from gamelens.notebook.labels import escape, hover_format, name_of, shorten
 from gamelens.notebook.receipts import unfinished
 from gamelens.notebook.style import theme
 from gamelens.notebook.traces import MOST_LINES, line_traces
@@ -90,7 +91,7 @@ def draw_bars(
             orientation="h",
             name=escape(name_of(name)),
             marker={"color": own if len(values) == 1 else look.palette[place], "cornerradius": 2},
-            text=[readable(number, unit.kind) for number in shown[name]] if len(values) == 1 else None,
+            text=[format_number(number, unit.kind) for number in shown[name]] if len(values) == 1 else None,
             textposition="outside",
             cliponaxis=False,
             hovertemplate=f"%{{hovertext}}: %{{x:{number}}}<extra>{escape(name_of(name))}</extra>",

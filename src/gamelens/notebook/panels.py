@@ -12,12 +12,13 @@ from pandas import DataFrame, Series
 from plotly.graph_objects import Figure
 from plotly.subplots import make_subplots
 
+from gamelens._text import format_number
 from gamelens.analysis.frames import label, series_names
 from gamelens.notebook.alternatives import in_order
 from gamelens.notebook.captions import every_of, main_value, title_of, unit_in, words_per_bucket
 from gamelens.notebook.colours import colours_of, game_colours
 from gamelens.notebook.figures import finish, is_cut, one_row_each
-from gamelens.notebook.labels import KINDS, Kind, Unit, day, escape, hover_format, readable, shorten, tick_format
+from gamelens.notebook.labels import KINDS, Kind, Unit, day, escape, hover_format, shorten, tick_format
 from gamelens.notebook.receipts import unfinished
 from gamelens.notebook.style import theme
 from gamelens.notebook.traces import band_traces, line_traces
@@ -57,7 +58,7 @@ def draw_panels(
         points = table[name]
         known = points[~points.index.isin(list(partial))].dropna()
         traces = line_traces(points, escape(shorten(name)), colours[name], unit, partial)
-        last = readable(known.iloc[-1], unit.kind) if len(known) else ""
+        last = format_number(known.iloc[-1], unit.kind) if len(known) else ""
         axis = grid.add(traces, name, last)
         _scale(axis, unit, table[shown].to_numpy() if is_same_scale else points.to_numpy())
     figure = grid.figure.update_traces(showlegend=False)

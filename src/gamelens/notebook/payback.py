@@ -7,10 +7,11 @@ from typing import Final
 from pandas import DataFrame
 from plotly.graph_objects import Figure
 
+from gamelens._text import format_number
 from gamelens.analysis.frames import series_names
 from gamelens.notebook.captions import words_by
 from gamelens.notebook.figures import finish, number_axis
-from gamelens.notebook.labels import Unit, escape, readable, shorten
+from gamelens.notebook.labels import Unit, escape, shorten
 from gamelens.notebook.style import theme
 
 MOST_LINES: Final = 8
@@ -34,7 +35,7 @@ def draw_payback(roas: DataFrame, by: str = "install_publisher", *, title: str |
             line={"color": look.palette[place % len(look.palette)], "width": 2.25},
             marker={"size": 6},
             customdata=[
-                [readable(spend, "money"), readable(money, "money")]
+                [format_number(spend, "money"), format_number(money, "money")]
                 for spend, money in zip(rows["spend"], rows["money"], strict=True)
             ],
             hovertemplate="%{y:.1%}, %{customdata[1]} of %{customdata[0]}",

@@ -11,11 +11,12 @@ import plotly.graph_objects as go
 from pandas import DataFrame, Series
 from plotly.graph_objects import Figure
 
+from gamelens._text import format_number
 from gamelens.analysis.frames import label_columns, series_names
 from gamelens.notebook.captions import words_by
 from gamelens.notebook.colours import colours_of
 from gamelens.notebook.figures import finish, number_axis
-from gamelens.notebook.labels import Unit, escape, hover_format, readable, shorten, unit_of
+from gamelens.notebook.labels import Unit, escape, hover_format, shorten, unit_of
 from gamelens.notebook.style import theme
 from gamelens.notebook.traces import MOST_LINES, interval_band
 
@@ -161,18 +162,18 @@ def _in_words(lines: dict[str, DataFrame], value: str, unit: Unit) -> str:
 
 
 def _with_band(row: dict[Any, Any], value: str, unit: Unit) -> str:
-    return "{} ({} to {})".format(*(readable(row[side], unit.kind) for side in (value, "low", "high")))
+    return "{} ({} to {})".format(*(format_number(row[side], unit.kind) for side in (value, "low", "high")))
 
 
 def _tell(figure: Figure, line: DataFrame, value: str, unit: Unit, *, around: Sequence[DataFrame]) -> None:
     """The marked ages in words, above what is drawn *around* them."""
     is_log = value == "retention"
     for row in line[line["age"].isin(MARKED_AGES)].to_dict("records"):
-        low, high = (readable(row[side], unit.kind) for side in ("low", "high"))
+        low, high = (format_number(row[side], unit.kind) for side in ("low", "high"))
         figure.add_annotation(
             x=log10(row["age"]) if is_log else row["age"],
             y=max(_highest(frame, row["age"]) for frame in [line, *around]),
-            text=f"<b>D{row['age']} {readable(row[value], unit.kind)}</b><br>{low} to {high}",
+            text=f"<b>D{row['age']} {format_number(row[value], unit.kind)}</b><br>{low} to {high}",
             showarrow=False,
             align="center",
             yanchor="bottom",

@@ -7,8 +7,8 @@ from typing import Any
 
 from pandas import DataFrame, Timestamp
 
+from gamelens._text import one_line
 from gamelens.analysis.frames import RECEIPT
-from gamelens.analysis.texts import one_line
 from gamelens.errors import BadQuery
 from gamelens.wire.intervals import Interval, bucket_start
 

@@ -14,7 +14,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from traitlets.config import Config
 
-from gamelens.analysis.export import whole_file
+from gamelens._files import replace_file
 from gamelens.errors import Refused
 from gamelens.notebook.pages import page_of
 from gamelens.notebook.parameters import inject, parameters_of, typed
@@ -117,5 +117,5 @@ def _complaints(document: Any, places: Mapping[str, int]) -> Iterable[str]:
 def _write(report: Path, page: str) -> None:
     """All of it or nothing: whoever looks meanwhile sees the report of last time."""
     report.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(report) as part:
-        Path(part).write_text(page, encoding="utf-8")
+    with replace_file(report) as draft:
+        draft.write_text(page, encoding="utf-8")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+from gamelens._files import write_private
 from gamelens.errors import Refused
-from gamelens.sandbox.tenants import write_private
 
 _NAMES = ("localhost", "127.0.0.1", "::1")
 

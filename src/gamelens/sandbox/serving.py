@@ -22,6 +22,7 @@ from typing import IO, Any, Final
 import msgspec
 import uvloop
 
+from gamelens._files import write_private
 from gamelens.errors import Refused
 from gamelens.sandbox.certificates import load_certificate
 from gamelens.sandbox.clock import Clock
@@ -38,7 +39,7 @@ from gamelens.sandbox.live import Live
 from gamelens.sandbox.metrics import MetricsService
 from gamelens.sandbox.processing import process
 from gamelens.sandbox.servers import http_server
-from gamelens.sandbox.tenants import Tenants, Titles, check_state, describe, load_tenants, write_private
+from gamelens.sandbox.tenants import Tenants, Titles, check_state, describe, load_tenants
 from gamelens.sandbox.totals import Totals
 from gamelens.sandbox.worker import process_beside
 from gamelens.wire.events import Validation

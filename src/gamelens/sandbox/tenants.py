@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import re
 import secrets
 from collections import Counter
@@ -20,6 +19,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import msgspec
 
+from gamelens._files import write_private
 from gamelens.errors import BadQuery, Refused
 
 Environment = Literal["sandbox", "production"]
@@ -322,11 +322,3 @@ def _check_key(name: str, key: str, length: int) -> None:
 def _check_api_key(key: str) -> None:
     if not re.fullmatch(r"[!-~]*", key):
         raise BadQuery("api_key", "…", "must be printable ASCII without spaces: it travels in a header")
-
-
-def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read, all of it or nothing."""
-    draft = path.with_suffix(".draft")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(content)
-    draft.replace(path)

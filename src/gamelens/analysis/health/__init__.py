@@ -21,10 +21,7 @@ from gamelens.analysis.health.watching import WATCHED, Question, Watch, drill_qu
 from gamelens.analysis.health.wording import (
     as_json,
     dimension_words,
-    markdown_table,
-    markdown_text,
     moved_sentence,
-    readable,
     sentence_of,
     subject,
 )
@@ -43,12 +40,9 @@ __all__ = [
     "drill_questions",
     "flagged",
     "judged",
-    "markdown_table",
-    "markdown_text",
     "measured",
     "moved_sentence",
     "questions",
-    "readable",
     "segments",
     "sentence_of",
     "silent_games",

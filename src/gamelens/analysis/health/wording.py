@@ -1,25 +1,22 @@
-"""The board in words: a sentence for every row, and the whole as Markdown or JSON.
+"""The board in words: a sentence for every row, and the whole as JSON.
 
-Sentences are plain text. Titles, networks and countries come from outside: in Markdown they are escaped here, on a
-terminal and in a figure by those who write to it.
+Sentences are plain text. Titles, networks and countries come from outside: whatever writes a sentence to Markdown, a
+terminal or a figure escapes it.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 from pandas import DataFrame
 
+from gamelens._text import NumberKind, format_number
 from gamelens.analysis.frames import UNKNOWN
 
 Row = Mapping[Any, Any]
-
-_MARKUP: Final = re.compile(r"[!#$&*<>@\[-`{-~]|:(?=/)|(?<=www)\.|^[-+=](?=\s)|(?<=^\d)[.)](?=\s)", re.IGNORECASE)
-_BREAKS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\s\u202a-\u202e\u2066-\u2069]+")
 
 
 def sentence_of(row: Row) -> str:
@@ -27,7 +24,7 @@ def sentence_of(row: Row) -> str:
     if row["severity"] == "unknown":
         return f"{subject(row)}: not enough history to judge {row['timestamp']:%Y-%m-%d}"
     if row["is_silent"]:
-        about = f" (usually about {readable(row['expected'], row['kind'])} {str(row['metric']).lower()})"
+        about = f" (usually about {format_number(row['expected'], row['kind'])} {str(row['metric']).lower()})"
         return f"{row['game']}: silent on {row['timestamp']:%Y-%m-%d}{_since(row)}, nothing came{about}"
     return f"{subject(row)} {_size(row)} {_when(row)} ({_numbers(row)}){_reserve(row)}"
 
@@ -38,7 +35,7 @@ def subject(row: Row) -> str:
     return f"{row['game']}: {row['metric']}{segment}"
 
 
-def moved_sentence(moved: DataFrame, verdict: str, kind: str) -> str:
+def moved_sentence(moved: DataFrame, verdict: str, kind: NumberKind) -> str:
     """What the segments of one dimension say, as half a sentence; empty where they say nothing."""
     if len(moved) < 2:
         return ""
@@ -47,7 +44,7 @@ def moved_sentence(moved: DataFrame, verdict: str, kind: str) -> str:
     way = "fell" if top["contribution"] < 0 else "rose"
     match verdict:
         case "one segment":
-            numbers = " instead of ".join(readable(top[name], kind) for name in ("value", "expected"))
+            numbers = " instead of ".join(format_number(top[name], kind) for name in ("value", "expected"))
             new = f", new on {top['first_day']:%Y-%m-%d}," if pd.notna(top["first_day"]) else ""
             return f"{what} {_name(top)}{new} makes up {min(top['share_of_change'], 1):.0%} of it ({numbers})"
         case "all alike":
@@ -65,29 +62,6 @@ def dimension_words(dimension: str) -> str:
     """A dimension as people call it."""
     words = {"country_code": "country", "ilrd_network_name": "network", "ad_type": "ad format"}
     return words.get(dimension, dimension.replace("_", " "))
-
-
-def readable(value: float, kind: str) -> str:
-    """A number as people read it, with the sign of its unit."""
-    if pd.isna(value):
-        return "n/a"
-    if kind == "share":
-        return f"{value:.1%}"
-    text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.3g}"
-    return f"${text}" if kind == "money" else text
-
-
-def markdown_text(text: object) -> str:
-    """*text* on one line with whatever Markdown or HTML would read made an entity."""
-    return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", _BREAKS.sub(" ", str(text)))
-
-
-def markdown_table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """A table of Markdown; every cell is escaped."""
-    header = list(header)
-    lines = [[markdown_text(name) for name in header], ["---"] * len(header)]
-    lines += [[markdown_text(cell) for cell in row] for row in rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def as_json(board: DataFrame) -> list[dict[str, Any]]:
@@ -133,7 +107,7 @@ def _since(row: Row) -> str:
 
 
 def _numbers(row: Row) -> str:
-    value, expected = (readable(row[name], row["kind"]) for name in ("value", "expected"))
+    value, expected = (format_number(row[name], row["kind"]) for name in ("value", "expected"))
     return f"{value} instead of about {expected}"
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 from pandas import DataFrame, Series
 
+from gamelens._text import format_number, one_line
 from gamelens.analysis.frames import asked_metrics, column_of
-from gamelens.analysis.texts import one_line
 from gamelens.catalog import METRICS
 from gamelens.errors import BadQuery
 
@@ -40,7 +40,7 @@ class MatchReport:
 
     def __repr__(self) -> str:
         return one_line(
-            f"<join with {self.source}: {_percent(self.matched_share)} of {self.share_of} matched, "
+            f"<join with {self.source}: {format_number(self.matched_share, 'share')} of {self.share_of} matched, "
             f"{len(self.only_left)} rows only left, {len(self.only_right)} only right, "
             f"{len(self.warnings)} warnings: explain()>"
         )
@@ -49,9 +49,10 @@ class MatchReport:
         """What was joined, what matched, what did not, and what to beware of, a line for each."""
         keys = ", ".join(ours if ours == theirs else f"{ours} = {theirs}" for ours, theirs in self.on.items())
         found = self.rows - len(self.only_left)
+        share = format_number(self.matched_share, "share")
         lines = [
             f"Joined with {self.source} on {keys}, {self.how}.",
-            f"{found:,} of {self.rows:,} rows found a counterpart: {_percent(self.matched_share)} of {self.share_of}.",
+            f"{found:,} of {self.rows:,} rows found a counterpart: {share} of {self.share_of}.",
             _unmatched(self.only_left[[*self.on]], "the frame", ""),
             _unmatched(self.only_right[[*self.on.values()]], self.source, "row "),
         ]
@@ -115,7 +116,3 @@ def _unmatched(keys: DataFrame, what: str, numbered: str) -> str:
     if not len(keys):
         return f"Every row of {what} found one."
     return f"{len(keys):,} row{'' if len(keys) == 1 else 's'} of {what} found none: {', '.join(shown)}{more}."
-
-
-def _percent(share: float | None) -> str:
-    return "n/a" if share is None else f"{share:.1%}"

@@ -17,11 +17,10 @@ from zlib import crc32
 
 import pyarrow as pa
 
+from gamelens._files import DRAFT_NAME, write_private
 from gamelens.client.tables import TIMESTAMP
 
-UNFINISHED: Final = ".new"
-_NAME: Final = re.compile(rf"[0-9a-f]{{32}}-[0-9a-f]{{8}}\.parquet({re.escape(UNFINISHED)})?")
-_OPEN: Final = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+_NAME: Final = re.compile(r"[0-9a-f]{32}-[0-9a-f]{8}\.parquet")
 
 
 class CacheFiles:
@@ -33,14 +32,7 @@ class CacheFiles:
     def write(self, body: bytes) -> str:
         """The name of a new file that holds *body*; it is there whole or not at all."""
         name = f"{secrets.token_hex(16)}-{crc32(body):08x}.parquet"
-        unfinished = self.folder / (name + UNFINISHED)
-        try:
-            with os.fdopen(os.open(unfinished, _OPEN, 0o600), "wb") as file:
-                file.write(body)
-            unfinished.replace(self.folder / name)
-        except BaseException:
-            unfinished.unlink(missing_ok=True)
-            raise
+        write_private(self.folder / name, body)
         return name
 
     def read(self, name: str) -> pa.Table | None:
@@ -83,7 +75,12 @@ class CacheFiles:
 
     def _ours(self) -> Iterator[os.DirEntry[str]]:
         with os.scandir(self.folder) as entries:
-            yield from (entry for entry in entries if _NAME.fullmatch(entry.name))
+            yield from (entry for entry in entries if _is_ours(entry.name))
+
+
+def _is_ours(name: str) -> bool:
+    draft = DRAFT_NAME.fullmatch(name)
+    return _NAME.fullmatch(draft["target"] if draft else name) is not None
 
 
 def encode(table: pa.Table) -> bytes:

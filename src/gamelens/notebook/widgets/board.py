@@ -10,6 +10,7 @@ import ipywidgets
 import pandas as pd
 from pandas import DataFrame, Series
 
+from gamelens._text import format_number
 from gamelens.analysis import health
 from gamelens.client.aside import AsideInThread
 from gamelens.client.faces import Face
@@ -221,7 +222,7 @@ def _segments(moved: DataFrame, dimension: str) -> DataFrame:
 
 
 def _percent(numbers: Series[Any]) -> list[str]:
-    return ["n/a" if pd.isna(number) else f"{number:+.0%}" for number in numbers]
+    return [format_number(number, "change", places=0) for number in numbers]
 
 
 def _segment(value: Any) -> str:
