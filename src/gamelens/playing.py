@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from gamelens.errors import GamelensError, Refused, Retryable
 
 if TYPE_CHECKING:
-    from gamelens.client.collector import CollectorClient, Rejected, Submitted
+    from gamelens.client.collector import CollectorClient, Submitted
     from gamelens.client.player import Player
     from gamelens.client.session import PlayerSession
     from gamelens.simulator import Batch, LiveEvent, PlayedSession
     from gamelens.simulator.dirt import BadRequest
+    from gamelens.wire.events import RejectedEvent
 
 SUBMITTED_AT_ONCE: Final = 8
 _ATTEMPTS: Final = 6
@@ -59,7 +60,7 @@ class Sender:
         received: Callable[[], Awaitable[int]],
         *,
         on_batch: Callable[[int], object] = lambda _: None,
-        on_rejected: Callable[[str, Rejected], object] = lambda *_: None,
+        on_rejected: Callable[[str, RejectedEvent], object] = lambda *_: None,
     ) -> None:
         self.events = self.requests = self.sent_bytes = 0
         self._clients, self._received = clients, received

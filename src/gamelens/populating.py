@@ -19,9 +19,10 @@ from gamelens.errors import Refused
 from gamelens.sandboxes import Ready, ask_console
 
 if TYPE_CHECKING:
-    from gamelens.client.collector import CollectorClient, Rejected
+    from gamelens.client.collector import CollectorClient
     from gamelens.playing import Mode
     from gamelens.simulator import Ledger, LiveEvent, Scenario
+    from gamelens.wire.events import RejectedEvent
 
 
 class Played(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +48,7 @@ def play_into(
     ledger: Ledger | None = None,
     workers: int = 1,
     on_batch: Callable[[int], object] = lambda _: None,
-    on_rejected: Callable[[str, Rejected], object] = lambda *_: None,
+    on_rejected: Callable[[str, RejectedEvent], object] = lambda *_: None,
     find: Callable[[], Ready] | None = None,
     mode: Mode = "batches",
 ) -> Played:

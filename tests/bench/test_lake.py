@@ -23,9 +23,10 @@ import pytest
 
 from conftest import CONFIG
 from gamelens.catalog import METRICS
-from gamelens.sandbox.engine import Place, open_engine
+from gamelens.sandbox.engine import Place
 from gamelens.sandbox.inbox import open_store
 from gamelens.sandbox.lake import Lake
+from gamelens.sandbox.open_engine import open_engine
 from gamelens.sandbox.planner import plan_query
 from gamelens.wire.limits import REQUESTS_AT_ONCE
 from gamelens.wire.queries import decode_query

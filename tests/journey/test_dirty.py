@@ -20,12 +20,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from gamelens.catalog import METRICS
-from gamelens.client.collector import Rejected
 from gamelens.client.metrics import Client
 from gamelens.lab import Played, play_into
 from gamelens.simulator import Ledger, Scenario, load_scenario
 from gamelens.simulator.conditions import Delivery, Dirt
 from gamelens.simulator.dirt import BAD_REQUESTS, BREAKS, FLAWS, ODDITIES
+from gamelens.wire.events import RejectedEvent
 from gamelens.wire.intervals import Interval
 from journey.service import Service
 from journey.test_ledger import PER_GAME, PLAIN, assert_true
@@ -38,7 +38,7 @@ DIMENSIONS = ["country_code", "platform", "build", "is_paying", "installed_on", 
 class Dirty(msgspec.Struct, frozen=True):
     played: Played
     ledger: Ledger
-    rejected: list[tuple[str, Rejected]]
+    rejected: list[tuple[str, RejectedEvent]]
     kills: int
     sent_twice: int
     refused: Counter[int]
@@ -135,7 +135,7 @@ def test_the_collector_rejects_what_it_must_and_says_why(dirty: Dirty):
 def test_the_console_shows_rejected_events_with_their_faults(dirty: Dirty):
     """Contract, Control surface: what was rejected since the last start, which was after the second kill."""
     owed = {(row["event_uuid"], tuple(sorted(row["errors"]))) for row in dirty.ledger.rejected()}
-    shown = {_told("", msgspec.convert(entry, Rejected))[1:] for entry in dirty.shown}
+    shown = {_told("", msgspec.convert(entry, RejectedEvent))[1:] for entry in dirty.shown}
     assert len(shown) > 100
     assert shown <= owed
 
@@ -217,6 +217,6 @@ def test_nineteen_metrics_were_asked():
     assert len({*PLAIN, *PER_GAME, "retention_retro"}) == len(METRICS) == 19
 
 
-def _told(game_id: str, rejected: Rejected) -> tuple[str, Any, tuple[tuple[str, str], ...]]:
+def _told(game_id: str, rejected: RejectedEvent) -> tuple[str, Any, tuple[tuple[str, str], ...]]:
     name = rejected.event.get("event_uuid") if isinstance(rejected.event, dict) else None
     return game_id, name, tuple(sorted((fault.error_type, fault.path) for fault in rejected.errors))

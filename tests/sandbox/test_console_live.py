@@ -13,8 +13,8 @@ import pytest
 from conftest import NOW, Stage, event
 from gamelens.sandbox.arrivals import Look
 from gamelens.sandbox.console import console_app
-from gamelens.sandbox.listening import QUEUED_EVENTS, Listener, server_sent_events
-from gamelens.sandbox.live import KEPT_EVENTS
+from gamelens.sandbox.listening import server_sent_events
+from gamelens.sandbox.live import KEPT_EVENTS, QUEUED_EVENTS, Listener
 from gamelens.wire.signing import sign
 from sandbox.conftest import GAME_KEY, Call, call
 

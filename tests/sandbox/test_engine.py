@@ -15,8 +15,9 @@ from conftest import Stage, event
 from gamelens.catalog import METRICS
 from gamelens.errors import Refused
 from gamelens.sandbox.dialects import render
-from gamelens.sandbox.engine import Place, Reader, open_engine
+from gamelens.sandbox.engine import Place, Reader
 from gamelens.sandbox.lake import Snapshot
+from gamelens.sandbox.open_engine import open_engine
 from gamelens.sandbox.planner import plan_query
 from gamelens.wire.queries import decode_query
 

@@ -11,10 +11,11 @@ from msgspec.structs import replace
 
 from conftest import Stage, event
 from gamelens.catalog import METRICS
-from gamelens.sandbox.engine import Engine, Plan
+from gamelens.sandbox.engine import Engine
 from gamelens.sandbox.lake import Snapshot
 from gamelens.sandbox.limits import Limits
 from gamelens.sandbox.metrics import MetricsService
+from gamelens.sandbox.sql_query import SqlQuery
 from gamelens.sandbox.tenants import Game, Organisation, Tenants
 from sandbox.conftest import call
 from sandbox.test_tenancy import BODIES, SERIES, WEEK
@@ -134,9 +135,9 @@ class Listening(Engine):
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self.plans: list[Plan] = []
+        self.plans: list[SqlQuery] = []
 
-    def rows(self, plan: Plan, snapshot: Snapshot) -> list[dict[str, Any]]:
+    def rows(self, plan: SqlQuery, snapshot: Snapshot) -> list[dict[str, Any]]:
         self.plans.append(plan)
         return self._engine.rows(plan, snapshot)
 

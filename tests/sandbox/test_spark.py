@@ -23,8 +23,9 @@ from gamelens.catalog import METRICS, Metric
 from gamelens.errors import Refused
 from gamelens.lab import read_ready
 from gamelens.sandbox.engine import Place
-from gamelens.sandbox.planner import TABLES, Plan, Statement, plan_query, plan_values
+from gamelens.sandbox.planner import TABLES, plan_query, plan_values
 from gamelens.sandbox.spark import SparkReader
+from gamelens.sandbox.sql_query import SqlQuery, SqlStatement
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import decode_query
 from sandbox.brute import Asked
@@ -80,7 +81,7 @@ def questions(metric: Metric, random: Random) -> list[Asked]:
     return found
 
 
-def both(stage: Stage, spark: SparkReader, plan: Plan) -> list[list[dict[str, Any]]]:
+def both(stage: Stage, spark: SparkReader, plan: SqlQuery) -> list[list[dict[str, Any]]]:
     snapshot = stage.sandbox.lake.snapshot("acme")
     return [engine.rows(plan, snapshot) for engine in (stage.sandbox.reader, spark)]
 
@@ -110,10 +111,10 @@ def test_every_list_of_values_is_the_same(stage: Stage, spark: SparkReader, dime
 def test_quotients_of_more_than_64_bits_are_whole(stage: Stage, spark: SparkReader):
     """What orders the rows of a ratio: a whole quotient, then the rest."""
     big, by = "CAST('123456789012345678901234567896' AS HUGEINT)", "CAST(7 AS HUGEINT)"
-    statement = Statement(
+    statement = SqlStatement(
         f"SELECT {big} // {by} AS whole, ({big} % {by}) / {by} AS rest, {big} // NULLIF(0, 0) AS none"
     )
-    duckdb, other = both(stage, spark, Plan(statement, {}, {}))
+    duckdb, other = both(stage, spark, SqlQuery(statement, {}, {}))
     assert other == duckdb
     assert duckdb[0]["whole"] == 123456789012345678901234567896 // 7
 

@@ -10,7 +10,8 @@ import pytest
 
 from conftest import Stage
 from gamelens.catalog import METRICS
-from gamelens.sandbox.planner import TABLES, Plan, plan_query, plan_values
+from gamelens.sandbox.planner import TABLES, plan_query, plan_values
+from gamelens.sandbox.sql_query import SqlQuery
 from gamelens.wire.queries import MetricQuery, decode_query
 from sandbox.populations import GAMES, NOWHERE, POOLS, ask, play
 
@@ -28,7 +29,7 @@ def question(random: Random) -> tuple[str, MetricQuery]:
     return asked.metric, decode_query(body, granularity="day" if asked.metric == "retention_retro" else None)
 
 
-def rows(stage: Stage, plan: Plan) -> list[dict[str, Any]]:
+def rows(stage: Stage, plan: SqlQuery) -> list[dict[str, Any]]:
     return stage.sandbox.reader.rows(plan, stage.sandbox.lake.snapshot("acme"))
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from conftest import examples
 from gamelens.wire.events import LENIENT, STRICT, Rulebook
 from gamelens.wire.fields import CATEGORIES
-from gamelens.wire.rules import Fault
+from gamelens.wire.rules import Violation
 from wire.candidates import described_events, good, near_events
 
 GZIP = b"\x1f\x8b"
@@ -49,7 +49,7 @@ def test_every_required_field_is_missed_by_its_path(category: str, rules: Rulebo
     for name in rules.rule(category).required:
         one = good(category)
         del one[name]
-        assert Fault("missing_required_property", f"/{name}") in rules.faults(one)
+        assert Violation("missing_required_property", f"/{name}") in rules.faults(one)
         assert not is_good(one, rules=rules)
 
 

@@ -12,7 +12,7 @@ from gamelens.client.outbox import BATCH_BYTES
 from gamelens.errors import BadQuery
 from gamelens.wire.events import LENIENT
 from gamelens.wire.fields import CATEGORIES
-from gamelens.wire.rules import Fault, Rule
+from gamelens.wire.rules import Rule, Violation
 
 BY_THE_SESSION: Final = frozenset({"user", "session_end"})
 """Categories the session records itself."""
@@ -101,7 +101,7 @@ def checked(event: Mapping[str, Any]) -> bytes:
     return body
 
 
-def _refusal(event: Mapping[str, Any], fault: Fault) -> BadQuery:
+def _refusal(event: Mapping[str, Any], fault: Violation) -> BadQuery:
     name, category = fault.path[1:], event.get("category")
     if name == "category":
         return BadQuery(name, category, "is no category of events", CATEGORIES)
@@ -109,7 +109,7 @@ def _refusal(event: Mapping[str, Any], fault: Fault) -> BadQuery:
     return BadQuery(name, event.get(name), _said(fault, rule), rule.enum)
 
 
-def _said(fault: Fault, rule: Rule) -> str:
+def _said(fault: Violation, rule: Rule) -> str:
     """The rule that is broken, as half a sentence."""
     match fault.error_type:
         case "missing_required_property":

@@ -18,6 +18,7 @@ import msgspec
 from gamelens.client.settings import collector_settings
 from gamelens.client.transport import ATTEMPTS, Answer, HttpPool, Outgoing, Transport
 from gamelens.errors import ServiceError
+from gamelens.wire.events import RejectedEvent
 from gamelens.wire.remote import BigInitAnswer, Config, InitRequest, SmallInitAnswer, V2InitAnswer
 from gamelens.wire.signing import sign
 
@@ -33,20 +34,6 @@ _ALL_ANSWERS: Final = _EVENTS_ANSWERS | {401, 413}
 _INIT_ANSWERS: Final = frozenset({200, 201})
 
 
-class EventFault(msgspec.Struct, frozen=True):
-    """One thing the collector found wrong; *path* is `/field`."""
-
-    error_type: str
-    path: str
-
-
-class Rejected(msgspec.Struct, frozen=True):
-    """An event that was not collected, as it was sent, and why; *event* is None where nothing could be read."""
-
-    errors: list[EventFault]
-    event: Any = None
-
-
 class Submitted(msgspec.Struct, frozen=True):
     """The collector's answer: 200 when all events were collected, 400 when all but the *rejected* were.
 
@@ -55,7 +42,7 @@ class Submitted(msgspec.Struct, frozen=True):
 
     status: int
     sent_bytes: int
-    rejected: tuple[Rejected, ...] = ()
+    rejected: tuple[RejectedEvent, ...] = ()
 
     @property
     def is_unread(self) -> bool:
@@ -284,8 +271,8 @@ def _introduction(user_id: str, platform: str, os_version: str, build: str | Non
     )
 
 
-def _rejected(answer: Answer) -> tuple[Rejected, ...]:
+def _rejected(answer: Answer) -> tuple[RejectedEvent, ...]:
     try:
-        return msgspec.json.decode(answer.body, type=tuple[Rejected, ...])
+        return msgspec.json.decode(answer.body, type=tuple[RejectedEvent, ...])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ServiceError(answer.status, f"not the promised list of rejected events: {error}") from None

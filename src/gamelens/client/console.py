@@ -10,6 +10,7 @@ import msgspec
 
 from gamelens.client.transport import HttpPool, Outgoing, Transport
 from gamelens.errors import BadQuery, ServiceError
+from gamelens.wire.rules import Violation
 
 CONSOLE_URL: Final = "GAMELENS_CONSOLE_URL"
 _SILENCE_S: Final = 5.0
@@ -42,13 +43,6 @@ class Summary(msgspec.Struct, frozen=True):
     since_start: SinceStart = SinceStart()
 
 
-class Fault(msgspec.Struct, frozen=True):
-    """Why an event was rejected: what is wrong, and where."""
-
-    error_type: str = ""
-    path: str = ""
-
-
 class Arrived(msgspec.Struct, frozen=True):
     """One event as it came (*event* may be any JSON), when (epoch seconds), for which game, and what became of it."""
 
@@ -56,7 +50,7 @@ class Arrived(msgspec.Struct, frozen=True):
     game_key: str
     status: str
     event: Any = None
-    errors: list[Fault] = []
+    errors: list[Violation] = []
 
     def __repr__(self) -> str:
         return f"Arrived({self.arrival_ts}, {self.status!r})"

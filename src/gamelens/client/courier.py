@@ -14,9 +14,10 @@ from typing import Final
 
 import msgspec
 
-from gamelens.client.collector import CollectorClient, Rejected
+from gamelens.client.collector import CollectorClient
 from gamelens.client.outbox import Bucket, Outbox, Waiting, as_array
 from gamelens.errors import AuthError, BadQuery, ServiceError
+from gamelens.wire.events import RejectedEvent
 
 DISABLED: Final = "disabled"
 TOO_LARGE: Final = "too large for the collector"
@@ -37,7 +38,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     collected: int
     rejected: int
     dropped: Mapping[str, int]
-    rejections: tuple[Rejected, ...] = ()
+    rejections: tuple[RejectedEvent, ...] = ()
     disabled: str | None = None
     trouble: str | None = None
 
@@ -55,7 +56,7 @@ class Courier:
         self.outbox = outbox
         self.disabled: str | None = None
         self.trouble: str | None = None
-        self._rejections: deque[Rejected] = deque(maxlen=_KEPT_REJECTIONS)
+        self._rejections: deque[RejectedEvent] = deque(maxlen=_KEPT_REJECTIONS)
         self._failed: set[Bucket] = set()
 
     def disable(self, because: str) -> None:
@@ -116,7 +117,7 @@ class Courier:
         await self._send(batch[:middle], forwarded_for)
         await self._send(batch[middle:], forwarded_for)
 
-    def _settle(self, batch: Sequence[Waiting], rejected: Sequence[Rejected]) -> None:
+    def _settle(self, batch: Sequence[Waiting], rejected: Sequence[RejectedEvent]) -> None:
         self.outbox.settle(batch, rejected=min(len(rejected), len(batch)))
         self._rejections.extend(rejected)
         for one in rejected:

@@ -11,9 +11,9 @@ from typing import Any, Final
 import msgspec
 
 from gamelens.sandbox.bodies import TooLarge, Undecodable
-from gamelens.wire.events import LENIENT, Rulebook
+from gamelens.wire.events import LENIENT, RejectedEvent, Rulebook
 from gamelens.wire.limits import JSON_DEPTH
-from gamelens.wire.rules import Fault
+from gamelens.wire.rules import Violation
 
 REST_SDK = "rest api v2"
 VALUES: Final = 1 << 20
@@ -25,13 +25,6 @@ _REST: Final = bytes(set(range(256)) - set(_STRUCTURE))
 _STEP: Final = {ord(mark): step for mark, step in (("[", 1), ("{", 1), ("]", -1), ("}", -1))}
 
 
-class Rejected(msgspec.Struct, frozen=True):
-    """One bad event, as it was sent, and its faults."""
-
-    event: msgspec.Raw
-    errors: list[Fault]
-
-
 class Admission(msgspec.Struct, frozen=True):
     """What came of a body: the good events as one JSON array, the bad ones in batch order.
 
@@ -41,7 +34,7 @@ class Admission(msgspec.Struct, frozen=True):
 
     events: int
     body: bytes
-    rejected: list[Rejected]
+    rejected: list[RejectedEvent]
     is_custom: bool
     categories: Mapping[str, int] = {}
 
@@ -81,13 +74,17 @@ def _judge(body: bytes, rules: Rulebook) -> Admission:
     return Admission(
         events=len(good),
         body=kept,
-        rejected=[Rejected(member.copy(), wrong) for member, wrong in zip(members, found, strict=True) if wrong],
+        rejected=[
+            RejectedEvent(event=member.copy(), errors=wrong)
+            for member, wrong in zip(members, found, strict=True)
+            if wrong
+        ],
         is_custom=False,
         categories=_counted(rules.decode(kept)),
     )
 
 
-def _found(members: list[msgspec.Raw], rules: Rulebook) -> list[list[Fault]]:
+def _found(members: list[msgspec.Raw], rules: Rulebook) -> list[list[Violation]]:
     """The faults of each event."""
     found, bad = [], 0
     for member in members:
@@ -98,7 +95,7 @@ def _found(members: list[msgspec.Raw], rules: Rulebook) -> list[list[Fault]]:
     return found
 
 
-def _faults(member: msgspec.Raw, rules: Rulebook) -> list[Fault]:
+def _faults(member: msgspec.Raw, rules: Rulebook) -> list[Violation]:
     """What is wrong with one event as sent; what only the typed decoder minds, it minds as a whole.
 
     That is a field given twice, the first time badly, or a number past every float.
@@ -110,9 +107,9 @@ def _faults(member: msgspec.Raw, rules: Rulebook) -> list[Fault]:
     else:
         return []
     try:
-        return rules.faults(msgspec.json.decode(member)) or [Fault("wrong_format", "/")]
+        return rules.faults(msgspec.json.decode(member)) or [Violation("wrong_format", "/")]
     except msgspec.ValidationError:
-        return [Fault("wrong_format", "/")]
+        return [Violation("wrong_format", "/")]
 
 
 def _counted(events: list[Any]) -> dict[str, int]:

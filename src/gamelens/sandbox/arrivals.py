@@ -9,10 +9,10 @@ from typing import Any, Final, Literal, get_args
 import msgspec
 
 from gamelens.errors import BadQuery
-from gamelens.sandbox.admission import Rejected
 from gamelens.sandbox.bodies import Undecodable, unpack
+from gamelens.wire.events import RejectedEvent
 from gamelens.wire.fields import CATEGORIES
-from gamelens.wire.rules import Fault
+from gamelens.wire.rules import Violation
 
 Status = Literal["accepted", "rejected"]
 
@@ -30,7 +30,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     game_key: str
     status: Status
     event: msgspec.Raw
-    errors: list[Fault] = []
+    errors: list[Violation] = []
 
 
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     events: int
     body: bytes = b""
     is_gzipped: bool = False
-    rejected: list[Rejected] = []
+    rejected: list[RejectedEvent] = []
 
     @property
     def size(self) -> int:
@@ -61,7 +61,7 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
                 errors=errors,
             )
 
-    def _told(self) -> Iterable[tuple[msgspec.Raw, list[Fault]]]:
+    def _told(self) -> Iterable[tuple[msgspec.Raw, list[Violation]]]:
         if self.status == "rejected":
             return ((it.event, it.errors) for it in reversed(self.rejected))
         try:
@@ -112,7 +112,7 @@ def read_look(query: Mapping[str, str], *, game_keys: Iterable[str], limit: int 
     return msgspec.convert({**given, "limit": int(asked)}, Look)
 
 
-def _size(rejected: Rejected) -> int:
+def _size(rejected: RejectedEvent) -> int:
     return len(memoryview(rejected.event))
 
 

@@ -14,8 +14,7 @@ from typing import Annotated, Any, Final, Union
 import msgspec
 
 from gamelens.catalog import DIMENSIONS, METRICS, Metric
-from gamelens.sandbox.admission import Rejected
-from gamelens.wire.events import LENIENT
+from gamelens.wire.events import LENIENT, RejectedEvent
 from gamelens.wire.intervals import WireInterval
 from gamelens.wire.limits import FILTER_DEPTH, FILTER_OBJECTS
 from gamelens.wire.queries import Limit, QueryBody
@@ -89,9 +88,10 @@ def metrics_description() -> bytes:
 def collector_description() -> bytes:
     """The collector (Collector, Endpoints)."""
     answers = (V2InitAnswer, SmallInitAnswer, BigInitAnswer)
-    types = _Types([list[Rejected], InitRequest, Message, *answers, *LENIENT.types])
+    types = _Types([list[RejectedEvent], InitRequest, Message, *answers, *LENIENT.types])
     # A body that holds no events at all is refused in the same shape, with no event to show.
-    types.components["Rejected"]["required"] = ["errors"]
+    rejected = types.components["RejectedEvent"]
+    rejected["properties"]["event"] = {}
     in_path, in_query = ({"name": "game_key", "in": place, "required": True, "schema": _GAME_KEY} for place in _PLACES)
     configs = [
         in_query,
@@ -297,7 +297,7 @@ def _post_signed(
         "requestBody": {"required": True, **_content(types.ref(body))},
         "responses": {
             **{str(status): _json(schema) for status, schema in answers.items()},
-            "400": _json(types.ref(list[Rejected]), _WHY[400]),
+            "400": _json(types.ref(list[RejectedEvent]), _WHY[400]),
             **refusals,
         },
     }

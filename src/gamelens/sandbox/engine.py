@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 import duckdb
@@ -20,31 +20,12 @@ from gamelens.errors import Refused
 from gamelens.sandbox.lake import Snapshot
 from gamelens.sandbox.tables import COLUMNS
 from gamelens.wire.currencies import SCALED_RATES
-from gamelens.wire.intervals import Interval
+
+if TYPE_CHECKING:
+    from gamelens.sandbox.sql_query import SqlQuery
 
 MEMORY_LIMIT = "1GB"
 _LOCAL = "file://"
-
-
-class Statement(Protocol):
-    """What the planner hands over: something that can be written in a dialect."""
-
-    def sql(self, dialect: str) -> str:
-        """The statement as text."""
-        ...
-
-
-class Plan(Protocol):
-    """What there is to run: a statement, its bound values, the tables it reads and the spans it needs of each."""
-
-    @property
-    def statement(self) -> Statement: ...  # noqa: D102
-
-    @property
-    def parameters(self) -> dict[str, Any]: ...  # noqa: D102
-
-    @property
-    def reads(self) -> dict[str, tuple[Interval, ...]]: ...  # noqa: D102
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -74,30 +55,13 @@ class Place(msgspec.Struct, frozen=True):
 class Engine(Protocol):
     """What answers plans. Every engine answers the same plan with the same rows."""
 
-    def rows(self, plan: Plan, snapshot: Snapshot) -> list[dict[str, Any]]:
+    def rows(self, plan: SqlQuery, snapshot: Snapshot) -> list[dict[str, Any]]:
         """All rows of *plan*, in its order, over *snapshot*. Safe to call from several threads at once."""
         ...
 
     def close(self) -> None:
         """Release the engine's memory."""
         ...
-
-
-def open_engine(name: str, place: Place) -> Engine:
-    """The engine called *name* over the lake at *place*: `duckdb`, `spark`, or the address of a Spark master.
-
-    Raises:
-        Refused: there is no such engine, or it does not start.
-    """
-    if name == "duckdb":
-        return Reader(place)
-    from gamelens.sandbox.spark import MASTERS, SparkReader
-
-    if name == "spark":
-        return SparkReader(place)
-    if name.startswith(MASTERS):
-        return SparkReader(place, master=name)
-    raise Refused(f"{name!r} is no engine: duckdb, spark, or the address of a Spark master: {'…, '.join(MASTERS)}…")
 
 
 class Reader:
@@ -123,7 +87,7 @@ class Reader:
         ):
             self._connection.execute(setting)
 
-    def rows(self, plan: Plan, snapshot: Snapshot) -> list[dict[str, Any]]:
+    def rows(self, plan: SqlQuery, snapshot: Snapshot) -> list[dict[str, Any]]:
         """All rows of *plan*, in its order, over *snapshot*. Safe to call from several threads at once."""
         with self._connection.cursor() as cursor:
             for table, spans in plan.reads.items():

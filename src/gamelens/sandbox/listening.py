@@ -3,81 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
-if TYPE_CHECKING:
-    from gamelens.sandbox.arrivals import Arrival, Entry, Look
-    from gamelens.sandbox.live import Live
+from gamelens.sandbox.arrivals import Look
+from gamelens.sandbox.live import Listener, Live
 
-QUEUED_EVENTS: Final = 1000
-QUEUED_BYTES: Final = 8 << 20
 GATHER_S: Final = 0.25  # what comes within it is sent together: a busy collector is not decoded one by one
 SILENCE_S: Final = 15.0
 RETRY_MS: Final = 2000
-
-
-class Listener:
-    """What one listener has not been told yet. Beyond the limits the oldest requests are dropped and counted."""
-
-    def __init__(self, look: Look) -> None:
-        self._look = look
-        self._waiting: deque[Arrival] = deque()
-        self._events = 0
-        self._bytes = 0
-        self._missed = 0
-        self._woken = asyncio.Event()
-        self.is_restarted = False
-        self.is_closed = False
-
-    def offer(self, arrival: Arrival) -> None:
-        """Queue *arrival*; never waits."""
-        self._woken.set()
-        if not self._look.wants(arrival):
-            return
-        self._waiting.append(arrival)
-        self._events += arrival.events
-        self._bytes += arrival.size
-        while len(self._waiting) > 1 and (self._events > QUEUED_EVENTS or self._bytes > QUEUED_BYTES):
-            oldest = self._waiting.popleft()
-            self._events -= oldest.events
-            self._bytes -= oldest.size
-            self._missed += oldest.events
-
-    def take(self) -> tuple[list[Entry], int]:
-        """What has queued up, the oldest first, and how many events were missed before it."""
-        missed = self._missed + max(0, self._events - QUEUED_EVENTS)
-        newest_first = self._look.shown(reversed(self._waiting))
-        entries = list(islice(newest_first, QUEUED_EVENTS))
-        self._waiting.clear()
-        self._events = self._bytes = self._missed = 0
-        return entries[::-1], missed
-
-    def restart(self) -> None:
-        """Drop everything: the record was forgotten."""
-        self._waiting.clear()
-        self._events = self._bytes = self._missed = 0
-        self.is_restarted = True
-        self._woken.set()
-
-    def close(self) -> None:
-        """No more to come."""
-        self.is_closed = True
-        self._woken.set()
-
-    async def news(self, *, within_s: float) -> bool:
-        """True as soon as something came or changed; false when nothing did *within_s*."""
-        try:
-            async with asyncio.timeout(within_s):
-                await self._woken.wait()
-        except TimeoutError:
-            return False
-        self._woken.clear()
-        return True
 
 
 async def server_sent_events(

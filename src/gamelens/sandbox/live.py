@@ -6,6 +6,7 @@ here knows where a request came from. `arrivals` says what is kept, `listening` 
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from heapq import merge
@@ -13,10 +14,9 @@ from itertools import islice
 from typing import Any, Final
 
 from gamelens.errors import Refused
-from gamelens.sandbox.admission import Rejected
 from gamelens.sandbox.arrivals import STATUSES, UNKNOWN, Arrival, Entry, Look, Status, category_of
 from gamelens.sandbox.inbox import Batch
-from gamelens.sandbox.listening import Listener
+from gamelens.wire.events import RejectedEvent
 from gamelens.wire.fields import CATEGORIES
 
 KEPT_EVENTS: Final = 1000
@@ -24,6 +24,67 @@ KEPT_EVENTS: Final = 1000
 KEPT_BYTES: Final = 4 << 20
 RECALLED_BYTES: Final = 32 << 20
 MOST_LISTENERS: Final = 64
+QUEUED_EVENTS: Final = 1000
+QUEUED_BYTES: Final = 8 << 20
+
+
+class Listener:
+    """What one listener has not been told yet. Beyond the limits the oldest requests are dropped and counted."""
+
+    def __init__(self, look: Look) -> None:
+        self._look = look
+        self._waiting: deque[Arrival] = deque()
+        self._events = 0
+        self._bytes = 0
+        self._missed = 0
+        self._woken = asyncio.Event()
+        self.is_restarted = False
+        self.is_closed = False
+
+    def offer(self, arrival: Arrival) -> None:
+        """Queue *arrival*; never waits."""
+        self._woken.set()
+        if not self._look.wants(arrival):
+            return
+        self._waiting.append(arrival)
+        self._events += arrival.events
+        self._bytes += arrival.size
+        while len(self._waiting) > 1 and (self._events > QUEUED_EVENTS or self._bytes > QUEUED_BYTES):
+            oldest = self._waiting.popleft()
+            self._events -= oldest.events
+            self._bytes -= oldest.size
+            self._missed += oldest.events
+
+    def take(self) -> tuple[list[Entry], int]:
+        """What has queued up, the oldest first, and how many events were missed before it."""
+        missed = self._missed + max(0, self._events - QUEUED_EVENTS)
+        newest_first = self._look.shown(reversed(self._waiting))
+        entries = list(islice(newest_first, QUEUED_EVENTS))
+        self._waiting.clear()
+        self._events = self._bytes = self._missed = 0
+        return entries[::-1], missed
+
+    def restart(self) -> None:
+        """Drop everything: the record was forgotten."""
+        self._waiting.clear()
+        self._events = self._bytes = self._missed = 0
+        self.is_restarted = True
+        self._woken.set()
+
+    def close(self) -> None:
+        """No more to come."""
+        self.is_closed = True
+        self._woken.set()
+
+    async def news(self, *, within_s: float) -> bool:
+        """True as soon as something came or changed; false when nothing did *within_s*."""
+        try:
+            async with asyncio.timeout(within_s):
+                await self._woken.wait()
+        except TimeoutError:
+            return False
+        self._woken.clear()
+        return True
 
 
 class Live:
@@ -49,7 +110,7 @@ class Live:
         batch: Batch,
         *,
         categories: Mapping[str, int],
-        rejected: list[Rejected],
+        rejected: list[RejectedEvent],
     ) -> None:
         """Note one request: its good events, by category, are on disk; its bad ones are *rejected*."""
         counted = self._counts[game_key, "accepted"]
@@ -129,7 +190,7 @@ class Live:
         for listener in self._listeners:
             listener.close()
 
-    def _arrivals(self, game_key: str, batch: Batch, rejected: list[Rejected]) -> Iterator[Arrival]:
+    def _arrivals(self, game_key: str, batch: Batch, rejected: list[RejectedEvent]) -> Iterator[Arrival]:
         """One for each status that occurs."""
         of: dict[str, Any] = {"arrival_ms": batch.arrival_ms, "game_key": game_key}
         if rejected:

@@ -24,9 +24,10 @@ from gamelens.sandbox.engine import Engine
 from gamelens.sandbox.expressions import row_of
 from gamelens.sandbox.lake import Lake, Snapshot
 from gamelens.sandbox.limits import Limits, Nodes
-from gamelens.sandbox.planner import Plan, plan_query, plan_values
+from gamelens.sandbox.planner import plan_query, plan_values
 from gamelens.sandbox.questions import BODY_DEADLINE_S, BadBody, asked_ids, asked_interval, asked_limit, read_object
 from gamelens.sandbox.scoping import Holdings, narrowed
+from gamelens.sandbox.sql_query import SqlQuery
 from gamelens.sandbox.tenants import Organisation, Tenants
 from gamelens.wire.intervals import Interval
 from gamelens.wire.limits import METRIC_LISTS_PER_SECOND, REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
@@ -178,7 +179,7 @@ class MetricsService:
         return [row["value"] for row in rows]
 
     def _rows(
-        self, plan: Callable[..., Plan], organisation: Organisation, games: list[str], snapshot: Snapshot
+        self, plan: Callable[..., SqlQuery], organisation: Organisation, games: list[str], snapshot: Snapshot
     ) -> list[Row]:
         """All rows of *plan* over *games* alone: every answer is read through here."""
         return self._reader.rows(plan(games=self._holdings.condition(organisation, games, snapshot)), snapshot)

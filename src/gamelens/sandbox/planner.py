@@ -9,15 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 
 from gamelens.catalog import DIMENSIONS, Metric
-from gamelens.sandbox.dialects import render
 from gamelens.sandbox.expressions import EXPRESSIONS
 from gamelens.sandbox.sources import ACTIVE, COUNTED_PLAYERS, EVENTS, INSTALLS, RETURNS, SOURCES, Source
+from gamelens.sandbox.sql_query import SqlQuery, SqlStatement
 from gamelens.wire.filters import And, Filter, Match, Not, Or, dimensions_of, matches_of
 from gamelens.wire.intervals import Interval, bucket_start
 from gamelens.wire.queries import Group, MetricQuery
@@ -26,35 +25,15 @@ TABLES: Final = (RETURNS.name, *(source.name for source in SOURCES))
 """What a question may be answered from, smallest first."""
 
 _FOREVER_DAYS: Final = 10**9
-_LONGEST_KEPT: Final = 20_000
 _MOST_NAMED: Final = 20  # values, one by one
 _MOST_JOINED: Final = 16  # lists of more values than that; a statement of many joins takes long to plan
 _RETENTION: Final = ("cohort", "returned")
 _PARAMETERS: Final = re.compile(r":(\w+)")
-_rendered = lru_cache(maxsize=512)(render)
-
-
-class Statement(msgspec.Struct, frozen=True):
-    """One statement, written once and put into each engine's dialect."""
-
-    text: str
-
-    def sql(self, dialect: str) -> str:
-        """The statement as *dialect* writes it."""
-        return (_rendered if len(self.text) <= _LONGEST_KEPT else render)(self.text, dialect)
-
-
-class Plan(msgspec.Struct, frozen=True):
-    """A statement, its bound values, and of each table that it reads the spans of event time it needs."""
-
-    statement: Statement
-    parameters: dict[str, Any]
-    reads: dict[str, tuple[Interval, ...]]
 
 
 def plan_query(
     metric: Metric, query: MetricQuery, *, games: Sequence[str] | None, tables: Collection[str] = TABLES
-) -> Plan:
+) -> SqlQuery:
     """The statement for *query* of *metric* over *games*: columns `bucket`, the dimensions, the metric's parts.
 
     No games are nothing; None is every game that the tables hold (see `scoping`). *tables* are those it may choose
@@ -90,7 +69,7 @@ def plan_query(
 
 def plan_values(
     dimension: str, interval: Interval, *, games: Sequence[str] | None, limit: int, tables: Collection[str] = TABLES
-) -> Plan:
+) -> SqlQuery:
     """The first *limit* values of *dimension* in *interval*, ascending, null left out; one column, `value`."""
     asking = _Asking(interval, games, None, (dimension,), tables)
     source = asking.occurrences(("events",), None)
@@ -133,10 +112,10 @@ class _Asking:
         self._is_daily = False  # players are counted by day, and some rows of a source count by themselves
         self.parameters: dict[str, Any] = {}
 
-    def plan(self, statement: str) -> Plan:
+    def plan(self, statement: str) -> SqlQuery:
         """*statement*, with everything that it turned out to need."""
         used = {name: self.parameters[name] for name in _PARAMETERS.findall(statement)}
-        return Plan(Statement(statement), used, self._reads)
+        return SqlQuery(SqlStatement(statement), used, self._reads)
 
     def occurrences(self, atoms: Sequence[str], query: MetricQuery | None) -> str:
         """A statement's `WITH source AS (...)`: what happened in the interval, with its bucket and *atoms*."""

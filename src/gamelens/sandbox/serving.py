@@ -30,13 +30,14 @@ from gamelens.sandbox.collector import SERVICE_HEADERS, CollectorService, Reply
 from gamelens.sandbox.console import console_app
 from gamelens.sandbox.countries import Countries
 from gamelens.sandbox.damage import mend
-from gamelens.sandbox.engine import Place, open_engine
+from gamelens.sandbox.engine import Place
 from gamelens.sandbox.faults import Faults
 from gamelens.sandbox.inbox import RESERVED_BYTES, Batch, Inbox, forget, newest, open_store
 from gamelens.sandbox.lake import Lake
 from gamelens.sandbox.limits import Limits
 from gamelens.sandbox.live import Live
 from gamelens.sandbox.metrics import MetricsService
+from gamelens.sandbox.open_engine import open_engine
 from gamelens.sandbox.processing import process
 from gamelens.sandbox.servers import http_server
 from gamelens.sandbox.tenants import Tenants, Titles, check_state, describe, load_tenants

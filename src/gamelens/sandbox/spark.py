@@ -19,13 +19,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gamelens.errors import Refused
-from gamelens.sandbox.engine import Place, Plan
+from gamelens.sandbox.engine import Place
 from gamelens.sandbox.lake import Snapshot
 from gamelens.sandbox.tables import COLUMNS
 from gamelens.wire.currencies import SCALED_RATES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from gamelens.sandbox.sql_query import SqlQuery
 
 MASTERS: Final = ("local", "spark://", "yarn", "k8s://")
 """What the address of a Spark master begins with."""
@@ -61,7 +63,7 @@ class SparkReader:
         self._place = place
         self._spark = _start(master)
 
-    def rows(self, plan: Plan, snapshot: Snapshot) -> list[dict[str, Any]]:
+    def rows(self, plan: SqlQuery, snapshot: Snapshot) -> list[dict[str, Any]]:
         """All rows of *plan*, in its order, over *snapshot*. Safe to call from several threads at once."""
         session = self._spark.newSession()
         session.sql(_RATES, {"rates": json.dumps(SCALED_RATES)}).createTempView("rates")

@@ -13,12 +13,22 @@ from typing import Any, Final, Literal, Union
 import msgspec
 
 from gamelens.wire.fields import CATEGORIES, event_rule
-from gamelens.wire.rules import Fault, Rule, faults_of, struct_of
+from gamelens.wire.rules import Rule, Violation, faults_of, struct_of
 
 Validation = Literal["lenient", "strict"]
 
 MOST_FAULTS: Final = 100
 """How many faults of one event are told; a lenient event cannot have as many."""
+
+
+class RejectedEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """One event that was not collected, as it was sent, and the rules it breaks.
+
+    *event* is any JSON, or `msgspec.Raw` where it is passed on as it was sent; None where nothing could be read.
+    """
+
+    event: Any = None
+    errors: list[Violation]
 
 
 class Rulebook:
@@ -45,7 +55,7 @@ class Rulebook:
         events: list[Any] = self._decoder.decode(body)
         return events
 
-    def faults(self, event: object) -> list[Fault]:
+    def faults(self, event: object) -> list[Violation]:
         """What is wrong with one decoded *event*; empty when it is good (public-facts 1.7)."""
         category = event.get("category") if isinstance(event, Mapping) else None
         return list(islice(faults_of(event, self.rule(category)), MOST_FAULTS))

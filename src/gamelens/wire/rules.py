@@ -50,27 +50,27 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     is_closed: bool = False
 
 
-class Fault(msgspec.Struct, frozen=True):
-    """One thing wrong with an event, as the collector names it; *path* is a JSON pointer, `/` the event itself."""
+class Violation(msgspec.Struct, frozen=True):
+    """One broken rule of an event, as the collector names it; *path* is a JSON pointer, `/` the event itself."""
 
     error_type: str
     path: str
 
 
-def faults_of(value: Any, rule: Rule, path: str = "") -> Iterator[Fault]:
+def faults_of(value: Any, rule: Rule, path: str = "") -> Iterator[Violation]:
     """Everything wrong with a decoded *value*; a wrong type or size is named alone."""
     here = path or "/"
     if rule.kind == "any" or (value is None and rule.nullable):
         return
     if not isinstance(value, _PYTHON_TYPES[rule.kind]) or (isinstance(value, bool) and rule.kind not in _WITH_BOOLEANS):
-        yield Fault("wrong_type", here)
+        yield Violation("wrong_type", here)
     elif isinstance(value, str):
-        yield from (Fault(error_type, here) for error_type in _text_faults(value, rule))
+        yield from (Violation(error_type, here) for error_type in _text_faults(value, rule))
     elif isinstance(value, int | float):
         if _is_outside(value, rule.least, rule.most):
-            yield Fault("not_in_range", here)
+            yield Violation("not_in_range", here)
     elif _is_outside(len(value), rule.shortest, rule.longest):
-        yield Fault("wrong_size", here)
+        yield Violation("wrong_size", here)
     elif isinstance(value, Mapping):
         yield from _member_faults(value, rule, path)
         yield from _entry_faults(value, rule, path)
@@ -113,25 +113,25 @@ def _text_faults(value: str, rule: Rule) -> Iterator[str]:
         yield "wrong_length"
 
 
-def _member_faults(value: Mapping[str, Any], rule: Rule, path: str) -> Iterator[Fault]:
-    yield from (Fault("missing_required_property", f"{path}/{name}") for name in rule.required if name not in value)
+def _member_faults(value: Mapping[str, Any], rule: Rule, path: str) -> Iterator[Violation]:
+    yield from (Violation("missing_required_property", f"{path}/{name}") for name in rule.required if name not in value)
     for name, member in rule.members.items():
         if name in value:
             yield from faults_of(value[name], member, f"{path}/{name}")
             if member.beside is not None and not member.beside.allows(value.get(member.beside.field)):
-                yield Fault("no_extra_properties_allowed", f"{path}/{name}")
+                yield Violation("no_extra_properties_allowed", f"{path}/{name}")
 
 
-def _entry_faults(value: Mapping[str, Any], rule: Rule, path: str) -> Iterator[Fault]:
+def _entry_faults(value: Mapping[str, Any], rule: Rule, path: str) -> Iterator[Violation]:
     """Of the entries that no member is named like."""
     if not (rule.is_closed or rule.each):
         return
     for name in (name for name in value if name not in rule.members):
         here = f"{path}/{name.replace('~', '~0').replace('/', '~1')}"
         if rule.is_closed:
-            yield Fault("no_extra_properties_allowed", here)
+            yield Violation("no_extra_properties_allowed", here)
         if rule.names is not None and not re.search(rule.names, name):
-            yield Fault("no_match", here)
+            yield Violation("no_match", here)
         if rule.each is not None:
             yield from faults_of(value[name], rule.each, here)
 
