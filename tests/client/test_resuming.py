@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from gamelens.client.cache import Found
-from gamelens.client.fetching import Nowhere
 from gamelens.client.frames import to_frame
 from gamelens.client.planning import Lists, Question, plan
 from gamelens.client.receipts import asked
 from gamelens.client.restatements import Moved, Restatement
 from gamelens.client.resuming import Earlier, Held, earlier, entries_of, restated, rows_of
+from gamelens.client.row_sources import Nowhere
 from gamelens.client.tables import STAMP, from_rows, schema
 from gamelens.wire.filters import dim
 from gamelens.wire.intervals import Interval

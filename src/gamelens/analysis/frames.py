@@ -13,8 +13,8 @@ from pandas import DataFrame, Series
 from pandas.api.types import is_datetime64_any_dtype, is_numeric_dtype
 
 from gamelens.errors import BadQuery
+from gamelens.wire.receipts import RECEIPT
 
-RECEIPT = "gamelens"
 UNKNOWN = "(unknown)"
 _TITLES = {"game_id": "game", "studio_id": "studio"}
 _NOT_VALUES = ("age",)

@@ -7,10 +7,11 @@ from typing import Any, Final
 import pandas as pd
 from pandas import DataFrame, Series
 
-from gamelens.analysis.frames import RECEIPT, asked_metrics, carry, column_of, dimension_columns
+from gamelens.analysis.frames import asked_metrics, carry, column_of, dimension_columns
 from gamelens.analysis.retention import is_retention
 from gamelens.catalog import METRICS, Metric, Quotient
 from gamelens.errors import BadQuery, NotAdditive
+from gamelens.wire.receipts import RECEIPT
 
 _GAMES: Final = frozenset({"game", "game_id", "studio", "studio_id"})
 

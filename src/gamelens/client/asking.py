@@ -14,18 +14,21 @@ import pyarrow as pa
 
 from gamelens.catalog import DIMENSIONS, METRICS
 from gamelens.client import tables
-from gamelens.client.fetching import Deadline, Fetcher, Known, OnError
+from gamelens.client.deadline import Deadline
+from gamelens.client.fetching import Fetcher, OnError
 from gamelens.client.frames import To, studio_names, titles, to_frame, with_titles
 from gamelens.client.loop import together
 from gamelens.client.planning import GAME_ID, STUDIO_ID, Lists, Part, Question, lists_needed, plan, shortest_lists
 from gamelens.client.progress import Progress
-from gamelens.client.receipts import Receipt, asked, receipt
+from gamelens.client.receipts import asked, receipt
+from gamelens.client.row_sources import Known
 from gamelens.client.service import MetricsService
 from gamelens.client.spans import Over, Span, WhenUnavailable, resolve, span_of
 from gamelens.client.tables import TIMESTAMP
 from gamelens.errors import NotYetAvailable, PartialResult, Truncated, Unreachable
 from gamelens.wire.filters import dimensions_of
 from gamelens.wire.intervals import Interval, bucket_start
+from gamelens.wire.receipts import Receipt
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,7 +87,7 @@ class Inquiry:
         terms = self.terms
         settling = self.service.settle(terms.over, terms.when, self.deadline.left_s, self.tally)
         try:
-            return await self.deadline.keep(settling)
+            return await self.deadline.run(settling)
         except Unreachable:
             known = self.service.last_available
             if terms.when != "wait" or self.deadline.left_s != 0 or known is None:
@@ -96,14 +99,14 @@ class Inquiry:
     async def lists(self, question: Question, interval: Interval) -> Lists:
         """What *question* is fanned out over, if it is, as the service has it in *interval*."""
         needed = lists_needed(question)
-        found = await self.deadline.keep(together(self._list(name, question, interval) for name in needed))
+        found = await self.deadline.run(together(self._list(name, question, interval) for name in needed))
         values = dict(zip(needed, found, strict=True))
         games, studios = values.pop(GAME_ID, ()), values.pop(STUDIO_ID, ())
         return Lists(games=games, studios=studios, values=values)
 
     async def name(self, question: Question, span: Span, *, studios: bool) -> None:
         """Ask for the titles that *question* wants, and the *studios* of games; later, it might cost the rows."""
-        await self.deadline.keep(self._name(question, span, studios=studios))
+        await self.deadline.run(self._name(question, span, studios=studios))
 
     async def fetch(self, parts: Sequence[Part], span: Span) -> list[pa.Table]:
         """The table of each of *parts*, its rows in the service's order, `top` of them in each bucket.
@@ -240,7 +243,7 @@ class Inquiry:
 
 async def query(inquiry: Inquiry, question: Question, *, max_days: int | None) -> Answered:
     """The frame that answers *question*."""
-    passed = await inquiry.deadline.keep(pass_through(inquiry, question))
+    passed = await inquiry.deadline.run(pass_through(inquiry, question))
     span = await inquiry.settle()
     if needed := lists_needed(question):  # what cannot be asked is refused before a list is asked for
         plan(question, span.kept, max_days=max_days, passed=passed, lists=shortest_lists(needed))

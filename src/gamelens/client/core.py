@@ -15,13 +15,14 @@ from gamelens.catalog import DIMENSIONS, METRICS
 from gamelens.client import asking
 from gamelens.client.asking import Answered, Inquiry, Terms
 from gamelens.client.cache import Cache, cache_folder
+from gamelens.client.deadline import Deadline
 from gamelens.client.estimates import Estimate, Plan
-from gamelens.client.fetching import Cached, Deadline, Known, Nowhere
 from gamelens.client.frames import games_frame, restatements_frame, studios_frame
 from gamelens.client.planning import IDS, STUDIO_ID, Question
 from gamelens.client.progress import Progress
 from gamelens.client.resuming import Earlier, Held, earlier, entries_of, restated
 from gamelens.client.retention import Cohorts, retention
+from gamelens.client.row_sources import Cached, Known, Nowhere
 from gamelens.client.service import MetricsService, unknown_name
 from gamelens.client.spans import Over
 from gamelens.wire.filters import dimensions_of
@@ -77,7 +78,7 @@ class Core:
         """What *question* will cost; only the available interval is asked for."""
         _check_names(question)
         settling = self.service.settle(terms.over, "clip" if terms.when == "clip" else "raise")
-        span = await Deadline(terms.deadline_s).keep(settling)
+        span = await Deadline(terms.deadline_s).run(settling)
         listed = asking.listed_over(question, span)
         estimate = Estimate(self.service, self.cache, fresh_s=self._refresh_s)
         return estimate.plan(question, span, listed, max_days=self._max_days)

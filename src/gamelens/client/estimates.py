@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from gamelens.client.cache import Cache
-from gamelens.client.fetching import asked_of, scope_of
 from gamelens.client.planning import (
     GAME_ID,
     STUDIO_ID,
@@ -21,6 +20,7 @@ from gamelens.client.planning import (
     typical_values,
 )
 from gamelens.client.progress import expected_s
+from gamelens.client.row_sources import asked_of, scope_of
 from gamelens.client.service import MetricsService, games_key, studios_key, values_key
 from gamelens.client.spans import Span, Unit, span_of
 from gamelens.wire.intervals import Interval

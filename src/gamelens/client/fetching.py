@@ -7,131 +7,26 @@ until then is not lost.
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, Literal, Protocol, TypeVar, cast, get_args
+from typing import Literal, cast, get_args
 
-import msgspec
 import pyarrow as pa
 
-from gamelens.catalog import METRICS
-from gamelens.client.cache import Asked, Cache, Found
-from gamelens.client.planning import Part, Template
+from gamelens.client.cache import Found
+from gamelens.client.deadline import Deadline
+from gamelens.client.planning import Part
 from gamelens.client.progress import Progress
+from gamelens.client.row_sources import Gap, Job, Known, scope_of
 from gamelens.client.service import MetricsService
-from gamelens.client.spans import Unit, span_of
-from gamelens.client.tables import in_time, read_answer, stamps_of, without
+from gamelens.client.spans import span_of
+from gamelens.client.tables import in_time, read_answer, without
 from gamelens.client.transport import Tally
 from gamelens.errors import BadQuery, GamelensError, RateLimited, Retryable, Unreachable
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import MetricQuery
 
 OnError = Literal["raise", "gaps"]
-Gap = dict[str, Any]
-T = TypeVar("T")
-
-
-class Known(Protocol):
-    """Where rows come from without a request."""
-
-    def find(self, part: Part, template: Template, available: Interval) -> Found:
-        """What is known of *template* over the units of *part*."""
-        ...
-
-    def keep(self, job: Job, table: pa.Table, available: Interval) -> None:
-        """*table* has just been answered to *job*."""
-        ...
-
-    @property
-    def trouble(self) -> str | None:
-        """What the analyst should hear about it."""
-        ...
-
-
-class Deadline:
-    """A moment after which nothing is waited for any more; None for none."""
-
-    def __init__(self, deadline_s: float | None, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._deadline_s = deadline_s
-        self._clock = clock
-        self._ends_at = None if deadline_s is None else clock() + deadline_s
-
-    @property
-    def left_s(self) -> float | None:
-        """Seconds that are left."""
-        return None if self._ends_at is None else max(0.0, self._ends_at - self._clock())
-
-    @property
-    def error(self) -> Unreachable:
-        """What to raise when it has passed."""
-        return Unreachable(f"not answered within deadline_s={self._deadline_s:g}: ask for less, or allow more time")
-
-    async def keep(self, work: Coroutine[Any, Any, T]) -> T:
-        """Result of *work*, if it comes in time.
-
-        Raises:
-            Unreachable: it did not.
-        """
-        try:
-            async with asyncio.timeout(self.left_s):
-                return await work
-        except TimeoutError:
-            late = self.error
-        raise late
-
-
-class Job(msgspec.Struct, frozen=True, eq=False):
-    """One request: *template* over the neighbours *run*."""
-
-    part: Part
-    template: Template
-    run: tuple[Unit, ...]
-
-
-class Cached:
-    """The cache as a source: *reads* it, and keeps what is answered."""
-
-    def __init__(self, cache: Cache, service: MetricsService, *, fresh_s: float, reads: bool = True) -> None:
-        self._cache = cache
-        self._service = service
-        self._fresh_s = fresh_s
-        self._reads = reads
-
-    def find(self, part: Part, template: Template, available: Interval) -> Found:
-        """What is there and fresh."""
-        if not self._reads:
-            return NOTHING
-        return self._cache.find(
-            asked_of(template, self._service.edition), part.asked, available=available, fresh_s=self._fresh_s
-        )
-
-    def keep(self, job: Job, table: pa.Table, available: Interval) -> None:
-        """Keep it by bucket, unless the service's buckets are others than ours."""
-        if stamps_of(table) <= {unit.stamp for unit in job.run}:
-            self._cache.keep(asked_of(job.template, self._service.edition), job.run, table, available=available)
-
-    @property
-    def trouble(self) -> str | None:
-        """Why nothing is kept, if nothing is."""
-        off = self._cache.off
-        return f"answers are not kept on disk: {off}" if off is not None else None
-
-
-class Nowhere:
-    """No source: everything is asked and nothing kept."""
-
-    def find(self, part: Part, template: Template, available: Interval) -> Found:
-        """Nothing."""
-        return NOTHING
-
-    def keep(self, job: Job, table: pa.Table, available: Interval) -> None:
-        """Keep nothing."""
-
-    trouble: None = None
-
-
-NOTHING = Found(None, frozenset())
 
 
 class Fetcher:
@@ -268,20 +163,6 @@ class Fetcher:
         if part.every == "all":  # a part of the only number there is would be a wrong number
             return []
         return [without(table, [unit.stamp for unit in lost]) for table in tables]
-
-
-def scope_of(template: Template) -> dict[str, Any] | None:
-    """What sets *template* apart from the others of its part."""
-    since = template.query.since_days_ago
-    return dict(template.fixed) | ({"since_days_ago": since} if since is not None else {}) or None
-
-
-def asked_of(template: Template, edition: str) -> Asked:
-    """What *template* asks of this *edition* of the data, as the cache tells questions apart."""
-    metric = METRICS.get(template.metric)
-    adds_up = metric is not None and (metric.adds == "everywhere" or not template.carried)
-    text = f"{template.text} {edition}".rstrip()
-    return Asked(template.metric, template.carried, text, adds_up)
 
 
 def check_on_error(word: str) -> OnError:

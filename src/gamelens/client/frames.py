@@ -15,10 +15,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gamelens.client.receipts import KEY, Receipt
 from gamelens.client.service import PlacedGame
 from gamelens.client.tables import STAMP, TIMESTAMP, with_looked_up
 from gamelens.errors import BadQuery
+from gamelens.wire.receipts import RECEIPT, Receipt
 from gamelens.wire.results import Studio
 
 To = Literal["pandas", "arrow", "polars"]
@@ -55,7 +55,7 @@ def to_frame(table: pa.Table, dimensions: Sequence[str], receipt: Receipt, to: T
     for name in texts:
         table = table.set_column(table.schema.get_field_index(name), name, _dictionary(table[name]))
     if to == "arrow":
-        return table.replace_schema_metadata({KEY: json.dumps(receipt)})
+        return table.replace_schema_metadata({RECEIPT: json.dumps(receipt)})
     import polars
 
     return polars.from_arrow(table)
@@ -146,7 +146,7 @@ def _pandas(table: pa.Table, dimensions: Sequence[str], receipt: Receipt) -> pd.
         else:
             made[name] = _typed(column)
     frame = pd.DataFrame(made)
-    frame.attrs[KEY] = receipt
+    frame.attrs[RECEIPT] = receipt
     return frame
 
 

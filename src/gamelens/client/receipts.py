@@ -7,18 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
-from functools import cache
-from importlib.metadata import version
 from typing import Any
 
 from gamelens.client.planning import Question
 from gamelens.client.spans import Over, Span
 from gamelens.client.transport import Tally
 from gamelens.wire.filters import wire_filter
-
-KEY = "gamelens"
-
-Receipt = dict[str, Any]
+from gamelens.wire.receipts import Receipt, package_version
 
 
 def asked(question: Question, over: Over, **more: Any) -> dict[str, Any]:
@@ -74,12 +69,6 @@ def receipt(
         **({"titles": sorted(titles)} if titles else {}),
         "version": package_version(),
     }
-
-
-@cache
-def package_version() -> str:
-    """Version of gamelens."""
-    return version("gamelens")
 
 
 def over_text(over: Over) -> str:

@@ -26,7 +26,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from difflib import SequenceMatcher
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 from urllib.parse import unquote, urlencode
@@ -37,6 +36,7 @@ from gamelens._files import replace_file
 from gamelens.client.service import BASE
 from gamelens.client.transport import Answer, Outgoing, Tally, Transport, refusal
 from gamelens.errors import BadQuery, NotRecorded
+from gamelens.wire.receipts import package_version
 
 REFUSALS: Final = frozenset({400, 404, 413, 422})
 _SETS: Final = frozenset({"games", "studios", "filter"})  # lists whose order says nothing
@@ -175,7 +175,7 @@ class Recording:
         quotes_key = any(self._transport.without_key(said) != said for said in _said(asked))
         if kept is not None and not quotes_key:
             moment = datetime.fromtimestamp(self._now(), UTC).isoformat(timespec="seconds")
-            file = _File(recorded_at=moment, version=version("gamelens"), request=asked, answer=kept)
+            file = _File(recorded_at=moment, version=package_version(), request=asked, answer=kept)
             self._write(asked.file_name, _spread(msgspec.json.format(msgspec.json.encode(file), indent=0)))
 
     def _write(self, name: str, parts: Iterator[bytes]) -> None:

@@ -12,14 +12,14 @@ import pyarrow.compute as pc
 
 from gamelens.catalog import METRICS
 from gamelens.client.cache import Found
-from gamelens.client.fetching import Gap, Job, Known, scope_of
 from gamelens.client.frames import TITLES, to_table
 from gamelens.client.planning import GAME_ID, Part, Question, Template, filter_of
-from gamelens.client.receipts import KEY, Receipt
 from gamelens.client.restatements import Restatement, moves, rows_changed
+from gamelens.client.row_sources import Gap, Job, Known, scope_of
 from gamelens.client.tables import TIMESTAMP, schema, stamps_of, together, without
 from gamelens.errors import BadQuery
 from gamelens.wire.intervals import Interval
+from gamelens.wire.receipts import RECEIPT, Receipt
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -44,7 +44,7 @@ def earlier(frame: Any) -> Earlier:
     Raises:
         BadQuery: its receipt is gone, or its columns are no longer those that came.
     """
-    receipt = getattr(frame, "attrs", {}).get(KEY)
+    receipt = getattr(frame, "attrs", {}).get(RECEIPT)
     if not isinstance(receipt, dict) or "asked" not in receipt:
         raise BadQuery(
             "frame", type(frame).__name__, "has no receipt: pass a frame as query() or retention() returned it"

@@ -63,7 +63,7 @@ class Cohorts(msgspec.Struct, frozen=True, kw_only=True):
 
 async def retention(inquiry: Inquiry, cohorts: Cohorts, *, max_days: int | None) -> Answered:
     """The answer of `Client.retention`."""
-    await inquiry.deadline.keep(pass_through(inquiry, cohorts.question("new_users")))
+    await inquiry.deadline.run(pass_through(inquiry, cohorts.question("new_users")))
     span = await inquiry.settle()
     days = _whole_days(span.kept, span.available)
     known_until = bucket_start(span.available.end, "day")

@@ -8,11 +8,12 @@ from typing import Any, Final
 
 from pandas import DataFrame
 
-from gamelens.analysis.frames import RECEIPT, asked_metrics, label_columns, value_columns
+from gamelens.analysis.frames import asked_metrics, label_columns, value_columns
 from gamelens.catalog import METRICS
 from gamelens.errors import BadQuery
 from gamelens.notebook.labels import Unit, escape, name_of, shorten, unit_of
 from gamelens.notebook.style import theme
+from gamelens.wire.receipts import RECEIPT
 
 # What fits into 760 pixels of each size.
 TITLE_LETTERS: Final = 76

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Sequence
 
 from pandas import DataFrame
 
-from gamelens.analysis.frames import RECEIPT, UNKNOWN, label_columns
+from gamelens.analysis.frames import UNKNOWN, label_columns
 from gamelens.notebook.style import theme
+from gamelens.wire.receipts import RECEIPT
 
 
 def game_colours(games: Iterable[str], frame: DataFrame) -> dict[str, str]:

@@ -15,13 +15,13 @@ import plotly.io
 from pandas import DataFrame
 from plotly.graph_objects import Figure
 
-from gamelens.analysis.frames import RECEIPT
 from gamelens.errors import BadQuery
 from gamelens.notebook.alternatives import in_words, sentences
 from gamelens.notebook.captions import headline, source
 from gamelens.notebook.labels import Kind, Unit, tick_format
 from gamelens.notebook.receipts import source_line
 from gamelens.notebook.style import THEMES, layout_of, theme
+from gamelens.wire.receipts import RECEIPT
 
 NOTHING: Final = "nothing in this interval"
 HEIGHT: Final = 420

@@ -18,10 +18,11 @@ from pandas import DataFrame
 
 from gamelens._text import escape_markdown, format_number, markdown_table
 from gamelens.analysis import health
-from gamelens.analysis.frames import RECEIPT, UNKNOWN
+from gamelens.analysis.frames import UNKNOWN
 from gamelens.analysis.health import Question, Watch
 from gamelens.errors import NotYetAvailable
 from gamelens.wire.intervals import Interval
+from gamelens.wire.receipts import RECEIPT
 
 if TYPE_CHECKING:
     from gamelens.client.metrics import Client

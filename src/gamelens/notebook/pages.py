@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from gamelens.notebook.labels import day
 from gamelens.notebook.stills import Sheet, draw_stills, inline
+from gamelens.wire.receipts import package_version
 
 FIGURE: Final = "application/vnd.plotly.v1+json"
 WIDGET: Final = "application/vnd.jupyter.widget-view+json"
@@ -200,9 +201,7 @@ def _title(document: Any) -> str:
 
 
 def _foot(name: str, parameters: Mapping[str, Any], made_at: datetime) -> str:
-    from importlib.metadata import version
-
-    told = f"{name}, run with gamelens {version('gamelens')} on {day(made_at)} at {made_at:%H:%M} UTC"
+    told = f"{name}, run with gamelens {package_version()} on {day(made_at)} at {made_at:%H:%M} UTC"
     values = ", ".join(f"{name} = {value!r}" for name, value in parameters.items())
     return html.escape(f"{told}; {values}" if values else told)
 

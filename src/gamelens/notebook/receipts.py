@@ -8,9 +8,9 @@ from typing import Any
 from pandas import DataFrame, Timestamp
 
 from gamelens._text import one_line
-from gamelens.analysis.frames import RECEIPT
 from gamelens.errors import BadQuery
 from gamelens.wire.intervals import Interval, bucket_start
+from gamelens.wire.receipts import RECEIPT
 
 Receipt = dict[str, Any]
 

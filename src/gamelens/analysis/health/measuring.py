@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from pandas import DataFrame, DatetimeIndex, Series
 from pandas.api.types import is_integer_dtype
 
-from gamelens.analysis.frames import RECEIPT, asked_metrics, carry, column_of, label, label_columns
+from gamelens.analysis.frames import asked_metrics, carry, column_of, label, label_columns
 from gamelens.analysis.health.watching import Watch, watches
 from gamelens.errors import BadQuery
 from gamelens.wire.intervals import Interval
+from gamelens.wire.receipts import RECEIPT
 
 Floats = NDArray[np.float64]
 

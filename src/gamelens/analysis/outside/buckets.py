@@ -7,10 +7,10 @@ from typing import Any, Final, get_args
 import pandas as pd
 from pandas import DataFrame, Series
 
-from gamelens.analysis.frames import RECEIPT
 from gamelens.analysis.outside.days import Moments
 from gamelens.errors import BadQuery
 from gamelens.wire.intervals import Granularity, Interval
+from gamelens.wire.receipts import RECEIPT
 
 _RANKS: Final[dict[str, int]] = {"time": 0, "day": 1, "week": 2, "month": 3}
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_integer_dtype
 
-from gamelens.analysis.frames import RECEIPT
 from gamelens.analysis.outside.cautions import cut_short, double_counting, lookalikes
 from gamelens.analysis.outside.keys import On, our_key, pairs_of
 from gamelens.analysis.outside.matching import Joined, MatchReport, key_text, matched_share
@@ -20,6 +19,7 @@ from gamelens.analysis.outside.measures import Measures
 from gamelens.analysis.outside.sides import Side, their_side
 from gamelens.analysis.outside.tables import OutsideTable, read_table
 from gamelens.errors import BadQuery
+from gamelens.wire.receipts import RECEIPT
 
 How = Literal["left", "inner", "right", "outer"]
 _HOWS: Final = ("left", "inner", "right", "outer")

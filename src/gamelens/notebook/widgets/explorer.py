@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 import ipywidgets
 from pandas import DataFrame
 
-from gamelens.analysis.frames import RECEIPT
 from gamelens.client.aside import Aside
 from gamelens.client.faces import Face
 from gamelens.client.loop import together
@@ -27,6 +26,7 @@ from gamelens.notebook.widgets.question import Picked, needs_age, only_match, wr
 from gamelens.notebook.widgets.twin import Twin, Twinned
 from gamelens.wire.filters import Filter, WireFilter
 from gamelens.wire.intervals import Granularity
+from gamelens.wire.receipts import RECEIPT
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
