@@ -1,4 +1,4 @@
-"""The twenty dimensions, in the order the service lists them (Metrics, Dimension; public-facts 3.5)."""
+"""The twenty dimensions, in the order the service lists them (Wire 4.10, Dimensions)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The nineteen metrics: row fields, units, the kinds each can be asked in, and how its values combine.
 
-To add a metric: one row here, one expression in `gamelens.sandbox.expressions`, one test.
+To add a metric: one row here and in Wire 4.11, Metrics; one expression in `gamelens.sandbox.expressions`; one test.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ def metric_named(name: str) -> Metric:
 
 
 def check(metric: Metric, query: MetricQuery) -> None:
-    """Refuse a *query* that has the right shape and yet cannot be asked of *metric* (Metrics, Query type exceptions).
+    """Refuse a *query* that has the right shape and yet cannot be asked of *metric* (Wire 2.6, Query kinds).
 
     Raises:
         BadQuery: an unknown dimension, a kind the metric does not have, a field that does not apply.

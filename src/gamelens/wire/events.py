@@ -1,4 +1,4 @@
-"""Which events are good, by a lenient rulebook and by a strict one (Collector, Event object).
+"""Which events are good, by a lenient rulebook and by a strict one (Wire 1.8, Rejected events).
 
 The rules are in `fields`; how a rule is read, fast or in full, is in `rules`.
 """
@@ -35,7 +35,7 @@ class Rulebook:
     """The rules of every category, and both ways to hold events to them.
 
     The lenient one accepts and keeps fields, platforms and versions it does not know. The strict one refuses what the
-    documentation does not list (public-facts 2.3 to 2.5).
+    documentation does not list (Wire 3.7, Strict validation).
     """
 
     def __init__(self, *, is_strict: bool) -> None:
@@ -56,7 +56,7 @@ class Rulebook:
         return events
 
     def faults(self, event: object) -> list[Violation]:
-        """What is wrong with one decoded *event*; empty when it is good (public-facts 1.7)."""
+        """What is wrong with one decoded *event*; empty when it is good (Wire 1.9, Error types)."""
         category = event.get("category") if isinstance(event, Mapping) else None
         return list(islice(faults_of(event, self.rule(category)), MOST_FAULTS))
 

@@ -1,8 +1,8 @@
 """The fields of every category of events: one table of rules, and what the strict mode asks beyond it.
 
-The table is public-facts 2.2 to 2.5, read leniently: types and bounds where the facts state them; platforms and
-versions as they come; identifiers, which nothing here is computed from, unread. The overlay beneath it replaces single
-rules by stricter ones and adds no field.
+The table is lenient: types and bounds where they are documented; platforms and versions as they come; identifiers,
+which nothing here is computed from, unread. The overlay beneath it replaces single rules by stricter ones and adds no
+field. Wire 3.3, Common fields; Wire 3.5, Category fields; Wire 3.7, Strict validation.
 """
 
 from __future__ import annotations
@@ -254,7 +254,7 @@ _STRICT_OF: Final[dict[str, dict[str, Rule]]] = {
 }
 
 CATEGORIES: Final = tuple(_REQUIRED_OF)
-"""Every category, those the SDKs send about themselves last (public-facts 2.1)."""
+"""Every category, those the SDKs send about themselves last (Wire 3.1, Categories)."""
 
 
 def event_rule(category: str, *, is_strict: bool) -> Rule:

@@ -1,4 +1,4 @@
-"""Filters over dimensions, as frozen values with the operators an analyst types (public-facts 3.4).
+"""Filters over dimensions, as frozen values with the operators an analyst types (Wire 2.7, Filters).
 
     dim.platform == "ios"                          {"platform": "ios"}
     dim.country_code.isin(["US", "NA"])            {"country_code": ["US", "NA"]}

@@ -1,4 +1,4 @@
-"""Both init routes: what a client says and what it hears (Collector, Init request body and Init response)."""
+"""Both init routes: what a client says and what it hears (Wire 1.11, Version 2 init; Wire 1.12, Remote config init)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import msgspec
 class InitRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a client says of itself at the start of a session.
 
-    *random_salt* is a string by the specification and the session number as an integer from every official client
-    (public-facts 1.4); both are read.
+    *random_salt* is a string as documented, and the session number as an integer from every official client; both are
+    read (Wire 1.11, Version 2 init).
     """
 
     user_id: str
@@ -33,7 +33,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VersionedConfig(Config, frozen=True, kw_only=True):
-    """The form for `config_vsn_supported` (public-facts 1.5); a variant's config has id null and vsn 0."""
+    """The form for `config_vsn_supported`; a variant's config has id null and vsn 0.
+
+    Wire 1.13, Configs and experiments.
+    """
 
     id: str | None
     vsn: int

@@ -1,7 +1,7 @@
 """A rule for a JSON value, read in two ways: as the msgspec type that accepts it, and as a walk that names every fault.
 
 The type is the fast way, for what is good; the walk is the slow way, for what is not. A test holds the two together.
-Error names and paths are those of public-facts 1.7.
+Error names and paths are those of Wire 1.9, Error types.
 """
 
 from __future__ import annotations
