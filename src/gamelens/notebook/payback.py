@@ -14,7 +14,7 @@ from gamelens.notebook.figures import finish, number_axis
 from gamelens.notebook.labels import Unit, escape, shorten
 from gamelens.notebook.style import theme
 
-MOST_LINES: Final = 8
+MOST_CURVES: Final = 8
 
 
 def draw_payback(roas: DataFrame, by: str = "install_publisher", *, title: str | None = None) -> Figure:
@@ -25,7 +25,7 @@ def draw_payback(roas: DataFrame, by: str = "install_publisher", *, title: str |
     look, figure = theme(), Figure()
     names = series_names(roas, by)
     order = roas.assign(_name=names).groupby("_name")["spend"].max().sort_values(ascending=False).index.tolist()
-    for place, name in enumerate(order[:MOST_LINES]):
+    for place, name in enumerate(order[:MOST_CURVES]):
         rows = roas[names == name].sort_values("age")
         figure.add_scatter(
             x=rows["age"].astype("int64"),

@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from gamelens.client.cache import entries
 from gamelens.client.cache.entries import Entry
-from gamelens.client.cache.store import CacheStore, Question, fitting, part, together
+from gamelens.client.cache.store import CachedQuery, CacheStore, fitting, part, together
 from gamelens.client.restatements import Restatement, moves, rows_changed
 from gamelens.client.spans import Unit
 from gamelens.client.tables import STAMP, TIMESTAMP
@@ -270,7 +270,7 @@ class Cache:
         return [found for was, found in restated.items() if was in kept.noted]
 
     def _restated(
-        self, asked: Asked, question: Question, fetched: Mapping[Entry, Unit], rows: pa.Table, available: Interval
+        self, asked: Asked, question: CachedQuery, fetched: Mapping[Entry, Unit], rows: pa.Table, available: Interval
     ) -> dict[Entry, Restatement]:
         """What is otherwise in *fetched*, by the entry it is to replace."""
         held = {entry.span: entry for entry in self._store.entries(question.key)}
@@ -296,9 +296,9 @@ class Cache:
                 )
         return found
 
-    def _question(self, asked: Asked) -> Question:
+    def _question(self, asked: Asked) -> CachedQuery:
         told = (self._owner, asked.metric, msgspec.json.encode(asked.dimensions).decode(), asked.text)
-        return Question(hashlib.sha256(msgspec.json.encode(told)).hexdigest(), *told)
+        return CachedQuery(hashlib.sha256(msgspec.json.encode(told)).hexdigest(), *told)
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:

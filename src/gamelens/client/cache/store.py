@@ -25,7 +25,7 @@ _USE_S: Final = 60.0  # a file is noted as used at most this often: reading seld
 _ORPHAN_S: Final = 3600.0
 
 
-class Question(msgspec.Struct, frozen=True):
+class CachedQuery(msgspec.Struct, frozen=True):
     """What units belong to; *key* is a hash of the rest."""
 
     key: str
@@ -70,7 +70,7 @@ class CacheStore:
 
     def put(
         self,
-        question: Question,
+        question: CachedQuery,
         fetched: Sequence[Entry],
         rows: pa.Table,
         *,
@@ -147,7 +147,7 @@ class CacheStore:
         }
         return moving, merged
 
-    def _note(self, db: sqlite3.Connection, question: Question, restated: Mapping[Entry, bytes]) -> frozenset[Entry]:
+    def _note(self, db: sqlite3.Connection, question: CachedQuery, restated: Mapping[Entry, bytes]) -> frozenset[Entry]:
         noted = frozenset(was for was in restated if entries.is_still(db, question.key, was))
         bodies = [body for was, body in restated.items() if was in noted]
         entries.add_restatements(db, question.owner, question.metric, bodies, noticed_at=self._now())
