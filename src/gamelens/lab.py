@@ -97,9 +97,9 @@ def ensure_service(*, say: Callable[[str], object] = lambda _: None) -> None:
 
     What is said while it fills is said here then, and not in the notebook.
     """
-    from gamelens.client.settings import Settings, config_file
+    from gamelens.client.settings import Settings
 
-    if not os.environ.get("GAMELENS_REPLAY") and not Settings({}, os.environ, config_file()).find("api_key"):
+    if not os.environ.get("GAMELENS_REPLAY") and not Settings.from_environment().find("api_key"):
         _stand_in(say=say)
 
 

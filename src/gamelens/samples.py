@@ -58,9 +58,9 @@ def _empty() -> Path:
 
 def _played_behind_connect() -> Played | None:
     """What was played into the sandbox on this machine; None where `connect` asks somebody else."""
-    from gamelens.client.settings import Settings, config_file
+    from gamelens.client.settings import Settings
 
-    settings, state = Settings({}, os.environ, config_file()), demo_state()
+    settings, state = Settings.from_environment(), demo_state()
     if settings.find("api_key"):
         try:
             ready = read_ready(state / "ready.json")

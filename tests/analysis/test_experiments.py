@@ -10,7 +10,7 @@ import pytest
 from pandas import DataFrame
 
 from gamelens.analysis import experiments, power, spending
-from gamelens.analysis.comparison import holm
+from gamelens.analysis.significance import holm
 from gamelens.errors import BadQuery
 from gamelens.simulator import load_scenario
 from gamelens.simulator.arms import activity_of, arms_of

@@ -11,7 +11,7 @@ from pandas import DataFrame
 from scipy import stats
 
 from gamelens.analysis import health
-from gamelens.analysis.health.discoveries import false_discovery, two_sided
+from gamelens.analysis.significance import false_discovery, two_sided
 from gamelens.client.frames import restatements_frame
 
 DAYS = 42

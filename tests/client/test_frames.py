@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gamelens.client.faces import check_kind
 from gamelens.client.frames import (
     KINDS,
-    check_kind,
     games_frame,
     restatements_frame,
     studio_names,

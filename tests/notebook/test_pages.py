@@ -11,7 +11,8 @@ from typing import Any
 import nbformat
 import pytest
 
-from gamelens.notebook.pages import FIGURE, WIDGET, alt_text, page_of
+from gamelens.notebook.alternatives import alt_text
+from gamelens.notebook.pages import FIGURE, WIDGET, page_of
 from gamelens.notebook.stills import Sheet, inline
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
@@ -127,9 +128,9 @@ def test_standard_error_is_not_for_readers():
         ({"meta": {"alt": "Revenue rises."}, "title": {"text": "x"}}, "Revenue rises."),
         (
             {"title": {"text": "<b>Ads &#38; money</b><br><span style='x'>USD per day</span>"}},
-            "Ads & money . USD per day",
+            "Ads & money USD per day.",
         ),
-        ({}, "A figure"),
+        ({}, "A figure."),
     ],
 )
 def test_a_figure_says_what_it_shows(layout: dict[str, Any], words: str):

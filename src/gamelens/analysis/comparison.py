@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from statistics import NormalDist
 from typing import Any, Final, Literal
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from gamelens.analysis.frames import carry, ratio
+from gamelens.analysis.significance import holm
 from gamelens.errors import BadQuery
 
 EXPERIMENT: Final = "ab_id"
@@ -19,9 +17,6 @@ VARIANT: Final = "ab_variant_id"
 MEASURE: Final = "measure"
 CONTROL: Final = "ctrl"
 """What the collector calls the variant of a control group (Collector, Remote configuration)."""
-
-Numbers = NDArray[np.float64]
-_NORMAL: Final = NormalDist()
 
 
 def control_of(frame: DataFrame) -> str | None:
@@ -103,16 +98,3 @@ def together(*frames: DataFrame) -> DataFrame:
     if "p_value" in made:
         made["p_adjusted"] = holm(made["p_value"])
     return carry(made, *frames)
-
-
-def holm(p_values: Series[Any]) -> Series[Any]:
-    """The p-values as they are when all of them are looked at (Holm 1979); NA stays and does not count."""
-    known = p_values.astype("float64").dropna().sort_values()
-    raised = known * np.arange(len(known), 0, -1)
-    return raised.cummax().clip(upper=1.0).reindex(p_values.index)
-
-
-def two_sided(z: Series[Any]) -> Series[Any]:
-    """The chance of a standard normal at least as far from 0 as *z*; NA stays."""
-    chances = [float("nan") if pd.isna(each) else 2 * _NORMAL.cdf(-abs(each)) for each in z]
-    return Series(chances, index=z.index, dtype="float64")

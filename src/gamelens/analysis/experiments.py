@@ -30,10 +30,10 @@ from gamelens.analysis.comparison import (
     control_of,
     groups,
     together,
-    two_sided,
 )
 from gamelens.analysis.frames import carry, column_of, ratio, sum_over
 from gamelens.analysis.retention import average_curve, wilson
+from gamelens.analysis.significance import two_sided
 from gamelens.errors import BadQuery
 
 __all__ = ["arms", "chances", "control_of", "conversions", "differences", "returns", "sample_ratio", "together"]
@@ -135,7 +135,7 @@ def differences(shares: DataFrame, *, control: str | None = None, confidence: fl
         control_value=base,
         low=value - base - np.sqrt((value - low) ** 2 + (base_high - base) ** 2),
         high=value - base + np.sqrt((high - value) ** 2 + (base - base_low) ** 2),
-        p_value=two_sided(z),
+        p_value=Series(two_sided(z.to_numpy("float64", na_value=np.nan)), index=z.index),
     )
 
 

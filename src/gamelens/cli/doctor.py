@@ -55,11 +55,11 @@ def doctor(deadline: float, as_json: bool) -> None:
 def _examine(ends_at: float) -> Iterator[Finding]:
     from gamelens.client.findings import Finding, has_problem, settings_findings, versions
     from gamelens.client.keychain import Keychain
-    from gamelens.client.settings import Settings, config_file
+    from gamelens.client.settings import Settings
     from gamelens.errors import GamelensError
 
     yield versions()
-    settings = Settings({}, os.environ, config_file(), Keychain(wait_s=min(KEYRING_S, _left(ends_at))))
+    settings = Settings.from_environment(Keychain(wait_s=min(KEYRING_S, _left(ends_at))))
     found = list(settings_findings(settings, os.environ))
     yield from found
     if has_problem(found):

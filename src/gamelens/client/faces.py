@@ -6,14 +6,15 @@ import math
 import os
 import weakref
 from collections.abc import Callable, Coroutine, Iterable
+from importlib.util import find_spec
 from numbers import Real
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from gamelens.client.asking import Answered, Terms
 from gamelens.client.cache import Cache
 from gamelens.client.core import Core, open_cache
-from gamelens.client.fetching import check_on_error
-from gamelens.client.frames import check_kind
+from gamelens.client.fetching import ON_ERROR
+from gamelens.client.frames import KINDS, To
 from gamelens.client.loop import shared_loop
 from gamelens.client.pacing import Pace, shared_budget
 from gamelens.client.planning import Question, filter_of, is_whole, names
@@ -22,7 +23,7 @@ from gamelens.client.recording import Recording, Replay
 from gamelens.client.retention import Cohorts
 from gamelens.client.service import MetricsService
 from gamelens.client.settings import metrics_settings
-from gamelens.client.spans import Over, check_when
+from gamelens.client.spans import WHEN_UNAVAILABLE, Over
 from gamelens.client.transport import Answering, HttpPool, Transport
 from gamelens.errors import BadQuery
 from gamelens.wire.filters import Filter, WireFilter
@@ -32,7 +33,7 @@ Asking = Callable[[Progress], Coroutine[Any, Any, Answered]]
 Folder = str | os.PathLike[str]
 Names = str | Iterable[str]
 Where = Filter | WireFilter
-
+Word = TypeVar("Word", bound=str)
 
 _CONNECTIONS = 50  # opened as they are needed: an adaptive pace may have that many under way
 
@@ -59,8 +60,7 @@ class Face:
             raise BadQuery("max_days", max_days, "must be a whole number, 1 or more, or None")
         _check_seconds("max_wait_s", max_wait_s)
         _check_seconds("refresh_s", refresh_s)
-        if pace not in get_args(Pace):
-            raise BadQuery("pace", pace, "is not allowed", get_args(Pace))
+        one_of("pace", pace, get_args(Pace))
         if record is not None and replay is not None:
             raise BadQuery("replay", str(replay), "cannot stand beside record: record first, replay then")
         self._loop = shared_loop()
@@ -141,9 +141,9 @@ def terms_of(over: Over, when: str, deadline_s: float | None, on_error: str, to:
         _check_seconds("deadline_s", deadline_s)
     return Terms(
         over=over,
-        when=check_when(when),
+        when=one_of("when_unavailable", when, WHEN_UNAVAILABLE),
         deadline_s=deadline_s,
-        on_error=check_on_error(on_error),
+        on_error=one_of("on_error", on_error, ON_ERROR),
         to=check_kind(to),
     )
 
@@ -163,6 +163,30 @@ def cohorts_of(
         games=optional("games", games),
         studios=optional("studios", studios),
     )
+
+
+def one_of(field: str, value: str, allowed: tuple[Word, ...]) -> Word:
+    """Return *value*, the argument *field*, as the one of *allowed* that it is.
+
+    Raises:
+        BadQuery: it is none of them.
+    """
+    for word in allowed:
+        if value == word:
+            return word
+    raise BadQuery(field, value, "is not allowed", allowed)
+
+
+def check_kind(to: str) -> To:
+    """Return *to*, a kind of frame that can be made here.
+
+    Raises:
+        BadQuery: there is no such kind, or polars is not installed.
+    """
+    kind = one_of("to", to, KINDS)
+    if kind == "polars" and find_spec(kind) is None:
+        raise BadQuery("to", to, "needs polars: pip install polars")
+    return kind
 
 
 def optional(field: str, given: Names | None) -> tuple[str, ...] | None:

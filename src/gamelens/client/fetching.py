@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Literal, cast, get_args
+from typing import Final, Literal, get_args
 
 import pyarrow as pa
 
@@ -22,11 +22,12 @@ from gamelens.client.service import MetricsService
 from gamelens.client.spans import span_of
 from gamelens.client.tables import in_time, read_answer, without
 from gamelens.client.transport import Tally
-from gamelens.errors import BadQuery, GamelensError, RateLimited, Retryable, Unreachable
+from gamelens.errors import GamelensError, RateLimited, Retryable, Unreachable
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import MetricQuery
 
 OnError = Literal["raise", "gaps"]
+ON_ERROR: Final[tuple[OnError, ...]] = get_args(OnError)
 
 
 class Fetcher:
@@ -163,17 +164,6 @@ class Fetcher:
         if part.every == "all":  # a part of the only number there is would be a wrong number
             return []
         return [without(table, [unit.stamp for unit in lost]) for table in tables]
-
-
-def check_on_error(word: str) -> OnError:
-    """*word* if it says what to do about errors.
-
-    Raises:
-        BadQuery: it does not.
-    """
-    if word not in get_args(OnError):
-        raise BadQuery("on_error", word, "is not allowed", get_args(OnError))
-    return cast("OnError", word)
 
 
 def _gap(job: Job, error: GamelensError) -> Gap:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -17,29 +17,12 @@ import pyarrow.compute as pc
 
 from gamelens.client.service import PlacedGame
 from gamelens.client.tables import STAMP, TIMESTAMP, with_looked_up
-from gamelens.errors import BadQuery
 from gamelens.wire.receipts import RECEIPT, Receipt
 from gamelens.wire.results import Studio
 
 To = Literal["pandas", "arrow", "polars"]
-KINDS: Final = ("pandas", "arrow", "polars")
+KINDS: Final[tuple[To, ...]] = get_args(To)
 TITLES: Final = {"game_id": "game", "studio_id": "studio"}
-
-
-def check_kind(to: str) -> To:
-    """*to* if frames of that kind can be made here.
-
-    Raises:
-        BadQuery: there is no such kind, or polars is not installed.
-    """
-    if to not in KINDS:
-        raise BadQuery("to", to, "is not allowed", KINDS)
-    if to == "polars":
-        try:
-            import polars  # noqa: F401
-        except ImportError:
-            raise BadQuery("to", to, "needs polars: pip install polars") from None
-    return cast("To", to)
 
 
 def to_frame(table: pa.Table, dimensions: Sequence[str], receipt: Receipt, to: To = "pandas") -> Any:

@@ -93,6 +93,11 @@ class Settings:
         self._environ = environ
         self._stored: Mapping[str, object] | None = None
 
+    @classmethod
+    def from_environment(cls, keychain: Keychain | None = None) -> Settings:
+        """Return the settings of this process: its environment, the user's config file and keyring."""
+        return cls({}, os.environ, config_file(), keychain)
+
     def find(self, name: str) -> str | None:
         """The value of *name*, or None where nobody says it. An empty string says nothing."""
         return self._look(name)[0]

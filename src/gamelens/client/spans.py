@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Final, Literal, cast
+from typing import Final, Literal, cast, get_args
 
 import msgspec
 
@@ -15,7 +15,7 @@ from gamelens.wire.limits import MAX_DAYS
 
 Over = str | date | tuple[date | str, date | str] | list[date | str] | Interval
 WhenUnavailable = Literal["raise", "clip", "wait"]
-WHEN_UNAVAILABLE: Final = ("raise", "clip", "wait")
+WHEN_UNAVAILABLE: Final[tuple[WhenUnavailable, ...]] = get_args(WhenUnavailable)
 
 _LAST = re.compile(r"last\s+(?:(\d{1,5})\s+)?complete\s+(day|week|month)s?", re.IGNORECASE)
 _DAY: Final = timedelta(days=1)
@@ -67,17 +67,6 @@ def fit(asked: Interval, available: Interval, when: WhenUnavailable) -> Interval
     if when != "clip" or not kept:
         raise NotYetAvailable(asked, available, tried=when)
     return kept
-
-
-def check_when(when: str) -> WhenUnavailable:
-    """*when* if it is one of the three words.
-
-    Raises:
-        BadQuery: it is not.
-    """
-    if when not in WHEN_UNAVAILABLE:
-        raise BadQuery("when_unavailable", when, "is not allowed", WHEN_UNAVAILABLE)
-    return cast("WhenUnavailable", when)
 
 
 def units(interval: Interval, granularity: Granularity, max_days: int | None) -> list[Unit]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-import pandas as pd
+import numpy as np
 from plotly.graph_objects import Figure
 
 from gamelens._text import format_number
@@ -31,12 +32,21 @@ class Told(NamedTuple):
         return sum(number for _, number in self.points)
 
 
-def alt_text(figure: Figure) -> str:
-    """What *figure* shows, as one line of plain text without any markup; also of figures that are not ours."""
+def alt_text(figure: Figure | Mapping[str, Any]) -> str:
+    """Return the contents of *figure*, a plotly figure or its JSON, as one line of plain text without any markup.
+
+    A figure of another library has no text of its own; its traces are described.
+    """
+    if not isinstance(figure, Figure):
+        figure = Figure({name: _decoded(figure.get(name) or {}) for name in ("data", "layout")}, skip_invalid=True)
     meta = figure.layout.meta
     if isinstance(meta, dict) and meta.get("alt"):
         return str(meta["alt"])
-    return sentences(_seen(figure.layout.title.text), in_words(figure)) or "A figure."
+    try:
+        told = in_words(figure)
+    except (TypeError, ValueError, IndexError):  # places of several kinds, or rows of another shape than ours
+        told = ""
+    return sentences(_seen(figure.layout.title.text), told) or "A figure."
 
 
 def sentences(*parts: str) -> str:
@@ -88,10 +98,10 @@ def _of_bars(bars: list[Told], kind: Kind) -> str:
 def _of_cells(trace: Any) -> str:
     rows = trace.y if trace.customdata is None else [names[0] for names in trace.customdata]
     cells = [
-        (float(number), row, column)
+        (known, row, column)
         for row, numbers in zip(rows, trace.z, strict=False)
         for column, number in zip(trace.x, numbers, strict=False)
-        if pd.notna(number)
+        if (known := _number(number)) is not None
     ]
     if not cells:
         return ""
@@ -128,12 +138,33 @@ def _bars(figure: Figure) -> Iterator[Told]:
 
 def _points(places: Any, numbers: Any) -> Iterator[tuple[Any, float]]:
     for where, number in zip(() if places is None else places, () if numbers is None else numbers, strict=False):
-        if pd.notna(number) and math.isfinite(number):
-            yield where, float(number)
+        if (known := _number(number)) is not None:
+            yield where, known
+
+
+def _number(value: Any) -> float | None:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):  # a missing value, or a category
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _ticks(axis: Any) -> dict[Any, str]:
     return dict(zip(axis.tickvals or (), axis.ticktext or (), strict=False))
+
+
+def _decoded(part: Any) -> Any:
+    """Return *part* of a figure's JSON with its arrays of numbers, which plotly writes in base64, as lists."""
+    if isinstance(part, list):
+        return [_decoded(member) for member in part]
+    if not isinstance(part, Mapping):
+        return part
+    if {"bdata", "dtype"} <= part.keys():
+        numbers = np.frombuffer(base64.b64decode(part["bdata"]), dtype=part["dtype"])
+        shape = tuple(int(size) for size in str(part.get("shape") or len(numbers)).split(","))
+        return numbers.reshape(shape).tolist()
+    return {name: _decoded(member) for name, member in part.items()}
 
 
 def _counted(many: int, what: str) -> str:

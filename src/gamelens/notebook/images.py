@@ -5,9 +5,8 @@ from __future__ import annotations
 import html
 import os
 import re
-import shutil
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from plotly import io
 from plotly.graph_objects import Figure
@@ -15,13 +14,11 @@ from plotly.graph_objects import Figure
 from gamelens._files import replace_file
 from gamelens.errors import BadQuery, Refused
 from gamelens.notebook.alternatives import alt_text
+from gamelens.notebook.browser_rendering import DrawingError, draw
 
 PICTURES: Final = (".png", ".svg", ".pdf", ".webp", ".jpg")
 PAGE: Final = ".html"
 WIDTH: Final = 960
-_HEIGHT: Final = 420
-_BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
-_PLACES: Final = ("/usr/bin/chromium", "/usr/lib/chromium/chromium", "/usr/bin/google-chrome", "/snap/bin/chromium")
 _ROOT: Final = re.compile(r"<svg\b[^>]*>")
 
 
@@ -60,41 +57,11 @@ def _page(figure: Figure) -> bytes:
 
 
 def _picture(figure: Figure, kind: str, width: int, scale: float) -> bytes:
-    height = figure.layout.height or figure.layout.template.layout.height or _HEIGHT
-    size = {"format": kind, "width": figure.layout.width or width, "height": height, "scale": scale}
-    drawn = _drawn(figure, size if kind in ("png", "webp", "jpg") else {**size, "scale": 1})
+    try:
+        (drawn,) = draw([figure.to_dict()], kind, width=width, scale=scale)
+    except DrawingError as error:
+        raise Refused(f"{error}, or save a .html") from error
     return _described(drawn.decode(), alt_text(figure)).encode() if kind == "svg" else drawn
-
-
-def _drawn(figure: Figure, size: dict[str, Any]) -> bytes:
-    try:
-        from kaleido import calc_fig_sync
-        from kaleido.errors import BrowserFailedError
-    except ImportError:
-        raise Refused(
-            "pictures are drawn by kaleido, which is not installed: pip install kaleido, or save a .html"
-        ) from None
-    browser = _browser()
-    try:
-        # MathJax would come from the network, and would read formulas into names
-        drawn: bytes = calc_fig_sync(figure.to_dict(), opts=size, kopts={"mathjax": False, "path": browser})
-    except BrowserFailedError as error:
-        raise Refused(f"{browser} does not start: try it in a terminal, or save a .html") from error
-    return drawn
-
-
-def _browser() -> str:
-    """The browser that draws: BROWSER_PATH, else one on the PATH or at a usual place."""
-    named = os.environ.get("BROWSER_PATH")
-    if named and not os.access(named, os.X_OK):
-        raise Refused(f"BROWSER_PATH names {named}, which is no program: correct it, or save a .html")
-    found = named or next(filter(None, map(shutil.which, (*_BROWSERS, *_PLACES))), None)
-    if found is None:
-        raise Refused(
-            "pictures are drawn by Chromium or Chrome, and none was found: install one (apt install chromium), name it "
-            "in BROWSER_PATH, or save a .html"
-        )
-    return found
 
 
 def _described(svg: str, said: str) -> str:

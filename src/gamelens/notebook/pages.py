@@ -19,8 +19,10 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final
 
+from gamelens.notebook.alternatives import alt_text
+from gamelens.notebook.browser_rendering import draw
 from gamelens.notebook.labels import day
-from gamelens.notebook.stills import Sheet, draw_stills, inline
+from gamelens.notebook.stills import WIDTH, Sheet, inline
 from gamelens.wire.receipts import package_version
 
 FIGURE: Final = "application/vnd.plotly.v1+json"
@@ -29,7 +31,6 @@ _RUNS: Final = ("application/javascript", "text/javascript")
 _POLICY: Final = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
 )
-_TAG: Final = re.compile(r"<[^>]*>")
 _IN_SCRIPT: Final = str.maketrans(
     {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 )
@@ -39,14 +40,14 @@ def page_of(document: Any, *, name: str, is_interactive: bool, parameters: Mappi
     """The report of a notebook that has run, as HTML; *name* is the notebook's.
 
     Raises:
-        DrawingError: its figures are to stand still, and nobody here can draw them.
+        DrawingError: its figures are to stand still, and this machine cannot draw them.
     """
     outputs, sheet = _figures(document), Sheet()
     figures = [_plain(output.data[FIGURE]) for output in outputs]
     if is_interactive:
         drawn = [_live(figure, number) for number, figure in enumerate(figures)]
     else:
-        stills = [inline(svg, sheet, number=number) for number, svg in enumerate(draw_stills(figures))]
+        stills = [inline(svg, sheet, number=number) for number, svg in enumerate(draw(figures, "svg", width=WIDTH))]
         drawn = [_still(figure, svg) for figure, svg in zip(figures, stills, strict=True)]
     return _framed(
         _cells(document, outputs, drawn),
@@ -55,17 +56,6 @@ def page_of(document: Any, *, name: str, is_interactive: bool, parameters: Mappi
         scripts=_plotly() if is_interactive and figures else "",
         foot=_foot(name, parameters, made_at),
     )
-
-
-def alt_text(figure: Mapping[str, Any]) -> str:
-    """What a figure says to who does not see it: its own words, else its title."""
-    layout = figure.get("layout") or {}
-    meta = layout.get("meta")
-    if isinstance(meta, dict) and meta.get("alt"):
-        return str(meta["alt"])
-    title = layout.get("title") or {}
-    words = str(title.get("text") or "") if isinstance(title, dict) else str(title)
-    return html.unescape(" ".join(_TAG.sub(" ", words.replace("<br>", ". ")).split())) or "A figure"
 
 
 def _figures(document: Any) -> list[Any]:

@@ -16,9 +16,9 @@ from traitlets.config import Config
 
 from gamelens._files import replace_file
 from gamelens.errors import Refused
+from gamelens.notebook.browser_rendering import DrawingError
 from gamelens.notebook.pages import page_of
 from gamelens.notebook.parameters import inject, parameters_of, typed
-from gamelens.notebook.stills import DrawingError
 
 CELL_DEADLINE_S = 300
 _KERNEL: Final = Config({"KernelManager": {"transport_encryption": "auto"}})  # others may share this machine

@@ -1,4 +1,4 @@
-"""Still pictures: a plotly figure as SVG that goes into a page, drawn by kaleido in a browser of this machine.
+"""Still pictures: a figure that `browser_rendering` drew as SVG, made ready for a page.
 
 Of what the browser draws only shapes and words are kept. Nothing in it can run, load or be clicked, whatever a title
 holds; styles that are used again and again become rules of the page's sheet, which makes a figure five times smaller.
@@ -6,18 +6,14 @@ holds; styles that are used again and again become rules of the page's sheet, wh
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Mapping, Sequence
-from threading import Thread
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 from xml.etree import ElementTree
 
-from gamelens.errors import GamelensError
+from gamelens.notebook.browser_rendering import HEIGHT
 
 WIDTH: Final = 920
-_HEIGHT: Final = 420
-_DEADLINE_S: Final = 120.0
 _SHAPES: Final = frozenset(
     {
         *("svg", "g", "defs", "path", "rect", "circle", "line", "polygon", "text", "tspan", "image"),
@@ -38,10 +34,6 @@ _CIRCLE: Final = re.compile(r"M([\d.]+),0A\1,\1 0 1,1 0,-\1A\1,\1 0 0,1 \1,0Z")
 _ID: Final = re.compile(r"url\([\"']?#([^\"')]+)[\"']?\)")
 
 
-class DrawingError(GamelensError):
-    """Nobody here can draw: kaleido or a browser is missing, or does not start."""
-
-
 class Sheet:
     """The rules of a page's figures, each under a short name."""
 
@@ -59,38 +51,6 @@ class Sheet:
         return "\n".join(f".{name}{{{rule}}}" for rule, name in self._rules.items()).replace("<", "")
 
 
-def draw_stills(figures: Sequence[dict[str, Any]]) -> list[bytes]:
-    """Each figure as SVG, all drawn by one browser.
-
-    Raises:
-        DrawingError: kaleido or a browser is missing, or fails.
-    """
-    if not figures:
-        return []
-    answer: list[list[bytes] | BaseException] = []
-
-    def draw() -> None:
-        try:
-            answer.append(asyncio.run(_draw(figures)))
-        except BaseException as error:  # handed to who waits
-            answer.append(error)
-
-    thread = Thread(target=draw, name="gamelens-stills")  # its own loop: a notebook has one that runs
-    thread.start()
-    thread.join()
-    match answer[0]:
-        case list() as drawn:
-            return drawn
-        case ImportError():
-            raise DrawingError("kaleido is not installed (pip install 'gamelens[lab]')")
-        case Exception() as error if type(error).__name__ == "ChromeNotFoundError":
-            raise DrawingError("kaleido finds no Chrome or Chromium here")
-        case Exception() as error:
-            raise DrawingError(f"no browser could draw ({type(error).__name__})") from error
-        case error:
-            raise error
-
-
 def inline(svg: bytes, sheet: Sheet, *, number: int) -> str:
     """*svg* as markup for a page, its ids prefixed with the *number* of the figure."""
     root = ElementTree.fromstring(svg)  # noqa: S314 our own browser wrote it, and expat refuses what would blow up
@@ -99,24 +59,10 @@ def inline(svg: bytes, sheet: Sheet, *, number: int) -> str:
     kept = _kept(root, sheet, ids)
     if kept is None:
         return ""
-    box = {"viewBox": f"0 0 {root.get('width', WIDTH)} {root.get('height', _HEIGHT)}", **kept.attrib}
+    box = {"viewBox": f"0 0 {root.get('width', WIDTH)} {root.get('height', HEIGHT)}", **kept.attrib}
     kept.attrib = {name: value for name, value in box.items() if name not in ("width", "height")}
     kept.set("aria-hidden", "true")  # who does not see it is read the words of the figure around it
     return ElementTree.tostring(kept, encoding="unicode")
-
-
-async def _draw(figures: Sequence[dict[str, Any]]) -> list[bytes]:
-    from kaleido import Kaleido
-
-    async with asyncio.timeout(_DEADLINE_S + 10 * len(figures)), Kaleido(mathjax=False, timeout=_DEADLINE_S) as browser:
-        return [await browser.calc_fig(figure, opts=_size(figure)) for figure in figures]
-
-
-def _size(figure: dict[str, Any]) -> dict[str, Any]:
-    layout = figure.get("layout", {})
-    template = (layout.get("template") or {}).get("layout") or {}
-    height = layout.get("height") or template.get("height") or _HEIGHT
-    return {"format": "svg", "width": layout.get("width") or WIDTH, "height": height, "scale": 1}
 
 
 def _kept(element: ElementTree.Element, sheet: Sheet, ids: Mapping[str, str]) -> ElementTree.Element | None:

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from pandas import DataFrame
 
 from gamelens.analysis.health.baseline import BAND_Z, Judged, judge_counts, judge_money, judge_shares, recent
-from gamelens.analysis.health.discoveries import false_discovery, two_sided
 from gamelens.analysis.health.measuring import Series2D
 from gamelens.analysis.health.watching import WATCHED
+from gamelens.analysis.significance import false_discovery, two_sided
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

@@ -16,8 +16,8 @@ from pandas import DataFrame, Series
 
 from gamelens.analysis.frames import carry, column_of
 from gamelens.analysis.health.baseline import POOLED_DAYS, judge_counts, judge_money
-from gamelens.analysis.health.discoveries import two_sided
 from gamelens.analysis.health.watching import Watch
+from gamelens.analysis.significance import two_sided
 from gamelens.errors import BadQuery
 
 Floats = NDArray[np.float64]
@@ -191,7 +191,7 @@ def _of_shares(parts: DataFrame, wholes: DataFrame, day: pd.Timestamp, window_da
         mix = (weight - weight_before) * (was - usual)
         known = np.where(is_known, before[1], max(before[1][is_known].sum(), _FEWEST))
         z = (value - was) / np.sqrt(was * (1 - was) * (1 / now[1] + 1 / known))
-    p = two_sided(z, np.full_like(z, np.inf))
+    p = two_sided(z)
     mix = np.nan_to_num(mix)
     size = np.nan_to_num(before[0] / before[0].sum()) if before[0].sum() else np.nan_to_num(weight_before)
     return _table(parts.index, value, was, np.nan_to_num(own) + mix, mix, size, z, p)
