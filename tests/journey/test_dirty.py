@@ -20,12 +20,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from gamelens.catalog import METRICS
-from gamelens.client.metrics import Client
-from gamelens.lab import Played, play_into
+from gamelens.client.sync_client import Client
+from gamelens.local.population_record import PopulationRecord
+from gamelens.local.sandbox_population import populate
 from gamelens.simulator import Ledger, Scenario, load_scenario
-from gamelens.simulator.conditions import Delivery, Dirt
-from gamelens.simulator.dirt import BAD_REQUESTS, BREAKS, FLAWS, ODDITIES
-from gamelens.wire.events import RejectedEvent
+from gamelens.simulator.events.defects import BAD_REQUESTS, BREAKS, FLAWS, ODDITIES
+from gamelens.simulator.scenarios.delivery_profile import DeliveryProfile, DirtProfile
+from gamelens.wire.event_validator import RejectedEvent
 from gamelens.wire.intervals import Interval
 from journey.service import Service
 from journey.test_ledger import PER_GAME, PLAIN, assert_true
@@ -36,7 +37,7 @@ DIMENSIONS = ["country_code", "platform", "build", "is_paying", "installed_on", 
 
 
 class Dirty(msgspec.Struct, frozen=True):
-    played: Played
+    played: PopulationRecord
     ledger: Ledger
     rejected: list[tuple[str, RejectedEvent]]
     kills: int
@@ -83,7 +84,7 @@ class Killer:
 
 def _everything() -> Scenario:
     """Fewer players than the scenario has, since each makes requests of its own; each with more of what is rare."""
-    dirt = Dirt(malformed=0.1, odd=0.03, duplicates=0.02, broken_bodies=0.02, bad_requests=0.02, bots=0.02)
+    dirt = DirtProfile(malformed=0.1, odd=0.03, duplicates=0.02, broken_bodies=0.02, bad_requests=0.02, bots=0.02)
     return msgspec.structs.replace(load_scenario("dirty", players=150), dirt=dirt)
 
 
@@ -94,7 +95,7 @@ def dirty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dirty]:
     ledger, rejected = Ledger(), []
     killer = Killer(service, at_events=[2_000, 5_000])
     try:
-        played = play_into(
+        played = populate(
             service.ready,
             _everything(),
             ledger=ledger,
@@ -141,7 +142,7 @@ def test_the_console_shows_rejected_events_with_their_faults(dirty: Dirty):
 
 
 def test_the_collector_refuses_bad_requests_as_a_whole(dirty: Dirty):
-    """Collector, Authentication 3, Limits: 401 and 413, else `play_into` had failed. Counted since the second kill."""
+    """Collector, Authentication 3, Limits: 401 and 413, else `populate` had failed. Counted since the second kill."""
     owed = dirty.ledger.refused()
     assert owed.keys() == {401, 413}
     assert all(0 < dirty.refused[status] <= count for status, count in owed.items())
@@ -200,11 +201,11 @@ def test_what_cannot_be_recognised_is_not_sent_twice(tmp_path: Path):
     """Metrics, Words: events without event_uuid are never merged, so a lost answer must not repeat them."""
     service = Service(tmp_path)
     scenario = load_scenario("dirty", players=150)
-    scenario = msgspec.structs.replace(scenario, delivery=Delivery(old_sdk=1.0), dirt=None)
+    scenario = msgspec.structs.replace(scenario, delivery=DeliveryProfile(old_sdk=1.0), dirt=None)
     ledger, before = Ledger(), httpx.get(f"{service.ready.console_url}/summary").json()
     try:
         service.fail("/v2/*", service="collector", cut_body=True, probability=0.5)
-        play_into(service.ready, scenario, ledger=ledger)
+        populate(service.ready, scenario, ledger=ledger)
         assert service.struck() > 3
         summary = httpx.get(f"{service.ready.console_url}/summary").json()
     finally:

@@ -54,7 +54,7 @@ def test_panels_say_every_last_value(networks):
 
 
 def test_bands_say_what_was_flagged(players):
-    scores = health.judged(health.measured(players.assign(game="Tile"), {"user_unique": "Active players"}))
+    scores = health.score_days(health.measured(players.assign(game="Tile"), {"user_unique": "Active players"}))
     assert "1 panel, nothing flagged." in charts.alt_text(charts.draw_bands(scores))
     scores.loc[0, "is_flagged"] = True
     assert "1 panel, flagged: Active players of Tile on 16 Nov 2026." in charts.alt_text(charts.draw_bands(scores))

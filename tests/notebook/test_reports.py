@@ -9,7 +9,7 @@ import nbformat
 import pytest
 
 from gamelens.errors import BadQuery, Refused
-from gamelens.notebook.reports import write_report
+from gamelens.notebook.reports.report import write_report
 
 pytestmark = pytest.mark.slow
 PARAMETERS = "top = 3\nover = 'last 7 complete days'"

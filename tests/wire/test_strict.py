@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 
 from conftest import examples
-from gamelens.wire.events import LENIENT, MOST_FAULTS, RULEBOOKS, STRICT, Validation
-from gamelens.wire.fields import CATEGORIES
-from gamelens.wire.rules import Violation
+from gamelens.wire.event_schema import CATEGORIES
+from gamelens.wire.event_validator import LENIENT, MOST_FAULTS, STRICT, VALIDATORS, Validation
+from gamelens.wire.field_rules import Violation
 from wire.candidates import good, near_events
 
 UUID = "0a1b2c3d-0000-4000-8000-00000000000f"
@@ -191,4 +191,4 @@ def test_no_lenient_event_has_more_faults_than_are_told(category: str):
 
 
 def test_each_mode_has_its_rulebook():
-    assert set(RULEBOOKS) == set(get_args(Validation))
+    assert set(VALIDATORS) == set(get_args(Validation))

@@ -2,7 +2,7 @@
 
 Four shapes: group, split, timeseries, and by game, which looks like a timeseries whose rows carry dimensions.
 `decode_answer` turns each of them into the same flat rows, `encode_answer` writes them. What is no answer is a
-`Refusal`.
+`ErrorBody`.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Values(msgspec.Struct, frozen=True):
     values: list[str]
 
 
-class Refusal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why there is no answer: *error* is for programs, *message* for people.
 
     Where one part of the request is to blame, *field* names it as the request calls it, *value* is what it held,
