@@ -134,7 +134,7 @@ def test_a_full_disk_is_noticed_before_it_is_full(state: Path):
 def test_trouble_passes_by_itself(state: Path):
     """contract, Control surface: health is 200 again when the store commits, whether somebody sends or not."""
     disk = Disk(0)
-    inbox = Inbox(state / "gamelens.db", reserved_bytes=900, free=disk.free, probe_s=0.01)
+    inbox = Inbox(state / "gamelens.db", reserved_bytes=900, free=disk.free, retry_s=0.01)
     with pytest.raises(StoreUnavailable):
         asyncio.run(inbox.commit(batch(1)))
     disk.free_bytes = 10_000
