@@ -410,7 +410,7 @@ class Counter:
 
     async def _answer(self) -> Response:
         try:
-            with self._nodes.place("acme"):
+            with self._nodes.permit("acme"):
                 await asyncio.sleep(self._chance.uniform(0.003, 0.03))
                 return JSONResponse("2026-08-22T00:00:00Z/2026-11-20T11:00:00Z")
         except RateLimited:

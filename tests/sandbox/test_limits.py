@@ -30,7 +30,7 @@ class Hand:
 def asking(limiter: OrganisationLimiter | NodeLimiters, organisation: str = "acme") -> float:
     """Ask once; 0, or the seconds to wait."""
     try:
-        with limiter.place(organisation):
+        with limiter.permit(organisation):
             return 0.0
     except RateLimited as error:
         return error.retry_after or 0.0
@@ -70,14 +70,14 @@ def test_five_requests_may_be_under_way():
     limiter = OrganisationLimiter(RateLimits(100, 5), clock=Hand())
     with ExitStack() as under_way:
         for _ in range(5):
-            under_way.enter_context(limiter.place("acme"))
+            under_way.enter_context(limiter.permit("acme"))
         assert asking(limiter) > 0
     assert asking(limiter) == 0
 
 
 def test_a_request_that_fails_gives_its_place_back():
     limiter = OrganisationLimiter(RateLimits(100, 1), clock=Hand())
-    with pytest.raises(ZeroDivisionError), limiter.place("acme"):
+    with pytest.raises(ZeroDivisionError), limiter.permit("acme"):
         _ = 1 / 0
     assert asking(limiter) == 0
 
@@ -85,7 +85,7 @@ def test_a_request_that_fails_gives_its_place_back():
 def test_organisations_do_not_wait_for_one_another():
     """Metrics, Limits: per organisation."""
     limiter = OrganisationLimiter(RateLimits(1, 1), clock=Hand())
-    with limiter.place("acme"):
+    with limiter.permit("acme"):
         assert asking(limiter, "rival") == 0
 
 
@@ -106,8 +106,8 @@ def test_a_place_is_given_back_to_its_own_node():
     """Metrics, Limits: simultaneous requests."""
     turns = iter([0, 1, 0, 1, 1])
     nodes = NodeLimiters(RateLimits(100, 1), nodes=2, random=lambda _: next(turns), clock=Hand())
-    with nodes.place("acme"):
-        with nodes.place("acme"):
+    with nodes.permit("acme"):
+        with nodes.permit("acme"):
             assert [asking(nodes), asking(nodes)] == [1.0, 1.0]
         assert asking(nodes) == 0
 

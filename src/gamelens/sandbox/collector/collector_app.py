@@ -19,7 +19,7 @@ from gamelens.sandbox.collector.event_admission import AdmissionResult, admit
 from gamelens.sandbox.collector.experiment_assignment import answer_init
 from gamelens.sandbox.collector.geoip import GeoIp
 from gamelens.sandbox.collector.live_feed import LiveFeed
-from gamelens.sandbox.http.http_connection import is_kept
+from gamelens.sandbox.http.http_connection import is_keep_alive
 from gamelens.sandbox.http.request_body import (
     BodyTooLarge,
     ClientDisconnected,
@@ -125,7 +125,7 @@ class CollectorApp:
         payload = body if isinstance(body, bytes) else msgspec.json.encode(body)
         if status != 204:
             headers = [*headers, (b"content-length", str(len(payload)).encode())]
-        if _CLOSE not in headers and is_kept(scope):
+        if _CLOSE not in headers and is_keep_alive(scope):
             headers = [*headers, _KEEP_ALIVE]
         common = _PREFLIGHT if scope["method"] == "OPTIONS" else _HEADERS
         await send({"type": "http.response.start", "status": status, "headers": [*common, *headers]})

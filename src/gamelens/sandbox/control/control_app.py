@@ -25,7 +25,7 @@ from gamelens.sandbox.collector.live_feed import LiveFeed
 from gamelens.sandbox.control.fault_injection import FaultInjector, read_rule
 from gamelens.sandbox.control.live_routes import watch_routes
 from gamelens.sandbox.http.openapi import DESCRIPTIONS
-from gamelens.sandbox.http.responses import answer_json, on_bad_query, on_broken_off, on_failure, on_http_error, refuse
+from gamelens.sandbox.http.responses import answer_json, on_bad_query, on_disconnect, on_failure, on_http_error, refuse
 
 Handler = Callable[[Request], Awaitable[Response]]
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -103,7 +103,7 @@ def console_app(sandbox: SandboxControl, *, token: str) -> Starlette:
         exception_handlers={
             HTTPException: on_http_error,
             BadQuery: on_bad_query,
-            ClientDisconnect: on_broken_off,
+            ClientDisconnect: on_disconnect,
             Refused: _on_refused,
             Exception: on_failure,
         },

@@ -112,7 +112,7 @@ class MetricsApp:
                 return refuse(401, "no such API key: send the organisation's key in the header X-API-Key")
             self.asked += 1
             try:
-                with limiter.place(organisation.name):
+                with limiter.permit(organisation.name):
                     return await handler(request, organisation)
             except UnreadableBody as error:
                 return refuse(error.status, str(error), field="body", value=None, allowed=[], did_you_mean=None)
