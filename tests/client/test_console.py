@@ -15,7 +15,7 @@ import pytest
 from conftest import Stage, event
 from gamelens.client.connection.control_api import CONSOLE_URL, ControlApi
 from gamelens.errors import BadQuery, GamelensError, ServiceError, Unreachable
-from gamelens.sandbox.control.control_app import console_app
+from gamelens.sandbox.control.control_app import control_app
 
 TOKEN = "a-token-of-its-own"
 URL = f"http://127.0.0.1:1/{TOKEN}"
@@ -35,7 +35,7 @@ def answering(status: int, body: bytes) -> ControlApi:
 
 @pytest.fixture
 def console(stage: Stage) -> ControlApi:
-    return at(console_app(stage.sandbox, token=TOKEN))
+    return at(control_app(stage.sandbox, token=TOKEN))
 
 
 def test_what_came_is_counted_by_game(stage: Stage, console: ControlApi):

@@ -14,7 +14,7 @@ import pytest
 
 from conftest import Stage
 from described import DescribedTransport
-from gamelens.sandbox.control.control_app import console_app
+from gamelens.sandbox.control.control_app import control_app
 from gamelens.wire.signing import sign
 
 GAME_KEY = "0123456789abcdef0123456789abcdef"
@@ -88,7 +88,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 @pytest.fixture
 def console(stage: Stage) -> Call:
     """Requests to the console of *stage*, behind its token."""
-    app = console_app(stage.sandbox, token="token")
+    app = control_app(stage.sandbox, token="token")
 
     def ask(method: str, path: str, **arguments: Any) -> httpx.Response:
         return call(app, method, f"/token{path}", **arguments)

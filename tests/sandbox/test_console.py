@@ -14,7 +14,7 @@ import pytest
 
 from conftest import NOW, Stage, event
 from gamelens.sandbox.clock import Clock
-from gamelens.sandbox.control.control_app import console_app
+from gamelens.sandbox.control.control_app import control_app
 from gamelens.sandbox.server import Sandbox, SandboxOptions
 from gamelens.wire.signing import sign
 from sandbox.conftest import Call, call, counted, number
@@ -43,7 +43,7 @@ def clock(console: Call, order: Any) -> datetime:
 @pytest.mark.parametrize("token", ["", "/toke", "/token2", "/TOKEN", "/summary"])
 def test_without_the_token_there_is_nothing(stage: Stage, token: str):
     """contract: token checked."""
-    app = console_app(stage.sandbox, token="token")
+    app = control_app(stage.sandbox, token="token")
     assert call(app, "GET", f"{token}/summary").status_code == 404
     assert call(app, "POST", f"{token}/reset").status_code == 404
 

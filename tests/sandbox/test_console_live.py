@@ -12,8 +12,8 @@ import pytest
 
 from conftest import NOW, Stage, event
 from gamelens.sandbox.collector.live_entries import FeedFilter
-from gamelens.sandbox.collector.live_feed import KEPT_EVENTS, QUEUED_EVENTS, FeedSubscriber
-from gamelens.sandbox.control.control_app import console_app
+from gamelens.sandbox.collector.live_feed import FEED_EVENTS, QUEUED_EVENTS, FeedSubscriber
+from gamelens.sandbox.control.control_app import control_app
 from gamelens.sandbox.control.live_stream import server_sent_events
 from gamelens.wire.signing import sign
 from sandbox.conftest import GAME_KEY, Call, call
@@ -106,22 +106,22 @@ def test_accepted_events_are_still_there_after_a_restart(make_stage: Callable[..
     first = make_stage()
     first.submit([event(user_id="a"), event(user_id="b")])
     first.sandbox.close()
-    again = console_app(make_stage().sandbox, token="t")
+    again = control_app(make_stage().sandbox, token="t")
     assert users(call(again, "GET", "/t/events").json()) == ["b", "a"]
 
 
 def test_the_record_is_bounded(stage: Stage, console: Call):
     """The newest of each game and status; a request is forgotten whole."""
     for number in range(7):
-        stage.submit([event(user_id=str(number))] * (KEPT_EVENTS // 5))
+        stage.submit([event(user_id=str(number))] * (FEED_EVENTS // 5))
     shown = users(console("GET", "/events", params={"limit": 10_000}).json())
-    assert (len(shown), set(shown)) == (KEPT_EVENTS, {"2", "3", "4", "5", "6"})
+    assert (len(shown), set(shown)) == (FEED_EVENTS, {"2", "3", "4", "5", "6"})
 
 
 def test_a_busy_game_does_not_push_out_another(stage: Stage, console: Call):
     """contract, GET /: the newest events of each game."""
     stage.submit([event(user_id="quiet")], game_id="2001")
-    stage.submit([event()] * (KEPT_EVENTS + 1))
+    stage.submit([event()] * (FEED_EVENTS + 1))
     assert users(console("GET", "/events", params={"game_key": stage.game("2001").game_key}).json()) == ["quiet"]
 
 
@@ -287,7 +287,7 @@ def test_a_listener_that_leaves_is_forgotten(stage: Stage):
 
 
 async def _leaving(stage: Stage) -> None:
-    app = console_app(stage.sandbox, token="t")
+    app = control_app(stage.sandbox, token="t")
     scope = {"type": "http", "method": "GET", "path": "/t/live", "raw_path": b"/t/live", "query_string": b""}
     scope |= {"headers": [(b"host", b"127.0.0.1")], "asgi": {"spec_version": "2.3"}, "http_version": "1.1"}
     begun = asyncio.Event()
@@ -341,11 +341,11 @@ def test_the_script_sets_text_and_never_markup(console: Call):
 @pytest.mark.parametrize("path", ["/", "/events", "/live", "/live.js", "/faults"])
 def test_a_page_of_another_site_gets_nothing(stage: Stage, path: str):
     """contract, Control surface: the Host header is checked."""
-    app = console_app(stage.sandbox, token="t")
+    app = control_app(stage.sandbox, token="t")
     assert call(app, "GET", f"/t{path}", base_url="http://evil.example").status_code == 403
 
 
 @pytest.mark.parametrize("path", ["/", "/events", "/live", "/faults"])
 def test_without_the_token_there_is_nothing(stage: Stage, path: str):
     """contract, Control surface: the token is part of the address."""
-    assert call(console_app(stage.sandbox, token="t"), "GET", f"/wrong{path}").status_code == 404
+    assert call(control_app(stage.sandbox, token="t"), "GET", f"/wrong{path}").status_code == 404

@@ -16,7 +16,7 @@ from gamelens import BadQuery
 from gamelens.client.connection.control_api import ControlApi
 from gamelens.notebook import widgets
 from gamelens.notebook.widgets.live_view import LiveView
-from gamelens.sandbox.control.control_app import console_app
+from gamelens.sandbox.control.control_app import control_app
 from thousand import HOSTILE
 
 TOKEN = "a-token-of-its-own"
@@ -29,7 +29,7 @@ class Sandbox:
         self.stage = stage
         self.asked = 0
         self.is_gone = False
-        self._app = console_app(stage.sandbox, token=TOKEN)
+        self._app = control_app(stage.sandbox, token=TOKEN)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.asked += "summary" in scope["path"]
