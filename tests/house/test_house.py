@@ -12,7 +12,7 @@ def _python(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
 
 
-def test_importing_gamelens_is_quick():
+def test_importing_gamelens_is_quick() -> None:
     """architecture, Who may import whom: under 0.4 s."""
 
     def seconds(code: str) -> float:
@@ -24,14 +24,14 @@ def test_importing_gamelens_is_quick():
     assert min(seconds("import gamelens") for _ in range(3)) - bare < 0.4
 
 
-def test_importing_gamelens_leaves_the_heavy_rooms_alone():
+def test_importing_gamelens_leaves_the_heavy_rooms_alone() -> None:
     """architecture: neither the sandbox nor plotly; nor pandas, HTTP and the engine."""
     loaded = json.loads(_python("import gamelens, sys, json; print(json.dumps(sorted(sys.modules)))"))
     heavy = {"pandas", "plotly", "duckdb", "sqlglot", "httpx", "numpy", "starlette", "gamelens.sandbox"}
     assert heavy.isdisjoint(loaded)
 
 
-def test_every_public_name_is_there():
+def test_every_public_name_is_there() -> None:
     """analyst-api, What an analyst types."""
     import gamelens
 
