@@ -1,6 +1,7 @@
-"""Every metric the slow way: plain Python over the events as they arrived, written from design/metrics.md alone.
+"""A reference implementation of every metric: plain Python over the received events.
 
-Nothing here is shared with the sandbox but the rate table. Money and ratios are fractions until the very end.
+It was written from sections 2 and 4 of the wire room's README alone and shares nothing with the sandbox but the table
+of currencies. Money and ratios are fractions until the very end.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ SORTS_BY = {"revenue": "sum", "ilrd_revenue": "sum"}
 PER_GAME = ("returning_users", "installs_ratio", "conversion", "conversion_ft")
 
 
-class Arrived(NamedTuple):
-    """One accepted event, and what the collector knew of its request."""
+class ReceivedEvent(NamedTuple):
+    """An accepted event, with its arrival, game and country of the address."""
 
     at: datetime
     game_id: str
@@ -44,7 +45,7 @@ class Arrived(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """One event that counts."""
+    """An event that counts: not a repetition, and with its event time."""
 
     place: int
     ts: datetime
@@ -66,11 +67,11 @@ class Fact(NamedTuple):
 
     @property
     def category(self) -> str:
-        return self.event["category"]
+        return str(self.event["category"])
 
 
-class Asked(NamedTuple):
-    """A question with its interval already read."""
+class ReferenceQuery(NamedTuple):
+    """A query whose interval is already parsed."""
 
     metric: str
     start: datetime
@@ -80,11 +81,11 @@ class Asked(NamedTuple):
     games: set[str]
 
 
-class Truth:
-    """What happened in one organisation."""
+class ReferenceMetrics:
+    """The metrics of one organisation, computed from all of its events."""
 
-    def __init__(self, arrived: list[Arrived]) -> None:
-        self.facts = list(_facts(arrived))
+    def __init__(self, received: list[ReceivedEvent]) -> None:
+        self.facts = list(_facts(received))
         in_time = sorted(self.facts, key=lambda fact: (fact.ts, fact.place))
         self.installs: dict[Any, Fact] = {}
         self.first_purchases: dict[Any, Fact] = {}
@@ -94,40 +95,43 @@ class Truth:
                 if fact.category == "business":
                     self.first_purchases.setdefault(fact.player, fact)
 
-    def answer(self, asked: Asked) -> list[Any]:
-        """The list under `result`, as the service must answer it."""
-        if asked.metric == "retention_retro":
-            return self._retention(asked)
+    def answer(self, query: ReferenceQuery) -> list[Any]:
+        """Return the list under `result` that the service must answer."""
+        if query.metric == "retention_retro":
+            return self._retention(query)
         chosen = [
             fact
             for fact in self.facts
-            if asked.start <= fact.ts < asked.end and fact.game_id in asked.games
-            if self._meets(fact, asked.body.get("filter"))
+            if query.start <= fact.ts < query.end and fact.game_id in query.games
+            if self._meets(fact, query.body.get("filter"))
         ]
-        query = asked.body.get("query")
+        kind = query.body.get("query")
         answer: list[Any] = []
-        for stamp, first, last in _buckets(asked.start, asked.end, asked.granularity):
+        for stamp, first, last in buckets(query.start, query.end, query.granularity):
             bucket = [fact for fact in chosen if first <= fact.ts < last]
-            if query is None:
-                split_by = asked.body["split_by"]
+            if kind is None:
+                split_by = query.body["split_by"]
                 names = ["game_id"] if split_by == "game_id" else [split_by, "game_id"]
-                answer += [{"result": row, "timestamp": stamp} for row in self._rows(asked, bucket, names)]
-            elif query["type"] == "group":
-                rows = self._rows(asked, bucket, [query["dimension"]])[: query.get("limit", 100)]
+                answer += [{"result": row, "timestamp": stamp} for row in self._rows(query, bucket, names)]
+            elif kind["type"] == "group":
+                rows = self._rows(query, bucket, [kind["dimension"]])[: kind.get("limit", 100)]
                 answer.append({"result": rows, "timestamp": stamp})
-            elif query["type"] == "split":
-                rows = self._rows(asked, bucket, query["dimensions"])
+            elif kind["type"] == "split":
+                rows = self._rows(query, bucket, kind["dimensions"])
                 answer += [{"event": row, "timestamp": stamp, "version": "v1"} for row in rows]
             else:
-                answer.append({"result": _travelling(self._fields(asked, bucket)), "timestamp": stamp})
+                answer.append({"result": _with_floats(self._fields(query, bucket)), "timestamp": stamp})
         return answer
 
     def values(self, dimension: str, start: datetime, end: datetime, games: set[str], limit: int = 100) -> list[str]:
-        """What GET dimensions/<dimension> must list."""
-        found = {self.value(fact, dimension) for fact in self.facts if start <= fact.ts < end and fact.game_id in games}
-        return sorted(found - {None})[:limit]
+        """Return the values that the list of *dimension* must have (Wire 2.11, Lists)."""
+        values = {
+            self.value(fact, dimension) for fact in self.facts if start <= fact.ts < end and fact.game_id in games
+        }
+        return sorted(value for value in values if value is not None)[:limit]
 
     def value(self, fact: Fact, dimension: str) -> str | None:
+        """Return the value of *dimension* for an event (Wire 4.10, Dimensions)."""
         event = fact.event
         match dimension:
             case "game_id":
@@ -172,20 +176,20 @@ class Truth:
                 return not self._meets(fact, value)
         return self.value(fact, key) in (value if isinstance(value, list) else [value])
 
-    def _rows(self, asked: Asked, facts: list[Fact], names: list[str]) -> list[Row]:
+    def _rows(self, query: ReferenceQuery, facts: list[Fact], names: list[str]) -> list[Row]:
         groups: dict[tuple[Any, ...], list[Fact]] = {}
         for fact in facts:
             groups.setdefault(tuple(self.value(fact, name) for name in names), []).append(fact)
-        rows = [dict(zip(names, key, strict=True)) | self._fields(asked, some) for key, some in groups.items()]
-        kept = [
+        rows = [dict(zip(names, key, strict=True)) | self._fields(query, some) for key, some in groups.items()]
+        counted = [
             row
             for row in rows
             if any(isinstance(value, int) and value for name, value in row.items() if name not in names)
         ]
-        return _sorted(kept, SORTS_BY.get(asked.metric, asked.metric), names)
+        return _sorted(counted, SORTS_BY.get(query.metric, query.metric), names)
 
-    def _fields(self, asked: Asked, facts: list[Fact]) -> Row:
-        match asked.metric:
+    def _fields(self, query: ReferenceQuery, facts: list[Fact]) -> Row:
+        match query.metric:
             case "revenue":
                 return _money([_paid(fact) for fact in facts if fact.category == "business"])
             case "ilrd_revenue":
@@ -204,17 +208,17 @@ class Truth:
                     "conversion": ("paying_users", "user_unique"),
                     "conversion_ft": ("converting_users", "user_unique"),
                     "ad_impressions_per_session": ("ad_impressions_count", "session_unique"),
-                }[asked.metric]
-                counts = {of: self._count(of, facts, asked), by: self._count(by, facts, asked)}
-                return _ratio(asked.metric, counts[of], counts[by]) | counts
+                }[query.metric]
+                counts = {of: self._count(of, facts, query), by: self._count(by, facts, query)}
+                return _ratio(query.metric, counts[of], counts[by]) | counts
             case "arpu" | "arppu":
-                players = {"arpu": "user_unique", "arppu": "paying_users"}[asked.metric]
-                count = self._count(players, facts, asked)
+                players = {"arpu": "user_unique", "arppu": "paying_users"}[query.metric]
+                count = self._count(players, facts, query)
                 total = sum((_paid(fact) for fact in facts if fact.category == "business"), Fraction(0))
-                return _ratio(asked.metric, total, count) | {players: count, "total_revenue": round(total * 100)}
-        return {asked.metric: self._count(asked.metric, facts, asked)}
+                return _ratio(query.metric, total, count) | {players: count, "total_revenue": round(total * 100)}
+        return {query.metric: self._count(query.metric, facts, query)}
 
-    def _count(self, name: str, facts: list[Fact], asked: Asked) -> int:
+    def _count(self, name: str, facts: list[Fact], query: ReferenceQuery) -> int:
         counters: dict[str, Callable[[], Any]] = {
             "event_count": lambda: facts,
             "user_unique": lambda: {fact.player for fact in facts} - {None},
@@ -229,7 +233,7 @@ class Truth:
             "returning_users": lambda: {
                 fact.player
                 for fact in facts
-                if fact.player and self._has_returned(fact, asked.body.get("since_days_ago"))
+                if fact.player and self._has_returned(fact, query.body.get("since_days_ago"))
             },
         }
         return len(counters[name]())
@@ -238,21 +242,21 @@ class Truth:
         days = (fact.day - self.installs[fact.player].day).days
         return days > 0 if since is None else days == since
 
-    def _retention(self, asked: Asked) -> list[Any]:
-        split_by, since = asked.body["split_by"], asked.body["since_days_ago"]
+    def _retention(self, query: ReferenceQuery) -> list[Any]:
+        split_by, since = query.body["split_by"], query.body["since_days_ago"]
         names = ["game_id"] if split_by == "game_id" else [split_by, "game_id"]
         answer: list[Any] = []
-        for stamp, first, last in _buckets(asked.start, asked.end, "day"):
+        for stamp, first, last in buckets(query.start, query.end, "day"):
             day = first.date()
             active = {
                 fact.player
                 for fact in self.facts
-                if fact.player and first <= fact.ts < last and asked.start <= fact.ts < asked.end
+                if fact.player and first <= fact.ts < last and query.start <= fact.ts < query.end
             }
             cohorts: dict[tuple[Any, ...], list[Any]] = {}
             for player, install in self.installs.items():
-                is_asked = install.game_id in asked.games and self._meets(install, asked.body.get("filter"))
-                if is_asked and (day - install.day).days == since:
+                is_in_query = install.game_id in query.games and self._meets(install, query.body.get("filter"))
+                if is_in_query and (day - install.day).days == since:
                     key = tuple(self.value(install, name) for name in names)
                     cohorts.setdefault(key, []).append(player)
             rows = []
@@ -264,25 +268,28 @@ class Truth:
         return answer
 
 
-def _facts(arrived: list[Arrived]) -> Iterator[Fact]:
+def _facts(received: list[ReceivedEvent]) -> Iterator[Fact]:
+    """Yield the events without repetitions of an `event_uuid` (Wire 4.8, Repeated events)."""
     seen: set[tuple[str, str]] = set()
-    for place, it in enumerate(arrived):
-        key = (it.game_id, it.event.get("event_uuid"))
-        if key[1] is None or key not in seen:
-            seen.add(key)
-            yield Fact(place, _event_time(it), it.game_id, it.country, it.event)
+    for place, one in enumerate(received):
+        uuid = one.event.get("event_uuid")
+        if uuid is None or (one.game_id, uuid) not in seen:
+            if uuid is not None:
+                seen.add((one.game_id, uuid))
+            yield Fact(place, _event_time(one), one.game_id, one.country, one.event)
 
 
-def _event_time(it: Arrived) -> datetime:
-    told = it.event.get("client_ts")
-    if told is None or not 0 <= told <= 99_999_999_999:
-        return it.at
-    moment = datetime.fromtimestamp(told, UTC)
-    return it.at if moment > it.at + timedelta(hours=24) else moment
+def _event_time(received: ReceivedEvent) -> datetime:
+    """Return `client_ts` if it is usable, else the arrival (Wire 4.1, Event time)."""
+    client_ts = received.event.get("client_ts")
+    if client_ts is None or not 0 <= client_ts <= 99_999_999_999:
+        return received.at
+    moment = datetime.fromtimestamp(client_ts, UTC)
+    return received.at if moment > received.at + timedelta(hours=24) else moment
 
 
-def _buckets(start: datetime, end: datetime, granularity: str) -> Iterator[tuple[str, datetime, datetime]]:
-    """Timestamp, first moment and end of each bucket; what lies outside the interval is for the caller to leave out."""
+def buckets(start: datetime, end: datetime, granularity: str) -> Iterator[tuple[str, datetime, datetime]]:
+    """Return timestamp, start and end of each bucket, whole even if the interval cuts it."""
     if granularity == "all":
         yield _stamp(start), start, end
         return
@@ -305,16 +312,19 @@ def _stamp(moment: datetime) -> str:
 
 
 def _sorted(rows: list[Row], key: str, names: list[str]) -> list[Row]:
-    """Highest first, nulls last; ties by dimension values in code points, null last. Only then floats are made."""
+    """Sort *rows* by *key*, highest first and nulls last, then by dimension values.
+
+    Wire 2.10, Row order.
+    """
 
     def rank(row: Row) -> Any:
         values = tuple((row[name] is None, row[name] or "") for name in names)
         return (row[key] is None, -(row[key] or 0), values)
 
-    return [_travelling(row) for row in sorted(rows, key=rank)]
+    return [_with_floats(row) for row in sorted(rows, key=rank)]
 
 
-def _travelling(row: Row) -> Row:
+def _with_floats(row: Row) -> Row:
     return {name: float(value) if isinstance(value, Fraction) else value for name, value in row.items()}
 
 
@@ -337,6 +347,7 @@ def _paid(fact: Fact) -> Fraction:
 
 
 def _earned(fact: Fact) -> Fraction:
+    """Return the revenue of an impression in US dollars (Wire 3.6, Impression payloads)."""
     vendor, data = fact.event["ad_network_name"], fact.event["impression_data"]
     amount = data.get(EARNED.get(vendor, ""))
     currency = None if vendor in ("max", "ironsource") else data.get("currency")
@@ -359,9 +370,17 @@ def _of_impression(fact: Fact, names: tuple[str, ...]) -> str | None:
 
 
 def _impression_id(fact: Fact) -> tuple[Any, ...]:
+    """Return the identity of an impression: its vendor's id, its `event_uuid`, or itself."""
     vendor_id = _of_impression(fact, ("id", "auction_id", "impressionId"))
     if vendor_id is not None:
         return fact.game_id, "id", vendor_id
     if "event_uuid" in fact.event:
         return fact.game_id, "uuid", fact.event["event_uuid"]
     return fact.game_id, "event", fact.place
+
+
+# The names under which `support.watched_service` imports them.
+Arrived = ReceivedEvent
+Asked = ReferenceQuery
+Truth = ReferenceMetrics
+_buckets = buckets

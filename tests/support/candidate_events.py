@@ -1,4 +1,4 @@
-"""Events to judge: good ones of every category, good ones with a few fields changed, and whatever a rule describes."""
+"""Events to validate: good ones, changed ones, and events drawn from the field rules."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from conftest import event
 from gamelens.wire.event_schema import CATEGORIES
 from gamelens.wire.event_validator import LENIENT, EventValidator
 from gamelens.wire.field_rules import FieldRule
+from support.game_events import event
 
 OF_CATEGORY: dict[str, dict[str, Any]] = {
     "user": {},
@@ -25,10 +25,11 @@ OF_CATEGORY: dict[str, dict[str, Any]] = {
     "sdk_init": {"is_first_sdk_init": True, "app_boot_time": 12.5},
     "health": {"fps_data_table": [0] * 121, "memory_sys_total": 1},
 }
-"""What makes a good event of each category, in either mode."""
+"""The fields that a good event of each category has beside the common ones, in either validation mode."""
 
 
 def good(kind: str = "user", /, **fields: Any) -> dict[str, Any]:
+    """Return a good event of a category with *fields* added or replaced."""
     return event(category=kind, **OF_CATEGORY[kind]) | fields
 
 
@@ -49,66 +50,69 @@ FIELDS = sorted({name for category in CATEGORIES for name in LENIENT.rule(catego
 
 @st.composite
 def near_events(draw: st.DrawFn) -> Any:
-    """A good event with a few fields changed, added or taken away."""
-    one: dict[str, Any] = good(draw(st.sampled_from(CATEGORIES)))
-    for name in draw(st.lists(st.sampled_from(sorted({*one, *FIELDS, "category"})), max_size=4)):
+    """Draw a good event with a few fields changed, added or removed.
+
+    One draw in eleven is JSON that is no event at all.
+    """
+    candidate: dict[str, Any] = good(draw(st.sampled_from(CATEGORIES)))
+    for name in draw(st.lists(st.sampled_from(sorted({*candidate, *FIELDS, "category"})), max_size=4)):
         match draw(st.sampled_from(["change", "change", "drop", "other category"])):
             case "change":
-                one[name] = draw(SCALARS)
+                candidate[name] = draw(SCALARS)
             case "drop":
-                one.pop(name, None)
+                candidate.pop(name, None)
             case "other category":
-                one["category"] = draw(st.sampled_from(CATEGORIES))
-    return draw(st.sampled_from([one] * 30 + [[one], None, 5]))
+                candidate["category"] = draw(st.sampled_from(CATEGORIES))
+    return draw(st.sampled_from([candidate] * 30 + [[candidate], None, 5]))
 
 
 @st.composite
 def described_events(draw: st.DrawFn, rules: EventValidator) -> dict[str, Any]:
-    """A good event of any category, any of its fields as its rule describes it."""
+    """Draw a good event of any category, with some fields drawn from their rules in *rules*."""
     category = draw(st.sampled_from(CATEGORIES))
     members = rules.rule(category).members
     chosen = draw(st.lists(st.sampled_from(sorted(members)), max_size=5))
-    one: dict[str, Any] = good(category) | {name: draw(described(members[name])) for name in chosen}
-    one["category"] = category
+    candidate: dict[str, Any] = good(category) | {name: draw(described(members[name])) for name in chosen}
+    candidate["category"] = category
     for name, rule in members.items():
-        if rule.beside is not None and not rule.beside.allows(one.get(rule.beside.field)):
-            one.pop(name, None)
-    return one
+        if rule.beside is not None and not rule.beside.allows(candidate.get(rule.beside.field)):
+            candidate.pop(name, None)
+    return candidate
 
 
 def described(rule: FieldRule) -> st.SearchStrategy[Any]:
-    """Values that *rule* describes."""
-    made: st.SearchStrategy[Any]
+    """Return a strategy for values that satisfy *rule*."""
+    values: st.SearchStrategy[Any]
     match rule.kind:
         case "any":
-            made = SCALARS
+            values = SCALARS
         case "string" if rule.enum:
-            made = st.sampled_from(rule.enum)
+            values = st.sampled_from(rule.enum)
         case "string" if rule.pattern is not None:
-            made = st.from_regex(rule.pattern).filter(lambda text: rule.longest is None or len(text) <= rule.longest)
+            values = st.from_regex(rule.pattern).filter(lambda text: rule.longest is None or len(text) <= rule.longest)
         case "string":
-            made = st.text(min_size=rule.shortest or 0, max_size=rule.longest)
+            values = st.text(min_size=rule.shortest or 0, max_size=rule.longest)
         case "scalar":
-            made = st.booleans() | NUMBERS | st.text(min_size=rule.shortest or 0, max_size=rule.longest)
+            values = st.booleans() | NUMBERS | st.text(min_size=rule.shortest or 0, max_size=rule.longest)
         case "integer":
-            made = st.integers(rule.least, rule.most)
+            values = st.integers(rule.least, rule.most)
         case "number":
-            made = NUMBERS
+            values = NUMBERS
         case "boolean":
-            made = st.booleans()
+            values = st.booleans()
         case "array" if rule.shortest is not None and rule.shortest == rule.longest:
-            made = described(rule.each or FieldRule(kind="any")).map(lambda item: [item] * (rule.longest or 0))
+            values = described(rule.each or FieldRule(kind="any")).map(lambda item: [item] * (rule.longest or 0))
         case "array":
-            made = st.lists(described(rule.each or FieldRule(kind="any")), max_size=3)
+            values = st.lists(described(rule.each or FieldRule(kind="any")), max_size=3)
         case "object" if rule.members:
-            needed = {name: described(its) for name, its in rule.members.items() if name in rule.required}
-            others = {name: described(its) for name, its in rule.members.items() if name not in rule.required}
-            made = st.fixed_dictionaries(needed, optional=others)
+            required = {name: described(member) for name, member in rule.members.items() if name in rule.required}
+            optional = {name: described(member) for name, member in rule.members.items() if name not in rule.required}
+            values = st.fixed_dictionaries(required, optional=optional)
         case "object":
             names = st.text(max_size=3) if rule.names is None else st.from_regex(rule.names)
             entries = described(rule.each or FieldRule(kind="any"))
-            made = st.dictionaries(names, entries, min_size=rule.shortest or 0, max_size=3)
-    return made | st.none() if rule.nullable else made
+            values = st.dictionaries(names, entries, min_size=rule.shortest or 0, max_size=3)
+    return values | st.none() if rule.nullable else values
 
 
 NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)

@@ -1,4 +1,4 @@
-"""Requests to an app in process, every answer of which is held to the service's own description."""
+"""A transport to an app in process that checks responses against the description."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from gamelens.sandbox.collector.collector_app import CollectorApp
 from gamelens.sandbox.http.openapi import DESCRIPTIONS
 
 if TYPE_CHECKING:
-    import jsonschema
+    import jsonschema  # type: ignore[import-untyped]
 
 JSON = ("content", "application/json", "schema")
 REFUSED = {"collector": "Message", "metrics": "ErrorBody"}
 
 
 class DescribedTransport(httpx.ASGITransport):
-    """Fails the request whose answer the description does not allow; other apps than the two services have none."""
+    """A transport that fails requests whose response the description does not allow.
+
+    Apps other than the two services have no description and are not checked.
+    """
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         response = await super().handle_async_request(request)
@@ -37,31 +40,31 @@ class DescribedTransport(httpx.ASGITransport):
 
 
 def check_answer(service: str, method: str, path: str, response: httpx.Response, body: bytes) -> None:
-    """Raise AssertionError when *response* is not one that the description of *service* has for its address."""
-    where = f"{service}: {method} {path} answered {response.status_code}"
+    """Raise AssertionError unless the description of *service* allows *response*."""
+    request = f"{service}: {method} {path} answered {response.status_code}"
     if method in ("HEAD", "OPTIONS") or (service, response.status_code, body) == ("collector", 200, b""):
-        return  # no body, which a description has no way to ask for
+        return  # an empty body, which a description cannot require
     template = _template(service, path)
     described = _document(service)["paths"].get(template, {}).get(method.lower())
     schema: tuple[str, ...] = ("components", "schemas", REFUSED[service])
     if described is not None:
         answer = described["responses"].get(str(response.status_code))
-        assert answer is not None, f"{where}, which its description does not know"
+        assert answer is not None, f"{request}, which its description does not list"
         missing = {name.lower() for name in answer.get("headers", {})} - set(response.headers)
-        assert not missing, f"{where} without {missing}"
+        assert not missing, f"{request} without {missing}"
         schema = ("paths", template, method.lower(), "responses", str(response.status_code), *JSON)
     else:
-        assert 400 <= response.status_code < 500, f"{where}, which its description does not know"
-    assert response.headers["content-type"] == "application/json", where
-    error = next(judge(service, *schema).iter_errors(json.loads(body)), None)
-    assert error is None, f"{where}: {error}"
+        assert 400 <= response.status_code < 500, f"{request}, which its description does not list"
+    assert response.headers["content-type"] == "application/json", request
+    error = next(schema_validator(service, *schema).iter_errors(json.loads(body)), None)
+    assert error is None, f"{request}: {error}"
 
 
 def _service(app: Any) -> str | None:
     if isinstance(app, CollectorApp):
         return "collector"
     is_metrics = isinstance(app, Starlette) and any(
-        getattr(it, "path", "") == "/metrics/v1/metrics" for it in app.routes
+        getattr(route, "path", "") == "/metrics/v1/metrics" for route in app.routes
     )
     return "metrics" if is_metrics else None
 
@@ -72,9 +75,9 @@ def _document(service: str) -> Any:
 
 
 @cache
-def judge(service: str, *path: str) -> jsonschema.Draft202012Validator:
-    """What judges values by the schema at *path* of a description."""
-    import jsonschema  # takes 1.1 s, and who only hands out tests to workers judges nothing
+def schema_validator(service: str, *path: str) -> jsonschema.Draft202012Validator:
+    """Return the validator of the schema at *path* of the description of *service*."""
+    import jsonschema  # takes 1.1 s, which the process that only distributes tests to workers saves
 
     resource: Resource[Any] = Resource.from_contents(_document(service), default_specification=DRAFT202012)
     registry: Registry[Any] = Registry().with_resource("description", resource)
@@ -83,7 +86,7 @@ def judge(service: str, *path: str) -> jsonschema.Draft202012Validator:
 
 
 def _template(service: str, path: str) -> str:
-    """The address of the description that *path* is one of; itself where it is none."""
+    """Return the address template that *path* matches, or *path* itself."""
     templates = _document(service)["paths"]
-    fitting = (it for it in templates if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", it), path))
-    return path if path in templates else next(fitting, path)
+    matches = (template for template in templates if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path))
+    return path if path in templates else next(matches, path)

@@ -1,4 +1,4 @@
-"""A sandbox process that a test may fail, kill and start again."""
+"""A sandbox process that a test can make fail, kill and start again."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from conftest import CONFIG, event
 from gamelens.client.sync_client import Client
 from gamelens.local.sandbox_info import SandboxInfo, read_sandbox_info
 from gamelens.wire.signing import sign
+from support.game_events import event
+from support.sandbox_stage import CONFIG
 
 METRICS = "/metrics/v1/metrics/*"
 
 
 class Service:
-    """A sandbox process that can be killed and started again, on the same ports and with the same data."""
+    """A sandbox process that keeps its data and its metrics port over restarts."""
 
     def __init__(self, folder: Path, *, api_key: str = "key-of-acme") -> None:
         self.api_key = api_key
@@ -37,11 +38,11 @@ class Service:
         self._ports = [f"--metrics-port={urlsplit(self.ready.metrics_url).port}"]
 
     def keep_ports(self) -> None:
-        """Have the collector, too, come back where it was."""
+        """Keep the port of the collector over restarts as well."""
         self._ports.append(f"--collector-port={urlsplit(self.ready.collector_url).port}")
 
     def start(self) -> None:
-        """Start, again if need be."""
+        """Start the process and wait until it serves."""
         path = self._folder / "ready.json"
         path.unlink(missing_ok=True)
         command = ["sandbox", "up", f"--state={self._folder / 'state'}", f"--config={self._config}", f"--ready={path}"]
@@ -52,42 +53,44 @@ class Service:
         self.ready: SandboxInfo = read_sandbox_info(path)
 
     def kill(self) -> None:
-        """End it as it stands."""
+        """Kill the process without a warning."""
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
 
     def stop(self) -> None:
-        """Let it end."""
+        """Terminate the process and wait for its end."""
         self._process.terminate()
         self._process.wait()
 
     def fail(self, route: str = METRICS, **fault: Any) -> None:
-        """One more fault rule (contract, POST /faults)."""
+        """Add one fault rule (Wire 5.3, Fault rules)."""
         rule = {"service": "metrics", "route": route, **fault}
         httpx.post(f"{self.ready.console_url}/faults", json=rule).raise_for_status()
 
     def heal(self) -> None:
-        """No faults any more."""
+        """Delete all fault rules."""
         httpx.delete(f"{self.ready.console_url}/faults").raise_for_status()
 
     def struck(self) -> int:
-        """How often the rules in force have struck."""
+        """Return how many requests the fault rules in force have hit."""
         rules = httpx.get(f"{self.ready.console_url}/faults").json()
         return sum(rule["struck"] for rule in rules)
 
-    def asked(self) -> int:
-        """Requests that came past the faults since this process started."""
+    def request_count(self) -> int:
+        """Return how many requests this process has served that no fault rule hit."""
         return int(httpx.get(f"{self.ready.console_url}/summary").json()["asked"])
 
     def client(self, **options: Any) -> Client:
-        """A client that keeps nothing and gives up soon."""
-        settings = {"api_key": self.api_key, "metrics_url": self.ready.metrics_url, "cache": False}
+        """Return a client without a cache that gives up after half a second."""
+        settings: dict[str, Any] = {"api_key": self.api_key, "metrics_url": self.ready.metrics_url, "cache": False}
         return Client(**settings | {"progress": False, "max_wait_s": 0.5} | options)
 
     def populate(self, *, days: int) -> None:
-        """A few events of each game on each of so many days, processed."""
+        """Submit and process a few events of each game on each of the last *days* days."""
         chance, now = random.Random(3), datetime.now(UTC)
-        for game in [it for it in self.ready.organisations[0].games if it.title != "Live"]:
+        for game in self.ready.organisations[0].games:
+            if game.title == "Live":  # a production game, whose events the sandbox refuses
+                continue
             events = [
                 event(
                     user_id=f"{chance.randrange(20)}",

@@ -1,4 +1,4 @@
-"""Small random worlds for the differential test: what players send, and what analysts ask about it."""
+"""Random events of a few players, and random queries about them, for differential tests."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-from conftest import NOW, Stage, event
 from gamelens.catalog import DIMENSIONS, METRICS
 from gamelens.wire.currencies import USD_PER_UNIT
-from support.brute_force import PER_GAME, Arrived, Asked
+from support.brute_force import PER_GAME, ReceivedEvent, ReferenceQuery
+from support.game_events import NOW, event
+from support.sandbox_stage import Stage
 
 GAMES = {"acme": ("1001", "1002", "2001"), "rival": ("9001",)}
 STUDIOS = {"s1": {"1001", "1002", "2002"}, "s2": {"2001"}}
 ADDRESSES = {None: None, "192.0.2.7": "US", "198.51.100.4, 10.0.0.1": "DE", "10.1.2.3": None}
-# Alike to people and different to a machine: values are compared exactly.
+# These look alike and are different players: values are compared exactly (Wire 4.10, Dimensions).
 USERS = ("ann", "Ann", "ann ", "bob", "zoë", "zoe\u0308", "李", "'; --")
 DAYS = (0, 1, 2, 3, 5, 7, 8, 14, 15, 20, 21, 22, 50, 51)
 VENDORS = ("mopub", "fyber", "ironsource", "topon", "hyperbid", "max", "aequus", "admob")
@@ -39,14 +40,16 @@ POOLS: dict[str, tuple[str, ...]] = {
     "ab_variant_id": ("ctrl", "fast"),
     "severity": ("info", "critical"),
 }
-NOWHERE = [f"nowhere {number}" for number in range(100)]  # long lists are compared in another way than short ones
+UNUSED_VALUES = [
+    f"nowhere {number}" for number in range(100)
+]  # for long lists, which are compared in another way than short ones
 MIDNIGHT = datetime(2026, 11, 20, tzinfo=UTC)
 POOLS["installed_on"] = tuple(f"{MIDNIGHT - timedelta(days=days):%Y-%m-%d}" for days in DAYS)
 
 
-def play(stage: Stage, random: Random, *, batches: int = 14) -> dict[str, list[Arrived]]:
-    """Submit a world, processing now and then; what arrived, by organisation."""
-    arrived: dict[str, list[Arrived]] = {"acme": [], "rival": []}
+def play(stage: Stage, random: Random, *, batches: int = 14) -> dict[str, list[ReceivedEvent]]:
+    """Submit random batches, process now and then, and return the events by organisation."""
+    received: dict[str, list[ReceivedEvent]] = {"acme": [], "rival": []}
     uuids: list[str] = []
     for number in range(batches):
         at = NOW - timedelta(days=random.choice((0, 0, 1, 3)), milliseconds=random.randrange(10**6))
@@ -55,17 +58,17 @@ def play(stage: Stage, random: Random, *, batches: int = 14) -> dict[str, list[A
         organisation = "rival" if random.random() < 0.15 else "acme"
         game_id, address = random.choice(GAMES[organisation]), random.choice(list(ADDRESSES))
         events = [_event(random, at, uuids) for _ in range(random.randrange(1, 40))]
-        sent = stage.submit(events, game_id=game_id, headers={"X-Forwarded-For": address} if address else None)
-        assert sent.status_code == 200, sent.text
-        arrived[organisation] += [Arrived(at, game_id, ADDRESSES[address], it) for it in events]
+        response = stage.submit(events, game_id=game_id, headers={"X-Forwarded-For": address} if address else None)
+        assert response.status_code == 200, response.text
+        received[organisation] += [ReceivedEvent(at, game_id, ADDRESSES[address], one) for one in events]
         if random.random() < 0.25 or number == batches - 1:
             stage.clock.freeze(NOW)
             stage.process()
-    return arrived
+    return received
 
 
-def ask(random: Random, organisation: str) -> Asked:
-    """A random question, in any of the kinds its metric has."""
+def random_query(random: Random, organisation: str) -> ReferenceQuery:
+    """Return a random query, in any of the kinds that its metric has."""
     metric = random.choice(list(METRICS))
     granularity = "day" if metric == "retention_retro" else random.choice(("day", "week", "month", "all"))
     start, end, interval = _interval(random, longest=31 if granularity == "day" else 80)
@@ -95,7 +98,7 @@ def ask(random: Random, organisation: str) -> Asked:
     if organisation == "acme" and random.random() < 0.2:
         body["studios"] = random.sample(list(STUDIOS), random.randrange(1, 3))
         games &= set().union(*(STUDIOS[studio] for studio in body["studios"]))
-    return Asked(metric, start, end, granularity, body, games)
+    return ReferenceQuery(metric, start, end, granularity, body, games)
 
 
 def _event(random: Random, at: datetime, uuids: list[str]) -> dict[str, Any]:
@@ -116,7 +119,7 @@ def _event(random: Random, at: datetime, uuids: list[str]) -> dict[str, Any]:
         "ab_variant_id": _maybe(random, POOLS["ab_variant_id"], 0.3),
         "event_uuid": _uuid(random, uuids),
     }
-    if random.random() < 0.1:  # on a category that does not know them these are read by nobody
+    if random.random() < 0.1:  # fields of other categories, which are not read
         fields |= {"ad_type": "banner", "severity": 7, "length": "long", "currency": [], "impression_data": "none"}
     match category:
         case "session_end":
@@ -145,11 +148,12 @@ def _event(random: Random, at: datetime, uuids: list[str]) -> dict[str, Any]:
 
 
 def _client_ts(random: Random, at: datetime) -> int | None:
+    """Return a random `client_ts`, of which some are unusable (Wire 4.1, Event time)."""
     if random.random() < 0.12:
-        day = int(at.timestamp()) + 86_400
-        return random.choice((None, None, -1, -(10**30), 10**11, 10**30, day - 1, day, day + 1, day + 7200))
+        latest = int(at.timestamp()) + 86_400
+        return random.choice((None, None, -1, -(10**30), 10**11, 10**30, latest - 1, latest, latest + 1, latest + 7200))
     day = MIDNIGHT - timedelta(days=random.choice(DAYS))
-    # Few moments a day, midnight among them, so that some share their second.
+    # Few times of day, midnight among them, so that some events share their second.
     return int(day.timestamp()) + random.choice((0, 1, 3600, 43_200, 43_200, 43_200, 86_399))
 
 
@@ -173,6 +177,7 @@ def _impression(random: Random) -> dict[str, Any]:
 
 
 def _uuid(random: Random, uuids: list[str]) -> str | None:
+    """Return a new `event_uuid`, a repeated one, or none."""
     if random.random() < 0.4:
         return None
     if not uuids or random.random() < 0.8:
@@ -187,14 +192,14 @@ def _maybe(random: Random, values: tuple[str, ...], probability: float = 0.75) -
 
 def _kind(random: Random, dimensions: list[str]) -> dict[str, Any]:
     kind = random.choice(("group", "group", "split", "split", "timeseries"))
-    asked: dict[str, Any] = {"type": kind}
+    query: dict[str, Any] = {"type": kind}
     if kind == "group":
-        asked["dimension"] = random.choice(dimensions)
+        query["dimension"] = random.choice(dimensions)
     if kind == "split":
-        asked["dimensions"] = random.sample(dimensions, 2)
+        query["dimensions"] = random.sample(dimensions, 2)
     if random.random() < 0.4:
-        asked["limit"] = random.choice((1, 2, 3, 30_000))
-    return asked
+        query["limit"] = random.choice((1, 2, 3, 30_000))
+    return query
 
 
 def _filter(random: Random, dimensions: list[str], *, depth: int) -> dict[str, Any]:
@@ -206,12 +211,12 @@ def _filter(random: Random, dimensions: list[str], *, depth: int) -> dict[str, A
     name = random.choice(dimensions)
     if random.random() < 0.4:
         values = random.sample(POOLS[name], random.randrange(1, 1 + min(3, len(POOLS[name]))))
-        return {name: values + NOWHERE[: random.choice((0, 0, 0, 10, 100))]}
+        return {name: values + UNUSED_VALUES[: random.choice((0, 0, 0, 10, 100))]}
     return {name: random.choice((*POOLS[name], "elsewhere"))}
 
 
 def _interval(random: Random, *, longest: int) -> tuple[datetime, datetime, str]:
-    """Start, end and one of the three ways to write them."""
+    """Return start, end and text of a random interval, in one of its three forms."""
     start = MIDNIGHT - timedelta(days=random.randrange(-1, 55))
     if random.random() < 0.5:
         start += timedelta(seconds=random.choice((1, 3600, 43_200, 43_201)))
