@@ -11,7 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from gamelens.catalog import METRICS
-from gamelens.sandbox.engines.engine import Engine, Plan
+from gamelens.sandbox.engines.engine import Engine
+from gamelens.sandbox.engines.sql_query import SqlQuery
 from gamelens.sandbox.http.rate_limiter import RateLimits
 from gamelens.sandbox.metrics.metrics_app import MetricsApp
 from gamelens.sandbox.storage.lake import Snapshot
@@ -152,9 +153,9 @@ class RecordingEngine(Engine):
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self.plans: list[Plan] = []
+        self.plans: list[SqlQuery] = []
 
-    def rows(self, plan: Plan, snapshot: Snapshot) -> list[dict[str, Any]]:
+    def rows(self, plan: SqlQuery, snapshot: Snapshot) -> list[dict[str, Any]]:
         self.plans.append(plan)
         return self._engine.rows(plan, snapshot)
 

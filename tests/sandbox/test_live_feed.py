@@ -13,7 +13,8 @@ import pytest
 from gamelens.sandbox.collector.live_entries import FeedFilter
 from gamelens.sandbox.collector.live_feed import KEPT_EVENTS, FeedSubscriber
 from gamelens.sandbox.control.control_app import console_app
-from gamelens.sandbox.control.live_stream import QUEUED_EVENTS, server_sent_events
+from gamelens.sandbox.collector.live_feed import QUEUED_EVENTS
+from gamelens.sandbox.control.live_stream import , server_sent_events
 from gamelens.wire.signing import sign
 from support.app_requests import Call, call
 from support.collector_requests import GAME_KEY

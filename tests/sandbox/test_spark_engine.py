@@ -23,7 +23,8 @@ from gamelens.errors import Refused
 from gamelens.local.sandbox_info import read_sandbox_info
 from gamelens.sandbox.engines.engine import LakeLocation
 from gamelens.sandbox.engines.spark_engine import SparkReader
-from gamelens.sandbox.metrics.sql_planner import TABLES, Plan, Statement, compile_dimension_values, compile_query
+from gamelens.sandbox.engines.sql_query import SqlQuery, SqlStatement
+from gamelens.sandbox.metrics.sql_planner import TABLES, compile_dimension_values, compile_query
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import decode_query
 from support.brute_force import ReferenceQuery
@@ -80,7 +81,7 @@ def random_queries(metric: Metric, random: Random) -> list[ReferenceQuery]:
     return queries
 
 
-def rows_of_both(spark_stage: Stage, spark_reader: SparkReader, plan: Plan) -> list[list[dict[str, Any]]]:
+def rows_of_both(spark_stage: Stage, spark_reader: SparkReader, plan: SqlQuery) -> list[list[dict[str, Any]]]:
     """Return the rows of *plan* from DuckDB and from Spark."""
     snapshot = spark_stage.sandbox.lake.snapshot("acme")
     return [engine.rows(plan, snapshot) for engine in (spark_stage.sandbox.reader, spark_reader)]
@@ -116,10 +117,10 @@ def test_every_list_of_values_is_the_same(spark_stage: Stage, spark_reader: Spar
 def test_whole_quotients_may_exceed_64_bits(spark_stage: Stage, spark_reader: SparkReader) -> None:
     """Quotients that sort the rows of a ratio are exact beyond 64 bits (Wire 4.13, Numbers)."""
     big, by = "CAST('123456789012345678901234567896' AS HUGEINT)", "CAST(7 AS HUGEINT)"
-    statement = Statement(
+    statement = SqlStatement(
         f"SELECT {big} // {by} AS whole, ({big} % {by}) / {by} AS rest, {big} // NULLIF(0, 0) AS none"
     )
-    duckdb_rows, spark_rows = rows_of_both(spark_stage, spark_reader, Plan(statement, {}, {}))
+    duckdb_rows, spark_rows = rows_of_both(spark_stage, spark_reader, SqlQuery(statement, {}, {}))
     assert spark_rows == duckdb_rows
     assert duckdb_rows[0]["whole"] == 123456789012345678901234567896 // 7
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from gamelens.catalog import METRICS
-from gamelens.sandbox.metrics.sql_planner import TABLES, Plan, compile_dimension_values, compile_query
+from gamelens.sandbox.engines.sql_query import SqlQuery
+from gamelens.sandbox.metrics.sql_planner import TABLES, compile_dimension_values, compile_query
 from gamelens.wire.queries import MetricQuery, decode_query
 from support.random_worlds import GAMES, POOLS, UNUSED_VALUES, play, random_query
 from support.sandbox_stage import Stage
@@ -28,7 +29,7 @@ def random_metric_query(random: Random) -> tuple[str, MetricQuery]:
     return query.metric, decode_query(body, granularity="day" if query.metric == "retention_retro" else None)
 
 
-def rows(stage: Stage, plan: Plan) -> list[dict[str, Any]]:
+def rows(stage: Stage, plan: SqlQuery) -> list[dict[str, Any]]:
     """Return the rows of *plan* from the lake of *stage*."""
     return stage.sandbox.reader.rows(plan, stage.sandbox.lake.snapshot("acme"))
 
