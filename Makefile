@@ -35,6 +35,7 @@ static: $(INSTALLED)
 	@$(BIN)/ruff format --check --quiet
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo > .cache/imports.txt 2>&1 || { cat .cache/imports.txt; exit 1; }
+	@$(BIN)/deptry src > .cache/dependencies.txt 2>&1 || { cat .cache/dependencies.txt; exit 1; }
 
 bench: $(INSTALLED)
 	@$(BIN)/pytest -s tests/bench
