@@ -1,7 +1,7 @@
 """`python data/make_outside.py` makes the files of `data/outside` for the days of the answers in `data/recorded`.
 
-They are what `gamelens.simulator.outside` makes of the scenario that the answers were recorded from, ended on the day
-they end. A live sandbox gets files for its own days from `gamelens.samples`.
+They are what `gamelens.simulator.output.external_files` makes of the scenario that the answers were recorded from, ended on the day
+they end. A live sandbox gets files for its own days from `gamelens.local.sample_data`.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from datetime import date
 from pathlib import Path
 
-from gamelens.client.metrics import Client
-from gamelens.samples import write
+from gamelens.client.sync_client import Client
+from gamelens.local.sample_data import write
 from gamelens.simulator import load_scenario
-from gamelens.simulator.outside import outside_files
+from gamelens.simulator.output.external_files import outside_files
 
 SCENARIO = "small"  # what notebooks/conftest.py plays
 DATA = Path(__file__).parent

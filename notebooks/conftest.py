@@ -14,13 +14,13 @@ from nbmake.nb_result import NotebookError
 from nbmake.nb_run import NotebookRun
 from nbmake.pytest_items import NotebookFailedException, NotebookItem
 
-from gamelens.testing import sandbox_of
+from gamelens.local.pytest_plugin import sandbox_for
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Let every kernel find a sandbox as it would find the real service."""
     if "GAMELENS_REPLAY" not in os.environ:
-        sandbox_of(item.config, scenario="small")
+        sandbox_for(item.config, scenario="small")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

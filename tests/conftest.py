@@ -17,8 +17,8 @@ from hypothesis import settings
 
 from described import DescribedTransport
 from gamelens.sandbox.clock import Clock
-from gamelens.sandbox.serving import Options, Sandbox
-from gamelens.sandbox.tenants import Game
+from gamelens.sandbox.server import Sandbox, SandboxOptions
+from gamelens.sandbox.tenants import TenantGame
 from gamelens.wire.signing import sign
 
 # A busy machine makes nothing wrong that is only slow.
@@ -125,10 +125,10 @@ class Stage:
         config = state.parent / "sandbox.toml"
         config.write_text(tenants)
         options = {"refresh_s": 0, "rate": 10_000, "at_once": 10_000} | options
-        self.sandbox = Sandbox(Options(state=state, config=config, **options), clock=self.clock)
+        self.sandbox = Sandbox(SandboxOptions(state=state, config=config, **options), clock=self.clock)
         self.metrics_app = self.sandbox.metrics.app()
 
-    def game(self, game_id: str) -> Game:
+    def game(self, game_id: str) -> TenantGame:
         return next(game for org in self.sandbox.tenants.organisations for game in org.games if game.id == game_id)
 
     def post(self, path: str, body: bytes, headers: dict[str, str] | None = None) -> httpx.Response:

@@ -13,14 +13,14 @@ from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 from starlette.applications import Starlette
 
-from gamelens.sandbox.collector import CollectorService
-from gamelens.sandbox.description import DESCRIPTIONS
+from gamelens.sandbox.collector.collector_app import CollectorApp
+from gamelens.sandbox.http.openapi import DESCRIPTIONS
 
 if TYPE_CHECKING:
     import jsonschema
 
 JSON = ("content", "application/json", "schema")
-REFUSED = {"collector": "Message", "metrics": "Refusal"}
+REFUSED = {"collector": "Message", "metrics": "ErrorBody"}
 
 
 class DescribedTransport(httpx.ASGITransport):
@@ -58,7 +58,7 @@ def check_answer(service: str, method: str, path: str, response: httpx.Response,
 
 
 def _service(app: Any) -> str | None:
-    if isinstance(app, CollectorService):
+    if isinstance(app, CollectorApp):
         return "collector"
     is_metrics = isinstance(app, Starlette) and any(
         getattr(it, "path", "") == "/metrics/v1/metrics" for it in app.routes

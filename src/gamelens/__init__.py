@@ -30,12 +30,12 @@ from gamelens.errors import (
 )
 
 if TYPE_CHECKING:
-    from gamelens.analysis.export import export_csv
-    from gamelens.analysis.outside.joining import join
-    from gamelens.analysis.outside.matching import Joined
-    from gamelens.client.async_metrics import AsyncClient
-    from gamelens.client.metrics import Client
-    from gamelens.lab import connect
+    from gamelens.analysis.files.csv_export import export_csv
+    from gamelens.analysis.outside_data.join import join
+    from gamelens.analysis.outside_data.match_report import Joined
+    from gamelens.client.async_client import AsyncClient
+    from gamelens.client.sync_client import Client
+    from gamelens.local.connect import connect
     from gamelens.wire.filters import dim
     from gamelens.wire.intervals import Interval
 
@@ -64,14 +64,14 @@ __all__ = [
 ]
 
 _HOME = {
-    "AsyncClient": "gamelens.client.async_metrics",
-    "Client": "gamelens.client.metrics",
+    "AsyncClient": "gamelens.client.async_client",
+    "Client": "gamelens.client.sync_client",
     "Interval": "gamelens.wire.intervals",
-    "Joined": "gamelens.analysis.outside.matching",
-    "connect": "gamelens.lab",
+    "Joined": "gamelens.analysis.outside_data.match_report",
+    "connect": "gamelens.local.demo",
     "dim": "gamelens.wire.filters",
-    "export_csv": "gamelens.analysis.export",
-    "join": "gamelens.analysis.outside.joining",
+    "export_csv": "gamelens.analysis.files.csv_export",
+    "join": "gamelens.analysis.outside_data.join",
 }
 _MAKES_FRAMES = frozenset({"AsyncClient", "Client", "connect", "join"})
 _ACCESSOR = "gamelens.notebook.accessor"  # registers df.lens

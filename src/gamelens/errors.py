@@ -23,6 +23,8 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from gamelens._text import escape_unprintable
+
 if TYPE_CHECKING:
     from pandas import DataFrame
 
@@ -86,7 +88,7 @@ class BadQuery(Refused):
         self.did_you_mean = _nearest(value if name is None else name, self.allowed)
         hint = f" Did you mean `{self.did_you_mean}`?" if self.did_you_mean else ""
         names = f" Allowed: {', '.join(self.allowed)}." if self.allowed and not hint else ""
-        super().__init__(_printable(f"{field} = {value!r} {rule}.{hint}{names}"))
+        super().__init__(escape_unprintable(f"{field} = {value!r} {rule}.{hint}{names}"))
 
 
 class NotAdditive(Refused):
@@ -189,11 +191,6 @@ class ServiceError(Retryable):
 
 class Unreachable(Retryable):
     """No answer at all: no such address, no connection, or no answer in time."""
-
-
-def _printable(text: str) -> str:
-    """*text* with what a terminal would obey written out: columns and values may be called anything."""
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
 def _nearest(value: object, allowed: tuple[str, ...]) -> str | None:

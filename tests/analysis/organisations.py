@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 from pandas import DataFrame
 
-from gamelens.analysis.health import Question, questions, watches
+from gamelens.analysis.health import HealthQuery, questions, watches
 from gamelens.simulator import Ledger, Scenario, load_scenario, play_columns
 from gamelens.wire.filters import parse_filter
 
@@ -41,7 +41,7 @@ def all_answers(ledger: Ledger, scenario: Scenario) -> list[DataFrame]:
     return [answer(ledger, scenario, question) for question in questions(watches())]
 
 
-def answer(ledger: Ledger, scenario: Scenario, question: Question) -> DataFrame:
+def answer(ledger: Ledger, scenario: Scenario, question: HealthQuery) -> DataFrame:
     """The frame of one question over all days, receipt included."""
     start = ENDS_ON - timedelta(days=scenario.days)
     dimensions = ["game_id" if it == "game" else it for it in question.by]
@@ -68,6 +68,6 @@ def answer(ledger: Ledger, scenario: Scenario, question: Question) -> DataFrame:
     return frame
 
 
-def _receipt(question: Question, start: date) -> dict[str, Any]:
+def _receipt(question: HealthQuery, start: date) -> dict[str, Any]:
     asked = {"metric": list(question.metric), "every": "day", "interval": f"{start}T00:00Z/{ENDS_ON}T00:00Z"}
     return {"asked": asked, "as_of": f"{ENDS_ON}T09:00:00+00:00", "requests": 1}

@@ -10,21 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.counted import expected_frame, frame_of
-from gamelens.analysis.curves import BG_BB, CURVES, POWER_LAW, SHIFTED_BG, fit, misfit
-from gamelens.analysis.triangles import Triangle, cohorts_of
-from gamelens.simulator import Activity
-from gamelens.simulator import fit as population
+from gamelens.analysis.retention.cohort_triangles import CohortTriangle, cohorts_of
+from gamelens.analysis.retention.retention_curves import BG_BB, CURVES, POWER_LAW, SHIFTED_BG, fit, misfit
+from gamelens.simulator import BgbbModel
+from gamelens.simulator import fit_retention as population
 
 AGES = np.arange(1, 15)
 CASUAL = population(0.37, 0.125, 0.04)
 TRUTHS = {
     "BG/BB": CASUAL.retention,
-    "shifted beta-geometric": lambda age: Activity(1e9, 1, 1.2, 1.1).retention(age),
+    "shifted beta-geometric": lambda age: BgbbModel(1e9, 1, 1.2, 1.1).retention(age),
     "power law": lambda age: 0.4 * age**-0.55,
 }
 
 
-def triangle(frame) -> Triangle:
+def triangle(frame) -> CohortTriangle:
     return next(cohorts_of(frame, None))[1]
 
 
@@ -52,7 +52,7 @@ def test_power_law_by_hand():
 @given(*[st.floats(0.2, 9)] * 4, st.integers(1, 120))
 def test_bg_bb_is_the_closed_form_of_the_population(alpha, beta, gamma, delta, age):
     point = np.array([log(alpha / beta), log(gamma / delta), log(gamma + delta)])
-    truth = Activity(alpha, beta, gamma, delta).retention(age)
+    truth = BgbbModel(alpha, beta, gamma, delta).retention(age)
     assert BG_BB.shares(point, np.array([age])).item() == pytest.approx(truth, rel=1e-6)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pandas import DataFrame
 
-from gamelens.analysis.decomposition import PARTS, decompose, halves, main_part, whole
+from gamelens.analysis.decomposition import PARTS, decompose, dominant_effect, split_in_halves, total_change
 
 NETWORK = "ilrd_network_name"
 
@@ -35,13 +35,13 @@ def test_volume_mix_and_price_of_two_networks():
     parts = decompose(period({"A": (100, 1.0), "B": (100, 0.5)}), period({"A": (100, 2.0), "B": (200, 1.0)}), NETWORK)
     assert by_network(parts)["A"] == pytest.approx([0.5, -0.5, 1.0])
     assert by_network(parts)["B"] == pytest.approx([0.25, 0.25, 0.0])
-    assert whole(parts).iloc[0][["change", *PARTS]].tolist() == pytest.approx([1.5, 0.75, -0.25, 1.0])
-    assert main_part(parts) == "price"
+    assert total_change(parts).iloc[0][["change", *PARTS]].tolist() == pytest.approx([1.5, 0.75, -0.25, 1.0])
+    assert dominant_effect(parts) == "price"
 
 
 def test_more_of_the_same_is_volume_alone():
     parts = decompose(period({"A": (10, 1.0), "B": (30, 6.0)}), period({"A": (20, 2.0), "B": (60, 12.0)}), NETWORK)
-    assert whole(parts).iloc[0][list(PARTS)].tolist() == pytest.approx([7.0, 0.0, 0.0])
+    assert total_change(parts).iloc[0][list(PARTS)].tolist() == pytest.approx([7.0, 0.0, 0.0])
 
 
 def test_a_new_segment_is_mix_and_a_vanished_one_takes_all_it_had():
@@ -66,8 +66,8 @@ def test_from_nothing_and_to_nothing_everything_is_volume():
         (decompose(nothing, something, NETWORK), 7.0),
         (decompose(something, nothing, NETWORK), -7.0),
     ):
-        assert whole(parts).iloc[0][["change", *PARTS]].tolist() == pytest.approx([change, change, 0.0, 0.0])
-    assert main_part(decompose(nothing, nothing, NETWORK)) == "none"
+        assert total_change(parts).iloc[0][["change", *PARTS]].tolist() == pytest.approx([change, change, 0.0, 0.0])
+    assert dominant_effect(decompose(nothing, nothing, NETWORK)) == "none"
 
 
 @settings(deadline=None, max_examples=30)
@@ -86,7 +86,7 @@ def test_the_parts_add_up_to_the_cent_in_every_row_and_in_all(before, after):
     assert set(parts[NETWORK].astype("object").where(parts[NETWORK].notna(), None)) == {*before, *after}
     assert (parts[list(PARTS)].sum(axis=1) - parts["change"]).abs().max() < 0.005 or not len(parts)
     change = sum(money for _, money in after.values()) - sum(money for _, money in before.values())
-    assert whole(parts).iloc[0][list(PARTS)].sum() == pytest.approx(change, abs=0.005)
+    assert total_change(parts).iloc[0][list(PARTS)].sum() == pytest.approx(change, abs=0.005)
 
 
 def test_games_keep_their_id_beside_their_title(tidy):
@@ -100,11 +100,11 @@ def test_games_keep_their_id_beside_their_title(tidy):
 def test_halves_are_equally_long_and_whole_weeks_where_there_are_any(tidy, days, each):
     stamps = [str(day) for day in pd.date_range("2026-10-01", periods=days)]
     frame = tidy("ilrd_revenue", timestamp=stamps, event_count=[1] * days, sum=[1.0] * days)
-    earlier, later = halves(frame)
+    earlier, later = split_in_halves(frame)
     assert [len(earlier), len(later)] == [each, each]
     assert [*earlier["timestamp"], *later["timestamp"]] == [*frame["timestamp"]][days - 2 * each :]
 
 
 def test_halves_of_nothing_are_nothing(tidy):
     frame = tidy("ilrd_revenue", timestamp=["2026-11-01"], event_count=[1], sum=[1.0])[:0]
-    assert [len(half) for half in halves(frame)] == [0, 0]
+    assert [len(half) for half in split_in_halves(frame)] == [0, 0]

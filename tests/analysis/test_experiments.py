@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 from pandas import DataFrame
 
-from gamelens.analysis import experiments, power, spending
-from gamelens.analysis.comparison import holm
+from gamelens.analysis import experiments
+from gamelens.analysis.significance import holm
 from gamelens.errors import BadQuery
 from gamelens.simulator import load_scenario
-from gamelens.simulator.arms import activity_of, arms_of
-from gamelens.simulator.players import draw_active
+from gamelens.simulator.population.experiment_arms import activity_of, arms_of
+from gamelens.simulator.population.players import draw_active
 
 
 def shares(arms: dict[str, tuple[int, int]], *, measure: str = "conversion") -> DataFrame:
@@ -70,7 +70,7 @@ def test_cookie_cats_is_read_as_it_was_published():
     day_1 = experiments.differences(shares({"gate_30": (20034, 44700), "gate_40": (20119, 45489)})).iloc[0]
     assert day_1["p_value"] == pytest.approx(0.0744, abs=5e-5)
     assert day_1["low"] < 0 < day_1["high"]
-    best = experiments.chances(shares(gates)).set_index("ab_variant_id")["chance_best"]
+    best = experiments.probability_best(shares(gates)).set_index("ab_variant_id")["chance_best"]
     assert best["gate_30"] == pytest.approx(0.9992, abs=5e-4)
 
 
@@ -120,11 +120,11 @@ def test_together_hands_on_receipts_and_adjusts_for_all():
         experiments.differences(shares({"ctrl": (100, 1000), "new": (130, 1000)}, measure=name))
         for name in ("D1", "D7")
     )
-    both = experiments.together(first, second)
+    both = experiments.concat_comparisons(first, second)
     assert both["p_adjusted"].tolist() == pytest.approx([2 * first["p_value"].item()] * 2)
     assert [*both["measure"].cat.categories] == ["D1", "D7"]
     assert both.attrs["gamelens"]["requests"] == 2
-    assert len(experiments.together(first[:0], second[:0])) == 0
+    assert len(experiments.concat_comparisons(first[:0], second[:0])) == 0
 
 
 def split(**players: int) -> DataFrame:
@@ -184,7 +184,7 @@ def test_two_experiments_at_once_are_checked_each_for_itself(tidy):
 
 def test_returns_pool_the_cohorts_that_have_reached_an_age(cohorts):
     frame = cohorts.assign(ab_variant_id=pd.Categorical(["ctrl", "new"] * 4))
-    made = experiments.returns(frame)
+    made = experiments.retention_shares(frame)
     assert made["measure"].tolist() == ["D1 retention"] * 2 + ["D2 retention"] * 2
     assert made["players"].tolist() == [30, 5, 10, 4]
     assert made["successes"].tolist() == [13, 2, 2, 0]
@@ -193,29 +193,29 @@ def test_returns_pool_the_cohorts_that_have_reached_an_age(cohorts):
 def test_conversion_is_of_those_who_came_also_where_nobody_paid(tidy):
     installs = tidy("new_users", ab_variant_id=["ctrl", "new", None], new_users=[100, 50, 7])
     paid = tidy("converting_users", ab_variant_id=["ctrl", None], converting_users=[3, 9])
-    made = experiments.conversions(installs, paid)
+    made = experiments.conversion_shares(installs, paid)
     assert made[["ab_variant_id", "players", "successes"]].to_numpy().tolist() == [["ctrl", 100, 3], ["new", 50, 0]]
 
 
 def test_chances_of_two_arms_are_those_of_the_closed_form():
     """P(Beta(2,1) > Beta(1,1)) = 2/3; of Beta(3, 1) > Beta(1, 3) it is 19/20."""
-    made = experiments.chances(shares({"a": (1, 1), "b": (0, 0)})).set_index("ab_variant_id")
+    made = experiments.probability_best(shares({"a": (1, 1), "b": (0, 0)})).set_index("ab_variant_id")
     assert made.loc["a", "chance_best"] == pytest.approx(2 / 3, abs=0.005)
-    made = experiments.chances(shares({"a": (2, 2), "b": (0, 2)})).set_index("ab_variant_id")
+    made = experiments.probability_best(shares({"a": (2, 2), "b": (0, 2)})).set_index("ab_variant_id")
     assert made.loc["a", "chance_best"] == pytest.approx(19 / 20, abs=0.005)
     assert made["chance_best"].sum() == pytest.approx(1.0)
 
 
 def test_the_loss_of_choosing_is_what_the_better_one_brings_more():
     """E[max] of two flat posteriors is 2/3, so either costs 2/3 - 1/2."""
-    made = experiments.chances(shares({"a": (0, 0), "b": (0, 0)}))
+    made = experiments.probability_best(shares({"a": (0, 0), "b": (0, 0)}))
     assert made["expected_loss"].tolist() == pytest.approx([1 / 6, 1 / 6], abs=0.003)
 
 
 def test_chances_are_the_same_with_the_same_seed():
     frame = shares({"a": (10, 100), "b": (12, 100)})
-    assert experiments.chances(frame).equals(experiments.chances(frame))
-    assert not experiments.chances(frame).equals(experiments.chances(frame, seed=1))
+    assert experiments.probability_best(frame).equals(experiments.probability_best(frame))
+    assert not experiments.probability_best(frame).equals(experiments.probability_best(frame, seed=1))
 
 
 def test_nothing_is_compared_with_nothing():
@@ -223,41 +223,41 @@ def test_nothing_is_compared_with_nothing():
     assert list(experiments.differences(nothing).columns) == list(
         experiments.differences(shares({"ctrl": (1, 2), "new": (1, 2)})).columns
     )
-    assert not len(experiments.chances(nothing))
-    assert not len(power.reach(nothing))
+    assert not len(experiments.probability_best(nothing))
+    assert not len(experiments.detectable_effects(nothing))
     assert not len(experiments.sample_ratio(split()))
 
 
 def test_sample_size_is_the_textbooks():
     """10 % against 12 %, two-sided 5 %, power 80 %: 3,841 players an arm."""
-    assert power.sample_size(0.10, 0.12) == 3841
-    assert power.power(0.10, 0.12, 3841, 3841) == pytest.approx(0.8, abs=1e-4)
-    assert power.minimal_effect(0.10, 3841, 3841) == pytest.approx(0.02, abs=1e-5)
+    assert experiments.sample_size(0.10, 0.12) == 3841
+    assert experiments.power(0.10, 0.12, 3841, 3841) == pytest.approx(0.8, abs=1e-4)
+    assert experiments.minimal_effect(0.10, 3841, 3841) == pytest.approx(0.02, abs=1e-5)
 
 
 def test_unequal_arms_need_more_players_together():
-    control = power.sample_size(0.10, 0.12, ratio=0.25)
-    assert power.power(0.10, 0.12, control * 0.25, control) == pytest.approx(0.8, abs=1e-3)
+    control = experiments.sample_size(0.10, 0.12, ratio=0.25)
+    assert experiments.power(0.10, 0.12, control * 0.25, control) == pytest.approx(0.8, abs=1e-3)
     assert control * 1.25 > 2 * 3841
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
 def test_a_share_that_is_none_is_refused(share):
     with pytest.raises(BadQuery, match="between 0 and 1"):
-        power.sample_size(0.1, share)
+        experiments.sample_size(0.1, share)
 
 
 def test_equal_shares_cannot_be_told_apart_by_any_number():
     with pytest.raises(BadQuery, match="no number of players"):
-        power.sample_size(0.1, 0.1)
+        experiments.sample_size(0.1, 0.1)
 
 
 def test_reach_says_what_the_players_can_find():
-    made = power.reach(shares({"ctrl": (400, 4000), "new": (800, 3841)}), lift=0.2).iloc[0]
+    made = experiments.detectable_effects(shares({"ctrl": (400, 4000), "new": (800, 3841)}), lift=0.2).iloc[0]
     assert made["players_needed"] == 3841
-    assert made["minimal_effect"] == pytest.approx(power.minimal_effect(0.1, 3841, 4000))
+    assert made["minimal_effect"] == pytest.approx(experiments.minimal_effect(0.1, 3841, 4000))
     assert made["minimal_lift"] == pytest.approx(made["minimal_effect"] / 0.1)
-    assert pd.isna(power.reach(shares({"ctrl": (0, 10), "new": (1, 10)}))["players_needed"].item())
+    assert pd.isna(experiments.detectable_effects(shares({"ctrl": (0, 10), "new": (1, 10)}))["players_needed"].item())
 
 
 def test_of_experiments_without_effect_one_in_twenty_is_found():
@@ -278,7 +278,7 @@ def test_an_effect_is_found_as_often_as_the_formula_says():
     scenario = load_scenario("cookie-cats")
     game, rng, runs = scenario.games[0], np.random.default_rng(8), 500
     control, treated = (activity_of(game, variant=arm.variant).retention(7) for arm in arms_of(game, scenario=scenario))
-    players = power.sample_size(control, treated)
+    players = experiments.sample_size(control, treated)
     made = experiments.differences(
         many(players, rng.binomial(players, control, runs), rng.binomial(players, treated, runs))
     )
@@ -307,7 +307,7 @@ def test_money_of_each_install_day_is_that_of_its_players(tidy):
         ab_variant_id=["new", None, "ctrl", "ctrl"],
         sum=[4.5, 9.0, 1.0, 1.0],
     )
-    made = spending.money_per_player(installs, spent)
+    made = experiments.money_per_player(installs, spent)
     assert made[["ab_variant_id", "players", "money"]].to_numpy().tolist() == [
         ["ctrl", 10, 0.0],
         ["new", 12, 4.5],
@@ -325,7 +325,7 @@ def test_the_error_of_money_is_that_of_the_days():
         for day in range(1, 9)
         for name in ("ctrl", "new")
     ]
-    made = spending.money_differences(money(days)).iloc[0]
+    made = experiments.money_differences(money(days)).iloc[0]
     assert made["difference"] == pytest.approx(0.2)
     assert made["high"] - made["difference"] == pytest.approx(2.3646 * 0.1 / sqrt(7), abs=1e-5)
     assert made["unit"] == "money"
@@ -337,12 +337,12 @@ def test_what_a_day_does_to_both_arms_cancels():
         for day in range(1, 9)
         for name in ("ctrl", "new")
     ]
-    made = spending.money_differences(money(days)).iloc[0]
+    made = experiments.money_differences(money(days)).iloc[0]
     assert (made["low"], made["high"]) == pytest.approx((0.2, 0.2))
 
 
 def test_a_few_days_give_a_difference_and_no_interval():
     days = [(f"2026-11-0{day}", name, 10, 5.0) for day in range(1, 7) for name in ("ctrl", "new")]
-    made = spending.money_differences(money(days)).iloc[0]
+    made = experiments.money_differences(money(days)).iloc[0]
     assert made["difference"] == 0
     assert made[["low", "high", "p_value"]].isna().all()

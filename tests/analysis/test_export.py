@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gamelens as gl
-from gamelens.analysis.outside.tables import read_table
+from gamelens.analysis.files.table_reader import read_table
 from gamelens.errors import BadQuery
 
 

@@ -19,7 +19,7 @@ def players(tidy):
 
 
 def _scores(frame):
-    return health.judged(health.measured(frame, {"user_unique": "Players"}))
+    return health.score_days(health.measured(frame, {"user_unique": "Players"}))
 
 
 def test_a_steady_game_raises_no_alarm(players):
@@ -94,7 +94,7 @@ def test_the_board_has_one_row_for_each_game_and_metric_largest_surprise_first(p
     players = players.assign(session_unique=[*WEEK * 4, *WEEK[:6], 10])
     players["session_unique"] = players["session_unique"].astype("Int64")
     daily = health.measured(players, {"user_unique": "Players", "session_unique": "Sessions"})
-    assert health.board(health.judged(daily))["metric"].tolist() == ["Sessions", "Players"]
+    assert health.board(health.score_days(daily))["metric"].tolist() == ["Sessions", "Players"]
 
 
 def test_money_that_always_jumps_about_raises_few_alarms(players):
@@ -102,14 +102,14 @@ def test_money_that_always_jumps_about_raises_few_alarms(players):
     days = [
         players.assign(sum=np.random.default_rng(seed).lognormal(3, 0.8, 35), game=f"Game {seed}") for seed in range(50)
     ]
-    scores = health.judged(health.measured(pd.concat(days), {"sum": "Revenue"}))
+    scores = health.score_days(health.measured(pd.concat(days), {"sum": "Revenue"}))
     assert scores.loc[scores["z"].notna(), "is_flagged"].mean() < 0.02
 
 
 def test_a_purchase_now_and_then_is_no_alarm(players):
     """Where most days bring nothing, a day that brings something is no surprise."""
     money = players.assign(sum=[9.99 if day % 5 == 0 else 0.0 for day in range(35)])
-    assert not health.judged(health.measured(money, {"sum": "Revenue"}))["is_flagged"].any()
+    assert not health.score_days(health.measured(money, {"sum": "Revenue"}))["is_flagged"].any()
 
 
 def test_nothing_asked_is_nothing_judged(players):

@@ -11,8 +11,8 @@ from pandas import DataFrame
 from scipy import stats
 
 from gamelens.analysis import health
-from gamelens.analysis.health.discoveries import false_discovery, two_sided
-from gamelens.client.frames import restatements_frame
+from gamelens.analysis.significance import false_discovery, two_sided
+from gamelens.client.query.data_frames import restatements_frame
 
 DAYS = 42
 FIRST = pd.Timestamp("2026-10-05", tz="UTC")
@@ -122,7 +122,7 @@ def restatement(
 
 
 def board_of(answers: list[DataFrame], **more: object) -> DataFrame:
-    return health.board(health.judged(health.daily(answers), **more))
+    return health.board(health.score_days(health.daily(answers), **more))
 
 
 def row_of(board: DataFrame, watch: str, segment: str | None = None) -> pd.Series:
@@ -281,7 +281,7 @@ def test_a_network_that_is_back_is_no_alarm(networks: Answers):
         if DAYS - 5 <= day < DAYS - 2:
             counts["Beta"] = 0
 
-    scores = health.judged(health.daily(networks(die)))
+    scores = health.score_days(health.daily(networks(die)))
     beta = scores[(scores["segment"] == "Beta") & scores["is_flagged"]]
     assert (DAYS - 1 - (LAST - beta["timestamp"]).dt.days).tolist() == [DAYS - 5, DAYS - 4, DAYS - 3]
 
@@ -306,12 +306,12 @@ def test_retention_of_the_game_is_that_of_its_countries_together(cohorts: Answer
 
 def test_chance_raises_few_boards(networks: Answers, cohorts: Answers, players: DataFrame):
     answers = [*networks(), *cohorts(lambda day, country: 0.3), players]
-    scores = health.judged(health.daily(answers))
+    scores = health.score_days(health.daily(answers))
     assert scores.groupby("timestamp")["is_flagged"].any().mean() < 0.05
 
 
 def test_nothing_answered_is_an_empty_board():
-    board = health.board(health.judged(health.daily([])))
+    board = health.board(health.score_days(health.daily([])))
     assert len(board) == 0
     assert {"game_id", "game", "metric", "value", "expected", "low", "high", "change", "z", "p", "q"} <= set(board)
     assert {"timestamp", "severity", "since", "sentence"} <= set(board)

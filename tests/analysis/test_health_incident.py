@@ -33,7 +33,7 @@ def ledger(scenario: Scenario) -> Ledger:
 @pytest.fixture(scope="module")
 def board_of(ledger: Ledger, scenario: Scenario) -> BoardOf:
     """The alarms of a day of the scenario, judged by the days before it."""
-    scores = health.judged(health.daily(all_answers(ledger, scenario)))
+    scores = health.score_days(health.daily(all_answers(ledger, scenario)))
 
     def board(day: int) -> DataFrame:
         made = health.board(scores[scores["timestamp"] <= day_of(scenario, day)])
@@ -90,7 +90,7 @@ def test_a_demo_without_incidents_is_left_in_peace():
     false = []
     for seed in range(1, 5):
         scenario, frames = answers("demo", seed=seed, players=5000)
-        scores = health.judged(health.daily(frames))
+        scores = health.score_days(health.daily(frames))
         days = scores[scores["timestamp"] >= day_of(scenario, scenario.days - 12)]
         false += days.groupby("timestamp")["is_flagged"].any().tolist()
     assert len(false) == 48

@@ -7,7 +7,7 @@ import pytest
 from pandas import DataFrame
 
 from gamelens.analysis import health
-from gamelens.analysis.health import WATCHED, Question
+from gamelens.analysis.health import WATCHED, HealthQuery
 from gamelens.errors import BadQuery
 
 FIRST = pd.Timestamp("2026-10-05", tz="UTC")
@@ -154,7 +154,7 @@ def test_a_board_asks_one_question_for_each_way_to_split():
 
 def test_what_is_not_wanted_is_not_asked():
     (asked,) = health.questions(health.watches(["revenue", "user_unique", "purchases"]))
-    assert asked == Question(metric=("revenue", "user_unique"))
+    assert asked == HealthQuery(metric=("revenue", "user_unique"))
 
 
 def test_any_metric_of_the_service_can_be_watched():

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from analysis.counted import expected_frame, frame_of
-from gamelens.analysis import model_choice, projection, revenue
+from gamelens.analysis import retention, revenue
 from gamelens.errors import BadQuery
-from gamelens.simulator import fit as population
+from gamelens.simulator import fit_retention as population
 
 AGES = [1, 2, 3, 4, 5, 6, 7, 10, 14]
 CASUAL = population(0.37, 0.125, 0.04)
@@ -31,7 +31,7 @@ def two_games(casual):
 
 
 def chosen(frame, by=None):
-    return model_choice.compared(frame, by).query("is_chosen")
+    return retention.compare_curves(frame, by).query("is_chosen")
 
 
 def test_bg_bb_is_taken_of_a_bg_bb_population(casual):
@@ -42,23 +42,23 @@ def test_bg_bb_is_taken_of_a_bg_bb_population(casual):
 def test_the_power_law_is_taken_where_it_foretells_clearly_better():
     frame = expected_frame(lambda age: 0.4 * age**-0.5, AGES)
     assert chosen(frame)["model"].item() == "power law"
-    assert "clearly better than BG/BB" in model_choice.verdict(model_choice.compared(frame))
+    assert "clearly better than BG/BB" in retention.verdict(retention.compare_curves(frame))
 
 
 def test_held_out_error_is_players_foretold_wrongly():
     """With all the counts in the world, the right curve foretells everything, and the wrong one does not."""
-    errors = model_choice.compared(expected_frame(CASUAL.retention, AGES)).set_index("model")["held_out_error"]
+    errors = retention.compare_curves(expected_frame(CASUAL.retention, AGES)).set_index("model")["held_out_error"]
     assert errors["BG/BB"] < 0.01 < 0.1 < errors["power law"]
 
 
 def test_aic_is_the_misfit_and_two_for_each_parameter(casual):
-    fits = model_choice.compared(casual)
+    fits = retention.compare_curves(casual)
     assert (fits["aic"] - fits["misfit"]).tolist() == pytest.approx([6, 4, 4])
 
 
 def test_a_curve_is_refused_ages_it_would_only_connect(casual):
     """Three ages: BG/BB has three parameters."""
-    fits = model_choice.compared(casual[casual["age"] <= 3]).set_index("model")
+    fits = retention.compare_curves(casual[casual["age"] <= 3]).set_index("model")
     assert fits.loc["BG/BB", "why"] == "needs 4 ages that install days have reached, there are 3"
     assert fits["is_chosen"].idxmax() == "shifted beta-geometric"
     assert pd.isna(fits.loc["BG/BB", "misfit"])
@@ -76,32 +76,32 @@ def test_a_curve_is_refused_ages_it_would_only_connect(casual):
 )
 def test_what_cannot_be_fitted_names_the_rule(casual, cut, rule):
     frame = cut(casual).astype({"returned": "Int64"})
-    assert rule in model_choice.verdict(model_choice.compared(frame))
-    assert projection.projected(frame, ages=[30])["retention"].isna().all()
-    assert projection.ltv(frame, 0.1)["ltv"].isna().all()
+    assert rule in retention.verdict(retention.compare_curves(frame))
+    assert retention.project_retention(frame, ages=[30])["retention"].isna().all()
+    assert retention.ltv(frame, 0.1)["ltv"].isna().all()
 
 
 def test_one_cohort_is_enough_for_a_curve(casual):
     """Its band rests on its players alone."""
     first = casual[casual["timestamp"] == casual["timestamp"].min()]
-    line = projection.projected(first, ages=[30]).iloc[0]
+    line = retention.project_retention(first, ages=[30]).iloc[0]
     assert line["low"] < line["retention"] < line["high"]
 
 
 def test_a_verdict_on_several_groups_says_how_often_which(two_games):
-    verdict = model_choice.verdict(model_choice.compared(two_games, "game"))
+    verdict = retention.verdict(retention.compare_curves(two_games, "game"))
     assert "3 groups" in verdict
     assert "the BG/BB curve for 2" in verdict
     assert "the shifted beta-geometric curve for 1" in verdict
 
 
 def test_d30_and_d90_are_those_of_the_closed_form():
-    lines = projection.projected(expected_frame(CASUAL.retention, AGES), ages=[30, 90])
+    lines = retention.project_retention(expected_frame(CASUAL.retention, AGES), ages=[30, 90])
     assert lines["retention"].tolist() == pytest.approx([CASUAL.retention(30), CASUAL.retention(90)], rel=0.02)
 
 
 def test_a_band_holds_its_curve_and_gets_wider_with_the_years(casual):
-    lines = projection.projected(casual, ages=[14, 30, 90, 365])
+    lines = retention.project_retention(casual, ages=[14, 30, 90, 365])
     width = np.log(lines["high"] / lines["low"]).tolist()
     assert width == sorted(width)
     assert (lines["low"] <= lines["retention"]).all()
@@ -109,7 +109,7 @@ def test_a_band_holds_its_curve_and_gets_wider_with_the_years(casual):
 
 
 def test_less_confidence_is_a_narrower_band(casual):
-    wide, narrow = (projection.projected(casual, ages=[30], confidence=share).iloc[0] for share in (0.95, 0.5))
+    wide, narrow = (retention.project_retention(casual, ages=[30], confidence=share).iloc[0] for share in (0.95, 0.5))
     assert wide["low"] < narrow["low"] < narrow["high"] < wide["high"]
 
 
@@ -117,20 +117,20 @@ def test_what_has_not_come_is_said_to_be_projected():
     """On the fifth day, age 4 has come for one install day, and age 7 for none."""
     returned = np.outer([100] * 5, [0.4, 0.25, 0.2, 0.15, 0.1])
     frame = frame_of([100] * 5, returned, [1, 2, 3, 4, 7], until=5)
-    lines = projection.projected(frame, ages=[3, 4, 5, 7])
+    lines = retention.project_retention(frame, ages=[3, 4, 5, 7])
     assert lines["is_projected"].tolist() == [False, False, True, True]
 
 
 def test_the_seed_decides_the_band(casual):
-    one, same, other = (projection.projected(casual, ages=[30], seed=seed)["high"].item() for seed in (1, 1, 2))
+    one, same, other = (retention.project_retention(casual, ages=[30], seed=seed)["high"].item() for seed in (1, 1, 2))
     assert one == same != other
 
 
 def test_every_curve_can_be_seen(casual):
-    lines = projection.projected(casual, ages=[30], model="all")
+    lines = retention.project_retention(casual, ages=[30], model="all")
     assert lines["model"].tolist() == ["BG/BB", "shifted beta-geometric", "power law"]
     assert lines["is_chosen"].tolist() == [True, False, False]
-    alone = projection.projected(casual, ages=[30], model="power law")
+    alone = retention.project_retention(casual, ages=[30], model="power law")
     assert alone["retention"].item() == lines["retention"].iloc[2]
 
 
@@ -145,20 +145,20 @@ def test_every_curve_can_be_seen(casual):
 )
 def test_arguments_that_mean_nothing_are_refused(casual, asked, field):
     with pytest.raises(BadQuery) as bad:
-        projection.projected(casual, **asked)
+        retention.project_retention(casual, **asked)
     assert bad.value.field == field
 
 
 def test_ltv_counts_the_install_day_once(casual):
     """Age 0 is one day played, age 1 adds D1."""
-    values = projection.ltv(casual, 0.1, to=1)
-    day_1 = projection.projected(casual, ages=[1])["retention"].item()
+    values = retention.ltv(casual, 0.1, to=1)
+    day_1 = retention.project_retention(casual, ages=[1])["retention"].item()
     assert values["days_played"].tolist() == pytest.approx([1.0, 1 + day_1])
     assert values["ltv"].tolist() == pytest.approx([0.1, 0.1 + 0.1 * day_1])
 
 
 def test_ltv_is_the_populations_days_times_arpdau():
-    values = projection.ltv(expected_frame(CASUAL.retention, AGES), 0.1, to=90)
+    values = retention.ltv(expected_frame(CASUAL.retention, AGES), 0.1, to=90)
     assert values["ltv"].iloc[-1] == pytest.approx(0.1 * CASUAL.active_days(91), rel=0.01)
 
 
@@ -173,7 +173,7 @@ def test_ltv_uses_the_arpdau_of_each_game(casual, tidy):
         user_unique=[150, 50, 0, 10],
     )
     daily = revenue.arpdau(money, by=["timestamp", "game"])
-    values = projection.ltv(casual, daily, by="game", to=7)
+    values = retention.ltv(casual, daily, by="game", to=7)
     assert values["ltv"].iloc[0] == pytest.approx(20 / 200)
     assert values.attrs["gamelens"]["asked"]["metric"] == ["retention", "revenue", "ilrd_revenue", "user_unique"]
 
@@ -186,26 +186,26 @@ def test_days_that_earn_differently_widen_the_band(casual, tidy):
         money.attrs = {}
         return revenue.arpdau(money, by="timestamp")
 
-    steady, shaky = (projection.ltv(casual, worth(sums)).iloc[-1] for sums in ([10.0] * 4, [1.0, 1.0, 1.0, 37.0]))
+    steady, shaky = (retention.ltv(casual, worth(sums)).iloc[-1] for sums in ([10.0] * 4, [1.0, 1.0, 1.0, 37.0]))
     assert steady["ltv"] == pytest.approx(shaky["ltv"])
     assert shaky["high"] - shaky["low"] > 2 * (steady["high"] - steady["low"])
 
 
 def test_a_game_nobody_paid_for_has_no_ltv(casual, tidy):
     daily = tidy(timestamp=["2026-11-01"], game=["Other"], player_days=[5], arpdau=[0.1])
-    assert projection.ltv(casual, daily, by="game")["ltv"].isna().all()
+    assert retention.ltv(casual, daily, by="game")["ltv"].isna().all()
 
 
 @pytest.mark.parametrize("worth", ["0.1", pd.DataFrame({"revenue": [1.0]})])
 def test_worth_is_a_number_or_a_frame_of_arpdau(casual, worth):
     with pytest.raises(BadQuery, match=r"revenue\.arpdau"):
-        projection.ltv(casual, worth)
+        retention.ltv(casual, worth)
 
 
 ANSWERS = {
-    "compared": model_choice.compared,
-    "projected": lambda frame, by: projection.projected(frame, by, ages=[30]),
-    "ltv": lambda frame, by: projection.ltv(frame, 0.1, by, to=7),
+    "compared": retention.compare_curves,
+    "projected": lambda frame, by: retention.project_retention(frame, by, ages=[30]),
+    "ltv": lambda frame, by: retention.ltv(frame, 0.1, by, to=7),
 }
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from gamelens.analysis import retention
-from gamelens.analysis.frames import first_row
+from gamelens.analysis.tidy_frames import first_row
 from gamelens.errors import BadQuery
 
 
@@ -106,9 +106,9 @@ def test_the_receipt_is_handed_on(cohorts):
 )
 def test_intervals_that_do_not_touch_lie_apart(first, second, expected):
     rows = [pd.Series({"low": low, "high": high}) for low, high in (first, second)]
-    assert retention.lie_apart(*rows) is expected
+    assert retention.intervals_are_disjoint(*rows) is expected
 
 
 def test_what_is_not_known_does_not_lie_apart(cohorts):
     curve = retention.average_curve(cohorts, "game")
-    assert retention.lie_apart(first_row(curve[:0]), curve.iloc[0]) is False
+    assert retention.intervals_are_disjoint(first_row(curve[:0]), curve.iloc[0]) is False

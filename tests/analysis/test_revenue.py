@@ -23,12 +23,12 @@ def daily(tidy):
 
 
 def test_money_of_both_kinds(daily):
-    both = revenue.together(daily, by="game").set_index("game")
+    both = revenue.revenue_by_source(daily, by="game").set_index("game")
     assert both.loc["Tile", ["iap_revenue", "ad_revenue", "total_revenue"]].tolist() == [40.0, 20.0, 60.0]
 
 
 def test_a_game_without_purchases_lives_on_ads(daily):
-    assert revenue.together(daily, by="game").set_index("game").loc["Farm", "ads_share"] == 1.0
+    assert revenue.revenue_by_source(daily, by="game").set_index("game").loc["Farm", "ads_share"] == 1.0
 
 
 def test_arpdau_is_money_per_player_day(daily):
@@ -61,7 +61,7 @@ def test_arpdau_times_payers_adds_up(daily):
     assert worth["iap_arpdau"].item() == pytest.approx(share["payer_share"].item() * each["arppu"].item())
 
 
-@pytest.mark.parametrize("analysis", [revenue.together, revenue.arpdau, revenue.payer_share, revenue.arppu])
+@pytest.mark.parametrize("analysis", [revenue.revenue_by_source, revenue.arpdau, revenue.payer_share, revenue.arppu])
 def test_a_null_group_keeps_its_money(tidy, analysis):
     frame = tidy(
         ["revenue", "ilrd_revenue", "user_unique", "paying_users"],
@@ -96,6 +96,6 @@ def test_money_without_players_is_no_arpdau(tidy):
     assert revenue.arpdau(frame)[["iap_arpdau", "ad_arpdau", "arpdau"]].isna().to_numpy().all()
 
 
-@pytest.mark.parametrize("analysis", [revenue.together, revenue.arpdau, revenue.payer_share, revenue.arppu])
+@pytest.mark.parametrize("analysis", [revenue.revenue_by_source, revenue.arpdau, revenue.payer_share, revenue.arppu])
 def test_of_nothing_come_the_same_columns(daily, analysis):
     assert analysis(daily[:0], by="game").dtypes.equals(analysis(daily, by="game").dtypes)

@@ -8,8 +8,14 @@ import pytest
 
 from analysis.counted import frame_of
 from gamelens.analysis import retention
-from gamelens.analysis.triangles import cohorts_of
-from gamelens.analysis.variation import SAME_PLAYERS, chance_of_days, covariance, day_variance, effective_installs
+from gamelens.analysis.retention.cohort_triangles import cohorts_of
+from gamelens.analysis.retention.day_variation import (
+    SAME_PLAYERS,
+    chance_of_days,
+    covariance,
+    day_variance,
+    effective_installs,
+)
 
 
 @pytest.fixture

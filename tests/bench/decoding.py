@@ -23,8 +23,8 @@ import numpy as np
 import pandas as pd
 from pydruid.query import Query
 
-from gamelens.client.frames import to_frame
-from gamelens.client.tables import read_answer
+from gamelens.client.query.data_frames import to_frame
+from gamelens.client.tables.answer_decoding import read_answer
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import MetricQuery, Split
 from gamelens.wire.results import Rows, encode_answer

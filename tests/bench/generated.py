@@ -16,9 +16,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from gamelens.sandbox.inbox import open_store
-from gamelens.sandbox.lake import WRITTEN, Lake
-from gamelens.sandbox.processing import take
+from gamelens.sandbox.processing.pipeline import commit_staged
+from gamelens.sandbox.storage.inbox import open_store
+from gamelens.sandbox.storage.lake import WRITTEN, Lake
 from gamelens.simulator import Scenario, expect, load_scenario, play_columns
 
 ORGANISATION = "acme"
@@ -44,7 +44,7 @@ def generate(state: Path, events: int) -> dict[str, Any]:
     days = play_columns(scenario, scratch, ends_on=ENDS_AT.date(), game_ids=GAMES)
     made = time.perf_counter()
     processed_ms = round(ENDS_AT.timestamp() * 1000)
-    take({ORGANISATION: days}, lake, scratch, processed_ms=processed_ms, last_batch=WRITTEN)
+    commit_staged({ORGANISATION: days}, lake, scratch, processed_ms=processed_ms, last_batch=WRITTEN)
     done = time.perf_counter()
     rows = dict(store.execute("SELECT kind, sum(rows) FROM files GROUP BY kind"))
     store.close()

@@ -18,7 +18,7 @@ from typing import Any
 
 from zlib_ng import zlib_ng
 
-from gamelens.lab import Ready, ReadyGame
+from gamelens.local.sandbox_info import SandboxGame, SandboxInfo
 from gamelens.wire.signing import sign
 
 HERE = Path(__file__).parent
@@ -33,7 +33,7 @@ def zeros(mib: int) -> bytes:
     return gzip.compress(b"", mtime=0)[:10] + block * mib + b"\x03\x00" + end
 
 
-def post(game: ReadyGame, body: bytes) -> bytes:
+def post(game: SandboxGame, body: bytes) -> bytes:
     """The request with gzipped *body*, well signed."""
     head = (
         f"POST /v2/{game.game_key}/events HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: gzip\r\n"
@@ -42,7 +42,7 @@ def post(game: ReadyGame, body: bytes) -> bytes:
     return head.encode() + body
 
 
-def port_of(ready: Ready) -> int:
+def port_of(ready: SandboxInfo) -> int:
     return int(ready.collector_url.rpartition(":")[2])
 
 
@@ -60,7 +60,7 @@ async def ask(port: int, request: bytes) -> tuple[int, float]:
         writer.close()
 
 
-def bombard(ready: Ready, request: bytes, *, times: int, at_once: int) -> tuple[set[int], float, float]:
+def bombard(ready: SandboxInfo, request: bytes, *, times: int, at_once: int) -> tuple[set[int], float, float]:
     """Send one after the other, then many at once: statuses, median milliseconds of the first, MiB that grew."""
 
     async def attack() -> tuple[list[tuple[int, float]], list[tuple[int, float]]]:
@@ -75,7 +75,7 @@ def bombard(ready: Ready, request: bytes, *, times: int, at_once: int) -> tuple[
     return {status for status, _ in single + many}, 1000 * median(took for _, took in single), grown_mib
 
 
-def memory_mib(ready: Ready, which: str) -> float:
+def memory_mib(ready: SandboxInfo, which: str) -> float:
     status = Path(f"/proc/{ready.pid}/status").read_text()
     return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith(which))
 
@@ -93,7 +93,9 @@ def best(port: int, requests: bytes, *, rounds: int, seconds: float, connections
     return {**min(measured, key=lambda one: one["p99_ms"]), "statuses": statuses}
 
 
-def besiege(ready: Ready, connections: int, work: Callable[[], Any], *, to_the_end: bool) -> tuple[Any, dict[str, Any]]:
+def besiege(
+    ready: SandboxInfo, connections: int, work: Callable[[], Any], *, to_the_end: bool
+) -> tuple[Any, dict[str, Any]]:
     """What *work* answers while so many slow connections are open, and how those ended, if that is waited for."""
     key = ready.organisations[0].games[0].game_key
     command = [sys.executable, HERE / "slow.py", str(port_of(ready)), str(connections), key]

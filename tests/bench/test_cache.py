@@ -14,21 +14,21 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from gamelens.client.cache import Asked, Cache
-from gamelens.client.spans import Unit
+from gamelens.client.cache.answer_cache import AnswerCache, CacheKey
+from gamelens.client.tables.time_ranges import BucketSlice
 from gamelens.wire.intervals import Interval
 
 DAYS = 90
 DAY = timedelta(days=1)
 START = datetime(2026, 8, 20, tzinfo=UTC)
-ASKED = Asked("revenue", ("game_id", "country_code"), '{"every":"day"}', adds_up=True)
+ASKED = CacheKey("revenue", ("game_id", "country_code"), '{"every":"day"}', adds_up=True)
 GAMES = [f"{190_000 + number}" for number in range(20)]
 COUNTRIES = [f"{chr(65 + number // 26)}{chr(65 + number % 26)}" for number in range(30)]
 
 
-def unit(day: int) -> Unit:
+def unit(day: int) -> BucketSlice:
     start = START + day * DAY
-    return Unit(Interval(start, start + DAY), start)
+    return BucketSlice(Interval(start, start + DAY), start)
 
 
 def rows(days: range, seed: int = 0) -> pa.Table:
@@ -65,7 +65,7 @@ def best_ms(*works: Callable[[], object], times: int = 15) -> list[float]:
     return [1000 * min(seconds) for seconds in took]
 
 
-def find(cache: Cache, first: int, last: int) -> pa.Table:
+def find(cache: AnswerCache, first: int, last: int) -> pa.Table:
     units = [unit(day) for day in range(first, last)]
     found = cache.find(ASKED, units, available=available(last), fresh_s=3600)
     assert len(found.units) == last - first
@@ -75,7 +75,7 @@ def find(cache: Cache, first: int, last: int) -> pa.Table:
 def test_ninety_days_kept_at_once(tmp_path: Path):
     table, units = rows(range(DAYS)), [unit(day) for day in range(DAYS)]
     parquet.write_table(table, tmp_path / "floor.parquet")
-    cache = Cache(tmp_path / "cache", owner="bench")
+    cache = AnswerCache(tmp_path / "cache", owner="bench")
     (keep_ms,) = best_ms(lambda: cache.keep(ASKED, units, table, available=available(DAYS)), times=5)
     floor_ms, find_ms, look_ms = best_ms(
         lambda: parquet.read_table(tmp_path / "floor.parquet"),
@@ -99,7 +99,7 @@ def test_ninety_days_kept_at_once(tmp_path: Path):
 
 def test_half_a_year_of_daily_use(tmp_path: Path):
     """Each morning the last 90 days: the new day is fetched, and the two that were not settled."""
-    cache = Cache(tmp_path / "cache", owner="bench")
+    cache = AnswerCache(tmp_path / "cache", owner="bench")
     cache.keep(ASKED, [unit(day) for day in range(DAYS)], rows(range(DAYS)), available=available(DAYS))
     slowest_ms = most_files = 0.0
     for today in range(DAYS + 1, DAYS + 181):

@@ -19,7 +19,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gamelens.lab import ReadyGame, ask_console, sandbox_at
+from gamelens.client.connection.control_api import ControlApi
+from gamelens.local.sandbox_info import SandboxGame
+from gamelens.local.sandbox_process import call_console, running_sandbox
 from gamelens.simulator import load_scenario, play
 from gamelens.wire.signing import sign
 
@@ -29,7 +31,7 @@ CONNECTIONS = 64
 ROUNDS = 3
 
 
-def requests_of(game: ReadyGame, events_each: int) -> bytes:
+def requests_of(game: SandboxGame, events_each: int) -> bytes:
     """About 60,000 different events as HTTP requests, for load.py."""
     events: list[msgspec.Raw] = []
     for batch in play(load_scenario("small"), ends_on=date(2026, 11, 20)):
@@ -66,12 +68,12 @@ def floor(secret_key: str) -> Iterator[int]:
 @pytest.mark.parametrize("events_each", [20, 100])
 def test_durable_events_a_second(tmp_path: Path, events_each: int):
     """Issue: at least 0.5 of the floor, 0.35 while a million events or so are processed, and above 100,000 a second."""
-    with sandbox_at(tmp_path / "state") as ready, ThreadPoolExecutor() as threads:
+    with running_sandbox(tmp_path / "state") as ready, ThreadPoolExecutor() as threads:
         game, port = ready.organisations[0].games[0], int(ready.collector_url.rpartition(":")[2])
         requests = requests_of(game, events_each)
         with floor(game.secret_key) as floor_port:
             rounds = [(fire(floor_port, requests), fire(port, requests)) for _ in range(ROUNDS)]
-        processing = threads.submit(ask_console, ready, "POST", "/process")
+        processing = threads.submit(call_console, ready, ControlApi.process)
         busy = fire(port, requests)
         was_processing = not processing.done()
         processing.result()

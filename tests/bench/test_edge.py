@@ -8,8 +8,9 @@ import pytest
 
 from bench.siege import besiege, best, bombard, port_of, post, zeros
 from bench.test_collector import requests_of
-from gamelens.lab import Ready, sandbox_at
-from gamelens.sandbox.connections import Deadlines
+from gamelens.local.sandbox_info import SandboxInfo
+from gamelens.local.sandbox_process import running_sandbox
+from gamelens.sandbox.http.http_connection import Deadlines
 
 SLOW_CONNECTIONS = 200
 ROUNDS = 7  # of so many seconds: all of them before the first slow connection is closed
@@ -18,12 +19,12 @@ GOOD_CONNECTIONS = 8
 
 
 @pytest.fixture(scope="module")
-def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
-    with sandbox_at(tmp_path_factory.mktemp("edge") / "state") as ready:
+def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
+    with running_sandbox(tmp_path_factory.mktemp("edge") / "state") as ready:
         yield ready
 
 
-def test_a_bomb_is_refused_at_once_and_takes_no_memory(ready: Ready):
+def test_a_bomb_is_refused_at_once_and_takes_no_memory(ready: SandboxInfo):
     """1 MB that unpacks to 1 GB: under 20 ms after it has arrived; 50 at once: under 20 MiB more."""
     game = ready.organisations[0].games[0]
     answers, p50_ms, grown_mib = bombard(ready, post(game, zeros(1000)), times=20, at_once=50)
@@ -33,7 +34,7 @@ def test_a_bomb_is_refused_at_once_and_takes_no_memory(ready: Ready):
     assert grown_mib < 20
 
 
-def test_good_clients_hardly_notice_the_slow_ones(ready: Ready):
+def test_good_clients_hardly_notice_the_slow_ones(ready: SandboxInfo):
     """The p99 of good clients at most doubles, and every slow connection is closed at its deadline."""
     requests, port = requests_of(ready.organisations[0].games[0], 20), port_of(ready)
 

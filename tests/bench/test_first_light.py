@@ -16,7 +16,10 @@ import duckdb
 import msgspec
 import pytest
 
-from gamelens.lab import Ready, ask_console, play_into, sandbox_at
+from gamelens.client.connection.control_api import ControlApi
+from gamelens.local.sandbox_info import SandboxInfo
+from gamelens.local.sandbox_population import populate
+from gamelens.local.sandbox_process import call_console, running_sandbox
 from gamelens.simulator import load_scenario, play
 from gamelens.wire.signing import sign
 
@@ -31,7 +34,7 @@ FIELDS["impression_data"] = "JSON"
 
 @pytest.fixture(scope="module")
 def demo_sandbox(tmp_path_factory: pytest.TempPathFactory):
-    with sandbox_at(tmp_path_factory.mktemp("bench") / "state") as ready:
+    with running_sandbox(tmp_path_factory.mktemp("bench") / "state") as ready:
         yield ready
 
 
@@ -41,7 +44,7 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-def test_simulate_submit_and_process(demo_sandbox: Ready, tmp_path: Path):
+def test_simulate_submit_and_process(demo_sandbox: SandboxInfo, tmp_path: Path):
     """Issues: under 90 s for 1,000,000 events, under 20 s until they are acknowledged, and no process over 2 GiB.
 
     The 20 s are of two cores: they count where others leave both.
@@ -69,9 +72,9 @@ def test_simulate_submit_and_process(demo_sandbox: Ready, tmp_path: Path):
 
     def submit() -> None:
         nonlocal events
-        events = play_into(demo_sandbox, scenario, ends_on=ENDS_ON).events
+        events = populate(demo_sandbox, scenario, ends_on=ENDS_ON).events
 
-    submit_s, process_s = seconds(submit), seconds(lambda: ask_console(demo_sandbox, "POST", "/process"))
+    submit_s, process_s = seconds(submit), seconds(lambda: call_console(demo_sandbox, ControlApi.process))
     peak_mib = _peak_mib(demo_sandbox.pid)
     print(
         f"\n{events:,} events; load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n"

@@ -23,9 +23,10 @@ from pandas import DataFrame
 
 from analysis.organisations import answers, day_of
 from gamelens.analysis import health
-from gamelens.client.metrics import Client
-from gamelens.lab import sandbox_at, write_into
-from gamelens.notebook.health_board import planned_requests, watch
+from gamelens.client.sync_client import Client
+from gamelens.local.sandbox_population import populate_lake
+from gamelens.local.sandbox_process import running_sandbox
+from gamelens.notebook.health_check import check_health, planned_requests
 from gamelens.simulator import Scenario, load_scenario
 
 SEEDS = int(os.environ.get("SEEDS", "200"))
@@ -42,7 +43,7 @@ FOUR = ("user_unique", "session_unique", "revenue", "ad_impressions_count")
 
 def scores_of(name: str, seed: int) -> tuple[Scenario, DataFrame]:
     scenario, frames = answers(name, seed=seed)
-    return scenario, health.judged(health.daily(frames))
+    return scenario, health.score_days(health.daily(frames))
 
 
 def is_network(rows: DataFrame) -> pd.Series:
@@ -73,7 +74,7 @@ def test_false_boards_and_incidents_found(tmp_path: Path):
     for seed in range(1, SEEDS + 1):
         _, frames = answers("demo", seed=seed)
         began = time.perf_counter()
-        scores = health.judged(health.daily(frames))
+        scores = health.score_days(health.daily(frames))
         took += time.perf_counter() - began
         last = scores["timestamp"] == scores["timestamp"].max()
         false["gamelens"] += bool(scores.loc[last, "is_flagged"].any())
@@ -208,22 +209,22 @@ def portfolio(tmp_path: Path) -> tuple[Path, Path]:
         )
     )
     state = tmp_path / "state"
-    with sandbox_at(state, config=config):
+    with running_sandbox(state, config=config):
         pass  # it makes its keys
-    write_into(state, load_scenario(scenario, players=10_000, days=DAYS))
+    populate_lake(state, load_scenario(scenario, players=10_000, days=DAYS))
     return state, config
 
 
 def test_the_board_of_a_portfolio(portfolio: tuple[Path, Path], tmp_path: Path):
     state, config = portfolio
-    with sandbox_at(state, config=config) as ready:
+    with running_sandbox(state, config=config) as ready:
         lens = Client(api_key="key-of-many", metrics_url=ready.metrics_url, cache=tmp_path / "cache", progress=False)
         asks = {"over": f"last {DAYS} complete days", "metrics": FOUR}
         promised = planned_requests(lens, **asks)
         took = []
         for _ in range(4):
             began = time.perf_counter()
-            seen = watch(lens, **asks, drills=0)
+            seen = check_health(lens, **asks, drills=0)
             took.append((time.perf_counter() - began, seen.requests))
         lens.close()
     (cold_s, requests), warm_s = took[0], min(seconds for seconds, _ in took[1:])

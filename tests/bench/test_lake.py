@@ -23,10 +23,11 @@ import pytest
 
 from conftest import CONFIG
 from gamelens.catalog import METRICS
-from gamelens.sandbox.engine import Place, open_engine
-from gamelens.sandbox.inbox import open_store
-from gamelens.sandbox.lake import Lake
-from gamelens.sandbox.planner import plan_query
+from gamelens.sandbox.engines.engine import LakeLocation
+from gamelens.sandbox.engines.open_engine import open_engine
+from gamelens.sandbox.metrics.sql_planner import compile_query
+from gamelens.sandbox.storage.inbox import open_store
+from gamelens.sandbox.storage.lake import Lake
 from gamelens.wire.limits import REQUESTS_AT_ONCE
 from gamelens.wire.queries import decode_query
 
@@ -264,10 +265,10 @@ def test_beside_spark(served: Served, name: str):
         "daily actives by country": ("user_unique", DAILY | BY_COUNTRY),
     }[name]
     query = decode_query({"interval": MONTH} | body)
-    plan = plan_query(METRICS[metric], query, games=["1001", "1002", "2001"], tables=())
+    plan = compile_query(METRICS[metric], query, games=["1001", "1002", "2001"], tables=())
     with contextlib.closing(open_store(served.state / "gamelens.db")) as store:
         lake = Lake(served.state / "lake", store)
-        with contextlib.closing(open_engine("spark", Place(lake.root))) as spark:
+        with contextlib.closing(open_engine("spark", LakeLocation(lake.root))) as spark:
             peer = seconds(lambda: spark.rows(plan, lake.snapshot("acme")), times=3)
     ours = seconds(lambda: served.ask(metric, **body), times=5)
     print(f"\n{served.size}: {name}: {1000 * ours:.0f} ms, Spark on the events takes {peer / ours:.0f} x")

@@ -18,18 +18,20 @@ from pathlib import Path
 
 import pytest
 
-from gamelens.client.pacing import Pace, shared_budget
-from gamelens.client.settings import Secret
-from gamelens.client.transport import Answer, Outgoing, Tally, Transport
+from gamelens.client.connection.control_api import ControlApi
+from gamelens.client.connection.rate_limit import Pace, shared_rate_limiter
+from gamelens.client.connection.settings import Secret
+from gamelens.client.connection.transport import HttpRequest, HttpResponse, RequestStats, Transport
 from gamelens.errors import GamelensError
-from gamelens.lab import Ready, ask_console, read_ready
+from gamelens.local.sandbox_info import SandboxInfo, read_sandbox_info
+from gamelens.local.sandbox_process import call_console
 from gamelens.wire.limits import REQUESTS_PER_SECOND
 
 PATIENCE_S = 60
 
 
 @contextmanager
-def sandbox(folder: Path, nodes: int) -> Iterator[Ready]:
+def sandbox(folder: Path, nodes: int) -> Iterator[SandboxInfo]:
     file = folder / "ready.json"
     command = [sys.executable, "-m", "gamelens", "sandbox", "up", "--state", folder / "state", "--ready", file]
     with subprocess.Popen([*command, "--nodes", str(nodes)]) as process:
@@ -37,7 +39,7 @@ def sandbox(folder: Path, nodes: int) -> Iterator[Ready]:
         while not file.exists() and process.poll() is None and time.monotonic() < ends_at:
             time.sleep(0.02)
         try:
-            yield read_ready(file)
+            yield read_sandbox_info(file)
         finally:
             process.terminate()
 
@@ -45,18 +47,18 @@ def sandbox(folder: Path, nodes: int) -> Iterator[Ready]:
 async def ask(url: str, key: str, requests: int, pace: Pace, folder: Path) -> dict[str, object]:
     """Ask all at once, as a long question does, and tell how it went."""
     secret = Secret(key)
-    budget = shared_budget(url, secret.fingerprint, pace, folder=folder)
+    budget = shared_rate_limiter(url, secret.fingerprint, pace, folder=folder)
     transport = Transport(url, key=secret, budget=budget)
-    tally, began = Tally(), time.monotonic()
-    request = Outgoing(method="GET", path="/metrics/v1/interval")
+    tally, began = RequestStats(), time.monotonic()
+    request = HttpRequest(method="GET", path="/metrics/v1/interval")
     outcomes = await asyncio.gather(*(transport.send(request, tally) for _ in range(requests)), return_exceptions=True)
     ended = time.monotonic()
     await transport.aclose()
-    assert all(isinstance(outcome, Answer | GamelensError) for outcome in outcomes)
+    assert all(isinstance(outcome, HttpResponse | GamelensError) for outcome in outcomes)
     return {
         "began": began,
         "ended": ended,
-        "answers": sum(isinstance(outcome, Answer) for outcome in outcomes),
+        "answers": sum(isinstance(outcome, HttpResponse) for outcome in outcomes),
         "retries": tally.retries,
         "why_alone": budget.why_alone,
     }
@@ -65,8 +67,10 @@ async def ask(url: str, key: str, requests: int, pace: Pace, folder: Path) -> di
 class Run:
     """What *processes* of their own did when each asked for *requests*."""
 
-    def __init__(self, ready: Ready, folder: Path, *, requests: int, pace: Pace = "guaranteed", processes: int = 1):
-        asked_before = ask_console(ready, "GET", "/summary")["asked"]
+    def __init__(
+        self, ready: SandboxInfo, folder: Path, *, requests: int, pace: Pace = "guaranteed", processes: int = 1
+    ):
+        asked_before = call_console(ready, ControlApi.summary).asked
         key = ready.organisations[0].api_key
         command = [sys.executable, __file__, ready.metrics_url, key, str(requests), pace, folder / "slots"]
         asking = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(processes)]
@@ -74,25 +78,25 @@ class Run:
         self.seconds = max(one["ended"] for one in told) - min(one["began"] for one in told)
         self.answers = sum(one["answers"] for one in told)
         self.retries = sum(one["retries"] for one in told)
-        self.refused = ask_console(ready, "GET", "/summary")["asked"] - asked_before - self.answers
+        self.refused = call_console(ready, ControlApi.summary).asked - asked_before - self.answers
         self.per_second = self.answers / self.seconds
         assert {one["why_alone"] for one in told} == {None}
 
 
 @pytest.fixture(scope="module")
-def one_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
+def one_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
     with sandbox(tmp_path_factory.mktemp("one"), 1) as ready:
         yield ready
 
 
 @pytest.fixture(scope="module")
-def four_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
+def four_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
     with sandbox(tmp_path_factory.mktemp("four"), 4) as ready:
         yield ready
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_the_guarantee_is_used_up_and_never_refused(one_node: Ready, tmp_path: Path, processes: int):
+def test_the_guarantee_is_used_up_and_never_refused(one_node: SandboxInfo, tmp_path: Path, processes: int):
     """Issue: 60 requests within 1.08 of 60 / 5 - 1 s, of one process or of two that share the key; no 429."""
     time.sleep(1)  # the second that the requests before belong to
     run = Run(one_node, tmp_path, requests=60 // processes, processes=processes)
@@ -105,7 +109,7 @@ def test_the_guarantee_is_used_up_and_never_refused(one_node: Ready, tmp_path: P
     assert run.seconds <= 1.08 * ideal_s
 
 
-def test_adaptive_before_four_nodes(four_nodes: Ready, tmp_path: Path):
+def test_adaptive_before_four_nodes(four_nodes: SandboxInfo, tmp_path: Path):
     """Issue: 2.5 times as fast as the guarantee, no request lost."""
     steady = Run(four_nodes, tmp_path / "steady", requests=240)
     adaptive = Run(four_nodes, tmp_path / "adaptive", requests=240, pace="adaptive")
@@ -116,7 +120,7 @@ def test_adaptive_before_four_nodes(four_nodes: Ready, tmp_path: Path):
     assert ratio >= 2.5
 
 
-def test_adaptive_before_one_node(one_node: Ready, tmp_path: Path):
+def test_adaptive_before_one_node(one_node: SandboxInfo, tmp_path: Path):
     """It finds the guarantee to be all there is, once a minute."""
     run = Run(one_node, tmp_path, requests=120, pace="adaptive")
     print(f"\n120 requests before one node, adaptive: {run.per_second:.1f} a second, refused {run.refused}")

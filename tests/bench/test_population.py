@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gamelens.simulator import Activity, fit
+from gamelens.simulator import BgbbModel, fit_retention
 from simulator.proofs import DAYS, PAIRS, drawn, p_values, uniform
 
 SEEDS, PLAYERS = 200, 200_000
-CASUAL = fit(0.37, 0.125, 0.04)
+CASUAL = fit_retention(0.37, 0.125, 0.04)
 TESTS = [*(f"D{day}" for day in DAYS), *(f"D{first} and D{second}" for first, second in PAIRS)]
 
 
 @pytest.mark.parametrize(
     "activity", [CASUAL, CASUAL.moved(play=0.3, drop_out=-0.4)], ids=["as fitted", "in an experiment"]
 )
-def test_p_values_are_uniform(activity: Activity) -> None:
+def test_p_values_are_uniform(activity: BgbbModel) -> None:
     p = np.array(
         [p_values(drawn(activity, PLAYERS, np.random.default_rng([9, seed])), activity) for seed in range(SEEDS)]
     )

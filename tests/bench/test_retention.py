@@ -9,28 +9,28 @@ import pytest
 from pandas import DataFrame
 
 from analysis.counted import frame_of
-from gamelens.analysis import model_choice, projection, retention
-from gamelens.simulator import Activity, fit, load_scenario
-from gamelens.simulator.arms import mixture_of
-from gamelens.simulator.installs import plan_installs
-from gamelens.simulator.players import draw_active, draw_players
+from gamelens.analysis import retention
+from gamelens.simulator import BgbbModel, fit_retention, load_scenario
+from gamelens.simulator.population.experiment_arms import mixture_of
+from gamelens.simulator.population.installs import plan_installs
+from gamelens.simulator.population.players import draw_active, draw_players
 
 AGES = range(1, 15)
-CASUAL = fit(0.37, 0.125, 0.04)
+CASUAL = fit_retention(0.37, 0.125, 0.04)
 POPULATIONS = {
     "casual": (CASUAL, [140] * 28),
     "few players": (CASUAL, [20] * 28),
-    "midcore": (fit(0.245, 0.058, 0.016), [133] * 60),
-    "midcore, two weeks": (fit(0.245, 0.058, 0.016), [133] * 14),
-    "cookie cats": (fit(0.4482, 0.1902, 0.061, 0.1495), [3000] * 7),
-    "hypercasual": (fit(0.24, 0.03, 0.004), [500] * 28),
-    "plays rarely, stays": (Activity(0.5, 2, 0.6, 9), [200] * 28),
-    "plays daily": (Activity(9, 1, 1, 3), [100] * 28),
+    "midcore": (fit_retention(0.245, 0.058, 0.016), [133] * 60),
+    "midcore, two weeks": (fit_retention(0.245, 0.058, 0.016), [133] * 14),
+    "cookie cats": (fit_retention(0.4482, 0.1902, 0.061, 0.1495), [3000] * 7),
+    "hypercasual": (fit_retention(0.24, 0.03, 0.004), [500] * 28),
+    "plays rarely, stays": (BgbbModel(0.5, 2, 0.6, 9), [200] * 28),
+    "plays daily": (BgbbModel(9, 1, 1, 3), [100] * 28),
 }
 
 
 def returned(
-    activity: Activity, installs: Sequence[int], rng: np.random.Generator, *, day_sigma: float = 0.0
+    activity: BgbbModel, installs: Sequence[int], rng: np.random.Generator, *, day_sigma: float = 0.0
 ) -> np.ndarray:
     """How many of each cohort come back at each age; days differ by *day_sigma*, on the logit scale of playing."""
     counts = np.empty((len(installs), len(AGES)))
@@ -54,7 +54,7 @@ def test_wilson_intervals_of_a_thousand_cohorts():
     assert np.abs(is_held.mean(axis=0) - 0.95).max() < 0.025
 
 
-def typical_lift(activity: Activity, day_sigma: float) -> float:
+def typical_lift(activity: BgbbModel, day_sigma: float) -> float:
     """What days that differ by *day_sigma* do to retention on average: D-n has E[p] as a factor."""
     if not day_sigma:
         return 1.0
@@ -104,7 +104,7 @@ def test_bands_of_projections_when_days_differ(day_sigma: float):
 
 
 def bands(
-    activity: Activity, sizes: Sequence[int], *, until: int | None = None, day_sigma: float = 0.0, seeds: int = 100
+    activity: BgbbModel, sizes: Sequence[int], *, until: int | None = None, day_sigma: float = 0.0, seeds: int = 100
 ) -> tuple[np.ndarray, float]:
     """How often the bands hold the true D30, D90 and days played until then, and how often BG/BB is taken."""
     rng, held, models = np.random.default_rng(13), [], []
@@ -112,8 +112,8 @@ def bands(
     truth = [lift * activity.retention(30), lift * activity.retention(90), 1 + lift * (activity.active_days(91) - 1)]
     for seed in range(seeds):
         frame = frame_of(sizes, returned(activity, sizes, rng, day_sigma=day_sigma), AGES, until=until)
-        shares = projection.projected(frame, ages=[30, 90], seed=seed)
-        values = projection.ltv(frame, 1.0, to=90, seed=seed).iloc[[-1]]
+        shares = retention.project_retention(frame, ages=[30, 90], seed=seed)
+        values = retention.ltv(frame, 1.0, to=90, seed=seed).iloc[[-1]]
         low, high = (np.append(shares[side], values[side]) for side in ("low", "high"))
         held.append((low <= truth) & (truth <= high))
         models.append(shares["model"].iloc[0] == "BG/BB")
@@ -154,7 +154,7 @@ def test_d30_from_14_days_beats_the_power_law(scenario: str, is_cut: bool):
     errors: dict[str, list[float]] = {}
     for seed in range(60):
         frame, truth = drawn(scenario, np.random.default_rng([17, seed]), is_cut=is_cut)
-        lines = projection.projected(frame, ages=[30], model="all", draws=2)
+        lines = retention.project_retention(frame, ages=[30], model="all", draws=2)
         found = {row.model: row.retention for row in lines.itertuples()}
         found["as chosen"] = lines.loc[lines["is_chosen"], "retention"].item()
         found["power law, straight line"] = straight_line(frame)
@@ -174,8 +174,8 @@ def test_a_curve_of_another_kind_is_taken_when_it_foretells_better():
     for _ in range(60):
         counts = rng.binomial(500, 0.35 * np.array(AGES) ** -0.6, (28, len(AGES)))
         frame = frame_of([500] * 28, counts, AGES)
-        chosen = model_choice.compared(frame).set_index("model")["is_chosen"].idxmax()
+        chosen = retention.compare_curves(frame).set_index("model")["is_chosen"].idxmax()
         models.append(chosen)
-        off.append(projection.projected(frame, ages=[30], draws=2)["retention"].item() / truth - 1)
+        off.append(retention.project_retention(frame, ages=[30], draws=2)["retention"].item() / truth - 1)
     print(f"\ntruth a power law: taken {models.count('power law') / 60:.0%}, D30 off by {np.mean(np.abs(off)):.1%}")
     assert np.mean(np.abs(off)) < 0.05

@@ -21,8 +21,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from gamelens.client.collector import GZIP, compress
-from gamelens.simulator import Batch, load_scenario, play, play_columns
+from gamelens.client.events.collector_client import GZIP, compress
+from gamelens.simulator import RequestBatch, load_scenario, play, play_columns
 from gamelens.wire.signing import sign
 
 ENDS_ON = date(2026, 11, 20)
@@ -45,7 +45,7 @@ def test_the_wire_path_on_one_core():
     """Issue: generate, serialise, gzip and sign 150,000 events/s, at least half as fast as serialise and gzip alone."""
     scenario = load_scenario("demo")
 
-    def some() -> Iterator[Batch]:
+    def some() -> Iterator[RequestBatch]:
         return islice(play(scenario, ends_on=ENDS_ON), 400)
 
     finished = [msgspec.json.decode(batch.body) for batch in some()]

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from pandas import DataFrame
 
-from gamelens.analysis import spending
+from gamelens.analysis import experiments
 
 RUNS = 300
 DAYS = 40
@@ -31,7 +31,7 @@ def test_the_interval_of_money_holds_what_it_promises(players, payers, least):
     paid = rng.binomial(players, payers, size=(RUNS, DAYS, len(ARMS)))
     owner = np.repeat(np.arange(paid.size), paid.ravel())
     spent = np.bincount(owner, weights=rng.lognormal(1, 1, len(owner)), minlength=paid.size).reshape(paid.shape)
-    made = [spending.money_differences(cohorts(run, players)).iloc[0] for run in spent]
+    made = [experiments.money_differences(cohorts(run, players)).iloc[0] for run in spent]
     covered = float(np.mean([row["low"] < 0 < row["high"] for row in made]))
     print(f"\n{players} players a day and arm, {payers:.0%} pay: {covered:.1%} of {RUNS} intervals hold the truth")
     assert least <= covered <= 0.98

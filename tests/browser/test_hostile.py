@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page
 from client.served import KEY, World, serving
 from conftest import Stage
 from gamelens.notebook import charts
-from gamelens.notebook.reports import write_report
+from gamelens.notebook.reports.report import write_report
 from hostile import CONFIG, NAMES, played
 
 OVER = "2026-11-17/2026-11-19"

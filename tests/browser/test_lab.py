@@ -18,7 +18,11 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from conftest import event
-from gamelens.lab import ask_console, ensure_played, environment_of, notebooks_folder, sandbox_at
+from gamelens.client.connection.control_api import ControlApi
+from gamelens.local.demo import notebooks_folder
+from gamelens.local.sandbox_info import environment_of
+from gamelens.local.sandbox_population import ensure_populated
+from gamelens.local.sandbox_process import call_console, running_sandbox
 from gamelens.wire.signing import sign
 from hostile import NAMES
 
@@ -143,8 +147,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     books = folder / "books"
     books.mkdir()
     _write_notebooks(books)
-    with sandbox_at(folder / "state", config=folder / "sandbox.toml") as ready:
-        ensure_played(ready, folder / "state", "small")
+    with running_sandbox(folder / "state", config=folder / "sandbox.toml") as ready:
+        ensure_populated(ready, folder / "state", "small")
         _send_hostile(ready)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -242,7 +246,7 @@ def _send_hostile(ready: Any) -> None:
     address = f"{ready.collector_url}/v2/{game.game_key}/events"
     sent = httpx.post(address, content=body, headers={"Authorization": sign(body, secret_key=game.secret_key)})
     assert sent.status_code == 200
-    ask_console(ready, "POST", "/process")
+    call_console(ready, ControlApi.process)
 
 
 def _options(port: int) -> list[str]:

@@ -14,7 +14,8 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from conftest import event
-from gamelens.lab import Ready, ReadyGame, sandbox_at
+from gamelens.local.sandbox_info import SandboxGame, SandboxInfo
+from gamelens.local.sandbox_process import running_sandbox
 from gamelens.wire.signing import sign
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -25,7 +26,7 @@ PATIENCE_MS = 15_000  # for everything else, on a machine that does other things
 class Watched:
     """The page of a running sandbox, and everything that went wrong in it."""
 
-    def __init__(self, page: Page, ready: Ready) -> None:
+    def __init__(self, page: Page, ready: SandboxInfo) -> None:
         self.page = page
         self.ready = ready
         self.wrongs: list[str] = []
@@ -40,7 +41,7 @@ class Watched:
     def _home(self) -> str:
         return self.ready.console_url
 
-    def game(self, number: int) -> ReadyGame:
+    def game(self, number: int) -> SandboxGame:
         return self.ready.organisations[0].games[number]
 
     def open(self, fragment: str = "") -> Watched:
@@ -63,13 +64,13 @@ class Watched:
 
 
 @pytest.fixture(scope="module")
-def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
-    with sandbox_at(tmp_path_factory.mktemp("live") / "state") as ready:
+def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
+    with running_sandbox(tmp_path_factory.mktemp("live") / "state") as ready:
         yield ready
 
 
 @pytest.fixture
-def watched(ready: Ready, browser: Browser) -> Iterator[Watched]:
+def watched(ready: SandboxInfo, browser: Browser) -> Iterator[Watched]:
     page = browser.new_page()
     watched = Watched(page, ready)
     yield watched

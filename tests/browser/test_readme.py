@@ -15,7 +15,10 @@ from threading import Thread
 import pytest
 from playwright.sync_api import Browser
 
-from gamelens.lab import Ready, ask_console, ensure_played, environment_of, sandbox_at
+from gamelens.client.connection.control_api import ControlApi
+from gamelens.local.sandbox_info import SandboxInfo, environment_of
+from gamelens.local.sandbox_population import ensure_populated
+from gamelens.local.sandbox_process import call_console, running_sandbox
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 
@@ -26,20 +29,20 @@ def block(language: str, mark: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Ready]]:
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, SandboxInfo]]:
     """A folder with a ready.json, and the sandbox it describes."""
     folder = tmp_path_factory.mktemp("readme")
-    with sandbox_at(folder / "state") as ready:
-        ensure_played(ready, folder / "state", "small")
+    with running_sandbox(folder / "state") as ready:
+        ensure_populated(ready, folder / "state", "small")
         shutil.copy(folder / "state" / "ready.json", folder / "ready.json")
         yield folder, ready
 
 
-def _accepted(ready: Ready) -> int:
-    return ask_console(ready, "GET", "/summary")["accepted"]
+def _accepted(ready: SandboxInfo) -> int:
+    return call_console(ready, ControlApi.summary).accepted
 
 
-def test_the_first_lines_run(stage: tuple[Path, Ready]):
+def test_the_first_lines_run(stage: tuple[Path, SandboxInfo]):
     """README, the ten lines."""
     folder, ready = stage
     code = block("python", "gl.connect")
@@ -48,7 +51,7 @@ def test_the_first_lines_run(stage: tuple[Path, Ready]):
 
 
 @pytest.mark.skipif(not all(map(shutil.which, ("curl", "openssl", "jq"))), reason="needs curl, openssl and jq")
-def test_curl_and_openssl_send_a_signed_event(stage: tuple[Path, Ready]):
+def test_curl_and_openssl_send_a_signed_event(stage: tuple[Path, SandboxInfo]):
     """README, Point your game at it."""
     folder, ready = stage
     before = _accepted(ready)
@@ -57,7 +60,7 @@ def test_curl_and_openssl_send_a_signed_event(stage: tuple[Path, Ready]):
     assert _accepted(ready) == before + 1
 
 
-def test_a_python_session_sends_what_it_was_given(stage: tuple[Path, Ready]):
+def test_a_python_session_sends_what_it_was_given(stage: tuple[Path, SandboxInfo]):
     """README, Point your game at it: user, two events of the game, session_end."""
     folder, ready = stage
     before = _accepted(ready)
@@ -67,7 +70,7 @@ def test_a_python_session_sends_what_it_was_given(stage: tuple[Path, Ready]):
     assert _accepted(ready) == before + 4
 
 
-def test_a_page_of_another_origin_sends_a_signed_event(stage: tuple[Path, Ready], browser: Browser):
+def test_a_page_of_another_origin_sends_a_signed_event(stage: tuple[Path, SandboxInfo], browser: Browser):
     """README, Point your game at it; public facts 1.3: a browser asks first."""
     folder, ready = stage
     before, game = _accepted(ready), ready.organisations[0].games[0]

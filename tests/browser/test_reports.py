@@ -10,8 +10,11 @@ import nbformat
 import pytest
 from playwright.sync_api import Browser, Page
 
-from gamelens.lab import ensure_played, environment_of, notebooks_folder, sandbox_at
-from gamelens.notebook.reports import write_report
+from gamelens.local.demo import notebooks_folder
+from gamelens.local.sandbox_info import environment_of
+from gamelens.local.sandbox_population import ensure_populated
+from gamelens.local.sandbox_process import running_sandbox
+from gamelens.notebook.reports.report import write_report
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 CELLS = [
@@ -28,8 +31,8 @@ frame""",
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
-    with sandbox_at(folder / "state") as ready:
-        ensure_played(ready, folder / "state", "small")
+    with running_sandbox(folder / "state") as ready:
+        ensure_populated(ready, folder / "state", "small")
         notebook, environment = notebooks_folder() / "02_retention.ipynb", environment_of(ready)
         return write_report(notebook, folder, environment=environment, is_interactive=True)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gamelens.catalog import DIMENSIONS, METRICS, check, metric_named
+from gamelens.catalog import DIMENSIONS, METRICS, check_query, metric_named
 from gamelens.errors import BadQuery
 from gamelens.wire.queries import decode_query
 
@@ -39,9 +39,9 @@ BY_GAME = WEEK | {"split_by": "platform"}
 
 
 def refused(metric: str, body: dict[str, Any]) -> str | None:
-    """The field `check` refuses, if it does."""
+    """The field `check_query` refuses, if it does."""
     try:
-        check(METRICS[metric], decode_query(body))
+        check_query(METRICS[metric], decode_query(body))
     except BadQuery as error:
         return error.field
     return None
@@ -137,6 +137,6 @@ def test_retention_is_asked_by_game_and_day(change: dict[str, Any], field: str |
 def test_an_unknown_dimension_is_refused_where_it_stands(change: dict[str, Any], field: str):
     """design/metrics, Query kinds: names the field, the value and the nearest name."""
     with pytest.raises(BadQuery) as unknown:
-        check(METRICS["event_count"], decode_query(SERIES | change))
+        check_query(METRICS["event_count"], decode_query(SERIES | change))
     assert (unknown.value.field, unknown.value.value) == (field, "country")
     assert unknown.value.did_you_mean == "country_code"

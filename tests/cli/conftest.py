@@ -10,7 +10,8 @@ from click.testing import CliRunner, Result
 
 from cli.commands import run
 from gamelens.cli import cli
-from gamelens.lab import environment_of, sandbox_at
+from gamelens.local.sandbox_info import environment_of
+from gamelens.local.sandbox_process import running_sandbox
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +19,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict
     """A folder with a running sandbox's state and ready file, a played scenario, and its environment."""
     folder = tmp_path_factory.mktemp("cli")
     own = {f"GAMELENS_{name}_DIR": str(folder / name.lower()) for name in ("CACHE", "RUNTIME")}
-    with sandbox_at(folder / "state") as ready:
+    with running_sandbox(folder / "state") as ready:
         ready_file = folder / "state" / "ready.json"
         played = run(
             *("simulate", "--scenario", "small", "--players", 60, "--days", 10, "--seed", 3),

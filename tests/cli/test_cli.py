@@ -15,8 +15,9 @@ import pytest
 
 from cli.commands import GAMELENS, run
 from conftest import event
-from gamelens.lab import environment_of, read_ready, sandbox_at
-from gamelens.sandbox.serving import Options, Sandbox
+from gamelens.local.sandbox_info import environment_of, read_sandbox_info
+from gamelens.local.sandbox_process import running_sandbox
+from gamelens.sandbox.server import Sandbox, SandboxOptions
 from gamelens.wire.signing import sign
 
 
@@ -44,7 +45,7 @@ def test_simulate_writes_to_a_sandbox_that_does_not_run(tmp_path: Path):
     played, again = json.loads(run(*small).stdout), run(*small)
     assert played["events"] > 1000
     assert (again.returncode, "has events already" in again.stderr) == (1, True)
-    with sandbox_at(tmp_path / "state") as ready:
+    with running_sandbox(tmp_path / "state") as ready:
         over = ("--over", "last 10 complete days", "--every", "all", "--json")
         told = run("query", "event_count", *over, env=environment_of(ready) | {"GAMELENS_CACHE_DIR": str(tmp_path)})
     assert json.loads(told.stdout)[0]["event_count"] == played["events"]
@@ -134,7 +135,7 @@ def test_up_stops_on_sigterm_and_exits_0(tmp_path: Path):
         assert process.poll() is None
         time.sleep(0.02)
     assert ready.stat().st_mode & 0o777 == 0o600
-    assert len(read_ready(ready).organisations[0].games) == 3
+    assert len(read_sandbox_info(ready).organisations[0].games) == 3
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=20) == 0
 
@@ -147,10 +148,10 @@ def test_up_judges_events_as_it_is_told(tmp_path: Path):
     while not ready.exists():
         assert process.poll() is None
         time.sleep(0.02)
-    game = read_ready(ready).organisations[0].games[0]
+    game = read_sandbox_info(ready).organisations[0].games[0]
     body = json.dumps([event(own_field=1)]).encode()
     answer = httpx.post(
-        f"{read_ready(ready).collector_url}/v2/{game.game_key}/events",
+        f"{read_sandbox_info(ready).collector_url}/v2/{game.game_key}/events",
         content=body,
         headers={"Authorization": sign(body, secret_key=game.secret_key)},
     )
@@ -161,7 +162,7 @@ def test_up_judges_events_as_it_is_told(tmp_path: Path):
 
 def test_process_works_on_a_stopped_sandbox(tmp_path: Path):
     """contract, Commands: against a running or a stopped sandbox."""
-    Sandbox(Options(state=tmp_path / "s")).close()
+    Sandbox(SandboxOptions(state=tmp_path / "s")).close()
     done = run("sandbox", "process", "--state", tmp_path / "s")
     assert (done.returncode, done.stdout.split()[0]) == (0, "demo")
 

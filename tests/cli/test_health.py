@@ -10,9 +10,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gamelens.cli import cli
-from gamelens.client.metrics import Client
-from gamelens.lab import environment_of, sandbox_at, write_into
-from gamelens.notebook.health_board import planned_requests, watch
+from gamelens.client.sync_client import Client
+from gamelens.local.sandbox_info import environment_of
+from gamelens.local.sandbox_population import populate_lake
+from gamelens.local.sandbox_process import running_sandbox
+from gamelens.notebook.health_check import check_health, planned_requests
 from gamelens.simulator import load_scenario
 from hostile import NAMES
 
@@ -55,10 +57,10 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
     folder = tmp_path_factory.mktemp("health")
     (folder / "games.toml").write_text(CONFIG)
     (folder / "quiet.toml").write_text(SCENARIO)
-    with sandbox_at(folder / "state", config=folder / "games.toml"):
+    with running_sandbox(folder / "state", config=folder / "games.toml"):
         pass  # it makes its keys
-    write_into(folder / "state", load_scenario(folder / "quiet.toml"))
-    with sandbox_at(folder / "state") as ready:
+    populate_lake(folder / "state", load_scenario(folder / "quiet.toml"))
+    with running_sandbox(folder / "state") as ready:
         own = {f"GAMELENS_{name}_DIR": str(folder / name.lower()) for name in ("CACHE", "RUNTIME")}
         yield environment_of(ready) | own
 
@@ -156,7 +158,7 @@ def test_a_board_costs_what_was_planned(environment: dict[str, str]):
         over = "last 35 complete days"
         lens.studios(over=over)
         planned = planned_requests(lens, over=over)
-        assert watch(lens, over=over, drills=0).requests == planned
+        assert check_health(lens, over=over, drills=0).requests == planned
 
 
 def test_what_is_not_there_yet_is_refused(health: Typed):

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from click.testing import Result
 
-from gamelens.lab import read_ready
+from gamelens.local.sandbox_info import read_sandbox_info
 
 Typed = Callable[..., Result]
 WEEK = ("--over", "last 7 complete days")
@@ -20,7 +20,7 @@ WEEK = ("--over", "last 7 complete days")
 @pytest.fixture
 def faults(stage: tuple[Path, dict[str, str]]) -> Iterator[Callable[..., None]]:
     """Adds fault rules to the metrics service; they are gone afterwards."""
-    console = read_ready(stage[0] / "state" / "ready.json").console_url
+    console = read_sandbox_info(stage[0] / "state" / "ready.json").console_url
 
     def add(**rule: object) -> None:
         httpx.post(f"{console}/faults", json={"service": "metrics", "route": "/metrics/v1/metrics/*", **rule})
@@ -30,7 +30,7 @@ def faults(stage: tuple[Path, dict[str, str]]) -> Iterator[Callable[..., None]]:
 
 
 def asked(stage: tuple[Path, dict[str, str]]) -> int:
-    console = read_ready(stage[0] / "state" / "ready.json").console_url
+    console = read_sandbox_info(stage[0] / "state" / "ready.json").console_url
     return int(httpx.get(f"{console}/summary").json()["asked"])
 
 
@@ -53,7 +53,7 @@ def test_three_dimensions_are_fanned_out(typed: Typed):
 
 
 def test_games_narrow_it_one_after_the_other(typed: Typed, stage: tuple[Path, dict[str, str]]):
-    ids = [game.id for game in read_ready(stage[0] / "state" / "ready.json").organisations[0].games][:2]
+    ids = [game.id for game in read_sandbox_info(stage[0] / "state" / "ready.json").organisations[0].games][:2]
     named = [word for game in ids for word in ("--games", game)]
     found = rows(typed("query", "event_count", "--by", "game_id", "--every", "all", *WEEK, *named, "--json"))
     assert {row["game_id"] for row in found} == set(ids)

@@ -9,7 +9,7 @@ import nbformat
 import pytest
 from click.testing import Result
 
-from gamelens import lab
+from gamelens.local import demo
 
 CELLS = (
     "over = 'last 2 complete days'\ngames = None",
@@ -28,12 +28,12 @@ def notebook(tmp_path: Path) -> Path:
 
 
 def test_a_notebook_of_ours_is_found_by_name_with_or_without_its_number():
-    found = {lab.find_notebook(name) for name in ("01_ad_revenue", "ad_revenue", "01_ad_revenue.ipynb")}
-    assert found == {lab.notebooks_folder() / "01_ad_revenue.ipynb"}
+    found = {demo.find_notebook(name) for name in ("01_ad_revenue", "ad_revenue", "01_ad_revenue.ipynb")}
+    assert found == {demo.notebooks_folder() / "01_ad_revenue.ipynb"}
 
 
 def test_a_file_is_found_by_its_path(notebook: Path):
-    assert lab.find_notebook(str(notebook)) == notebook
+    assert demo.find_notebook(str(notebook)) == notebook
 
 
 def test_a_name_that_is_none_is_refused_with_the_nearest(typed: Typed):

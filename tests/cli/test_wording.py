@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from gamelens.cli.root import Commands
-from gamelens.cli.wording import one_line, worded
+from gamelens.cli.command_group import Commands
+from gamelens.cli.terminal_text import error_line
 from gamelens.errors import BadQuery, GamelensError, NotRecorded, NotYetAvailable, PartialResult, Truncated
 
 GAP = {"metric": "revenue", "interval": "2026-11-01/2026-11-08", "scope": {"game_id": "1"}, "error": "answered 500."}
@@ -26,7 +26,7 @@ GAP = {"metric": "revenue", "interval": "2026-11-01/2026-11-08", "scope": {"game
     ],
 )
 def test_a_refusal_names_options_and_no_arguments_of_python(error: GamelensError, option: str) -> None:
-    said = worded(error)
+    said = error_line(error)
     assert option in said
     assert not [
         word for word in ("client.", "where=", "games=", 'when_unavailable="', "Client(", ".frame") if word in said
@@ -34,7 +34,7 @@ def test_a_refusal_names_options_and_no_arguments_of_python(error: GamelensError
 
 
 def test_a_missing_piece_is_named() -> None:
-    assert worded(PartialResult(pd.DataFrame(), [GAP])) == (
+    assert error_line(PartialResult(pd.DataFrame(), [GAP])) == (
         "1 piece is missing: revenue in 2026-11-01/2026-11-08 (game_id = 1): answered 500. "
         "--on-error gaps shows what came"
     )
@@ -42,11 +42,7 @@ def test_a_missing_piece_is_named() -> None:
 
 def test_everything_else_is_said_as_it_is() -> None:
     error = BadQuery("metric", "revenu", "is not a metric", ["revenue"])
-    assert worded(error) == str(error)
-
-
-def test_a_message_from_outside_stays_on_its_line() -> None:
-    assert one_line("the service says:\r\n\x1b[31mfine\x07") == "the service says: \ufffd[31mfine\ufffd"
+    assert error_line(error) == str(error)
 
 
 @pytest.mark.parametrize(

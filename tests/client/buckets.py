@@ -18,13 +18,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from gamelens.client.cache import Asked, Cache
-from gamelens.client.spans import Unit
+from gamelens.client.cache.answer_cache import AnswerCache, CacheKey
+from gamelens.client.tables.time_ranges import BucketSlice
 from gamelens.wire.intervals import Interval
 
 DAY = timedelta(days=1)
 START = datetime(2026, 8, 1, tzinfo=UTC)
-ASKED = Asked("revenue", ("country_code",), '{"every":"day"}', adds_up=True)
+ASKED = CacheKey("revenue", ("country_code",), '{"every":"day"}', adds_up=True)
 STAMP = pa.timestamp("us", tz="UTC")
 BEGAN_S = 1_790_000_000.0
 
@@ -42,13 +42,13 @@ class Clock:
         self.now_s += seconds
 
 
-def unit(day: int) -> Unit:
+def unit(day: int) -> BucketSlice:
     """A whole day."""
     start = START + day * DAY
-    return Unit(Interval(start, start + DAY), start)
+    return BucketSlice(Interval(start, start + DAY), start)
 
 
-def units(days: Iterable[int]) -> list[Unit]:
+def units(days: Iterable[int]) -> list[BucketSlice]:
     return [unit(day) for day in days]
 
 
@@ -78,18 +78,20 @@ def of_seed(day: int, seed: int, size: int = 5) -> pa.Table:
     return rows(day, *((f"C{number}", seed * 1000.0 + day) for number in range(size)))
 
 
-def keep(cache: Cache, days: Sequence[int], table: pa.Table, until: Interval = LATER, asked: Asked = ASKED) -> Any:
+def keep(
+    cache: AnswerCache, days: Sequence[int], table: pa.Table, until: Interval = LATER, asked: CacheKey = ASKED
+) -> Any:
     return cache.keep(asked, units(days), table, available=until)
 
 
 def find(
-    cache: Cache, days: Sequence[int], until: Interval = LATER, fresh_s: float = 0.0, asked: Asked = ASKED
+    cache: AnswerCache, days: Sequence[int], until: Interval = LATER, fresh_s: float = 0.0, asked: CacheKey = ASKED
 ) -> pa.Table | None:
     return cache.find(asked, units(days), available=until, fresh_s=fresh_s).table
 
 
 def there(
-    cache: Cache, days: Sequence[int], until: Interval = LATER, fresh_s: float = 0.0, asked: Asked = ASKED
+    cache: AnswerCache, days: Sequence[int], until: Interval = LATER, fresh_s: float = 0.0, asked: CacheKey = ASKED
 ) -> list[int]:
     """Which of *days* are found; what `look` says must be the same."""
     looked = cache.look(asked, units(days), available=until, fresh_s=fresh_s)
@@ -98,13 +100,13 @@ def there(
     return [day for day in days if unit(day) in found]
 
 
-def _write(cache: Cache, seed: int) -> None:
+def _write(cache: AnswerCache, seed: int) -> None:
     for day in range(10_000):
         keep(cache, [day], of_seed(day, seed))
         print(day, flush=True)
 
 
-def _race(cache: Cache, seed: int) -> None:
+def _race(cache: AnswerCache, seed: int) -> None:
     print("ready", flush=True)
     sys.stdin.readline()
     for _ in range(20):
@@ -115,7 +117,7 @@ def _race(cache: Cache, seed: int) -> None:
     assert cache.info().off is None, cache.info()
 
 
-def _fork(cache: Cache, seed: int) -> None:
+def _fork(cache: AnswerCache, seed: int) -> None:
     keep(cache, [0], of_seed(0, seed))
     child = os.fork()
     if not child:
@@ -127,21 +129,23 @@ def _fork(cache: Cache, seed: int) -> None:
     assert cache.info().off is None, cache.info()
 
 
-def _full(cache: Cache, seed: int) -> None:
+def _full(cache: AnswerCache, seed: int) -> None:
     import resource
 
     resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 10, 64 << 10))
     _until_off(cache, seed)
 
 
-def _nobody(cache: Cache, seed: int) -> None:
-    keep(Cache(cache.folder.parent / "warm", owner="ann"), [0], of_seed(0, seed))  # imports what a user may not read
+def _nobody(cache: AnswerCache, seed: int) -> None:
+    keep(
+        AnswerCache(cache.folder.parent / "warm", owner="ann"), [0], of_seed(0, seed)
+    )  # imports what a user may not read
     if os.geteuid() == 0:
         os.setuid(65534)
     _until_off(cache, seed)
 
 
-def _until_off(cache: Cache, seed: int) -> None:
+def _until_off(cache: AnswerCache, seed: int) -> None:
     for day in range(200):
         keep(cache, [day], of_seed(day, seed))
         if cache.info().off is not None:
@@ -152,6 +156,6 @@ def _until_off(cache: Cache, seed: int) -> None:
 
 if __name__ == "__main__":
     work = {"write": _write, "race": _race, "fork": _fork, "full": _full, "nobody": _nobody}[sys.argv[1]]
-    held = Cache(Path(sys.argv[2]), owner="ann")
+    held = AnswerCache(Path(sys.argv[2]), owner="ann")
     work(held, int(sys.argv[3]))
     held.close()

@@ -16,7 +16,7 @@ from client.playing import Game, Time, Wire
 from client.scripted import KEY, Script
 from client.worlds import World
 from conftest import Stage
-from gamelens.client.metrics import Client
+from gamelens.client.sync_client import Client
 
 
 @pytest.fixture(autouse=True)

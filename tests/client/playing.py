@@ -14,8 +14,8 @@ from typing import Any
 import httpx
 
 from conftest import NOW
-from gamelens.client.collector import CollectorClient
-from gamelens.client.session import PlayerSession
+from gamelens.client.events.collector_client import CollectorClient
+from gamelens.client.events.player_session import PlayerSession
 
 GAME_KEY = "0123456789abcdef0123456789abcdef"
 SECRET_KEY = "0123456789abcdef0123456789abcdef01234567"

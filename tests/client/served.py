@@ -22,9 +22,9 @@ import msgspec
 import uvloop
 
 from conftest import NOW, Stage, event
-from gamelens.client.metrics import Client
-from gamelens.sandbox.faults import App, Faults, Message, Receive, Send, read_rule
-from gamelens.sandbox.servers import http_server
+from gamelens.client.sync_client import Client
+from gamelens.sandbox.control.fault_injection import App, FaultInjector, Message, Receive, Send, read_rule
+from gamelens.sandbox.http.http_server import http_server
 
 KEY = "key-of-acme"
 DAYS = 120
@@ -57,14 +57,14 @@ class World:
     def mix(self, *faults: dict[str, Any]) -> None:
         """Several faults that strike independently: of rules for the same route only the first would be asked."""
         for fault in faults:
-            behind = Faults(random=self._random)
+            behind = FaultInjector(random=self._random)
             behind.add(read_rule({"service": "metrics", "route": METRICS, **fault}))
             self._faulted = behind.around("metrics", self._faulted)
 
     def last(self, good: int, route: str = "*", **fault: Any) -> None:
         """Answer *good* questions about metrics, and when these are answered none of *route* any more."""
         until = _Until(good, self._faulted)
-        ended = Faults(random=self._random)
+        ended = FaultInjector(random=self._random)
         ended.add(read_rule({"service": "metrics", "route": route, **fault}))
         until.then = ended.around("metrics", self._faulted)
         self._faulted = until
@@ -72,7 +72,7 @@ class World:
     def heal(self) -> None:
         """No faults any more."""
         self.answers.clear()
-        self._faults = Faults(random=self._random)
+        self._faults = FaultInjector(random=self._random)
         self._faulted = self._faults.around("metrics", self._answer)
 
     def client(self, **options: Any) -> Client:

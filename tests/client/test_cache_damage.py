@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from client import buckets
 from client.buckets import ASKED, LATER, find, keep, of_seed, there, unit, units
-from gamelens.client.cache import Cache
+from gamelens.client.cache.answer_cache import AnswerCache
 from gamelens.errors import BadQuery
 
 pytestmark = pytest.mark.slow
@@ -30,11 +30,11 @@ DAYS = range(20)
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Iterator[Callable[..., Cache]]:
-    made: list[Cache] = []
+def make(tmp_path: Path) -> Iterator[Callable[..., AnswerCache]]:
+    made: list[AnswerCache] = []
 
-    def make(folder: Path = tmp_path / "cache", **options: Any) -> Cache:
-        made.append(Cache(folder, owner="ann", **options))
+    def make(folder: Path = tmp_path / "cache", **options: Any) -> AnswerCache:
+        made.append(AnswerCache(folder, owner="ann", **options))
         return made[-1]
 
     yield make
@@ -43,7 +43,7 @@ def make(tmp_path: Path) -> Iterator[Callable[..., Cache]]:
 
 
 @pytest.fixture
-def cache(make: Callable[..., Cache]) -> Cache:
+def cache(make: Callable[..., AnswerCache]) -> AnswerCache:
     return make()
 
 
@@ -51,7 +51,7 @@ def cache(make: Callable[..., Cache]) -> Cache:
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with everything in it that a cache ever writes, as a killed process leaves it."""
     here, copy = tmp_path_factory.mktemp("written"), tmp_path_factory.mktemp("copy") / "cache"
-    cache = Cache(here, owner="ann")
+    cache = AnswerCache(here, owner="ann")
     for day in DAYS:
         keep(cache, [day], of_seed(day, 0))
         keep(cache, [day], of_seed(day, 1))
@@ -60,11 +60,11 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy
 
 
-def answers(cache: Cache) -> Path:
+def answers(cache: AnswerCache) -> Path:
     return cache.folder / "answers"
 
 
-def parts(cache: Cache) -> list[Path]:
+def parts(cache: AnswerCache) -> list[Path]:
     return sorted(answers(cache).glob("*.parquet*"))
 
 
@@ -80,7 +80,7 @@ def said(process: subprocess.Popen[str], word: str = "") -> str:
     return out.strip()
 
 
-def assert_right(cache: Cache, days: range = DAYS) -> None:
+def assert_right(cache: AnswerCache, days: range = DAYS) -> None:
     """What is found is what was kept last, and what is kept now is found."""
     found = cache.find(ASKED, units(days), available=LATER, fresh_s=0)
     expected = [of_seed(day, 1) for day in days if unit(day) in found.units]
@@ -93,7 +93,7 @@ def assert_right(cache: Cache, days: range = DAYS) -> None:
 # Damage
 
 
-def test_a_damaged_file_is_a_miss_and_is_removed(cache: Cache) -> None:
+def test_a_damaged_file_is_a_miss_and_is_removed(cache: AnswerCache) -> None:
     keep(cache, [1], of_seed(1, 1))
     keep(cache, [2], of_seed(2, 1))
     for path in parts(cache):
@@ -106,21 +106,23 @@ def test_a_damaged_file_is_a_miss_and_is_removed(cache: Cache) -> None:
     assert (cache.info().buckets, cache.info().files, cache.info().off) == (1, 1, None)
 
 
-def test_a_file_cut_short_is_a_miss(cache: Cache) -> None:
+def test_a_file_cut_short_is_a_miss(cache: AnswerCache) -> None:
     keep(cache, [1], of_seed(1, 1))
     (path,) = parts(cache)
     path.write_bytes(path.read_bytes()[:-1])
     assert find(cache, [1]) is None
 
 
-def test_a_file_that_vanished_is_a_miss(cache: Cache) -> None:
+def test_a_file_that_vanished_is_a_miss(cache: AnswerCache) -> None:
     keep(cache, [1], of_seed(1, 1))
     parts(cache)[0].unlink()
     assert find(cache, [1]) is None
     assert cache.info().files == 0
 
 
-def test_a_file_that_vanished_is_forgotten_when_a_cache_is_opened(cache: Cache, make: Callable[..., Cache]) -> None:
+def test_a_file_that_vanished_is_forgotten_when_a_cache_is_opened(
+    cache: AnswerCache, make: Callable[..., AnswerCache]
+) -> None:
     keep(cache, [1], of_seed(1, 1))
     parts(cache)[0].unlink()
     later = make()
@@ -137,21 +139,21 @@ def test_any_byte_of_any_file_may_flip(written: Path, which: int, place: int, bi
         body = bytearray(paths[which % len(paths)].read_bytes())
         body[place % len(body)] ^= 1 << bit
         paths[which % len(paths)].write_bytes(body)
-        cache = Cache(folder, owner="ann")
+        cache = AnswerCache(folder, owner="ann")
         assert_right(cache)
         cache.restatements()
         cache.clear()
         cache.close()
 
 
-def test_an_index_that_is_none_is_set_aside(cache: Cache) -> None:
+def test_an_index_that_is_none_is_set_aside(cache: AnswerCache) -> None:
     answers(cache).mkdir(parents=True)
     (answers(cache) / "index.sqlite").write_bytes(b"my diary, and long enough to be looked at" * 100)
     assert_right(cache)
     assert (answers(cache) / "damaged.sqlite").read_bytes().startswith(b"my diary")
 
 
-def test_an_index_of_another_program_is_set_aside(cache: Cache) -> None:
+def test_an_index_of_another_program_is_set_aside(cache: AnswerCache) -> None:
     answers(cache).mkdir(parents=True)
     with sqlite3.connect(answers(cache) / "index.sqlite") as other:
         other.execute("CREATE TABLE units (diary TEXT)")
@@ -160,13 +162,13 @@ def test_an_index_of_another_program_is_set_aside(cache: Cache) -> None:
     assert (answers(cache) / "damaged.sqlite").exists()
 
 
-def test_an_empty_index_is_begun(cache: Cache) -> None:
+def test_an_empty_index_is_begun(cache: AnswerCache) -> None:
     answers(cache).mkdir(parents=True)
     (answers(cache) / "index.sqlite").touch()
     assert_right(cache)
 
 
-def test_what_was_set_aside_is_removed_with_everything(cache: Cache) -> None:
+def test_what_was_set_aside_is_removed_with_everything(cache: AnswerCache) -> None:
     answers(cache).mkdir(parents=True)
     (answers(cache) / "index.sqlite").write_bytes(b"my diary" * 1000)
     keep(cache, [1], of_seed(1, 1))
@@ -174,7 +176,7 @@ def test_what_was_set_aside_is_removed_with_everything(cache: Cache) -> None:
     assert not (answers(cache) / "damaged.sqlite").exists()
 
 
-def test_an_index_that_breaks_while_it_is_open_is_begun_anew(cache: Cache) -> None:
+def test_an_index_that_breaks_while_it_is_open_is_begun_anew(cache: AnswerCache) -> None:
     keep(cache, DAYS, pa.concat_tables([of_seed(day, 1) for day in DAYS]))
     cache_index = answers(cache) / "index.sqlite"
     with sqlite3.connect(cache_index) as other:
@@ -184,7 +186,9 @@ def test_an_index_that_breaks_while_it_is_open_is_begun_anew(cache: Cache) -> No
     assert_right(cache)
 
 
-def test_a_kernel_follows_when_another_sets_the_index_aside(cache: Cache, make: Callable[..., Cache]) -> None:
+def test_a_kernel_follows_when_another_sets_the_index_aside(
+    cache: AnswerCache, make: Callable[..., AnswerCache]
+) -> None:
     keep(cache, [1], of_seed(1, 1))
     index = answers(cache) / "index.sqlite"
     index.replace(index.with_name("elsewhere.sqlite"))
@@ -199,7 +203,7 @@ def test_a_kernel_follows_when_another_sets_the_index_aside(cache: Cache, make: 
     assert there(make(), [1, 2, 3]) == [2, 3]
 
 
-def test_a_folder_may_be_removed_at_any_time(cache: Cache) -> None:
+def test_a_folder_may_be_removed_at_any_time(cache: AnswerCache) -> None:
     keep(cache, [1], of_seed(1, 1))
     shutil.rmtree(cache.folder)
     assert there(cache, [1]) == []
@@ -209,7 +213,7 @@ def test_a_folder_may_be_removed_at_any_time(cache: Cache) -> None:
 # A folder that does not work
 
 
-def test_a_folder_that_cannot_be_made_switches_the_cache_off(tmp_path: Path, make: Callable[..., Cache]) -> None:
+def test_a_folder_that_cannot_be_made_switches_the_cache_off(tmp_path: Path, make: Callable[..., AnswerCache]) -> None:
     (tmp_path / "file").touch()
     cache = make(tmp_path / "file" / "cache")
     assert keep(cache, [1], of_seed(1, 1)) == []
@@ -219,13 +223,13 @@ def test_a_folder_that_cannot_be_made_switches_the_cache_off(tmp_path: Path, mak
     assert repr(info) == f"Cache in {cache.folder}: off, {info.off}"
 
 
-def test_clearing_a_folder_that_does_not_work_is_refused(tmp_path: Path, make: Callable[..., Cache]) -> None:
+def test_clearing_a_folder_that_does_not_work_is_refused(tmp_path: Path, make: Callable[..., AnswerCache]) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(BadQuery, match="cannot be cleared"):
         make(tmp_path / "file" / "cache").clear()
 
 
-def test_clearing_switches_on_what_works_again(tmp_path: Path, make: Callable[..., Cache]) -> None:
+def test_clearing_switches_on_what_works_again(tmp_path: Path, make: Callable[..., AnswerCache]) -> None:
     (tmp_path / "file").touch()
     cache = make(tmp_path / "file" / "cache")
     keep(cache, [1], of_seed(1, 1))
@@ -234,7 +238,7 @@ def test_clearing_switches_on_what_works_again(tmp_path: Path, make: Callable[..
     assert_right(cache)
 
 
-def test_a_full_disk_switches_the_cache_off(tmp_path: Path, make: Callable[..., Cache]) -> None:
+def test_a_full_disk_switches_the_cache_off(tmp_path: Path, make: Callable[..., AnswerCache]) -> None:
     assert said(child("full", tmp_path / "cache"))
     assert_right(make())
 
@@ -246,7 +250,7 @@ def test_a_folder_of_somebody_else_switches_the_cache_off(tmp_path: Path) -> Non
     assert "PermissionError" in said(child("nobody", theirs))
 
 
-def test_a_lock_that_is_never_released_switches_the_cache_off(make: Callable[..., Cache]) -> None:
+def test_a_lock_that_is_never_released_switches_the_cache_off(make: Callable[..., AnswerCache]) -> None:
     cache = make(patience_s=0.1)
     keep(cache, [1], of_seed(1, 1))
     with sqlite3.connect(answers(cache) / "index.sqlite", isolation_level=None) as stuck:
@@ -263,7 +267,7 @@ def test_a_lock_that_is_never_released_switches_the_cache_off(make: Callable[...
 # Other processes
 
 
-def test_a_writer_may_be_killed_at_any_moment(tmp_path: Path, make: Callable[..., Cache]) -> None:
+def test_a_writer_may_be_killed_at_any_moment(tmp_path: Path, make: Callable[..., AnswerCache]) -> None:
     folder = tmp_path / "cache"
     for _ in range(4):
         writer = child("write", folder)
@@ -279,7 +283,7 @@ def test_a_writer_may_be_killed_at_any_moment(tmp_path: Path, make: Callable[...
         cache.close()
 
 
-def test_two_processes_may_keep_the_same_at_once(tmp_path: Path, make: Callable[..., Cache]) -> None:
+def test_two_processes_may_keep_the_same_at_once(tmp_path: Path, make: Callable[..., AnswerCache]) -> None:
     folder = tmp_path / "cache"
     writers = [child("race", folder, seed) for seed in (1, 2, 3)]
     for writer in writers:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from client.worlds import Ticks, Watch, World, assert_equal, quick, sale, sell
 from conftest import Stage
-from gamelens.client.metrics import Client
+from gamelens.client.sync_client import Client
 from gamelens.wire.intervals import Interval
 
 pytestmark = pytest.mark.slow

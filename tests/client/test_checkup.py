@@ -17,11 +17,11 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from client.scripted import KEY, Script
 from gamelens.catalog import DIMENSIONS, METRICS
-from gamelens.client.checkup import Checkup
-from gamelens.client.findings import Finding
-from gamelens.client.pacing import Budget
-from gamelens.client.settings import MetricsSettings, Secret
-from gamelens.client.slots import Guarantee
+from gamelens.client.connection.rate_limit import RateLimiter
+from gamelens.client.connection.settings import MetricsSettings, Secret
+from gamelens.client.connection.shared_slots import SharedSlots
+from gamelens.client.service_checks import ServiceChecks
+from gamelens.client.setup_checks import Finding
 from gamelens.errors import GamelensError
 
 NOW = datetime(2026, 11, 20, 11, 30, tzinfo=UTC)
@@ -57,12 +57,12 @@ def script() -> Script:
 
 @pytest.fixture
 def check(tmp_path: Path) -> Callable[..., dict[str, Finding]]:
-    def run(app: Any, *, deadline_s: float = 5.0, now: datetime = NOW, budget: Budget | None = None) -> Any:
-        guarantee = Guarantee("k", folder=tmp_path / "runtime", clock=time.monotonic)
-        checkup = Checkup(
+    def run(app: Any, *, deadline_s: float = 5.0, now: datetime = NOW, budget: RateLimiter | None = None) -> Any:
+        guarantee = SharedSlots("k", folder=tmp_path / "runtime", clock=time.monotonic)
+        checkup = ServiceChecks(
             MetricsSettings("http://127.0.0.1", Secret(KEY)),
             pool=httpx.ASGITransport(app),
-            budget=budget or Budget(guarantee),
+            budget=budget or RateLimiter(guarantee),
             now=now.timestamp,
             sleep=lambda _: asyncio.sleep(0),
         )
@@ -188,7 +188,7 @@ def test_a_service_that_is_silent_ends_at_the_deadline(check: Check) -> None:
 
 
 def test_a_budget_that_others_use_up_is_not_the_service_s_silence(check: Check, script: Script, tmp_path: Path) -> None:
-    others = Guarantee("k", folder=tmp_path / "runtime", clock=time.monotonic)
+    others = SharedSlots("k", folder=tmp_path / "runtime", clock=time.monotonic)
     assert all(seat.take(time.monotonic()) for seat in others.seats)
     service = Service(script)
     found = check(service, deadline_s=0.1)
@@ -198,7 +198,7 @@ def test_a_budget_that_others_use_up_is_not_the_service_s_silence(check: Check, 
 
 def test_a_runtime_folder_of_no_use_is_a_warning(check: Check, script: Script, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    alone = Budget(Guarantee("k", folder=tmp_path / "file", clock=time.monotonic))
+    alone = RateLimiter(SharedSlots("k", folder=tmp_path / "file", clock=time.monotonic))
     rate = check(Service(script), budget=alone)["rate"]
     assert rate.mark == "warning"
     assert "for this process alone: other processes are not seen" in rate.says
@@ -206,7 +206,7 @@ def test_a_runtime_folder_of_no_use_is_a_warning(check: Check, script: Script, t
 
 def test_nobody_at_the_address_is_a_problem_without_a_word_of_httpx(tmp_path: Path) -> None:
     settings = MetricsSettings("http://127.0.0.1:9", Secret(KEY))
-    found = asyncio.run(Checkup(settings).findings(deadline_s=5.0))
+    found = asyncio.run(ServiceChecks(settings).findings(deadline_s=5.0))
     assert [(it.about, it.mark) for it in found] == [("service", "problem"), ("rate", "ok")]
     assert found[0].says.startswith("nothing answers at http://127.0.0.1:9")
 
@@ -214,4 +214,4 @@ def test_nobody_at_the_address_is_a_problem_without_a_word_of_httpx(tmp_path: Pa
 def test_a_file_of_authorities_that_is_none_is_refused(tmp_path: Path) -> None:
     settings = MetricsSettings("https://a.example", Secret(KEY))
     with pytest.raises(GamelensError, match="ca_file"):
-        Checkup(settings, ca_file=str(tmp_path / "none.pem"))
+        ServiceChecks(settings, ca_file=str(tmp_path / "none.pem"))

@@ -14,9 +14,9 @@ import httpx
 import pytest
 
 from conftest import NOW, Stage, event
-from gamelens.client.collector import CollectorClient
+from gamelens.client.events.collector_client import CollectorClient
 from gamelens.errors import AuthError, BadQuery, ServiceError
-from gamelens.wire.remote import SmallInitAnswer
+from gamelens.wire.remote_config import InitUnchanged
 from gamelens.wire.signing import is_signed
 
 GAME_KEY = "0123456789abcdef0123456789abcdef"
@@ -134,7 +134,7 @@ def test_a_gzipped_body_does_not_tell_the_time() -> None:
 _WITHOUT_ZLIB_NG = """
 import gzip, sys
 sys.modules["zlib_ng"] = None  # as where only the client is installed
-from gamelens.client import collector
+from gamelens.client.events import collector_client as collector
 body = collector.compress(b"[]", 2, wbits=31)
 assert (gzip.decompress(body), body[4:8]) == (b"[]", bytes(4))
 """
@@ -198,7 +198,7 @@ def test_a_current_hash_brings_the_small_answer(stage: Stage) -> None:
         known = await init(client)
         return await client.init(user_id="ann", platform="ios", os_version="ios 17.0", configs_hash=known.configs_hash)
 
-    assert with_client(stage.sandbox.collector, twice) == SmallInitAnswer(server_ts=int(NOW.timestamp()))
+    assert with_client(stage.sandbox.collector, twice) == InitUnchanged(server_ts=int(NOW.timestamp()))
 
 
 def test_v2_init_says_enabled_and_the_time(stage: Stage) -> None:

@@ -10,16 +10,16 @@ from string import ascii_letters
 import pytest
 
 from client.playing import GAME_KEY, Game, in_loop
-from gamelens.client.courier import Report
-from gamelens.client.player import Player
-from gamelens.client.session import PlayerSession
+from gamelens.client.events.batch_sender import DeliveryReport
+from gamelens.client.events.event_recorder import EventRecorder
+from gamelens.client.events.player_session import PlayerSession
 from gamelens.errors import RateLimited, ServiceError
 
 OK = (200, b"")
 DOWN = (503, b'{"message":"nothing was stored: send it again"}')
 
 
-def fill(player: PlayerSession | Player, events: int) -> None:
+def fill(player: PlayerSession | EventRecorder, events: int) -> None:
     for number in range(events):
         player.add("design", event_id=f"step:{number}")
 
@@ -57,7 +57,7 @@ async def test_a_rejected_event_is_logged_by_its_faults_only(game: Game, caplog:
         bad = {"event": {"user_id": "ann"}, "errors": [{"error_type": "wrong_type", "path": "/value"}]}
         game.wire.script["events"] = [(400, json.dumps([bad]).encode())]
         await player.flush()
-    (line,) = [record.getMessage() for record in caplog.records if record.name == "gamelens.client.courier"]
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "gamelens.client.events.batch_sender"]
     assert line == "an event was rejected: wrong_type /value"
 
 
@@ -249,5 +249,5 @@ async def test_events_go_to_the_route_of_the_game(game: Game) -> None:
 
 
 def test_a_report_counts_each_event_once() -> None:
-    report = Report(waiting=1, collected=2, rejected=3, dropped={"cache full": 4})
+    report = DeliveryReport(waiting=1, collected=2, rejected=3, dropped={"cache full": 4})
     assert report.added == 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gamelens.client.estimates import Plan, PlannedPiece
+from gamelens.client.query.plan_estimate import Plan, PlannedPiece
 from gamelens.wire.intervals import Interval
 
 WEEK = Interval.parse("2026-11-01/P1W")

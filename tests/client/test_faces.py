@@ -16,8 +16,9 @@ import httpx
 import pytest
 
 from client.scripted import KEY, Script
-from gamelens.client.loop import shared_loop
-from gamelens.client.metrics import AsyncClient, Client
+from gamelens.client.async_client import AsyncClient
+from gamelens.client.connection.event_loop import shared_loop
+from gamelens.client.sync_client import Client
 from gamelens.errors import AuthError, BadQuery, Refused
 
 pytestmark = pytest.mark.slow

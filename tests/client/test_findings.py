@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from client.drawer import Drawer, failing
-from gamelens.client.cache import Cache
-from gamelens.client.findings import Finding, cache_finding, has_problem, settings_findings, versions
-from gamelens.client.settings import Settings
+from gamelens.client.cache.answer_cache import AnswerCache
+from gamelens.client.connection.settings import Settings
+from gamelens.client.setup_checks import Finding, cache_finding, has_problem, settings_findings, versions
 
 Use = Callable[[Drawer], Drawer]
 
@@ -90,12 +90,12 @@ def test_a_broken_keyring_is_a_warning(tmp_path: Path, use: Use) -> None:
 
 
 def test_a_cache_says_what_it_holds(tmp_path: Path) -> None:
-    assert cache_finding(Cache(tmp_path, owner="o")).mark == "ok"
+    assert cache_finding(AnswerCache(tmp_path, owner="o")).mark == "ok"
 
 
 def test_a_cache_that_is_off_says_why(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    finding = cache_finding(Cache(tmp_path / "file", owner="o"))
+    finding = cache_finding(AnswerCache(tmp_path / "file", owner="o"))
     assert finding.mark == "warning"
     assert "NotADirectoryError" in finding.says or "FileExistsError" in finding.says
 

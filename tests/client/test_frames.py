@@ -15,20 +15,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gamelens.client.frames import (
-    KINDS,
-    check_kind,
+from gamelens.client.connection.metrics_api import GameListing
+from gamelens.client.query.arguments import KINDS, check_kind
+from gamelens.client.query.data_frames import (
+    add_titles,
     games_frame,
     restatements_frame,
-    studio_names,
     studios_frame,
-    titles,
     to_frame,
     to_table,
-    with_titles,
+    unique_game_titles,
+    unique_studio_names,
 )
-from gamelens.client.service import PlacedGame
-from gamelens.client.tables import STAMP, from_rows, ordered, schema
+from gamelens.client.tables.table_operations import from_rows, order_columns
+from gamelens.client.tables.table_schema import TIMESTAMP_TYPE, schema
 from gamelens.errors import BadQuery
 from gamelens.wire.results import Studio
 
@@ -164,7 +164,12 @@ def test_every_kind_of_frame_has_the_same_columns(to: Any, rows: tuple[dict[str,
 @pytest.mark.parametrize("rows", [(), (row("NA"), row(None))])
 def test_arrow_has_dictionaries_and_the_receipt_as_json(rows: tuple[dict[str, Any], ...]) -> None:
     made = to_frame(table(*rows), BY, {"requests": 1}, "arrow")
-    assert made.schema.types == [STAMP, pa.dictionary(pa.int32(), pa.string()), pa.int64(), *[pa.float64()] * 3]
+    assert made.schema.types == [
+        TIMESTAMP_TYPE,
+        pa.dictionary(pa.int32(), pa.string()),
+        pa.int64(),
+        *[pa.float64()] * 3,
+    ]
     assert json.loads(made.schema.metadata[b"gamelens"]) == {"requests": 1}
 
 
@@ -262,54 +267,54 @@ GAMES = from_rows(
 
 
 def test_the_title_stands_beside_the_game_id_and_the_id_where_there_is_none() -> None:
-    made = with_titles(GAMES, {"game_id": {"1": "Saga"}})
+    made = add_titles(GAMES, {"game_id": {"1": "Saga"}})
     assert made.column_names == ["timestamp", "game_id", "game", "event_count"]
     assert made["game"].to_pylist() == ["Saga", "2", None]
 
 
 def test_titles_of_games_and_studios_stand_beside_their_ids() -> None:
-    both = ordered(GAMES.append_column("studio_id", pa.array(["s1", None, "s2"])), ("studio_id", "game_id"))
-    made = with_titles(both, {"game_id": {"1": "Saga", "2": "Ember"}, "studio_id": {"s1": "North"}})
+    both = order_columns(GAMES.append_column("studio_id", pa.array(["s1", None, "s2"])), ("studio_id", "game_id"))
+    made = add_titles(both, {"game_id": {"1": "Saga", "2": "Ember"}, "studio_id": {"s1": "North"}})
     assert made.column_names == ["timestamp", "studio_id", "studio", "game_id", "game", "event_count"]
     assert made["studio"].to_pylist() == ["North", None, "s2"]
 
 
 @pytest.mark.parametrize("to", ["pandas", "arrow"])
 def test_titles_are_categories_too(to: Any) -> None:
-    made = to_frame(with_titles(GAMES, {"game_id": {"1": "Saga", "2": "NA"}}), ("game_id",), {}, to)
+    made = to_frame(add_titles(GAMES, {"game_id": {"1": "Saga", "2": "NA"}}), ("game_id",), {}, to)
     assert made["game"].to_pylist() if to == "arrow" else made["game"].dropna().tolist() == ["Saga", "NA"]
     assert "category" in str(made["game"].dtype) if to == "pandas" else pa.types.is_dictionary(made["game"].type)
 
 
 def test_an_empty_answer_has_titles_too() -> None:
-    made = with_titles(schema("event_count", ("game_id",)).empty_table(), {"game_id": {"1": "Saga"}})
+    made = add_titles(schema("event_count", ("game_id",)).empty_table(), {"game_id": {"1": "Saga"}})
     assert dtypes(to_frame(made, ("game_id",), {}))["game"] == "category"
 
 
 def test_a_repeated_title_gets_its_studio() -> None:
     games = [
-        PlacedGame("1", "Saga", "s1", "North"),
-        PlacedGame("2", "Saga", "s2", "South"),
-        PlacedGame("3", "Ember", "s2", "South"),
+        GameListing("1", "Saga", "s1", "North"),
+        GameListing("2", "Saga", "s2", "South"),
+        GameListing("3", "Ember", "s2", "South"),
     ]
-    assert titles(games) == {"1": "Saga (North)", "2": "Saga (South)", "3": "Ember"}
+    assert unique_game_titles(games) == {"1": "Saga (North)", "2": "Saga (South)", "3": "Ember"}
 
 
 def test_a_title_repeated_in_its_studio_gets_its_id() -> None:
-    games = [PlacedGame("1", "Saga", "s1", "North"), PlacedGame("2", "Saga", "s1", "North")]
-    assert titles(games) == {"1": "Saga (North, 1)", "2": "Saga (North, 2)"}
+    games = [GameListing("1", "Saga", "s1", "North"), GameListing("2", "Saga", "s1", "North")]
+    assert unique_game_titles(games) == {"1": "Saga (North, 1)", "2": "Saga (North, 2)"}
 
 
 def test_a_repeated_studio_gets_its_id() -> None:
     studios = [Studio("s1", "North"), Studio("s2", "North"), Studio("s3", "South")]
-    assert studio_names(studios) == {"s1": "North (s1)", "s2": "North (s2)", "s3": "South"}
+    assert unique_studio_names(studios) == {"s1": "North (s1)", "s2": "North (s2)", "s3": "South"}
 
 
 # Lists and restatements
 
 
 def test_lists_are_frames_of_text() -> None:
-    games = games_frame([PlacedGame("1", "NA", "s1", None)])
+    games = games_frame([GameListing("1", "NA", "s1", None)])
     studios = studios_frame([Studio("s1", "North")])
     assert games.isna().to_numpy().tolist() == [[False, False, False, True]]
     assert {*dtypes(games).values(), *dtypes(studios).values()} == {"str"}
@@ -317,7 +322,7 @@ def test_lists_are_frames_of_text() -> None:
 
 @pytest.mark.parametrize("rows", [0, 1])
 def test_empty_lists_have_their_columns(rows: int) -> None:
-    games = games_frame([PlacedGame("1", "Saga", "s1", "North")] * rows)
+    games = games_frame([GameListing("1", "Saga", "s1", "North")] * rows)
     studios = studios_frame([Studio("s1", "North")] * rows)
     assert dtypes(games) == dict.fromkeys(["game_id", "game", "studio_id", "studio"], "str")
     assert dtypes(studios) == dict.fromkeys(["studio_id", "studio"], "str")

@@ -10,10 +10,10 @@ import pytest
 from keyring.errors import KeyringLocked, NoKeyringError
 
 from client.drawer import Drawer, failing
-from gamelens.client.keychain import Keychain
-from gamelens.client.settings import Settings, collector_settings, metrics_settings
+from gamelens.client.connection.keyring_lookup import KeyringLookup
+from gamelens.client.connection.settings import Settings, collector_settings, metrics_settings
 from gamelens.errors import AuthError
-from gamelens.lab import connect
+from gamelens.local.connect import connect
 
 Use = Callable[[Drawer], Drawer]
 
@@ -85,13 +85,13 @@ def test_connecting_asks_once(use: Use, tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_machine_without_one_is_in_no_trouble(use: Use) -> None:
     use(Drawer({}, failing(NoKeyringError())))
-    keychain = Keychain()
+    keychain = KeyringLookup()
     assert (keychain.find("api_key"), keychain.trouble) == (None, None)
 
 
 def test_one_that_does_not_answer_is_not_waited_for(use: Use) -> None:
     answered = threading.Event()
     use(Drawer({"api_key": "late"}, lambda: answered.wait(10)))
-    keychain = Keychain(wait_s=0.05)
+    keychain = KeyringLookup(wait_s=0.05)
     assert (keychain.find("api_key"), keychain.trouble) == (None, "it did not answer within 0.05 s")
     answered.set()

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from client.scripted import Script
-from gamelens.client.metrics import Client
+from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery, NotYetAvailable, ServiceError, Truncated
 
 Make = Callable[..., Client]

@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gamelens.client.outbox import BATCH_BYTES, BATCH_EVENTS, Bucket, Outbox, as_array
-from gamelens.client.queue_file import QueueFile
+from gamelens.client.events.outbox import BATCH_BYTES, BATCH_EVENTS, BatchKey, Outbox, as_array
+from gamelens.client.events.outbox_file import OutboxFile
 from gamelens.errors import BadQuery
 from gamelens.wire.limits import BODY_BYTES
-from gamelens.wire.remote import BigInitAnswer
+from gamelens.wire.remote_config import InitAnswer
 
-ANN = Bucket("ann", None)
-ANSWER = BigInitAnswer(server_ts=1, configs=[], configs_hash="abc", ab_id="exp1", ab_variant_id="fast")
+ANN = BatchKey("ann", None)
+ANSWER = InitAnswer(server_ts=1, configs=[], configs_hash="abc", ab_id="exp1", ab_variant_id="fast")
 
 
 def outbox(path: Path | None = None, *, game_key: str = "a" * 32, **options: Any) -> Outbox:
-    return Outbox(QueueFile(path, game_key=game_key), **options)
+    return Outbox(OutboxFile(path, game_key=game_key), **options)
 
 
 def with_sessions(*names: str, user_id: str = "ann", **options: Any) -> Outbox:
@@ -33,7 +33,7 @@ def with_sessions(*names: str, user_id: str = "ann", **options: Any) -> Outbox:
     return made
 
 
-def bodies(made: Outbox, bucket: Bucket = ANN) -> list[bytes]:
+def bodies(made: Outbox, bucket: BatchKey = ANN) -> list[bytes]:
     return [event.body for event in made.batch(bucket)]
 
 
@@ -218,23 +218,23 @@ def test_a_session_that_ended_and_left_is_forgotten() -> None:
 
 def test_an_answer_is_kept_for_its_user(path: Path) -> None:
     """Collector, POST remote_configs init 2."""
-    first = QueueFile(path, game_key="a" * 32)
+    first = OutboxFile(path, game_key="a" * 32)
     first.remember("ann", ANSWER)
     first.close()
-    second = QueueFile(path, game_key="a" * 32)
+    second = OutboxFile(path, game_key="a" * 32)
     assert second.recall("ann") == ANSWER
     second.close()
 
 
 def test_an_answer_is_dropped_when_the_user_changes() -> None:
     """public-facts 1.5, Hash and user change."""
-    file = QueueFile(None, game_key="a" * 32)
+    file = OutboxFile(None, game_key="a" * 32)
     file.remember("ann", ANSWER)
     assert [file.recall(user_id) for user_id in ("bob", "ann")] == [None, None]
 
 
 def test_an_answer_kept_by_another_version_counts_as_none() -> None:
-    file = QueueFile(None, game_key="a" * 32)
+    file = OutboxFile(None, game_key="a" * 32)
     with file.using() as db:
         db.execute("INSERT INTO notes VALUES ('init', '{}')")
     assert file.recall("ann") is None

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from client.worlds import World, assert_equal, quick, rows_of
-from gamelens.client.metrics import Client
+from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery, NotRecorded, NotYetAvailable
 
 pytestmark = pytest.mark.slow

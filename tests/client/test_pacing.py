@@ -19,21 +19,29 @@ from hypothesis import strategies as st
 from starlette.responses import JSONResponse, Response
 
 from client.virtual import run
-from gamelens.client.pacing import LAG_S, MARGIN_S, UNUSUAL_LAG_S, Budget, Route, shared_budget
-from gamelens.client.probing import ANSWERS_PER_SLOT, Probe
-from gamelens.client.slots import Guarantee
-from gamelens.client.transport import Answer, Outgoing, Tally, Transport
+from gamelens.client.connection.rate_limit import (
+    ANSWERS_PER_SLOT,
+    LAG_S,
+    MARGIN_S,
+    UNUSUAL_LAG_S,
+    AdaptiveLimit,
+    RateLimiter,
+    Route,
+    shared_rate_limiter,
+)
+from gamelens.client.connection.shared_slots import SharedSlots
+from gamelens.client.connection.transport import HttpRequest, HttpResponse, RequestStats, Transport
 from gamelens.errors import RateLimited
-from gamelens.sandbox.limits import Limits, Nodes
+from gamelens.sandbox.http.rate_limiter import NodeLimiters, RateLimits
 
 pytestmark = pytest.mark.slow
 
 Clock = Callable[[], float]
 
 
-def budget_in(folder: Path, clock: Clock, *, probe: Probe | None = None) -> Budget:
+def budget_in(folder: Path, clock: Clock, *, probe: AdaptiveLimit | None = None) -> RateLimiter:
     """As another process would make it: with files and a queue of its own."""
-    return Budget(Guarantee("key", folder=folder, clock=clock), probe=probe, clock=clock)
+    return RateLimiter(SharedSlots("key", folder=folder, clock=clock), probe=probe, clock=clock)
 
 
 class Service:
@@ -46,7 +54,13 @@ class Service:
         self.most_under_way = 0
 
     async def ask(
-        self, budget: Budget, *, route: Route = "other", connect_s: float = 0, travel_s: float = 0, work_s: float = 0
+        self,
+        budget: RateLimiter,
+        *,
+        route: Route = "other",
+        connect_s: float = 0,
+        travel_s: float = 0,
+        work_s: float = 0,
     ) -> None:
         async with budget.place(route) as place:
             await asyncio.sleep(connect_s)
@@ -318,7 +332,7 @@ def test_without_a_folder_it_paces_this_process_and_says_why(tmp_path: Path) -> 
     (tmp_path / "file").write_text("no folder")
     folder = tmp_path / "file" / "folder"
     assert 11 <= arrivals(60, folder)[-1] < 11 * 1.08
-    alone = shared_budget("https://a.example", "f", folder=folder)
+    alone = shared_rate_limiter("https://a.example", "f", folder=folder)
     assert alone.why_alone is not None
     assert alone.why_alone.startswith(f"other processes are not seen: {folder}: ")
 
@@ -344,16 +358,16 @@ def test_a_folder_that_goes_away_costs_no_request_and_no_limit(tmp_path: Path, i
 
 
 def test_clients_with_the_same_key_and_address_share_one_budget(tmp_path: Path) -> None:
-    ours = shared_budget("https://a.example", "f", folder=tmp_path)
-    assert ours is shared_budget("https://a.example", "f", folder=tmp_path)
+    ours = shared_rate_limiter("https://a.example", "f", folder=tmp_path)
+    assert ours is shared_rate_limiter("https://a.example", "f", folder=tmp_path)
     assert ours.why_alone is None
 
 
 @pytest.mark.parametrize(("address", "key"), [("https://a.example", "g"), ("https://b.example", "f")])
 def test_another_key_or_service_has_another_budget(tmp_path: Path, address: str, key: str) -> None:
     async def main() -> None:
-        ours = shared_budget("https://a.example", "f", folder=tmp_path)
-        theirs = shared_budget(address, key, folder=tmp_path)
+        ours = shared_rate_limiter("https://a.example", "f", folder=tmp_path)
+        theirs = shared_rate_limiter(address, key, folder=tmp_path)
         for budget in (ours, theirs):
             for _ in range(5):
                 async with asyncio.timeout(0.5), budget.place():
@@ -363,8 +377,8 @@ def test_another_key_or_service_has_another_budget(tmp_path: Path, address: str,
 
 
 def test_clients_of_either_pace_share_the_slots_of_the_guarantee(tmp_path: Path) -> None:
-    steady = shared_budget("https://a.example", "f", folder=tmp_path)
-    probing = shared_budget("https://a.example", "f", "adaptive", folder=tmp_path)
+    steady = shared_rate_limiter("https://a.example", "f", folder=tmp_path)
+    probing = shared_rate_limiter("https://a.example", "f", "adaptive", folder=tmp_path)
     assert steady is not probing
     assert steady._guarantee is probing._guarantee
 
@@ -374,19 +388,19 @@ class Counter:
 
     def __init__(self, clock: Clock, folder: Path, *, nodes: int, pace: str, seed: int = 1) -> None:
         chance = random.Random(seed)
-        self._nodes = Nodes(Limits(5, 5), nodes=nodes, random=chance.randrange, clock=clock)
+        self._nodes = NodeLimiters(RateLimits(5, 5), nodes=nodes, random=chance.randrange, clock=clock)
         self._chance = chance
         self.refused_at: list[float] = []
         self.clock = clock
-        self.tally = Tally()
-        self.probe = Probe() if pace == "adaptive" else None
+        self.tally = RequestStats()
+        self.probe = AdaptiveLimit() if pace == "adaptive" else None
         budget = budget_in(folder, clock, probe=self.probe)
         self.transport = Transport("http://127.0.0.1", budget=budget, pool=httpx.ASGITransport(self._app), clock=clock)
 
     async def ask(self, number: int) -> float:
         """Seconds that *number* requests take, none of which may be lost."""
         began = self.clock()
-        request = Outgoing(method="GET", path="/metrics/v1/interval")
+        request = HttpRequest(method="GET", path="/metrics/v1/interval")
         answers = await asyncio.gather(*(self.transport.send(request, self.tally) for _ in range(number)))
         assert [answer.status for answer in answers] == [200] * number
         return self.clock() - began
@@ -436,8 +450,8 @@ def test_the_guarantee_is_never_refused(tmp_path: Path) -> None:
 def test_a_refusal_of_our_own_making_is_none_of_the_attempts(tmp_path: Path) -> None:
     """Seven refusals while more is asked for than guaranteed, where six attempts are all there are."""
 
-    async def main(clock: Clock) -> tuple[Answer, int]:
-        probe = Probe()
+    async def main(clock: Clock) -> tuple[HttpResponse, int]:
+        probe = AdaptiveLimit()
         for _ in range(10 * ANSWERS_PER_SLOT):
             probe.answered(clock(), clock(), is_wanted=True)
         refusals = iter(range(7))
@@ -449,8 +463,8 @@ def test_a_refusal_of_our_own_making_is_none_of_the_attempts(tmp_path: Path) -> 
 
         budget = budget_in(tmp_path, clock, probe=probe)
         transport = Transport("http://127.0.0.1", budget=budget, pool=httpx.ASGITransport(app), clock=clock)
-        tally = Tally()
-        return await transport.send(Outgoing(method="GET", path="/"), tally), tally.requests
+        tally = RequestStats()
+        return await transport.send(HttpRequest(method="GET", path="/"), tally), tally.requests
 
     answer, requests = run(main)
     assert (answer.status, requests) == (200, 8)
@@ -461,11 +475,11 @@ def test_a_refusal_at_the_guarantee_is_one_of_the_attempts(tmp_path: Path) -> No
         async def app(scope: object, receive: object, send: object) -> None:
             await JSONResponse({}, 429, {"Retry-After": "0"})(scope, receive, send)  # type: ignore[arg-type]
 
-        budget = budget_in(tmp_path, clock, probe=Probe())
+        budget = budget_in(tmp_path, clock, probe=AdaptiveLimit())
         transport = Transport("http://127.0.0.1", budget=budget, pool=httpx.ASGITransport(app), clock=clock)
-        tally = Tally()
+        tally = RequestStats()
         with pytest.raises(RateLimited):
-            await transport.send(Outgoing(method="GET", path="/"), tally)
+            await transport.send(HttpRequest(method="GET", path="/"), tally)
         return tally.requests
 
     assert run(main) == 6

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from client.worlds import Ticks, Watch, World, quick
 from conftest import examples
 from gamelens.catalog import METRICS
-from gamelens.client.estimates import Plan
-from gamelens.client.metrics import Client
+from gamelens.client.query.plan_estimate import Plan
+from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery, GamelensError, NotAdditive, NotYetAvailable
 
 OVER = "2026-09-30/2026-11-20"

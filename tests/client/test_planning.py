@@ -13,18 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import examples
-from gamelens.client.planning import (
-    GAME_ID,
-    STUDIO_ID,
-    Lists,
-    Part,
-    Question,
-    filter_of,
-    lists_needed,
-    names,
-    plan,
-    typical_values,
-)
+from gamelens.client.query.arguments import as_filter, as_names
+from gamelens.client.query.planner import FanOutValues, MetricPlan, fan_out_dimensions, plan_requests, typical_values
+from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, QuerySpec
 from gamelens.errors import BadQuery, NotAdditive
 from gamelens.wire.filters import And, Filter, Match, Not, Or, dim
 from gamelens.wire.intervals import Interval
@@ -34,7 +25,7 @@ WEEK = Interval.parse("2026-11-01/P1W")
 QUARTER = Interval.parse("2026-08-22/P90D")
 PAIR = ("platform", "country_code")
 TRIPLE = (*PAIR, "build")
-LISTS = Lists(
+LISTS = FanOutValues(
     games=("1001", "1002"),
     studios=("s1", "s2"),
     values={
@@ -50,14 +41,14 @@ def planned(
     *metrics: str,
     over: Interval = WEEK,
     max_days: int | None = None,
-    lists: Lists = LISTS,
+    lists: FanOutValues = LISTS,
     passed: Sequence[str] = (),
     **question: Any,
-) -> list[Part]:
-    return plan(Question(metrics=metrics, **question), over, max_days=max_days, passed=passed, lists=lists)
+) -> list[MetricPlan]:
+    return plan_requests(QuerySpec(metrics=metrics, **question), over, max_days=max_days, passed=passed, lists=lists)
 
 
-def part(*metrics: str, **question: Any) -> Part:
+def part(*metrics: str, **question: Any) -> MetricPlan:
     return planned(*metrics, **question)[0]
 
 
@@ -148,7 +139,7 @@ def test_a_per_game_metric_by_two_dimensions_is_asked_by_game_where_values_are_f
     ]
 
 
-def many_games(number: int) -> Lists:
+def many_games(number: int) -> FanOutValues:
     return msgspec.structs.replace(LISTS, games=tuple(map(str, range(number))))
 
 
@@ -198,7 +189,7 @@ def test_since_days_ago_that_nobody_takes_is_refused() -> None:
 )
 def test_a_question_that_contradicts_itself_is_refused(question: dict[str, Any], rule: str) -> None:
     with pytest.raises(BadQuery, match=rule):
-        Question(**({"metrics": ("revenue",)} | question))
+        QuerySpec(**({"metrics": ("revenue",)} | question))
 
 
 def test_an_unknown_dimension_is_refused_with_the_nearest() -> None:
@@ -223,26 +214,26 @@ def test_a_dimension_called_like_a_field_is_refused(name: str) -> None:
 
 def test_one_name_is_a_name_and_not_its_letters() -> None:
     given = (None, "ios", ["a", "b"], iter(("a",)))
-    assert [names("by", it) for it in given] == [(), ("ios",), ("a", "b"), ("a",)]
+    assert [as_names("by", it) for it in given] == [(), ("ios",), ("a", "b"), ("a",)]
 
 
 @pytest.mark.parametrize("given", [1001, [1001], ["1001", None]])
 def test_a_name_that_is_no_text_is_refused(given: Any) -> None:
     """An id that was read as a number must not be taken for a game nobody knows."""
     with pytest.raises(BadQuery, match=r"games = .* must be text"):
-        names("games", given)
+        as_names("games", given)
 
 
 @pytest.mark.parametrize("where", ["platform == 'ios'", True, [dim.platform == "ios"], dim.platform])
 def test_a_where_that_is_no_filter_is_refused(where: Any) -> None:
     with pytest.raises(BadQuery, match=r"where = .* must be an expression such as dim.platform"):
-        filter_of(where)
+        as_filter(where)
 
 
 @pytest.mark.parametrize("where", [dim.platform == "ios", {"platform": "ios"}])
 def test_a_filter_may_be_the_services_own_object(where: Any) -> None:
     """Metrics, Query request body: filter."""
-    assert filter_of(where) == Match("platform", ("ios",))
+    assert as_filter(where) == Match("platform", ("ios",))
 
 
 # Top, and what is put together after
@@ -366,7 +357,7 @@ def test_the_studio_follows_from_the_game_where_that_is_there(metric: str, by: t
 
 
 def test_a_fan_out_over_nothing_asks_nothing() -> None:
-    assert part("revenue", by=("studio",), lists=Lists()).templates == ()
+    assert part("revenue", by=("studio",), lists=FanOutValues()).templates == ()
 
 
 # The lists of a fan-out
@@ -387,7 +378,7 @@ def test_a_fan_out_over_nothing_asks_nothing() -> None:
     ],
 )
 def test_lists_are_needed_only_for_a_fan_out(metrics: Any, by: Any, needed: tuple[str, ...]) -> None:
-    assert lists_needed(Question(metrics=metrics, by=by)) == needed
+    assert fan_out_dimensions(QuerySpec(metrics=metrics, by=by)) == needed
 
 
 def test_a_dimension_has_placeholders_for_an_estimate() -> None:
@@ -401,15 +392,15 @@ short = st.lists(st.sampled_from("abcd"), max_size=4, unique=True).map(tuple)
 
 
 @st.composite
-def some_lists(draw: st.DrawFn) -> Lists:
-    return Lists(
+def some_lists(draw: st.DrawFn) -> FanOutValues:
+    return FanOutValues(
         games=draw(st.lists(st.sampled_from("1234567"), min_size=1, unique=True).map(tuple)),
         studios=draw(st.lists(st.sampled_from(("s1", "s2", "s3")), min_size=1, unique=True).map(tuple)),
         values={name: draw(short) for name in (*TRIPLE, "category")},
     )
 
 
-def ways(metric: str, by: Sequence[str], lists: Lists) -> Iterator[int]:
+def ways(metric: str, by: Sequence[str], lists: FanOutValues) -> Iterator[int]:
     """How many requests each way takes to choose what one request carries (Metrics, Query type exceptions)."""
     columns = {{"game": GAME_ID, "studio": STUDIO_ID}.get(name, name) for name in by}
     columns |= set() if metric == "revenue" else {GAME_ID}
@@ -425,7 +416,7 @@ def ways(metric: str, by: Sequence[str], lists: Lists) -> Iterator[int]:
                 yield prod(sizes_of(lists)[name] for name in rest)
 
 
-def sizes_of(lists: Lists) -> dict[str, int]:
+def sizes_of(lists: FanOutValues) -> dict[str, int]:
     return {
         GAME_ID: len(lists.games),
         STUDIO_ID: len(lists.studios),
@@ -435,7 +426,7 @@ def sizes_of(lists: Lists) -> dict[str, int]:
 
 @given(metrics, dimensions, some_lists())
 @settings(deadline=None, max_examples=examples(300))
-def test_a_fan_out_takes_as_few_requests_as_possible(metric: str, by: tuple[str, ...], lists: Lists) -> None:
+def test_a_fan_out_takes_as_few_requests_as_possible(metric: str, by: tuple[str, ...], lists: FanOutValues) -> None:
     assert len(part(metric, by=by, lists=lists, **since(metric)).templates) == min(ways(metric, by, lists))
 
 
@@ -475,7 +466,7 @@ filters = st.recursive(
 @given(metrics, dimensions, some_lists(), st.none() | filters, st.data())
 @settings(deadline=None, max_examples=examples(300))
 def test_every_event_is_asked_for_once_in_its_own_group(
-    metric: str, by: tuple[str, ...], lists: Lists, where: Filter | None, data: st.DataObject
+    metric: str, by: tuple[str, ...], lists: FanOutValues, where: Filter | None, data: st.DataObject
 ) -> None:
     """Null is a group of its own (design/metrics, Dimensions); the caller's filter and games hold in each request."""
     games = data.draw(st.none() | st.lists(st.sampled_from(lists.games), min_size=1).map(tuple))

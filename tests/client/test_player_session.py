@@ -16,7 +16,7 @@ import pytest
 
 from client.playing import ANN, GAME_KEY, KEYS, SECRET_KEY, Game, Time, Wire, in_loop
 from conftest import NOW, Stage
-from gamelens.client.session import PlayerSession
+from gamelens.client.events.player_session import PlayerSession
 from gamelens.errors import AuthError, BadQuery, Refused, Unreachable
 
 pytestmark = pytest.mark.slow

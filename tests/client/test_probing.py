@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from gamelens.client.probing import ANSWERS_PER_SLOT, HOLD_S, MEMORY_S, MOST_SLOTS, Probe
+from gamelens.client.connection.rate_limit import ANSWERS_PER_SLOT, HOLD_S, MEMORY_S, MOST_SLOTS, AdaptiveLimit
 from gamelens.wire.limits import REQUESTS_PER_SECOND
 
 
-def answered(number: int, *, probe: Probe | None = None, at: float = 0.0, every_s: float = 0.0) -> Probe:
+def answered(
+    number: int, *, probe: AdaptiveLimit | None = None, at: float = 0.0, every_s: float = 0.0
+) -> AdaptiveLimit:
     """A probe that has heard *number* answers."""
-    probe = probe or Probe()
+    probe = probe or AdaptiveLimit()
     for count in range(number):
         probe.answered(at + count * every_s, at + count * every_s, is_wanted=True)
     return probe
 
 
 def test_it_starts_at_the_guarantee() -> None:
-    assert Probe().extra == 0
+    assert AdaptiveLimit().extra == 0
 
 
 def test_some_answers_open_a_slot() -> None:
@@ -24,7 +26,7 @@ def test_some_answers_open_a_slot() -> None:
 
 def test_answers_open_none_while_nobody_waits() -> None:
     """What is not needed is not tried out, and would be a burst later."""
-    probe = Probe()
+    probe = AdaptiveLimit()
     for _ in range(100):
         probe.answered(0.0, 0.0, is_wanted=False)
     assert probe.extra == 0

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from tqdm import tqdm
 
-from gamelens.client.progress import SHOWN_FROM_S, Bar, Progress, expected_s
+from gamelens.client.query.progress import SHOWN_FROM_S, Bar, Progress, expected_s
 
 Shown = Callable[[], str]
 

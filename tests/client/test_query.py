@@ -12,7 +12,7 @@ import pytest
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from client.scripted import KEY, Script
-from gamelens.client.metrics import Client
+from gamelens.client.sync_client import Client
 from gamelens.errors import AuthError, BadQuery, NotAdditive, NotYetAvailable, ServiceError, Truncated, Unreachable
 from gamelens.wire.filters import dim
 

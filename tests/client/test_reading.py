@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import examples
-from gamelens.client import tables
-from gamelens.client.tables import STAMP, read_answer, schema
+from gamelens.client.tables import answer_decoding, table_operations
+from gamelens.client.tables.answer_decoding import read_answer
+from gamelens.client.tables.table_schema import TIMESTAMP_TYPE, schema
 from gamelens.errors import ServiceError
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import Group, MetricQuery, Split, Timeseries
@@ -217,7 +218,7 @@ def test_unknown_fields_come_after_the_known_ones_and_null_where_they_are_not() 
 
 def test_fields_of_an_unknown_metric_are_typed_as_they_come() -> None:
     table = series({"brand_new": 7, "share": 0.5}, metric="brand_new")
-    assert table.schema.types == [STAMP, pa.int64(), pa.float64()]
+    assert table.schema.types == [TIMESTAMP_TYPE, pa.int64(), pa.float64()]
 
 
 def test_a_row_cannot_move_its_bucket() -> None:
@@ -253,7 +254,7 @@ def test_the_slower_way_says_the_same(given_: list[tuple[datetime, list[Row]]], 
     """The way for fields that nobody announced reads what was announced as the fast one does."""
     body = encode_answer(query, (Rows(stamp, given_rows) for stamp, given_rows in given_))
     known = schema("revenue", PAIR)
-    assert read_answer("revenue", query, PAIR, body).equals(tables._as_it_comes(query, known, body))
+    assert read_answer("revenue", query, PAIR, body).equals(answer_decoding._as_it_comes(query, known, body))
 
 
 # What is no answer
@@ -331,4 +332,4 @@ def test_a_damaged_answer_is_a_service_error_or_an_answer(query: MetricQuery, da
     except ServiceError:
         return
     assert table.schema.names[:3] == ["timestamp", *PAIR]
-    assert len(tables.in_time(table).to_pylist()) == len(table)  # every timestamp can be shown
+    assert len(table_operations.sort_by_time(table).to_pylist()) == len(table)  # every timestamp can be shown

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from conftest import Stage, event
-from gamelens.client.recording import Recording, Replay, Requested
-from gamelens.client.service import MetricsService
-from gamelens.client.settings import Secret
-from gamelens.client.transport import Answer, Outgoing, Tally, Transport
+from gamelens.client.connection.metrics_api import MetricsApi
+from gamelens.client.connection.recording import RecordedRequest, RecordingSender, ReplaySender
+from gamelens.client.connection.settings import Secret
+from gamelens.client.connection.transport import HttpRequest, HttpResponse, RequestStats, Transport
 from gamelens.errors import AuthError, BadQuery, GamelensError, NotRecorded, RateLimited, ServiceError
 from gamelens.wire.intervals import Interval
 
@@ -38,19 +38,19 @@ KINDS: list[dict[str, Any]] = [
 ]
 
 
-def metric(name: str = "revenue", **body: Any) -> Outgoing:
-    return Outgoing(method="POST", path=f"/metrics/v1/metrics/{name}", body=json.dumps(body).encode())
+def metric(name: str = "revenue", **body: Any) -> HttpRequest:
+    return HttpRequest(method="POST", path=f"/metrics/v1/metrics/{name}", body=json.dumps(body).encode())
 
 
-def listing(path: str, *params: tuple[str, str]) -> Outgoing:
-    return Outgoing(method="GET", path=f"/metrics/v1/{path}", params=params)
+def listing(path: str, *params: tuple[str, str]) -> HttpRequest:
+    return HttpRequest(method="GET", path=f"/metrics/v1/{path}", params=params)
 
 
-def send(door: Any, request: Outgoing, tally: Tally | None = None) -> Answer:
+def send(door: Any, request: HttpRequest, tally: RequestStats | None = None) -> HttpResponse:
     return asyncio.run(door.send(request, tally))
 
 
-def outcome(door: Any, request: Outgoing) -> Any:
+def outcome(door: Any, request: HttpRequest) -> Any:
     """What comes of *request*: the JSON of the answer, or the kind and the words of the error."""
     try:
         return json.loads(send(door, request).body)
@@ -58,7 +58,7 @@ def outcome(door: Any, request: Outgoing) -> Any:
         return type(error), str(error)
 
 
-def recording(folder: Path, *answers: Response) -> Recording:
+def recording(folder: Path, *answers: Response) -> RecordingSender:
     """Records a service that gives the *answers* in turn, the last for ever."""
     left = list(answers)
 
@@ -67,10 +67,10 @@ def recording(folder: Path, *answers: Response) -> Recording:
 
     pool = httpx.ASGITransport(app)
     transport = Transport("http://127.0.0.1", key=Secret(KEY), pool=pool, max_wait_s=0)
-    return Recording(transport, folder, now=lambda: NOW)
+    return RecordingSender(transport, folder, now=lambda: NOW)
 
 
-def recorded(folder: Path, answer: Any, request: Outgoing | None = None) -> Path:
+def recorded(folder: Path, answer: Any, request: HttpRequest | None = None) -> Path:
     """The one new file in *folder* once *answer* is recorded."""
     before = set(folder.glob("*"))
     outcome(
@@ -86,27 +86,29 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def real(stage: Stage, folder: Path) -> Recording:
+def real(stage: Stage, folder: Path) -> RecordingSender:
     """Records the sandbox, where two players were in an hour."""
     stage.submit([event(), event(user_id="bob", country_code="NA", platform="android", os_version="android 14")])
     stage.process()
     pool = httpx.ASGITransport(stage.metrics_app)
-    return Recording(Transport("http://127.0.0.1", key=Secret("key-of-acme"), pool=pool), folder)
+    return RecordingSender(Transport("http://127.0.0.1", key=Secret("key-of-acme"), pool=pool), folder)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind["type"])
-def test_a_replay_answers_a_metric_as_the_service_did(real: Recording, folder: Path, kind: dict[str, Any]) -> None:
+def test_a_replay_answers_a_metric_as_the_service_did(
+    real: RecordingSender, folder: Path, kind: dict[str, Any]
+) -> None:
     request = metric("user_unique", interval=DAY, granularity="day", query=kind)
     answer = outcome(real, request)
     assert answer["result"]
-    assert outcome(Replay(folder), request) == answer
+    assert outcome(ReplaySender(folder), request) == answer
 
 
 def everything(door: Any) -> Any:
     """All lists of the service behind *door*."""
 
     async def ask() -> Any:
-        service = MetricsService(door)
+        service = MetricsApi(door)
         day = Interval.parse(DAY)
         values = await service.dimension_values("platform", day)
         lists = (await service.metrics(), await service.dimensions(), await service.games(day))
@@ -115,11 +117,11 @@ def everything(door: Any) -> Any:
     return asyncio.run(ask())
 
 
-def test_a_replay_answers_the_lists_as_the_service_did(real: Recording, folder: Path) -> None:
+def test_a_replay_answers_the_lists_as_the_service_did(real: RecordingSender, folder: Path) -> None:
     """Metrics, Endpoints."""
     lists = everything(real)
     assert lists[1] == ["android", "ios"]
-    assert everything(Replay(folder)) == lists
+    assert everything(ReplaySender(folder)) == lists
 
 
 @pytest.mark.parametrize(
@@ -132,17 +134,17 @@ def test_a_replay_answers_the_lists_as_the_service_did(real: Recording, folder: 
     ],
     ids=["metric", "interval", "dimension", "values"],
 )
-def test_a_replay_refuses_as_the_service_did(real: Recording, folder: Path, request_: Outgoing) -> None:
+def test_a_replay_refuses_as_the_service_did(real: RecordingSender, folder: Path, request_: HttpRequest) -> None:
     refused = outcome(real, request_)
     assert refused[0] in (BadQuery, ServiceError)
-    assert outcome(Replay(folder), request_) == refused
+    assert outcome(ReplaySender(folder), request_) == refused
 
 
 def test_a_refusal_keeps_what_is_allowed(folder: Path) -> None:
     said = {"field": "query.dimension", "value": "x", "message": "no", "allowed": ["build"], "did_you_mean": "build"}
     recorded(folder, JSONResponse(said, 422))
     with pytest.raises(BadQuery) as bad:
-        send(Replay(folder), metric(a="b"))
+        send(ReplaySender(folder), metric(a="b"))
     error = bad.value
     assert (error.field, error.value, error.allowed, error.did_you_mean) == (
         "query.dimension",
@@ -156,13 +158,13 @@ def test_a_refusal_keeps_what_is_allowed(folder: Path) -> None:
 def test_a_refusal_in_plain_words_is_kept_as_text(folder: Path, status: int) -> None:
     file = recorded(folder, PlainTextResponse("no “such” thing", status))
     assert json.loads(file.read_text("utf-8"))["answer"] == {"status": status, "text": "no “such” thing"}
-    assert outcome(Replay(folder), metric(a="b"))[0] in (BadQuery, ServiceError)
+    assert outcome(ReplaySender(folder), metric(a="b"))[0] in (BadQuery, ServiceError)
 
 
 def test_what_a_request_counts_as_an_answer_is_answered_by_a_replay_too(folder: Path) -> None:
-    request = Outgoing(method="GET", path="/metrics/v1/x", answers=frozenset({200, 404}))
+    request = HttpRequest(method="GET", path="/metrics/v1/x", answers=frozenset({200, 404}))
     recorded(folder, JSONResponse({"not": "there"}, 404), request)
-    assert send(Replay(folder), request).status == 404
+    assert send(ReplaySender(folder), request).status == 404
 
 
 @pytest.mark.parametrize(
@@ -189,7 +191,7 @@ def test_a_broken_answer_is_not_recorded(folder: Path, body: bytes) -> None:
 def test_a_number_comes_back_digit_for_digit(folder: Path) -> None:
     body = b'{"result":[0.1,1e-7,1.50,123456789012345678901234567890,-0.0,5e-324]}'
     recorded(folder, Response(body))
-    assert re.sub(rb"\s", b"", send(Replay(folder), metric(a="b")).body) == body
+    assert re.sub(rb"\s", b"", send(ReplaySender(folder), metric(a="b")).body) == body
 
 
 @settings(max_examples=40, deadline=None)
@@ -203,13 +205,13 @@ def test_a_number_comes_back_digit_for_digit(folder: Path) -> None:
 def test_any_json_comes_back(tmp_path_factory: pytest.TempPathFactory, content: Any) -> None:
     folder = tmp_path_factory.mktemp("any")
     recorded(folder, Response(json.dumps(content)))
-    assert json.dumps(json.loads(send(Replay(folder), metric(a="b")).body)) == json.dumps(content)
+    assert json.dumps(json.loads(send(ReplaySender(folder), metric(a="b")).body)) == json.dumps(content)
 
 
 def test_json_that_is_nested_deeply_comes_back(folder: Path) -> None:
     body = b'{"a":["' + b"x" * 200 + b'",'
     recorded(folder, Response(body * 100 + b"1" + b"]}" * 100))
-    assert json.loads(send(Replay(folder), metric(a="b")).body) == json.loads(body * 100 + b"1" + b"]}" * 100)
+    assert json.loads(send(ReplaySender(folder), metric(a="b")).body) == json.loads(body * 100 + b"1" + b"]}" * 100)
 
 
 def test_a_file_is_read_by_people_row_for_row(folder: Path) -> None:
@@ -243,8 +245,8 @@ def test_a_file_says_what_was_asked_when_and_by_which_version(folder: Path) -> N
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_file_is_called_what_it_answers(request_: Outgoing, name: str) -> None:
-    assert re.fullmatch(rf"{name}-[0-9a-f]{{12}}\.json", Requested.of(request_).file_name)
+def test_a_file_is_called_what_it_answers(request_: HttpRequest, name: str) -> None:
+    assert re.fullmatch(rf"{name}-[0-9a-f]{{12}}\.json", RecordedRequest.of(request_).file_name)
 
 
 def test_the_order_of_what_has_none_makes_no_difference(folder: Path) -> None:
@@ -253,55 +255,55 @@ def test_the_order_of_what_has_none_makes_no_difference(folder: Path) -> None:
     file = recorded(folder, {"result": []}, request)
     other = [{"country_code": ["NA", "US"]}, {"platform": "ios"}]
     same = metric(filter={"or": other}, studios=["b", "a"], games=["2", "1"], query=dict(reversed(KINDS[2].items())))
-    assert Requested.of(same).file_name == file.name
-    assert send(Replay(folder), same).status == 200
+    assert RecordedRequest.of(same).file_name == file.name
+    assert send(ReplaySender(folder), same).status == 200
 
 
 def test_the_order_of_parameters_makes_no_difference(folder: Path) -> None:
     params = [("studios", "a"), ("interval", DAY), ("studios", "b")]
     recorded(folder, [], listing("games", *params))
-    assert send(Replay(folder), listing("games", *reversed(params))).body == b"[]"
+    assert send(ReplaySender(folder), listing("games", *reversed(params))).body == b"[]"
 
 
 def test_the_order_of_the_dimensions_of_a_split_does_make_a_difference(folder: Path) -> None:
     recorded(folder, {"result": []}, metric(query=KINDS[2]))
     turned = metric(query={"type": "split", "dimensions": ["platform", "country_code"]})
     with pytest.raises(NotRecorded):
-        send(Replay(folder), turned)
+        send(ReplaySender(folder), turned)
 
 
 def test_recording_again_overwrites(folder: Path) -> None:
     again = recording(folder, JSONResponse([1]), JSONResponse([2]))
     send(again, metric())
     send(again, metric())
-    assert json.loads(send(Replay(folder), metric()).body) == [2]
+    assert json.loads(send(ReplaySender(folder), metric()).body) == [2]
     assert len(list(folder.iterdir())) == 1
 
 
 def test_a_replay_sends_nothing(folder: Path) -> None:
     recorded(folder, {"result": []})
-    tally = Tally()
-    send(Replay(folder), metric(a="b"), tally)
+    tally = RequestStats()
+    send(ReplaySender(folder), metric(a="b"), tally)
     assert (tally.requests, tally.retries) == (0, 0)
 
 
 def test_a_file_may_be_renamed(folder: Path) -> None:
     file = recorded(folder, [7])
     file.rename(folder / "what the board saw.json")
-    assert json.loads(send(Replay(folder), metric(a="b")).body) == [7]
+    assert json.loads(send(ReplaySender(folder), metric(a="b")).body) == [7]
 
 
 def test_what_stands_under_anothers_name_is_not_taken_for_it(folder: Path) -> None:
-    recorded(folder, [1], metric(a="b")).rename(folder / Requested.of(metric(a="c")).file_name)
+    recorded(folder, [1], metric(a="b")).rename(folder / RecordedRequest.of(metric(a="c")).file_name)
     with pytest.raises(NotRecorded):
-        send(Replay(folder), metric(a="c"))
+        send(ReplaySender(folder), metric(a="c"))
 
 
 def test_what_was_not_recorded_is_refused_with_the_nearest_that_was(folder: Path) -> None:
     recorded(folder, [], metric(interval="2026-11-01/P1W", query=KINDS[1]))
     recorded(folder, [], metric(interval="2026-10-01/P1W", query=KINDS[0]))
     with pytest.raises(NotRecorded) as refused:
-        send(Replay(folder), metric(interval="2026-11-02/P1W", query=KINDS[1]))
+        send(ReplaySender(folder), metric(interval="2026-11-02/P1W", query=KINDS[1]))
     asked = (
         'POST /metrics/v1/metrics/revenue {"interval":"2026-11-02/P1W",'
         '"query":{"dimension":"country_code","limit":5,"type":"group"}}'
@@ -314,7 +316,7 @@ def test_the_nearest_is_of_the_same_path_where_there_is_one(folder: Path) -> Non
     recorded(folder, [], metric("new_users", interval="2025", query=KINDS[2]))
     recorded(folder, [], metric("ilrd_revenue", interval="2026", query=KINDS[0]))
     with pytest.raises(NotRecorded) as refused:
-        send(Replay(folder), metric("new_users", interval="2026", query=KINDS[0]))
+        send(ReplaySender(folder), metric("new_users", interval="2026", query=KINDS[0]))
     assert "new_users" in str(refused.value.nearest)
 
 
@@ -322,14 +324,14 @@ def test_the_nearest_of_a_path_nobody_asked_is_whatever_is_most_like_it(folder: 
     recorded(folder, [], listing("interval"))
     recorded(folder, [], listing("studios", ("interval", DAY)))
     with pytest.raises(NotRecorded) as refused:
-        send(Replay(folder), listing("games", ("interval", DAY)))
+        send(ReplaySender(folder), listing("games", ("interval", DAY)))
     assert refused.value.nearest == f"GET /metrics/v1/studios?interval={DAY}"
 
 
 def test_a_refused_request_is_one_line_however_long_its_lists_and_strange_its_names(folder: Path) -> None:
     recorded(folder, [])
     with pytest.raises(NotRecorded) as refused:
-        send(Replay(folder), metric(games=[str(number) for number in range(5000)], filter={"build": "a\nb"}))
+        send(ReplaySender(folder), metric(games=[str(number) for number in range(5000)], filter={"build": "a\nb"}))
     assert "… 4994 more" in refused.value.asked
     assert "\n" not in refused.value.asked
 
@@ -338,7 +340,7 @@ def test_a_refused_request_is_one_line_however_long_its_lists_and_strange_its_na
 def test_a_folder_with_nothing_recorded_is_refused_by_name(folder: Path, make: Callable[[Path], None]) -> None:
     make(folder)
     with pytest.raises(BadQuery, match=r"answers.*record=DIR"):
-        Replay(folder)
+        ReplaySender(folder)
 
 
 def test_a_file_where_the_folder_should_be_is_refused(folder: Path) -> None:
@@ -364,14 +366,14 @@ def test_a_damaged_file_is_named(folder: Path, damage: Callable[[str], str], nam
     file.write_text(damage(file.read_text()))
     file = file.rename(folder / (name or file.name))
     with pytest.raises(BadQuery, match=rf"{re.escape(str(file))}.*is damaged.*record again"):
-        send(Replay(folder), metric(a="b"))
+        send(ReplaySender(folder), metric(a="b"))
 
 
 def test_a_file_that_is_no_text_is_named(folder: Path) -> None:
     file = recorded(folder, ["x"])
     file.write_bytes(file.read_bytes().replace(b'"x"', b'"\xff"'))
     with pytest.raises(BadQuery, match=re.escape(file.name)):
-        send(Replay(folder), metric(a="b"))
+        send(ReplaySender(folder), metric(a="b"))
 
 
 def everything_in(folder: Path) -> bytes:
@@ -414,12 +416,12 @@ def test_a_key_that_a_refusal_quotes_is_in_no_error(folder: Path) -> None:
     ],
     ids=["body", "parameter", "path", "quoted path"],
 )
-def test_a_request_that_holds_the_key_is_not_recorded(folder: Path, request_: Outgoing) -> None:
+def test_a_request_that_holds_the_key_is_not_recorded(folder: Path, request_: HttpRequest) -> None:
     send(recording(folder, JSONResponse([])), request_)
     assert everything_in(folder) == b""
 
 
-def test_the_key_is_in_no_file_of_the_real_service(real: Recording, folder: Path) -> None:
+def test_the_key_is_in_no_file_of_the_real_service(real: RecordingSender, folder: Path) -> None:
     everything(real)
     assert folder.exists()
     assert b"1001" in everything_in(folder)
@@ -432,24 +434,27 @@ def test_the_key_is_in_no_file_of_the_real_service(real: Recording, folder: Path
 )
 def test_no_name_leads_out_of_the_folder(tmp_path: Path, folder: Path, name: str) -> None:
     request = metric(query={"type": "group", "dimension": name}, split_by=name)
-    paths = (Outgoing(method="GET", path=f"/metrics/v1/dimensions/{name}"), request)
+    paths = (HttpRequest(method="GET", path=f"/metrics/v1/dimensions/{name}"), request)
     for each in paths:
-        asked = Requested.of(each)
+        asked = RecordedRequest.of(each)
         assert re.fullmatch(r"[a-z0-9_][a-z0-9_-]{0,80}\.json", asked.file_name)
     recorded(folder, [1], request)
     assert [path.name for path in tmp_path.iterdir()] == ["answers"]
-    assert json.loads(send(Replay(folder), request).body) == [1]
+    assert json.loads(send(ReplaySender(folder), request).body) == [1]
 
 
 @given(st.text(), st.text())
 def test_names_that_differ_have_files_that_differ_in_more_than_case(one: str, other: str) -> None:
-    names = [Requested.of(metric(query={"dimension": name})).file_name for name in (one, other)]
+    names = [RecordedRequest.of(metric(query={"dimension": name})).file_name for name in (one, other)]
     assert (one == other) == (names[0] == names[1])
     assert [name.lower() for name in names] == names
 
 
 def test_names_that_differ_in_case_only_have_files_of_their_own() -> None:
-    assert Requested.of(metric("Revenue")).file_name.lower() != Requested.of(metric("revenue")).file_name.lower()
+    assert (
+        RecordedRequest.of(metric("Revenue")).file_name.lower()
+        != RecordedRequest.of(metric("revenue")).file_name.lower()
+    )
 
 
 def test_several_may_record_the_same_while_others_replay_it(folder: Path) -> None:
@@ -464,7 +469,7 @@ def test_several_may_record_the_same_while_others_replay_it(folder: Path) -> Non
             send(door, metric(a="b"))
 
     def replay() -> list[Any]:
-        return [json.loads(send(Replay(folder), metric(a="b")).body) for _ in range(60)]
+        return [json.loads(send(ReplaySender(folder), metric(a="b")).body) for _ in range(60)]
 
     with ThreadPoolExecutor(4) as pool:
         writing = [pool.submit(record, content) for content in (long, short)]
@@ -491,7 +496,7 @@ def test_a_file_that_cannot_be_finished_leaves_the_old_one(folder: Path) -> None
     door = recording(folder, JSONResponse(["new"] * 100_000))
     with room_for(50_000), pytest.raises(BadQuery, match="cannot be written to: File too large"):
         send(door, metric(a="b"))
-    assert json.loads(send(Replay(folder), metric(a="b")).body) == ["old"]
+    assert json.loads(send(ReplaySender(folder), metric(a="b")).body) == ["old"]
     assert len(list(folder.iterdir())) == 1
 
 
@@ -499,4 +504,4 @@ def test_neither_repr_says_more_than_the_folder(folder: Path) -> None:
     door = recording(folder, JSONResponse([]))
     send(door, metric())
     assert repr(door) == f"Recording({str(folder)!r})"
-    assert repr(Replay(folder)) == f"Replay({str(folder)!r})"
+    assert repr(ReplaySender(folder)) == f"Replay({str(folder)!r})"

@@ -12,11 +12,12 @@ import pyarrow as pa
 import pytest
 
 from client.buckets import ASKED, BEGAN_S, Clock, available, find, keep, of_seed, rows, unit
-from gamelens.client.cache import Asked, Cache, entries
-from gamelens.client.cache.index import CacheIndex
-from gamelens.client.restatements import Moved, Restatement, rows_changed
+from gamelens.client.cache import index_queries
+from gamelens.client.cache.answer_cache import AnswerCache, CacheKey
+from gamelens.client.cache.sqlite_index import SqliteIndex
+from gamelens.client.tables.table_differences import FieldChange, Restatement, rows_changed
 
-WHOLE = Asked("revenue", (), "{}", adds_up=False)
+WHOLE = CacheKey("revenue", (), "{}", adds_up=False)
 
 
 @pytest.fixture
@@ -25,20 +26,20 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def cache(tmp_path: Path, clock: Clock) -> Iterator[Cache]:
-    made = Cache(tmp_path, owner="ann", now=clock)
+def cache(tmp_path: Path, clock: Clock) -> Iterator[AnswerCache]:
+    made = AnswerCache(tmp_path, owner="ann", now=clock)
     yield made
     made.close()
 
 
-def twice(cache: Cache, old: pa.Table, new: pa.Table, asked: Asked = ASKED) -> list[Restatement]:
+def twice(cache: AnswerCache, old: pa.Table, new: pa.Table, asked: CacheKey = ASKED) -> list[Restatement]:
     """What is restated when day 1 is *old* first and then *new*."""
     assert keep(cache, [1], old, available(2), asked) == []
     found: list[Restatement] = keep(cache, [1], new, available(2.5), asked)
     return found
 
 
-def test_a_restatement_says_what_moved_from_when_to_when(cache: Cache) -> None:
+def test_a_restatement_says_what_moved_from_when_to_when(cache: AnswerCache) -> None:
     old, new = rows(1, ("US", 10), ("DE", 5), (None, 1)), rows(1, ("US", 12), ("DE", 5), ("FR", 2))
     assert twice(cache, old, new) == [
         Restatement(
@@ -50,14 +51,14 @@ def test_a_restatement_says_what_moved_from_when_to_when(cache: Cache) -> None:
             before_as_of=available(2).end,
             as_of=available(2.5).end,
             rows_changed=3,
-            fields=(Moved("event_count", 16, 19), Moved("sum", 16.0, 19.0)),
+            fields=(FieldChange("event_count", 16, 19), FieldChange("sum", 16.0, 19.0)),
             noticed_at=datetime.fromtimestamp(BEGAN_S, UTC),
         )
     ]
     assert find(cache, [1], available(2.5), fresh_s=9) == new
 
 
-def test_restatements_are_listed_oldest_first_and_by_metric(cache: Cache) -> None:
+def test_restatements_are_listed_oldest_first_and_by_metric(cache: AnswerCache) -> None:
     other = msgspec.structs.replace(ASKED, metric="ilrd_revenue")
     found = [twice(cache, of_seed(1, 1), of_seed(1, 2), asked)[0] for asked in (ASKED, other)]
     assert cache.restatements() == found
@@ -65,28 +66,28 @@ def test_restatements_are_listed_oldest_first_and_by_metric(cache: Cache) -> Non
     assert cache.restatements("arpu") == []
 
 
-def test_restatements_outlive_the_rows(cache: Cache, tmp_path: Path) -> None:
+def test_restatements_outlive_the_rows(cache: AnswerCache, tmp_path: Path) -> None:
     found = twice(cache, of_seed(1, 1), of_seed(1, 2))
     cache.close()
-    later = Cache(tmp_path, owner="ann", max_bytes=0)
+    later = AnswerCache(tmp_path, owner="ann", max_bytes=0)
     later.keep(ASKED, [unit(2)], of_seed(2, 1), available=available(9))
     assert later.restatements() == found
     later.close()
 
 
-def test_the_settled_takes_part_when_it_is_asked_again(cache: Cache) -> None:
+def test_the_settled_takes_part_when_it_is_asked_again(cache: AnswerCache) -> None:
     keep(cache, [1], of_seed(1, 1), available(9))
     (found,) = keep(cache, [1], of_seed(1, 2), available(9))
     assert found.rows_changed == 5
 
 
-def test_only_units_that_changed_are_restated(cache: Cache) -> None:
+def test_only_units_that_changed_are_restated(cache: AnswerCache) -> None:
     keep(cache, [1, 2, 3], pa.concat_tables([of_seed(day, 1) for day in (1, 2, 3)]))
     found = keep(cache, [2, 3, 4], pa.concat_tables([of_seed(2, 1), of_seed(3, 2), of_seed(4, 2)]))
     assert [it.interval for it in found] == [unit(3).interval]
 
 
-def test_what_was_merged_with_other_files_is_compared_too(cache: Cache) -> None:
+def test_what_was_merged_with_other_files_is_compared_too(cache: AnswerCache) -> None:
     for day in range(30):
         keep(cache, [day], of_seed(day, 1))
     found = keep(cache, range(30), pa.concat_tables([of_seed(day, 1 + (day == 17)) for day in range(30)]))
@@ -107,7 +108,7 @@ def test_what_was_merged_with_other_files_is_compared_too(cache: Cache) -> None:
         pytest.param(rows(1, ("a", 1), m=pa.array([2])), rows(1, ("a", 1), m=pa.array([2.0])), id="another type"),
     ],
 )
-def test_what_says_the_same_is_no_restatement(cache: Cache, old: pa.Table, new: pa.Table) -> None:
+def test_what_says_the_same_is_no_restatement(cache: AnswerCache, old: pa.Table, new: pa.Table) -> None:
     assert twice(cache, old, new) == []
 
 
@@ -131,42 +132,44 @@ def test_what_says_the_same_is_no_restatement(cache: Cache, old: pa.Table, new: 
         pytest.param(rows(1, ("a", 1)), rows(1), 1, id="where nothing is"),
     ],
 )
-def test_rows_that_came_went_or_changed_are_counted(cache: Cache, old: pa.Table, new: pa.Table, changed: int) -> None:
+def test_rows_that_came_went_or_changed_are_counted(
+    cache: AnswerCache, old: pa.Table, new: pa.Table, changed: int
+) -> None:
     assert [it.rows_changed for it in twice(cache, old, new)] == [changed]
 
 
-def test_totals_of_nothing_are_0(cache: Cache) -> None:
+def test_totals_of_nothing_are_0(cache: AnswerCache) -> None:
     (found,) = twice(cache, rows(1), rows(1, ("a", 4)))
-    assert found.fields == (Moved("event_count", 0, 4), Moved("sum", 0, 4.0))
+    assert found.fields == (FieldChange("event_count", 0, 4), FieldChange("sum", 0, 4.0))
 
 
-def test_rows_that_do_not_add_up_have_no_totals(cache: Cache) -> None:
+def test_rows_that_do_not_add_up_have_no_totals(cache: AnswerCache) -> None:
     asked = msgspec.structs.replace(ASKED, metric="user_unique", adds_up=False)
     (found,) = twice(cache, rows(1, ("a", 1)), rows(1, ("a", 2)), asked)
-    assert found.fields == (Moved("event_count", None, None), Moved("sum", None, None))
+    assert found.fields == (FieldChange("event_count", None, None), FieldChange("sum", None, None))
 
 
-def test_a_mean_has_no_total_where_there_are_groups(cache: Cache) -> None:
+def test_a_mean_has_no_total_where_there_are_groups(cache: AnswerCache) -> None:
     """catalog: how a field combines."""
     tables = [rows(1, ("a", number), ("b", 1), mean=pa.array([number, 1.0])) for number in (1.0, 2.0)]
     (found,) = twice(cache, *tables)
-    assert found.fields[-1] == Moved("mean", None, None)
+    assert found.fields[-1] == FieldChange("mean", None, None)
 
 
-def test_one_row_is_its_own_total(cache: Cache) -> None:
+def test_one_row_is_its_own_total(cache: AnswerCache) -> None:
     def row(mean: float | None) -> pa.Table:
         return rows(1, ("a", 1), mean=pa.array([mean], pa.float64())).drop_columns(["country_code", "event_count"])
 
     (found,) = twice(cache, row(None), row(2.5), WHOLE)
-    assert found.fields == (Moved("sum", 1.0, 1.0), Moved("mean", None, 2.5))
+    assert found.fields == (FieldChange("sum", 1.0, 1.0), FieldChange("mean", None, 2.5))
 
 
-def test_texts_have_no_totals(cache: Cache) -> None:
+def test_texts_have_no_totals(cache: AnswerCache) -> None:
     (found,) = twice(cache, rows(1, ("a", 1), m=["x"]), rows(1, ("a", 1), m=["y"]))
     assert [it.field for it in found.fields] == ["event_count", "sum"]
 
 
-def test_what_was_damaged_is_compared_with_nothing(cache: Cache) -> None:
+def test_what_was_damaged_is_compared_with_nothing(cache: AnswerCache) -> None:
     keep(cache, [1], of_seed(1, 1))
     (path,) = (cache.folder / "answers").glob("*.parquet")
     path.write_bytes(b"nothing of the kind")
@@ -174,7 +177,7 @@ def test_what_was_damaged_is_compared_with_nothing(cache: Cache) -> None:
     assert find(cache, [1]) == of_seed(1, 2)
 
 
-def test_restatements_are_forgotten_after_a_year(cache: Cache, clock: Clock) -> None:
+def test_restatements_are_forgotten_after_a_year(cache: AnswerCache, clock: Clock) -> None:
     twice(cache, of_seed(1, 1), of_seed(1, 2))
     clock.advance(367 * 86_400)
     later = keep(cache, [1], of_seed(1, 3))
@@ -182,12 +185,12 @@ def test_restatements_are_forgotten_after_a_year(cache: Cache, clock: Clock) -> 
 
 
 def test_restatements_are_100_000_at_most(tmp_path: Path) -> None:
-    index = CacheIndex(tmp_path, patience_s=1)
+    index = SqliteIndex(tmp_path, patience_s=1)
 
     def add(db: Any) -> tuple[int, bytes]:
         bodies = [b"%d" % number for number in range(100_003)]
-        entries.add_restatements(db, "ann", "revenue", bodies, noticed_at=0.0)
-        kept = entries.restatements(db, "ann", None)
+        index_queries.add_restatements(db, "ann", "revenue", bodies, noticed_at=0.0)
+        kept = index_queries.restatements(db, "ann", None)
         return len(kept), kept[0]
 
     assert index.run(add, writing=True) == (100_000, b"3")

@@ -11,7 +11,7 @@ import pytest
 
 from client.worlds import Body, Sent, Watch, World, assert_equal, quick, sale, sell
 from conftest import Stage
-from gamelens.client.metrics import Client
+from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery, PartialResult, ServiceError
 from gamelens.wire.intervals import Interval
 

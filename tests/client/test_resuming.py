@@ -9,14 +9,23 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from gamelens.client.cache import Found
-from gamelens.client.fetching import Nowhere
-from gamelens.client.frames import to_frame
-from gamelens.client.planning import Lists, Question, plan
-from gamelens.client.receipts import asked
-from gamelens.client.restatements import Moved, Restatement
-from gamelens.client.resuming import Earlier, Held, earlier, entries_of, restated, rows_of
-from gamelens.client.tables import STAMP, from_rows, schema
+from gamelens.client.cache.answer_cache import CachedRows
+from gamelens.client.query.data_frames import to_frame
+from gamelens.client.query.planner import FanOutValues, plan_requests
+from gamelens.client.query.query_run import asked
+from gamelens.client.query.query_spec import QuerySpec
+from gamelens.client.query.refresh import (
+    FrameSource,
+    PreviousResult,
+    find_restatements,
+    previous_result,
+    restatements_as_json,
+    rows_of_metric,
+)
+from gamelens.client.query.row_sources import NoSource
+from gamelens.client.tables.table_differences import FieldChange, Restatement
+from gamelens.client.tables.table_operations import from_rows
+from gamelens.client.tables.table_schema import TIMESTAMP_TYPE, schema
 from gamelens.wire.filters import dim
 from gamelens.wire.intervals import Interval
 
@@ -25,7 +34,7 @@ DAY = datetime(2026, 11, 1, tzinfo=UTC)
 NEXT = datetime(2026, 11, 2, tzinfo=UTC)
 
 
-def receipt(question: Question, *gaps: dict[str, Any], **more: Any) -> dict[str, Any]:
+def receipt(question: QuerySpec, *gaps: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {
         "asked": {**asked(question, "last complete week"), "interval": str(WEEK), **more},
         "clipped": None,
@@ -36,7 +45,7 @@ def receipt(question: Question, *gaps: dict[str, Any], **more: Any) -> dict[str,
 
 def columns(*names: str, **values: list[Any]) -> pa.Table:
     texts = {name: pa.array(values[name], pa.string()) for name in names}
-    return pa.table({"timestamp": pa.array([DAY] * len(next(iter(values.values()))), STAMP)} | values | texts)
+    return pa.table({"timestamp": pa.array([DAY] * len(next(iter(values.values()))), TIMESTAMP_TYPE)} | values | texts)
 
 
 # The question
@@ -45,27 +54,29 @@ def columns(*names: str, **values: list[Any]) -> pa.Table:
 @pytest.mark.parametrize(
     "question",
     [
-        Question(metrics=("revenue",)),
-        Question(metrics=("revenue",), by=("studio", "game", "platform"), every="week", games=("1",), studios=()),
-        Question(metrics=("user_unique", "revenue"), where=~(dim.platform == "ios") & dim.build.isin(["1", "2"])),
-        Question(metrics=("revenue",), by=("platform",), top=3, other=True),
-        Question(metrics=("revenue",), by=("platform", "build"), check=True),
-        Question(metrics=("returning_users",), by=("platform",), since_days_ago=7),
-        Question(metrics=("brand_new",), by=("brand_new_dimension",)),
+        QuerySpec(metrics=("revenue",)),
+        QuerySpec(metrics=("revenue",), by=("studio", "game", "platform"), every="week", games=("1",), studios=()),
+        QuerySpec(metrics=("user_unique", "revenue"), where=~(dim.platform == "ios") & dim.build.isin(["1", "2"])),
+        QuerySpec(metrics=("revenue",), by=("platform",), top=3, other=True),
+        QuerySpec(metrics=("revenue",), by=("platform", "build"), check=True),
+        QuerySpec(metrics=("returning_users",), by=("platform",), since_days_ago=7),
+        QuerySpec(metrics=("brand_new",), by=("brand_new_dimension",)),
     ],
 )
-def test_the_receipt_holds_the_whole_question(question: Question) -> None:
-    parts = plan(question, WEEK, max_days=None, passed=question.dimensions, lists=Lists(studios=("s1",)))
+def test_the_receipt_holds_the_whole_question(question: QuerySpec) -> None:
+    parts = plan_requests(
+        question, WEEK, max_days=None, passed=question.dimensions, lists=FanOutValues(studios=("s1",))
+    )
     names = {name: name for part in parts for name in schema(part.metric, part.dimensions).names}
     frame = to_frame(pa.table({name: pa.array([], pa.int64()) for name in names}), (), receipt(question))
-    assert earlier(frame).question == question
+    assert previous_result(frame).question == question
 
 
 def test_retention_is_known_by_its_days() -> None:
     names = ["timestamp", "age", "platform", "retention", "installs", "returned"]
-    question = Question(metrics=("retention",), by=("platform",))
+    question = QuerySpec(metrics=("retention",), by=("platform",))
     frame = to_frame(pa.table({name: pa.array([], pa.int64()) for name in names}), (), receipt(question, days=[1, 7]))
-    before = earlier(frame)
+    before = previous_result(frame)
     assert (before.ages, before.interval) == ((1, 7), WEEK)
 
 
@@ -74,7 +85,7 @@ def test_retention_is_known_by_its_days() -> None:
 
 def test_a_frame_of_one_metric_is_its_rows_without_titles() -> None:
     table = columns("game_id", "game", game_id=["1", None], game=["Saga", None], event_count=[1, None], surprise=[2, 3])
-    rows = rows_of(table, "event_count", ("game_id",), ("event_count",))
+    rows = rows_of_metric(table, "event_count", ("game_id",), ("event_count",))
     assert rows.column_names == ["timestamp", "game_id", "event_count", "surprise"]
     assert len(rows) == 2
 
@@ -82,8 +93,10 @@ def test_a_frame_of_one_metric_is_its_rows_without_titles() -> None:
 def test_a_field_that_was_named_after_its_metric_gets_its_name_back() -> None:
     table = columns(revenue_sum=[1.0], ilrd_revenue_sum=[2.0], revenue_event_count=[3], ilrd_revenue_event_count=[4])
     both = ("revenue", "ilrd_revenue")
-    assert rows_of(table, "revenue", (), both).drop_columns("timestamp").to_pylist() == [{"event_count": 3, "sum": 1.0}]
-    assert rows_of(table, "ilrd_revenue", (), both).drop_columns("timestamp").to_pylist() == [
+    assert rows_of_metric(table, "revenue", (), both).drop_columns("timestamp").to_pylist() == [
+        {"event_count": 3, "sum": 1.0}
+    ]
+    assert rows_of_metric(table, "ilrd_revenue", (), both).drop_columns("timestamp").to_pylist() == [
         {"event_count": 4, "sum": 2.0}
     ]
 
@@ -91,19 +104,19 @@ def test_a_field_that_was_named_after_its_metric_gets_its_name_back() -> None:
 def test_a_row_that_only_the_other_metric_had_is_none_of_this_one() -> None:
     table = columns("platform", platform=["a", "b", None], event_count=[1, None, 0], user_unique=[None, 2, 3])
     both = ("event_count", "user_unique")
-    assert rows_of(table, "event_count", ("platform",), both)["platform"].to_pylist() == ["a", None]
-    assert rows_of(table, "user_unique", ("platform",), both)["platform"].to_pylist() == ["b", None]
+    assert rows_of_metric(table, "event_count", ("platform",), both)["platform"].to_pylist() == ["a", None]
+    assert rows_of_metric(table, "user_unique", ("platform",), both)["platform"].to_pylist() == ["b", None]
 
 
 def test_a_row_whose_ratio_is_null_is_still_a_row() -> None:
     table = columns(arpu=[None], arpu_total_revenue=[0], arpu_user_unique=[0], event_count=[1])
-    assert len(rows_of(table, "arpu", (), ("arpu", "event_count"))) == 1
+    assert len(rows_of_metric(table, "arpu", (), ("arpu", "event_count"))) == 1
 
 
 # What a frame still knows
 
 
-LISTS = Lists(values={"platform": ("ios",), "build": ("1", "2"), "country_code": ("DE", "US")})
+LISTS = FanOutValues(values={"platform": ("ios",), "build": ("1", "2"), "country_code": ("DE", "US")})
 BY = ("platform", "build", "country_code")
 ROWS = [
     {"timestamp": stamp, "platform": platform, "build": "1", "country_code": None, "event_count": count}
@@ -111,13 +124,13 @@ ROWS = [
 ]
 
 
-def held(*gaps: dict[str, Any]) -> tuple[Found, Found]:
+def held(*gaps: dict[str, Any]) -> tuple[CachedRows, CachedRows]:
     """What a frame with *gaps* has of each of the two requests it came by: those with a platform, those without."""
-    question = Question(metrics=("event_count",), by=BY)
+    question = QuerySpec(metrics=("event_count",), by=BY)
     frame = to_frame(from_rows(ROWS, schema("event_count", BY)), BY, receipt(question, *gaps))
-    before = Earlier(question, (), WEEK, gaps, frame.attrs["gamelens"])
-    (part,) = plan(question, WEEK, max_days=None, lists=LISTS)
-    known = Held(frame, before, Nowhere())
+    before = PreviousResult(question, (), WEEK, gaps, frame.attrs["gamelens"])
+    (part,) = plan_requests(question, WEEK, max_days=None, lists=LISTS)
+    known = FrameSource(frame, before, NoSource())
     some, none = (known.find(part, template, WEEK) for template in part.templates)
     return some, none
 
@@ -159,10 +172,10 @@ def test_what_the_cache_saw_move_is_said_once_for_each_field() -> None:
         before_as_of=NEXT,
         as_of=NEXT,
         rows_changed=2,
-        fields=(Moved("event_count", 1.0, 2.0), Moved("mean", None, None)),
+        fields=(FieldChange("event_count", 1.0, 2.0), FieldChange("mean", None, None)),
         noticed_at=NEXT,
     )
-    entries = entries_of([it, it])
+    entries = restatements_as_json([it, it])
     assert [(entry["field"], entry["before"], entry["after"], entry["rows"]) for entry in entries] == [
         ("event_count", 1.0, 2.0, 2),
         ("mean", None, None, 2),
@@ -172,15 +185,17 @@ def test_what_the_cache_saw_move_is_said_once_for_each_field() -> None:
 
 
 def test_retention_whose_day_has_come_is_not_restated() -> None:
-    question = Question(metrics=("retention",), by=("platform",))
+    question = QuerySpec(metrics=("retention",), by=("platform",))
     told = receipt(question, days=[1, 7])
     rows = {"platform": ["ios", "ios"], "age": [1, 7], "retention": [0.5, None], "installs": [10, 10]}
     old = columns("platform", **rows, returned=pa.array([5, None], pa.int64()))
     rows["retention"] = [0.5, 0.2]
     come = columns("platform", **rows, returned=[5, 2])
     frame = to_frame(old, ("platform",), told)
-    assert restated(frame, come, earlier(frame), "later") == []
+    assert find_restatements(frame, come, previous_result(frame), "later") == []
 
     rows["retention"] = [0.6, 0.2]
-    (one, other) = restated(frame, columns("platform", **rows, returned=[6, 2]), earlier(frame), "later")
+    (one, other) = find_restatements(
+        frame, columns("platform", **rows, returned=[6, 2]), previous_result(frame), "later"
+    )
     assert (one["field"], other["field"], one["rows"]) == ("retention", "returned", 1)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from client.scripted import Script
-from gamelens.client.metrics import Client
+from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery, NotYetAvailable, ServiceError
 
 Make = Callable[..., Client]

@@ -11,8 +11,8 @@ import pytest
 
 from client.playing import Game, Sent, Time, Wire, in_loop
 from conftest import NOW, Stage
-from gamelens.client.player import Player
-from gamelens.client.server import GameServer
+from gamelens.client.events.event_recorder import EventRecorder
+from gamelens.client.events.game_server import GameServer
 from gamelens.errors import BadQuery, Refused, ServiceError, Unreachable
 
 PHONE = {"platform": "ios", "os_version": "ios 17.0"}
@@ -23,7 +23,7 @@ def server(game: Game, **options: Any) -> GameServer:
     return GameServer(game.wire.collector(), **game.time.seams(**options))
 
 
-async def join(at: GameServer, *names: str) -> list[Player]:
+async def join(at: GameServer, *names: str) -> list[EventRecorder]:
     return [await at.join(name, ip=f"192.0.2.{number}", **PHONE) for number, name in enumerate(names, start=1)]
 
 

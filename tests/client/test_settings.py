@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gamelens.client.settings import Secret, metrics_settings
+from gamelens.client.connection.settings import Secret, metrics_settings
 from gamelens.errors import AuthError, BadQuery
 
 ENVIRON = {"GAMELENS_API_KEY": "from-environment", "GAMELENS_METRICS_URL": "https://environment.example"}

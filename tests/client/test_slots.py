@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from gamelens.client.slots import LONGEST_REST_S, Guarantee, SharedSlot, Slot
+from gamelens.client.connection.shared_slots import LONGEST_REST_S, FileSlot, SharedSlots, Slot
 
 
-def pair(folder: Path) -> tuple[SharedSlot, SharedSlot]:
+def pair(folder: Path) -> tuple[FileSlot, FileSlot]:
     """One slot as two processes see it."""
-    return SharedSlot(folder / "slot"), SharedSlot(folder / "slot")
+    return FileSlot(folder / "slot"), FileSlot(folder / "slot")
 
 
 def test_what_one_holds_nobody_else_takes(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ os.kill(os.getpid(), signal.SIGTERM if os.name == 'nt' else signal.SIGKILL)
 def test_what_its_holder_marked_rests_even_if_the_holder_is_killed(tmp_path: Path) -> None:
     """Its request was sent: the service counts it all the same."""
     subprocess.run([sys.executable, "-c", DYING, tmp_path / "slot"], check=False)
-    slot = SharedSlot(tmp_path / "slot")
+    slot = FileSlot(tmp_path / "slot")
     assert (slot.take(1.9), slot.take(2.0)) == (False, True)
 
 
@@ -62,13 +62,13 @@ def test_what_was_written_before_a_restart_does_not_count(tmp_path: Path) -> Non
 @pytest.mark.parametrize("content", [b"", b"half", b"\xff" * 8])
 def test_a_file_that_holds_no_moment_is_a_free_slot(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "slot").write_bytes(content)
-    assert SharedSlot(tmp_path / "slot").take(1.0)
+    assert FileSlot(tmp_path / "slot").take(1.0)
 
 
 def test_where_there_can_be_no_file_there_is_no_shared_slot(tmp_path: Path) -> None:
     (tmp_path / "slot").mkdir()
     with pytest.raises(OSError, match="slot"):
-        SharedSlot(tmp_path / "slot")
+        FileSlot(tmp_path / "slot")
 
 
 def test_a_slot_of_this_process_rests_too() -> None:
@@ -80,7 +80,7 @@ def test_a_slot_of_this_process_rests_too() -> None:
 
 
 def test_the_files_name_neither_key_nor_service(tmp_path: Path) -> None:
-    Guarantee("https://a.example 0123456789abcdef", folder=tmp_path, clock=float)
+    SharedSlots("https://a.example 0123456789abcdef", folder=tmp_path, clock=float)
     names = [file.name for file in tmp_path.iterdir()]
     assert len(names) == 10
     assert not any("example" in name or "0123456789abcdef" in name for name in names)
@@ -88,7 +88,7 @@ def test_the_files_name_neither_key_nor_service(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="modes are of another kind there")
 def test_the_files_are_for_their_user_only(tmp_path: Path) -> None:
-    Guarantee("key", folder=tmp_path / "slots", clock=float)
+    SharedSlots("key", folder=tmp_path / "slots", clock=float)
     modes = {stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "slots").iterdir()}
     assert (stat.S_IMODE((tmp_path / "slots").stat().st_mode), modes) == (0o700, {0o600})
 
@@ -96,7 +96,7 @@ def test_the_files_are_for_their_user_only(tmp_path: Path) -> None:
 def chosen(**environment: str) -> str:
     """The folder a process picks that is started with *environment*, and how closed it is; or what it raises."""
     script = (
-        "from gamelens.client.slots import runtime_folder\n"
+        "from gamelens.client.connection.shared_slots import runtime_folder\n"
         "try:\n    folder = runtime_folder()\n    print(folder, oct(folder.stat().st_mode)[-3:])\n"
         "except OSError as error:\n    print(error)\n"
     )

@@ -11,7 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gamelens.client.spans import Unit, fit, pieces, resolve, shares_buckets, span_of, units
+from gamelens.client.tables.time_ranges import (
+    BucketSlice,
+    bucket_slices,
+    clip_to_available,
+    enclosing_interval,
+    has_split_buckets,
+    request_runs,
+    resolve_range,
+)
 from gamelens.errors import BadQuery, NotYetAvailable
 from gamelens.wire.intervals import Granularity, Interval, bucket_start
 
@@ -20,7 +28,7 @@ AVAILABLE = Interval.parse("2026-08-22T00:00Z/2026-11-20T11:00Z")  # ends on a F
 
 
 def over(value: Any) -> str:
-    return str(resolve(value, AVAILABLE))
+    return str(resolve_range(value, AVAILABLE))
 
 
 @pytest.mark.parametrize(
@@ -78,48 +86,48 @@ def test_a_moment_is_no_day() -> None:
 
 def test_what_is_available_is_asked_for_as_it_is() -> None:
     asked = Interval.parse("2026-11-01/2026-11-03")
-    assert fit(asked, AVAILABLE, "raise") == asked
+    assert clip_to_available(asked, AVAILABLE, "raise") == asked
 
 
 def test_part_of_it_missing_raises_and_names_what_is_there() -> None:
     """Metrics, Endpoints: outside the interval the client waits."""
     with pytest.raises(NotYetAvailable, match=r"the service has 2026-08-22T00:00Z/2026-11-20T11:00Z"):
-        fit(Interval.parse("2026-11-20/2026-11-21"), AVAILABLE, "raise")
+        clip_to_available(Interval.parse("2026-11-20/2026-11-21"), AVAILABLE, "raise")
 
 
 def test_clip_keeps_the_unfinished_bucket() -> None:
-    kept = fit(Interval.parse("2026-11-19/2026-11-25"), AVAILABLE, "clip")
+    kept = clip_to_available(Interval.parse("2026-11-19/2026-11-25"), AVAILABLE, "clip")
     assert str(kept) == "2026-11-19T00:00Z/2026-11-20T11:00Z"
 
 
 def test_clip_raises_where_nothing_is_left() -> None:
     with pytest.raises(NotYetAvailable) as refused:
-        fit(Interval.parse("2026-12-01/2026-12-02"), AVAILABLE, "clip")
+        clip_to_available(Interval.parse("2026-12-01/2026-12-02"), AVAILABLE, "clip")
     assert "not available at all" in str(refused.value)
     assert 'when_unavailable="clip"' not in str(refused.value)
 
 
-def cut(over: str, granularity: Granularity, max_days: int | None = None) -> list[tuple[Unit, ...]]:
-    return pieces(units(Interval.parse(over), granularity, max_days), granularity, max_days)
+def cut(over: str, granularity: Granularity, max_days: int | None = None) -> list[tuple[BucketSlice, ...]]:
+    return request_runs(bucket_slices(Interval.parse(over), granularity, max_days), granularity, max_days)
 
 
-def days_of(run: Sequence[Unit]) -> float:
-    return span_of(run).length / DAY
+def days_of(run: Sequence[BucketSlice]) -> float:
+    return enclosing_interval(run).length / DAY
 
 
 def test_the_units_of_days_are_days() -> None:
-    made = units(Interval.parse("2026-11-01/P3D"), "day", None)
+    made = bucket_slices(Interval.parse("2026-11-01/P3D"), "day", None)
     assert [str(it.stamp.date()) for it in made] == ["2026-11-01", "2026-11-02", "2026-11-03"]
 
 
 def test_a_bucket_cut_by_the_interval_keeps_its_stamp() -> None:
     """design/metrics, Words: the timestamp of the full bucket, and only what lies inside the interval."""
-    (unit,) = units(Interval.parse("2026-11-04T06:00Z/2026-11-06"), "week", None)
+    (unit,) = bucket_slices(Interval.parse("2026-11-04T06:00Z/2026-11-06"), "week", None)
     assert (str(unit.interval), str(unit.stamp.date())) == ("2026-11-04T06:00Z/2026-11-06T00:00Z", "2026-11-02")
 
 
 def test_the_unit_of_all_is_stamped_with_its_start() -> None:
-    (unit,) = units(Interval.parse("2026-11-04T06:00Z/2026-12-06"), "all", None)
+    (unit,) = bucket_slices(Interval.parse("2026-11-04T06:00Z/2026-12-06"), "all", None)
     assert unit.stamp == datetime(2026, 11, 4, 6, tzinfo=UTC)
 
 
@@ -152,12 +160,12 @@ def test_weeks_are_cut_on_mondays() -> None:
 
 def test_a_day_that_starts_at_noon_is_cut_at_midnight() -> None:
     first = cut("2026-01-01T12:00Z/P40D", "day")[0]
-    assert span_of(first).end == datetime(2026, 2, 1, tzinfo=UTC)
+    assert enclosing_interval(first).end == datetime(2026, 2, 1, tzinfo=UTC)
 
 
 def test_a_bucket_longer_than_the_cap_is_shared_by_its_pieces() -> None:
     assert list(map(days_of, cut("2026-11-01/P10D", "all", 4))) == [4, 4, 2]
-    assert shares_buckets(units(Interval.parse("2026-11-01/P10D"), "all", 4), "all")
+    assert has_split_buckets(bucket_slices(Interval.parse("2026-11-01/P10D"), "all", 4), "all")
 
 
 @pytest.mark.parametrize(
@@ -172,18 +180,18 @@ def test_a_bucket_longer_than_the_cap_is_shared_by_its_pieces() -> None:
     ],
 )
 def test_buckets_are_shared_only_where_one_is_cut(granularity: Granularity, max_days: int | None, shared: bool) -> None:
-    made = units(Interval.parse("2026-11-02/P10D"), granularity, max_days)
-    assert shares_buckets(made, granularity) is shared
+    made = bucket_slices(Interval.parse("2026-11-02/P10D"), granularity, max_days)
+    assert has_split_buckets(made, granularity) is shared
 
 
 def test_nothing_shares_nothing() -> None:
-    assert not shares_buckets([], "all")
-    assert pieces([], "day", None) == []
+    assert not has_split_buckets([], "all")
+    assert request_runs([], "day", None) == []
 
 
 def test_what_is_known_between_is_not_asked_again() -> None:
-    made = units(Interval.parse("2026-11-01/P5D"), "day", None)
-    assert [days_of(run) for run in pieces([made[0], made[1], made[4]], "day", None)] == [2, 1]
+    made = bucket_slices(Interval.parse("2026-11-01/P5D"), "day", None)
+    assert [days_of(run) for run in request_runs([made[0], made[1], made[4]], "day", None)] == [2, 1]
 
 
 @pytest.mark.parametrize("granularity", ["week", "all"])
@@ -192,7 +200,7 @@ def test_two_units_of_one_bucket_are_never_one_request(granularity: Granularity)
     stamp = datetime(2026, 11, 2, tzinfo=UTC)
     first, second = Interval.parse("2026-11-02/P3D"), Interval.parse("2026-11-05/P4D")
     later = second.start if granularity == "all" else stamp
-    assert len(pieces([Unit(first, stamp), Unit(second, later)], granularity, None)) == 2
+    assert len(request_runs([BucketSlice(first, stamp), BucketSlice(second, later)], granularity, None)) == 2
 
 
 moments = st.datetimes(datetime(2025, 1, 1), datetime(2026, 12, 31), timezones=st.just(UTC))
@@ -217,7 +225,7 @@ def longest(granularity: Granularity, max_days: int | None) -> timedelta:
 def test_units_cover_the_interval_once_each_in_its_bucket(
     interval: Interval, granularity: Granularity, max_days: int | None
 ) -> None:
-    made = units(interval, granularity, max_days)
+    made = bucket_slices(interval, granularity, max_days)
     assert (made[0].interval.start, made[-1].interval.end) == (interval.start, interval.end)
     assert all(earlier.interval.end == later.interval.start for earlier, later in pairwise(made))
     for unit in made:
@@ -234,7 +242,7 @@ def test_units_cover_the_interval_once_each_in_its_bucket(
 def test_a_bucket_is_cut_only_where_it_is_too_long(
     interval: Interval, granularity: Granularity, max_days: int | None
 ) -> None:
-    made = units(interval, granularity, max_days)
+    made = bucket_slices(interval, granularity, max_days)
     for bucket in interval.buckets(granularity):
         inside = [unit for unit in made if unit.interval in bucket]
         assert len(inside) == 1 or (bucket & interval).length > longest(granularity, max_days)
@@ -245,17 +253,17 @@ def test_a_bucket_is_cut_only_where_it_is_too_long(
 def test_pieces_are_the_missing_units_in_runs_of_neighbours(
     interval: Interval, granularity: Granularity, max_days: int | None, data: st.DataObject
 ) -> None:
-    made = units(interval, granularity, max_days)
+    made = bucket_slices(interval, granularity, max_days)
     known = data.draw(st.sets(st.sampled_from(made)))
     missing = [unit for unit in made if unit not in known]
-    runs = pieces(missing, granularity, max_days)
+    runs = request_runs(missing, granularity, max_days)
     assert [unit for run in runs for unit in run] == missing
     for run in runs:
         assert all(earlier.interval.end == later.interval.start for earlier, later in pairwise(run))
-        assert span_of(run).length <= longest(granularity, max_days)
+        assert enclosing_interval(run).length <= longest(granularity, max_days)
         assert len({unit.stamp for unit in run}) == len(run)
         assert granularity != "all" or len(run) == 1
-        assert span_of(run).length == sum((unit.interval.length for unit in run), timedelta(0))
+        assert enclosing_interval(run).length == sum((unit.interval.length for unit in run), timedelta(0))
 
 
 @given(intervals(), granularities, caps)
@@ -263,15 +271,15 @@ def test_pieces_are_the_missing_units_in_runs_of_neighbours(
 def test_pieces_of_a_contiguous_run_are_as_few_as_possible(
     interval: Interval, granularity: Granularity, max_days: int | None
 ) -> None:
-    made = units(interval, granularity, max_days)
+    made = bucket_slices(interval, granularity, max_days)
     fewest = [0, *([len(made)] * len(made))]  # to ask for the first so many units
     for end in range(1, len(made) + 1):
         for start in range(end):
             run = made[start:end]
-            is_one = span_of(run).length <= longest(granularity, max_days) and granularity != "all"
+            is_one = enclosing_interval(run).length <= longest(granularity, max_days) and granularity != "all"
             if len(run) == 1 or (is_one and len({unit.stamp for unit in run}) == len(run)):
                 fewest[end] = min(fewest[end], fewest[start] + 1)
-    assert len(pieces(made, granularity, max_days)) == fewest[-1]
+    assert len(request_runs(made, granularity, max_days)) == fewest[-1]
 
 
 @given(intervals(), granularities, caps)
@@ -279,5 +287,5 @@ def test_pieces_of_a_contiguous_run_are_as_few_as_possible(
 def test_buckets_are_shared_when_one_bucket_has_several_units(
     interval: Interval, granularity: Granularity, max_days: int | None
 ) -> None:
-    made = units(interval, granularity, max_days)
-    assert shares_buckets(made, granularity) == (len(made) > len(list(interval.buckets(granularity))))
+    made = bucket_slices(interval, granularity, max_days)
+    assert has_split_buckets(made, granularity) == (len(made) > len(list(interval.buckets(granularity))))

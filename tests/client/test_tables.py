@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gamelens.catalog import METRICS
-from gamelens.client import tables
-from gamelens.client.tables import STAMP, add_up, join, largest_first, remainder, schema
+from gamelens.client.tables import table_operations
+from gamelens.client.tables.table_operations import join_metrics, other_rows, sort_as_service, sum_split_buckets
+from gamelens.client.tables.table_schema import TIMESTAMP_TYPE, schema
 from gamelens.errors import ServiceError
 
 DAY = datetime(2026, 11, 1, tzinfo=UTC)
@@ -30,7 +31,7 @@ def shown(table: pa.Table) -> list[Row]:
 
 def rows(metric: str, dimensions: Sequence[str], *given: Row) -> pa.Table:
     """A table of rows that are known."""
-    return tables.from_rows(({"timestamp": DAY} | row for row in given), schema(metric, dimensions))
+    return table_operations.from_rows(({"timestamp": DAY} | row for row in given), schema(metric, dimensions))
 
 
 def with_field(name: str, *values: Any) -> pa.Table:
@@ -50,7 +51,7 @@ def money(count: int, cents: int, **more: Any) -> Row:
 
 def test_pieces_follow_each_other_with_all_their_columns() -> None:
     pieces = [rows("event_count", (), {"event_count": 3}), with_field("x", 7)]
-    table = tables.together(pieces, schema("event_count", ()))
+    table = table_operations.concatenate(pieces, schema("event_count", ()))
     assert (table["event_count"].to_pylist(), table["x"].to_pylist()) == ([3, 1], [None, 7])
 
 
@@ -65,25 +66,28 @@ def test_pieces_follow_each_other_with_all_their_columns() -> None:
 )
 def test_a_field_of_another_kind_in_the_next_piece_is_put_together(first: Any, second: Any, whole_: list[Any]) -> None:
     pieces = [with_field("x", value) for value in (first, second)]
-    assert tables.together(pieces, schema("event_count", ()))["x"].to_pylist() == whole_
+    assert table_operations.concatenate(pieces, schema("event_count", ()))["x"].to_pylist() == whole_
 
 
 def test_nothing_put_together_has_the_known_columns() -> None:
-    assert tables.together([], schema("revenue", PAIR)).schema == schema("revenue", PAIR)
+    assert table_operations.concatenate([], schema("revenue", PAIR)).schema == schema("revenue", PAIR)
 
 
 def test_rows_of_a_bucket_keep_their_order_in_time() -> None:
     pieces = [
         rows("event_count", (), {"event_count": n, "timestamp": stamp}) for n, stamp in enumerate([NEXT, DAY, NEXT])
     ]
-    table = tables.in_time(tables.together(pieces, schema("event_count", ())))
+    table = table_operations.sort_by_time(table_operations.concatenate(pieces, schema("event_count", ())))
     assert table["event_count"].to_pylist() == [1, 0, 2]
 
 
 def test_without_some_buckets_the_others_are_left() -> None:
     table = rows("event_count", (), {"event_count": 1}, {"event_count": 2, "timestamp": NEXT})
-    left = tables.without(table, {DAY})
-    assert (tables.stamps_of(left), tables.without(table, set()).equals(table)) == ({NEXT}, True)
+    left = table_operations.drop_buckets(table, {DAY})
+    assert (table_operations.bucket_starts(left), table_operations.drop_buckets(table, set()).equals(table)) == (
+        {NEXT},
+        True,
+    )
 
 
 @given(st.lists(st.integers(0, 3), max_size=12).map(sorted), st.integers(1, 4))
@@ -92,8 +96,8 @@ def test_the_first_rows_of_each_bucket_are_kept(days: list[int], top: int) -> No
     given_ = [{"timestamp": DAY + timedelta(days=day), "event_count": n} for n, day in enumerate(days)]
     table = rows("event_count", (), *given_)
     of_day = [list(members) for _, members in groupby(given_, key=lambda row: row["timestamp"])]
-    assert shown(tables.first_of_each(table, top)) == [row for members in of_day for row in members[:top]]
-    assert tables.longest_bucket(table) == max(map(len, of_day), default=0)
+    assert shown(table_operations.top_per_bucket(table, top)) == [row for members in of_day for row in members[:top]]
+    assert table_operations.largest_bucket_size(table) == max(map(len, of_day), default=0)
 
 
 def test_rows_of_which_no_count_is_anything_are_left_out() -> None:
@@ -101,19 +105,19 @@ def test_rows_of_which_no_count_is_anything_are_left_out() -> None:
     given_ = [
         {"arpu": None, "user_unique": users, "total_revenue": cents} for users, cents in [(0, 0), (1, 0), (None, 5)]
     ]
-    left = tables.without_nothing(rows("arpu", (), *given_), "arpu")
+    left = table_operations.drop_zero_rows(rows("arpu", (), *given_), "arpu")
     assert left["total_revenue"].to_pylist() == [0, 5]
 
 
 @pytest.mark.parametrize("metric", ["retention_retro", "brand_new"])
 def test_rows_without_counts_are_all_kept(metric: str) -> None:
-    assert len(tables.without_nothing(rows(metric, (), {}, {}), metric)) == 2
+    assert len(table_operations.drop_zero_rows(rows(metric, (), {}, {}), metric)) == 2
 
 
 def test_constants_and_what_is_looked_up_stand_beside_the_rows() -> None:
     table = rows("event_count", ("game_id",), *({"game_id": game} for game in ("1", "2", None, "3")))
-    table = tables.with_constants(table, [("platform", "ios"), ("build", None)])
-    table = tables.with_looked_up(table, "studio_id", "game_id", {"1": "s1", "2": None}, 1)
+    table = table_operations.add_constant_columns(table, [("platform", "ios"), ("build", None)])
+    table = table_operations.add_lookup_column(table, "studio_id", "game_id", {"1": "s1", "2": None}, 1)
     assert table.column_names == ["timestamp", "studio_id", "game_id", "event_count", "platform", "build"]
     assert table["studio_id"].to_pylist() == ["s1", None, None, None]
     assert set(table["platform"].to_pylist() + table["build"].to_pylist()) == {"ios", None}
@@ -147,22 +151,22 @@ ranked = st.fixed_dictionaries(
 @settings(deadline=None)
 def test_rows_are_ordered_as_the_service_orders_them(given_: list[Row]) -> None:
     """Metrics, Result shapes 1."""
-    table = largest_first(rows("arpu", PAIR, *given_), "arpu", PAIR)
+    table = sort_as_service(rows("arpu", PAIR, *given_), "arpu", PAIR)
     names = ["timestamp", *PAIR, "arpu"]
     assert shown(table.select(names)) == in_order(given_, "arpu", PAIR)
 
 
 def test_rows_of_an_unknown_metric_are_ordered_by_their_values() -> None:
-    table = tables.with_constants(rows("brand_new", (), {}, {}), [])
+    table = table_operations.add_constant_columns(rows("brand_new", (), {}, {}), [])
     table = table.append_column("platform", pa.array(["ios", "android"]))
-    assert largest_first(table, "brand_new", ("platform",))["platform"].to_pylist() == ["android", "ios"]
+    assert sort_as_service(table, "brand_new", ("platform",))["platform"].to_pylist() == ["android", "ios"]
 
 
 # Added up
 
 
 def added(*given_: Row, metric: str = "revenue", by: Sequence[str] = (), stamp: datetime | None = DAY) -> list[Row]:
-    return shown(add_up(METRICS[metric], by, rows(metric, by, *given_), stamp))
+    return shown(sum_split_buckets(METRICS[metric], by, rows(metric, by, *given_), stamp))
 
 
 def test_counts_and_money_are_summed_and_the_mean_is_made_again() -> None:
@@ -247,17 +251,17 @@ def test_what_cannot_be_added_is_null() -> None:
 
 def test_a_field_nobody_knows_is_left_out_of_a_sum() -> None:
     table = with_field("surprise", 3, 4)
-    assert shown(add_up(METRICS["event_count"], (), table, DAY)) == [{"timestamp": DAY, "event_count": 2}]
+    assert shown(sum_split_buckets(METRICS["event_count"], (), table, DAY)) == [{"timestamp": DAY, "event_count": 2}]
 
 
 def test_many_values_of_many_dimensions_are_told_apart() -> None:
     """2^16 values of four dimensions are 2^64 groups, more than one number can count."""
     by = ("build", "first_build", "country_code", "installed_on")
     names = pa.array([str(number) for number in range(2**16)])
-    table = pa.table({"timestamp": pa.array([DAY] * len(names), STAMP), **dict.fromkeys(by, names)})
+    table = pa.table({"timestamp": pa.array([DAY] * len(names), TIMESTAMP_TYPE), **dict.fromkeys(by, names)})
     table = table.append_column("event_count", pa.array([1] * len(names)))
-    later = table.slice(0, 1).set_column(0, "timestamp", pa.array([NEXT], STAMP))
-    assert len(add_up(METRICS["event_count"], by, pa.concat_tables([table, later]), None)) == 2**16 + 1
+    later = table.slice(0, 1).set_column(0, "timestamp", pa.array([NEXT], TIMESTAMP_TYPE))
+    assert len(sum_split_buckets(METRICS["event_count"], by, pa.concat_tables([table, later]), None)) == 2**16 + 1
 
 
 def test_nothing_adds_up_to_nothing() -> None:
@@ -301,7 +305,7 @@ def test_every_group_has_the_exact_sum_of_its_rows(given_: list[tuple[Any, ...]]
 
 def rest(total: Sequence[Row], shown_: Sequence[Row], metric: str = "revenue") -> list[Row]:
     tables_ = rows(metric, (), *total), rows(metric, ("platform",), *shown_)
-    return shown(remainder(METRICS[metric], ("platform",), *tables_))
+    return shown(other_rows(METRICS[metric], ("platform",), *tables_))
 
 
 def test_what_is_not_shown_is_called_other() -> None:
@@ -355,15 +359,15 @@ pieces_of_money = st.lists(
 def test_a_total_is_what_is_shown_and_the_other(given_: list[Any], top: int) -> None:
     made = [money(count, cents, timestamp=stamp, platform=platform) for stamp, platform, count, cents in given_]
     every = rows("revenue", ("platform",), *made)
-    total = add_up(METRICS["revenue"], (), every, None)
+    total = sum_split_buckets(METRICS["revenue"], (), every, None)
     some = every.slice(0, top)
-    left = remainder(METRICS["revenue"], ("platform",), total, some)
-    again = add_up(METRICS["revenue"], (), tables.together([some, left], every.schema), None)
+    left = other_rows(METRICS["revenue"], ("platform",), total, some)
+    again = sum_split_buckets(METRICS["revenue"], (), table_operations.concatenate([some, left], every.schema), None)
     for name in ("timestamp", "event_count", "sum_cents"):
         assert again[name].to_pylist() == total[name].to_pylist()
     for name in ("sum", "mean"):
         assert again[name].to_pylist() == pytest.approx(total[name].to_pylist())
-    assert tables.stamps_of(left) == {stamp for stamp, *_ in given_[top:]}
+    assert table_operations.bucket_starts(left) == {stamp for stamp, *_ in given_[top:]}
 
 
 # Side by side
@@ -373,7 +377,7 @@ USERS = [{"platform": "ios", "user_unique": 7}]
 
 
 def test_metrics_meet_on_timestamp_and_dimensions() -> None:
-    made = join(
+    made = join_metrics(
         ("platform",),
         [
             rows("user_unique", ("platform",), *USERS),
@@ -385,7 +389,9 @@ def test_metrics_meet_on_timestamp_and_dimensions() -> None:
 
 def test_a_row_only_one_metric_has_is_kept() -> None:
     installs = {"timestamp": NEXT, "platform": None, "new_users": 2}
-    made = join(("platform",), [rows("user_unique", ("platform",), *USERS), rows("new_users", ("platform",), installs)])
+    made = join_metrics(
+        ("platform",), [rows("user_unique", ("platform",), *USERS), rows("new_users", ("platform",), installs)]
+    )
     assert shown(made) == [
         {"timestamp": DAY, "platform": "ios", "user_unique": 7, "new_users": None},
         {"timestamp": NEXT, "platform": None, "user_unique": None, "new_users": 2},
@@ -395,14 +401,14 @@ def test_a_row_only_one_metric_has_is_kept() -> None:
 def test_null_meets_null() -> None:
     left = rows("user_unique", PAIR, {"platform": None, "country_code": "DE", "user_unique": 7})
     right = rows("new_users", PAIR, {"platform": None, "country_code": "DE", "new_users": 2})
-    assert len(join(PAIR, [left, right])) == 1
+    assert len(join_metrics(PAIR, [left, right])) == 1
 
 
 def test_rows_come_in_time_and_in_a_bucket_as_they_first_came() -> None:
     by = ("platform",)
     left = rows("user_unique", by, {"timestamp": NEXT, "platform": "a"}, {"platform": "b"}, {"platform": "a"})
     right = rows("new_users", by, {"platform": "c"}, {"platform": "a"}, {"timestamp": NEXT, "platform": "b"})
-    keys = [(row["timestamp"], row["platform"]) for row in shown(join(by, [left, right]))]
+    keys = [(row["timestamp"], row["platform"]) for row in shown(join_metrics(by, [left, right]))]
     assert keys == [(DAY, "b"), (DAY, "a"), (DAY, "c"), (NEXT, "a"), (NEXT, "b")]
 
 
@@ -410,10 +416,10 @@ def test_rows_come_in_time_and_in_a_bucket_as_they_first_came() -> None:
 def test_two_rows_of_the_same_bucket_and_values_are_refused(name: str | None) -> None:
     twice = rows("user_unique", ("platform",), {"platform": name}, {"platform": name})
     with pytest.raises(ServiceError, match="two rows of the same bucket and values"):
-        join(("platform",), [rows("new_users", ("platform",), *USERS), twice])
+        join_metrics(("platform",), [rows("new_users", ("platform",), *USERS), twice])
 
 
 def test_three_metrics_stand_side_by_side() -> None:
     names = ("user_unique", "new_users", "event_count")
-    made = join((), [rows(name, (), {name: place}) for place, name in enumerate(names)])
+    made = join_metrics((), [rows(name, (), {name: place}) for place, name in enumerate(names)])
     assert shown(made) == [{"timestamp": DAY, "user_unique": 0, "new_users": 1, "event_count": 2}]

@@ -11,8 +11,8 @@ import httpx
 import pytest
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from gamelens.client.settings import Secret
-from gamelens.client.transport import Answer, Outgoing, Tally, Transport
+from gamelens.client.connection.settings import Secret
+from gamelens.client.connection.transport import HttpRequest, HttpResponse, RequestStats, Transport
 from gamelens.errors import AuthError, BadQuery, RateLimited, ServiceError, Unreachable
 
 KEY = "sesame-0123456789"
@@ -27,7 +27,7 @@ class Stand:
         self.time = 0.0
         self.sleeps: list[float] = []
         self.headers: list[dict[str, str]] = []
-        self.tally = Tally()
+        self.tally = RequestStats()
         self.transport = Transport(
             "http://127.0.0.1",
             key=Secret(KEY),
@@ -48,8 +48,8 @@ class Stand:
         self.sleeps.append(seconds)
         self.time += seconds
 
-    def send(self, **more: Any) -> Answer:
-        request = Outgoing(method="POST", path="/metrics/v1/metrics/revenue", body=b"{}", **more)
+    def send(self, **more: Any) -> HttpResponse:
+        request = HttpRequest(method="POST", path="/metrics/v1/metrics/revenue", body=b"{}", **more)
         return asyncio.run(self.transport.send(request, self.tally))
 
 
@@ -202,13 +202,13 @@ def test_a_request_may_count_another_status_as_an_answer() -> None:
 def test_nobody_at_the_address_is_said_so() -> None:
     transport = Transport("http://127.0.0.1:1", random=lambda: 0.0)
     with pytest.raises(Unreachable, match=r"nothing answers at http://127\.0\.0\.1:1"):
-        asyncio.run(transport.send(Outgoing(method="GET", path="/")))
+        asyncio.run(transport.send(HttpRequest(method="GET", path="/")))
 
 
 def test_no_error_leads_to_an_httpx_exception() -> None:
     transport = Transport("http://127.0.0.1:1", random=lambda: 0.0)
     with pytest.raises(Unreachable) as gone:
-        asyncio.run(transport.send(Outgoing(method="GET", path="/")))
+        asyncio.run(transport.send(HttpRequest(method="GET", path="/")))
     assert (gone.value.__cause__, gone.value.__context__) == (None, None)
 
 

@@ -29,17 +29,16 @@ import gamelens.notebook.accessor  # noqa: F401  (registers df.lens)
 from client.scripted import Script
 from client.served import METRICS, Served, World, served
 from client.virtual import run
-from gamelens.client.asking import Terms
-from gamelens.client.async_metrics import AsyncClient
-from gamelens.client.core import Core
-from gamelens.client.metrics import Client
-from gamelens.client.pacing import Budget
-from gamelens.client.planning import Question
-from gamelens.client.progress import Progress
-from gamelens.client.service import MetricsService
-from gamelens.client.settings import Secret
-from gamelens.client.slots import Guarantee
-from gamelens.client.transport import Transport
+from gamelens.client.async_client import AsyncClient
+from gamelens.client.connection.metrics_api import MetricsApi
+from gamelens.client.connection.rate_limit import RateLimiter
+from gamelens.client.connection.settings import Secret
+from gamelens.client.connection.shared_slots import SharedSlots
+from gamelens.client.connection.transport import Transport
+from gamelens.client.query.executor import QueryExecutor
+from gamelens.client.query.progress import Progress
+from gamelens.client.query.query_spec import ExecutionOptions, QuerySpec
+from gamelens.client.sync_client import Client
 from gamelens.errors import (
     GamelensError,
     NotYetAvailable,
@@ -573,14 +572,17 @@ def test_429_for_ever_ends_within_eighty_seconds_however_much_was_asked(
         transport = Transport(
             "http://127.0.0.1",
             key=Secret(KEY),
-            budget=Budget(Guarantee("key", folder=tmp_path, clock=now), clock=now),
+            budget=RateLimiter(SharedSlots("key", folder=tmp_path, clock=now), clock=now),
             pool=httpx.ASGITransport(script.app()),
             clock=now,
             now=now,
             random=random.Random(1).random,
         )
-        core = Core(MetricsService(transport, clock=now), None, max_days=1, refresh_s=3600)
-        question, terms = Question(metrics=("event_count",)), Terms(over="last 100 complete days", on_error=on_error)
+        core = QueryExecutor(MetricsApi(transport, clock=now), None, max_days=1, refresh_s=3600)
+        question, terms = (
+            QuerySpec(metrics=("event_count",)),
+            ExecutionOptions(over="last 100 complete days", on_error=on_error),
+        )
         began = now()
         with pytest.raises(RateLimited):
             await core.query(question, terms, Progress())

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 import pytest
 
 from client.scripted import KEY
-from gamelens.client.metrics import Client
-from gamelens.client.settings import Secret
-from gamelens.client.transport import Outgoing, Tally, Transport
+from gamelens.client.connection.settings import Secret
+from gamelens.client.connection.transport import HttpRequest, RequestStats, Transport
+from gamelens.client.sync_client import Client
 from gamelens.errors import AuthError, GamelensError, ServiceError, Unreachable
 
 CUT = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{"
@@ -45,11 +45,11 @@ def server(*answers: bytes) -> Iterator[str]:
     loop.close()
 
 
-def send(address: str, tally: Tally | None = None) -> bytes:
+def send(address: str, tally: RequestStats | None = None) -> bytes:
     async def main() -> bytes:
         transport = Transport(address, key=Secret(KEY), random=lambda: 0.0)
         try:
-            return (await transport.send(Outgoing(method="GET", path="/"), tally)).body
+            return (await transport.send(HttpRequest(method="GET", path="/"), tally)).body
         finally:
             await transport.aclose()
 
@@ -67,7 +67,7 @@ def test_an_answer_cut_short_is_asked_for_again() -> None:
 
 
 def test_a_connection_that_breaks_is_unreachable_after_six_attempts() -> None:
-    tally = Tally()
+    tally = RequestStats()
     with server(b"") as address, pytest.raises(Unreachable, match="broke"):
         send(address, tally)
     assert tally.requests == 6

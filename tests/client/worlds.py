@@ -1,6 +1,6 @@
 """The real sandbox behind an app that sees every request, clients that nothing holds up, and the truth about both.
 
-A `Watch` stands before the metrics service: it keeps what it was asked, fails what a test wants to fail, spoils what it
+A `WatchedMetric` stands before the metrics service: it keeps what it was asked, fails what a test wants to fail, spoils what it
 wants to be wrong. `quick` makes clients without a budget, so that a fan-out is not five requests a second. `Wide`
 answers by any number of dimensions from the raw events.
 """
@@ -24,13 +24,13 @@ import httpx
 import pandas as pd
 
 from conftest import Stage, event
-from gamelens.client.cache import Cache
-from gamelens.client.core import Core
-from gamelens.client.metrics import Client
-from gamelens.client.service import MetricsService
-from gamelens.client.settings import Secret
-from gamelens.client.transport import Transport
-from gamelens.sandbox.certificates import Certificate, load_certificate
+from gamelens.client.cache.answer_cache import AnswerCache
+from gamelens.client.connection.metrics_api import MetricsApi
+from gamelens.client.connection.settings import Secret
+from gamelens.client.connection.transport import Transport
+from gamelens.client.query.executor import QueryExecutor
+from gamelens.client.sync_client import Client
+from gamelens.sandbox.http.certificates import Certificate, load_certificate
 from gamelens.wire.intervals import Interval
 from sandbox.brute import PER_GAME, SORTS_BY, Arrived, Asked, Fact, Row, Truth, _buckets
 from sandbox.populations import GAMES, STUDIOS, play
@@ -136,10 +136,10 @@ def quick(
     """A client that sends at once and whose time stands still, unless *ticks* move."""
     ticks = ticks or Ticks()
     lens = copy(_blank())
-    kept = Cache(cache, owner=f"{address} {key}", now=ticks) if cache is not None else None
+    kept = AnswerCache(cache, owner=f"{address} {key}", now=ticks) if cache is not None else None
     door = Transport(address, key=Secret(key), pool=httpx.ASGITransport(app), ca_file=str(_authority().ca_file))
-    service = MetricsService(door, refresh_s=refresh_s, clock=ticks)
-    lens._core = Core(service, kept, max_days=max_days, refresh_s=refresh_s)
+    service = MetricsApi(door, refresh_s=refresh_s, clock=ticks)
+    lens._core = QueryExecutor(service, kept, max_days=max_days, refresh_s=refresh_s)
     return lens
 
 

@@ -27,11 +27,11 @@ from client.worlds import quick
 from conftest import Stage
 from gamelens import dim
 from gamelens.analysis import ads, health, retention
-from gamelens.analysis.frames import series_names
+from gamelens.analysis.tidy_frames import series_names
 from gamelens.cli import cli
-from gamelens.client.metrics import Client
+from gamelens.client.sync_client import Client
 from gamelens.notebook import charts, say
-from gamelens.notebook.health_board import Seen, watch
+from gamelens.notebook.health_check import HealthReport, check_health
 from gamelens.notebook.labels import plain, text_of
 from gamelens.notebook.widgets import explorer
 from hostile import CONFIG, NAMES, TITLES, Elements, obeyed, played
@@ -71,7 +71,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 @pytest.fixture(scope="module")
 def figures(world: World) -> dict[str, Any]:
     """One of every kind, names wherever a name may stand."""
-    scores = health.judged(health.measured(world.games, {"sum": TITLES[0], "user_unique": TITLES[1]}))
+    scores = health.score_days(health.measured(world.games, {"sum": TITLES[0], "user_unique": TITLES[1]}))
     scores["is_flagged"] = True
     renamed = world.networks.rename(columns={"sum": NAMES["tag"], "mean": NAMES["mathjax"]})
     return {
@@ -196,19 +196,19 @@ def test_a_sentence_says_a_name_and_nothing_else(name: str):
 
 
 def test_sentences_of_findings_are_names_too(world: World):
-    scores = health.judged(health.measured(world.games, {"sum": TITLES[2]}))
+    scores = health.score_days(health.measured(world.games, {"sum": TITLES[2]}))
     scores["is_flagged"], scores["expected"], scores["change"] = True, 1.0, 4.0
     told = [say("- {sentence}", sentence=sentence).data for sentence in health.flagged(scores)["sentence"]]
     assert not Elements("\n".join(told)).found
 
 
 @pytest.fixture(scope="module")
-def board(world: World) -> Seen:
+def board(world: World) -> HealthReport:
     """What stands out: every game lost its players."""
-    return watch(world.lens, drills=3)
+    return check_health(world.lens, drills=3)
 
 
-def test_a_health_board_in_markdown_holds_no_element_of_a_name(board: Seen):
+def test_a_health_board_in_markdown_holds_no_element_of_a_name(board: HealthReport):
     assert len(board.alarms) >= len(TITLES)
     page = Elements(markdown_it.MarkdownIt("gfm-like", {"html": True, "linkify": False}).render(board.markdown()))
     assert page.dangers() == []

@@ -11,7 +11,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from gamelens.notebook.parameters import parameters_of
+from gamelens.notebook.reports.notebook_parameters import parameters_of
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))

@@ -12,7 +12,7 @@ import pytest
 
 pytest_plugins = ["pytester"]
 
-PLUGIN = ["-p", "gamelens.testing"]
+PLUGIN = ["-p", "gamelens.local.pytest_plugin"]
 README = (Path(__file__).parents[2] / "README.md").read_text()
 TESTS = """
 import os
@@ -73,8 +73,8 @@ def test_nobody_pays_who_does_not_ask(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("""
         import sys
         def test_it():
-            assert "gamelens.testing" in sys.modules
-            assert not {"pandas", "httpx", "gamelens.lab", "gamelens.client", "filelock"} & {*sys.modules}
+            assert "gamelens.local.pytest_plugin" in sys.modules
+            assert not {"pandas", "httpx", "gamelens.local.demo", "gamelens.client", "filelock"} & {*sys.modules}
     """)
     pytester.runpytest_subprocess(*PLUGIN).assert_outcomes(passed=1)
 

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 import httpx
 
 from conftest import CONFIG, event
-from gamelens.client.metrics import Client
-from gamelens.lab import Ready, read_ready
+from gamelens.client.sync_client import Client
+from gamelens.local.sandbox_info import SandboxInfo, read_sandbox_info
 from gamelens.wire.signing import sign
 
 METRICS = "/metrics/v1/metrics/*"
@@ -49,7 +49,7 @@ class Service:
         while not path.exists():
             assert self._process.poll() is None, "the sandbox did not start"
             time.sleep(0.01)
-        self.ready: Ready = read_ready(path)
+        self.ready: SandboxInfo = read_sandbox_info(path)
 
     def kill(self) -> None:
         """End it as it stands."""

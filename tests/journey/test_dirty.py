@@ -20,12 +20,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from gamelens.catalog import METRICS
-from gamelens.client.collector import Rejected
-from gamelens.client.metrics import Client
-from gamelens.lab import Played, play_into
+from gamelens.client.sync_client import Client
+from gamelens.local.population_record import PopulationRecord
+from gamelens.local.sandbox_population import populate
 from gamelens.simulator import Ledger, Scenario, load_scenario
-from gamelens.simulator.conditions import Delivery, Dirt
-from gamelens.simulator.dirt import BAD_REQUESTS, BREAKS, FLAWS, ODDITIES
+from gamelens.simulator.events.defects import BAD_REQUESTS, BREAKS, FLAWS, ODDITIES
+from gamelens.simulator.scenarios.delivery_profile import DeliveryProfile, DirtProfile
+from gamelens.wire.event_validator import RejectedEvent
 from gamelens.wire.intervals import Interval
 from journey.service import Service
 from journey.test_ledger import PER_GAME, PLAIN, assert_true
@@ -36,9 +37,9 @@ DIMENSIONS = ["country_code", "platform", "build", "is_paying", "installed_on", 
 
 
 class Dirty(msgspec.Struct, frozen=True):
-    played: Played
+    played: PopulationRecord
     ledger: Ledger
-    rejected: list[tuple[str, Rejected]]
+    rejected: list[tuple[str, RejectedEvent]]
     kills: int
     sent_twice: int
     refused: Counter[int]
@@ -83,7 +84,7 @@ class Killer:
 
 def _everything() -> Scenario:
     """Fewer players than the scenario has, since each makes requests of its own; each with more of what is rare."""
-    dirt = Dirt(malformed=0.1, odd=0.03, duplicates=0.02, broken_bodies=0.02, bad_requests=0.02, bots=0.02)
+    dirt = DirtProfile(malformed=0.1, odd=0.03, duplicates=0.02, broken_bodies=0.02, bad_requests=0.02, bots=0.02)
     return msgspec.structs.replace(load_scenario("dirty", players=150), dirt=dirt)
 
 
@@ -94,7 +95,7 @@ def dirty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dirty]:
     ledger, rejected = Ledger(), []
     killer = Killer(service, at_events=[2_000, 5_000])
     try:
-        played = play_into(
+        played = populate(
             service.ready,
             _everything(),
             ledger=ledger,
@@ -135,13 +136,13 @@ def test_the_collector_rejects_what_it_must_and_says_why(dirty: Dirty):
 def test_the_console_shows_rejected_events_with_their_faults(dirty: Dirty):
     """Contract, Control surface: what was rejected since the last start, which was after the second kill."""
     owed = {(row["event_uuid"], tuple(sorted(row["errors"]))) for row in dirty.ledger.rejected()}
-    shown = {_told("", msgspec.convert(entry, Rejected))[1:] for entry in dirty.shown}
+    shown = {_told("", msgspec.convert(entry, RejectedEvent))[1:] for entry in dirty.shown}
     assert len(shown) > 100
     assert shown <= owed
 
 
 def test_the_collector_refuses_bad_requests_as_a_whole(dirty: Dirty):
-    """Collector, Authentication 3, Limits: 401 and 413, else `play_into` had failed. Counted since the second kill."""
+    """Collector, Authentication 3, Limits: 401 and 413, else `populate` had failed. Counted since the second kill."""
     owed = dirty.ledger.refused()
     assert owed.keys() == {401, 413}
     assert all(0 < dirty.refused[status] <= count for status, count in owed.items())
@@ -200,11 +201,11 @@ def test_what_cannot_be_recognised_is_not_sent_twice(tmp_path: Path):
     """Metrics, Words: events without event_uuid are never merged, so a lost answer must not repeat them."""
     service = Service(tmp_path)
     scenario = load_scenario("dirty", players=150)
-    scenario = msgspec.structs.replace(scenario, delivery=Delivery(old_sdk=1.0), dirt=None)
+    scenario = msgspec.structs.replace(scenario, delivery=DeliveryProfile(old_sdk=1.0), dirt=None)
     ledger, before = Ledger(), httpx.get(f"{service.ready.console_url}/summary").json()
     try:
         service.fail("/v2/*", service="collector", cut_body=True, probability=0.5)
-        play_into(service.ready, scenario, ledger=ledger)
+        populate(service.ready, scenario, ledger=ledger)
         assert service.struck() > 3
         summary = httpx.get(f"{service.ready.console_url}/summary").json()
     finally:
@@ -217,6 +218,6 @@ def test_nineteen_metrics_were_asked():
     assert len({*PLAIN, *PER_GAME, "retention_retro"}) == len(METRICS) == 19
 
 
-def _told(game_id: str, rejected: Rejected) -> tuple[str, Any, tuple[tuple[str, str], ...]]:
+def _told(game_id: str, rejected: RejectedEvent) -> tuple[str, Any, tuple[tuple[str, str], ...]]:
     name = rejected.event.get("event_uuid") if isinstance(rejected.event, dict) else None
     return game_id, name, tuple(sorted((fault.error_type, fault.path) for fault in rejected.errors))

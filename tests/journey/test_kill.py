@@ -21,10 +21,11 @@ import httpx
 import pytest
 
 from conftest import CONFIG, event
-from gamelens.client.metrics import Client
-from gamelens.lab import Ready, ReadyGame, process_at, read_ready, sandbox_at
-from gamelens.sandbox.inbox import open_store
-from gamelens.sandbox.lake import Lake
+from gamelens.client.sync_client import Client
+from gamelens.local.sandbox_info import SandboxGame, SandboxInfo, read_sandbox_info
+from gamelens.local.sandbox_process import process_at, running_sandbox
+from gamelens.sandbox.storage.inbox import open_store
+from gamelens.sandbox.storage.lake import Lake
 from gamelens.wire.signing import sign
 
 KILLS = int(os.environ.get("KILLS", "50"))
@@ -40,11 +41,11 @@ class Senders:
         self.waiting: list[list[str]] = []
         self._made = 0
 
-    async def send(self, ready: Ready, game: ReadyGame) -> None:
+    async def send(self, ready: SandboxInfo, game: SandboxGame) -> None:
         async with httpx.AsyncClient(base_url=ready.collector_url) as http:
             await asyncio.gather(*(self._send_until_it_dies(http, game) for _ in range(AT_ONCE)))
 
-    async def _send_until_it_dies(self, http: httpx.AsyncClient, game: ReadyGame) -> None:
+    async def _send_until_it_dies(self, http: httpx.AsyncClient, game: SandboxGame) -> None:
         while True:
             names = self.waiting.pop() if self.waiting else [self._name() for _ in range(EVENTS_EACH)]
             body = gzip.compress(json.dumps([_named(name) for name in names]).encode(), 1)
@@ -68,7 +69,7 @@ def _named(name: str) -> dict:
     return event(build=name, user_id=f"of {name}", event_uuid=uuid, client_ts=None)
 
 
-def _start(state: Path, config: Path) -> tuple[subprocess.Popen[bytes], Ready]:
+def _start(state: Path, config: Path) -> tuple[subprocess.Popen[bytes], SandboxInfo]:
     ready = state.parent / "ready.json"
     ready.unlink(missing_ok=True)
     command = ["sandbox", "up", "--state", str(state), "--config", str(config), "--ready", str(ready)]
@@ -76,7 +77,7 @@ def _start(state: Path, config: Path) -> tuple[subprocess.Popen[bytes], Ready]:
     while not ready.exists():
         assert process.poll() is None, "the sandbox did not start again"
         time.sleep(0.01)
-    return process, read_ready(ready)
+    return process, read_sandbox_info(ready)
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +91,7 @@ def survivors(tmp_path_factory: pytest.TempPathFactory) -> tuple[Senders, list[s
         process, ready = _start(state, config)
         game = ready.organisations[0].games[0]
         asyncio.run(_kill_under_load(process, senders, ready, game, after_s=chance.uniform(0.0, 0.4)))
-    with sandbox_at(state, config=config) as ready:
+    with running_sandbox(state, config=config) as ready:
         httpx.post(f"{ready.console_url}/clock", json={"advance": "PT1H"})
         process_at(state)
         with Client(api_key=ready.organisations[0].api_key, metrics_url=ready.metrics_url) as client:
@@ -106,7 +107,7 @@ def _builds(state: Path) -> list[str]:
 
 
 async def _kill_under_load(
-    process: subprocess.Popen[bytes], senders: Senders, ready: Ready, game: ReadyGame, *, after_s: float
+    process: subprocess.Popen[bytes], senders: Senders, ready: SandboxInfo, game: SandboxGame, *, after_s: float
 ) -> None:
     async def kill() -> None:
         await asyncio.sleep(after_s)

@@ -12,7 +12,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from gamelens.lab import ask_console, live_into, sandbox_at
+from gamelens.client.connection.control_api import ControlApi
+from gamelens.local.sandbox_population import play_live
+from gamelens.local.sandbox_process import call_console, running_sandbox
 from gamelens.simulator import load_scenario
 
 pytestmark = pytest.mark.slow
@@ -21,12 +23,12 @@ pytestmark = pytest.mark.slow
 def test_events_happen_when_they_are_sent(tmp_path: Path):
     """Two days in a few seconds: all that is due arrives, and says it is from now."""
     began = int(time.time())
-    with sandbox_at(tmp_path / "state") as ready:
-        sent = live_into(ready, load_scenario("small", players=200), speed=50_000, days=2)
-        summary = ask_console(ready, "GET", "/summary")
+    with running_sandbox(tmp_path / "state") as ready:
+        sent = play_live(ready, load_scenario("small", players=200), speed=50_000, days=2)
+        summary = call_console(ready, ControlApi.summary)
         newest = httpx.get(f"{ready.console_url}/events?status=accepted&limit=10000").json()
     assert sent > 100
-    assert (summary["accepted"], summary["rejected"]) == (sent, 0)
+    assert (summary.accepted, summary.rejected) == (sent, 0)
     times = [entry["event"]["client_ts"] for entry in newest]
     assert began <= min(times) <= max(times) <= time.time()
     assert max(times) > min(times)
@@ -34,7 +36,7 @@ def test_events_happen_when_they_are_sent(tmp_path: Path):
 
 def test_ctrl_c_ends_it(tmp_path: Path):
     """Exit code 0, and how many events were sent."""
-    with sandbox_at(tmp_path / "state") as ready:
+    with running_sandbox(tmp_path / "state") as ready:
         file = tmp_path / "state" / "ready.json"
         command = ["simulate", "--scenario=small", "--players=300", "--live", "--speed=20000", f"--ready={file}"]
         with subprocess.Popen(

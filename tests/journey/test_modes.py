@@ -6,9 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from gamelens.client.metrics import Client
-from gamelens.lab import ask_console, environment_of, play_into, sandbox_at
-from gamelens.playing import Mode
+from gamelens.client.connection.control_api import ControlApi
+from gamelens.client.sync_client import Client
+from gamelens.local.event_sender import Mode
+from gamelens.local.sandbox_info import environment_of
+from gamelens.local.sandbox_population import populate
+from gamelens.local.sandbox_process import call_console, running_sandbox
 from gamelens.simulator import Ledger, load_scenario
 from journey.test_ledger import PER_GAME, assert_true
 
@@ -21,12 +24,12 @@ def recorded(
 ) -> Iterator[tuple[Client, Ledger]]:
     mode: Mode = request.param
     ledger = Ledger()
-    with sandbox_at(tmp_path_factory.mktemp(mode) / "state") as ready:
-        played = play_into(ready, load_scenario("small", players=30, days=12), ledger=ledger, mode=mode)
+    with running_sandbox(tmp_path_factory.mktemp(mode) / "state") as ready:
+        played = populate(ready, load_scenario("small", players=30, days=12), ledger=ledger, mode=mode)
         assert played.events == len(ledger)
-        ask_console(ready, "POST", "/process")
-        summary = ask_console(ready, "GET", "/summary")
-        assert (summary["accepted"], summary["rejected"], summary["duplicate"]) == (len(ledger), 0, 0)
+        call_console(ready, ControlApi.process)
+        summary = call_console(ready, ControlApi.summary)
+        assert (summary.accepted, summary.rejected, summary.duplicate) == (len(ledger), 0, 0)
         settings = environment_of(ready)
         with Client(api_key=settings["GAMELENS_API_KEY"], metrics_url=settings["GAMELENS_METRICS_URL"]) as client:
             yield client, ledger

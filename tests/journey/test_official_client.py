@@ -11,8 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
-from gamelens.client.metrics import Client
-from gamelens.lab import environment_of, sandbox_at
+from gamelens.client.sync_client import Client
+from gamelens.local.sandbox_info import environment_of
+from gamelens.local.sandbox_process import running_sandbox
 
 RECORDED = json.loads((Path(__file__).parents[2] / "data" / "official-client-cpp-5.4.0.json").read_text())
 CONFIG = f"""
@@ -31,7 +32,7 @@ def replayed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[list[ht
     """The answers to the recorded requests, and a client of the metrics service an hour later."""
     folder = tmp_path_factory.mktemp("official")
     (folder / "sandbox.toml").write_text(CONFIG)
-    with sandbox_at(folder / "state", config=folder / "sandbox.toml") as ready, httpx.Client() as http:
+    with running_sandbox(folder / "state", config=folder / "sandbox.toml") as ready, httpx.Client() as http:
         http.post(f"{ready.console_url}/clock", json={"freeze": "2026-11-20T11:40:00Z"})
         answers = [_send(http, ready.collector_url, request) for request in RECORDED["requests"]]
         http.post(f"{ready.console_url}/clock", json={"advance": "PT1H"})

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 
-from gamelens.client.metrics import Client
+from gamelens.client.sync_client import Client
 from gamelens.errors import GamelensError, PartialResult, RateLimited, Retryable, ServiceError, Unreachable
 from journey.service import Service
 

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from cli.commands import run
-from gamelens.client.metrics import Client
+from gamelens.client.connection.control_api import ControlApi
+from gamelens.client.sync_client import Client
 from gamelens.errors import Refused
-from gamelens.lab import Ready, ask_console, environment_of, play_into, sandbox_at, write_into
-from gamelens.sandboxes import running_with
+from gamelens.local.sandbox_info import SandboxInfo, environment_of
+from gamelens.local.sandbox_population import populate, populate_lake
+from gamelens.local.sandbox_process import call_console, running_sandbox, running_with
 from gamelens.simulator import Ledger, load_scenario
 
 pytestmark = pytest.mark.slow
@@ -26,25 +28,25 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def before(state: Path) -> Iterator[Ready]:
+def before(state: Path) -> Iterator[SandboxInfo]:
     """A sandbox with the usual games, which still runs."""
-    with sandbox_at(state) as ready:
+    with running_sandbox(state) as ready:
         yield ready
 
 
 @pytest.fixture(scope="module")
-def ready(before: Ready, state: Path) -> Iterator[Ready]:
+def ready(before: SandboxInfo, state: Path) -> Iterator[SandboxInfo]:
     """The sandbox that takes its place."""
-    with sandbox_at(state, scenario="portfolio") as ready:
+    with running_sandbox(state, scenario="portfolio") as ready:
         yield ready
 
 
-def test_a_scenario_that_needs_more_games_is_refused_with_the_way_out(before: Ready):
+def test_a_scenario_that_needs_more_games_is_refused_with_the_way_out(before: SandboxInfo):
     with pytest.raises(Refused, match="has 3 games, portfolio needs 20: `gamelens sandbox up --scenario"):
-        play_into(before, PORTFOLIO)
+        populate(before, PORTFOLIO)
 
 
-def test_a_sandbox_with_other_games_makes_room(before: Ready, ready: Ready, state: Path):
+def test_a_sandbox_with_other_games_makes_room(before: SandboxInfo, ready: SandboxInfo, state: Path):
     """What asks for a scenario finds its games, whatever was there; keys of before still open."""
     assert ready.organisations[0].titles == PORTFOLIO.titles
     assert ready.pid != before.pid
@@ -55,10 +57,10 @@ def test_a_sandbox_with_other_games_makes_room(before: Ready, ready: Ready, stat
     assert running.pid == ready.pid
 
 
-def test_every_game_is_there_by_its_title(ready: Ready):
+def test_every_game_is_there_by_its_title(ready: SandboxInfo):
     ledger = Ledger()
-    play_into(ready, PORTFOLIO, ledger=ledger)
-    ask_console(ready, "POST", "/process")
+    populate(ready, PORTFOLIO, ledger=ledger)
+    call_console(ready, ControlApi.process)
     settings = environment_of(ready)
     with Client(api_key=settings["GAMELENS_API_KEY"], metrics_url=settings["GAMELENS_METRICS_URL"]) as client:
         frame = client.query("event_count", by=["studio", "game"], over="last 4 complete days", every="all")
@@ -69,8 +71,8 @@ def test_every_game_is_there_by_its_title(ready: Ready):
 
 def test_a_new_lake_gets_the_games_of_what_is_written(tmp_path: Path):
     """simulate --into."""
-    write_into(tmp_path, PORTFOLIO)
-    with sandbox_at(tmp_path) as ready:
+    populate_lake(tmp_path, PORTFOLIO)
+    with running_sandbox(tmp_path) as ready:
         assert ready.organisations[0].titles == PORTFOLIO.titles
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
@@ -52,7 +54,7 @@ def test_panels_say_every_last_value(networks):
 
 
 def test_bands_say_what_was_flagged(players):
-    scores = health.judged(health.measured(players.assign(game="Tile"), {"user_unique": "Active players"}))
+    scores = health.score_days(health.measured(players.assign(game="Tile"), {"user_unique": "Active players"}))
     assert "1 panel, nothing flagged." in charts.alt_text(charts.draw_bands(scores))
     scores.loc[0, "is_flagged"] = True
     assert "1 panel, flagged: Active players of Tile on 16 Nov 2026." in charts.alt_text(charts.draw_bands(scores))
@@ -78,7 +80,28 @@ def test_a_figure_of_somebody_else_has_one_too():
     assert charts.alt_text(go.Figure()) == "A figure."
 
 
+@pytest.mark.parametrize(
+    "trace",
+    [
+        {"type": "bar", "x": [1, 2], "y": ["low", "high"]},
+        {"type": "scatter", "x": ["a", 1], "y": [1, 2]},
+        {"type": "heatmap", "z": [[1, 2]]},
+        {"type": "table"},
+    ],
+)
+def test_a_figure_that_cannot_be_described_has_its_title(trace):
+    assert charts.alt_text({"data": [trace], "layout": {"title": {"text": "Mine"}}}) == "Mine."
+
+
 def test_a_name_cannot_leave_an_attribute(networks):
     """Not even of a page whose writer forgot to escape it."""
     said = charts.alt_text(charts.draw_lines(networks, title='"><script>alert(1)</script>'))
     assert not {*"<>\"'`"} & {*said}
+
+
+def test_the_json_of_a_figure_says_the_same(networks):
+    """A page has figures as JSON, numbers in base64."""
+    figure = go.Figure(go.Bar(x=["a", "b"], y=pd.Series([1.0, 2.0]).to_numpy()), layout={"title": "Mine"})
+    grid = go.Figure(go.Heatmap(x=["a", "b"], y=["c"], z=pd.DataFrame({"a": [1.0], "b": [2.0]}).to_numpy()))
+    for each in (figure, grid, networks.lens.plot()):
+        assert charts.alt_text(json.loads(each.to_json())) == charts.alt_text(each)

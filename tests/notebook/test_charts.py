@@ -11,7 +11,7 @@ import pytest
 from gamelens.analysis import ads, health, retention
 from gamelens.errors import BadQuery
 from gamelens.notebook import charts
-from gamelens.notebook.cohorts import MOST_ROWS
+from gamelens.notebook.charts.cohort_charts import MOST_ROWS
 
 pytestmark = pytest.mark.slow
 
@@ -159,7 +159,7 @@ def test_a_curve_has_its_interval(cohorts):
 
 def test_bands_show_every_game_and_metric(players):
     daily = health.measured(_game_frame(players, ["Tile", "Farm"]), {"user_unique": "Active players"})
-    figure = charts.draw_bands(health.judged(daily))
+    figure = charts.draw_bands(health.score_days(daily))
     assert _texts(figure)[:2] == ["<b>Tile</b>  ", "<b>Farm</b>  "]
     assert "Active players" in figure.layout.title.text
 
@@ -167,7 +167,7 @@ def test_bands_show_every_game_and_metric(players):
 def test_a_segment_has_a_band_of_its_own(players):
     daily = health.measured(_game_frame(players, ["Tile"]), {"user_unique": "Active players"})
     parts = [
-        health.judged(daily).assign(dimension=name, segment=value)
+        health.score_days(daily).assign(dimension=name, segment=value)
         for name, value in ((None, None), ("platform", "ios"), ("platform", None))
     ]
     figure = charts.draw_bands(pd.concat(parts, ignore_index=True).assign(kind="share"))
@@ -230,5 +230,5 @@ def test_no_curve_and_no_cohort_is_said_too(cohorts):
 
 
 def test_no_scores_is_said_too(players):
-    scores = health.judged(health.measured(players[:0], {"user_unique": "Active players"}))
+    scores = health.score_days(health.measured(players[:0], {"user_unique": "Active players"}))
     assert "nothing in this interval" in _texts(charts.draw_bands(scores))

@@ -9,8 +9,8 @@ from itertools import combinations
 import pandas as pd
 import pytest
 
-from gamelens.notebook.colours import colours_of, game_colours
-from gamelens.notebook.style import LIGHT, theme
+from gamelens.notebook.figures.colours import colours_of, game_colours
+from gamelens.notebook.figures.theme import LIGHT, theme
 
 GAMES = ["Tile Harbor", "Rooftop Dash", "Ember Realms", "Bubble Cove", "Word Orchard"]
 
@@ -35,7 +35,7 @@ def test_no_two_games_of_an_organisation_share_one():
 @pytest.mark.slow
 def test_another_process_says_the_same():
     code = (
-        "import pandas as pd; from gamelens.notebook.colours import game_colours; frame = pd.DataFrame();"
+        "import pandas as pd; from gamelens.notebook.figures.colours import game_colours; frame = pd.DataFrame();"
         f"frame.attrs['gamelens'] = {{'titles': {GAMES}}}; print(game_colours({GAMES[::-1]}, frame))"
     )
     said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout

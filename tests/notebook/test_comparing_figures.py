@@ -10,7 +10,7 @@ import plotly.io
 import pytest
 from pandas import DataFrame
 
-from gamelens.analysis import acquisition, ads, decomposition, experiments, occasions
+from gamelens.analysis import ads, decomposition, experiments, outside_data
 from gamelens.notebook import charts
 
 pytestmark = pytest.mark.slow
@@ -50,13 +50,13 @@ def shares() -> DataFrame:
 def roas() -> DataFrame:
     spend = DataFrame({"timestamp": DAYS[:1], "install_publisher": pd.Categorical([HOSTILE]), "spend": [10.0]})
     money = DataFrame({"timestamp": DAYS[:2], "installed_on": ["2026-11-01"] * 2, "install_publisher": [HOSTILE] * 2})
-    return acquisition.return_on_spend(spend, money.assign(sum=[4.0, 8.0]), ages=[0, 1])
+    return outside_data.return_on_spend(spend, money.assign(sum=[4.0, 8.0]), ages=[0, 1])
 
 
 def special() -> DataFrame:
     frame = DataFrame({"timestamp": DAYS, "user_unique": [100.0] * 27 + [150.0], "holiday": [None] * 27 + [HOSTILE]})
     frame = frame.assign(country_code="US").astype({"country_code": "category"})
-    return occasions.beside_weekdays(frame, "user_unique")
+    return outside_data.compare_with_weekdays(frame, "user_unique")
 
 
 DRAWN: dict[str, tuple[Callable[..., object], Callable[[], DataFrame]]] = {
@@ -64,7 +64,7 @@ DRAWN: dict[str, tuple[Callable[..., object], Callable[[], DataFrame]]] = {
     "contributions": (lambda frame: charts.draw_contributions(frame, by="ilrd_network_name"), parts),
     "funnel": (charts.draw_funnel, lambda: ads.waterfall(actions())),
     "differences": (charts.draw_differences, lambda: experiments.differences(shares())),
-    "chances": (charts.draw_chances, lambda: experiments.chances(shares(), draws=100)),
+    "chances": (charts.draw_chances, lambda: experiments.probability_best(shares(), draws=100)),
     "payback": (charts.draw_payback, roas),
     "occasions": (lambda frame: charts.draw_occasions(frame, by=["holiday", "country_code"]), special),
 }
@@ -119,7 +119,7 @@ def test_only_differences_beyond_chance_are_filled():
 
 def test_shares_and_money_have_axes_of_their_own():
     money = experiments.differences(shares()).assign(unit="money", measure="revenue per player")
-    both = experiments.together(experiments.differences(shares()), money)
+    both = experiments.concat_comparisons(experiments.differences(shares()), money)
     assert {trace.xaxis for trace in charts.draw_differences(both).data} == {"x", "x2"}
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from gamelens.notebook import say
-from gamelens.notebook.labels import escape, readable, shorten, tick_format, unit_of
+from gamelens.notebook.labels import escape, shorten, tick_format, unit_of
 
 
 @pytest.mark.parametrize("mark", list("<>&\"'`*_[]|\\$~#{}"))
@@ -25,24 +25,6 @@ def test_addresses_do_not_become_links():
 
 def test_a_name_stays_on_its_line():
     assert escape("a\n\n# b\x00c") == "a &#35; b c"
-
-
-@pytest.mark.parametrize(
-    ("value", "kind", "text"),
-    [
-        (1234.5, "money", "$1,234"),
-        (12_345, "money", "$12.3k"),
-        (0.0042, "money", "$0.0042"),
-        (-3.5, "money", "-$3.50"),
-        (0.1234, "share", "12.3%"),
-        (1_234_567, "count", "1.23M"),
-        (7, "count", "7"),
-        (float("nan"), "money", "n/a"),
-        (pd.NA, "count", "n/a"),
-    ],
-)
-def test_numbers_are_readable(value, kind, text):
-    assert readable(value, kind) == text
 
 
 def test_axes_of_thousands_are_short():

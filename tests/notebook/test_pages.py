@@ -11,8 +11,9 @@ from typing import Any
 import nbformat
 import pytest
 
-from gamelens.notebook.pages import FIGURE, WIDGET, alt_text, page_of
-from gamelens.notebook.stills import Sheet, inline
+from gamelens.notebook.figures.alt_text import alt_text
+from gamelens.notebook.reports.html_page import FIGURE, WIDGET, page_of
+from gamelens.notebook.reports.svg_figures import StyleSheet, inline
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 MADE_AT = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
@@ -127,9 +128,9 @@ def test_standard_error_is_not_for_readers():
         ({"meta": {"alt": "Revenue rises."}, "title": {"text": "x"}}, "Revenue rises."),
         (
             {"title": {"text": "<b>Ads &#38; money</b><br><span style='x'>USD per day</span>"}},
-            "Ads & money . USD per day",
+            "Ads & money USD per day.",
         ),
-        ({}, "A figure"),
+        ({}, "A figure."),
     ],
 )
 def test_a_figure_says_what_it_shows(layout: dict[str, Any], words: str):
@@ -137,7 +138,7 @@ def test_a_figure_says_what_it_shows(layout: dict[str, Any], words: str):
 
 
 def test_a_still_keeps_shapes_and_words_and_nothing_that_acts():
-    sheet = Sheet()
+    sheet = StyleSheet()
     still = inline(SVG.encode(), sheet, number=3)
     tags = Tags(still).found
     assert [tag for tag, _ in tags] == [
@@ -149,7 +150,7 @@ def test_a_still_keeps_shapes_and_words_and_nothing_that_acts():
 
 
 def test_a_still_has_ids_of_its_own_and_shares_looks():
-    sheet = Sheet()
+    sheet = StyleSheet()
     still = inline(SVG.encode(), sheet, number=3)
     assert 'id="g3-0"' in still
     assert 'clip-path="url(#g3-0)"' in still
@@ -159,13 +160,13 @@ def test_a_still_has_ids_of_its_own_and_shares_looks():
 
 
 def test_a_still_holds_what_is_used_to_a_hundredth_of_a_pixel():
-    still = inline(SVG.encode(), Sheet(), number=0)
+    still = inline(SVG.encode(), StyleSheet(), number=0)
     assert '<rect width="9" height="12.35" />' in still
     assert 'width="7"' not in still
 
 
 def test_a_still_grows_with_the_page():
-    attributes = Tags(inline(SVG.encode(), Sheet(), number=0)).found[0][1]
+    attributes = Tags(inline(SVG.encode(), StyleSheet(), number=0)).found[0][1]
     assert attributes == {"aria-hidden": "true", "viewbox": "0 0 920 420"}
 
 

@@ -9,7 +9,7 @@ import nbformat
 import pytest
 
 from gamelens.errors import BadQuery
-from gamelens.notebook.parameters import inject, parameters_of, typed
+from gamelens.notebook.reports.notebook_parameters import inject, parameters_of, typed
 
 CELL = """
 over = "last 28 complete days"  # what a page is about

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from gamelens.notebook.receipts import source_line, unfinished
+from gamelens.notebook.receipt_text import source_line, unfinished
 
 
 def _weekly(frame, **receipt):

@@ -9,7 +9,7 @@ import nbformat
 import pytest
 
 from gamelens.errors import BadQuery, Refused
-from gamelens.notebook.reports import write_report
+from gamelens.notebook.reports.report import write_report
 
 pytestmark = pytest.mark.slow
 PARAMETERS = "top = 3\nover = 'last 7 complete days'"
@@ -75,7 +75,8 @@ def test_without_a_browser_figures_move_and_it_is_said(tmp_path: Path, monkeypat
     said: list[str] = []
     page = write_report(notebook(tmp_path, FIGURE), tmp_path, say=said.append).read_text()
     assert "Plotly.newPlot" in page
-    assert said == ["the figures are interactive, and the page larger: kaleido finds no Chrome or Chromium here"]
+    problem = f"BROWSER_PATH names {tmp_path / 'none'}, which is no program: correct it"
+    assert said == [f"the figures are interactive, and the page larger: {problem}"]
 
 
 def test_what_is_no_notebook_is_refused_before_anything_runs(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ import plotly.io
 import pytest
 
 from gamelens.errors import BadQuery
-from gamelens.notebook import charts, style
-from gamelens.notebook.style import DARK, LIGHT, Theme, theme, use_theme
+from gamelens.notebook import charts
+from gamelens.notebook.figures import theme as theme_module
+from gamelens.notebook.figures.theme import DARK, LIGHT, Theme, theme, use_theme
 
 BOTH = pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
 
@@ -27,7 +28,7 @@ LEAST_APART = 6.0  # of 100 in OKLab; what the eye just tells apart side by side
 
 @pytest.fixture(autouse=True)
 def _light_again(monkeypatch):
-    monkeypatch.delenv(style.VARIABLE, raising=False)
+    monkeypatch.delenv(theme_module.VARIABLE, raising=False)
     yield
     use_theme("auto")
 

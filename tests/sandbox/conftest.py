@@ -14,7 +14,7 @@ import pytest
 
 from conftest import Stage
 from described import DescribedTransport
-from gamelens.sandbox.console import console_app
+from gamelens.sandbox.control.control_app import console_app
 from gamelens.wire.signing import sign
 
 GAME_KEY = "0123456789abcdef0123456789abcdef"

@@ -12,9 +12,9 @@ from typing import Any
 import uvloop
 
 from conftest import Stage
-from gamelens.sandbox.collector import SERVICE_HEADERS
-from gamelens.sandbox.connections import Deadlines
-from gamelens.sandbox.servers import http_server
+from gamelens.sandbox.collector.collector_app import SERVICE_HEADERS
+from gamelens.sandbox.http.http_connection import Deadlines
+from gamelens.sandbox.http.http_server import http_server
 from gamelens.wire.signing import sign
 from sandbox.conftest import EVENTS
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import event, examples
-from gamelens.sandbox.admission import admit
-from gamelens.sandbox.bodies import TooLarge, Undecodable
-from gamelens.wire.events import LENIENT, STRICT, Rulebook
+from gamelens.sandbox.collector.event_admission import admit
+from gamelens.sandbox.http.request_body import BodyTooLarge, UndecodableBody
+from gamelens.wire.event_validator import LENIENT, STRICT, EventValidator
 from wire.candidates import described_events, near_events
 
 MODES = pytest.mark.parametrize("rules", [LENIENT, STRICT], ids=["lenient", "strict"])
@@ -23,7 +23,7 @@ MODES = pytest.mark.parametrize("rules", [LENIENT, STRICT], ids=["lenient", "str
 @MODES
 @settings(max_examples=examples(60), deadline=None)
 @given(events=st.lists(near_events(), max_size=6))
-def test_a_batch_is_judged_event_by_event(events: list[Any], rules: Rulebook):
+def test_a_batch_is_judged_event_by_event(events: list[Any], rules: EventValidator):
     """Public facts 1.7: the valid events of the same request are collected."""
     admission = admit(json.dumps(events).encode(), rules)
     assert msgspec.json.decode(admission.body) == [one for one in events if not rules.faults(one)]
@@ -60,7 +60,7 @@ def test_much_of_little_worth_is_refused_as_a_whole(what: str):
     start, little, times, end = MUCH[what]
     body = start + little * times + end
     began = time.monotonic()
-    with pytest.raises(TooLarge):
+    with pytest.raises(BodyTooLarge):
         admit(body)
     assert time.monotonic() - began < 3
 
@@ -68,7 +68,7 @@ def test_much_of_little_worth_is_refused_as_a_whole(what: str):
 @pytest.mark.parametrize("body", [b"[" * 16_000_000, b"[" * 40 + b"0," * 2_000_000 + b"0" + b"]" * 40])
 def test_what_is_too_deep_is_that_first_of_all(body: bytes):
     """contract, Collector: undecodable is 400."""
-    with pytest.raises(Undecodable):
+    with pytest.raises(UndecodableBody):
         admit(body)
 
 
@@ -87,5 +87,5 @@ def test_what_stands_in_a_string_is_no_structure(text: str, depth: int):
     if depth <= 2:
         assert admit(body).events == 1
     else:
-        with pytest.raises(Undecodable):
+        with pytest.raises(UndecodableBody):
             admit(body)

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from conftest import NOW, Stage, event
-from gamelens.sandbox.processing import process
+from gamelens.sandbox.processing.pipeline import process
 
 pytestmark = pytest.mark.slow
 

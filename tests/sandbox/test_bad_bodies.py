@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conftest import Stage, event
-from gamelens.sandbox.arrivals import Look
+from gamelens.sandbox.collector.live_entries import FeedFilter
 from gamelens.wire.signing import sign
 from sandbox.conftest import NOTHING, PATHS, counted, post_lines, send_signed, undecodable
 
@@ -148,7 +148,7 @@ def test_several_members_are_one_body(stage: Stage):
     assert send_signed(stage, body, encoding="gzip").status_code == 200
     stage.process()
     assert counted(stage) == NOTHING | {"accepted": 3, "processed": 3}
-    assert len(stage.sandbox.live.newest(Look())) == 3
+    assert len(stage.sandbox.live.newest(FeedFilter())) == 3
 
 
 def test_more_members_than_anybody_needs_are_413(shared: Stage):
@@ -165,7 +165,7 @@ def test_a_value_nobody_reads_may_be_anything_that_json_has(stage: Stage, value:
     """Public facts 2.3: unknown fields are accepted. Processing and the live view get past them too."""
     assert send_signed(stage, with_field("x", value)).status_code == 200
     stage.process()
-    assert counted(stage)["processed"] == len(stage.sandbox.live.newest(Look())) == 1
+    assert counted(stage)["processed"] == len(stage.sandbox.live.newest(FeedFilter())) == 1
 
 
 @pytest.mark.parametrize("value", [b"1e400", b"-1e400", b"1.5", b"9" * 400 + b"e-400"])

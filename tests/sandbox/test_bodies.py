@@ -18,7 +18,14 @@ from hypothesis import strategies as st
 
 from bench.siege import zeros
 from conftest import examples
-from gamelens.sandbox.bodies import MEMBERS, BrokenOff, TooLarge, Undecodable, read_body, unpack
+from gamelens.sandbox.http.request_body import (
+    MEMBERS,
+    BodyTooLarge,
+    ClientDisconnected,
+    UndecodableBody,
+    read_body,
+    unpack,
+)
 
 MIB = 1 << 20
 
@@ -47,7 +54,7 @@ def least_s(work: Callable[[], object]) -> float:
 def refused(body: bytes) -> str:
     try:
         unpack(body)
-    except (TooLarge, Undecodable) as error:
+    except (BodyTooLarge, UndecodableBody) as error:
         return type(error).__name__
     return "nobody"
 
@@ -85,7 +92,7 @@ def test_whatever_is_cut_short_is_refused(content: bytes, keep: float, more: int
     """Every cut but one between two members."""
     member = gzip.compress(content)
     cut = member[: int(len(member) * keep)]
-    assert refused(gzip.compress(b"[]") * more + cut) == ("nobody" if more and not cut else "Undecodable")
+    assert refused(gzip.compress(b"[]") * more + cut) == ("nobody" if more and not cut else "UndecodableBody")
 
 
 BAD_MEMBERS = {
@@ -104,7 +111,7 @@ BAD_MEMBERS = {
 @pytest.mark.parametrize("bad", BAD_MEMBERS)
 def test_one_bad_member_spoils_all(bad: str, before: int):
     """contract, Collector: undecodable gzip; also what follows good members."""
-    assert refused(gzip.compress(b"[]") * before + BAD_MEMBERS[bad]) == "Undecodable"
+    assert refused(gzip.compress(b"[]") * before + BAD_MEMBERS[bad]) == "UndecodableBody"
 
 
 def test_a_bomb_would_be_good_gzip():
@@ -116,7 +123,7 @@ def test_damage_far_inside_is_found():
     """The second time over it would be too late."""
     packed = bytearray(gzip.compress(os.urandom(3 * MIB), 1))
     packed[2 * MIB] ^= 1
-    assert refused(bytes(packed)) == "Undecodable"
+    assert refused(bytes(packed)) == "UndecodableBody"
 
 
 @pytest.mark.parametrize("members", [1, 3, 16])
@@ -125,28 +132,28 @@ def test_16_mb_are_not_too_much_and_one_byte_more_is(members: int):
     whole = [gzip.compress(bytes(16 * MIB // members)) for _ in range(members)]
     whole[-1] = gzip.compress(bytes(16 * MIB - (members - 1) * (16 * MIB // members)))
     assert len(unpack(b"".join(whole)).content) == 16 * MIB
-    assert refused(b"".join([*whole, gzip.compress(b"x")])) == "TooLarge"
+    assert refused(b"".join([*whole, gzip.compress(b"x")])) == "BodyTooLarge"
 
 
 def test_a_bomb_takes_neither_memory_nor_time():
     """1 MB that unpacks to 1 GB. Without the bound it would be seconds and 1 GB."""
     bomb = zeros(1000)
     with at_most(3):
-        assert refused(bomb) == "TooLarge"
+        assert refused(bomb) == "BodyTooLarge"
     assert least_s(lambda: refused(bomb)) < 0.015
 
 
 def test_so_many_members_and_no_more():
     """The sandbox package, Our choices."""
     assert unpack(gzip.compress(b"x") * MEMBERS).content == b"x" * MEMBERS
-    assert refused(gzip.compress(b"x") * (MEMBERS + 1)) == "TooLarge"
+    assert refused(gzip.compress(b"x") * (MEMBERS + 1)) == "BodyTooLarge"
 
 
 def test_50_000_empty_members_cost_next_to_nothing():
     """Each is 20 bytes; nobody needs them."""
     body = gzip.compress(b"", mtime=0) * 50_000
     with at_most(2.5):
-        assert refused(body) == "TooLarge"
+        assert refused(body) == "BodyTooLarge"
     assert least_s(lambda: refused(body)) < 0.01
 
 
@@ -177,7 +184,7 @@ def test_a_body_is_all_its_pieces(pieces: list[bytes], times: int):
 @pytest.mark.parametrize("pieces", [[], [b""], [b"[]"], [b"[" * 100_000, b"]"]])
 def test_a_body_that_was_never_whole_is_none(pieces: list[bytes]):
     """Not even when all of it seems to be there: the last chunk is missing."""
-    with pytest.raises(BrokenOff):
+    with pytest.raises(ClientDisconnected):
         read(pieces, is_whole=False)
 
 
@@ -186,7 +193,7 @@ def test_the_largest_body_and_one_byte_more(pieces: int):
     """Collector, Limits: POST size."""
     each = [b"x" * (MIB // pieces)] * pieces
     assert len(read(each)) == MIB
-    with pytest.raises(TooLarge) as refusal:
+    with pytest.raises(BodyTooLarge) as refusal:
         read([*each, b"x"])
     assert not refusal.value.is_cut
 
@@ -205,7 +212,7 @@ def test_an_endless_body_is_not_read_to_its_end():
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": next(iter(left)), "more_body": True}
 
-    with at_most(2), pytest.raises(TooLarge) as refusal:
+    with at_most(2), pytest.raises(BodyTooLarge) as refusal:
         asyncio.run(read_body(receive))
     assert refusal.value.is_cut
     assert sent < 100

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from conftest import Stage
-from gamelens.sandbox.connections import Deadlines
+from gamelens.sandbox.http.http_connection import Deadlines
 from sandbox.sockets import Heard, Port, request, say, talk
 
 pytestmark = pytest.mark.slow

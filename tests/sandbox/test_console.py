@@ -14,8 +14,8 @@ import pytest
 
 from conftest import NOW, Stage, event
 from gamelens.sandbox.clock import Clock
-from gamelens.sandbox.console import console_app
-from gamelens.sandbox.serving import Options, Sandbox
+from gamelens.sandbox.control.control_app import console_app
+from gamelens.sandbox.server import Sandbox, SandboxOptions
 from gamelens.wire.signing import sign
 from sandbox.conftest import Call, call, counted, number
 
@@ -159,7 +159,7 @@ def test_a_game_id_of_two_organisations_is_two_games(make_stage: Callable[..., S
     make_stage().sandbox.close()
     config = tmp_path / "twins.toml"
     config.write_text((tmp_path / "sandbox.toml").read_text().replace('id = "9001"', 'id = "1001"'))
-    sandbox = Sandbox(Options(state=tmp_path / "twins", config=config), clock=Clock())
+    sandbox = Sandbox(SandboxOptions(state=tmp_path / "twins", config=config), clock=Clock())
     ours, theirs = (game for org in sandbox.tenants.organisations for game in org.games if game.id == "1001")
     for game, events in ((ours, [event()]), (theirs, [event(), event(v=1)])):
         body = json.dumps(events).encode()

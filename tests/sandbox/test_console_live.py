@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 
 from conftest import NOW, Stage, event
-from gamelens.sandbox.arrivals import Look
-from gamelens.sandbox.console import console_app
-from gamelens.sandbox.listening import QUEUED_EVENTS, Listener, server_sent_events
-from gamelens.sandbox.live import KEPT_EVENTS
+from gamelens.sandbox.collector.live_entries import FeedFilter
+from gamelens.sandbox.collector.live_feed import KEPT_EVENTS, QUEUED_EVENTS, FeedSubscriber
+from gamelens.sandbox.control.control_app import console_app
+from gamelens.sandbox.control.live_stream import server_sent_events
 from gamelens.wire.signing import sign
 from sandbox.conftest import GAME_KEY, Call, call
 
 pytestmark = pytest.mark.slow
 
 IP = "203.0.113.77"
-ANYTHING_NEW = Look(limit=0)
+ANYTHING_NEW = FeedFilter(limit=0)
 POLICY = {"default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "frame-ancestors 'none'"}
 
 
@@ -194,13 +194,13 @@ def spoken(chunk: bytes) -> list[tuple[str, Any]]:
 
 
 def heard(
-    stage: Stage, *acts: Callable[[], Any], look: Look = ANYTHING_NEW, silence_s: float = 5
+    stage: Stage, *acts: Callable[[], Any], look: FeedFilter = ANYTHING_NEW, silence_s: float = 5
 ) -> list[tuple[str, Any]]:
     """What a listener hears from its start on, when *acts* happen one after the other."""
     return [message for chunk in asyncio.run(_heard(stage, acts, look, silence_s)) for message in spoken(chunk)]
 
 
-async def _heard(stage: Stage, acts: tuple[Callable[[], Any], ...], look: Look, silence_s: float) -> list[bytes]:
+async def _heard(stage: Stage, acts: tuple[Callable[[], Any], ...], look: FeedFilter, silence_s: float) -> list[bytes]:
     stream: AsyncIterator[bytes] = server_sent_events(stage.sandbox.live, look, gather_s=0, silence_s=silence_s)
     chunks = [await anext(stream), await anext(stream)]
     for act in acts:
@@ -223,13 +223,13 @@ def test_a_listener_hears_what_events_shows(stage: Stage, console: Call):
 def test_a_listener_may_begin_with_the_newest(stage: Stage):
     """contract, GET /live: `limit` is how many; they come in the order of arrival."""
     stage.submit([event(user_id=name) for name in "abc"])
-    messages = heard(stage, lambda: stage.submit([event(user_id="d")]), look=Look(limit=2))
+    messages = heard(stage, lambda: stage.submit([event(user_id="d")]), look=FeedFilter(limit=2))
     assert users(events_in(messages)) == ["b", "c", "d"]
 
 
 def test_a_listener_hears_only_what_it_asked_for(stage: Stage):
     """contract, GET /live: filtered as /events."""
-    look = Look(limit=0, status="rejected", category="user")
+    look = FeedFilter(limit=0, status="rejected", category="user")
     assert users(events_in(heard(stage, lambda: stage.submit([event(), event(v=1, user_id="bad")]), look=look))) == [
         "bad"
     ]
@@ -252,7 +252,7 @@ def test_line_ends_inside_an_event_do_not_end_the_message(stage: Stage):
 
 def test_a_slow_listener_loses_the_oldest_and_is_told_how_many(stage: Stage):
     """contract, GET /live: the collector never waits for a listener."""
-    listener = Listener(Look())
+    listener = FeedSubscriber(FeedFilter())
     stage.sandbox.live.listen(listener)
     for number in range(3):
         stage.submit([event(user_id=str(number))] * (QUEUED_EVENTS // 2))
@@ -276,7 +276,7 @@ def test_a_reset_is_told(stage: Stage):
 
 def test_silence_is_filled_with_comments(stage: Stage):
     """Server-sent events: a comment keeps the connection, and is no message."""
-    chunks = asyncio.run(_heard(stage, (lambda: None,), Look(limit=0), 0.01))
+    chunks = asyncio.run(_heard(stage, (lambda: None,), FeedFilter(limit=0), 0.01))
     assert chunks[2].startswith(b":")
 
 

@@ -19,7 +19,7 @@ from netaddr import IPSet
 from conftest import Stage, event
 from gamelens.cli import cli
 from gamelens.errors import Refused
-from gamelens.sandbox.countries import Countries
+from gamelens.sandbox.collector.geoip import GeoIp
 from gamelens.wire.signing import sign
 from sandbox.conftest import GAME_KEY, Call
 from sandbox.sockets import SECRET
@@ -47,8 +47,8 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def countries(database: Path) -> Iterator[Countries]:
-    opened = Countries(database)
+def countries(database: Path) -> Iterator[GeoIp]:
+    opened = GeoIp(database)
     yield opened
     opened.close()
 
@@ -68,12 +68,12 @@ def countries(database: Path) -> Iterator[Countries]:
         ("10.1.2.3", None),
     ],
 )
-def test_the_database_says_where_an_address_is(countries: Countries, address: str, country: str | None):
+def test_the_database_says_where_an_address_is(countries: GeoIp, address: str, country: str | None):
     """As MaxMind's own files have it, and others in their format; two letters or nothing."""
     assert countries.of(address) == country
 
 
-def test_the_database_comes_before_the_test_ranges(countries: Countries):
+def test_the_database_comes_before_the_test_ranges(countries: GeoIp):
     """The sandbox package, Our choices."""
     assert [countries.of(address) for address in ("192.0.2.7", "192.0.2.200", "203.0.113.9")] == ["FI", "US", "JP"]
 
@@ -97,7 +97,7 @@ def test_the_database_comes_before_the_test_ranges(countries: Countries):
 )
 def test_the_first_address_of_a_list_counts(text: str | None, country: str | None):
     """Proxies put the client's before their own."""
-    assert Countries().of(text) == country
+    assert GeoIp().of(text) == country
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path, database: Path):
@@ -107,7 +107,7 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path, database: Path):
     (tmp_path / "empty.mmdb").touch()
     for name in ("words.mmdb", "cut.mmdb", "empty.mmdb", "nowhere.mmdb", "."):
         with pytest.raises(Refused, match=str(tmp_path)):
-            Countries(tmp_path / name)
+            GeoIp(tmp_path / name)
 
 
 def test_a_damaged_database_knows_nothing(tmp_path: Path, database: Path):
@@ -116,7 +116,7 @@ def test_a_damaged_database_knows_nothing(tmp_path: Path, database: Path):
     start = damaged.index(b"iso_code")
     damaged[start - 40 : start + 40] = b"\xff" * 80
     (tmp_path / "damaged.mmdb").write_bytes(damaged)
-    countries = Countries(tmp_path / "damaged.mmdb")
+    countries = GeoIp(tmp_path / "damaged.mmdb")
     assert {countries.of(str(ip_address("81.2.69.0") + last)) for last in range(256)} == {None}
     countries.close()
 

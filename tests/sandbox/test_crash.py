@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from conftest import NOW, Stage, event
-from gamelens.sandbox.verifying import verify
+from gamelens.sandbox.processing.verification import verify
 from gamelens.wire.signing import sign
 
 pytestmark = pytest.mark.slow

@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 
 from conftest import Stage, event
-from gamelens.sandbox.damage import mend
-from gamelens.sandbox.inbox import Batch, edition, open_store, pending
-from gamelens.sandbox.lake import Lake
+from gamelens.sandbox.storage.inbox import InboxBatch, edition, open_store, pending
+from gamelens.sandbox.storage.inbox_recovery import recover_store
+from gamelens.sandbox.storage.lake import Lake
 
 PAGE = 4096
 LAST = 10**9
 
 
-def batch(number: int) -> Batch:
+def batch(number: int) -> InboxBatch:
     chance = random.Random(number)
-    return Batch(
+    return InboxBatch(
         organisation="acme",
         game_id="1001",
         arrival_ms=number,
@@ -81,7 +81,7 @@ def store(state: Path, whole: Path) -> Path:
 
 
 def test_a_sound_store_is_left_alone(store: Path):
-    mend(store)
+    recover_store(store)
     assert read(store) == ({number: batch(number).body for number in range(1, 301)}, set(), set())
     assert not (store.parent / "quarantine").exists()
 
@@ -93,7 +93,7 @@ def test_every_batch_is_whole_or_reported(store: Path, seed: int):
     page = chance.randrange(1, store.stat().st_size // PAGE) * PAGE
     damage = chance.choice([bytes(PAGE), chance.randbytes(PAGE), chance.randbytes(1)])
     overwrite(store, page + (chance.randrange(PAGE) if len(damage) == 1 else 0), damage)
-    mend(store)
+    recover_store(store)
     sound, damaged, _ = read(store)
     assert all(batch(number).body == body for number, body in sound.items())
     assert set(sound) | damaged == set(range(1, 301))
@@ -107,7 +107,7 @@ def test_a_file_that_is_no_database_any_more_is_kept_and_replaced(store: Path, d
     else:
         store.write_bytes(store.read_bytes()[: 5 * PAGE + 7] if damage == "cut short" else b"no database at all")
     remains = store.read_bytes()
-    mend(store)
+    recover_store(store)
     _, _, (kept_in,) = read(store)
     assert (store.parent / kept_in).read_bytes() == remains
 
@@ -119,7 +119,7 @@ def test_new_batches_come_behind_the_damaged_ones(store: Path):
         Lake(store.parent, connection).commit(processed_ms=1, last_batch=300, duplicates=0, files=[])
     for page in range(last_page // 2, last_page):
         overwrite(store, page * PAGE, bytes(PAGE))
-    mend(store)
+    recover_store(store)
     with contextlib.closing(open_store(store)) as connection:
         assert Lake(store.parent, connection).last_run().last_batch == 300
         write(connection, range(301, 302))
@@ -132,7 +132,7 @@ def test_a_crash_while_the_damaged_file_is_set_aside_loses_nothing(store: Path, 
     overwrite(store, 20 * PAGE, bytes(PAGE))
     other = store.parent / "other"
     other.mkdir()
-    mend(Path(shutil.copy(store, other / "gamelens.db")))
+    recover_store(Path(shutil.copy(store, other / "gamelens.db")))
     wanted = read(other / "gamelens.db")
     (other / "gamelens.db").rename(store.with_suffix(".mended"))
     (store.parent / "quarantine").mkdir()
@@ -140,14 +140,14 @@ def test_a_crash_while_the_damaged_file_is_set_aside_loses_nothing(store: Path, 
         if suffix:
             store.with_name(store.name + suffix).write_bytes(b"of the damaged store")
         store.with_name(store.name + suffix).rename(store.parent / "quarantine" / f"gamelens-1.db{suffix}")
-    mend(store)
+    recover_store(store)
     assert read(store) == wanted
 
 
 def test_a_copy_that_was_not_finished_is_made_again(store: Path):
     overwrite(store, 20 * PAGE, bytes(PAGE))
     store.with_suffix(".mending").write_bytes(b"half a copy")
-    mend(store)
+    recover_store(store)
     sound, damaged, _ = read(store)
     assert set(sound) | damaged == set(range(1, 301))
 
@@ -163,7 +163,7 @@ def crashed(state: Path) -> Path:
 
 def test_a_log_that_is_whole_is_read_to_its_end(state: Path):
     store = crashed(state)
-    mend(store)
+    recover_store(store)
     assert set(read(store)[0]) == set(range(1, 51))
     assert not (state / "quarantine").exists()
     assert edition_of(store) == edition_of(state / "running.db")
@@ -175,7 +175,7 @@ def test_a_damaged_log_is_kept_and_reported(state: Path):
     log = state / "gamelens.db-wal"
     overwrite(log, log.stat().st_size // 2, b"damage")
     remains = log.read_bytes()
-    mend(store)
+    recover_store(store)
     sound, _, (kept_in,) = read(store)
     assert 0 < len(sound) < 50
     assert (state / kept_in).read_bytes() == remains
@@ -188,7 +188,7 @@ def test_a_transaction_that_was_never_whole_is_no_damage(state: Path):
     log = state / "gamelens.db-wal"
     with log.open("r+b") as file:
         file.truncate(log.stat().st_size - PAGE // 2)
-    mend(store)
+    recover_store(store)
     assert set(read(store)[0]) == set(range(1, 50))
     assert not (state / "quarantine").exists()
 

@@ -15,9 +15,9 @@ from starlette.routing import Route
 from conftest import Stage, event
 from described import JSON, check_answer, judge
 from gamelens.catalog import DIMENSIONS, METRICS
-from gamelens.sandbox.description import DESCRIPTIONS
-from gamelens.wire.events import LENIENT
-from gamelens.wire.fields import CATEGORIES
+from gamelens.sandbox.http.openapi import DESCRIPTIONS
+from gamelens.wire.event_schema import CATEGORIES
+from gamelens.wire.event_validator import LENIENT
 from sandbox.conftest import Call, call
 from wire.candidates import good, near_events
 

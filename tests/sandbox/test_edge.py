@@ -12,7 +12,8 @@ import pytest
 
 from bench.siege import besiege, best, bombard, port_of, post, zeros
 from conftest import event
-from gamelens.lab import Ready, sandbox_at
+from gamelens.local.sandbox_info import SandboxInfo
+from gamelens.local.sandbox_process import running_sandbox
 
 pytestmark = pytest.mark.slow
 
@@ -23,12 +24,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def ready(folder: Path) -> Iterator[Ready]:
-    with sandbox_at(folder / "state") as ready:
+def ready(folder: Path) -> Iterator[SandboxInfo]:
+    with running_sandbox(folder / "state") as ready:
         yield ready
 
 
-def test_many_bombs_at_once_take_little_memory(ready: Ready):
+def test_many_bombs_at_once_take_little_memory(ready: SandboxInfo):
     """50 of 1 MB that unpack to 1 GB: less than half of what they are before they are unpacked."""
     answers, p50_ms, grown_mib = bombard(ready, post(ready.organisations[0].games[0], zeros(1000)), times=5, at_once=50)
     assert answers == {413}
@@ -36,7 +37,7 @@ def test_many_bombs_at_once_take_little_memory(ready: Ready):
     assert grown_mib < 20
 
 
-def test_good_clients_are_served_beside_slow_ones(ready: Ready):
+def test_good_clients_are_served_beside_slow_ones(ready: SandboxInfo):
     """40 that send a byte a second; the bound is wide, because so few seconds on a busy machine measure little."""
     request = post(ready.organisations[0].games[0], gzip.compress(json.dumps([event()] * 20).encode()))
     requests, port = struct.pack(">I", len(request)) + request, port_of(ready)
@@ -50,7 +51,7 @@ def test_good_clients_are_served_beside_slow_ones(ready: Ready):
     assert beside["p99_ms"] < 2 * alone["p99_ms"] + 50
 
 
-def test_nothing_of_it_was_logged(ready: Ready, folder: Path):
+def test_nothing_of_it_was_logged(ready: SandboxInfo, folder: Path):
     """Neither a mistake nor an address."""
     bombard(ready, b"garbage\r\n\r\n", times=3, at_once=3)
     assert (folder / "state" / "log.txt").read_text() == ""

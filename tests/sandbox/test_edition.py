@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 
 from conftest import Stage, event
-from gamelens.sandbox.description import metrics_description
+from gamelens.sandbox.http.openapi import metrics_description
 from sandbox.conftest import Call
 
 

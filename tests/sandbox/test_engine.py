@@ -14,14 +14,16 @@ import pytest
 from conftest import Stage, event
 from gamelens.catalog import METRICS
 from gamelens.errors import Refused
-from gamelens.sandbox.dialects import render
-from gamelens.sandbox.engine import Place, Reader, open_engine
-from gamelens.sandbox.lake import Snapshot
-from gamelens.sandbox.planner import plan_query
+from gamelens.sandbox.engines.duckdb_engine import DuckDBReader
+from gamelens.sandbox.engines.engine import LakeLocation
+from gamelens.sandbox.engines.open_engine import open_engine
+from gamelens.sandbox.engines.sql_dialects import render
+from gamelens.sandbox.metrics.sql_planner import compile_query
+from gamelens.sandbox.storage.lake import Snapshot
 from gamelens.wire.queries import decode_query
 
 ASKED = {"interval": "2026-11-01/P30D", "granularity": "all", "query": {"type": "group", "dimension": "platform"}}
-PLAN = plan_query(METRICS["event_count"], decode_query(ASKED), games=["1001"])
+PLAN = compile_query(METRICS["event_count"], decode_query(ASKED), games=["1001"])
 
 
 @pytest.fixture
@@ -32,7 +34,7 @@ def played(stage: Stage) -> Stage:
 
 
 def rows_at(stage: Stage, url: str | None, *, snapshot: Snapshot | None = None) -> list[dict[str, Any]]:
-    engine = open_engine("duckdb", Place(stage.sandbox.lake.root, url))
+    engine = open_engine("duckdb", LakeLocation(stage.sandbox.lake.root, url))
     try:
         return engine.rows(PLAN, snapshot or stage.sandbox.lake.snapshot("acme"))
     finally:
@@ -80,12 +82,12 @@ def _tables(stage: Stage) -> dict[str, Any]:
 
 def test_a_url_that_nothing_reads_is_refused(stage: Stage):
     with pytest.raises(Refused, match="cannot be read"):
-        Reader(Place(stage.sandbox.lake.root, "nonsense://bucket/lake"))
+        DuckDBReader(LakeLocation(stage.sandbox.lake.root, "nonsense://bucket/lake"))
 
 
 def test_an_unknown_engine_is_refused(stage: Stage):
     with pytest.raises(Refused, match="is no engine: duckdb, spark"):
-        open_engine("sqlite", Place(stage.sandbox.lake.root))
+        open_engine("sqlite", LakeLocation(stage.sandbox.lake.root))
 
 
 @pytest.mark.parametrize(
@@ -109,7 +111,7 @@ def test_sparks_whole_quotient_has_no_64_bits_to_leave():
 @pytest.mark.skipif(find_spec("pyspark") is not None, reason="it is not missing")
 def test_spark_says_how_to_install_it(stage: Stage):
     with pytest.raises(Refused, match=r"gamelens\[spark\]"):
-        open_engine("spark", Place(stage.sandbox.lake.root))
+        open_engine("spark", LakeLocation(stage.sandbox.lake.root))
 
 
 def test_options_name_the_engine(tmp_path: Path):

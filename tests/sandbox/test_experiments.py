@@ -7,16 +7,18 @@ from collections import Counter
 import msgspec
 import pytest
 
-from gamelens.sandbox.experiments import answer_init, assigned
-from gamelens.sandbox.tenants import Experiment, Game, RemoteConfig, Variant
+from gamelens.sandbox.collector.experiment_assignment import answer_init, assigned
+from gamelens.sandbox.tenants import TenantConfig, TenantExperiment, TenantGame, TenantVariant
 
-FAST = Variant(id="fast", config=(RemoteConfig(key="speed", value="2"),))
-EXPERIMENT = Experiment(id="exp1", share=0.5, variant=(Variant(id="ctrl"), FAST))
-GAME = Game(id="1", config=(RemoteConfig(key="difficulty", value="normal"),), experiment=(EXPERIMENT,))
+FAST = TenantVariant(id="fast", config=(TenantConfig(key="speed", value="2"),))
+EXPERIMENT = TenantExperiment(id="exp1", share=0.5, variant=(TenantVariant(id="ctrl"), FAST))
+GAME = TenantGame(id="1", config=(TenantConfig(key="difficulty", value="normal"),), experiment=(EXPERIMENT,))
 PLAYERS = [f"player-{number}" for number in range(4000)]
 
 
-def init(game: Game, user_id: str = "ann", *, now_s: int = 1000, for_s: int = 0, is_versioned: bool = False) -> dict:
+def init(
+    game: TenantGame, user_id: str = "ann", *, now_s: int = 1000, for_s: int = 0, is_versioned: bool = False
+) -> dict:
     answer = answer_init(game, user_id=user_id, now_s=now_s, for_s=for_s, is_versioned=is_versioned)
     return msgspec.json.decode(msgspec.json.encode(answer))
 
@@ -66,7 +68,7 @@ def test_the_share_takes_part_evenly_over_the_variants():
 
 def test_experiments_do_not_follow_one_another():
     """Our choice: assignments are independent between experiments."""
-    other = Game(id="1", experiment=(msgspec.structs.replace(EXPERIMENT, id="exp2"),))
+    other = TenantGame(id="1", experiment=(msgspec.structs.replace(EXPERIMENT, id="exp2"),))
     both = sum(1 for user_id in PLAYERS if assigned(GAME, user_id) and assigned(other, user_id))
     assert both == pytest.approx(1000, abs=110)
 
@@ -85,7 +87,7 @@ def test_experiments_do_not_follow_one_another():
 )
 def test_configs_hold_within_the_range_asked_for(window: tuple[int | None, int | None], for_s: int, is_there: bool):
     """Collector, POST remote_configs: interval_seconds; 0 is the start instant."""
-    game = Game(id="1", config=(RemoteConfig(key="sale", value="1", start_ts=window[0], end_ts=window[1]),))
+    game = TenantGame(id="1", config=(TenantConfig(key="sale", value="1", start_ts=window[0], end_ts=window[1]),))
     assert bool(init(game, for_s=for_s)["configs"]) == is_there
 
 
@@ -103,7 +105,7 @@ def test_versioned_configs_always_have_id_and_vsn():
 
 def test_the_hash_changes_with_the_configs_and_not_with_the_time():
     """Collector, POST remote_configs 4."""
-    changed = msgspec.structs.replace(GAME, config=(RemoteConfig(key="difficulty", value="hard"),))
+    changed = msgspec.structs.replace(GAME, config=(TenantConfig(key="difficulty", value="hard"),))
     user_id = player_in(None)
     assert init(GAME, user_id)["configs_hash"] == init(GAME, user_id, now_s=2000)["configs_hash"]
     assert init(GAME, user_id)["configs_hash"] != init(changed, user_id)["configs_hash"]

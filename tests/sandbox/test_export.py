@@ -10,7 +10,7 @@ import pytest
 
 from conftest import NOW, Stage, event
 from gamelens.errors import Refused
-from gamelens.sandbox.export import Exported, export_delta
+from gamelens.sandbox.processing.delta_export import Exported, export_delta
 
 pytestmark = pytest.mark.slow
 

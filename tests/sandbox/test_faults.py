@@ -15,10 +15,11 @@ import httpx
 import pytest
 
 from conftest import Stage, event
-from gamelens.client.collector import CollectorClient
+from gamelens.client.events.collector_client import CollectorClient
 from gamelens.errors import BadQuery
-from gamelens.lab import Ready, sandbox_at
-from gamelens.sandbox.faults import Faults, read_rule
+from gamelens.local.sandbox_info import SandboxInfo
+from gamelens.local.sandbox_process import running_sandbox
+from gamelens.sandbox.control.fault_injection import FaultInjector, read_rule
 from sandbox.conftest import GAME_KEY, Call, call
 
 pytestmark = pytest.mark.slow
@@ -38,7 +39,7 @@ class Failing:
         async def sleep(seconds: float) -> None:
             self.slept.append(seconds)
 
-        self.faults = Faults(random=lambda: next(left, 0.0), sleep=sleep)
+        self.faults = FaultInjector(random=lambda: next(left, 0.0), sleep=sleep)
         for rule in rules:
             self.faults.add(read_rule(rule))
         self.metrics = self.faults.around("metrics", stage.metrics_app)
@@ -181,13 +182,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def running(folder: Path) -> Iterator[Ready]:
-    with sandbox_at(folder / "state") as ready:
+def running(folder: Path) -> Iterator[SandboxInfo]:
+    with running_sandbox(folder / "state") as ready:
         yield ready
 
 
 @pytest.fixture
-def fail(running: Ready) -> Iterator[Callable[..., None]]:
+def fail(running: SandboxInfo) -> Iterator[Callable[..., None]]:
     def post(**rule: Any) -> None:
         httpx.post(f"{running.console_url}/faults", json=rule).raise_for_status()
 
@@ -195,7 +196,7 @@ def fail(running: Ready) -> Iterator[Callable[..., None]]:
     httpx.delete(f"{running.console_url}/faults")
 
 
-def test_half_an_answer_is_half_an_answer(running: Ready, fail: Callable[..., None]):
+def test_half_an_answer_is_half_an_answer(running: SandboxInfo, fail: Callable[..., None]):
     """contract: cut_body sends half of the real answer, of its full length, and closes the connection."""
     address = f"{running.metrics_url}/metrics/v1/metrics"
     key = {"X-API-Key": running.organisations[0].api_key}
@@ -210,14 +211,14 @@ def test_half_an_answer_is_half_an_answer(running: Ready, fail: Callable[..., No
     assert b"".join(received) == whole[: len(whole) // 2]
 
 
-def test_no_answer_is_no_answer(running: Ready, fail: Callable[..., None]):
+def test_no_answer_is_no_answer(running: SandboxInfo, fail: Callable[..., None]):
     """contract: status 0."""
     fail(service="metrics", status=0)
     with pytest.raises(httpx.RemoteProtocolError, match="disconnected"):
         httpx.get(f"{running.metrics_url}{STUDIOS}")
 
 
-def test_hanging_up_is_not_logged_as_a_mistake(running: Ready, fail: Callable[..., None], folder: Path):
+def test_hanging_up_is_not_logged_as_a_mistake(running: SandboxInfo, fail: Callable[..., None], folder: Path):
     """A fault on demand is no error of the sandbox."""
     fail(service="metrics", status=0)
     with pytest.raises(httpx.RemoteProtocolError):
@@ -225,7 +226,7 @@ def test_hanging_up_is_not_logged_as_a_mistake(running: Ready, fail: Callable[..
     assert (folder / "state" / "log.txt").read_text() == ""
 
 
-def test_an_answer_lost_on_the_way_makes_no_second_event(running: Ready, fail: Callable[..., None]):
+def test_an_answer_lost_on_the_way_makes_no_second_event(running: SandboxInfo, fail: Callable[..., None]):
     """contract, Collector: sent again with the same event_uuid, stored once (public-facts 1.8)."""
     fail(service="collector", cut_body=True, times=1)
     game = running.organisations[0].games[0]
@@ -246,7 +247,7 @@ def test_an_answer_lost_on_the_way_makes_no_second_event(running: Ready, fail: C
 def test_a_page_that_listens_does_not_keep_the_sandbox_from_stopping(tmp_path: Path):
     """contract, Commands: until SIGTERM, then drained; a stream has no end of its own."""
     with (
-        sandbox_at(tmp_path / "state") as ready,
+        running_sandbox(tmp_path / "state") as ready,
         httpx.stream("GET", f"{ready.console_url}/live") as stream,
     ):
         chunks = stream.iter_raw()

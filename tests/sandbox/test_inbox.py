@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from conftest import Stage, event
-from gamelens.sandbox.inbox import Batch, Inbox, StoreFailed, open_store, pending
+from gamelens.sandbox.storage.inbox import Inbox, InboxBatch, StoreUnavailable, open_store, pending
 from sandbox.conftest import counted, full_disk, number, send
 
 
-def batch(number: int, *, size: int = 2) -> Batch:
-    return Batch(
+def batch(number: int, *, size: int = 2) -> InboxBatch:
+    return InboxBatch(
         organisation="acme",
         game_id="1001",
         arrival_ms=number,
@@ -103,7 +103,7 @@ def test_a_caller_whose_loop_is_gone_stops_nobody(state: Path):
 def test_a_failed_commit_is_told_and_leaves_nothing(state: Path):
     """architecture: a failed commit is answered 503."""
     inbox = Inbox(state / "gamelens.db")
-    with full_disk(at_bytes=500_000), pytest.raises(StoreFailed):
+    with full_disk(at_bytes=500_000), pytest.raises(StoreUnavailable):
         asyncio.run(inbox.commit(batch(1, size=2_000_000)))
     assert inbox.trouble
     inbox.close()
@@ -124,7 +124,7 @@ def test_a_full_disk_is_noticed_before_it_is_full(state: Path):
     disk = Disk(1000)
     inbox = Inbox(state / "gamelens.db", reserved_bytes=900, free=disk.free)
     asyncio.run(inbox.commit(batch(1, size=100)))
-    with pytest.raises(StoreFailed):
+    with pytest.raises(StoreUnavailable):
         asyncio.run(inbox.commit(batch(2, size=101)))
     assert inbox.trouble
     inbox.close()
@@ -135,7 +135,7 @@ def test_trouble_passes_by_itself(state: Path):
     """contract, Control surface: health is 200 again when the store commits, whether somebody sends or not."""
     disk = Disk(0)
     inbox = Inbox(state / "gamelens.db", reserved_bytes=900, free=disk.free, probe_s=0.01)
-    with pytest.raises(StoreFailed):
+    with pytest.raises(StoreUnavailable):
         asyncio.run(inbox.commit(batch(1)))
     disk.free_bytes = 10_000
     deadline = time.monotonic() + 10
@@ -157,7 +157,7 @@ def test_no_more_waits_for_the_disk_than_may(state: Path):
     outcomes = asyncio.run(commit_many(inbox))
     asyncio.run(inbox.commit(batch(50, size=1000)))
     inbox.close()
-    refused = [number for number, outcome in enumerate(outcomes) if isinstance(outcome, StoreFailed)]
+    refused = [number for number, outcome in enumerate(outcomes) if isinstance(outcome, StoreUnavailable)]
     assert refused
     assert sorted(stored(state / "gamelens.db") + refused) == list(range(51))
 

@@ -12,7 +12,7 @@ import pytest
 
 from conftest import Stage
 from gamelens.errors import RateLimited
-from gamelens.sandbox.limits import Limiter, Limits, Nodes
+from gamelens.sandbox.http.rate_limiter import NodeLimiters, OrganisationLimiter, RateLimits
 from sandbox.conftest import send
 
 KEY = {"X-API-Key": "key-of-acme"}
@@ -27,7 +27,7 @@ class Hand:
         return self.now
 
 
-def asking(limiter: Limiter | Nodes, organisation: str = "acme") -> float:
+def asking(limiter: OrganisationLimiter | NodeLimiters, organisation: str = "acme") -> float:
     """Ask once; 0, or the seconds to wait."""
     try:
         with limiter.place(organisation):
@@ -38,14 +38,14 @@ def asking(limiter: Limiter | Nodes, organisation: str = "acme") -> float:
 
 def test_five_requests_fit_into_a_second():
     """Metrics, Limits: request rate."""
-    limiter = Limiter(Limits(5, 5), clock=Hand())
+    limiter = OrganisationLimiter(RateLimits(5, 5), clock=Hand())
     assert [asking(limiter) > 0 for _ in range(7)] == [False] * 5 + [True] * 2
 
 
 def test_a_request_fits_again_a_second_after_the_oldest():
     """Metrics, Limits: any rolling second."""
     clock = Hand()
-    limiter = Limiter(Limits(2, 5), clock=clock)
+    limiter = OrganisationLimiter(RateLimits(2, 5), clock=clock)
     assert asking(limiter) == 0
     clock.now += 0.75
     assert asking(limiter) == 0
@@ -58,7 +58,7 @@ def test_a_request_fits_again_a_second_after_the_oldest():
 def test_a_refused_request_takes_no_place():
     """Otherwise a client that asks again at once would never be served."""
     clock = Hand()
-    limiter = Limiter(Limits(1, 5), clock=clock)
+    limiter = OrganisationLimiter(RateLimits(1, 5), clock=clock)
     refusals = [asking(limiter) for _ in range(10)]
     clock.now += 1
     assert refusals[1:] == [1.0] * 9
@@ -67,7 +67,7 @@ def test_a_refused_request_takes_no_place():
 
 def test_five_requests_may_be_under_way():
     """Metrics, Limits: simultaneous requests."""
-    limiter = Limiter(Limits(100, 5), clock=Hand())
+    limiter = OrganisationLimiter(RateLimits(100, 5), clock=Hand())
     with ExitStack() as under_way:
         for _ in range(5):
             under_way.enter_context(limiter.place("acme"))
@@ -76,7 +76,7 @@ def test_five_requests_may_be_under_way():
 
 
 def test_a_request_that_fails_gives_its_place_back():
-    limiter = Limiter(Limits(100, 1), clock=Hand())
+    limiter = OrganisationLimiter(RateLimits(100, 1), clock=Hand())
     with pytest.raises(ZeroDivisionError), limiter.place("acme"):
         _ = 1 / 0
     assert asking(limiter) == 0
@@ -84,7 +84,7 @@ def test_a_request_that_fails_gives_its_place_back():
 
 def test_organisations_do_not_wait_for_one_another():
     """Metrics, Limits: per organisation."""
-    limiter = Limiter(Limits(1, 1), clock=Hand())
+    limiter = OrganisationLimiter(RateLimits(1, 1), clock=Hand())
     with limiter.place("acme"):
         assert asking(limiter, "rival") == 0
 
@@ -92,20 +92,20 @@ def test_organisations_do_not_wait_for_one_another():
 def test_each_node_limits_alone():
     """Metrics, Limits 1: several nodes serve requests."""
     turns = cycle([0, 1, 2])
-    nodes = Nodes(Limits(2, 5), nodes=3, random=lambda _: next(turns), clock=Hand())
+    nodes = NodeLimiters(RateLimits(2, 5), nodes=3, random=lambda _: next(turns), clock=Hand())
     assert [asking(nodes) > 0 for _ in range(9)] == [False] * 6 + [True] * 3
 
 
 def test_in_the_worst_case_all_requests_reach_one_node():
     """Metrics, Limits 1: therefore the limits are guaranteed minimums."""
-    nodes = Nodes(Limits(2, 5), nodes=3, random=lambda _: 1, clock=Hand())
+    nodes = NodeLimiters(RateLimits(2, 5), nodes=3, random=lambda _: 1, clock=Hand())
     assert [asking(nodes) > 0 for _ in range(3)] == [False, False, True]
 
 
 def test_a_place_is_given_back_to_its_own_node():
     """Metrics, Limits: simultaneous requests."""
     turns = iter([0, 1, 0, 1, 1])
-    nodes = Nodes(Limits(100, 1), nodes=2, random=lambda _: next(turns), clock=Hand())
+    nodes = NodeLimiters(RateLimits(100, 1), nodes=2, random=lambda _: next(turns), clock=Hand())
     with nodes.place("acme"):
         with nodes.place("acme"):
             assert [asking(nodes), asking(nodes)] == [1.0, 1.0]
@@ -114,7 +114,7 @@ def test_a_place_is_given_back_to_its_own_node():
 
 def test_requests_are_spread_over_the_nodes():
     """Metrics, Limits 1: of many requests, every node serves its share."""
-    nodes = Nodes(Limits(5, 5), nodes=4, clock=Hand())
+    nodes = NodeLimiters(RateLimits(5, 5), nodes=4, clock=Hand())
     assert sum(asking(nodes) == 0 for _ in range(400)) == 20
 
 

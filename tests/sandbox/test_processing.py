@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from conftest import NOW, Stage, event
 from gamelens.errors import Refused
-from gamelens.sandbox.processing import process
-from gamelens.wire.events import LENIENT
+from gamelens.sandbox.processing.pipeline import process
+from gamelens.wire.event_validator import LENIENT
 from sandbox.conftest import counted, number
 from wire.candidates import near_events
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conftest import Stage, event, examples
-from gamelens.sandbox.metrics import MetricsService
+from gamelens.sandbox.metrics.metrics_app import MetricsApp
 from gamelens.wire.limits import BODY_BYTES
 from sandbox.conftest import call, full_disk, send
 
@@ -118,7 +118,7 @@ def test_a_body_without_end_is_not_read_to_its_end(asked: Stage):
 def test_a_body_that_does_not_come_is_not_waited_for(asked: Stage):
     """Our choice: 15 s, here less. The place among the simultaneous requests is free again."""
     parts = asked.sandbox.tenants, asked.sandbox.lake, asked.sandbox.reader, asked.clock
-    app = MetricsService(*parts, body_deadline_s=0.05).app()
+    app = MetricsApp(*parts, body_deadline_s=0.05).app()
 
     async def stalled() -> AsyncIterator[bytes]:
         yield b"{"

@@ -20,7 +20,7 @@ from schemathesis.checks import CHECKS
 
 from conftest import Stage, event
 from described import JSON, judge
-from gamelens.sandbox.description import DESCRIPTIONS
+from gamelens.sandbox.http.openapi import DESCRIPTIONS
 from gamelens.wire.signing import sign
 
 pytestmark = pytest.mark.slow

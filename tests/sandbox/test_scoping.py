@@ -11,11 +11,12 @@ from msgspec.structs import replace
 
 from conftest import Stage, event
 from gamelens.catalog import METRICS
-from gamelens.sandbox.engine import Engine, Plan
-from gamelens.sandbox.lake import Snapshot
-from gamelens.sandbox.limits import Limits
-from gamelens.sandbox.metrics import MetricsService
-from gamelens.sandbox.tenants import Game, Organisation, Tenants
+from gamelens.sandbox.engines.engine import Engine
+from gamelens.sandbox.engines.sql_query import SqlQuery
+from gamelens.sandbox.http.rate_limiter import RateLimits
+from gamelens.sandbox.metrics.metrics_app import MetricsApp
+from gamelens.sandbox.storage.lake import Snapshot
+from gamelens.sandbox.tenants import Organisation, TenantDirectory, TenantGame
 from sandbox.conftest import call
 from sandbox.test_tenancy import BODIES, SERIES, WEEK
 
@@ -86,9 +87,9 @@ def answers(app: Any, **named: Any) -> list[tuple[Any, ...]]:
     return [(str(answer.request.url), answer.json()) for answer in asked]
 
 
-def served(stage: Stage, tenants: Tenants, engine: Engine) -> Any:
+def served(stage: Stage, tenants: TenantDirectory, engine: Engine) -> Any:
     """A service of its own over the lake of *stage*."""
-    return MetricsService(tenants, stage.sandbox.lake, engine, stage.clock, limits=Limits(10_000, 10_000)).app()
+    return MetricsApp(tenants, stage.sandbox.lake, engine, stage.clock, limits=RateLimits(10_000, 10_000)).app()
 
 
 def without(stage: Stage, change: dict[str, Any] | None) -> Any:
@@ -98,10 +99,10 @@ def without(stage: Stage, change: dict[str, Any] | None) -> Any:
         studios = [replace(it, games=tuple(filter(None, map(kept, it.games)))) for it in organisation.studios]
         return replace(organisation, studios=tuple(studios))
 
-    def kept(game: Game) -> Game | None:
+    def kept(game: TenantGame) -> TenantGame | None:
         return game if game.id != "2001" else replace(game, **change) if change else None
 
-    tenants = Tenants(tuple(map(changed, stage.sandbox.tenants.organisations)))
+    tenants = TenantDirectory(tuple(map(changed, stage.sandbox.tenants.organisations)))
     return served(stage, tenants, stage.sandbox.reader)
 
 
@@ -134,9 +135,9 @@ class Listening(Engine):
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self.plans: list[Plan] = []
+        self.plans: list[SqlQuery] = []
 
-    def rows(self, plan: Plan, snapshot: Snapshot) -> list[dict[str, Any]]:
+    def rows(self, plan: SqlQuery, snapshot: Snapshot) -> list[dict[str, Any]]:
         self.plans.append(plan)
         return self._engine.rows(plan, snapshot)
 

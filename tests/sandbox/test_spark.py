@@ -21,10 +21,11 @@ import pytest
 from conftest import Stage
 from gamelens.catalog import METRICS, Metric
 from gamelens.errors import Refused
-from gamelens.lab import read_ready
-from gamelens.sandbox.engine import Place
-from gamelens.sandbox.planner import TABLES, Plan, Statement, plan_query, plan_values
-from gamelens.sandbox.spark import SparkReader
+from gamelens.local.sandbox_info import read_sandbox_info
+from gamelens.sandbox.engines.engine import LakeLocation
+from gamelens.sandbox.engines.spark_engine import SparkReader
+from gamelens.sandbox.engines.sql_query import SqlQuery, SqlStatement
+from gamelens.sandbox.metrics.sql_planner import TABLES, compile_dimension_values, compile_query
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import decode_query
 from sandbox.brute import Asked
@@ -53,7 +54,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 def spark(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkReader]:
     """A cluster of two workers, each a process of its own."""
     os.environ["SPARK_WORKER_DIR"] = str(tmp_path_factory.mktemp("workers"))
-    reader = SparkReader(Place(stage.sandbox.lake.root), master=MASTER)
+    reader = SparkReader(LakeLocation(stage.sandbox.lake.root), master=MASTER)
     yield reader
     reader.close()
 
@@ -80,7 +81,7 @@ def questions(metric: Metric, random: Random) -> list[Asked]:
     return found
 
 
-def both(stage: Stage, spark: SparkReader, plan: Plan) -> list[list[dict[str, Any]]]:
+def both(stage: Stage, spark: SparkReader, plan: SqlQuery) -> list[list[dict[str, Any]]]:
     snapshot = stage.sandbox.lake.snapshot("acme")
     return [engine.rows(plan, snapshot) for engine in (stage.sandbox.reader, spark)]
 
@@ -92,7 +93,7 @@ def test_every_kind_of_every_metric_has_the_same_rows(stage: Stage, spark: Spark
     for asked in questions(metric, random):
         query = decode_query(asked.body, granularity="day" if metric.kinds == "retention" else None)
         tables = random.choice((TABLES, TABLES, ()))
-        duckdb, other = both(stage, spark, plan_query(metric, query, games=sorted(asked.games), tables=tables))
+        duckdb, other = both(stage, spark, compile_query(metric, query, games=sorted(asked.games), tables=tables))
         assert other == duckdb, (asked, tables)
         answered += bool(duckdb)
     assert answered
@@ -101,7 +102,7 @@ def test_every_kind_of_every_metric_has_the_same_rows(stage: Stage, spark: Spark
 @pytest.mark.parametrize("dimension", POOLS)
 def test_every_list_of_values_is_the_same(stage: Stage, spark: SparkReader, dimension: str):
     """design/metrics, GET lists: in code points."""
-    plan = plan_values(dimension, Interval.parse("2026-10-01/P60D"), games=GAMES["acme"], limit=100)
+    plan = compile_dimension_values(dimension, Interval.parse("2026-10-01/P60D"), games=GAMES["acme"], limit=100)
     duckdb, other = both(stage, spark, plan)
     assert other == duckdb
     assert duckdb
@@ -110,10 +111,10 @@ def test_every_list_of_values_is_the_same(stage: Stage, spark: SparkReader, dime
 def test_quotients_of_more_than_64_bits_are_whole(stage: Stage, spark: SparkReader):
     """What orders the rows of a ratio: a whole quotient, then the rest."""
     big, by = "CAST('123456789012345678901234567896' AS HUGEINT)", "CAST(7 AS HUGEINT)"
-    statement = Statement(
+    statement = SqlStatement(
         f"SELECT {big} // {by} AS whole, ({big} % {by}) / {by} AS rest, {big} // NULLIF(0, 0) AS none"
     )
-    duckdb, other = both(stage, spark, Plan(statement, {}, {}))
+    duckdb, other = both(stage, spark, SqlQuery(statement, {}, {}))
     assert other == duckdb
     assert duckdb[0]["whole"] == 123456789012345678901234567896 // 7
 
@@ -122,7 +123,7 @@ def test_many_questions_at_once_are_kept_apart(stage: Stage, spark: SparkReader)
     """Each has its own snapshot, and views of it under the same names."""
     body = {"granularity": "all", "query": {"type": "group", "dimension": "platform"}}
     plans = [
-        plan_query(METRICS["event_count"], decode_query(body | {"interval": f"2026-11-{day}/P1D"}), games=["1001"])
+        compile_query(METRICS["event_count"], decode_query(body | {"interval": f"2026-11-{day}/P1D"}), games=["1001"])
         for day in (12, 13, 15, 17, 18, 19, 20)
     ]
     snapshot = stage.sandbox.lake.snapshot("acme")
@@ -134,7 +135,7 @@ def test_many_questions_at_once_are_kept_apart(stage: Stage, spark: SparkReader)
 
 def test_a_second_spark_in_one_process_is_refused(stage: Stage, spark: SparkReader):
     with pytest.raises(Refused, match="did not start"):
-        SparkReader(Place(stage.sandbox.lake.root), master="local[1]")
+        SparkReader(LakeLocation(stage.sandbox.lake.root), master="local[1]")
 
 
 def up(state: Path, **env: str) -> subprocess.Popen[str]:
@@ -150,7 +151,7 @@ def test_a_sandbox_on_spark_answers_and_takes_its_driver_along(tmp_path: Path, s
         while not ready.exists():
             assert sandbox.poll() is None
             time.sleep(0.1)
-        served = read_ready(ready)
+        served = read_sandbox_info(ready)
         answer = httpx.post(
             f"{served.metrics_url}/metrics/v1/metrics/event_count",
             headers={"X-API-Key": str(served.organisations[0].api_key)},

@@ -10,7 +10,8 @@ import pytest
 
 from conftest import Stage
 from gamelens.catalog import METRICS
-from gamelens.sandbox.planner import TABLES, Plan, plan_query, plan_values
+from gamelens.sandbox.engines.sql_query import SqlQuery
+from gamelens.sandbox.metrics.sql_planner import TABLES, compile_dimension_values, compile_query
 from gamelens.wire.queries import MetricQuery, decode_query
 from sandbox.populations import GAMES, NOWHERE, POOLS, ask, play
 
@@ -28,7 +29,7 @@ def question(random: Random) -> tuple[str, MetricQuery]:
     return asked.metric, decode_query(body, granularity="day" if asked.metric == "retention_retro" else None)
 
 
-def rows(stage: Stage, plan: Plan) -> list[dict[str, Any]]:
+def rows(stage: Stage, plan: SqlQuery) -> list[dict[str, Any]]:
     return stage.sandbox.reader.rows(plan, stage.sandbox.lake.snapshot("acme"))
 
 
@@ -40,12 +41,12 @@ def test_every_table_that_can_answer_gives_the_same_answer(make_stage: Callable[
     used: set[str] = set()
     for _ in range(150):
         metric, query = question(random)
-        truth = rows(stage, plan_query(METRICS[metric], query, games=GAMES["acme"], tables=()))
+        truth = rows(stage, compile_query(METRICS[metric], query, games=GAMES["acme"], tables=()))
         for tables in (*((name,) for name in TABLES), TABLES):
-            plan = plan_query(METRICS[metric], query, games=GAMES["acme"], tables=tables)
+            plan = compile_query(METRICS[metric], query, games=GAMES["acme"], tables=tables)
             used |= plan.reads.keys()
             assert rows(stage, plan) == truth, (metric, query, tables)
-        assert rows(stage, plan_query(METRICS[metric], query, games=None)) == truth, (metric, query)
+        assert rows(stage, compile_query(METRICS[metric], query, games=None)) == truth, (metric, query)
     assert used == {"events", "players", "slim", "cube", "active", "sessions", "returns"}
 
 
@@ -57,10 +58,10 @@ def test_every_table_lists_the_same_values(make_stage: Callable[..., Stage]):
         for _ in range(4):
             _, query = question(random)
             plans = [
-                plan_values(dimension, query.interval, games=GAMES["acme"], limit=100, tables=tables)
+                compile_dimension_values(dimension, query.interval, games=GAMES["acme"], limit=100, tables=tables)
                 for tables in ((), *((name,) for name in TABLES), TABLES)
             ]
-            plans.append(plan_values(dimension, query.interval, games=None, limit=100))
+            plans.append(compile_dimension_values(dimension, query.interval, games=None, limit=100))
             first, *others = [rows(stage, plan) for plan in plans]
             assert all(other == first for other in others), (dimension, query)
 
@@ -78,7 +79,7 @@ def test_lists_mean_the_same_however_many_and_however_long(make_stage: Callable[
                 several = {"and": [{"not": some} if "not" in one else {"or": [some]}] * number}
                 for where in (one, several, {"or": [several]}):
                     query = decode_query(asked | {"filter": where})
-                    plan = plan_query(METRICS["user_unique"], query, games=GAMES["acme"])
+                    plan = compile_query(METRICS["user_unique"], query, games=GAMES["acme"])
                     found.add(str(rows(stage, plan)))
         assert len(found) == 1
         assert "user_unique" in found.pop()
@@ -91,7 +92,7 @@ def test_a_longer_list_makes_no_longer_statement():
     texts = set()
     for some in (values[:21], values):
         query = decode_query(asked | {"filter": {"not": {"country_code": some}}})
-        plan = plan_query(METRICS["event_count"], query, games=None)
+        plan = compile_query(METRICS["event_count"], query, games=None)
         texts.add(plan.statement.text)
         assert some in plan.parameters.values()
     assert len(texts) == 1
@@ -122,5 +123,5 @@ def test_a_longer_list_makes_no_longer_statement():
 def test_the_smallest_table_is_read(metric: str, body: dict[str, Any], read: set[str]):
     """architecture, A question."""
     asked: dict[str, Any] = {"interval": "2026-11-01/P7D", "granularity": "all", "query": {"type": "timeseries"}} | body
-    plan = plan_query(METRICS[metric], decode_query(asked), games=["1001"])
+    plan = compile_query(METRICS[metric], decode_query(asked), games=["1001"])
     assert plan.reads.keys() == read

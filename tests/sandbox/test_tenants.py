@@ -12,8 +12,8 @@ import pytest
 
 from conftest import Stage
 from gamelens.errors import BadQuery, GamelensError, Refused
-from gamelens.sandbox.serving import Options, Sandbox
-from gamelens.sandbox.tenants import Tenants, describe, load_tenants
+from gamelens.sandbox.server import Sandbox, SandboxOptions
+from gamelens.sandbox.tenants import TenantDirectory, describe, load_tenants
 
 SECRET, KEY = "5ec5e7" + "0" * 34, "c0ffee" + "0" * 26
 ONE = f"""
@@ -29,7 +29,7 @@ secret_key = "{SECRET}"
 """
 
 
-def start(state: Path, text: str | None) -> tuple[Tenants, dict[str, str]]:
+def start(state: Path, text: str | None) -> tuple[TenantDirectory, dict[str, str]]:
     """Who is who after a start, and the API keys for its ready file."""
     config = state.parent / "sandbox.toml"
     if text is not None:
@@ -37,7 +37,7 @@ def start(state: Path, text: str | None) -> tuple[Tenants, dict[str, str]]:
     return load_tenants(state, config if text is not None else None)
 
 
-def load(state: Path, text: str | None) -> Tenants:
+def load(state: Path, text: str | None) -> TenantDirectory:
     return start(state, text)[0]
 
 
@@ -262,7 +262,7 @@ def test_the_state_directory_is_for_its_owner(stage: Stage):
 def test_a_state_directory_that_was_open_is_closed(tmp_path: Path):
     """architecture: mode 0700."""
     (tmp_path / "open").mkdir(mode=0o755)
-    Sandbox(Options(state=tmp_path / "open")).close()
+    Sandbox(SandboxOptions(state=tmp_path / "open")).close()
     assert mode(tmp_path / "open") == 0o700
 
 
@@ -281,7 +281,7 @@ def test_files_with_keys_are_for_their_owner(stage: Stage):
 def test_a_second_sandbox_on_the_same_state_is_refused(stage: Stage):
     """architecture: locked against a second server."""
     with pytest.raises(Refused, match="belongs to a running sandbox"):
-        Sandbox(Options(state=stage.sandbox.options.state))
+        Sandbox(SandboxOptions(state=stage.sandbox.options.state))
 
 
 def test_a_state_is_free_again_when_its_sandbox_has_closed(make_stage: Callable[..., Stage]):
@@ -293,5 +293,5 @@ def test_a_state_is_free_again_when_its_sandbox_has_closed(make_stage: Callable[
 def test_a_configuration_that_is_refused_holds_no_lock(tmp_path: Path):
     (tmp_path / "bad.toml").write_text("x")
     with pytest.raises(GamelensError):
-        Sandbox(Options(state=tmp_path / "state", config=tmp_path / "bad.toml"))
-    Sandbox(Options(state=tmp_path / "state")).close()
+        Sandbox(SandboxOptions(state=tmp_path / "state", config=tmp_path / "bad.toml"))
+    Sandbox(SandboxOptions(state=tmp_path / "state")).close()

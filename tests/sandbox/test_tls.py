@@ -10,28 +10,30 @@ import httpx
 import msgspec
 import pytest
 
-from gamelens.client.metrics import Client
+from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery, Unreachable
-from gamelens.lab import Ready, environment_of, play_into, sandbox_at
-from gamelens.sandbox.certificates import load_certificate
+from gamelens.local.sandbox_info import SandboxInfo, environment_of
+from gamelens.local.sandbox_population import populate
+from gamelens.local.sandbox_process import running_sandbox
+from gamelens.sandbox.http.certificates import load_certificate
 from gamelens.simulator import load_scenario
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
-    with sandbox_at(tmp_path_factory.mktemp("tls") / "state", tls=True) as ready:
+def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
+    with running_sandbox(tmp_path_factory.mktemp("tls") / "state", tls=True) as ready:
         yield ready
 
 
-def test_both_services_are_https_and_the_console_is_not(secure: Ready):
+def test_both_services_are_https_and_the_console_is_not(secure: SandboxInfo):
     """contract: the console stays on loopback, in plain HTTP."""
     schemes = [url.partition(":")[0] for url in (secure.collector_url, secure.metrics_url, secure.console_url)]
     assert schemes == ["https", "https", "http"]
 
 
-def test_whoever_trusts_the_ca_file_may_talk(secure: Ready):
+def test_whoever_trusts_the_ca_file_may_talk(secure: SandboxInfo):
     """contract: the ready file names the certificate to trust."""
     trusting = ssl.create_default_context(cafile=secure.ca_file)
     with httpx.Client(verify=trusting) as client:
@@ -39,18 +41,18 @@ def test_whoever_trusts_the_ca_file_may_talk(secure: Ready):
         assert client.get(f"{secure.collector_url}/").status_code == 404
 
 
-def test_nobody_else_does(secure: Ready):
+def test_nobody_else_does(secure: SandboxInfo):
     with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
         httpx.get(secure.metrics_url)
 
 
-def test_players_play_over_https(secure: Ready):
+def test_players_play_over_https(secure: SandboxInfo):
     """The same scenario, the same requests."""
     few = msgspec.structs.replace(load_scenario("small"), players=5, days=3)
-    assert play_into(secure, few).events > 0
+    assert populate(secure, few).events > 0
 
 
-def test_the_library_trusts_what_ssl_cert_file_names(secure: Ready, monkeypatch: pytest.MonkeyPatch):
+def test_the_library_trusts_what_ssl_cert_file_names(secure: SandboxInfo, monkeypatch: pytest.MonkeyPatch):
     """`gamelens sandbox up --help`: SSL_CERT_FILE, as with curl and OpenSSL."""
     for name, value in environment_of(secure).items():
         monkeypatch.setenv(name, value)
@@ -58,7 +60,7 @@ def test_the_library_trusts_what_ssl_cert_file_names(secure: Ready, monkeypatch:
         assert "revenue" in client.metrics()
 
 
-def test_an_untrusted_certificate_is_called_that(secure: Ready):
+def test_an_untrusted_certificate_is_called_that(secure: SandboxInfo):
     """house-style: every message names the next step."""
     api_key = secure.organisations[0].api_key
     with (

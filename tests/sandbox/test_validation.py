@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from conftest import Stage, event
-from gamelens.sandbox.inbox import newest
+from gamelens.sandbox.storage.inbox import newest
 from sandbox.conftest import counted
 from wire.candidates import good
 

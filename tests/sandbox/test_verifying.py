@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from conftest import Stage, event
 from gamelens.cli import cli
 from gamelens.errors import Refused
-from gamelens.sandbox.verifying import verify
+from gamelens.sandbox.processing.verification import verify
 from sandbox.populations import play
 
 pytestmark = pytest.mark.slow

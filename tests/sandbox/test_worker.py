@@ -18,11 +18,13 @@ import httpx
 import pytest
 
 from conftest import NOW, Stage, event
+from gamelens.client.connection.control_api import ControlApi
 from gamelens.errors import Refused, Unreachable
-from gamelens.lab import Ready, ask_console, process_at, sandbox_at
+from gamelens.local.sandbox_info import SandboxInfo
+from gamelens.local.sandbox_process import call_console, process_at, running_sandbox
 from gamelens.sandbox.clock import Clock
-from gamelens.sandbox.serving import hold
-from gamelens.sandbox.worker import process_beside
+from gamelens.sandbox.processing.worker import process_in_worker
+from gamelens.sandbox.state_directory import lock_state_directory
 from gamelens.wire.signing import sign
 from sandbox.conftest import number
 
@@ -35,8 +37,8 @@ FILLING = 25_000
 def beside(state: Path) -> None:
     clock = Clock()
     clock.freeze(NOW)
-    with hold(state) as lock:
-        asyncio.run(process_beside(state, clock, lock=lock))
+    with lock_state_directory(state) as lock:
+        asyncio.run(process_in_worker(state, clock, lock=lock))
 
 
 def test_a_worker_makes_the_same_lake(make_stage: Callable[..., Stage]):
@@ -61,7 +63,7 @@ def test_what_a_worker_cannot_do_is_refused_with_its_reason(make_stage: Callable
     assert make_stage().sandbox.summary()["pending"] == 1
 
 
-def fill(ready: Ready, *, number: int) -> None:
+def fill(ready: SandboxInfo, *, number: int) -> None:
     """More events than a server processes by itself; others for each *number*."""
     game = ready.organisations[0].games[0]
     with httpx.Client(base_url=ready.collector_url) as http:
@@ -88,9 +90,9 @@ def test_a_worker_ends_with_its_server_and_nothing_is_lost(tmp_path: Path):
     state = tmp_path / "state"
     waits_s = (0.0, 0.3, 0.6, 0.9)
     for place, wait_s in enumerate(waits_s):
-        with sandbox_at(state) as ready, ThreadPoolExecutor() as asking:
+        with running_sandbox(state) as ready, ThreadPoolExecutor() as asking:
             fill(ready, number=place)
-            asked = asking.submit(ask_console, ready, "POST", "/process")
+            asked = asking.submit(call_console, ready, ControlApi.process)
             worker = worker_of(ready.pid)
             time.sleep(wait_s)
             os.kill(ready.pid, signal.SIGKILL)
@@ -99,8 +101,8 @@ def test_a_worker_ends_with_its_server_and_nothing_is_lost(tmp_path: Path):
         while Path(f"/proc/{worker}").exists():
             assert time.monotonic() < deadline
             time.sleep(0.01)
-    with sandbox_at(state) as ready:
+    with running_sandbox(state) as ready:
         process_at(state)
-        summary = ask_console(ready, "GET", "/summary")
+        summary = call_console(ready, ControlApi.summary)
     sent = FILLING * len(waits_s)
-    assert (summary["accepted"], summary["processed"], summary["duplicate"]) == (sent, sent, 0)
+    assert (summary.accepted, summary.processed, summary.duplicate) == (sent, sent, 0)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from gamelens.simulator import Batch, Ledger, Scenario, load_scenario, play
+from gamelens.simulator import Ledger, RequestBatch, Scenario, load_scenario, play
 
 ENDS_ON = date(2026, 11, 21)
 GAME_IDS = ("1001", "1002", "2001")
@@ -18,7 +18,7 @@ class Played(NamedTuple):
     """What was played, as sent and as entered in the ledger."""
 
     scenario: Scenario
-    batches: list[Batch]
+    batches: list[RequestBatch]
     ledger: Ledger
     events: list[dict[str, Any]]
 

@@ -8,21 +8,21 @@ from statistics import NormalDist
 
 import numpy as np
 
-from gamelens.simulator import Activity, Mixture
-from gamelens.simulator.players import draw_active
+from gamelens.simulator import BgbbMixture, BgbbModel
+from gamelens.simulator.population.players import draw_active
 
 DAYS = range(1, 31)
 PAIRS = ((1, 7), (1, 28), (7, 28))
-Draw = Callable[[Activity, int, np.random.Generator], np.ndarray]
+Draw = Callable[[BgbbModel, int, np.random.Generator], np.ndarray]
 """Who of so many players plays on which day after install, shape (players, 31)."""
 
 
-def drawn(activity: Activity, players: int, rng: np.random.Generator) -> np.ndarray:
+def drawn(activity: BgbbModel, players: int, rng: np.random.Generator) -> np.ndarray:
     """As the simulator draws them."""
     return draw_active(np.zeros(players, dtype=np.int64), days=31, activity=activity, rng=rng)
 
 
-def p_values(active: np.ndarray, truth: Activity | Mixture) -> list[float]:
+def p_values(active: np.ndarray, truth: BgbbModel | BgbbMixture) -> list[float]:
     """Of a z-test for each D-n, n = 1 to 30, and for each of `PAIRS`, against the closed form."""
     shares = [(active[:, day].mean(), truth.retention(day)) for day in DAYS]
     both = [((active[:, i] & active[:, j]).mean(), truth.retention_both(i, j)) for i, j in PAIRS]

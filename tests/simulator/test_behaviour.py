@@ -10,21 +10,21 @@ import numpy as np
 import pytest
 
 from gamelens.simulator import load_scenario
-from gamelens.simulator.behaviour import DAY_S, Block, act
-from gamelens.simulator.installs import plan_installs
-from gamelens.simulator.players import draw_players, pick_by
-from gamelens.simulator.scenario import Scenario
+from gamelens.simulator.population.behaviour import DAY_S, PlayedBlock, play_block
+from gamelens.simulator.population.installs import plan_installs
+from gamelens.simulator.population.players import draw_players, pick_by
+from gamelens.simulator.scenarios.scenario import Scenario
 
 change = msgspec.structs.replace
 MONDAY_S = (date(2026, 11, 2) - date(1970, 1, 1)).days * DAY_S
 
 
-def block_of(scenario: Scenario, players: int, *, seed: int = 1) -> Block:
+def block_of(scenario: Scenario, players: int, *, seed: int = 1) -> PlayedBlock:
     game, rng = scenario.games[0], np.random.default_rng(seed)
     intake = plan_installs(game, scenario=scenario, first_weekday=0)
     activity = game.retention.activity()
     people = draw_players(players, game=game, scenario=scenario, activity=activity, intake=intake, rng=rng)
-    return act(people, game=game, scenario=scenario, first_day_s=MONDAY_S, rng=rng)
+    return play_block(people, game=game, scenario=scenario, first_day_s=MONDAY_S, rng=rng)
 
 
 def with_sessions(scenario: Scenario, **changed) -> Scenario:

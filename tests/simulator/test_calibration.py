@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from gamelens.simulator import Ledger, load_scenario, play, scenario_names
-from gamelens.simulator.arms import mixture_of
-from gamelens.simulator.behaviour import begin_sessions, rounds_by_session
-from gamelens.simulator.installs import plan_installs
-from gamelens.simulator.monetisation import price_weights
-from gamelens.simulator.players import Players, draw_players
+from gamelens.simulator.population.behaviour import begin_sessions, rounds_by_session
+from gamelens.simulator.population.experiment_arms import mixture_of
+from gamelens.simulator.population.installs import plan_installs
+from gamelens.simulator.population.monetisation import price_weights
+from gamelens.simulator.population.players import Players, draw_players
 from gamelens.wire.filters import dim
 
 pytestmark = pytest.mark.slow

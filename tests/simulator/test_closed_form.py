@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gamelens.simulator import Activity, Mixture, fit
-from gamelens.simulator.players import draw_active
+from gamelens.simulator import BgbbMixture, BgbbModel, fit_retention
+from gamelens.simulator.population.players import draw_active
 from simulator.proofs import Draw, drawn, holm_rejects, p_values, uniform
 
 pytestmark = pytest.mark.slow
 
 PLAYERS = 200_000
-CASUAL = fit(0.37, 0.125, 0.04)
+CASUAL = fit_retention(0.37, 0.125, 0.04)
 POPULATIONS = {
     "casual": CASUAL,
-    "hypercasual": fit(0.24, 0.03, 0.004),
-    "midcore": fit(0.26, 0.068, 0.018),
-    "joint": fit(0.4452, 0.1861, 0.08, 0.1462),
+    "hypercasual": fit_retention(0.24, 0.03, 0.004),
+    "midcore": fit_retention(0.26, 0.068, 0.018),
+    "joint": fit_retention(0.4452, 0.1861, 0.08, 0.1462),
     "plays more": CASUAL.moved(play=0.4),
     "stays longer": CASUAL.moved(drop_out=-0.5),
     "both, worse": CASUAL.moved(play=-1.2, drop_out=0.9),
@@ -38,49 +38,49 @@ def test_everybody_plays_on_day_0():
 def test_the_arms_of_an_experiment_counted_together_are_a_mixture():
     rng, moved = np.random.default_rng(5), CASUAL.moved(play=0.8, drop_out=-0.7)
     active = np.concatenate([drawn(CASUAL, 150_000, rng), drawn(moved, 50_000, rng)])
-    assert not holm_rejects(p_values(active, Mixture(((3.0, CASUAL), (1.0, moved)))))
+    assert not holm_rejects(p_values(active, BgbbMixture(((3.0, CASUAL), (1.0, moved)))))
     assert holm_rejects(p_values(active, CASUAL))
 
 
-def alike(activity: Activity, players: int, rng: np.random.Generator) -> np.ndarray:
+def alike(activity: BgbbModel, players: int, rng: np.random.Generator) -> np.ndarray:
     """Every player plays with the mean chance: right on every day, wrong on pairs."""
     many = 1e9
-    one = Activity(activity.plays() * many, (1 - activity.plays()) * many, activity.gamma, activity.delta)
+    one = BgbbModel(activity.plays() * many, (1 - activity.plays()) * many, activity.gamma, activity.delta)
     return drawn(one, players, rng)
 
 
-def equally_loyal(activity: Activity, players: int, rng: np.random.Generator) -> np.ndarray:
+def equally_loyal(activity: BgbbModel, players: int, rng: np.random.Generator) -> np.ndarray:
     """Every player drops out with the mean chance: right on day 1, wrong later."""
     mean, many = activity.gamma / (activity.gamma + activity.delta), 1e9
-    return drawn(Activity(activity.alpha, activity.beta, mean * many, (1 - mean) * many), players, rng)
+    return drawn(BgbbModel(activity.alpha, activity.beta, mean * many, (1 - mean) * many), players, rng)
 
 
-def a_day_late(activity: Activity, players: int, rng: np.random.Generator) -> np.ndarray:
+def a_day_late(activity: BgbbModel, players: int, rng: np.random.Generator) -> np.ndarray:
     """Nobody drops out before day 2."""
     active = drawn(activity, players, rng)
     return np.column_stack([active[:, :1], rng.random(players) < activity.plays(), active[:, 1:-1]])
 
 
-def past_midnight(activity: Activity, players: int, rng: np.random.Generator) -> np.ndarray:
+def past_midnight(activity: BgbbModel, players: int, rng: np.random.Generator) -> np.ndarray:
     """A session in a hundred runs into the next day."""
     active = drawn(activity, players, rng)
     runs_on = active[:, :-1] & (rng.random((players, 30)) < 0.01)
     return np.column_stack([active[:, :1], active[:, 1:] | runs_on])
 
 
-def losing_some(activity: Activity, players: int, rng: np.random.Generator) -> np.ndarray:
+def losing_some(activity: BgbbModel, players: int, rng: np.random.Generator) -> np.ndarray:
     """One day in fifty of a returning player is lost."""
     active = drawn(activity, players, rng)
     kept = rng.random((players, 30)) >= 0.02
     return np.column_stack([active[:, :1], active[:, 1:] & kept])
 
 
-def without_the_step(activity: Activity, players: int, rng: np.random.Generator) -> np.ndarray:
+def without_the_step(activity: BgbbModel, players: int, rng: np.random.Generator) -> np.ndarray:
     """What an experiment does to the chance to play does not arrive."""
     return drawn(activity.moved(play=0.1), players, rng)
 
 
-def never_dropping_out(activity: Activity, players: int, rng: np.random.Generator) -> np.ndarray:
+def never_dropping_out(activity: BgbbModel, players: int, rng: np.random.Generator) -> np.ndarray:
     """Only the chance to play is left of the two mechanisms."""
     install = np.zeros(players, dtype=np.int64)
     return draw_active(install, days=31, activity=activity, rng=rng, drop_out=-30.0)

@@ -14,12 +14,12 @@ import pytest
 from conftest import NOW, Stage
 from gamelens.catalog import METRICS
 from gamelens.errors import BadQuery, Refused
+from gamelens.sandbox.bulk_load import open_bulk_load
 from gamelens.sandbox.clock import Clock
-from gamelens.sandbox.filling import filling
-from gamelens.sandbox.tables import EVENT_COLUMNS
-from gamelens.sandbox.verifying import verify
-from gamelens.simulator import Batch, Ledger, load_scenario, play, play_columns
-from gamelens.simulator.columnar import SCHEMA
+from gamelens.sandbox.processing.verification import verify
+from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
+from gamelens.simulator import Ledger, RequestBatch, load_scenario, play, play_columns
+from gamelens.simulator.output.row_groups import SCHEMA
 from gamelens.wire.signing import sign
 
 pytestmark = pytest.mark.slow
@@ -62,7 +62,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 def fill(state: Path) -> dict[str, str]:
     Stage(state).sandbox.close()  # which gives it its games
-    with filling(state, clock=frozen()) as lake:
+    with open_bulk_load(state, clock=frozen()) as lake:
         return lake.take(play_columns(SCENARIO, lake.folder, ends_on=ENDS_ON, game_ids=lake.game_ids))
 
 
@@ -76,7 +76,7 @@ def rows(stage: Stage) -> pa.Table:
     )
 
 
-def submit(stage: Stage, batch: Batch) -> None:
+def submit(stage: Stage, batch: RequestBatch) -> None:
     game, body = stage.game(batch.game_id), gzip.compress(batch.body, 1)
     headers = {"Authorization": sign(body, secret_key=game.secret_key), "Content-Encoding": "gzip"}
     assert stage.post(f"/v2/{game.game_key}/events", body, headers).status_code == 200
@@ -161,7 +161,7 @@ def test_a_sandbox_with_events_is_not_written_to(tmp_path: Path):
 
 
 def test_a_sandbox_that_runs_is_not_written_to(stage: Stage):
-    with pytest.raises(Refused, match="running sandbox"), filling(stage.sandbox.options.state):
+    with pytest.raises(Refused, match="running sandbox"), open_bulk_load(stage.sandbox.options.state):
         raise AssertionError("two hold it")
 
 

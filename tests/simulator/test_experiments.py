@@ -12,25 +12,25 @@ from hypothesis import strategies as st
 
 from conftest import examples
 from gamelens.errors import BadQuery
-from gamelens.simulator import Activity, fit, load_scenario, play_step
-from gamelens.simulator.arms import NO_ARM, Arm, arms_of, draw_arms, mixture_of, steps
-from gamelens.simulator.players import draw_active, draw_chances
-from gamelens.simulator.quadrature import beta_mean, shifted
-from gamelens.simulator.timeline import Experiment, Variant
+from gamelens.simulator import BgbbModel, fit_retention, load_scenario, logit_step_for_lift
+from gamelens.simulator.population.experiment_arms import NO_ARM, Arm, arms_of, draw_arms, mixture_of, steps
+from gamelens.simulator.population.players import draw_active, draw_chances
+from gamelens.simulator.retention_model.quadrature import beta_mean, shifted
+from gamelens.simulator.scenarios.timeline import ScenarioExperiment, ScenarioVariant
 from simulator.proofs import compared, power
 
-CASUAL = fit(0.37, 0.125, 0.04)
+CASUAL = fit_retention(0.37, 0.125, 0.04)
 RUNS = 500
 
 
-def arms(*variants: Variant, **fields) -> list[Arm]:
-    experiment = Experiment(id="e", game="g", variants=variants, **fields)
+def arms(*variants: ScenarioVariant, **fields) -> list[Arm]:
+    experiment = ScenarioExperiment(id="e", game="g", variants=variants, **fields)
     return [Arm(experiment, each, experiment.share * each.share / sum(v.share for v in variants)) for each in variants]
 
 
-def p_of_runs(treated: Variant, players: int, *, seed: int, cohorts: int = 1) -> np.ndarray:
+def p_of_runs(treated: ScenarioVariant, players: int, *, seed: int, cohorts: int = 1) -> np.ndarray:
     """The p-values of D1 in many runs of an experiment with so many *players* in both arms of each cohort together."""
-    both, found = arms(Variant(id="ctrl"), treated), []
+    both, found = arms(ScenarioVariant(id="ctrl"), treated), []
     for run in range(RUNS):
         rng = np.random.default_rng([seed, run])
         install = np.zeros(players * cohorts, dtype=np.int64)
@@ -45,7 +45,7 @@ def p_of_runs(treated: Variant, players: int, *, seed: int, cohorts: int = 1) ->
 @pytest.mark.slow
 def test_an_experiment_without_effect_is_found_in_one_of_twenty_runs():
     """Read by cohort, ten to a run: with one, chance alone would leave the allowed 1 % every third time."""
-    p = p_of_runs(Variant(id="same"), 1000, seed=1, cohorts=10)
+    p = p_of_runs(ScenarioVariant(id="same"), 1000, seed=1, cohorts=10)
     assert (p < 0.05).mean() == pytest.approx(0.05, abs=0.01)
     assert (p < 0.5).mean() == pytest.approx(0.5, abs=0.03)
 
@@ -53,22 +53,22 @@ def test_an_experiment_without_effect_is_found_in_one_of_twenty_runs():
 @pytest.mark.slow
 @pytest.mark.parametrize("players", [5000, 20_000])
 def test_five_percent_more_d1_is_found_with_the_power_the_formula_says(players):
-    step = play_step(CASUAL, 1.05)
+    step = logit_step_for_lift(CASUAL, 1.05)
     expected = power(CASUAL.retention(1), CASUAL.moved(play=step).retention(1), players // 2)
-    share = (p_of_runs(Variant(id="better", play=step), players, seed=2) < 0.05).mean()
+    share = (p_of_runs(ScenarioVariant(id="better", play=step), players, seed=2) < 0.05).mean()
     assert abs(share - expected) < 1.96 * sqrt(expected * (1 - expected) / RUNS)
 
 
 @pytest.mark.parametrize("lift", [0.5, 0.95, 1.05, 1.5])
 @pytest.mark.parametrize("day", [1, 7, 28])
 def test_a_step_of_play_lifts_every_day_alike(lift, day):
-    moved = CASUAL.moved(play=play_step(CASUAL, lift))
+    moved = CASUAL.moved(play=logit_step_for_lift(CASUAL, lift))
     assert moved.retention(day) == pytest.approx(lift * CASUAL.retention(day), rel=1e-9)
 
 
 def test_a_lift_beyond_playing_every_day_is_refused():
     with pytest.raises(BadQuery, match="lift = 3"):
-        play_step(CASUAL, 3)
+        logit_step_for_lift(CASUAL, 3)
 
 
 SHAPES = st.floats(0.2, 20)
@@ -93,7 +93,7 @@ def test_the_integral_is_the_hypergeometric_series(a, b, step, times):
 @settings(deadline=None, max_examples=examples(10))
 @given(SHAPES, SHAPES, SHAPES, SHAPES, st.integers(1, 40))
 def test_a_step_too_small_to_see_changes_nothing(alpha, beta, gamma, delta, day):
-    plain = Activity(alpha, beta, gamma, delta)
+    plain = BgbbModel(alpha, beta, gamma, delta)
     moved = plain.moved(play=1e-9, drop_out=1e-9)
     assert moved.retention(day) == pytest.approx(plain.retention(day), rel=1e-6)
     assert moved.retention_both(day, day + 3) == pytest.approx(plain.retention_both(day, day + 3), rel=1e-6)
@@ -101,8 +101,8 @@ def test_a_step_too_small_to_see_changes_nothing(alpha, beta, gamma, delta, day)
 
 def test_players_are_in_one_arm_or_none_by_the_shares():
     install = np.repeat(np.arange(20), 10_000)
-    first = arms(Variant(id="a", share=1), Variant(id="b", share=3), share=0.4, day=5, days=10)
-    second = arms(Variant(id="c"), Variant(id="d"), share=0.6, day=10)
+    first = arms(ScenarioVariant(id="a", share=1), ScenarioVariant(id="b", share=3), share=0.4, day=5, days=10)
+    second = arms(ScenarioVariant(id="c"), ScenarioVariant(id="d"), share=0.6, day=10)
     arm = draw_arms(install, first + second, rng=np.random.default_rng(1))
     found = {
         days: [(arm[np.isin(install, days)] == place).mean() for place in (NO_ARM, 0, 1, 2, 3)]
@@ -115,8 +115,8 @@ def test_players_are_in_one_arm_or_none_by_the_shares():
 
 def test_an_experiment_that_is_over_leaves_its_players_to_the_next():
     install = np.repeat(np.arange(10), 1000)
-    first = arms(Variant(id="a"), Variant(id="b"), day=0, days=5)
-    second = arms(Variant(id="c"), Variant(id="d"), day=5)
+    first = arms(ScenarioVariant(id="a"), ScenarioVariant(id="b"), day=0, days=5)
+    second = arms(ScenarioVariant(id="c"), ScenarioVariant(id="d"), day=5)
     arm = draw_arms(install, first + second, rng=np.random.default_rng(1))
     assert set(arm[install < 5]) == {0, 1}
     assert set(arm[install >= 5]) == {2, 3}
@@ -129,8 +129,12 @@ def test_the_mixture_weighs_arms_by_those_who_install_while_they_run():
         trend=0.0,
         campaigns=(),
         experiments=(
-            Experiment(
-                id="e", game="Tile Harbor", share=0.5, day=10, variants=(Variant(id="a"), Variant(id="b", play=1.0))
+            ScenarioExperiment(
+                id="e",
+                game="Tile Harbor",
+                share=0.5,
+                day=10,
+                variants=(ScenarioVariant(id="a"), ScenarioVariant(id="b", play=1.0)),
             ),
         ),
     )

@@ -10,7 +10,7 @@ import pytest
 from gamelens.catalog import METRICS
 from gamelens.errors import BadQuery
 from gamelens.simulator import Ledger
-from gamelens.simulator.facts import SCHEMA
+from gamelens.simulator.events.event_columns import SCHEMA
 from gamelens.wire.filters import dim
 
 DAY = "2026-11-02/P1D"

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from gamelens.simulator import Scenario, expect, load_scenario
-from gamelens.simulator.arms import mixture_of
-from gamelens.simulator.behaviour import Block, act
-from gamelens.simulator.installs import plan_installs
-from gamelens.simulator.outlook import Habits, Outlook
-from gamelens.simulator.players import Players, draw_players
-from gamelens.simulator.timeline import BadBuild, NetworkOutage, Silence
+from gamelens.simulator.output.forecast import GameForecast, SampledPlay
+from gamelens.simulator.population.behaviour import PlayedBlock, play_block
+from gamelens.simulator.population.experiment_arms import mixture_of
+from gamelens.simulator.population.installs import plan_installs
+from gamelens.simulator.population.players import Players, draw_players
+from gamelens.simulator.scenarios.timeline import BadBuild, GameSilence, NetworkOutage
 from gamelens.wire.currencies import USD_PER_UNIT
 from simulator.proofs import holm_rejects, two_sided
 
@@ -24,7 +24,7 @@ TITLE = "Rooftop Dash"
 change = msgspec.structs.replace
 
 BAD_BUILD = BadBuild(game=TITLE, build="1.9.0", country="BR", stay=0.4)
-SILENCE = Silence(game=TITLE, day=20, days=3)
+SILENCE = GameSilence(game=TITLE, day=20, days=3)
 TROUBLE = {"none": (), "silence": (SILENCE,), "bad build": (BAD_BUILD,), "both": (SILENCE, BAD_BUILD)}
 
 
@@ -48,13 +48,15 @@ def drawn(scenario: Scenario, count: int) -> Players:
     return draw_players(count, game=game, scenario=scenario, activity=activity, intake=intake, rng=rng)
 
 
-def played(scenario: Scenario, count: int) -> Block:
+def played(scenario: Scenario, count: int) -> PlayedBlock:
     rng = np.random.default_rng(7)
-    return act(drawn(scenario, count), game=scenario.games[0], scenario=scenario, first_day_s=4 * 86_400, rng=rng)
+    return play_block(
+        drawn(scenario, count), game=scenario.games[0], scenario=scenario, first_day_s=4 * 86_400, rng=rng
+    )
 
 
-def outlook_of(scenario: Scenario) -> Outlook:
-    return Outlook(scenario.games[0], scenario=scenario, first_weekday=MONDAY)
+def outlook_of(scenario: Scenario) -> GameForecast:
+    return GameForecast(scenario.games[0], scenario=scenario, first_weekday=MONDAY)
 
 
 def of_means(each: np.ndarray, expected: np.ndarray | float) -> list[float]:
@@ -126,7 +128,7 @@ def test_ads_and_what_they_earn_are_expected(incidents: tuple[object, ...]):
     ad, player = block.money.ad, block.sessions.player[block.rounds.session]
     shown = np.bincount(player, ad.is_shown, minlength=3000)
     usd = np.bincount(player, ad.is_shown * ad.micros / 1e6, minlength=3000)
-    ads, earned = outlook_of(scenario).ads(Habits.of(block))
+    ads, earned = outlook_of(scenario).ads(SampledPlay.of(block))
     assert not holm_rejects(of_means(np.column_stack([shown, usd]), np.array([ads, earned])))
 
 
@@ -136,7 +138,7 @@ def test_of_an_outage_the_part_is_expected_that_nobody_takes_over():
     block = played(hit, 3000)
     breaks = np.count_nonzero(block.money.ad.asked)
     share = np.count_nonzero(block.money.ad.is_shown) / breaks
-    habits = Habits.of(block)
+    habits = SampledPlay.of(block)
     lost = outlook_of(hit).ads(habits)[0] / outlook_of(well).ads(habits)[0]
     fill = hit.games[0].ads.fill
     assert 0.85 < lost < 0.95
@@ -156,7 +158,7 @@ def test_revenue_is_expected():
         [[item.price[each] / 100 * float(USD_PER_UNIT[each]) for each in currencies] for item in game.purchases.items]
     )
     usd = np.bincount(player, prices[block.money.item[bought], block.players.country[player]], minlength=4000)
-    assert not holm_rejects(of_means(usd, outlook_of(scenario).revenue(Habits.of(block))))
+    assert not holm_rejects(of_means(usd, outlook_of(scenario).revenue(SampledPlay.of(block))))
 
 
 def test_a_dry_run_knows_of_incidents():

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from gamelens.simulator import load_scenario
-from gamelens.simulator.holidays import easter, holidays
-from gamelens.simulator.outside import HEADERS, empty_files, outside_files
+from gamelens.simulator.output.external_files import HEADERS, empty_files, outside_files
+from gamelens.simulator.output.holidays import easter, holidays
 
 ENDS_ON = date(2026, 11, 21)
 DATA = Path(__file__).parents[2] / "data"

@@ -7,7 +7,7 @@ from importlib import resources
 
 import pytest
 
-from gamelens.simulator.places import lines_of
+from gamelens.simulator.scenarios.toml_lines import lines_of
 
 AWKWARD = '''# a comment with = and [brackets]
 top = 1
@@ -76,7 +76,9 @@ def test_windows_line_ends_count_once():
 
 
 SHIPPED = [
-    entry for entry in (resources.files("gamelens.simulator") / "scenarios").iterdir() if entry.name[-5:] == ".toml"
+    entry
+    for entry in (resources.files("gamelens.simulator.scenarios") / "shipped").iterdir()
+    if entry.name[-5:] == ".toml"
 ]
 
 

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gamelens.errors import BadQuery
-from gamelens.simulator import Activity, fit, load_scenario
-from gamelens.simulator.installs import plan_installs
-from gamelens.simulator.players import DEVICES, draw_active, draw_players
+from gamelens.simulator import BgbbModel, fit_retention, load_scenario
+from gamelens.simulator.population.installs import plan_installs
+from gamelens.simulator.population.players import DEVICES, draw_active, draw_players
 
 SHAPES = st.floats(0.05, 20)
-CASUAL = fit(0.37, 0.125, 0.04)
+CASUAL = fit_retention(0.37, 0.125, 0.04)
 
 
 def drawn(players: int = 100_000, days: int = 30) -> np.ndarray:
@@ -28,17 +28,17 @@ def drawn(players: int = 100_000, days: int = 30) -> np.ndarray:
 def test_retention_is_the_ratio_of_beta_functions(alpha, beta, gamma, delta, day):
     log_survival = lgamma(delta + day) - lgamma(delta) + lgamma(gamma + delta) - lgamma(gamma + delta + day)
     expected = alpha / (alpha + beta) * np.exp(log_survival)
-    assert Activity(alpha, beta, gamma, delta).retention(day) == pytest.approx(expected, rel=1e-9)
+    assert BgbbModel(alpha, beta, gamma, delta).retention(day) == pytest.approx(expected, rel=1e-9)
 
 
 @given(SHAPES, SHAPES, SHAPES, SHAPES)
 def test_everybody_plays_on_the_install_day(alpha, beta, gamma, delta):
-    assert Activity(alpha, beta, gamma, delta).retention(0) == 1
+    assert BgbbModel(alpha, beta, gamma, delta).retention(0) == 1
 
 
 @given(SHAPES, SHAPES, SHAPES, SHAPES, st.integers(1, 60))
 def test_retention_never_rises(alpha, beta, gamma, delta, day):
-    activity = Activity(alpha, beta, gamma, delta)
+    activity = BgbbModel(alpha, beta, gamma, delta)
     assert activity.retention(day + 1) <= activity.retention(day)
 
 
@@ -51,8 +51,8 @@ def test_fit_meets_its_three_targets(game):
 
 @given(st.floats(0.2, 5), st.floats(0.2, 5), st.floats(0.1, 0.9))
 def test_fit_finds_back_any_population_from_its_retention(gamma, delta, mean):
-    truth = Activity(mean * 3, (1 - mean) * 3, gamma, delta)
-    found = fit(*(truth.retention(day) for day in (1, 7, 28)))
+    truth = BgbbModel(mean * 3, (1 - mean) * 3, gamma, delta)
+    found = fit_retention(*(truth.retention(day) for day in (1, 7, 28)))
     assert [found.retention(day) for day in (2, 14)] == pytest.approx(
         [truth.retention(day) for day in (2, 14)], rel=1e-3
     )
@@ -60,7 +60,7 @@ def test_fit_finds_back_any_population_from_its_retention(gamma, delta, mean):
 
 def test_fit_refuses_what_no_population_does():
     with pytest.raises(BadQuery, match="has no BG/BB population"):
-        fit(0.9, 0.2, 0.19)
+        fit_retention(0.9, 0.2, 0.19)
 
 
 @pytest.mark.parametrize("day", [1, 2, 7, 14, 28])

@@ -10,12 +10,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from gamelens.simulator import Batch, Ledger, Scenario, expect, load_scenario, play
-from gamelens.simulator.behaviour import CONNECTIONS
-from gamelens.simulator.conditions import Delivery
-from gamelens.simulator.delivery import draw_way
-from gamelens.simulator.sending import BATCH_EVENTS
-from gamelens.simulator.traffic import Part, draw_part, first_day
+from gamelens.simulator import Ledger, RequestBatch, Scenario, expect, load_scenario, play
+from gamelens.simulator.events.delivery_times import draw_delivery
+from gamelens.simulator.events.request_batches import BATCH_EVENTS
+from gamelens.simulator.output.play import BlockTask, first_day, play_task
+from gamelens.simulator.population.behaviour import CONNECTIONS
+from gamelens.simulator.scenarios.delivery_profile import DeliveryProfile
 from simulator.conftest import ENDS_ON, GAME_IDS
 
 pytestmark = pytest.mark.slow
@@ -23,18 +23,18 @@ pytestmark = pytest.mark.slow
 PEOPLE = load_scenario("small", players=90, days=12)
 
 
-def sent_by(delivery: Delivery, scenario: Scenario = PEOPLE) -> list[Batch]:
+def sent_by(delivery: DeliveryProfile, scenario: Scenario = PEOPLE) -> list[RequestBatch]:
     scenario = msgspec.structs.replace(scenario, delivery=delivery)
     return list(play(scenario, ends_on=ENDS_ON, game_ids=GAME_IDS))
 
 
-def events_of(batch: Batch) -> list[dict[str, Any]]:
+def events_of(batch: RequestBatch) -> list[dict[str, Any]]:
     return msgspec.json.decode(batch.body)
 
 
 @pytest.fixture(scope="module")
 def requests() -> list[list[dict[str, Any]]]:
-    return list(map(events_of, sent_by(Delivery(batch_s=20))))
+    return list(map(events_of, sent_by(DeliveryProfile(batch_s=20))))
 
 
 def test_a_request_is_of_one_device_and_one_session(requests: list[list[dict[str, Any]]]):
@@ -67,7 +67,7 @@ def test_what_was_played_offline_is_one_request(requests: list[list[dict[str, An
 
 def test_a_request_holds_no_more_than_a_client_sends():
     """An offline queue as long as a day."""
-    batches = sent_by(Delivery(batch_s=3600, lost_answers=1.0), load_scenario("midcore", players=300, days=20))
+    batches = sent_by(DeliveryProfile(batch_s=3600, lost_answers=1.0), load_scenario("midcore", players=300, days=20))
     assert max(batch.events for batch in batches) <= BATCH_EVENTS
 
 
@@ -77,12 +77,12 @@ def test_the_events_are_those_of_any_other_delivery(requests: list[list[dict[str
     def all_of(made: list[list[dict[str, Any]]]) -> list[bytes]:
         return sorted(map(msgspec.json.encode, chain.from_iterable(made)))
 
-    assert all_of(requests) == all_of(list(map(events_of, sent_by(Delivery()))))
+    assert all_of(requests) == all_of(list(map(events_of, sent_by(DeliveryProfile()))))
 
 
 def test_requests_of_a_device_are_made_in_order():
     """Also where answers are lost: what is sent again comes with the next request or in one of its own."""
-    scenario = msgspec.structs.replace(PEOPLE, delivery=Delivery(batch_s=20, lost_answers=0.2))
+    scenario = msgspec.structs.replace(PEOPLE, delivery=DeliveryProfile(batch_s=20, lost_answers=0.2))
     ledger, seen = Ledger(), defaultdict(list)
     batches = list(play(scenario, ends_on=ENDS_ON, game_ids=GAME_IDS, ledger=ledger))
     for batch in batches:
@@ -97,20 +97,20 @@ def test_requests_of_a_device_are_made_in_order():
 
 
 def test_a_request_that_no_device_made_says_so():
-    assert {batch.device for batch in sent_by(Delivery())} == {None}
+    assert {batch.device for batch in sent_by(DeliveryProfile())} == {None}
 
 
 def test_the_end_of_a_period_is_when_it_is_sent():
     scenario = load_scenario("small")
-    block, _ = draw_part(scenario, first_day(scenario, ENDS_ON), Part(game=0, block=0, players=100))
-    way = draw_way(block, Delivery(batch_s=45), rng=np.random.default_rng(5))
+    block, _ = play_task(scenario, first_day(scenario, ENDS_ON), BlockTask(game=0, block=0, players=100))
+    way = draw_delivery(block, DeliveryProfile(batch_s=45), rng=np.random.default_rng(5))
     is_online = block.sessions.connection[block.events.session] != CONNECTIONS.index("offline")
     waited = (way.sent_s - block.events.ts_s)[is_online]
     assert (waited.min(), waited.max()) == (1, 45)
 
 
-@pytest.mark.parametrize(("players", "delivery"), [(1200, None), (200, Delivery(batch_s=20, lost_answers=0.1))])
-def test_a_dry_run_counts_requests(players: int, delivery: Delivery | None):
+@pytest.mark.parametrize(("players", "delivery"), [(1200, None), (200, DeliveryProfile(batch_s=20, lost_answers=0.1))])
+def test_a_dry_run_counts_requests(players: int, delivery: DeliveryProfile | None):
     """Issue, Build 8: what it would send. So few players may do more or less; how much goes together is known."""
     scenario = msgspec.structs.replace(load_scenario("small", players=players), delivery=delivery)
     batches, expected = list(play(scenario, ends_on=ENDS_ON)), expect(scenario, ends_on=ENDS_ON)

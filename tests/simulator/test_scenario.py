@@ -12,7 +12,7 @@ import pytest
 from gamelens.errors import BadQuery
 from gamelens.simulator import load_scenario
 
-SCENARIOS = resources.files("gamelens.simulator") / "scenarios"
+SCENARIOS = resources.files("gamelens.simulator.scenarios") / "shipped"
 
 
 def changed(tmp_path: Path, lines: str) -> Path:

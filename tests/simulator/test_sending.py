@@ -12,14 +12,14 @@ import pyarrow as pa
 import pytest
 
 from gamelens.errors import BadQuery
-from gamelens.sandbox.admission import admit
-from gamelens.sandbox.bodies import Undecodable
-from gamelens.simulator import Batch, Ledger, Scenario, expect, load_scenario, play, play_columns
-from gamelens.simulator.behaviour import CONNECTIONS
-from gamelens.simulator.conditions import Delivery
-from gamelens.simulator.delivery import IN_2100_S, YEAR_S, draw_way
-from gamelens.simulator.dirt import BAD_REQUESTS, BREAKS, FLAWS, ODDITIES, too_large
-from gamelens.simulator.traffic import Part, draw_part, first_day
+from gamelens.sandbox.collector.event_admission import admit
+from gamelens.sandbox.http.request_body import UndecodableBody
+from gamelens.simulator import Ledger, RequestBatch, Scenario, expect, load_scenario, play, play_columns
+from gamelens.simulator.events.defects import BAD_REQUESTS, BREAKS, FLAWS, ODDITIES, too_large
+from gamelens.simulator.events.delivery_times import IN_2100_S, YEAR_S, draw_delivery
+from gamelens.simulator.output.play import BlockTask, first_day, play_task
+from gamelens.simulator.population.behaviour import CONNECTIONS
+from gamelens.simulator.scenarios.delivery_profile import DeliveryProfile
 from gamelens.wire.limits import BODY_BYTES
 from simulator.conftest import ENDS_ON, GAME_IDS, Played
 
@@ -29,7 +29,7 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
-def dirty() -> tuple[list[Batch], Ledger]:
+def dirty() -> tuple[list[RequestBatch], Ledger]:
     ledger = Ledger()
     batches = list(play(load_scenario("dirty"), ends_on=ENDS_ON, game_ids=GAME_IDS, ledger=ledger))
     return batches, ledger
@@ -44,19 +44,19 @@ def _table(ledger: Ledger, tmp_path: Any) -> pa.Table:
     return pa.parquet.read_table(tmp_path / "truth.parquet")
 
 
-def _way(delivery: Delivery) -> Any:
+def _way(delivery: DeliveryProfile) -> Any:
     scenario = load_scenario("dirty")
-    block, _ = draw_part(scenario, first_day(scenario, ENDS_ON), Part(game=0, block=0, players=400))
-    return block, draw_way(block, delivery, rng=np.random.default_rng(5))
+    block, _ = play_task(scenario, first_day(scenario, ENDS_ON), BlockTask(game=0, block=0, players=400))
+    return block, draw_delivery(block, delivery, rng=np.random.default_rng(5))
 
 
-def test_the_collector_owes_each_body_what_the_batch_says(dirty: tuple[list[Batch], Ledger]):
+def test_the_collector_owes_each_body_what_the_batch_says(dirty: tuple[list[RequestBatch], Ledger]):
     """Contract, Collector: the good events of a batch are collected, a body that cannot be read is refused whole."""
     for batch in dirty[0]:
         if batch.bad:
             assert batch.rejected == (batch.bad.status == 400)
         elif not batch.events:
-            with pytest.raises(Undecodable):
+            with pytest.raises(UndecodableBody):
                 admit(batch.body)
         else:
             admission = admit(batch.body)
@@ -64,14 +64,14 @@ def test_the_collector_owes_each_body_what_the_batch_says(dirty: tuple[list[Batc
 
 
 @pytest.mark.parametrize("broken", BREAKS, ids=lambda each: each.name)
-def test_a_broken_body_is_broken_in_the_way_it_says(broken: Any, dirty: tuple[list[Batch], Ledger]):
+def test_a_broken_body_is_broken_in_the_way_it_says(broken: Any, dirty: tuple[list[RequestBatch], Ledger]):
     body = next(batch.body for batch in dirty[0] if batch.events)
-    with pytest.raises(Undecodable) as refusal:
+    with pytest.raises(UndecodableBody) as refusal:
         admit(broken.spoil(body))
     assert refusal.value.error_type == broken.error_type
 
 
-def test_bad_requests_are_in_the_ledger_with_the_status_they_are_owed(dirty: tuple[list[Batch], Ledger]):
+def test_bad_requests_are_in_the_ledger_with_the_status_they_are_owed(dirty: tuple[list[RequestBatch], Ledger]):
     """Those that are told what is wrong with `/` count as rejected, the others as refused."""
     bad = Counter(batch.bad for batch in dirty[0] if batch.bad)
     assert set(bad) == set(BAD_REQUESTS)
@@ -103,7 +103,7 @@ def test_same_seed_same_bytes_for_any_number_of_workers():
     assert ledgers[0].labels() == ledgers[1].labels()
 
 
-def test_delivery_and_dirt_change_nothing_in_what_players_do(dirty: tuple[list[Batch], Ledger]):
+def test_delivery_and_dirt_change_nothing_in_what_players_do(dirty: tuple[list[RequestBatch], Ledger]):
     """Every clean event is sent, byte for byte, unless its device has a wrong clock, an old SDK or crashed."""
     before = Ledger()
     sent = Counter(
@@ -124,7 +124,7 @@ def test_delivery_and_dirt_change_nothing_in_what_players_do(dirty: tuple[list[B
 
 def test_no_delivery_and_no_dirt_is_the_clean_scenario(tmp_path: Any):
     """A scenario with empty tables counts what the one without counts, in the order of sending."""
-    still = msgspec.structs.replace(_clean(), delivery=Delivery())
+    still = msgspec.structs.replace(_clean(), delivery=DeliveryProfile())
     ledgers = Ledger(), Ledger()
     for ledger, scenario in zip(ledgers, (_clean(), still), strict=True):
         events = [
@@ -137,7 +137,7 @@ def test_no_delivery_and_no_dirt_is_the_clean_scenario(tmp_path: Any):
     assert set(ledgers[1].labels()) == {"late"}
 
 
-def test_a_repeat_comes_after_its_original(dirty: tuple[list[Batch], Ledger], tmp_path: Any):
+def test_a_repeat_comes_after_its_original(dirty: tuple[list[RequestBatch], Ledger], tmp_path: Any):
     """Metrics, Words: the first copy to arrive counts."""
     seen = set()
     for row in _table(dirty[1], tmp_path).to_pylist():
@@ -159,7 +159,7 @@ def test_what_has_no_usable_time_needs_an_arrival():
     assert ledger.metric("event_count", interval="2026-11-21T12:00Z/PT1H")[0]["event_count"] > 0
 
 
-def test_bots_play_one_session_over_and_over(dirty: tuple[list[Batch], Ledger], tmp_path: Any):
+def test_bots_play_one_session_over_and_over(dirty: tuple[list[RequestBatch], Ledger], tmp_path: Any):
     bots = [row for row in _table(dirty[1], tmp_path).to_pylist() if row["sent_as"] == "bot"]
     people = {row["user_id"] for row in _table(dirty[1], tmp_path).to_pylist() if row["sent_as"] is None}
     assert bots
@@ -169,7 +169,7 @@ def test_bots_play_one_session_over_and_over(dirty: tuple[list[Batch], Ledger], 
 
 def test_online_events_are_sent_within_a_period():
     """Collector, POST events 3: every 20 seconds."""
-    block, way = _way(Delivery())
+    block, way = _way(DeliveryProfile())
     waited = way.sent_s - block.events.ts_s
     assert set(np.unique(waited[~way.is_late])) <= set(range(1, 21))
     offline = block.sessions.connection[block.events.session] == CONNECTIONS.index("offline")
@@ -178,7 +178,7 @@ def test_online_events_are_sent_within_a_period():
 
 
 def test_offline_sessions_are_sent_late_but_not_too_late():
-    block, way = _way(Delivery(offline_delay_h=10, offline_cap_h=24))
+    block, way = _way(DeliveryProfile(offline_delay_h=10, offline_cap_h=24))
     ends = (block.sessions.start_s + block.sessions.length_s)[block.events.session]
     delays = (way.sent_s - ends)[way.is_late]
     assert delays.min() >= 0
@@ -188,7 +188,7 @@ def test_offline_sessions_are_sent_late_but_not_too_late():
 
 def test_init_corrects_a_wrong_clock_from_the_first_online_session_on():
     """Collector, POST init 3."""
-    block, way = _way(Delivery(clocks={"past": 1.0}))
+    block, way = _way(DeliveryProfile(clocks={"past": 1.0}))
     is_off = way.told_s != block.events.ts_s
     assert is_off.any()
     assert way.is_late[is_off].all()
@@ -196,15 +196,15 @@ def test_init_corrects_a_wrong_clock_from_the_first_online_session_on():
 
 
 def test_who_ignores_the_servers_time_stays_wrong():
-    block, way = _way(Delivery(clocks={"future": 1.0}, uncorrected=1.0))
+    block, way = _way(DeliveryProfile(clocks={"future": 1.0}, uncorrected=1.0))
     assert not way.is_usable.any()
     assert way.told_s.min() > IN_2100_S
-    hours = _way(Delivery(clocks={"zone": 1.0}, uncorrected=1.0))[1].told_s - block.events.ts_s
+    hours = _way(DeliveryProfile(clocks={"zone": 1.0}, uncorrected=1.0))[1].told_s - block.events.ts_s
     assert set(np.unique(hours % 3600)) == {0}
 
 
 def test_crashes_take_ends_of_sessions_away():
-    block, way = _way(Delivery(crashes=0.25))
+    block, way = _way(DeliveryProfile(crashes=0.25))
     ends = len(block.sessions.day)
     assert 0.18 * ends < way.is_unsent.sum() < 0.32 * ends
 
@@ -215,6 +215,6 @@ def test_a_scenario_with_dirt_must_be_sent(tmp_path: Any):
         play_columns(load_scenario("dirty"), tmp_path)
 
 
-def test_expectation_counts_what_is_added(dirty: tuple[list[Batch], Ledger]):
+def test_expectation_counts_what_is_added(dirty: tuple[list[RequestBatch], Ledger]):
     expected = expect(load_scenario("dirty"), ends_on=ENDS_ON)
     assert expected.events == pytest.approx(sum(batch.events for batch in dirty[0]), rel=0.15)

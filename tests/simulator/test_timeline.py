@@ -12,9 +12,9 @@ import pytest
 
 from gamelens.errors import BadQuery
 from gamelens.simulator import Ledger, Scenario, load_scenario, play
-from gamelens.simulator.arms import arms_of
-from gamelens.simulator.installs import plan_installs
-from gamelens.simulator.timeline import Campaign, Silence
+from gamelens.simulator.population.experiment_arms import arms_of
+from gamelens.simulator.population.installs import plan_installs
+from gamelens.simulator.scenarios.timeline import Campaign, GameSilence
 from gamelens.wire.filters import dim
 
 ENDS_ON = date(2026, 11, 21)
@@ -153,7 +153,7 @@ def test_the_players_of_a_silent_game_install_on_other_days(silenced):
 
 def test_a_game_that_is_always_silent_is_refused():
     scenario = load_scenario("small", days=5)
-    dead = change(scenario, incidents=(Silence(game="Tile Harbor", day=0, days=9),))
+    dead = change(scenario, incidents=(GameSilence(game="Tile Harbor", day=0, days=9),))
     with pytest.raises(BadQuery, match="silent on every day"):
         next(play(dead, ends_on=ENDS_ON))
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from gamelens.errors import BadQuery
 from gamelens.simulator import VERSION, Ledger, expect, load_scenario, play
-from gamelens.wire.events import LENIENT, STRICT
+from gamelens.wire.event_validator import LENIENT, STRICT
 from gamelens.wire.limits import BODY_BYTES
 
 ENDS_ON = date(2026, 11, 21)

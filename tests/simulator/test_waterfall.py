@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gamelens.simulator import Ledger, Scenario, load_scenario, play
-from gamelens.simulator.monetisation import ECPM_SIGMA
-from gamelens.simulator.timeline import NetworkOutage
-from gamelens.simulator.traits import TIERS, Ads, Game
-from gamelens.simulator.waterfall import outages, waterfall_of
+from gamelens.simulator.population.ad_waterfall import outages, waterfall_of
+from gamelens.simulator.population.monetisation import ECPM_SIGMA
+from gamelens.simulator.scenarios.game_profile import TIERS, AdProfile, GameProfile
+from gamelens.simulator.scenarios.timeline import NetworkOutage
 from gamelens.wire.filters import dim
 from simulator.proofs import holm_rejects, two_sided
 
@@ -27,7 +27,7 @@ SHIPPED = [game for name in ("demo", "hypercasual", "midcore") for game in load_
 change = msgspec.structs.replace
 
 
-def realised(ads: Ads, *, out: tuple[int, ...] = ()) -> np.ndarray:
+def realised(ads: AdProfile, *, out: tuple[int, ...] = ()) -> np.ndarray:
     """The chance of each network, and of nobody, to show an ad; shape (line-ups, networks + 1)."""
     waterfall, count = waterfall_of(ads), len(ads.networks)
     chances = waterfall.chances(np.isin(np.arange(count), out))
@@ -38,7 +38,7 @@ def realised(ads: Ads, *, out: tuple[int, ...] = ()) -> np.ndarray:
 
 
 @pytest.mark.parametrize("game", SHIPPED, ids=lambda game: game.title)
-def test_fill_and_shares_are_what_the_scenario_says_in_every_tier_and_format(game: Game):
+def test_fill_and_shares_are_what_the_scenario_says_in_every_tier_and_format(game: GameProfile):
     """Whoever is asked first there."""
     total = sum(network.share for network in game.ads.networks)
     expected = [*(game.ads.fill * network.share / total for network in game.ads.networks), 1 - game.ads.fill]
@@ -47,7 +47,7 @@ def test_fill_and_shares_are_what_the_scenario_says_in_every_tier_and_format(gam
 
 
 @pytest.mark.parametrize("game", SHIPPED, ids=lambda game: game.title)
-def test_the_best_paid_is_asked_first(game: Game):
+def test_the_best_paid_is_asked_first(game: GameProfile):
     ads, order = game.ads, waterfall_of(game.ads).order
     for lineup, places in enumerate(order.tolist()):
         tier, format_ = divmod(lineup, len(ads.formats))
@@ -107,7 +107,7 @@ class Runner(NamedTuple):
     events: list[dict[str, Any]]
 
     @property
-    def ads(self) -> Ads:
+    def ads(self) -> AdProfile:
         return self.scenario.games[0].ads
 
 

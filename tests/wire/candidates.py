@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from conftest import event
-from gamelens.wire.events import LENIENT, Rulebook
-from gamelens.wire.fields import CATEGORIES
-from gamelens.wire.rules import Rule
+from gamelens.wire.event_schema import CATEGORIES
+from gamelens.wire.event_validator import LENIENT, EventValidator
+from gamelens.wire.field_rules import FieldRule
 
 OF_CATEGORY: dict[str, dict[str, Any]] = {
     "user": {},
@@ -63,7 +63,7 @@ def near_events(draw: st.DrawFn) -> Any:
 
 
 @st.composite
-def described_events(draw: st.DrawFn, rules: Rulebook) -> dict[str, Any]:
+def described_events(draw: st.DrawFn, rules: EventValidator) -> dict[str, Any]:
     """A good event of any category, any of its fields as its rule describes it."""
     category = draw(st.sampled_from(CATEGORIES))
     members = rules.rule(category).members
@@ -76,7 +76,7 @@ def described_events(draw: st.DrawFn, rules: Rulebook) -> dict[str, Any]:
     return one
 
 
-def described(rule: Rule) -> st.SearchStrategy[Any]:
+def described(rule: FieldRule) -> st.SearchStrategy[Any]:
     """Values that *rule* describes."""
     made: st.SearchStrategy[Any]
     match rule.kind:
@@ -97,16 +97,16 @@ def described(rule: Rule) -> st.SearchStrategy[Any]:
         case "boolean":
             made = st.booleans()
         case "array" if rule.shortest is not None and rule.shortest == rule.longest:
-            made = described(rule.each or Rule(kind="any")).map(lambda item: [item] * (rule.longest or 0))
+            made = described(rule.each or FieldRule(kind="any")).map(lambda item: [item] * (rule.longest or 0))
         case "array":
-            made = st.lists(described(rule.each or Rule(kind="any")), max_size=3)
+            made = st.lists(described(rule.each or FieldRule(kind="any")), max_size=3)
         case "object" if rule.members:
             needed = {name: described(its) for name, its in rule.members.items() if name in rule.required}
             others = {name: described(its) for name, its in rule.members.items() if name not in rule.required}
             made = st.fixed_dictionaries(needed, optional=others)
         case "object":
             names = st.text(max_size=3) if rule.names is None else st.from_regex(rule.names)
-            entries = described(rule.each or Rule(kind="any"))
+            entries = described(rule.each or FieldRule(kind="any"))
             made = st.dictionaries(names, entries, min_size=rule.shortest or 0, max_size=3)
     return made | st.none() if rule.nullable else made
 

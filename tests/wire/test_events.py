@@ -14,16 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import examples
-from gamelens.wire.events import LENIENT, STRICT, Rulebook
-from gamelens.wire.fields import CATEGORIES
-from gamelens.wire.rules import Fault
+from gamelens.wire.event_schema import CATEGORIES
+from gamelens.wire.event_validator import LENIENT, STRICT, EventValidator
+from gamelens.wire.field_rules import Violation
 from wire.candidates import described_events, good, near_events
 
 GZIP = b"\x1f\x8b"
 MODES = pytest.mark.parametrize("rules", [LENIENT, STRICT], ids=["lenient", "strict"])
 
 
-def is_good(*events: Any, rules: Rulebook = LENIENT) -> bool:
+def is_good(*events: Any, rules: EventValidator = LENIENT) -> bool:
     try:
         return len(rules.decode(json.dumps(events).encode())) == len(events)
     except msgspec.DecodeError:
@@ -36,7 +36,7 @@ def found(one: Any) -> list[tuple[str, str]]:
 
 @MODES
 @pytest.mark.parametrize("category", CATEGORIES)
-def test_every_category_has_good_events(category: str, rules: Rulebook):
+def test_every_category_has_good_events(category: str, rules: EventValidator):
     """Public facts 2.1 and 2.5."""
     assert is_good(good(category), rules=rules)
     assert rules.faults(good(category)) == []
@@ -44,12 +44,12 @@ def test_every_category_has_good_events(category: str, rules: Rulebook):
 
 @MODES
 @pytest.mark.parametrize("category", CATEGORIES)
-def test_every_required_field_is_missed_by_its_path(category: str, rules: Rulebook):
+def test_every_required_field_is_missed_by_its_path(category: str, rules: EventValidator):
     """contract, Collector: `path` is `/field`, also for a missing one."""
     for name in rules.rule(category).required:
         one = good(category)
         del one[name]
-        assert Fault("missing_required_property", f"/{name}") in rules.faults(one)
+        assert Violation("missing_required_property", f"/{name}") in rules.faults(one)
         assert not is_good(one, rules=rules)
 
 
@@ -191,7 +191,7 @@ def test_lengths_count_characters_and_not_bytes(literal: str):
 @MODES
 @settings(max_examples=examples(300), deadline=None)
 @given(one=near_events())
-def test_the_fast_way_and_the_slow_way_agree(one: Any, rules: Rulebook):
+def test_the_fast_way_and_the_slow_way_agree(one: Any, rules: EventValidator):
     """One table of rules, read in two ways."""
     assert is_good(one, rules=rules) == (not rules.faults(one))
 
@@ -199,7 +199,7 @@ def test_the_fast_way_and_the_slow_way_agree(one: Any, rules: Rulebook):
 @MODES
 @settings(max_examples=examples(200), deadline=None)
 @given(data=st.data())
-def test_whatever_a_rule_describes_is_good_either_way(data: st.DataObject, rules: Rulebook):
+def test_whatever_a_rule_describes_is_good_either_way(data: st.DataObject, rules: EventValidator):
     """No rule asks for what the types made from it refuse."""
     one = data.draw(described_events(rules))
     assert rules.faults(one) == []
@@ -230,13 +230,13 @@ def test_whatever_a_rule_describes_is_good_either_way(data: st.DataObject, rules
     ],
 )
 @MODES
-def test_what_official_clients_send_is_good(category: str, fields: dict[str, Any], rules: Rulebook):
+def test_what_official_clients_send_is_good(category: str, fields: dict[str, Any], rules: EventValidator):
     """Public facts 2.3 and 2.5."""
     assert rules.faults(good(category, **fields)) == []
 
 
 @MODES
-def test_every_event_of_an_official_client_is_good(rules: Rulebook):
+def test_every_event_of_an_official_client_is_good(rules: EventValidator):
     """What one really sent, over three runs (data/README.md)."""
     recorded = json.loads((Path(__file__).parents[2] / "data" / "official-client-cpp-5.4.0.json").read_text())
     bodies = [base64.b64decode(it["body_b64"]) for it in recorded["requests"] if it["raw_url"].endswith("/events")]

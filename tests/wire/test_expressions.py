@@ -2,8 +2,8 @@
 
 import pytest
 
+from gamelens.cli.filter_expressions import parse_expression
 from gamelens.errors import BadQuery
-from gamelens.wire.expressions import parse_expression
 from gamelens.wire.filters import wire_filter
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gamelens.errors import BadQuery
-from gamelens.wire.filters import And, Match, Not, Or, dim, dimensions_of, parse_filter, wire_filter
+from gamelens.wire.filters import And, Match, Not, Or, dim, dimensions_in, parse_filter, wire_filter
 
 NAMES = st.sampled_from(["platform", "country_code", "game_id", "build"])
 VALUES = st.text(max_size=5)
@@ -56,7 +56,7 @@ def test_any_json_is_a_filter_or_is_refused_by_field(wire: Any):
 
 def test_sixteen_objects_may_be_nested():
     """design/metrics, Query kinds: every object counts, the leaf included."""
-    assert list(dimensions_of(parse_filter(nested(16)))) == ["platform"]
+    assert list(dimensions_in(parse_filter(nested(16)))) == ["platform"]
 
 
 def test_seventeen_objects_may_not():
@@ -72,7 +72,7 @@ def made_of(objects: int) -> dict[str, Any]:
 
 def test_five_hundred_objects_are_a_filter_and_one_more_is_none():
     """The sandbox package, Our choices: every object counts, as it does in depth."""
-    assert len(list(dimensions_of(parse_filter(made_of(500))))) == 498
+    assert len(list(dimensions_in(parse_filter(made_of(500))))) == 498
     with pytest.raises(BadQuery, match="at most 500 objects: several values of a dimension go into one list"):
         parse_filter(made_of(501))
 
@@ -140,7 +140,7 @@ def test_a_dimension_is_compared_with_strings_only(value: Any):
 
 def test_dimensions_come_in_the_order_of_the_filter():
     wire = {"and": [{"build": "1"}, {"not": {"or": [{"game_id": "7"}, {"build": "2"}]}}]}
-    assert list(dimensions_of(parse_filter(wire))) == ["build", "game_id", "build"]
+    assert list(dimensions_in(parse_filter(wire))) == ["build", "game_id", "build"]
 
 
 def test_isin_takes_no_single_text():

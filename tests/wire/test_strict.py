@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 
 from conftest import examples
-from gamelens.wire.events import LENIENT, MOST_FAULTS, RULEBOOKS, STRICT, Validation
-from gamelens.wire.fields import CATEGORIES
-from gamelens.wire.rules import Fault
+from gamelens.wire.event_schema import CATEGORIES
+from gamelens.wire.event_validator import LENIENT, MOST_FAULTS, STRICT, VALIDATORS, Validation
+from gamelens.wire.field_rules import Violation
 from wire.candidates import good, near_events
 
 UUID = "0a1b2c3d-0000-4000-8000-00000000000f"
@@ -91,7 +91,7 @@ def is_strictly_good(one: Any) -> bool:
 def test_strict_refuses_and_lenient_takes(category: str, fields: dict[str, Any], error_type: str, path: str):
     """Public facts 2.3 to 2.5; one thing wrong is one fault."""
     one = good(category, **fields)
-    assert STRICT.faults(one) == [Fault(error_type, path)]
+    assert STRICT.faults(one) == [Violation(error_type, path)]
     assert not is_strictly_good(one)
     assert LENIENT.faults(one) == []
 
@@ -152,14 +152,14 @@ def test_strict_has_a_rule_for_every_field_of_every_category_and_for_no_other(ca
 
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_no_category_is_open(category: str):
-    assert STRICT.faults(good(category, own=1)) == [Fault("no_extra_properties_allowed", "/own")]
+    assert STRICT.faults(good(category, own=1)) == [Violation("no_extra_properties_allowed", "/own")]
 
 
 def test_of_an_unknown_category_only_the_common_fields_are_judged():
     """Nobody can tell which fields it should have."""
     assert STRICT.faults(good(category="mine", own=1, platform="x")) == [
-        Fault("not_in_enum", "/category"),
-        Fault("not_in_enum", "/platform"),
+        Violation("not_in_enum", "/category"),
+        Violation("not_in_enum", "/platform"),
     ]
 
 
@@ -191,4 +191,4 @@ def test_no_lenient_event_has_more_faults_than_are_told(category: str):
 
 
 def test_each_mode_has_its_rulebook():
-    assert set(RULEBOOKS) == set(get_args(Validation))
+    assert set(VALIDATORS) == set(get_args(Validation))

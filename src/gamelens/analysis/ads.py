@@ -13,7 +13,7 @@ from typing import Final
 import pandas as pd
 from pandas import DataFrame, Series
 
-from gamelens.analysis.frames import carry, column_of, label, ratio, sum_over, with_ids
+from gamelens.analysis.tidy_frames import column_of, display_values, ratio, sum_over, with_ids, with_receipts_of
 from gamelens.errors import BadQuery
 
 By = str | Sequence[str] | None
@@ -35,7 +35,7 @@ def earnings(frame: DataFrame, by: By = None) -> DataFrame:
     made["ecpm"] = 1000 * ratio(made["ad_revenue"], made["impressions"])
     for share, part in (("revenue_share", "ad_revenue"), ("impression_share", "impressions")):
         made[share] = ratio(made[part], Series(made[part].sum(), index=made.index))
-    return carry(made.sort_values("ad_revenue", ascending=False, ignore_index=True), frame)
+    return with_receipts_of(made.sort_values("ad_revenue", ascending=False, ignore_index=True), frame)
 
 
 def per_player(frame: DataFrame, by: By = None) -> DataFrame:
@@ -54,7 +54,7 @@ def per_player(frame: DataFrame, by: By = None) -> DataFrame:
     made = sum_over(frame, by, names).rename(columns=names)
     made["impressions_per_dau"] = ratio(made["ads_shown"], made["player_days"])
     made["ad_arpdau"] = ratio(made["ad_revenue"], made["player_days"])
-    return carry(made, frame)
+    return with_receipts_of(made, frame)
 
 
 def per_session(frame: DataFrame, by: By = None) -> DataFrame:
@@ -71,7 +71,7 @@ def per_session(frame: DataFrame, by: By = None) -> DataFrame:
     }
     made = sum_over(frame, by, names).rename(columns=names)
     made["impressions_per_session"] = ratio(made["ads_shown"], made["sessions"])
-    return carry(made, frame)
+    return with_receipts_of(made, frame)
 
 
 def concentration(frame: DataFrame, by: str) -> DataFrame:
@@ -86,7 +86,7 @@ def concentration(frame: DataFrame, by: str) -> DataFrame:
     shares = earned["revenue_share"].where(earned["ad_revenue"] > 0).dropna()
     hhi = float((shares**2).sum()) if len(shares) else float("nan")
     unknown = shares[earned.loc[shares.index, by].isna()].sum() if len(shares) else float("nan")
-    largest = label(earned[by]).iloc[0] if len(shares) else None
+    largest = display_values(earned[by]).iloc[0] if len(shares) else None
     row = {
         "values": len(shares),
         "hhi": hhi,
@@ -97,7 +97,7 @@ def concentration(frame: DataFrame, by: str) -> DataFrame:
         "sentence": _concentrated(largest, shares.max(), hhi) if largest is not None else "Nothing was earned.",
     }
     made = DataFrame([row]).astype({"values": "Int64", "largest": "str", "largest_share": "float64"})
-    return carry(made, frame)
+    return with_receipts_of(made, frame)
 
 
 def waterfall(frame: DataFrame) -> DataFrame:
@@ -112,7 +112,7 @@ def waterfall(frame: DataFrame) -> DataFrame:
     made = DataFrame({"step": pd.Categorical(steps, categories=steps, ordered=True), "events": events})
     made["share_of_requests"] = ratio(events, Series(events.iloc[0], index=events.index))
     made["share_of_step_before"] = ratio(events, events.shift(1))
-    return carry(made, frame)
+    return with_receipts_of(made, frame)
 
 
 def fill_rates(frame: DataFrame, by: By = None) -> DataFrame:
@@ -134,7 +134,7 @@ def fill_rates(frame: DataFrame, by: By = None) -> DataFrame:
     made["show_rate"] = ratio(made["shown"], made["loaded"])
     made["fail_rate"] = ratio(made["failed"], made["shown"] + made["failed"])
     made["click_rate"] = ratio(made["clicked"], made["shown"])
-    return carry(made.sort_values("requested", ascending=False, ignore_index=True), frame)
+    return with_receipts_of(made.sort_values("requested", ascending=False, ignore_index=True), frame)
 
 
 def _actions(frame: DataFrame, by: By, count: str) -> DataFrame:

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
-from gamelens.analysis.frames import carry, column_of, ratio, sum_over, with_ids
+from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_ids, with_receipts_of
 
 By = str | Sequence[str]
 
@@ -34,7 +34,7 @@ def decompose(before: DataFrame, after: DataFrame, by: By) -> DataFrame:
 
     Both are frames of ilrd_revenue by *by*; impressions are the volume, the money of one is the price. The sums of the
     parts over all rows are those of the whole change. Periods of unequal length differ in volume for that alone: see
-    `halves`.
+    `split_in_halves`.
 
     Columns: *by* (category), kind (category: kept, new, vanished), before, after, change, volume, mix, price (float64,
     USD; change = volume + mix + price), volume_before, volume_after (Int64, impressions).
@@ -49,24 +49,26 @@ def decompose(before: DataFrame, after: DataFrame, by: By) -> DataFrame:
     order = made["change"].abs().sort_values(ascending=False, kind="stable").index
     columns = [*keys, "kind", "before", "after", "change", *PARTS, "volume_before", "volume_after"]
     sources = [before] if before.attrs == after.attrs else [before, after]  # two halves of one frame were asked once
-    return carry(made.loc[order, columns].reset_index(drop=True), *sources)
+    return with_receipts_of(made.loc[order, columns].reset_index(drop=True), *sources)
 
 
-def whole(parts: DataFrame) -> DataFrame:
+def total_change(parts: DataFrame) -> DataFrame:
     """The rows of `decompose` in one: what the figure draws.
 
     Columns: before, after, change, volume, mix, price (float64, USD), volume_before, volume_after (Int64).
     """
-    return carry(sum_over(parts, None, ["before", "after", "change", *PARTS, "volume_before", "volume_after"]), parts)
+    return with_receipts_of(
+        sum_over(parts, None, ["before", "after", "change", *PARTS, "volume_before", "volume_after"]), parts
+    )
 
 
-def main_part(parts: DataFrame) -> str:
+def dominant_effect(parts: DataFrame) -> str:
     """The part that moved the whole most: volume, mix or price; "none" where nothing moved."""
-    moved = whole(parts).iloc[0][list(PARTS)].astype("float64")
+    moved = total_change(parts).iloc[0][list(PARTS)].astype("float64")
     return str(moved.abs().idxmax()) if moved.abs().max() > 0 else "none"
 
 
-def halves(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
+def split_in_halves(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
     """The frame's days in two spans of equal length, the earlier and the later, up to its last day.
 
     They are whole weeks where each half has one, so that both have the same weekdays; what is left over at the
@@ -80,7 +82,7 @@ def halves(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
     cut = last - pd.Timedelta(days=days - 1)
     is_later = frame["timestamp"] >= cut
     is_earlier = ~is_later & (frame["timestamp"] >= cut - pd.Timedelta(days=days))
-    return carry(frame[is_earlier].copy(), frame), carry(frame[is_later].copy(), frame)
+    return with_receipts_of(frame[is_earlier].copy(), frame), with_receipts_of(frame[is_later].copy(), frame)
 
 
 def _side(frame: DataFrame, by: By, name: str) -> DataFrame:

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from pandas import DataFrame
 
-from gamelens.analysis.frames import carry, column_of, ratio, sum_over
+from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_receipts_of
 
 
-def together(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame:
+def revenue_by_source(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame:
     """Money from purchases and ads for each value of *by*.
 
     Columns: *by*, iap_revenue, ad_revenue, total_revenue (float64, USD), ads_share (float64, 0 to 1, NA without money).
@@ -22,7 +22,7 @@ def together(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFra
     made = sum_over(frame, by, names).rename(columns=names)
     made["total_revenue"] = made["iap_revenue"] + made["ad_revenue"]
     made["ads_share"] = ratio(made["ad_revenue"], made["total_revenue"])
-    return carry(made, frame)
+    return with_receipts_of(made, frame)
 
 
 def arpdau(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame:
@@ -32,11 +32,11 @@ def arpdau(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame
     players).
     """
     players = column_of(frame, "user_unique", "user_unique")
-    made, money = sum_over(frame, by, [players]).rename(columns={players: "player_days"}), together(frame, by)
+    made, money = sum_over(frame, by, [players]).rename(columns={players: "player_days"}), revenue_by_source(frame, by)
     made["iap_arpdau"] = ratio(money["iap_revenue"], made["player_days"])
     made["ad_arpdau"] = ratio(money["ad_revenue"], made["player_days"])
     made["arpdau"] = made["iap_arpdau"] + made["ad_arpdau"]
-    return carry(made, frame)
+    return with_receipts_of(made, frame)
 
 
 def payer_share(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame:
@@ -50,7 +50,7 @@ def payer_share(frame: DataFrame, by: str | Sequence[str] | None = None) -> Data
     }
     made = sum_over(frame, by, names).rename(columns=names)
     made["payer_share"] = ratio(made["paying_player_days"], made["player_days"])
-    return carry(made, frame)
+    return with_receipts_of(made, frame)
 
 
 def arppu(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame:
@@ -67,4 +67,4 @@ def arppu(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame:
     }
     made = sum_over(frame, by, names).rename(columns=names)
     made["arppu"] = ratio(made["iap_revenue"], made["paying_player_days"])
-    return carry(made, frame)
+    return with_receipts_of(made, frame)

@@ -7,10 +7,11 @@ from typing import Any, Final
 import pandas as pd
 from pandas import DataFrame, Series
 
-from gamelens.analysis.frames import RECEIPT, asked_metrics, carry, column_of, dimension_columns
-from gamelens.analysis.retention import is_retention
+from gamelens.analysis.retention.retention_rates import is_retention_frame
+from gamelens.analysis.tidy_frames import asked_metrics, column_of, dimension_columns, with_receipts_of
 from gamelens.catalog import METRICS, Metric, Quotient
 from gamelens.errors import BadQuery, NotAdditive
+from gamelens.wire.receipts import RECEIPT
 
 _GAMES: Final = frozenset({"game", "game_id", "studio", "studio_id"})
 
@@ -25,15 +26,17 @@ def total(frame: DataFrame) -> DataFrame:
             gaps or cut to the top, whose sum would be that of what happens to be there.
         BadQuery: the frame has no receipt, so nobody knows what its columns measure.
     """
-    if is_retention(frame):
-        raise NotAdditive("retention", "gamelens.analysis.retention.average_curve(frame), which weights by installs")
+    if is_retention_frame(frame):
+        raise NotAdditive(
+            "retention", "gamelens.analysis.retention.retention_rates.average_curve(frame), which weights by installs"
+        )
     names = asked_metrics(frame)
     if not names:
         raise BadQuery("frame", list(frame.columns), "has no receipt: add up a frame that query() returned")
     summed: dict[str, Series[Any]] = {}
     for name in names:
         summed |= _total_of(frame, _additive(frame, name))
-    return carry(DataFrame({column: summed[column] for column in frame.columns if column in summed}), frame)
+    return with_receipts_of(DataFrame({column: summed[column] for column in frame.columns if column in summed}), frame)
 
 
 def _additive(frame: DataFrame, name: str) -> Metric:

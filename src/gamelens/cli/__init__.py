@@ -5,7 +5,24 @@ help and completion cost next to nothing. Open `root` first; `query` is what an 
 are what runs on this machine.
 """
 
-from gamelens.cli import completion, doctor, health, query, report, sandbox, stage
-from gamelens.cli.root import cli
+from gamelens.cli import (
+    completion,
+    demo_commands,
+    doctor_command,
+    health_command,
+    query_commands,
+    report_command,
+    sandbox_commands,
+)
+from gamelens.cli.command_group import cli
 
-__all__ = ["cli", "completion", "doctor", "health", "query", "report", "sandbox", "stage"]
+__all__ = [
+    "cli",
+    "completion",
+    "demo_commands",
+    "doctor_command",
+    "health_command",
+    "query_commands",
+    "report_command",
+    "sandbox_commands",
+]

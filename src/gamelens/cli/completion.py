@@ -7,7 +7,7 @@ import os
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from gamelens.cli.root import cli
+from gamelens.cli.command_group import cli
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -38,7 +38,7 @@ def scenarios(_: click.Context, __: click.Parameter, incomplete: str) -> list[Co
     from importlib import resources
 
     # Not asked of the simulator: importing numpy takes longer than anybody waits for a TAB.
-    shipped = resources.files("gamelens") / "simulator" / "scenarios"
+    shipped = resources.files("gamelens") / "simulator" / "scenarios" / "shipped"
     names = sorted(it.name.removesuffix(".toml") for it in shipped.iterdir() if it.name.endswith(".toml"))
     found = [CompletionItem(name) for name in names if name.startswith(incomplete)]
     return found or [CompletionItem(incomplete, type="file")]

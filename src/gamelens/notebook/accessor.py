@@ -8,10 +8,10 @@ import pandas as pd
 from pandas import DataFrame
 
 from gamelens.analysis import totals
-from gamelens.analysis.frames import carry, label_columns, series_names, value_columns
-from gamelens.analysis.retention import average_curve, cohort_matrix, is_retention
+from gamelens.analysis.retention.retention_rates import average_curve, cohort_matrix, is_retention_frame
+from gamelens.analysis.tidy_frames import label_columns, series_names, value_columns, with_receipts_of
 from gamelens.errors import BadQuery
-from gamelens.notebook import receipts
+from gamelens.notebook import receipt_text
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -36,7 +36,7 @@ class Lens:
         Raises:
             BadQuery: the frame has no receipt.
         """
-        return receipts.explain(receipts.receipt_of(self._frame))
+        return receipt_text.explain(receipt_text.receipt_of(self._frame))
 
     def wide(self, value: str | None = None) -> DataFrame:
         """`timestamp` and one column for each value of the dimensions, largest first; a null group is `(unknown)`.
@@ -46,18 +46,18 @@ class Lens:
         Raises:
             BadQuery: several numbers and none said, or one that is not there; a retention frame, which has `matrix()`.
         """
-        if is_retention(self._frame):
+        if is_retention_frame(self._frame):
             raise BadQuery("frame", "a retention frame", "has one row for each age: use matrix()")
         self._must_have_time("wide()")
         value = self._one_value(value)
         if not label_columns(self._frame):
-            return carry(self._frame[["timestamp", value]].copy(), self._frame)
+            return with_receipts_of(self._frame[["timestamp", value]].copy(), self._frame)
         names = series_names(self._frame)
         cells = DataFrame({"timestamp": self._frame["timestamp"], "name": names, "value": self._frame[value]})
         table = cells.pivot(index="timestamp", columns="name", values="value")
         order = table.sum().astype("float64").sort_values(ascending=False, kind="stable").index
         table = table[order].rename_axis(columns=None).reset_index()
-        return carry(table, self._frame)
+        return with_receipts_of(table, self._frame)
 
     def matrix(self, by: str | None = None) -> DataFrame:
         """Retention with the install day as index and one column for each age; NA where the day has not come.
@@ -82,7 +82,7 @@ class Lens:
         """A sensible figure: lines over time, bars for one bucket, cohorts or curves for retention."""
         from gamelens.notebook import charts
 
-        if is_retention(self._frame):
+        if is_retention_frame(self._frame):
             split = label_columns(self._frame)
             if split or self._frame["timestamp"].nunique() <= 1:
                 return charts.draw_curve(average_curve(self._frame, split[0] if split else None))
@@ -109,6 +109,6 @@ class Lens:
             raise BadQuery("frame", columns, f"has no timestamp: {what} needs a frame as query() returns it")
 
     def _must_be_retention(self, what: str) -> None:
-        if not is_retention(self._frame):
+        if not is_retention_frame(self._frame):
             columns = [str(name) for name in self._frame.columns]
             raise BadQuery("frame", columns, f"is not a retention frame: {what} needs what retention() returns")

@@ -9,19 +9,19 @@ from __future__ import annotations
 import math
 import re
 from datetime import datetime
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Final, Literal, NamedTuple, get_args
 
 import pandas as pd
 
-from gamelens.analysis.frames import UNKNOWN
-from gamelens.analysis.texts import one_line
+from gamelens._text import one_line
+from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.catalog import METRICS
 
 Kind = Literal["money", "share", "count", "number"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 
-class Unit(NamedTuple):
+class ColumnUnit(NamedTuple):
     """How a column is written. *is_sum* says that nothing means 0, so a missing day can be drawn as such."""
 
     kind: Kind
@@ -32,39 +32,39 @@ class Unit(NamedTuple):
 _MARKUP: Final = re.compile(r"[!-$&'*;-@\[-`{-~]|:(?=/)")
 _PLAIN: Final = str.maketrans("<>\"'`", "‹›”’’")
 _KINDS: Final[dict[str, Kind]] = {"USD": "money", "share": "share"}
-_COLUMNS: Final[dict[str, Unit]] = {
-    "ad_arpdau": Unit("money", "USD per player and day"),
-    "ad_revenue": Unit("money", "USD", is_sum=True),
-    "share_of_change": Unit("share", "share of the change"),
-    "ads_share": Unit("share", "share of revenue"),
-    "ads_shown": Unit("count", "ads", is_sum=True),
-    "arpdau": Unit("money", "USD per player and day"),
-    "blended_cpi": Unit("money", "USD per install, organic ones too"),
-    "chance_best": Unit("share", "chance to be the best"),
-    "click_rate": Unit("share", "clicked / shown"),
-    "change": Unit("share", "change"),
-    "cpi": Unit("money", "USD per paid install"),
-    "ecpm": Unit("money", "USD per 1,000 impressions"),
-    "events": Unit("count", "events", is_sum=True),
-    "fail_rate": Unit("share", "failed / shows tried"),
-    "fill_rate": Unit("share", "shown / requested"),
-    "iap_arpdau": Unit("money", "USD per player and day"),
-    "iap_revenue": Unit("money", "USD", is_sum=True),
-    "impression_share": Unit("share", "share of impressions"),
-    "impressions": Unit("count", "impressions", is_sum=True),
-    "impressions_per_dau": Unit("number", "ads per player and day"),
-    "impressions_per_session": Unit("number", "ads per session"),
-    "installs": Unit("count", "players", is_sum=True),
-    "minimal_lift": Unit("share", "of the control's value"),
-    "payer_share": Unit("share", "share of active players"),
-    "ltv": Unit("money", "USD per new player"),
-    "player_days": Unit("count", "active player-days", is_sum=True),
-    "requests": Unit("count", "requests", is_sum=True),
-    "retention": Unit("share", "share of new players"),
-    "revenue_share": Unit("share", "share of ad revenue"),
-    "roas": Unit("share", "share of ad spend"),
-    "spend": Unit("money", "USD", is_sum=True),
-    "total_revenue": Unit("money", "USD", is_sum=True),
+_COLUMNS: Final[dict[str, ColumnUnit]] = {
+    "ad_arpdau": ColumnUnit("money", "USD per player and day"),
+    "ad_revenue": ColumnUnit("money", "USD", is_sum=True),
+    "share_of_change": ColumnUnit("share", "share of the change"),
+    "ads_share": ColumnUnit("share", "share of revenue"),
+    "ads_shown": ColumnUnit("count", "ads", is_sum=True),
+    "arpdau": ColumnUnit("money", "USD per player and day"),
+    "blended_cpi": ColumnUnit("money", "USD per install, organic ones too"),
+    "chance_best": ColumnUnit("share", "chance to be the best"),
+    "click_rate": ColumnUnit("share", "clicked / shown"),
+    "change": ColumnUnit("share", "change"),
+    "cpi": ColumnUnit("money", "USD per paid install"),
+    "ecpm": ColumnUnit("money", "USD per 1,000 impressions"),
+    "events": ColumnUnit("count", "events", is_sum=True),
+    "fail_rate": ColumnUnit("share", "failed / shows tried"),
+    "fill_rate": ColumnUnit("share", "shown / requested"),
+    "iap_arpdau": ColumnUnit("money", "USD per player and day"),
+    "iap_revenue": ColumnUnit("money", "USD", is_sum=True),
+    "impression_share": ColumnUnit("share", "share of impressions"),
+    "impressions": ColumnUnit("count", "impressions", is_sum=True),
+    "impressions_per_dau": ColumnUnit("number", "ads per player and day"),
+    "impressions_per_session": ColumnUnit("number", "ads per session"),
+    "installs": ColumnUnit("count", "players", is_sum=True),
+    "minimal_lift": ColumnUnit("share", "of the control's value"),
+    "payer_share": ColumnUnit("share", "share of active players"),
+    "ltv": ColumnUnit("money", "USD per new player"),
+    "player_days": ColumnUnit("count", "active player-days", is_sum=True),
+    "requests": ColumnUnit("count", "requests", is_sum=True),
+    "retention": ColumnUnit("share", "share of new players"),
+    "revenue_share": ColumnUnit("share", "share of ad revenue"),
+    "roas": ColumnUnit("share", "share of ad spend"),
+    "spend": ColumnUnit("money", "USD", is_sum=True),
+    "total_revenue": ColumnUnit("money", "USD", is_sum=True),
 }
 _NAMES: Final = {
     "ab_id": "experiment",
@@ -123,7 +123,7 @@ def name_of(column: str) -> str:
     return _NAMES.get(column) or column.replace("_", " ").capitalize()
 
 
-def unit_of(column: str, metrics: list[str] | None = None) -> Unit:
+def unit_of(column: str, metrics: list[str] | None = None) -> ColumnUnit:
     """Unit of a value column; *metrics* are those the frame was asked for."""
     for metric in metrics or METRICS:
         fields = METRICS[metric].fields if metric in METRICS else ()
@@ -131,18 +131,8 @@ def unit_of(column: str, metrics: list[str] | None = None) -> Unit:
             if column in (field.name, f"{metric}_{field.name}"):
                 is_sum = field.kind == "count" or field.name in ("sum", "sum_cents")
                 kind = _KINDS.get(field.unit.partition(" ")[0], "count" if field.kind == "count" else "number")
-                return Unit(kind, field.unit, is_sum)
-    return _COLUMNS.get(column, Unit("number", name_of(column)))
-
-
-def readable(value: Any, kind: Kind = "number") -> str:
-    """A number as people read it: `$1.2k`, `12.3%`, `1,234`; `n/a` where there is none."""
-    if value is None or pd.isna(value) or math.isinf(value):
-        return "n/a"
-    if kind == "share":
-        return f"{value:.1%}"
-    sign, size = "-" if value < 0 else "", abs(float(value))
-    return f"{sign}{'$' if kind == 'money' else ''}{_short(size, kind)}"
+                return ColumnUnit(kind, field.unit, is_sum)
+    return _COLUMNS.get(column, ColumnUnit("number", name_of(column)))
 
 
 def tick_format(kind: Kind, largest: float) -> str:
@@ -173,12 +163,3 @@ def text_of(value: object) -> str:
     """A name from outside, safe to show; a null is `(unknown)`."""
     is_null = value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value))
     return escape(UNKNOWN if is_null else value)
-
-
-def _short(size: float, kind: Kind) -> str:
-    for least, worth, letter in ((999_500_000, 1e9, "B"), (999_500, 1e6, "M"), (9_999.5, 1e3, "k")):
-        if size >= least:
-            return f"{size / worth:.3g}{letter}"
-    if size >= 100 or kind == "count":
-        return f"{size:,.0f}"
-    return f"{size:.2f}" if size >= 0.1 or size == 0 else f"{size:.2g}"

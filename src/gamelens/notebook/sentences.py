@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
-from gamelens.notebook.labels import Kind, day, readable, text_of
+from gamelens._text import format_number
+from gamelens.notebook.labels import Kind, day, text_of
 
 if TYPE_CHECKING:
     from IPython.display import Markdown
@@ -33,9 +34,9 @@ def say(sentence: str, /, **values: Any) -> Markdown:
 class _Readable(Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
         if format_spec in _KINDS:
-            return _dollars(readable(value, _KINDS[format_spec]))
+            return _dollars(format_number(value, _KINDS[format_spec]))
         if format_spec == "change":
-            return "n/a" if pd.isna(value) else f"{value:+.1%}"
+            return format_number(value, "change")
         if format_spec == "day":
             return "n/a" if pd.isna(value) else day(value)
         names = value if isinstance(value, Iterable) and not isinstance(value, str) else [value]

@@ -36,5 +36,5 @@ Our choices, where both specifications are silent:
 - The live view keeps the newest 1000 events of each game and status; the rejected ones are gone after a restart.
 - Of the fault rules that fit a request, the first with strikes left decides alone, by its probability.
 - The country of an IP address comes from the database that `--geoip` names, else from a small table of test ranges
-  (`gamelens.sandbox.countries`). The address is the first of X-Forwarded-For where that is sent, else the sender's.
+  (`gamelens.sandbox.collector.geoip`). The address is the first of X-Forwarded-For where that is sent, else the sender's.
 """

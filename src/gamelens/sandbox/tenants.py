@@ -1,6 +1,6 @@
 """Organisations, studios, games and their keys: from a configuration file, or made at the first start and kept.
 
-Of an API key the services hold the SHA-256 digest, in memory (`Tenants`) and on disk (`tenants.json`). The keys that
+Of an API key the services hold the SHA-256 digest, in memory (`TenantDirectory`) and on disk (`tenants.json`). The keys that
 the sandbox made itself lie in `keys.json`, because every start writes them into its ready file; nothing else reads
 that file. A key from a configuration file is written nowhere but into the ready file. Game secrets stay as they are:
 a signature cannot be checked with less.
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import re
 import secrets
 from collections import Counter
@@ -20,6 +19,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import msgspec
 
+from gamelens._files import write_private
 from gamelens.errors import BadQuery, Refused
 
 Environment = Literal["sandbox", "production"]
@@ -28,7 +28,7 @@ Titles = tuple[tuple[str, tuple[str, ...]], ...]
 _Value = TypeVar("_Value")
 
 
-class RemoteConfig(msgspec.Struct, frozen=True, kw_only=True):
+class TenantConfig(msgspec.Struct, frozen=True, kw_only=True):
     """One remote config, with the window in which it holds (epoch seconds; None: no bound)."""
 
     key: str
@@ -37,22 +37,22 @@ class RemoteConfig(msgspec.Struct, frozen=True, kw_only=True):
     end_ts: int | None = None
 
 
-class Variant(msgspec.Struct, frozen=True, kw_only=True):
+class TenantVariant(msgspec.Struct, frozen=True, kw_only=True):
     """One arm of an experiment and the configs its players are given; the control has none."""
 
     id: str
-    config: tuple[RemoteConfig, ...] = ()
+    config: tuple[TenantConfig, ...] = ()
 
 
-class Experiment(msgspec.Struct, frozen=True, kw_only=True):
+class TenantExperiment(msgspec.Struct, frozen=True, kw_only=True):
     """An experiment; *share* of the players take part, evenly over the variants."""
 
     id: str
     share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
-    variant: tuple[Variant, ...] = ()
+    variant: tuple[TenantVariant, ...] = ()
 
 
-class Game(msgspec.Struct, frozen=True, kw_only=True):
+class TenantGame(msgspec.Struct, frozen=True, kw_only=True):
     """A game, its keys and what it tells its players."""
 
     id: str = ""
@@ -61,19 +61,19 @@ class Game(msgspec.Struct, frozen=True, kw_only=True):
     secret_key: str = ""
     environment: Environment = "sandbox"
     enabled: bool = True
-    config: tuple[RemoteConfig, ...] = ()
-    experiment: tuple[Experiment, ...] = ()
+    config: tuple[TenantConfig, ...] = ()
+    experiment: tuple[TenantExperiment, ...] = ()
 
     def __repr__(self) -> str:
         return f"Game({self.id!r}, {self.title!r})"
 
 
-class Studio(msgspec.Struct, frozen=True, kw_only=True):
+class TenantStudio(msgspec.Struct, frozen=True, kw_only=True):
     """A studio and its games."""
 
     id: str = ""
     name: str = ""
-    games: tuple[Game, ...] = msgspec.field(default=(), name="game")
+    games: tuple[TenantGame, ...] = msgspec.field(default=(), name="game")
 
 
 class Organisation(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,13 +81,13 @@ class Organisation(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     api_key_sha256: str = ""
-    studios: tuple[Studio, ...] = msgspec.field(default=(), name="studio")
+    studios: tuple[TenantStudio, ...] = msgspec.field(default=(), name="studio")
 
     def __repr__(self) -> str:
         return f"Organisation({self.name!r})"
 
     @property
-    def games(self) -> tuple[Game, ...]:
+    def games(self) -> tuple[TenantGame, ...]:
         """All games, studio by studio."""
         return tuple(game for studio in self.studios for game in studio.games)
 
@@ -97,7 +97,7 @@ class _Applicant(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     api_key: str = ""
-    studios: tuple[Studio, ...] = msgspec.field(default=(), name="studio")
+    studios: tuple[TenantStudio, ...] = msgspec.field(default=(), name="studio")
 
     def __repr__(self) -> str:
         return f"_Applicant({self.name!r})"
@@ -111,7 +111,7 @@ class _Kept(msgspec.Struct, frozen=True):
     organisations: tuple[Organisation, ...] = msgspec.field(default=(), name="organisation")
 
 
-class Tenants:
+class TenantDirectory:
     """Who is who, by key.
 
     Raises:
@@ -135,7 +135,7 @@ class Tenants:
         owners = Counter(game.id for org in self.organisations for game in org.games)
         return {game_id for game_id, count in owners.items() if count > 1}
 
-    def game(self, game_key: str) -> tuple[Organisation, Game] | None:
+    def game(self, game_key: str) -> tuple[Organisation, TenantGame] | None:
         """Who owns a game key, and the game."""
         return self._owners.get(game_key)
 
@@ -148,7 +148,7 @@ class Tenants:
         return owner
 
 
-def load_tenants(state: Path, config: Path | None, titles: Titles = ()) -> tuple[Tenants, dict[str, str]]:
+def load_tenants(state: Path, config: Path | None, titles: Titles = ()) -> tuple[TenantDirectory, dict[str, str]]:
     """The tenants of *config*, or of an earlier start in *state*, or new ones; what was made is kept in *state*.
 
     With *titles* it is one organisation that has these games. Its name, and so its API key, stay the same whichever.
@@ -171,19 +171,13 @@ def load_tenants(state: Path, config: Path | None, titles: Titles = ()) -> tuple
         if org.name in known or not org.api_key_sha256
         if org.name not in given
     }
-    tenants = Tenants(tuple(_keyed(org, made | given) for org in organisations))
+    tenants = TenantDirectory(tuple(_keyed(org, made | given) for org in organisations))
     write_private(state / "keys.json", msgspec.json.encode(made))
     write_private(state / "tenants.json", msgspec.json.encode(_Kept(tenants.organisations)))
     return tenants, made | given
 
 
-def check_state(state: Path) -> None:
-    """Raise Refused when no sandbox was ever started on *state*."""
-    if not (state / "tenants.json").exists():
-        raise Refused(f"{state} holds no sandbox: `gamelens sandbox up --state {state}` makes one")
-
-
-def describe(tenants: Tenants, api_keys: Mapping[str, str]) -> list[dict[str, Any]]:
+def describe(tenants: TenantDirectory, api_keys: Mapping[str, str]) -> list[dict[str, Any]]:
     """Organisations as the ready file gives them to whoever may hold their keys; an API key nobody knows is null."""
     return [
         {
@@ -214,10 +208,12 @@ _DEFAULTS: Titles = (
 def _one_with(titles: Titles) -> tuple[_Applicant]:
     """One organisation: studio 1 has the games 1001, 1002 …, studio 2 those from 2001 on."""
     studios = (
-        Studio(
+        TenantStudio(
             id=str(number),
             name=name,
-            games=tuple(Game(id=f"{number}{place:03d}", title=title) for place, title in enumerate(games, start=1)),
+            games=tuple(
+                TenantGame(id=f"{number}{place:03d}", title=title) for place, title in enumerate(games, start=1)
+            ),
         )
         for number, (name, games) in enumerate(titles, start=1)
     )
@@ -271,7 +267,7 @@ def _completed(applicants: tuple[_Applicant, ...], known: tuple[Organisation, ..
             for game in studio.games:
                 count += 1
                 game_id = game.id or str(1000 + count)
-                kept = kept_games.get((org.name, game_id), Game())
+                kept = kept_games.get((org.name, game_id), TenantGame())
                 games.append(
                     msgspec.structs.replace(
                         game,
@@ -322,11 +318,3 @@ def _check_key(name: str, key: str, length: int) -> None:
 def _check_api_key(key: str) -> None:
     if not re.fullmatch(r"[!-~]*", key):
         raise BadQuery("api_key", "…", "must be printable ASCII without spaces: it travels in a header")
-
-
-def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read, all of it or nothing."""
-    draft = path.with_suffix(".draft")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(content)
-    draft.replace(path)

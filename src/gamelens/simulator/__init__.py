@@ -19,28 +19,29 @@ same scenario gives the same bytes on any machine with any number of workers.
 Open `traffic` first: `play` is the whole room in one function.
 """
 
-from gamelens.simulator.activity import Activity, Mixture, play_step
-from gamelens.simulator.columnar import play_columns
-from gamelens.simulator.fitting import fit, nearest_feasible
-from gamelens.simulator.ledger import Ledger
-from gamelens.simulator.scenario import Scenario, load_scenario, scenario_names
-from gamelens.simulator.sending import Batch, batches_of
-from gamelens.simulator.sessions import LiveEvent, PlayedSession, live_start, play_day, play_sessions
-from gamelens.simulator.traffic import VERSION, Expectation, expect, play
+from gamelens.simulator.events.request_batches import RequestBatch, batches_of
+from gamelens.simulator.ledger.ledger import Ledger
+from gamelens.simulator.output.parquet_days import play_columns
+from gamelens.simulator.output.play import VERSION, Expectation, expect, play
+from gamelens.simulator.output.session_playback import LiveEvent, PlayedSession, live_start, play_day, play_sessions
+from gamelens.simulator.retention_model.bgbb import BgbbMixture, BgbbModel, logit_step_for_lift
+from gamelens.simulator.retention_model.bgbb_fit import fit_retention, nearest_feasible
+from gamelens.simulator.scenarios.scenario import Scenario, load_scenario
+from gamelens.simulator.scenarios.toml_tables import scenario_names
 
 __all__ = [
     "VERSION",
-    "Activity",
-    "Batch",
+    "BgbbModel",
+    "RequestBatch",
     "Expectation",
     "Ledger",
     "LiveEvent",
-    "Mixture",
+    "BgbbMixture",
     "PlayedSession",
     "Scenario",
     "batches_of",
     "expect",
-    "fit",
+    "fit_retention",
     "live_start",
     "load_scenario",
     "nearest_feasible",
@@ -48,6 +49,6 @@ __all__ = [
     "play_columns",
     "play_day",
     "play_sessions",
-    "play_step",
+    "logit_step_for_lift",
     "scenario_names",
 ]

@@ -1,5 +1,5 @@
-"""What travels between a game, the collector, the metrics service and an analyst.
+"""Everything that travels between a game, the collector, the metrics service and an analyst, as frozen values.
 
-Shapes and rules of both specifications as frozen values; no I/O, no clock, no engine. Open `queries` first for the
-metrics service and `events` first for the collector.
+The room never does I/O, never reads a clock and never imports an engine. Open `queries` first. What both services do is
+described in numbered sections in this folder's README.md, which docstrings and tests cite.
 """

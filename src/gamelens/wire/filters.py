@@ -1,4 +1,4 @@
-"""Filters over dimensions, as frozen values with the operators an analyst types (public-facts 3.4).
+"""Filters over dimensions, as frozen values with the operators an analyst types (Wire 2.7, Filters).
 
     dim.platform == "ios"                          {"platform": "ios"}
     dim.country_code.isin(["US", "NA"])            {"country_code": ["US", "NA"]}
@@ -61,7 +61,7 @@ class Not(Filter, frozen=True):
     member: Filter
 
 
-class Dimension:
+class FilterDimension:
     """One dimension in a filter expression, from `dim`."""
 
     def __init__(self, name: str) -> None:
@@ -95,23 +95,23 @@ class Dimension:
         return f"dim.{self.name}"
 
 
-class Dimensions:
+class DimensionNamespace:
     """Makes dimensions by name: `dim.platform`; see `dim`."""
 
-    def __getattr__(self, name: str) -> Dimension:
+    def __getattr__(self, name: str) -> FilterDimension:
         if name.startswith("_"):
             raise AttributeError(name)
-        return Dimension(name)
+        return FilterDimension(name)
 
-    def __getitem__(self, name: str) -> Dimension:
+    def __getitem__(self, name: str) -> FilterDimension:
         """A dimension whose name is in a variable: `dim["platform"]`."""
-        return Dimension(name)
+        return FilterDimension(name)
 
     def __repr__(self) -> str:
         return "dim"
 
 
-dim = Dimensions()
+dim = DimensionNamespace()
 
 
 def parse_filter(wire: object) -> Filter:
@@ -144,14 +144,14 @@ def wire_filter(node: Filter) -> WireFilter:
     raise TypeError(f"no filter: {node!r}")
 
 
-def matches_of(node: Filter) -> Iterator[Match]:
+def comparisons_in(node: Filter) -> Iterator[Match]:
     """The comparisons a filter is made of, as they come."""
     return (part for part in _nodes(node) if isinstance(part, Match))
 
 
-def dimensions_of(node: Filter) -> Iterator[str]:
+def dimensions_in(node: Filter) -> Iterator[str]:
     """Names of the dimensions a filter reads, as they come."""
-    return (part.dimension for part in matches_of(node))
+    return (part.dimension for part in comparisons_in(node))
 
 
 def _nodes(node: Filter) -> Iterator[Filter]:

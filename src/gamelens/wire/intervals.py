@@ -1,4 +1,4 @@
-"""ISO 8601 intervals and the UTC buckets they are cut into (Metrics, Query request body).
+"""ISO 8601 intervals and the UTC buckets they are cut into (Wire 2.8, Intervals and buckets).
 
 Durations are read by isodate, moments by the standard library; only the three ways to write an interval are ours.
 """
@@ -117,7 +117,7 @@ class Interval(msgspec.Struct, frozen=True, repr_omit_defaults=True):
 
 
 def bucket_start(moment: datetime, granularity: Granularity) -> datetime:
-    """Start of the UTC day, ISO week (Monday) or month that holds *moment* (Metrics, Result shapes 4)."""
+    """Start of the UTC day, ISO week (Monday) or month that holds *moment* (Wire 2.8, Intervals and buckets)."""
     midnight = datetime.combine(_utc(moment).date(), time(), tzinfo=UTC)
     if granularity == "week":
         return midnight - timedelta(days=midnight.weekday())
@@ -125,7 +125,7 @@ def bucket_start(moment: datetime, granularity: Granularity) -> datetime:
 
 
 def wire_timestamp(moment: datetime) -> str:
-    """*moment* as the service writes a bucket: `2026-11-20T00:00:00.000Z` (public-facts 3.7)."""
+    """*moment* as the service writes a bucket: `2026-11-20T00:00:00.000Z` (Wire 2.9, Answer shapes)."""
     return _utc(moment).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

@@ -1,4 +1,4 @@
-"""What is asked of the metrics service, as frozen values (Metrics, Query request body and Query type exceptions).
+"""What is asked of the metrics service, as frozen values (Wire 2.5, Query body; Wire 2.6, Query kinds).
 
 A query that exists has a shape the service accepts; whether its metric and dimensions exist is the catalog's to say
 (`gamelens.catalog.check`). `decode_query` reads a request body, `encode_query` writes one.
@@ -96,7 +96,7 @@ class MetricQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueryBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A query as it travels (Metrics, Query request body); null is as good as leaving a field out."""
+    """A query as it travels (Wire 2.5, Query body); null is as good as leaving a field out."""
 
     interval: WireInterval
     granularity: Granularity | None = None

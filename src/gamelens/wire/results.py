@@ -1,8 +1,8 @@
-"""What the metrics service answers, as frozen values (Metrics, Result shapes).
+"""What the metrics service answers, as frozen values (Wire 2.9, Answer shapes).
 
 Four shapes: group, split, timeseries, and by game, which looks like a timeseries whose rows carry dimensions.
 `decode_answer` turns each of them into the same flat rows, `encode_answer` writes them. What is no answer is a
-`Refusal`.
+`ErrorBody`.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class Rows(msgspec.Struct, frozen=True):
 
 
 class GroupBucket(msgspec.Struct, Generic[_Row], frozen=True):
-    """One bucket of a group query (Metrics, Result shapes 1)."""
+    """One bucket of a group query (Wire 2.9, Answer shapes)."""
 
     timestamp: _Stamp
     result: list[_Row]
 
 
 class SplitRow(msgspec.Struct, Generic[_Row], frozen=True):
-    """One row of a split query (Metrics, Result shapes 2)."""
+    """One row of a split query (Wire 2.9, Answer shapes)."""
 
     timestamp: _Stamp
     event: _Row
@@ -60,7 +60,7 @@ class SplitRow(msgspec.Struct, Generic[_Row], frozen=True):
 
 
 class SeriesRow(msgspec.Struct, Generic[_Row], frozen=True):
-    """One row of a timeseries or a by-game query (Metrics, Result shapes 3 and 5)."""
+    """One row of a timeseries or a by-game query (Wire 2.9, Answer shapes)."""
 
     timestamp: _Stamp
     result: _Row
@@ -90,31 +90,31 @@ _SERIES = msgspec.json.Decoder(SeriesAnswer[Row])
 
 
 class Studio(msgspec.Struct, frozen=True):
-    """A studio of the caller's organisation (Metrics, Studio)."""
+    """A studio of the caller's organisation (Wire 2.11, Lists)."""
 
     id: str
     name: str
 
 
 class Game(msgspec.Struct, frozen=True):
-    """A game of the caller's organisation (Metrics, Game)."""
+    """A game of the caller's organisation (Wire 2.11, Lists)."""
 
     id: str
     title: str
 
 
 class Values(msgspec.Struct, frozen=True):
-    """What one dimension held in an interval (Metrics, Endpoints)."""
+    """What one dimension held in an interval (Wire 2.11, Lists)."""
 
     dimension: str
     values: list[str]
 
 
-class Refusal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why there is no answer: *error* is for programs, *message* for people.
 
     Where one part of the request is to blame, *field* names it as the request calls it, *value* is what it held,
-    *allowed* what it may hold, where that can be listed, and *did_you_mean* the nearest of these.
+    *allowed* what it may hold, where that can be listed, and *did_you_mean* the nearest of these (Wire 2.12, Refusals).
     """
 
     error: ErrorName

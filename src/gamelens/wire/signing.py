@@ -1,4 +1,4 @@
-"""The Authorization header of the collector (Collector, Authentication)."""
+"""The Authorization header of the collector (Wire 1.4, Signature)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import hmac
 
 
 def sign(body: bytes, *, secret_key: str) -> str:
-    """Base64 of the HMAC SHA-256 of *body*, the very bytes that are sent (Collector, Authentication 2 and 3)."""
+    """Base64 of the HMAC SHA-256 of *body*, the very bytes that are sent (Wire 1.4, Signature)."""
     return base64.b64encode(hmac.digest(secret_key.encode(), body, hashlib.sha256)).decode("ascii")
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gamelens.analysis.outside.amounts import Amounts, read_amounts
+from gamelens.analysis.files.number_parsing import ParsedNumbers, read_amounts
 from gamelens.errors import BadQuery
 
 
@@ -27,7 +27,7 @@ def outcome(*texts: str):
 
 def numbers(*texts: str | None, **how: str):
     found = read(*texts, **how)
-    assert isinstance(found, Amounts), found
+    assert isinstance(found, ParsedNumbers), found
     return found.numbers.tolist()
 
 
@@ -141,7 +141,7 @@ def test_percentages_and_numbers_do_not_mix():
     [("007", "12"), ("a", "b"), ("12345678901234567891",), ("TOP 10",), ("1-2",), ("#N/A",), ("1.2.3", "1.2.4")],
 )
 def test_names_are_no_numbers(texts: tuple[str, ...]):
-    assert not isinstance(read(*texts), Amounts)
+    assert not isinstance(read(*texts), ParsedNumbers)
 
 
 def test_the_text_that_keeps_a_column_from_being_numbers_is_named():

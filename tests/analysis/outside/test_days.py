@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gamelens.analysis.outside.days import read_moments
+from gamelens.analysis.files.date_parsing import read_moments
 from gamelens.errors import BadQuery
 
 DATES = st.dates(min_value=date(1, 1, 2), max_value=date(9999, 12, 30))

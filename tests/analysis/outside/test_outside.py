@@ -195,7 +195,7 @@ def test_excel_without_openpyxl_says_what_to_install(tmp_path):
     openpyxl.Workbook().save(tmp_path / "x.xlsx")
     script = (
         "import sys; sys.modules['openpyxl'] = None\n"
-        "from gamelens.analysis.outside.tables import read_table\n"
+        "from gamelens.analysis.files.table_reader import read_table\n"
         f"read_table({str(tmp_path / 'x.xlsx')!r})"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from gamelens.analysis.outside.tables import OutsideTable, read_table
+from gamelens.analysis.files.table_reader import ExternalTable, read_table
 from gamelens.errors import BadQuery
 
 
@@ -22,7 +22,7 @@ from gamelens.errors import BadQuery
 def csv(tmp_path: Path):
     """Reads a text as the CSV file it would be."""
 
-    def read(text: str | bytes, name: str = "spend.csv", **how: Any) -> OutsideTable:
+    def read(text: str | bytes, name: str = "spend.csv", **how: Any) -> ExternalTable:
         path = tmp_path / name
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         return read_table(path, **how)
@@ -30,7 +30,7 @@ def csv(tmp_path: Path):
     return read
 
 
-def rows(table: OutsideTable) -> list[tuple[Any, ...]]:
+def rows(table: ExternalTable) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in table.cells.to_pylist()]
 
 
@@ -170,7 +170,9 @@ def test_what_is_lazy_or_no_table_is_refused():
 def book(tmp_path: Path):
     """Reads an Excel file of one sheet, or several by name."""
 
-    def read(*cells: tuple[Any, ...], more: dict[str, list[tuple[Any, ...]]] | None = None, **how: Any) -> OutsideTable:
+    def read(
+        *cells: tuple[Any, ...], more: dict[str, list[tuple[Any, ...]]] | None = None, **how: Any
+    ) -> ExternalTable:
         made = openpyxl.Workbook()
         for row in cells:
             made.active.append(row)

@@ -10,7 +10,7 @@ import pytest
 
 from client.served import World, populate
 from conftest import Stage
-from gamelens.client.metrics import Client
+from gamelens.client.sync_client import Client
 from thousand import send_networks
 
 _addresses = (f"http://127.0.0.1:{port}" for port in count(1))

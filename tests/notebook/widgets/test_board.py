@@ -8,30 +8,30 @@ import pytest
 
 from client.served import KEY, World
 from gamelens import BadQuery
-from gamelens.client.metrics import Client
+from gamelens.client.sync_client import Client
 from gamelens.notebook import widgets
-from gamelens.notebook.widgets.board import MOST_ROWS, Board
-from gamelens.notebook.widgets.panes import FIGURE
+from gamelens.notebook.widgets.health_board import MOST_ROWS, HealthBoard
+from gamelens.notebook.widgets.html_blocks import FIGURE
 from thousand import HOSTILE
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def board(calm: Client) -> Iterator[Board]:
+def board(calm: Client) -> Iterator[HealthBoard]:
     made = widgets.health_board(calm)
     assert made.settled()
     yield made
     made.close()
 
 
-def test_it_shows_the_worst_first(board: Board):
+def test_it_shows_the_worst_first(board: HealthBoard):
     assert board.seen is not None
     shown = [row.children[0].description for row in board.rows.children]
     assert shown == [str(severity) for severity in board.seen.board["severity"].head(MOST_ROWS)]
 
 
-def test_a_search_narrows_it(board: Board):
+def test_a_search_narrows_it(board: HealthBoard):
     board.search.value = "ember"
     assert 0 < len(board.rows.children) < MOST_ROWS
     assert all("Ember" in row.children[1].value for row in board.rows.children)
@@ -41,14 +41,14 @@ def test_a_search_narrows_it(board: Board):
     assert len(board.rows.children) > 0
 
 
-def test_only_rows_as_bad_as_that(board: Board):
+def test_only_rows_as_bad_as_that(board: HealthBoard):
     board.least.value = "critical"
     assert all(row.children[0].description == "critical" for row in board.rows.children)
     board.least.value = ""
     assert len(board.rows.children) > 0
 
 
-def test_a_click_shows_its_days_and_what_is_behind(board: Board):
+def test_a_click_shows_its_days_and_what_is_behind(board: HealthBoard):
     row = next(row for row in board.rows.children if "Active players" in row.children[1].value)
     row.children[0].click()
     assert board.settled()
@@ -58,14 +58,14 @@ def test_a_click_shows_its_days_and_what_is_behind(board: Board):
     assert "country" in board._segments.value
 
 
-def test_its_twin_is_a_table_and_a_figure(board: Board):
+def test_its_twin_is_a_table_and_a_figure(board: HealthBoard):
     table, figure = board.bundles()
     assert "<table>" in table["text/html"]
     assert figure[FIGURE]["data"]
     assert KEY not in table["text/html"]
 
 
-def test_hostile_names_are_only_text(board: Board):
+def test_hostile_names_are_only_text(board: HealthBoard):
     assert "<img" not in str([row.children[1].value for row in board.rows.children])
     assert "<img" not in board.static().html
     assert board.seen is not None

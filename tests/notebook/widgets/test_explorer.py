@@ -14,12 +14,12 @@ import pytest
 from client.served import KEY, METRICS, World
 from conftest import Stage
 from gamelens import BadQuery, dim
-from gamelens.client.metrics import Client
+from gamelens.client.sync_client import Client
 from gamelens.notebook import widgets
 from gamelens.notebook.widgets.explorer import Explorer
-from gamelens.notebook.widgets.panes import FIGURE
+from gamelens.notebook.widgets.html_blocks import FIGURE
 from gamelens.notebook.widgets.pickers import MOST_SHOWN
-from gamelens.notebook.widgets.twin import VIEW, Twin
+from gamelens.notebook.widgets.static_view import VIEW, StaticView
 from thousand import FORMULA, HOSTILE, NETWORKS
 
 pytestmark = pytest.mark.slow
@@ -265,7 +265,7 @@ def test_a_closed_explorer_asks_no_more(world: World, lens: Client, explore: Cal
 
 def test_its_twin_says_nothing_of_keys(explore: Callable[..., Explorer]):
     twin = explore().static()
-    assert isinstance(twin, Twin)
+    assert isinstance(twin, StaticView)
     assert KEY not in f"{twin!r}{twin.html}{twin.figure}"
 
 

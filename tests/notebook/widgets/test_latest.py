@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from gamelens.notebook.widgets.latest import Latest, Showing, all_settled
+from gamelens.notebook.widgets.background_task import LatestTask, Showing, all_settled
 
 
 class Told:
@@ -27,7 +27,7 @@ class Told:
 
 
 def test_the_newest_of_several_is_all_that_is_done():
-    told, latest = Told(), Latest(quiet_s=0.05)
+    told, latest = Told(), LatestTask(quiet_s=0.05)
     for name in "abc":
         latest.start(told.work(name))
     assert latest.settled(5)
@@ -35,7 +35,7 @@ def test_the_newest_of_several_is_all_that_is_done():
 
 
 def test_work_under_way_is_cancelled_by_newer_work():
-    told, latest = Told(), Latest(quiet_s=0.0)
+    told, latest = Told(), LatestTask(quiet_s=0.0)
     latest.start(told.work("slow", seconds=60))
     assert told.is_begun.wait(5)
     latest.start(told.work("quick"))
@@ -44,7 +44,7 @@ def test_work_under_way_is_cancelled_by_newer_work():
 
 
 def test_what_is_stopped_shows_nothing():
-    told, latest = Told(), Latest(quiet_s=0.0)
+    told, latest = Told(), LatestTask(quiet_s=0.0)
     latest.start(told.work("slow", seconds=60))
     assert told.is_begun.wait(5)
     latest.stop()
@@ -53,12 +53,12 @@ def test_what_is_stopped_shows_nothing():
 
 
 def test_waiting_ends_in_time():
-    told, latest = Told(), Latest(quiet_s=0.0)
+    told, latest = Told(), LatestTask(quiet_s=0.0)
     latest.start(told.work("slow", seconds=60))
     assert not latest.settled(0.05)
-    assert not all_settled([Latest(), latest], 0.05)
+    assert not all_settled([LatestTask(), latest], 0.05)
     latest.stop()
 
 
 def test_nothing_to_do_is_settled():
-    assert Latest().settled(0)
+    assert LatestTask().settled(0)

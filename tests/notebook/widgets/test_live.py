@@ -13,10 +13,10 @@ import pytest
 
 from conftest import Stage, event
 from gamelens import BadQuery
-from gamelens.client.console import Console
+from gamelens.client.connection.control_api import ControlApi
 from gamelens.notebook import widgets
-from gamelens.notebook.widgets.live import Live
-from gamelens.sandbox.console import console_app
+from gamelens.notebook.widgets.live_view import LiveView
+from gamelens.sandbox.control.control_app import console_app
 from thousand import HOSTILE
 
 TOKEN = "a-token-of-its-own"
@@ -46,9 +46,9 @@ def sandbox(make_stage: Callable[..., Stage]) -> Sandbox:
 
 
 @pytest.fixture
-def view(sandbox: Sandbox) -> Iterator[Live]:
+def view(sandbox: Sandbox) -> Iterator[LiveView]:
     """A view that looks twenty times a second, since a test cannot wait."""
-    live = Live(Console(f"http://127.0.0.1:1/{TOKEN}", pool=httpx.ASGITransport(sandbox)), every_s=0.05)
+    live = LiveView(ControlApi(f"http://127.0.0.1:1/{TOKEN}", pool=httpx.ASGITransport(sandbox)), every_s=0.05)
     yield live
     live.close()
 
@@ -60,7 +60,7 @@ def until(is_true: Callable[[], bool]) -> bool:
     return is_true()
 
 
-def test_what_arrives_is_seen(sandbox: Sandbox, view: Live):
+def test_what_arrives_is_seen(sandbox: Sandbox, view: LiveView):
     view.start_button.click()
     sandbox.stage.submit([event(user_id="somebody"), event(v=1)])
     assert until(lambda: view.summary is not None and view.summary.rejected == 1)
@@ -70,7 +70,7 @@ def test_what_arrives_is_seen(sandbox: Sandbox, view: Live):
     assert re.search(r">rejected</td><td>/v not in \w+</td>", shown)
 
 
-def test_stop_stops(sandbox: Sandbox, view: Live):
+def test_stop_stops(sandbox: Sandbox, view: LiveView):
     view.start_button.click()
     assert until(lambda: sandbox.asked > 1)
     view.stop_button.click()
@@ -82,7 +82,7 @@ def test_stop_stops(sandbox: Sandbox, view: Live):
     assert (view.start_button.disabled, view.stop_button.disabled) == (False, True)
 
 
-def test_a_closed_view_looks_no_more(sandbox: Sandbox, view: Live):
+def test_a_closed_view_looks_no_more(sandbox: Sandbox, view: LiveView):
     view.start()
     assert until(lambda: sandbox.asked > 1)
     view.close()
@@ -92,14 +92,14 @@ def test_a_closed_view_looks_no_more(sandbox: Sandbox, view: Live):
     assert sandbox.asked == before
 
 
-def test_starting_twice_looks_once(sandbox: Sandbox, view: Live):
+def test_starting_twice_looks_once(sandbox: Sandbox, view: LiveView):
     view.start()
     first = view._future
     view.start()
     assert view._future is first
 
 
-def test_a_sandbox_that_is_gone_is_a_message_until_it_is_back(sandbox: Sandbox, view: Live):
+def test_a_sandbox_that_is_gone_is_a_message_until_it_is_back(sandbox: Sandbox, view: LiveView):
     sandbox.is_gone = True
     view.start()
     assert until(lambda: "Is the sandbox running" in view.static().html)
@@ -108,13 +108,13 @@ def test_a_sandbox_that_is_gone_is_a_message_until_it_is_back(sandbox: Sandbox, 
     assert until(lambda: "events accepted" in view.static().html)
 
 
-def test_without_a_start_the_twin_shows_what_is_there_now(sandbox: Sandbox, view: Live):
+def test_without_a_start_the_twin_shows_what_is_there_now(sandbox: Sandbox, view: LiveView):
     sandbox.stage.submit([event()])
     assert "1 events accepted" in view.bundles()[0]["text/html"]
     assert not view.is_running
 
 
-def test_events_are_only_text_and_keys_are_not_shown(sandbox: Sandbox, view: Live):
+def test_events_are_only_text_and_keys_are_not_shown(sandbox: Sandbox, view: LiveView):
     sandbox.stage.submit([event(category=HOSTILE), event(user_id=HOSTILE), HOSTILE, None, {HOSTILE: HOSTILE}])
     shown = view.static().html
     assert "<img" not in shown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from gamelens.notebook.widgets.panes import table
+from gamelens.notebook.widgets.html_blocks import table
 
 
 def test_a_group_without_a_name_is_unknown_and_a_number_that_is_not_there_is_na():

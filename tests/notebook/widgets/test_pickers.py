@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from pandas import DataFrame
 
-from gamelens.notebook.widgets.panel import Lists, Panel
-from gamelens.notebook.widgets.pickers import MOST_SHOWN, Several, distinct, label, offer, one
-from gamelens.notebook.widgets.question import Picked
+from gamelens.notebook.widgets.form_query import FormQuery
+from gamelens.notebook.widgets.pickers import MOST_SHOWN, MultiPicker, distinct, label, offer, one
+from gamelens.notebook.widgets.query_form import FormChoices, QueryForm
 from gamelens.wire.intervals import Interval
 from thousand import FORMULA, HOSTILE
 
-LISTS = Lists(
+LISTS = FormChoices(
     available=Interval(datetime(2026, 8, 1, tzinfo=UTC), datetime(2026, 11, 20, 10, tzinfo=UTC)),
     metrics=["revenue", "arpu", "new_metric"],
     dimensions=["severity", "platform", "build"],
@@ -30,8 +30,8 @@ class Told:
 
     def __init__(self, **picked: Any) -> None:
         self.changes = self.dimensions = 0
-        question = Picked(**{"metric": "arpu", "over": "last 7 complete days", **picked})
-        self.panel = Panel(question, on_change=self._changed, on_dimension=self._asked)
+        question = FormQuery(**{"metric": "arpu", "over": "last 7 complete days", **picked})
+        self.panel = QueryForm(question, on_change=self._changed, on_dimension=self._asked)
 
     def _changed(self) -> None:
         self.changes += 1
@@ -66,7 +66,7 @@ def test_another_dimension_is_asked_for_once():
     assert (told.panel.values.value, told.dimensions) == ((), 1)
 
 
-def values(picker: Several) -> list[str]:
+def values(picker: MultiPicker) -> list[str]:
     return [value for _, value in picker.list.options]
 
 
@@ -85,7 +85,7 @@ def test_offering_the_same_again_changes_nothing():
 
 
 def test_several_keeps_what_is_picked_in_front_while_searching():
-    picker = Several("games", ["9"])
+    picker = MultiPicker("games", ["9"])
     picker.offer([(f"Game {number}", str(number)) for number in range(20)])
     picker.search.value = "game 1"
     assert values(picker) == ["9", "1", *map(str, range(10, 20))]
@@ -93,7 +93,7 @@ def test_several_keeps_what_is_picked_in_front_while_searching():
 
 
 def test_picking_from_the_list_moves_nothing_under_the_pointer():
-    picker = Several("games")
+    picker = MultiPicker("games")
     picker.offer([("A", "a"), ("B", "b"), ("C", "c")])
     picker.list.value = ("c",)
     assert picker.value == ("c",)
@@ -101,7 +101,7 @@ def test_picking_from_the_list_moves_nothing_under_the_pointer():
 
 
 def test_more_than_a_page_holds_are_searched():
-    picker = Several("is")
+    picker = MultiPicker("is")
     picker.offer([(str(number), str(number)) for number in range(1000)])
     assert len(picker.list.options) == MOST_SHOWN
     assert "1,000" in picker.search.placeholder
@@ -110,7 +110,7 @@ def test_more_than_a_page_holds_are_searched():
 
 
 def test_nothing_to_pick_from_is_said():
-    assert Several("games").search.placeholder == "nothing to pick from"
+    assert MultiPicker("games").search.placeholder == "nothing to pick from"
 
 
 def test_games_of_the_same_name_are_told_apart():
@@ -138,6 +138,6 @@ def test_any_value_comes_back_from_the_code(value: str):
         def query(self, metric: str, **arguments: object) -> None:
             asked.update(arguments, metric=metric)
 
-    eval(Picked(metric="revenue", over=value, where=("platform", (value, "b"))).code(), {"lens": Lens()})
+    eval(FormQuery(metric="revenue", over=value, where=("platform", (value, "b"))).code(), {"lens": Lens()})
     assert asked["over"] == value
     assert asked["where"] == {"platform": [value, "b"]}

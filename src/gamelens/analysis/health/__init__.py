@@ -13,20 +13,18 @@ Open `board` first; `baseline` is the statistics.
 """
 
 from gamelens.analysis.health.baseline import BAND_Z
-from gamelens.analysis.health.board import board, flagged, judged, silent_games
-from gamelens.analysis.health.measuring import IDENTITY, daily, measured
+from gamelens.analysis.health.board import board, flagged, score_days, silent_games
+from gamelens.analysis.health.daily_series import IDENTITY, daily, measured
+from gamelens.analysis.health.health_text import as_json, dimension_words, moved_sentence, row_sentence, subject
 from gamelens.analysis.health.segments import segments, verdict
 from gamelens.analysis.health.severity import SEVERITIES
-from gamelens.analysis.health.watching import WATCHED, Question, Watch, drill_questions, questions, watches
-from gamelens.analysis.health.wording import (
-    as_json,
-    dimension_words,
-    markdown_table,
-    markdown_text,
-    moved_sentence,
-    readable,
-    sentence_of,
-    subject,
+from gamelens.analysis.health.watched_metrics import (
+    WATCHED,
+    HealthQuery,
+    WatchedMetric,
+    drill_questions,
+    questions,
+    watches,
 )
 
 __all__ = [
@@ -34,23 +32,20 @@ __all__ = [
     "IDENTITY",
     "SEVERITIES",
     "WATCHED",
-    "Question",
-    "Watch",
+    "HealthQuery",
+    "WatchedMetric",
     "as_json",
     "board",
     "daily",
     "dimension_words",
     "drill_questions",
     "flagged",
-    "judged",
-    "markdown_table",
-    "markdown_text",
+    "score_days",
     "measured",
     "moved_sentence",
     "questions",
-    "readable",
     "segments",
-    "sentence_of",
+    "row_sentence",
     "silent_games",
     "subject",
     "verdict",

@@ -40,7 +40,7 @@ _FAR: Final = 3.5
 _CHANCE_DAYS: Final = 14
 
 
-class Judged(msgspec.Struct, frozen=True):
+class Baseline(msgspec.Struct, frozen=True):
     """For each series and day: what was *expected*, the band *low* to *high*, and *z*, the stray in units of noise.
 
     *known* is the number of days that the noise was estimated from, infinite where chance alone makes it. All are NaN
@@ -54,12 +54,12 @@ class Judged(msgspec.Struct, frozen=True):
     known: Floats
 
 
-def judge_counts(values: Floats) -> Judged:
+def judge_counts(values: Floats) -> Baseline:
     """Whole numbers of something that happens by chance."""
     return _judge(2 * np.sqrt(np.maximum(values, 0) + 0.375), least=_COUNT_NOISE, back=_count_of)
 
 
-def judge_money(values: Floats) -> Judged:
+def judge_money(values: Floats) -> Baseline:
     """Sums, means and other numbers that are never negative; rare ones, which have no usual size, are not judged."""
     positive = np.where(values > 0, values, np.nan)
     typical = np.nan_to_num(_median(positive), nan=1.0)[:, None]
@@ -69,10 +69,10 @@ def judge_money(values: Floats) -> Judged:
         back=lambda scaled: typical * (np.exp(scaled) - _SMALL),
     )
     rare = _is_rare(values)
-    return Judged(*(np.where(rare, np.nan, getattr(judged, name)) for name in Judged.__struct_fields__))
+    return Baseline(*(np.where(rare, np.nan, getattr(judged, name)) for name in Baseline.__struct_fields__))
 
 
-def judge_shares(part: Floats, whole: Floats, *, days: int = 1, without: Flags | None = None) -> Judged:
+def judge_shares(part: Floats, whole: Floats, *, days: int = 1, without: Flags | None = None) -> Baseline:
     """Shares of the last *days* days together, which are *part* of *whole*; the days *without* are left out of them."""
     recent_part, recent_whole = recent(part, whole, days=days, without=without)
     before = [_past(array, POOLED_DAYS, skip=days - 1) for array in (part, whole)]
@@ -95,7 +95,7 @@ def judge_shares(part: Floats, whole: Floats, *, days: int = 1, without: Flags |
     middle = np.arcsin(np.sqrt(share))
     lines = share, *(np.sin(np.clip(middle + way * reach, 0, np.pi / 2)) ** 2 for way in (-1, 1)), z
     certain = np.where(spread > 1.0, (_CHANCE_DAYS + tested) / 2, np.inf)
-    return Judged(*(np.where(is_judged, line, np.nan) for line in (*lines, certain)))
+    return Baseline(*(np.where(is_judged, line, np.nan) for line in (*lines, certain)))
 
 
 def recent(part: Floats, whole: Floats, *, days: int, without: Flags | None = None) -> tuple[Floats, Floats]:
@@ -105,7 +105,7 @@ def recent(part: Floats, whole: Floats, *, days: int, without: Flags | None = No
     return _sums(part, days), _sums(whole, days)
 
 
-def _judge(scaled: Floats, *, least: float, back: Callable[[Floats], Floats]) -> Judged:
+def _judge(scaled: Floats, *, least: float, back: Callable[[Floats], Floats]) -> Baseline:
     usual = _same_weekday(scaled)
     surprise = scaled - usual
     past = _past(surprise, MEMORY_DAYS)
@@ -118,7 +118,7 @@ def _judge(scaled: Floats, *, least: float, back: Callable[[Floats], Floats]) ->
     middle = np.where(is_known, usual + drift, np.nan)
     expected, low, high = (np.maximum(back(middle + reach * noise), 0.0) for reach in (0, -BAND_Z, BAND_Z))
     certain = np.where(is_known, np.where(spread > least, days / 2, np.inf), np.nan)
-    return Judged(expected, low, high, (scaled - middle) / noise, certain)
+    return Baseline(expected, low, high, (scaled - middle) / noise, certain)
 
 
 def _count_of(scaled: Floats) -> Floats:

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
-from gamelens.analysis.frames import carry
-from gamelens.analysis.health.measuring import IDENTITY, side_by_side
+from gamelens.analysis.health.daily_series import IDENTITY, series_grid
+from gamelens.analysis.health.health_text import row_sentence
 from gamelens.analysis.health.scoring import Scores
 from gamelens.analysis.health.segments import level_moved
 from gamelens.analysis.health.severity import (
@@ -27,14 +27,14 @@ from gamelens.analysis.health.severity import (
     is_settled,
     severities,
 )
-from gamelens.analysis.health.wording import sentence_of
+from gamelens.analysis.tidy_frames import with_receipts_of
 
 _DAY: Final = pd.Timedelta(days=1)
 _NUMBERS: Final = ("expected", "low", "high", "change", "z", "p", "q")
 _FLAGS: Final = ("is_settled", "is_restated", "is_silent", "is_flagged")
 
 
-def judged(
+def score_days(
     daily: DataFrame,
     *,
     least_change: float = LEAST_CHANGE,
@@ -55,7 +55,7 @@ def judged(
     """
     if not len(daily):
         return _nothing(daily)
-    series = side_by_side(daily)
+    series = series_grid(daily)
     scores = series.rows(**Scores(series).columns())
     scores["is_settled"] = is_settled(scores["timestamp"], daily)
     scores["is_restated"] = is_restated(scores, restatements)
@@ -64,26 +64,26 @@ def judged(
     scores["is_silent"] = scores["is_silent"] > 0
     kinds: dict[str, Any] = {**dict.fromkeys(_FLAGS, "boolean"), "window_days": "Int64"}
     columns = [*daily.columns, *_NUMBERS, "window_days", *_FLAGS[:3], "severity", "is_flagged"]
-    return carry(scores[columns].astype(kinds), daily)
+    return with_receipts_of(scores[columns].astype(kinds), daily)
 
 
 def board(scores: DataFrame, *, days: int = 1) -> DataFrame:
     """The last *days* days of every series, the worst first, each explained in a sentence.
 
-    Columns: those of `judged`, and since (datetime64[us, UTC], the first day of what is flagged; NA elsewhere) and
+    Columns: those of `score_days`, and since (datetime64[us, UTC], the first day of what is flagged; NA elsewhere) and
     sentence (str, plain text: escape it before it becomes HTML or Markdown). The ones to count on: game_id, game,
     metric, dimension, segment, timestamp, value, expected, low, high, change, z, p, q, severity, sentence.
     """
     bare = _bare(scores)
     last = bare[bare["timestamp"] > bare["timestamp"].max() - days * _DAY] if len(bare) else bare
-    return carry(_explained(last, bare), scores)
+    return with_receipts_of(_explained(last, bare), scores)
 
 
 def flagged(scores: DataFrame) -> DataFrame:
     """The flagged days of all time, newest first, each explained in a sentence. Columns: those of `board`."""
     bare = _bare(scores)
     made = _explained(bare[bare["is_flagged"]], bare)
-    return carry(made.sort_values("timestamp", ascending=False, kind="stable", ignore_index=True), scores)
+    return with_receipts_of(made.sort_values("timestamp", ascending=False, kind="stable", ignore_index=True), scores)
 
 
 def silent_games(daily: DataFrame) -> DataFrame:
@@ -95,7 +95,7 @@ def silent_games(daily: DataFrame) -> DataFrame:
     active = whole[whole["value"] > 0].groupby(["game_id", "game"], observed=True)["timestamp"].max()
     silent = (daily["timestamp"].max() - active).dt.days.astype("Int64")
     made = DataFrame({"last_day": active, "silent_days": silent}).reset_index()
-    return carry(made[made["silent_days"] > 0].reset_index(drop=True), daily)
+    return with_receipts_of(made[made["silent_days"] > 0].reset_index(drop=True), daily)
 
 
 def _explained(rows: DataFrame, scores: DataFrame) -> DataFrame:
@@ -105,7 +105,7 @@ def _explained(rows: DataFrame, scores: DataFrame) -> DataFrame:
     order = order.sort_values(["severity", "day", "size"], ascending=False, kind="stable")
     made = rows.loc[order.index].reset_index(drop=True)
     made["since"] = _since(made, scores)
-    made["sentence"] = Series([sentence_of(row) for row in made.to_dict("records")], dtype="str")
+    made["sentence"] = Series([row_sentence(row) for row in made.to_dict("records")], dtype="str")
     return made
 
 
@@ -141,4 +141,4 @@ def _nothing(daily: DataFrame) -> DataFrame:
     empty |= {"window_days": Series(dtype="Int64"), **{name: Series(dtype="boolean") for name in _FLAGS[:3]}}
     made = daily.assign(**empty)
     made["severity"] = pd.Categorical([], categories=list(SEVERITIES), ordered=True)
-    return carry(made.assign(is_flagged=Series(dtype="boolean")), daily)
+    return with_receipts_of(made.assign(is_flagged=Series(dtype="boolean")), daily)

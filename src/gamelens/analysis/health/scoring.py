@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pandas import DataFrame
 
-from gamelens.analysis.health.baseline import BAND_Z, Judged, judge_counts, judge_money, judge_shares, recent
-from gamelens.analysis.health.discoveries import false_discovery, two_sided
-from gamelens.analysis.health.measuring import Series2D
-from gamelens.analysis.health.watching import WATCHED
+from gamelens.analysis.health.baseline import BAND_Z, Baseline, judge_counts, judge_money, judge_shares, recent
+from gamelens.analysis.health.daily_series import SeriesGrid
+from gamelens.analysis.health.watched_metrics import WATCHED
+from gamelens.analysis.significance import false_discovery, two_sided
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -35,7 +35,7 @@ _MIXES: Final = [key for key, watch in WATCHED.items() if watch.is_mix]
 class Scores:
     """The verdicts as arrays of series by days; *weight* is the part of its game a series is about."""
 
-    def __init__(self, series: Series2D) -> None:
+    def __init__(self, series: SeriesGrid) -> None:
         self.series = series
         shape = series.value.shape
         self.value = series.value.copy()
@@ -61,7 +61,7 @@ class Scores:
         found = {name: np.asarray(getattr(self, name), dtype="float64") for name in names}
         return {**found, "q": false_discovery(np.where(self.is_folded, np.nan, self.p)), "change": change}
 
-    def _take(self, rows: Ints, found: Judged) -> None:
+    def _take(self, rows: Ints, found: Baseline) -> None:
         for name in ("expected", "low", "high", "z"):
             getattr(self, name)[rows] = getattr(found, name)
         self.p[rows] = two_sided(found.z, found.known)

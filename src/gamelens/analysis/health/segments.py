@@ -14,10 +14,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
-from gamelens.analysis.frames import carry, column_of
 from gamelens.analysis.health.baseline import POOLED_DAYS, judge_counts, judge_money
-from gamelens.analysis.health.discoveries import two_sided
-from gamelens.analysis.health.watching import Watch
+from gamelens.analysis.health.watched_metrics import WatchedMetric
+from gamelens.analysis.significance import two_sided
+from gamelens.analysis.tidy_frames import column_of, with_receipts_of
 from gamelens.errors import BadQuery
 
 Floats = NDArray[np.float64]
@@ -34,7 +34,7 @@ _LEVEL_LEAST: Final = 3
 
 
 def segments(
-    frame: DataFrame, watch: Watch, by: str, *, day: pd.Timestamp, window_days: int = 1, segment: Any = None
+    frame: DataFrame, watch: WatchedMetric, by: str, *, day: pd.Timestamp, window_days: int = 1, segment: Any = None
 ) -> DataFrame:
     """What each value of *by* adds to the change of *watch* on *day*, or in *window_days* up to it.
 
@@ -63,7 +63,9 @@ def segments(
     made = made.loc[order].rename_axis("segment").reset_index().assign(dimension=by)
     made["first_day"] = _first_days(frame, by, made["segment"])
     columns = ["value", "expected", "change", "contribution", "share_of_change", "mix", "weight", "z", "p", "is_moved"]
-    return carry(made[["dimension", "segment", *columns, "first_day"]].astype({"segment": "category"}), frame)
+    return with_receipts_of(
+        made[["dimension", "segment", *columns, "first_day"]].astype({"segment": "category"}), frame
+    )
 
 
 def verdict(moved: DataFrame) -> Verdict:
@@ -137,7 +139,7 @@ def _by_day(frame: DataFrame, column: str, by: str, day: pd.Timestamp) -> DataFr
     return wide.reindex(columns=pd.date_range(min(first, day), day, freq="D", unit="us")).fillna(0.0)
 
 
-def _parts_and_wholes(frame: DataFrame, watch: Watch, by: str, segment: Any) -> tuple[DataFrame, DataFrame]:
+def _parts_and_wholes(frame: DataFrame, watch: WatchedMetric, by: str, segment: Any) -> tuple[DataFrame, DataFrame]:
     last = frame["timestamp"].max() if len(frame) else pd.Timestamp(0, tz="UTC")
     if watch.is_mix and watch.over is not None:
         column = column_of(frame, watch.metric, watch.field)
@@ -154,7 +156,7 @@ def _parts_and_wholes(frame: DataFrame, watch: Watch, by: str, segment: Any) -> 
     return (shares * wholes).round(), wholes
 
 
-def _of_sums(wide: DataFrame, watch: Watch, day: pd.Timestamp) -> DataFrame:
+def _of_sums(wide: DataFrame, watch: WatchedMetric, day: pd.Timestamp) -> DataFrame:
     values = wide.to_numpy()
     judged = judge_counts(values) if watch.kind == "count" else judge_money(values)
     if not values.size:
@@ -191,7 +193,7 @@ def _of_shares(parts: DataFrame, wholes: DataFrame, day: pd.Timestamp, window_da
         mix = (weight - weight_before) * (was - usual)
         known = np.where(is_known, before[1], max(before[1][is_known].sum(), _FEWEST))
         z = (value - was) / np.sqrt(was * (1 - was) * (1 / now[1] + 1 / known))
-    p = two_sided(z, np.full_like(z, np.inf))
+    p = two_sided(z)
     mix = np.nan_to_num(mix)
     size = np.nan_to_num(before[0] / before[0].sum()) if before[0].sum() else np.nan_to_num(weight_before)
     return _table(parts.index, value, was, np.nan_to_num(own) + mix, mix, size, z, p)

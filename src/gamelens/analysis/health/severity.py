@@ -9,8 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
-from gamelens.analysis.frames import RECEIPT
-from gamelens.analysis.health.watching import WATCHED
+from gamelens.analysis.health.watched_metrics import WATCHED
+from gamelens.wire.receipts import RECEIPT
 
 Severity = Literal["unknown", "ok", "info", "warning", "critical"]
 

@@ -10,36 +10,36 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gamelens.client.faces import Face
+from gamelens.client.base_client import BaseClient
 from gamelens.errors import BadQuery
 from gamelens.notebook.widgets.explorer import explorer
-from gamelens.notebook.widgets.live import live
+from gamelens.notebook.widgets.live_view import live
 
 if TYPE_CHECKING:
-    from gamelens.client.spans import Over
-    from gamelens.notebook.widgets.board import Board
+    from gamelens.client.tables.time_ranges import TimeRange
+    from gamelens.notebook.widgets.health_board import HealthBoard
 
 __all__ = ["explorer", "health_board", "live"]
 
 
 def health_board(
-    lens: Face,
+    lens: BaseClient,
     *,
-    over: Over = "last 56 complete days",
+    over: TimeRange = "last 56 complete days",
     games: Sequence[str] | None = None,
     metrics: Iterable[str] | None = None,
     days: int = 1,
-) -> Board:
+) -> HealthBoard:
     """Every game and number, the worst first; a click shows the days of a row and the segments behind it.
 
-    The keywords are those of `gamelens.notebook.health_board.watch`: what is looked at, and how many of its last *days*
+    The keywords are those of `gamelens.notebook.health_check.watch`: what is looked at, and how many of its last *days*
     are judged.
 
     Raises:
         BadQuery: *lens* is no client.
     """
-    from gamelens.notebook.widgets.board import Board
+    from gamelens.notebook.widgets.health_board import HealthBoard
 
-    if not isinstance(lens, Face):
+    if not isinstance(lens, BaseClient):
         raise BadQuery("lens", type(lens).__name__, "must be a client: gl.connect() gives one")
-    return Board(lens, over=over, games=games, metrics=metrics and tuple(metrics), days=days)
+    return HealthBoard(lens, over=over, games=games, metrics=metrics and tuple(metrics), days=days)

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any, Final
 import ipywidgets
 from pandas import DataFrame
 
-from gamelens.analysis.frames import RECEIPT
-from gamelens.client.aside import Aside
-from gamelens.client.faces import Face
-from gamelens.client.loop import together
-from gamelens.client.spans import Over
+from gamelens.client.base_client import BaseClient
+from gamelens.client.connection.event_loop import gather
+from gamelens.client.quiet_clients import QuietAsyncClient
+from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.errors import BadQuery
 from gamelens.notebook import charts
 from gamelens.notebook.labels import name_of
-from gamelens.notebook.widgets import panes
-from gamelens.notebook.widgets.latest import Latest, Showing, all_settled
-from gamelens.notebook.widgets.messages import said
-from gamelens.notebook.widgets.panel import AGES, Lists, Panel
-from gamelens.notebook.widgets.question import Picked, needs_age, only_match, written
-from gamelens.notebook.widgets.twin import Twin, Twinned
+from gamelens.notebook.widgets import html_blocks
+from gamelens.notebook.widgets.background_task import LatestTask, Showing, all_settled
+from gamelens.notebook.widgets.form_query import FormQuery, needs_age, only_match, written
+from gamelens.notebook.widgets.html_blocks import error_text
+from gamelens.notebook.widgets.query_form import AGES, FormChoices, QueryForm
+from gamelens.notebook.widgets.static_view import StaticView, WidgetWithStaticView
 from gamelens.wire.filters import Filter, WireFilter
 from gamelens.wire.intervals import Granularity
+from gamelens.wire.receipts import RECEIPT
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -35,21 +35,21 @@ DEADLINE_S: Final = 60.0
 FIRST_ANSWER_S: Final = 20.0  # how long the cell that shows the explorer waits for something to show
 
 
-class Explorer(Twinned):
+class Explorer(WidgetWithStaticView):
     """Asks *lens* what is picked, in the background, and shows the newest answer.
 
     `frame` is that answer, `picked` the question; `code` the cell that asks it again.
     """
 
-    def __init__(self, lens: Face, picked: Picked, *, name: str) -> None:
-        self._lens = Aside(lens)
+    def __init__(self, lens: BaseClient, picked: FormQuery, *, name: str) -> None:
+        self._lens = QuietAsyncClient(lens)
         self._name = name
         self._lock = RLock()
-        self._answers, self._lists, self._values = Latest(), Latest(quiet_s=0.0), Latest()
-        self.picked: Picked = picked
+        self._answers, self._lists, self._values = LatestTask(), LatestTask(quiet_s=0.0), LatestTask()
+        self.picked: FormQuery = picked
         self.frame: DataFrame | None = None
         self.figure: Figure | None = None
-        self.pick = Panel(picked, on_change=self._changed, on_dimension=self._ask_values)
+        self.pick = QueryForm(picked, on_change=self._changed, on_dimension=self._ask_values)
         self.again = ipywidgets.Button(description="Ask again", tooltip="asks the service, also for the lists")
         self._status, self._listed = ipywidgets.HTML(), ipywidgets.HTML()
         self._table, self._code, self._output = ipywidgets.HTML(), ipywidgets.HTML(), ipywidgets.Output()
@@ -73,11 +73,11 @@ class Explorer(Twinned):
         """True once nothing is asked any more; false when that takes longer."""
         return all_settled((self._lists, self._values, self._answers), within_s)
 
-    def static(self) -> Twin:
+    def static(self) -> StaticView:
         """Table, code and messages, and the figure, as ordinary outputs; waits for the answer under way."""
         self.settled()
         shown = (self._listed, self._status, self._table, self._code)
-        return Twin("".join(each.value for each in shown), self.figure)
+        return StaticView("".join(each.value for each in shown), self.figure)
 
     def close(self) -> None:
         """Stop asking, and leave the page."""
@@ -92,41 +92,41 @@ class Explorer(Twinned):
                 self._ask()
 
     def _ask(self, *, quiet_s: float | None = None) -> None:
-        self._status.value = panes.message("asking …", "asking")
+        self._status.value = html_blocks.message("asking …", "asking")
         self._answers.start(partial(self._answer, self.picked), quiet_s=quiet_s)
 
-    async def _answer(self, picked: Picked) -> Showing:
+    async def _answer(self, picked: FormQuery) -> Showing:
         try:
             frame = await self._lens.query(picked.metric, **picked.arguments(), on_error="gaps", deadline_s=DEADLINE_S)
-            table = await asyncio.to_thread(panes.table, _newest_first(frame))
+            table = await asyncio.to_thread(html_blocks.table, _newest_first(frame))
             figure, undrawn = await asyncio.to_thread(_draw, frame, picked.metric)
         except Exception as error:  # whatever it is, a widget has nobody to raise it to
-            return partial(self._fail, picked, said(error))
+            return partial(self._fail, picked, error_text(error))
         note = " ".join(part for part in (*_reserves(frame), undrawn) if part)
         return partial(self._show, picked, frame, table, figure, note)
 
-    def _show(self, picked: Picked, frame: DataFrame, table: str, figure: Figure | None, note: str) -> None:
+    def _show(self, picked: FormQuery, frame: DataFrame, table: str, figure: Figure | None, note: str) -> None:
         self.frame, self.figure = frame, figure
         self._table.value = table
-        self._code.value = panes.code(picked.code(self._name))
-        self._output.outputs = panes.outputs_of([figure] if figure is not None else [])
-        self._status.value = panes.message(note, "wrong" if note else "quiet")
+        self._code.value = html_blocks.code(picked.code(self._name))
+        self._output.outputs = html_blocks.outputs_of([figure] if figure is not None else [])
+        self._status.value = html_blocks.message(note, "wrong" if note else "quiet")
 
-    def _fail(self, picked: Picked, why: str) -> None:
+    def _fail(self, picked: FormQuery, why: str) -> None:
         """What is shown stays no longer: it would look like the answer to what is picked now."""
         self.frame = self.figure = None
         self._table.value, self._output.outputs = "", ()
-        self._code.value = panes.code(picked.code(self._name))
-        self._status.value = panes.message(why, "wrong")
+        self._code.value = html_blocks.code(picked.code(self._name))
+        self._status.value = html_blocks.message(why, "wrong")
 
     async def _list(self) -> Showing:
         try:
             available = await self._lens.available()
             asked: list[Coroutine[Any, Any, Any]] = [self._lens.metrics(), self._lens.dimensions()]
             asked += [self._lens.games(over=available), self._lens.studios(over=available)]
-            lists = Lists(available, *await together(asked))
+            lists = FormChoices(available, *await gather(asked))
         except Exception as error:
-            why = f"The pickers offer what is known without the service. {said(error)}"
+            why = f"The pickers offer what is known without the service. {error_text(error)}"
             return partial(self._show_listed, why)
         return partial(self._show_listed, "", partial(self.pick.offer, lists))
 
@@ -138,22 +138,22 @@ class Explorer(Twinned):
         try:
             values = await self._lens.dimension_values(dimension, over=await self._lens.available())
         except Exception as error:
-            return partial(self._show_listed, f"The values of {dimension} are not known. {said(error)}")
+            return partial(self._show_listed, f"The values of {dimension} are not known. {error_text(error)}")
         return partial(self._show_listed, "", partial(self.pick.offer_values, values))
 
     def _show_listed(self, why: str, offer: Showing | None = None) -> None:
         """Offer what came, or say *why* nothing did."""
-        self._listed.value = panes.message(why, "wrong")
+        self._listed.value = html_blocks.message(why, "wrong")
         if offer is not None:
             offer()
 
 
 def explorer(
-    lens: Face,
+    lens: BaseClient,
     *,
     metric: str = "revenue",
     by: str | list[str] | None = None,
-    over: Over = "last 28 complete days",
+    over: TimeRange = "last 28 complete days",
     every: Granularity = "day",
     where: Filter | WireFilter | None = None,
     top: int | None = 20,
@@ -170,9 +170,9 @@ def explorer(
     Raises:
         BadQuery: *lens* is no client; more than two dimensions, or a filter the pickers cannot show.
     """
-    if not isinstance(lens, Face):
+    if not isinstance(lens, BaseClient):
         raise BadQuery("lens", type(lens).__name__, "must be a client: gl.connect() gives one")
-    picked = Picked(
+    picked = FormQuery(
         metric=metric,
         by=_all(by),
         over=written(over),

@@ -54,7 +54,7 @@ def distinct(pairs: Sequence[tuple[str, str]], beside: Sequence[str]) -> list[Op
     ]
 
 
-class Several(ipywidgets.VBox):  # type: ignore[misc]
+class MultiPicker(ipywidgets.VBox):  # type: ignore[misc]
     """Picks any number of values; a search narrows long lists, of which only so many are put into the page.
 
     What is picked stays in the list whatever is searched for, and also when it is not (or no longer) on offer.

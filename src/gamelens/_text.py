@@ -1,0 +1,92 @@
+"""Names and numbers as safe, readable text. Names come from outside and may hold anything."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterable
+from typing import Any, Final, Literal
+
+NumberKind = Literal["money", "share", "count", "number", "change"]
+
+_BREAKS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\s]+")
+_INVISIBLE: Final = re.compile("[\u202a-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
+_SURROGATES: Final = re.compile("[\ud800-\udfff]")
+_MARKDOWN: Final = re.compile(r"[!#$&*<>@\[-`{-~]|:(?=/)|(?<=www)\.|^[-+=](?=\s)|(?<=^\d)[.)](?=\s)", re.IGNORECASE)
+_CONTROL: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})  # controls, surrogates, line and paragraph separators
+_REORDERING: Final = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})  # of the line's text
+_SUFFIXES: Final = ((999_500_000, 1e9, "B"), (999_500, 1e6, "M"), (9_999.5, 1e3, "k"))
+
+
+def one_line(text: object) -> str:
+    """Return *text* on one line, for display outside a terminal; markup in it stays.
+
+    Line breaks and control characters become a space. Characters that reorder a line or are invisible are removed.
+    Surrogates, which UTF-8 cannot encode, become the replacement character.
+    """
+    return _BREAKS.sub(" ", _SURROGATES.sub("\ufffd", _INVISIBLE.sub("", str(text))))
+
+
+def printable(text: str) -> str:
+    """Return *text* with the replacement character for everything a terminal would obey."""
+    return text if text.isprintable() else "".join(map(_printable_letter, text))
+
+
+def terminal_line(text: str) -> str:
+    """Return *text* on one line, for a terminal."""
+    return printable(" ".join(text.split()))
+
+
+def escape_unprintable(text: str) -> str:
+    """Return *text* with unprintable characters as Python escapes, for messages to programmers."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+
+
+def escape_markdown(text: object) -> str:
+    """Return *text* on one line, with an entity for each character that Markdown or HTML would read as markup."""
+    return _MARKDOWN.sub(lambda found: f"&#{ord(found[0])};", one_line(text))
+
+
+def markdown_table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """Return a Markdown table; every cell is escaped."""
+    header = list(header)
+    lines = [[escape_markdown(name) for name in header], ["---"] * len(header)]
+    lines += [[escape_markdown(cell) for cell in row] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def format_number(value: Any, kind: NumberKind = "number", *, places: int = 1) -> str:
+    """Return a number as people read it: `$12.3k`, `12.3%`, `1,234`, `+5.0%` for a change.
+
+    A missing or infinite number is `n/a`. *places* are the decimal places of a share or change.
+    """
+    if not _is_finite(value):
+        return "n/a"
+    number = float(value)
+    if kind in ("share", "change"):
+        sign = "+" if kind == "change" else ""
+        return f"{number:{sign}.{places}%}"
+    sign = "-" if number < 0 else ""
+    return f"{sign}{'$' if kind == 'money' else ''}{_short(abs(number), kind)}"
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except TypeError:  # None and the missing values of pandas
+        return False
+
+
+def _short(size: float, kind: NumberKind) -> str:
+    for least, worth, suffix in _SUFFIXES:
+        if size >= least:
+            return f"{size / worth:.3g}{suffix}"
+    if size >= 100 or kind == "count":
+        return f"{size:,.0f}"
+    return f"{size:.2f}" if size >= 0.1 or size == 0 else f"{size:.2g}"
+
+
+def _printable_letter(letter: str) -> str:
+    is_obeyed = unicodedata.category(letter) in _CONTROL or unicodedata.bidirectional(letter) in _REORDERING
+    return "\N{REPLACEMENT CHARACTER}" if is_obeyed else letter

@@ -1,0 +1,33 @@
+"""Experiments: what a variant changed, by how much, and how sure that is.
+
+Never asks a service and never draws. Open `variant_tests` first.
+"""
+
+from gamelens.analysis.experiments.control_comparison import concat_comparisons, control_of
+from gamelens.analysis.experiments.power_analysis import detectable_effects, minimal_effect, power, sample_size
+from gamelens.analysis.experiments.revenue_per_player import money_differences, money_per_player
+from gamelens.analysis.experiments.variant_tests import (
+    arms,
+    conversion_shares,
+    differences,
+    probability_best,
+    retention_shares,
+    sample_ratio,
+)
+
+__all__ = [
+    "arms",
+    "probability_best",
+    "control_of",
+    "conversion_shares",
+    "differences",
+    "minimal_effect",
+    "money_differences",
+    "money_per_player",
+    "power",
+    "detectable_effects",
+    "retention_shares",
+    "sample_ratio",
+    "sample_size",
+    "concat_comparisons",
+]

@@ -1,0 +1,135 @@
+"""Days, weeks, months and moments as people write them.
+
+A column is read as a whole: `01.11.2026` is the first of November or the eleventh of January, and only the column's
+other values, or the analyst, can say which. Nothing is guessed from the machine's language.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Literal
+
+import numpy as np
+import pandas as pd
+from pandas import Series
+
+from gamelens.errors import BadQuery
+
+Precision = Literal["time", "day", "week", "month"]
+
+_TIME: Final = r"(?:[T ]+(\S.*))?"
+_YEAR_FIRST: Final = re.compile(rf"(\d{{4}})([-/.])(\d{{1,2}})\2(\d{{1,2}}){_TIME}", re.ASCII)
+_YEAR_LAST: Final = re.compile(rf"(\d{{1,2}})([-/.])(\d{{1,2}})\2(\d{{4}}){_TIME}", re.ASCII)
+_YEAR_AND_MONTH: Final = re.compile(r"(\d{4})[-/.](\d{1,2})|(\d{1,2})[-/.](\d{4})", re.ASCII)
+_WEEK: Final = re.compile(r"(\d{4})-?W(\d\d)", re.ASCII)
+_DAY_OF_WEEK: Final = re.compile(r"\d{4}-W\d\d-\d|\d{4}W\d{3}", re.ASCII)
+_COMPACT: Final = re.compile(rf"(\d{{4}})(\d\d)(\d\d){_TIME}", re.ASCII)
+_NAMED: Final[tuple[tuple[str, Precision], ...]] = (
+    *((form, "day") for form in ("%d %b %Y", "%d %B %Y", "%b %d %Y", "%B %d %Y")),
+    *((form, "month") for form in ("%b %Y", "%B %Y")),
+)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_NOT_A_TIME: Final = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True, eq=False)
+class ParsedTimes:
+    """*at* (datetime64[us, UTC]) is where each day, week (its Monday) or month starts, or the moment itself."""
+
+    at: Series[Any]
+    precision: Precision
+
+
+def read_moments(values: Series[Any], *, field: str, day_first: bool | None = None) -> ParsedTimes:
+    """Moments from texts, or from datetimes in UTC; what carries no zone is UTC, a null stays one.
+
+    Raises:
+        BadQuery: a text that is no moment, one whose day and month may be swapped, or units that do not mix.
+    """
+    if pd.api.types.is_datetime64_any_dtype(values):
+        is_day = (values.dropna() == values.dropna().dt.normalize()).all()
+        return ParsedTimes(values.astype("datetime64[us, UTC]"), "day" if is_day else "time")
+    texts = [str(text) for text in values.dropna().unique()]
+    is_day_first = _is_day_first(texts, field, day_first)
+    read = {text: _moment(text, is_day_first, field) for text in texts}
+    micros = {text: (moment - _EPOCH) // timedelta(microseconds=1) for text, (moment, _) in read.items()}
+    at = np.array([micros.get(text, _NOT_A_TIME) for text in values], dtype="int64").view("datetime64[us]")
+    return ParsedTimes(pd.Series(at, index=values.index).dt.tz_localize("UTC"), _precision(read, field))
+
+
+def _precision(read: dict[str, tuple[datetime, Precision]], field: str) -> Precision:
+    examples: dict[Precision, str] = {precision: text for text, (_, precision) in reversed(read.items())}
+    if set(examples) <= {"day", "time"}:
+        return "time" if "time" in examples else "day"
+    if len(examples) > 1:
+        unlike = " and ".join(f"{text} (a {precision})" for precision, text in sorted(examples.items()))
+        raise BadQuery(field, [*examples.values()], f"mixes {unlike}: write one kind")
+    return next(iter(examples))
+
+
+def _is_day_first(texts: Sequence[str], field: str, said: bool | None) -> bool:
+    """Whether 01.11.2026 is the first of November; decided by all texts together."""
+    ordered = {text: found for text in texts if (found := _YEAR_LAST.fullmatch(text.strip()))}
+    if not ordered:
+        return True
+    if len(ordered) < len(texts) or len({found[2] for found in ordered.values()}) > 1:
+        unlike = [next(iter(ordered)), next((t for t in texts if t not in ordered), list(ordered)[-1])]
+        raise BadQuery(field, unlike, "are days written in two ways: write one, such as 2026-11-01")
+    if said is not None:
+        return said
+    pairs = {text: (int(found[1]), int(found[3])) for text, found in ordered.items()}
+    not_day_first = next((text for text, (_, second) in pairs.items() if second > 12), None)
+    not_month_first = next((text for text, (first, _) in pairs.items() if first > 12), None)
+    if not_day_first and not_month_first:
+        raise BadQuery(
+            field, [not_month_first, not_day_first], "are not days in one order: write one, such as 2026-11-01"
+        )
+    open_question = next((text for text, (first, second) in pairs.items() if first != second), None)
+    if open_question and not (not_day_first or not_month_first):
+        first, second = pairs[open_question]
+        rule = f"is day {first} of month {second}, or day {second} of month {first}, and no other value tells"
+        raise BadQuery(field, open_question, f"{rule}: say day_first=True or day_first=False")
+    return not not_day_first
+
+
+def _moment(text: str, is_day_first: bool, field: str) -> tuple[datetime, Precision]:
+    try:
+        moment, precision = _parsed(text.strip(), is_day_first)
+        return (moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)), precision
+    except (ValueError, OverflowError):
+        rule = "is no day, week or month: write 2026-11-01, 2026-W45, 2026-11 or 2026-11-01T13:00Z"
+        raise BadQuery(field, text, rule) from None
+
+
+def _parsed(text: str, is_day_first: bool) -> tuple[datetime, Precision]:
+    if found := _YEAR_FIRST.fullmatch(text):
+        return _at(found[1], found[3], found[4], found[5])
+    if found := _COMPACT.fullmatch(text):
+        return _at(*found.groups())
+    if found := _YEAR_LAST.fullmatch(text):
+        day, month = (found[1], found[3]) if is_day_first else (found[3], found[1])
+        return _at(found[4], month, day, found[5])
+    if found := _YEAR_AND_MONTH.fullmatch(text):
+        return datetime(int(found[1] or found[4]), int(found[2] or found[3]), 1), "month"
+    if found := _WEEK.fullmatch(text):
+        return datetime.fromisocalendar(int(found[1]), int(found[2]), 1), "week"
+    if _DAY_OF_WEEK.fullmatch(text):
+        return datetime.fromisoformat(text), "day"
+    words = " ".join(re.split(r"[-,/.\s]+", text))
+    for form, precision in _NAMED:
+        try:
+            return datetime.strptime(words, form), precision
+        except ValueError:
+            continue
+    raise ValueError(text)
+
+
+def _at(year: str, month: str, day: str, time: str | None) -> tuple[datetime, Precision]:
+    midnight = datetime(int(year), int(month), int(day))
+    if time is None:
+        return midnight, "day"
+    moment = datetime.fromisoformat(f"{midnight.date().isoformat()}T{re.sub(r' ?UTC$', 'Z', time)}")
+    return moment, "time"

@@ -1,0 +1,205 @@
+"""Outside tables as they are: cells in their places, nothing guessed.
+
+A file of text gives text, and only a cell with nothing in it is missing; typed sources keep their types. What the
+texts mean is read later, by `days` and `amounts`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from gamelens.analysis.files.csv_reader import read_delimited
+from gamelens.analysis.files.excel_reader import read_sheet
+from gamelens.errors import BadQuery
+
+_SUFFIXES: Final = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".xlsx", ".xlsm")
+_UTC_MOMENT: Final = pa.timestamp("us", "UTC")
+
+
+@dataclass(frozen=True, eq=False)
+class ExternalTable:
+    """A table from outside: *source* is the name of its file or "other".
+
+    The columns of *cells* are string, int64, double, bool, or timestamp[us, UTC]. *rows* numbers the rows as their
+    owner counts them: in a file the header is row 1; rows of a frame are counted from 0. *separator* is that of a CSV.
+    """
+
+    source: str
+    cells: pa.Table
+    rows: NDArray[np.int64]
+    separator: str | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.cells.column_names)
+
+    @property
+    def suffix(self) -> str:
+        """What tells its columns from the frame's own: `_spend` for spend.csv, `_other` for no file."""
+        return "_" + (re.sub(r"\W+", "_", self.source.partition(".")[0]).strip("_") or "other")
+
+    def column(self, name: str) -> Any:
+        """One column, an Arrow array."""
+        return self.cells.column(name)
+
+
+def read_table(
+    other: Any, *, sheet: str | None = None, encoding: str | None = None, missing: Sequence[str] = ()
+) -> ExternalTable:
+    """The table in *other*: a path, a pandas or polars frame, an Arrow table.
+
+    Raises:
+        BadQuery: there is no such file or sheet, or it cannot be read without guessing.
+    """
+    if isinstance(other, (str, os.PathLike)):
+        path = Path(other).expanduser()
+        if not path.is_file():
+            raise BadQuery("other", str(other), "is not a file")
+        table = _read_file(path, sheet, encoding)
+    elif isinstance(other, pd.DataFrame):
+        table = _counted("other", _from_pandas(other), first=0)
+    elif hasattr(other, "__arrow_c_stream__") and hasattr(other, "columns"):  # pyarrow, polars
+        table = _counted("other", pa.table(other), first=0)
+    else:
+        kind = f"a {type(other).__name__}"
+        raise BadQuery(
+            "other", kind, "is not a path, a pandas or polars frame or an Arrow table; collect() what is lazy"
+        )
+    named = _named(table)
+    columns = [_without(_plain(column), missing) for column in named.cells.columns]
+    cells = pa.Table.from_arrays(columns, names=named.columns)
+    return ExternalTable(named.source, cells, named.rows, named.separator)
+
+
+def _read_file(path: Path, sheet: str | None, encoding: str | None) -> ExternalTable:
+    name = path.name.lower()
+    if name.removesuffix(".gz").endswith((".csv", ".tsv")):
+        cells, separator = read_delimited(path, encoding)
+        return _without_blank_rows(_counted(path.name, cells, first=2, separator=separator))
+    if name.endswith(".parquet"):
+        try:
+            return _counted(path.name, pq.ParquetFile(path).read(), first=0)
+        except (pa.ArrowException, OSError) as error:
+            raise BadQuery("other", path.name, f"cannot be read as Parquet: {error}") from None
+    if name.endswith((".xlsx", ".xlsm")):
+        header, *rows = read_sheet(path, sheet) or [()]
+        columns = [_array([row[place] for row in rows]) for place in range(len(header))]
+        names = ["" if cell is None else str(cell) for cell in header]
+        return _without_blank_rows(_counted(path.name, pa.Table.from_arrays(columns, names=names), first=2))
+    raise BadQuery("other", path.name, "is none of the files that can be read", _SUFFIXES)
+
+
+def _from_pandas(frame: pd.DataFrame) -> pa.Table:
+    if any(name is not None for name in frame.index.names):
+        frame = frame.reset_index()
+    columns = []
+    for place in range(frame.shape[1]):
+        column = frame.iloc[:, place]
+        try:
+            columns.append(pa.chunked_array([pa.Array.from_pandas(column)]))
+        except (pa.ArrowException, TypeError):
+            columns.append(_array([None if _is_null(value) else value for value in column]))
+    return pa.Table.from_arrays(columns, names=[str(name) for name in frame.columns])
+
+
+def _array(values: Sequence[Any]) -> Any:
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, OverflowError, TypeError):  # a column of numbers and texts is text
+        return pa.array([None if value is None else _as_text(value) for value in values], pa.string())
+
+
+def _plain(column: Any) -> Any:
+    """*column* in one of the five types."""
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):  # the period 2026-11 is no number of months
+        return pa.chunked_array([_array([None if _is_null(value) else value for value in column.to_pandas()])])
+    if pa.types.is_dictionary(kind):
+        parts = column.unify_dictionaries().chunks
+        values = _plain(pa.chunked_array([parts[0].dictionary])) if parts else pa.chunked_array([], pa.string())
+        return pa.chunked_array([values.take(part.indices).combine_chunks() for part in parts], values.type)
+    for is_kind, wanted in _TYPES:
+        if is_kind(kind):
+            try:
+                plain = column.cast(wanted, safe=wanted == pa.int64())
+            except pa.ArrowInvalid:
+                break
+            return pc.if_else(pc.is_nan(plain), None, plain) if wanted == pa.float64() else plain
+    return pa.chunked_array([[None if value is None else _as_text(value) for value in column.to_pylist()]], pa.string())
+
+
+def _is_text(kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+_TYPES: Final[tuple[tuple[Callable[[Any], bool], Any], ...]] = (
+    (_is_text, pa.string()),
+    (pa.types.is_null, pa.string()),
+    (pa.types.is_integer, pa.int64()),
+    (pa.types.is_floating, pa.float64()),
+    (pa.types.is_decimal, pa.float64()),
+    (pa.types.is_boolean, pa.bool_()),
+    (pa.types.is_date, _UTC_MOMENT),
+    (pa.types.is_timestamp, _UTC_MOMENT),
+)
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _is_null(value: Any) -> bool:
+    return value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and np.isnan(value))
+
+
+def _without(column: Any, missing: Sequence[str]) -> Any:
+    if not missing or not _is_text(column.type):
+        return column
+    return pc.if_else(pc.is_in(column, value_set=pa.array(list(missing), pa.string())), None, column)
+
+
+def _counted(source: str, cells: pa.Table, *, first: int, separator: str | None = None) -> ExternalTable:
+    return ExternalTable(source, cells, np.arange(first, first + cells.num_rows, dtype=np.int64), separator)
+
+
+def _without_blank_rows(table: ExternalTable) -> ExternalTable:
+    if len(table.columns) < 2:
+        return table
+    is_filled = np.zeros(table.cells.num_rows, dtype=bool)
+    for column in table.cells.columns:
+        is_filled |= column.is_valid().to_numpy()
+    return ExternalTable(table.source, table.cells.filter(pa.array(is_filled)), table.rows[is_filled], table.separator)
+
+
+def _named(table: ExternalTable) -> ExternalTable:
+    """*table* with a name for every column, those with neither name nor cells left out."""
+    kept = [
+        place
+        for place, name in enumerate(table.columns)
+        if name or table.cells.column(place).null_count < len(table.rows)
+    ]
+    names = list(_names(table.columns, kept))
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise BadQuery("other", table.source, f"has two columns that are called {min(twice)}")
+    return ExternalTable(table.source, table.cells.select(kept).rename_columns(names), table.rows, table.separator)
+
+
+def _names(columns: Sequence[str], kept: Sequence[int]) -> Iterator[str]:
+    for place in kept:
+        yield columns[place] or f"column_{place + 1}"

@@ -1,0 +1,22 @@
+"""Other people's tables beside ours: joins, ad spend, special days.
+
+Never asks a service; files are read by `analysis.files`. Open `join` first.
+"""
+
+from gamelens.analysis.outside_data.acquisition import (
+    cost_per_install,
+    in_dollars,
+    payback_ages,
+    rank_correlation,
+    return_on_spend,
+)
+from gamelens.analysis.outside_data.special_days import compare_with_weekdays
+
+__all__ = [
+    "compare_with_weekdays",
+    "cost_per_install",
+    "in_dollars",
+    "payback_ages",
+    "rank_correlation",
+    "return_on_spend",
+]

@@ -1,0 +1,163 @@
+"""What players cost and when they have paid it back: ad spend beside installs and money.
+
+Ad spend comes from outside, so these functions read frames that `gl.join` put together: new_users by publisher and
+country with the spend beside them. A publisher without a name (null) is the players nobody was paid for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from pandas import DataFrame
+
+from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_ids, with_receipts_of
+from gamelens.errors import BadQuery
+
+By = str | Sequence[str] | None
+
+FEWEST_DAYS: Final = 10
+"""Days below which a correlation says nothing."""
+_FIELLER: Final = 1.06  # Fieller, Hartley and Pearson 1957: the variance of Fisher's z of a rank correlation
+
+
+def in_dollars(frame: DataFrame, amount: str, rate: str, *, to: str = "spend") -> DataFrame:
+    """The frame with its column *amount* times the *rate* of the day as *to* (float64, USD).
+
+    A day without a rate, as weekends are, has that of the day before it; days before the first rate have the first.
+
+    Raises:
+        BadQuery: a column that is not there, or no rate at all though there are amounts.
+    """
+    for name in (amount, rate):
+        if name not in frame:
+            raise BadQuery("frame", name, "is not a column of the frame", [*map(str, frame.columns)])
+    by_day = frame.groupby("timestamp")[rate].first().sort_index().astype("float64").ffill().bfill()
+    if by_day.isna().any() and frame[amount].notna().any():
+        raise BadQuery(rate, None, "has no rate on any day of the frame: join rates of its days")
+    dollars = frame[amount].astype("float64") * frame["timestamp"].map(by_day).astype("float64")
+    return with_receipts_of(frame.assign(**{to: dollars}), frame)
+
+
+def cost_per_install(frame: DataFrame, by: By = None, *, spend: str = "spend") -> DataFrame:
+    """What an install costs for each value of *by*, the largest spend first.
+
+    The frame holds new_users and the *spend* beside them, in US dollars; a row without is one nobody was paid for.
+
+    Columns: *by*, installs (Int64), paid_installs (Int64, of rows with spend), spend (float64, USD, NA where there is
+    none), cpi (float64, USD: spend / paid_installs), blended_cpi (float64, USD: spend / installs).
+    """
+    count = column_of(frame, "new_users", "new_users")
+    if spend not in frame:
+        raise BadQuery("spend", spend, "is not a column of the frame: join ad spend first", [*map(str, frame.columns)])
+    is_paid = frame[spend].notna()
+    parts = frame[with_ids(frame, by)].assign(
+        installs=frame[count], paid_installs=frame[count].where(is_paid, 0).astype("Int64"), spend=frame[spend]
+    )
+    made = sum_over(parts.assign(known=is_paid.astype("Int64")), by, ["installs", "paid_installs", "spend", "known"])
+    made["spend"] = made["spend"].astype("float64").where(made["known"] > 0)
+    made["cpi"] = ratio(made["spend"], made["paid_installs"])
+    made["blended_cpi"] = ratio(made["spend"], made["installs"])
+    made = made.drop(columns="known").sort_values("spend", ascending=False, na_position="last", ignore_index=True)
+    return with_receipts_of(made, frame)
+
+
+def return_on_spend(
+    spend: DataFrame,
+    money: DataFrame,
+    by: str = "install_publisher",
+    *,
+    ages: Sequence[int] = (0, 1, 3, 7, 14, 28),
+    reaching: int = 0,
+) -> DataFrame:
+    """Money of the players who were bought, so many days after install, beside what they cost (ROAS by cohort).
+
+    *spend* holds timestamp (the install day), *by* and spend (USD); *money* is revenue and ilrd_revenue, or one of
+    them, by installed_on and *by* at day granularity, from the first install day to the last day known. A cohort
+    counts at an age only when that day has come, so later ages rest on fewer cohorts and the curve may fall. Up to the
+    age *reaching* it does not: cohorts that are younger are left out everywhere.
+
+    Columns: *by* (category, values with spend), age (Int64, days since install), spend, money (float64, USD, of the
+    cohorts that reached the age), roas (float64, 1 is paid back), cohorts (Int64, install days).
+    """
+    cost = spend.assign(spend=spend["spend"].astype("float64"))
+    cost = cost[cost["spend"] > 0].groupby(["timestamp", by], observed=True)["spend"].sum().reset_index()
+    earned = _earned(money, by)
+    last = money["timestamp"].max() if len(money) else pd.NaT
+    rows = [_at_age(cost, earned, by, age, last - pd.Timedelta(days=max(age, reaching))) for age in sorted(ages)]
+    made = pd.concat([row for row in rows if len(row)] or rows[:1], ignore_index=True)
+    made["roas"] = ratio(made["money"], made["spend"])
+    columns = [by, "age", "spend", "money", "roas", "cohorts"]
+    types = {by: "category", "age": "Int64", "cohorts": "Int64", "spend": "float64", "money": "float64"}
+    made = made[columns].astype(types).sort_values([by, "age"], ignore_index=True)
+    return with_receipts_of(made, spend, money)
+
+
+def payback_ages(roas: DataFrame, by: str = "install_publisher") -> DataFrame:
+    """The last age each value of *by* has reached, and the first at which its players had paid for themselves.
+
+    Columns: *by* (category), age (Int64), spend, money, roas (float64), days_to_pay_back (Int64, NA where not yet).
+    Best first.
+    """
+    last = roas.sort_values("age").groupby(by, observed=True).tail(1)
+    first = roas[roas["roas"] >= 1].groupby(by, observed=True)["age"].min()
+    days = last[by].astype("object").map({name: age for name, age in first.items() if pd.notna(age)})
+    made = last.drop(columns="cohorts").assign(days_to_pay_back=days.astype("Int64"))
+    return with_receipts_of(made.sort_values("roas", ascending=False, ignore_index=True), roas)
+
+
+def rank_correlation(frame: DataFrame, value: str, rank: str, by: str | None = None) -> DataFrame:
+    """How closely a store rank follows *value*, day by day: Spearman's correlation, -1 where more is always higher up.
+
+    Columns: *by*, days (Int64, with both numbers), correlation, low, high (float64, -1 to 1, a rough 95 % interval that
+    takes days for independent; NA with fewer than `FEWEST_DAYS`).
+    """
+    known = frame[frame[value].notna() & frame[rank].notna()]
+    groups = known.groupby(with_ids(known, by), observed=True) if by else [((), known)]
+    rows = [_correlated(rows, value, rank) | dict(zip(with_ids(known, by), keys, strict=True)) for keys, rows in groups]
+    columns = [*with_ids(known, by), "days", "correlation", "low", "high"]
+    numbers = dict.fromkeys(("correlation", "low", "high"), "float64")
+    types = {"days": "Int64"} | numbers | dict.fromkeys(with_ids(known, by), "category")
+    return with_receipts_of(DataFrame(rows, columns=columns).astype(types), frame)
+
+
+def _earned(money: DataFrame, by: str) -> DataFrame:
+    """Money by install day, *by* and age."""
+    columns = []
+    for metric in ("revenue", "ilrd_revenue"):
+        try:
+            columns.append(column_of(money, metric, "sum"))
+        except BadQuery:  # asked for one of the two
+            continue
+    if not columns:
+        raise BadQuery("money", [*map(str, money.columns)], "holds neither revenue nor ilrd_revenue")
+    if "installed_on" not in money:
+        raise BadQuery("money", [*map(str, money.columns)], "has no installed_on: query it by installed_on")
+    installed = pd.to_datetime(money["installed_on"].astype("object"), utc=True)
+    parts = DataFrame({"installed": installed.astype("datetime64[us, UTC]"), by: money[by].astype("object")})
+    parts["age"] = (money["timestamp"] - parts["installed"]).dt.days
+    parts["money"] = money[[*dict.fromkeys(columns)]].astype("float64").sum(axis=1)
+    return parts
+
+
+def _at_age(cost: DataFrame, earned: DataFrame, by: str, age: int, latest: Any) -> DataFrame:
+    """Spend and money at *age* of the cohorts up to the install day *latest*."""
+    reached: DataFrame = cost[cost["timestamp"] <= latest]
+    own = earned[(earned["age"] >= 0) & (earned["age"] <= age)].rename(columns={"installed": "timestamp"})
+    sums = own.groupby(["timestamp", by])["money"].sum().reset_index()
+    both = reached.astype({by: "object"}).merge(sums, on=["timestamp", by], how="left").fillna({"money": 0.0})
+    made = both.groupby(by).agg(spend=("spend", "sum"), money=("money", "sum"), cohorts=("timestamp", "nunique"))
+    return made.reset_index().assign(age=age)
+
+
+def _correlated(rows: DataFrame, value: str, rank: str) -> dict[str, Any]:
+    days = len(rows)
+    first, second = (rows[name].astype("float64").rank() for name in (value, rank))
+    is_enough = days >= FEWEST_DAYS and first.nunique() > 1 and second.nunique() > 1
+    correlation = float(first.corr(second)) if is_enough else float("nan")
+    inner = float(np.clip(correlation, -0.9999999, 0.9999999))
+    half = 1.96 * np.sqrt(_FIELLER / (days - 3)) if is_enough else float("nan")
+    low, high = (float(np.tanh(np.arctanh(inner) + side * half)) for side in (-1, 1))
+    return {"days": days, "correlation": correlation, "low": low, "high": high}

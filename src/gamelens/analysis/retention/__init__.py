@@ -1,0 +1,32 @@
+"""Retention: who comes back, when, and how that goes on.
+
+Never asks a service and never draws. Open `retention_rates` first.
+"""
+
+from gamelens.analysis.retention.curve_selection import compare_curves, verdict
+from gamelens.analysis.retention.projection import ltv, project_retention
+from gamelens.analysis.retention.retention_rates import (
+    average_curve,
+    by_half,
+    cohort_matrix,
+    cohort_sizes,
+    day_spread,
+    intervals_are_disjoint,
+    pooled,
+    wilson,
+)
+
+__all__ = [
+    "average_curve",
+    "by_half",
+    "cohort_matrix",
+    "cohort_sizes",
+    "compare_curves",
+    "day_spread",
+    "intervals_are_disjoint",
+    "ltv",
+    "pooled",
+    "project_retention",
+    "verdict",
+    "wilson",
+]

@@ -1,0 +1,224 @@
+"""Players for the sandbox, and the show: simulate, demo, lab."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from gamelens.cli.command_group import cli
+from gamelens.cli.completion import scenarios
+
+if TYPE_CHECKING:
+    from gamelens.local.event_sender import Mode
+    from gamelens.local.sandbox_info import SandboxInfo
+    from gamelens.simulator import Scenario
+
+_TELL_EVERY_S: Final = 10.0
+
+
+@cli.command()
+@click.option("--scenario", required=True, shell_complete=scenarios, help="Name of a shipped scenario, or a TOML file.")
+@click.option("--players", type=click.IntRange(min=1), help="Instead of the scenario's.")
+@click.option("--days", type=click.IntRange(min=1), help="Instead of the scenario's.")
+@click.option("--seed", type=click.IntRange(min=0), help="Instead of the scenario's.")
+@click.option(
+    "--ready", type=click.Path(path_type=Path, dir_okay=False), help="Ready file of the sandbox to play into."
+)
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="STATE",
+    help="Instead of sending, write to the lake of a sandbox that does not run and has no events yet.",
+)
+@click.option("--workers", type=click.IntRange(min=1), default=1, help="Processes that make the events.")
+@click.option(
+    "--mode",
+    type=click.Choice(["batches", "clients", "server"]),
+    default="batches",
+    help="Ready-made bodies (fast), a client for each player, or a game server that submits for its players.",
+)
+@click.option("--live", is_flag=True, help="Keep playing from now on, in real time, until Ctrl-C.")
+@click.option(
+    "--speed", type=click.FloatRange(min=0, min_open=True), default=1.0, help="Of --live: seconds played in a second."
+)
+@click.option("--ledger", type=click.Path(path_type=Path, dir_okay=False), help="Write what really happened (Parquet).")
+@click.option("--dry-run", is_flag=True, help="Say what would be sent, send nothing.")
+@click.option("--json", "as_json", is_flag=True, help="JSON instead of words.")
+def simulate(
+    scenario: str,
+    players: int | None,
+    days: int | None,
+    seed: int | None,
+    ready: Path | None,
+    into: Path | None,
+    workers: int,
+    mode: Mode,
+    live: bool,
+    speed: float,
+    ledger: Path | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Play a scenario against a running sandbox.
+
+    \b
+    Example: gamelens simulate --scenario small --ready ready.json --ledger truth.parquet
+
+    With --into a hundred million events take minutes. They are nowhere but in the lake: there are no raw events of
+    them to look at, to `gamelens sandbox verify` or to make the lake anew from.
+
+    With --live the population keeps playing, --speed 60 a minute of it each second; what is due is sent at once, and
+    the live page of the sandbox shows it.
+    """
+    import msgspec
+
+    from gamelens.local.sandbox_info import read_sandbox_info
+    from gamelens.local.sandbox_population import populate, populate_lake
+    from gamelens.simulator import Ledger, expect, load_scenario
+
+    population = load_scenario(scenario, players=players, days=days, seed=seed)
+    if dry_run:
+        expected = msgspec.to_builtins(expect(population))
+        if as_json:
+            click.echo(json.dumps(expected))
+        else:
+            _print_expected(expected)
+        return
+    if (ready is None) == (into is None):
+        raise click.UsageError(
+            "either --ready FILE, which `gamelens sandbox up --ready FILE` writes, or --into STATE is needed"
+        )
+    if into is not None and mode != "batches":
+        raise click.UsageError(f"--into writes to a lake, past every client: send with --ready for --mode {mode}")
+    if live:
+        if ready is None or ledger is not None or mode != "batches":
+            raise click.UsageError("--live goes with --ready, and with neither --into, --ledger nor --mode")
+        _play_live(read_sandbox_info(ready), population, speed=speed)
+        return
+    truth = Ledger() if ledger else None
+    with _progress(lambda: expect(population).events) as on_events:
+        if ready is not None:
+            sandbox = read_sandbox_info(ready)
+            played = populate(sandbox, population, ledger=truth, workers=workers, mode=mode, on_batch=on_events)
+        elif into is not None:
+            played = populate_lake(into, population, ledger=truth, workers=workers, on_events=on_events)
+    if truth is not None and ledger is not None:
+        truth.write(ledger)
+    click.echo(json.dumps(msgspec.to_builtins(played)) if as_json else _as_lines(msgspec.to_builtins(played)))
+
+
+@cli.command()
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), default=Path("reports"), help="For the reports."
+)
+@click.option(
+    "--scenario", default="demo", shell_complete=scenarios, help="Name of a shipped scenario, or a TOML file."
+)
+@click.option("--json", "as_json", is_flag=True, help="The summary as JSON.")
+def demo(out: Path, scenario: str, as_json: bool) -> None:
+    """Everything, end to end, with no account: sandbox, players, notebooks, reports.
+
+    \b
+    Example: gamelens demo --out reports
+    """
+    import msgspec
+
+    from gamelens.local.demo import demo as run
+
+    done = run(out, scenario=scenario, say=lambda line: click.echo(f"· {line}", err=True))
+    played, summary = done.played, done.summary
+    if as_json:
+        reports = [str(report) for report in done.reports]
+        click.echo(
+            json.dumps(
+                {"played": msgspec.to_builtins(played), "summary": msgspec.to_builtins(summary), "reports": reports}
+            )
+        )
+        return
+    again = " (earlier today)" if done.was_there else f" in {played.seconds:.0f} s"
+    click.echo(
+        f"sent       {played.events:,} events of {played.players:,} players over {played.days} days, "
+        f"{played.requests:,} signed requests, {played.sent_bytes / 1e6:.0f} MB{again}\n"
+        f"collected  {summary.accepted:,} accepted, {summary.rejected:,} rejected, "
+        f"{summary.duplicate:,} duplicate, {summary.processed:,} processed\n"
+        f"asked      {summary.asked:,} requests to the metrics service"
+    )
+    for report in done.reports:
+        click.echo(f"report     {report}")
+
+
+@cli.command("lab", context_settings={"ignore_unknown_options": True})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def open_lab(arguments: tuple[str, ...]) -> None:
+    """The demo's sandbox, then JupyterLab on the notebooks; ARGUMENTS are for JupyterLab.
+
+    \b
+    Example: gamelens lab --no-browser
+    """
+    from gamelens.local.demo import open_lab as run
+
+    raise SystemExit(run(*arguments))
+
+
+def _play_live(sandbox: SandboxInfo, population: Scenario, *, speed: float) -> None:
+    """Play until Ctrl-C; says now and then how many events were sent."""
+    from gamelens.local.sandbox_population import play_live
+
+    began = told_at = time.monotonic()
+    events = 0
+
+    def count(more: int) -> None:
+        nonlocal events, told_at
+        events += more
+        now = time.monotonic()
+        if events == more or now - told_at >= _TELL_EVERY_S:
+            told_at = now
+            played = timedelta(seconds=round((now - began) * speed))
+            click.echo(f"{played} played, {events:,} events sent", err=True)
+
+    click.echo(f"playing {population.name} live, {speed:g} x; Ctrl-C ends it. {sandbox.console_url}", err=True)
+    try:
+        play_live(sandbox, population, speed=speed, on_batch=count)
+    except KeyboardInterrupt:
+        click.echo(f"{events:,} events sent", err=True)
+
+
+def _print_expected(expected: dict[str, Any]) -> None:
+    """What would be sent in all, then what each game's players would do."""
+    from pandas import DataFrame
+
+    from gamelens.cli.table_printer import print_table
+
+    plain, gzipped = (expected[name] / 1e6 for name in ("body_bytes", "gzipped_bytes"))
+    click.echo(
+        f"{expected['players']:,} players send about {expected['events']:,} events "
+        f"in {expected['requests']:,} requests, {plain:,.1f} MB ({gzipped:,.1f} MB gzipped).\n"
+        f"DAU {expected['dau']:,.0f}, {expected['ads_shown']:,} ads shown, "
+        f"{expected['ad_revenue_usd']:,.2f} USD from ads, {expected['revenue_usd']:,.2f} USD from purchases.\n"
+    )
+    games = DataFrame(expected["games"]).round({"dau": 0, "d1": 4, "d7": 4, "d28": 4})
+    print_table(games.astype({"dau": "Int64"}))
+
+
+def _as_lines(values: dict[str, Any]) -> str:
+    width = max(map(len, values))
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in values.items())
+
+
+@contextmanager
+def _progress(events: Callable[[], int]) -> Iterator[Callable[[int], object]]:
+    """A bar on standard error where somebody watches; only then *events* is asked how many there will be."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("events", total=events() if console.is_terminal else None)
+        yield lambda sent: bar.advance(task, sent)

@@ -1,0 +1,195 @@
+"""Both services on this machine, and what they keep."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gamelens.cli.command_group import cli
+from gamelens.cli.completion import scenarios
+from gamelens.wire.limits import REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
+
+
+@cli.group()
+def sandbox() -> None:
+    """Both services on this machine."""
+
+
+@sandbox.command("up")
+@click.option("--state", type=click.Path(path_type=Path, file_okay=False), required=True, help="State directory.")
+@click.option("--collector-port", type=click.IntRange(0, 65535), default=0, help="0: any free port.")
+@click.option("--metrics-port", type=click.IntRange(0, 65535), default=0, help="0: any free port.")
+@click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="Organisations, games and keys (TOML).")
+@click.option(
+    "--scenario",
+    shell_complete=scenarios,
+    help="Studios and games of a scenario: a shipped one's name, or a TOML file. Instead of --config.",
+)
+@click.option("--ready", type=click.Path(path_type=Path, dir_okay=False), help="Written when both services listen.")
+@click.option("--reply", type=click.Choice(["auto", "empty", "json"]), default="auto", help="Body of a 200 for events.")
+@click.option(
+    "--validation",
+    type=click.Choice(["lenient", "strict"]),
+    default="lenient",
+    help="Strict refuses events the documentation does not describe.",
+)
+@click.option(
+    "--refresh", type=click.FloatRange(min=0), default=REFRESH_S, help="Seconds an available interval is kept."
+)
+@click.option(
+    "--rate",
+    type=click.IntRange(min=1),
+    default=REQUESTS_PER_SECOND,
+    help="Requests a second for each organisation.",
+)
+@click.option(
+    "--concurrency",
+    type=click.IntRange(min=1),
+    default=REQUESTS_AT_ONCE,
+    help="Requests at once for each organisation.",
+)
+@click.option("--geoip", type=click.Path(path_type=Path, dir_okay=False), help="Countries by IP address (.mmdb).")
+@click.option("--nodes", type=click.IntRange(1, 100), default=1, help="Nodes that limit alone; requests go to any.")
+@click.option("--tls", is_flag=True, help="HTTPS, with a certificate made at the first start and kept in the state.")
+@click.option("--keep-free", type=click.IntRange(min=0), default=256, help="MB of disk that are never filled.")
+@click.option(
+    "--engine",
+    default="duckdb",
+    metavar="NAME",
+    help="What answers metric queries: duckdb, spark, or the address of a Spark master.",
+)
+@click.option("--lake-url", metavar="URL", help="Where that engine sees the state's folder `lake`, if not as a folder.")
+@click.option("--stop-after-idle", type=click.FloatRange(min=0), default=math.inf, hidden=True)
+def sandbox_up(
+    state: Path,
+    collector_port: int,
+    metrics_port: int,
+    config: Path | None,
+    scenario: str | None,
+    ready: Path | None,
+    reply: Any,
+    validation: Any,
+    refresh: float,
+    rate: int,
+    concurrency: int,
+    geoip: Path | None,
+    nodes: int,
+    tls: bool,
+    keep_free: int,
+    engine: str,
+    lake_url: str | None,
+    stop_after_idle: float,
+) -> None:
+    """Run both services until SIGINT or SIGTERM.
+
+    \b
+    Example: gamelens sandbox up --state ~/sandbox --ready ready.json
+
+    A new one has one organisation with three games, those of the scenario `demo`; --scenario portfolio makes it twenty.
+    Without either option a start goes on with the organisations there are.
+
+    The live-events page is at the console_url of the ready file. With --tls the ready file names a ca_file as well:
+    clients trust the services once SSL_CERT_FILE names it (curl: --cacert).
+    """
+    from gamelens.local.sandbox_process import titles_of
+    from gamelens.sandbox.server import Sandbox, SandboxOptions, serve
+
+    if config and scenario:
+        raise click.UsageError("either --config or --scenario says which games there are")
+    options = SandboxOptions(
+        state=state,
+        collector_port=collector_port,
+        metrics_port=metrics_port,
+        config=config,
+        titles=titles_of(scenario) if scenario else (),
+        ready=ready,
+        reply=reply,
+        validation=validation,
+        refresh_s=refresh,
+        rate=rate,
+        at_once=concurrency,
+        geoip=geoip,
+        nodes=nodes,
+        tls=tls,
+        reserved_bytes=keep_free << 20,
+        engine=engine,
+        lake_url=lake_url,
+        stop_after_idle_s=stop_after_idle,
+    )
+    serve(Sandbox(options))
+
+
+@sandbox.command("process")
+@click.option("--state", type=click.Path(path_type=Path, file_okay=False), required=True, help="State directory.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, by organisation.")
+def sandbox_process(state: Path, as_json: bool) -> None:
+    """Process everything received so far, now; prints what is available.
+
+    \b
+    Example: gamelens sandbox process --state ~/sandbox
+    """
+    from gamelens.local.sandbox_process import process_at
+
+    available = process_at(state)
+    if as_json:
+        click.echo(json.dumps(available))
+    else:
+        for name, interval in available.items():
+            click.echo(f"{name}  {interval}")
+
+
+@sandbox.command("verify")
+@click.option("--state", type=click.Path(path_type=Path, file_okay=False), required=True, help="State directory.")
+@click.option("--days", type=click.IntRange(min=0), default=7, help="Days of each organisation to compare row by row.")
+@click.option("--seed", type=int, help="Chooses the days; any other each time without it.")
+def sandbox_verify(state: Path, days: int, seed: int | None) -> None:
+    """Read everything received again and compare it with what answers are made from; exit 1 on any difference.
+
+    \b
+    Example: gamelens sandbox verify --state ~/sandbox
+    """
+    from gamelens.sandbox.processing.verification import verify
+
+    verified = verify(state, days=days, seed=seed)
+    what = f"{verified.events:,} events, {verified.players:,} players and {len(verified.days)} days row by row"
+    for difference in verified.differences:
+        click.echo(difference, err=True)
+    if verified.differences:
+        raise click.ClickException(f"{what}: {len(verified.differences)} differences")
+    click.echo(f"{what}: no difference")
+
+
+@cli.group()
+def lake() -> None:
+    """The Parquet files that a sandbox makes of its events."""
+
+
+@lake.command("export")
+@click.option("--state", type=click.Path(path_type=Path, file_okay=False), required=True, help="State directory.")
+@click.option("--format", "kind", type=click.Choice(["delta"]), default="delta", help="Of the tables.")
+@click.option("--out", required=True, metavar="DIR", help="A folder, or the URL of one (s3://, gs://, file://).")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, by organisation.")
+def lake_export(state: Path, kind: str, out: str, as_json: bool) -> None:
+    """Make the events of each organisation a table for other tools; again: a new version of it.
+
+    \b
+    Example: gamelens lake export --state ~/sandbox --format delta --out ~/tables
+
+    On the lake's own disk the files of the table are links to those of the lake, anywhere else copies.
+    """
+    import msgspec
+
+    from gamelens.sandbox.processing.delta_export import export_delta
+
+    exported = export_delta(state, out)
+    if as_json:
+        click.echo(json.dumps(msgspec.to_builtins(exported)))
+        return
+    for name, table in exported.items():
+        click.echo(f"{name}  version {table.version}  {table.files:,} files  {table.rows:,} events  {table.table}")
+    if not exported:
+        click.echo("nothing is processed yet", err=True)

@@ -1,0 +1,166 @@
+"""A frame as a person reads it in a terminal, and as `grep` does where there is none.
+
+Numbers stand right and are never cut; a dimension's missing value is `(unknown)`, a number's an empty cell. Where a
+frame is wider than the terminal its columns are shown in several tables, each with the timestamp and the dimensions.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import msgspec
+
+from gamelens._text import printable
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+    from rich.table import Table
+
+UNKNOWN: Final = "(unknown)"
+SHOWN_ROWS: Final = 1000
+LEAST_TEXT: Final = 12  # a name is not cut shorter
+_FRAME: Final = 3  # a border and two blanks for each column
+_DECIMALS: Final = 4
+_MOST_DECIMALS: Final = 10
+
+
+class PrintedColumn(msgspec.Struct, frozen=True):
+    """One column as text; a *key* says what a row is about, and only *texts* may be cut."""
+
+    name: str
+    cells: list[str]
+    is_key: bool = False
+    is_text: bool = False
+
+    @property
+    def width(self) -> int:
+        """Of the widest cell."""
+        from rich.cells import cell_len
+
+        return max(map(cell_len, (self.name, *self.cells)))
+
+
+def print_table(frame: DataFrame) -> None:
+    """Print *frame*: boxes in a terminal, else plain columns."""
+    if not sys.stdout.isatty():
+        for line in plain(columns_of(frame, thousands="")):
+            click.echo(line)
+        return
+    from rich.console import Console
+
+    console = Console()
+    for table in boxed(columns_of(frame.head(SHOWN_ROWS), thousands=","), console.width):
+        # Wider than the terminal only where the keys alone are: the terminal may then wrap a line, we do not.
+        console.print(table, crop=False, width=max(console.width, console.measure(table).minimum))
+    if len(frame) > SHOWN_ROWS:
+        more = len(frame) - SHOWN_ROWS
+        click.echo(f"… and {more:,} more rows: --out FILE or --json gives them all", err=True)
+
+
+def columns_of(frame: DataFrame, *, thousands: str) -> list[PrintedColumn]:
+    """The columns of *frame*; whole and other numbers get *thousands* between groups of three digits."""
+    return [_column(str(name), frame.iloc[:, place], thousands) for place, name in enumerate(frame.columns)]
+
+
+def plain(columns: Sequence[PrintedColumn]) -> Iterator[str]:
+    """Lines with two blanks between *columns*, names first."""
+    from rich.cells import cell_len
+
+    widths = [column.width for column in columns]
+    for row in zip(*((column.name, *column.cells) for column in columns), strict=True):
+        padded = []
+        for column, width, cell in zip(columns, widths, row, strict=True):
+            blanks = " " * (width - cell_len(cell))
+            padded.append(cell + blanks if column.is_key or column.is_text else blanks + cell)
+        yield "  ".join(padded).rstrip()
+
+
+def boxed(columns: Sequence[PrintedColumn], width: int) -> Iterator[Table]:
+    """*columns* as one table or, where that is wider than *width*, as several that repeat the keys."""
+    widths = _widths(columns, width)
+    keys = [place for place, column in enumerate(columns) if column.is_key]
+    room = width - 1 - sum(widths[place] + _FRAME for place in keys)
+    block: list[int] = []
+    for place, column in enumerate(columns):
+        if column.is_key:
+            continue
+        if block and sum(widths[it] + _FRAME for it in (*block, place)) > room:
+            yield _table(columns, widths, [*keys, *block])
+            block = []
+        block.append(place)
+    yield _table(columns, widths, [*keys, *block])
+
+
+def _widths(columns: Sequence[PrintedColumn], width: int) -> list[int]:
+    """How wide each column is shown: texts share what is left by what cannot be cut."""
+    wanted = [column.width for column in columns]
+    texts = [place for place, column in enumerate(columns) if column.is_text]
+    values = [wanted[place] + _FRAME for place, column in enumerate(columns) if not column.is_key]
+    fixed = sum(wanted[place] + _FRAME for place, column in enumerate(columns) if column.is_key and not column.is_text)
+    if not texts or fixed + sum(wanted[place] + _FRAME for place in texts) + sum(values) < width:
+        return wanted
+    # First all values side by side with shorter texts; if that is too much, several tables with one value at least.
+    for beside in (sum(values), max(values, default=0)):
+        share = (width - 1 - fixed - beside) // len(texts) - _FRAME
+        if share >= LEAST_TEXT:
+            break
+    most = max(share, LEAST_TEXT)
+    return [min(it, most) if column.is_text else it for it, column in zip(wanted, columns, strict=True)]
+
+
+def _table(columns: Sequence[PrintedColumn], widths: Sequence[int], places: Sequence[int]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table()
+    for place in places:
+        column, width = columns[place], widths[place]
+        table.add_column(
+            Text(column.name),
+            justify="left" if column.is_key or column.is_text else "right",
+            no_wrap=True,
+            overflow="ellipsis",
+            min_width=width,
+            max_width=width,
+        )
+    for row in zip(*(columns[place].cells for place in places), strict=True):
+        table.add_row(*map(Text, row))
+    return table
+
+
+def _column(name: str, values: Series[Any], thousands: str) -> PrintedColumn:
+    from pandas import CategoricalDtype
+    from pandas.api import types
+
+    name = printable(name)
+    if isinstance(values.dtype, CategoricalDtype):
+        return PrintedColumn(name, _texts(values, UNKNOWN), is_key=True, is_text=True)
+    if types.is_datetime64_any_dtype(values):
+        is_midnight = bool((values.dropna() == values.dropna().dt.normalize()).all())
+        form = "%Y-%m-%d" if is_midnight else "%Y-%m-%dT%H:%MZ"
+        return PrintedColumn(name, values.dt.strftime(form).fillna("").tolist(), is_key=name == "timestamp")
+    if types.is_float_dtype(values):
+        smallest = values.abs()[lambda it: it > 0].min()
+        return PrintedColumn(name, _numbers(values, f"{thousands}.{_decimals(float(smallest))}f"))
+    if types.is_integer_dtype(values):
+        return PrintedColumn(name, _numbers(values, f"{thousands}d"))
+    return PrintedColumn(name, _texts(values, ""), is_text=True)
+
+
+def _numbers(values: Series[Any], form: str) -> list[str]:
+    return ["" if gone else format(it, form) for it, gone in zip(values, values.isna(), strict=True)]
+
+
+def _texts(values: Series[Any], missing: str) -> list[str]:
+    return [missing if gone else printable(str(it)) for it, gone in zip(values, values.isna(), strict=True)]
+
+
+def _decimals(smallest: float) -> int:
+    """Four, or as many as *smallest* needs to show three digits; NaN where there is none."""
+    if not 0 < smallest < math.inf:
+        return _DECIMALS
+    return min(max(_DECIMALS, 2 - math.floor(math.log10(smallest))), _MOST_DECIMALS)

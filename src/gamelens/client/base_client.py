@@ -1,0 +1,93 @@
+"""What both faces of the client are made of: how one is set up, and how what is typed becomes a question."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable, Coroutine
+from typing import Any, get_args
+
+from gamelens.client.cache.answer_cache import AnswerCache, open_cache
+from gamelens.client.connection.event_loop import shared_loop
+from gamelens.client.connection.metrics_api import MetricsApi
+from gamelens.client.connection.rate_limit import Pace, shared_rate_limiter
+from gamelens.client.connection.recording import RecordingSender, ReplaySender
+from gamelens.client.connection.settings import metrics_settings
+from gamelens.client.connection.transport import HttpBackend, HttpSender, Transport
+from gamelens.client.query.arguments import check_seconds, one_of
+from gamelens.client.query.executor import QueryExecutor
+from gamelens.client.query.progress import Progress
+from gamelens.client.query.query_run import QueryResult
+from gamelens.client.query.query_spec import is_integer
+from gamelens.errors import BadQuery
+
+Asking = Callable[[Progress], Coroutine[Any, Any, QueryResult]]
+Folder = str | os.PathLike[str]
+_CONNECTIONS = 50  # opened as they are needed: an adaptive pace may have that many under way
+
+
+class BaseClient:
+    """What a client is made of, and how it lets go."""
+
+    def __init__(
+        self,
+        *,
+        api_key: str | None = None,
+        metrics_url: str | None = None,
+        cache: bool | Folder = True,
+        pace: Pace = "guaranteed",
+        max_days: int | None = None,
+        max_wait_s: float = 60.0,
+        refresh_s: float = 3600.0,
+        progress: bool | None = None,
+        record: Folder | None = None,
+        replay: Folder | None = None,
+        transport: HttpBackend | None = None,
+    ) -> None:
+        if max_days is not None and not (is_integer(max_days) and max_days >= 1):
+            raise BadQuery("max_days", max_days, "must be a whole number, 1 or more, or None")
+        check_seconds("max_wait_s", max_wait_s)
+        check_seconds("refresh_s", refresh_s)
+        one_of("pace", pace, get_args(Pace))
+        if record is not None and replay is not None:
+            raise BadQuery("replay", str(replay), "cannot stand beside record: record first, replay then")
+        self._loop = shared_loop()
+        self._progress = progress
+        kept: AnswerCache | None = None
+        door: HttpSender
+        if replay is not None:
+            self._address = f"replay of {os.fspath(replay)}"
+            door = ReplaySender(replay)
+        else:
+            settings = metrics_settings(api_key=api_key, metrics_url=metrics_url)
+            self._address = settings.metrics_url
+            fingerprint = settings.api_key.fingerprint
+            door = Transport(
+                settings.metrics_url,
+                key=settings.api_key,
+                budget=shared_rate_limiter(settings.metrics_url, fingerprint, pace),
+                max_wait_s=max_wait_s,
+                at_once=_CONNECTIONS,
+                pool=transport,
+            )
+            if record is not None:
+                door = RecordingSender(door, record)
+            else:
+                kept = open_cache(cache, address=settings.metrics_url, fingerprint=fingerprint)
+        service = MetricsApi(door, refresh_s=refresh_s, changes=replay is None)
+        self._core = QueryExecutor(service, kept, max_days=max_days, refresh_s=refresh_s)
+        # A notebook seldom closes anything: the connections go with the last reference.
+        self._closing = weakref.finalize(self, _close, service)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._address!r})"
+
+    @property
+    def cache(self) -> AnswerCache | None:
+        """What was answered and is kept on disk: `cache.info()`, `cache.clear()`; None where nothing is."""
+        return self._core.cache
+
+
+def _close(service: MetricsApi) -> None:
+    """Let the loop close the connections of a client that is gone, without waiting for it."""
+    shared_loop().hand_over(service.aclose())

@@ -1,0 +1,280 @@
+"""The collector's routes for one game: asks how to behave (init) and submits events (Collector, Endpoints).
+
+The lower of two layers. Here one call is one request and nothing is remembered, so any number of players can share
+it. Who plays, what waits and when to try again is the upper layer's: `session` on a player's device, `server` for many
+players. It runs on the caller's loop, because a simulator sends thousands of requests and each hop to another thread
+costs.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Any, Final, Self, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from gamelens.client.connection.settings import collector_settings
+from gamelens.client.connection.transport import ATTEMPTS, HttpBackend, HttpRequest, HttpResponse, Transport
+from gamelens.errors import ServiceError
+from gamelens.wire.event_validator import RejectedEvent
+from gamelens.wire.remote_config import InitAnswer, InitRequest, InitUnchanged, RemoteConfig, V2InitAnswer
+from gamelens.wire.signing import sign
+
+try:  # comes with the sandbox: the same format in half the time
+    from zlib_ng.zlib_ng import compress
+except ImportError:
+    from zlib import compress
+
+SDK_VERSION: Final = "rest api v2"  # Collector, Init request body: custom integrations send exactly this
+GZIP: Final = 31  # wbits: with the header of gzip, which has no time in it, so that the same events are the same bytes
+_EVENTS_ANSWERS: Final = frozenset({200, 201, 204, 400})
+_ALL_ANSWERS: Final = _EVENTS_ANSWERS | {401, 413}
+_INIT_ANSWERS: Final = frozenset({200, 201})
+
+
+class SubmitResult(msgspec.Struct, frozen=True):
+    """The collector's answer: 200 when all events were collected, 400 when all but the *rejected* were.
+
+    Of what was sent as it is, also 401 and 413: then nothing was collected, and nothing is said of any event.
+    """
+
+    status: int
+    sent_bytes: int
+    rejected: tuple[RejectedEvent, ...] = ()
+
+    @property
+    def is_unread(self) -> bool:
+        """True when the collector could not read the body, so that it kept none of its events."""
+        return any(rejected.event is None for rejected in self.rejected)
+
+
+class CollectorClient:
+    """Talks to the collector for one game.
+
+    Args:
+        collector_url: the address; else GAMELENS_COLLECTOR_URL, else the config file.
+        game_key: of the game; else GAMELENS_GAME_KEY, else the config file.
+        secret_key: signs and is never sent; else GAMELENS_SECRET_KEY, else the config file.
+        gzip_level: 1 (fast) to 9 (small); 0 sends plain JSON. 2 is hardly slower than 1 and much smaller with zlib-ng.
+        max_wait_s: how long one request may spend on retries.
+        at_once: connections kept open.
+        ca_file: the authority of a sandbox with --tls; else SSL_CERT_FILE.
+        transport: carries requests in place of the network, such as `httpx.ASGITransport(app)`.
+
+    Every call may raise:
+        AuthError: a key is wrong.
+        BadQuery: the collector refuses a field, or the size of the body.
+        RateLimited: it keeps answering 429.
+        ServiceError: the answer is none that was promised.
+        Unreachable: nobody answers; what was sent may or may not have been collected.
+    """
+
+    def __init__(
+        self,
+        *,
+        collector_url: str | None = None,
+        game_key: str | None = None,
+        secret_key: str | None = None,
+        gzip_level: int = 2,
+        max_wait_s: float = 60.0,
+        at_once: int = 16,
+        ca_file: str | None = None,
+        transport: HttpBackend | None = None,
+    ) -> None:
+        settings = collector_settings(collector_url=collector_url, game_key=game_key, secret_key=secret_key)
+        self.game_key = settings.game_key
+        self._secret = settings.secret_key
+        self._gzip_level = gzip_level
+        self._transport = Transport(
+            settings.collector_url, max_wait_s=max_wait_s, at_once=at_once, ca_file=ca_file, pool=transport
+        )
+
+    def __repr__(self) -> str:
+        return f"CollectorClient({self._transport.address!r}, game_key={self.game_key!r})"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._transport.aclose()
+
+    async def init_v2(
+        self,
+        *,
+        user_id: str,
+        platform: str,
+        os_version: str,
+        build: str | None = None,
+        forwarded_for: str | None = None,
+        attempts: int = ATTEMPTS,
+    ) -> V2InitAnswer:
+        """Whether the game takes events at all, and the server's time (Collector, POST /v2/<game_key>/init)."""
+        body = _introduction(user_id, platform, os_version, build)
+        answer = await self._init(self._path("init"), (), body, forwarded_for, attempts)
+        return _decoded(answer, V2InitAnswer)
+
+    async def init(
+        self,
+        *,
+        user_id: str,
+        platform: str,
+        os_version: str,
+        build: str | None = None,
+        configs_hash: str | None = None,
+        interval_seconds: int = 0,
+        forwarded_for: str | None = None,
+        attempts: int = ATTEMPTS,
+    ) -> InitAnswer | InitUnchanged:
+        """Configs and experiment of *user_id* (Collector, POST /remote_configs/v1/init).
+
+        The small answer comes only to a *configs_hash* that is still current: the answer it came with still holds. The
+        hash of another user's answer is not for this one.
+        """
+        params = [("game_key", self.game_key), ("interval_seconds", str(interval_seconds))]
+        if configs_hash is not None:
+            params.append(("configs_hash", configs_hash))
+        body = _introduction(user_id, platform, os_version, build)
+        answer = await self._init("/remote_configs/v1/init", params, body, forwarded_for, attempts)
+        if answer.status == 201:
+            return _decoded(answer, _TolerantAnswer).strict()
+        if configs_hash is None:
+            raise ServiceError(answer.status, "says the configs are still current, and there are none yet")
+        return _decoded(answer, InitUnchanged)
+
+    async def submit(
+        self, events: bytes, *, forwarded_for: str | None = None, attempts: int = ATTEMPTS
+    ) -> SubmitResult:
+        """Send *events*, a JSON array ready to go, and say which were rejected (Collector, POST events).
+
+        Args:
+            events: the array; 1 MB at most once gzipped.
+            forwarded_for: IP of the player, when a server submits for one (Collector, Submitting on behalf 2).
+            attempts: at most; 1 leaves trying again to the caller.
+        """
+        body = compress(events, self._gzip_level, wbits=GZIP) if self._gzip_level else events
+        headers = self._headers(body, forwarded_for)
+        return await self._submit(body, headers, _EVENTS_ANSWERS, attempts, is_gzipped=self._gzip_level > 0)
+
+    async def submit_as_is(self, body: bytes, *, is_gzipped: bool, signed: bytes | None = None) -> SubmitResult:
+        """Send *body* as it is, however wrong, and say what is answered: for who tests a collector.
+
+        Args:
+            body: what travels, be it too large, cut short, or no events at all.
+            is_gzipped: said of it, true or not.
+            signed: what the signature is of; *body* itself by default.
+        """
+        headers = self._headers(body if signed is None else signed, None)
+        return await self._submit(body, headers, _ALL_ANSWERS, ATTEMPTS, is_gzipped=is_gzipped)
+
+    async def _submit(
+        self, body: bytes, headers: dict[str, str], answers: frozenset[int], attempts: int, *, is_gzipped: bool
+    ) -> SubmitResult:
+        if is_gzipped:
+            headers["Content-Encoding"] = "gzip"
+        answer = await self._transport.send(
+            HttpRequest(
+                method="POST",
+                path=self._path("events"),
+                headers=headers,
+                body=body,
+                answers=answers,
+                attempts=attempts,
+            )
+        )
+        return SubmitResult(answer.status, len(body), _rejected(answer) if answer.status == 400 else ())
+
+    async def _init(
+        self, path: str, params: Sequence[tuple[str, str]], body: bytes, forwarded_for: str | None, attempts: int
+    ) -> HttpResponse:
+        return await self._transport.send(
+            HttpRequest(
+                method="POST",
+                path=path,
+                params=params,
+                headers=self._headers(body, forwarded_for),
+                body=body,
+                answers=_INIT_ANSWERS,
+                attempts=attempts,
+            )
+        )
+
+    def _path(self, route: str) -> str:
+        return f"/v2/{quote(self.game_key, safe='')}/{route}"
+
+    def _headers(self, body: bytes, forwarded_for: str | None) -> dict[str, str]:
+        signed = {
+            "Authorization": sign(body, secret_key=self._secret.reveal()),
+            "Content-Type": "application/json",
+        }
+        return signed if forwarded_for is None else signed | {"X-Forwarded-For": forwarded_for}
+
+
+class _TolerantAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A big answer whose configs may hold kinds of values that come later (Collector, Init response)."""
+
+    server_ts: int
+    configs_hash: str
+    configs: list[Any] = []
+    ab_id: str | None = None
+    ab_variant_id: str | None = None
+
+    def strict(self) -> InitAnswer:
+        """The answer with the configs of the kind we know."""
+        known = [config for config in map(_config, self.configs) if config is not None]
+        return InitAnswer(
+            server_ts=self.server_ts,
+            configs=known,
+            configs_hash=self.configs_hash,
+            ab_id=self.ab_id,
+            ab_variant_id=self.ab_variant_id,
+        )
+
+
+def _config(value: Any) -> RemoteConfig | None:
+    """The config, when it is one; a bound that is null is none (public-facts 1.5, Active window)."""
+    if not isinstance(value, dict):
+        return None
+    try:
+        return msgspec.convert({name: part for name, part in value.items() if part is not None}, RemoteConfig)
+    except msgspec.ValidationError:
+        return None
+
+
+_Said = TypeVar("_Said", V2InitAnswer, InitUnchanged, _TolerantAnswer)
+
+
+def _decoded(answer: HttpResponse, shape: type[_Said]) -> _Said:
+    try:
+        said = msgspec.json.decode(answer.body, type=shape)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ServiceError(answer.status, f"not the promised JSON: {error}") from None
+    if said.server_ts <= 0:
+        raise ServiceError(answer.status, f"server_ts = {said.server_ts} is no time of ours (public-facts 1.5)")
+    return said
+
+
+def _introduction(user_id: str, platform: str, os_version: str, build: str | None) -> bytes:
+    """The body of both inits (Collector, Init request body)."""
+    return msgspec.json.encode(
+        InitRequest(
+            user_id=user_id,
+            platform=platform,
+            os_version=os_version,
+            sdk_version=SDK_VERSION,
+            random_salt=secrets.token_hex(8),
+            build=build,
+        )
+    )
+
+
+def _rejected(answer: HttpResponse) -> tuple[RejectedEvent, ...]:
+    try:
+        return msgspec.json.decode(answer.body, type=tuple[RejectedEvent, ...])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ServiceError(answer.status, f"not the promised list of rejected events: {error}") from None

@@ -1,0 +1,30 @@
+"""The columns and types of an answer as an Arrow table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from gamelens.catalog import METRICS
+
+TIMESTAMP: Final = "timestamp"
+TIMESTAMP_TYPE: Final = pa.timestamp("us", tz="UTC")
+OTHER: Final = "(other)"
+ARROW_TYPES: Final = {"count": pa.int64(), "number": pa.float64()}
+
+
+def schema(metric: str, dimensions: Sequence[str]) -> pa.Schema:
+    """Columns of a table of *metric* by *dimensions*, as far as the catalog knows its fields.
+
+    A row has one place for each name: a field that is called like a dimension is not among them.
+    """
+    fields = [field for field in METRICS[metric].fields if field.name not in dimensions] if metric in METRICS else []
+    return pa.schema(
+        [
+            (TIMESTAMP, TIMESTAMP_TYPE),
+            *((name, pa.string()) for name in dimensions),
+            *((field.name, ARROW_TYPES[field.kind]) for field in fields),
+        ]
+    )

@@ -1,0 +1,37 @@
+"""One sandbox on this machine, with players in it, and a client for it.
+
+This room joins the others and holds no metric, wire rule or player of its own. Its public names load when they are
+first used. Open `connect` first.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gamelens.local.pytest_plugin import sandbox_for
+    from gamelens.local.sample_data import sample_files
+    from gamelens.local.sandbox_population import populate
+    from gamelens.local.sandbox_process import running_sandbox
+
+__all__ = ["populate", "running_sandbox", "sample_files", "sandbox_for"]
+
+_HOME = {
+    "populate": "gamelens.local.sandbox_population",
+    "running_sandbox": "gamelens.local.sandbox_process",
+    "sample_files": "gamelens.local.sample_data",
+    "sandbox_for": "gamelens.local.pytest_plugin",
+}
+
+
+if not TYPE_CHECKING:  # type checkers should find a name that does not exist
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOME:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

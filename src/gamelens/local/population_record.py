@@ -1,0 +1,45 @@
+"""The record of which population a sandbox holds."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from gamelens.simulator import Scenario
+
+
+class PopulationRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What was played into a sandbox: enough to know whether the same is asked for again."""
+
+    scenario: str
+    version: int
+    seed: int
+    players: int
+    days: int
+    ends_on: date
+    events: int = 0
+    requests: int = 0
+    sent_bytes: int = 0
+    seconds: float = 0.0
+
+
+def population_id(scenario: Scenario, ends_on: date) -> PopulationRecord:
+    """What tells *scenario* from others once it is played: nothing is counted yet."""
+    from gamelens.simulator import VERSION
+
+    return PopulationRecord(
+        scenario=scenario.name,
+        version=VERSION,
+        seed=scenario.seed,
+        players=scenario.players,
+        days=scenario.days,
+        ends_on=ends_on,
+    )
+
+
+def today() -> date:
+    """The day it is in UTC."""
+    return datetime.now(UTC).date()

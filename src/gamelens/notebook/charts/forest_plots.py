@@ -1,0 +1,141 @@
+"""Variants against their control: a forest of differences, and the posteriors behind a chance to be best."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pandas as pd
+from pandas import DataFrame
+from plotly.graph_objects import Figure
+from plotly.subplots import make_subplots
+
+from gamelens._text import format_number
+from gamelens.analysis.experiments.control_comparison import EXPERIMENT, MEASURE, VARIANT
+from gamelens.analysis.tidy_frames import display_values
+from gamelens.notebook.figures.figure_frame import finish
+from gamelens.notebook.figures.theme import theme
+from gamelens.notebook.labels import escape, shorten
+
+_WORTH: Final = {"share": 100.0, "money": 1.0}
+_WORDS: Final = {"share": "percentage points", "money": "USD per player"}
+_TICKS: Final = {"share": {"ticksuffix": " pp"}, "money": {"tickformat": "$,.3~f"}}
+_ROW_PX: Final = 34
+_GAP_PX: Final = 48
+
+
+def draw_differences(differences: DataFrame, *, title: str | None = None) -> Figure:
+    """Each variant's difference from the control with its interval, a row each; shares and money on axes of their own.
+
+    Takes the frame of `gamelens.analysis.experiments.variant_tests.differences`, of `spending.money_differences`, or both one under
+    the other. Filled are differences whose interval leaves 0 out; one without an interval is a cross.
+    """
+    look = theme()
+    units = [unit for unit in _WORTH if (differences["unit"] == unit).any()] or ["share"]
+    heights = [max(1, int((differences["unit"] == unit).sum())) for unit in units]
+    gap = _GAP_PX / (_ROW_PX * sum(heights) + _GAP_PX * len(units))
+    figure = make_subplots(rows=len(units), cols=1, row_heights=heights, vertical_spacing=gap if len(units) > 1 else 0)
+    for place, unit in enumerate(units, start=1):
+        rows = differences[differences["unit"] == unit]
+        _draw_rows(figure, rows, unit, place)
+        figure.add_vline(x=0, line={"color": look.muted, "width": 1, "dash": "dot"}, row=place, col=1)
+        figure.update_xaxes(**_TICKS[unit], row=place, col=1)
+    figure.update_xaxes(showgrid=True, showline=False)
+    figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
+    figure.update_layout(showlegend=False, hovermode="closest")
+    figure.update_layout(height=182 + _ROW_PX * sum(heights) + _GAP_PX * (len(units) - 1))
+    says = "; ".join(_in_words(row) for row in differences.to_dict("records"))
+    words = "difference from the control in " + " and ".join(_WORDS[unit] for unit in units) + ", 95% interval"
+    return finish(figure, differences, title or "What the variants changed", words, says=says)
+
+
+def draw_chances(chances: DataFrame, *, title: str | None = None) -> Figure:
+    """Where each variant's true share probably lies: its middle 95 %, and how likely it is the best.
+
+    Takes the frame of `gamelens.analysis.experiments.variant_tests.chances`.
+    """
+    look, figure = theme(), Figure()
+    names = _names(chances)
+    for place, name in enumerate(names):
+        row = chances.iloc[place]
+        figure.add_scatter(
+            x=[100 * row["low"], 100 * row["high"]],
+            y=[escape(name)] * 2,
+            mode="lines",
+            line={"color": look.palette[0], "width": 5},
+            hoverinfo="skip",
+        )
+    text = [f"{format_number(chance, 'share')} to be best" for chance in chances["chance_best"]]
+    figure.add_scatter(
+        x=100 * chances["value"],
+        y=[escape(name) for name in names],
+        mode="markers+text",
+        marker={"size": 11, "color": look.paper, "line": {"color": look.palette[0], "width": 2.5}},
+        text=text,
+        textposition="top center",
+        textfont={"size": 11, "color": look.muted},
+        cliponaxis=False,
+        hovertemplate="%{y}: %{x:.2f}%, %{text}<extra></extra>",
+    )
+    figure.update_layout(showlegend=False, hovermode="closest", height=190 + 44 * max(1, len(chances)))
+    figure.update_xaxes(ticksuffix="%", showgrid=True, showline=False)
+    figure.update_yaxes(
+        type="category", autorange="reversed", showgrid=False, tickvals=[escape(name) for name in names]
+    )
+    figure.update_yaxes(ticktext=[escape(shorten(name, 48)) for name in names])
+    says = "; ".join(f"{name} {words}" for name, words in zip(names, text, strict=True))
+    words = "share of players, the middle 95% of what is likely"
+    headline = title or "How likely each variant is the best"
+    return finish(figure, chances, headline, words, kind="share", says=says, above=12)
+
+
+def _draw_rows(figure: Figure, rows: DataFrame, unit: str, place: int) -> None:
+    look, worth, names = theme(), _WORTH[unit], _names(rows)
+    numbers = rows[["difference", "low", "high"]].astype("float64") * worth
+    is_sure = (numbers["low"] > 0) | (numbers["high"] < 0)
+    colours = [look.palette[0] if sure else look.muted for sure in is_sure]
+    has_interval = numbers["low"].notna()
+    inner = [colour if sure else look.paper for colour, sure in zip(colours, is_sure, strict=True)]
+    figure.add_scatter(
+        x=numbers["difference"],
+        y=[escape(name) for name in names],
+        mode="markers",
+        error_x={
+            "type": "data",
+            "symmetric": False,
+            "array": (numbers["high"] - numbers["difference"]).fillna(0.0),
+            "arrayminus": (numbers["difference"] - numbers["low"]).fillna(0.0),
+            "color": look.muted,
+            "thickness": 1.5,
+            "width": 5,
+        },
+        marker={
+            "size": 10,
+            "symbol": ["circle" if known else "x-thin" for known in has_interval],
+            "color": inner,
+            "line": {"color": colours, "width": 2},
+        },
+        text=[escape(_in_words(row)) for row in rows.to_dict("records")],
+        hovertemplate="%{text}<extra></extra>",
+        row=place,
+        col=1,
+    )
+    ticks = [escape(name) for name in names]
+    figure.update_yaxes(tickvals=ticks, ticktext=[escape(shorten(name, 48)) for name in names], row=place, col=1)
+
+
+def _names(frame: DataFrame) -> list[str]:
+    """What a row is called: its measure and its variant, and the experiment where there are several."""
+    several = EXPERIMENT in frame and frame[EXPERIMENT].nunique() > 1
+    columns = [*([EXPERIMENT] if several else []), *([MEASURE] if MEASURE in frame else []), VARIANT]
+    parts = [display_values(frame[column]).tolist() for column in columns]
+    return [" · ".join(row) for row in zip(*parts, strict=True)]
+
+
+def _in_words(row: dict[Any, Any]) -> str:
+    name = f"{row[MEASURE]} of {row[VARIANT]}"
+    value, base = (format_number(row[key], row["unit"]) for key in ("value", "control_value"))
+    if pd.isna(row["low"]):
+        return f"{name}: {value} against {base}, no interval"
+    worth, sign = _WORTH[row["unit"]], "$" if row["unit"] == "money" else ""
+    low, high = (f"{worth * row[key]:+.2f}{sign}" for key in ("low", "high"))
+    return f"{name}: {value} against {base}, a difference from {low} to {high}"

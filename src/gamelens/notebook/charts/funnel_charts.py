@@ -1,0 +1,51 @@
+"""What became of the ads a game asked for, step by step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+from pandas import DataFrame
+from plotly.graph_objects import Figure
+
+from gamelens._text import format_number
+from gamelens.notebook.figures.figure_frame import finish
+from gamelens.notebook.figures.theme import theme
+from gamelens.notebook.labels import escape, name_of
+
+
+def draw_funnel(steps: DataFrame, *, title: str | None = None) -> Figure:
+    """The steps from request to click, each with its number and its share of the requests and of the step before.
+
+    Takes the frame of `gamelens.analysis.ads.waterfall`.
+    """
+    look, figure = theme(), Figure()
+    names = [name_of(str(step)) for step in steps["step"]]
+    words = [_words(row) for row in steps.to_dict("records")]
+    if len(steps) and steps["events"].max() > 0:
+        figure.add_bar(
+            x=steps["events"].astype("float64"),
+            y=[escape(name) for name in names],
+            orientation="h",
+            marker={"color": look.palette[0], "cornerradius": 2},
+            text=[escape(word) for word in words],
+            textposition="outside",
+            cliponaxis=False,
+            hovertemplate="%{y}: %{text}<extra></extra>",
+        )
+        figure.update_xaxes(range=[0, 1.45 * float(steps["events"].max())])  # room for the words beside the longest
+    figure.update_layout(showlegend=False, hovermode="closest", bargap=0.3, height=190 + 46 * max(1, len(steps)))
+    figure.update_xaxes(visible=False)
+    figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
+    says = "; ".join(f"{name} {word}" for name, word in zip(names, words, strict=True))
+    return finish(figure, steps, title or "From request to click", "ads", kind="count", says=says)
+
+
+def _words(row: dict[Any, Any]) -> str:
+    number, whole, before = (row[name] for name in ("events", "share_of_requests", "share_of_step_before"))
+    if pd.isna(before):
+        return format_number(number, "count")
+    shares = f"{format_number(before, 'share')} of the step before"
+    return f"{format_number(number, 'count')} · {shares}" + (
+        "" if whole == before else f" · {format_number(whole, 'share')} of requests"
+    )

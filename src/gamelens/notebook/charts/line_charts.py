@@ -1,0 +1,109 @@
+"""Lines over time, and bars for one bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from pandas import DataFrame
+from plotly.graph_objects import Figure
+
+from gamelens._text import format_number
+from gamelens.analysis.tidy_frames import UNKNOWN, series_names
+from gamelens.errors import BadQuery
+from gamelens.notebook.figures.captions import every_of, main_value, title_of, unit_in, words_per_bucket
+from gamelens.notebook.figures.colours import colours_of, is_game
+from gamelens.notebook.figures.figure_frame import finish, is_cut, number_axis, one_row_each
+from gamelens.notebook.figures.theme import theme
+from gamelens.notebook.figures.traces import MOST_LINES, line_traces
+from gamelens.notebook.labels import escape, hover_format, name_of, shorten
+from gamelens.notebook.receipt_text import unfinished
+
+MOST_BARS: Final = 20
+
+
+def draw_lines(
+    frame: DataFrame, value: str | None = None, *, by: str | Sequence[str] | None = None, title: str | None = None
+) -> Figure:
+    """*value* over time, a line for each value of *by*; buckets that are not finished are dashed.
+
+    The largest eight have a colour and a name, the others stay pale behind them.
+
+    Raises:
+        BadQuery: a value of *by* has several rows in one bucket; nothing is added up here.
+    """
+    value = value or main_value(frame)
+    unit, names = unit_in(frame, value), series_names(frame, by)
+    rows = one_row_each(frame.assign(_name=names), ["timestamp", "_name"])
+    table = rows.pivot(index="timestamp", columns="_name", values=value)
+    table = table.astype("float64").where(table.notna(), 0.0 if unit.is_sum and not is_cut(frame) else float("nan"))
+    order = table.sum().sort_values(ascending=False).index.tolist()
+    figure, colours, partial = Figure(), colours_of(frame, by, order[:MOST_LINES]), unfinished(frame)
+    for place in reversed(range(len(order))):
+        points = table[order[place]]
+        for trace in line_traces(points, escape(shorten(order[place])), colours.get(order[place]), unit, partial):
+            figure.add_trace(trace.update(legendgroup=str(place)))  # two names may look the same
+    figure.update_layout(showlegend=len(order) > 1, legend_traceorder="reversed")
+    number_axis(figure, "y", unit, table.max().max() if len(table) else 1)
+    dated = [*table.index] if len(table) <= 8 else None
+    figure.update_xaxes(tickformat="%-d %b", tickvals=dated, hoverformat="%a %-d %b %Y")
+    more = f", largest {MOST_LINES} of {len(order)} named" if len(order) > MOST_LINES else ""
+    more += ", dotted: not a whole " + escape(every_of(frame)) if partial else ""
+    words = f"{words_per_bucket(frame, unit)}{more}"
+    return finish(figure, frame, title or title_of(frame, value, by), words, kind=unit.kind)
+
+
+def draw_bars(
+    frame: DataFrame,
+    value: str | Sequence[str] | None = None,
+    *,
+    by: str | Sequence[str] | None = None,
+    title: str | None = None,
+    is_sorted: bool = True,
+) -> Figure:
+    """*value* for each value of *by*, largest on top; several values are stacked. One bucket of time only.
+
+    Raises:
+        BadQuery: the frame has several buckets, or several rows for one bar; nothing is added up here.
+    """
+    if "timestamp" in frame and frame["timestamp"].nunique() > 1:
+        raise BadQuery("frame", f"{frame['timestamp'].nunique()} buckets", "must hold one: ask with every='all'")
+    values = [value or main_value(frame)] if value is None or isinstance(value, str) else list(value)
+    unit = unit_in(frame, values[0])
+    bars = frame.assign(_name=series_names(frame, by))[["_name", *values]].astype(dict.fromkeys(values, "float64"))
+    bars = one_row_each(bars, ["_name"])
+    bars["_size"] = bars[values].sum(axis=1)
+    bars = bars.sort_values("_size", ascending=False, kind="stable") if is_sorted else bars
+    shown, largest = bars.head(MOST_BARS).iloc[::-1], bars["_size"].max() if len(bars) else 1
+    colours = colours_of(frame, by, list(shown["_name"]))
+    look, figure = theme(), Figure()
+    plain = colours if is_game(frame, by) else {UNKNOWN: look.muted}
+    own = [plain.get(bar, look.palette[0]) for bar in shown["_name"]]
+    number, places = (
+        hover_format(unit.kind, largest),
+        [*range(len(shown))],
+    )  # not the names: two of them may look the same
+    for place, name in enumerate(values):
+        figure.add_bar(
+            x=shown[name],
+            y=places,
+            hovertext=[escape(bar) for bar in shown["_name"]],
+            orientation="h",
+            name=escape(name_of(name)),
+            marker={"color": own if len(values) == 1 else look.palette[place], "cornerradius": 2},
+            text=[format_number(number, unit.kind) for number in shown[name]] if len(values) == 1 else None,
+            textposition="outside",
+            cliponaxis=False,
+            hovertemplate=f"%{{hovertext}}: %{{x:{number}}}<extra>{escape(name_of(name))}</extra>",
+        )
+    figure.update_layout(
+        barmode="stack", bargap=0.35, showlegend=len(values) > 1, hovermode="closest", legend_traceorder="normal"
+    )
+    figure.update_layout(height=max(220, 176 + 30 * max(1, len(shown))))
+    number_axis(figure, "x", unit, largest)
+    figure.update_xaxes(showgrid=True, showline=False)
+    if len(shown) and (lowest := shown[values].min().min()) < 0:
+        figure.update_xaxes(range=[1.2 * lowest, 1.2 * max(largest, 0.0)])  # room for numbers left of their bars
+    figure.update_yaxes(showgrid=False, tickvals=places, ticktext=[escape(shorten(name)) for name in shown["_name"]])
+    more = f", largest {MOST_BARS} of {len(bars)}" if len(bars) > MOST_BARS else ""
+    return finish(figure, frame, title or title_of(frame, values[0], by), f"{unit.words}{more}", kind=unit.kind)

@@ -1,0 +1,240 @@
+"""What has been counted and what a curve makes of it: retention and lifetime value beyond the last day to have come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import log10
+from typing import Any, Final
+
+import numpy as np
+import plotly.graph_objects as go
+from pandas import DataFrame, Series
+from plotly.graph_objects import Figure
+
+from gamelens._text import format_number
+from gamelens.analysis.tidy_frames import label_columns, series_names
+from gamelens.notebook.figures.captions import words_by
+from gamelens.notebook.figures.colours import colours_of
+from gamelens.notebook.figures.figure_frame import finish, number_axis
+from gamelens.notebook.figures.theme import theme
+from gamelens.notebook.figures.traces import MOST_LINES, interval_band
+from gamelens.notebook.labels import ColumnUnit, escape, hover_format, shorten, unit_of
+
+MARKED_AGES: Final = (30, 90)
+_TICKS: Final = (1, 3, 7, 14, 30, 60, 90, 120, 180, 270, 365)
+_ABOUT_A_CURVE: Final = ("model", "why")
+
+
+def draw_projection(
+    projection: DataFrame, curve: DataFrame | None = None, *, by: str | None = None, title: str | None = None
+) -> Figure:
+    """Curves of `projected`, dashed with their band where no install day has come, and the points of *curve*.
+
+    *curve* is what `average_curve` counted. A line for each value of *by*; without one, for each model, of which only
+    the one that is taken has a band. D30 and D90 are marked.
+    """
+    groups = _groups(projection, by)
+    rows = projection[projection["is_chosen"] | (projection["model"].notna() & (not groups))]
+    lines, counted = _named(rows, groups or ["model"]), {} if curve is None else _named(curve, groups)
+    names = list(dict.fromkeys([*lines, *(counted if groups else ())]))
+    colours, figure = colours_of(rows, by or (groups or ["model"])[0], names), Figure()
+    unit = unit_of("retention")
+    for name, line in lines.items():
+        is_taken = bool(line["is_chosen"].any()) or len(lines) == 1
+        for trace in _line_traces(line, "retention", name, colours[name], unit, is_taken=is_taken):
+            figure.add_trace(trace)
+        if is_taken:
+            _mark(figure, line, "retention", colours[name])
+            if not groups or len(lines) == 1:
+                _tell(figure, line, "retention", unit, around=[rows[["age", "retention"]], *counted.values()])
+    for name, points in counted.items():
+        figure.add_trace(_points(points, colours[name] if groups else theme().ink, is_named=not groups))
+    figure.update_layout(showlegend=len(figure.data) > 0)
+    _age_axis(figure, rows, is_log=True)
+    tops = [rows["retention"].max(), *(points["high"].max() for points in counted.values())]
+    number_axis(figure, "y", unit, Series(tops, dtype="float64").max())
+    subtitle = "share of new players back on a day; points: counted, with their interval; dashed: projected"
+    heading = title or _title("Retention, projected", projection, groups)
+    return finish(figure, projection, heading, subtitle, says=_in_words(lines, "retention", unit))
+
+
+def draw_ltv(values: DataFrame, *, by: str | None = None, title: str | None = None) -> Figure:
+    """What a new player has brought in by each age, of `ltv`; dashed where no install day has come, with its band."""
+    groups = _groups(values, by)
+    lines = _named(values[values["ltv"].notna()], groups)
+    colours, figure = colours_of(values, by or (groups or ["model"])[0], list(lines)), Figure()
+    unit = unit_of("ltv")
+    for name, line in lines.items():
+        for trace in _line_traces(line, "ltv", name, colours[name], unit, is_taken=True):
+            figure.add_trace(trace)
+        _mark(figure, line, "ltv", colours[name])
+        if len(lines) == 1:
+            _tell(figure, line, "ltv", unit, around=[line])
+    figure.update_layout(showlegend=len(lines) > 1)
+    _age_axis(figure, values, is_log=False)
+    number_axis(figure, "y", unit, values["high"].max())
+    subtitle = f"{unit.words} up to an age, install day included; dashed: projected"
+    heading = title or _title("Lifetime value", values, groups)
+    return finish(figure, values, heading, subtitle, says=_in_words(lines, "ltv", unit))
+
+
+def _groups(frame: DataFrame, by: str | None) -> list[str]:
+    """The dimensions a figure has a line for each value of."""
+    return [by] if by else [name for name in label_columns(frame) if name not in _ABOUT_A_CURVE and name != "is_chosen"]
+
+
+def _named(rows: DataFrame, columns: list[str]) -> dict[str, DataFrame]:
+    """The rows of each series by age, the first eight; all in one where nothing splits them."""
+    names = series_names(rows, columns) if columns else Series("all", index=rows.index, dtype="str")
+    order = list(dict.fromkeys(names))[:MOST_LINES]
+    return {name: rows[names == name].sort_values("age").astype({"age": "int64"}) for name in order}
+
+
+def _line_traces(
+    line: DataFrame, value: str, name: str, colour: str, unit: ColumnUnit, *, is_taken: bool
+) -> Iterator[go.Scatter]:
+    """One curve: what has come solid, what has not dashed, over a band where it is the one to believe."""
+    known, later = line[~line["is_projected"]], line[line["is_projected"]]
+    ahead = line.loc[[*known.index[-1:], *later.index]]
+    shown = escape(shorten(name))
+    if is_taken:
+        yield interval_band(line if value == "ltv" else ahead, shown, colour)
+    look: dict[str, Any] = {"color": colour, "width": 2.25 if is_taken else 1.5}
+    format_ = hover_format(unit.kind, float(line[value].max()))
+    for part, dash in ((known, "solid"), (ahead if len(later) else later, "dash")):
+        yield go.Scatter(
+            x=part["age"],
+            y=part[value],
+            mode="lines",
+            line={**look, "dash": dash},
+            name=shown,
+            legendgroup=shown,
+            showlegend=dash == "solid" or not len(known),
+            customdata=part[["low", "high"]].to_numpy(),
+            hovertemplate=f"%{{y:{format_}}} (%{{customdata[0]:{format_}}} to %{{customdata[1]:{format_}}})",
+        )
+
+
+def _points(points: DataFrame, colour: str, *, is_named: bool) -> go.Scatter:
+    """What was counted, with its interval."""
+    points = points.astype({"retention": "float64"})
+    return go.Scatter(
+        x=points["age"],
+        y=points["retention"],
+        mode="markers",
+        marker={"color": colour, "size": 6},
+        error_y={
+            "type": "data",
+            "symmetric": False,
+            "array": points["high"] - points["retention"],
+            "arrayminus": points["retention"] - points["low"],
+            "color": colour,
+            "thickness": 1,
+            "width": 3,
+        },
+        name="counted",
+        showlegend=is_named,
+        hovertemplate="counted: %{y:.1%}<extra></extra>",
+    )
+
+
+def _mark(figure: Figure, line: DataFrame, value: str, colour: str) -> None:
+    """The ages everybody asks for."""
+    marked = line[line["age"].isin(MARKED_AGES)]
+    figure.add_scatter(
+        x=marked["age"],
+        y=marked[value],
+        mode="markers",
+        marker={"symbol": "diamond", "size": 9, "color": colour},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+
+
+def _in_words(lines: dict[str, DataFrame], value: str, unit: ColumnUnit) -> str:
+    """The marked ages of every line."""
+    marked = {name: line[line["age"].isin(MARKED_AGES)] for name, line in lines.items()}
+    return "; ".join(
+        f"{name}: " + ", ".join(f"D{row['age']} {_with_band(row, value, unit)}" for row in rows.to_dict("records"))
+        for name, rows in marked.items()
+        if len(rows)
+    )
+
+
+def _with_band(row: dict[Any, Any], value: str, unit: ColumnUnit) -> str:
+    return "{} ({} to {})".format(*(format_number(row[side], unit.kind) for side in (value, "low", "high")))
+
+
+def _tell(figure: Figure, line: DataFrame, value: str, unit: ColumnUnit, *, around: Sequence[DataFrame]) -> None:
+    """The marked ages in words, above what is drawn *around* them."""
+    is_log = value == "retention"
+    for row in line[line["age"].isin(MARKED_AGES)].to_dict("records"):
+        low, high = (format_number(row[side], unit.kind) for side in ("low", "high"))
+        figure.add_annotation(
+            x=log10(row["age"]) if is_log else row["age"],
+            y=max(_highest(frame, row["age"]) for frame in [line, *around]),
+            text=f"<b>D{row['age']} {format_number(row[value], unit.kind)}</b><br>{low} to {high}",
+            showarrow=False,
+            align="center",
+            yanchor="bottom",
+            yshift=8,
+            font={"size": 12},
+        )
+
+
+def _highest(frame: DataFrame, age: int) -> float:
+    """The highest that is drawn of *frame* where words about *age* would stand."""
+    near = frame.loc[frame["age"].between(0.8 * age, 1.25 * age), frame.columns.intersection(["retention", "high"])]
+    return float(np.nan_to_num(near.to_numpy(dtype="float64")).max(initial=0.0))
+
+
+def _age_axis(figure: Figure, rows: DataFrame, *, is_log: bool) -> None:
+    last = int(rows["age"].max()) if len(rows) else 1
+    ticks = [age for age in _TICKS if age <= last and (is_log or age >= last / 15)]
+    figure.update_xaxes(tickvals=ticks, ticktext=[f"D{age}" for age in ticks])
+    if is_log:
+        figure.update_xaxes(type="log", range=[log10(0.9), log10(max(last, 2) * 1.3)])
+    else:
+        figure.update_xaxes(range=[0, last * 1.06])
+
+
+def _title(what: str, frame: DataFrame, groups: list[str]) -> str:
+    return f"{what} by {words_by(frame, groups)}" if groups else what
+
+
+MOST_CURVES: Final = 8
+
+
+def draw_payback(roas: DataFrame, by: str = "install_publisher", *, title: str | None = None) -> Figure:
+    """Return on ad spend by age, a line for each of the eight largest spenders; the dotted line is paid back.
+
+    Takes the frame of `gamelens.analysis.outside_data.acquisition.return_on_spend`.
+    """
+    look, figure = theme(), Figure()
+    names = series_names(roas, by)
+    order = roas.assign(_name=names).groupby("_name")["spend"].max().sort_values(ascending=False).index.tolist()
+    for place, name in enumerate(order[:MOST_CURVES]):
+        rows = roas[names == name].sort_values("age")
+        figure.add_scatter(
+            x=rows["age"].astype("int64"),
+            y=rows["roas"],
+            mode="lines+markers",
+            name=escape(shorten(name)),
+            line={"color": look.palette[place % len(look.palette)], "width": 2.25},
+            marker={"size": 6},
+            customdata=[
+                [format_number(spend, "money"), format_number(money, "money")]
+                for spend, money in zip(rows["spend"], rows["money"], strict=True)
+            ],
+            hovertemplate="%{y:.1%}, %{customdata[1]} of %{customdata[0]}",
+        )
+    ages = sorted({int(age) for age in roas["age"]})
+    highest = float(roas["roas"].max()) if len(roas) else 1.0
+    number_axis(figure, "y", ColumnUnit("share", "share of ad spend"), highest)
+    if highest >= 0.5:
+        figure.add_hline(y=1, line={"color": look.muted, "width": 1, "dash": "dot"})
+    figure.update_xaxes(tickvals=ages, ticktext=[f"D{age}" for age in ages])
+    figure.update_layout(showlegend=len(order) > 1)
+    by_what = f" by {words_by(roas, by)}" if len(order) > 1 else ""
+    words = "money of bought players as a share of their ad spend, by days since install"
+    return finish(figure, roas, title or f"Return on ad spend{by_what}", words, kind="share")

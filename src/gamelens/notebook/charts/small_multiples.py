@@ -1,0 +1,173 @@
+"""Many small figures side by side: a value of every game, or how each game keeps to its usual."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from pandas import DataFrame, Series
+from plotly.graph_objects import Figure
+from plotly.subplots import make_subplots
+
+from gamelens._text import format_number
+from gamelens.analysis.tidy_frames import display_values, series_names
+from gamelens.notebook.figures.alt_text import in_order
+from gamelens.notebook.figures.captions import every_of, main_value, title_of, unit_in, words_per_bucket
+from gamelens.notebook.figures.colours import colours_of, game_colours
+from gamelens.notebook.figures.figure_frame import finish, is_cut, one_row_each
+from gamelens.notebook.figures.theme import theme
+from gamelens.notebook.figures.traces import band_traces, line_traces
+from gamelens.notebook.labels import KINDS, ColumnUnit, Kind, day, escape, hover_format, shorten, tick_format
+from gamelens.notebook.receipt_text import unfinished
+
+MOST_PANELS: Final = 24
+MOST_ACROSS: Final = 4
+_PANEL_PX: Final = 165
+_LETTERS: Final = 100  # fit into 760 pixels
+_HEAD_PX: Final = 18
+
+
+def draw_panels(
+    frame: DataFrame,
+    value: str | None = None,
+    *,
+    by: str | Sequence[str] = "game",
+    is_same_scale: bool = False,
+    title: str | None = None,
+) -> Figure:
+    """*value* over time, a small panel for each value of *by* with its last whole number; the largest 24 of them.
+
+    Time is the same in all panels. Each has its own scale, which shows its shape; with *is_same_scale* all have one,
+    which shows its size.
+
+    Raises:
+        BadQuery: a value of *by* has several rows in one bucket; nothing is added up here.
+    """
+    value = value or main_value(frame)
+    unit, partial = unit_in(frame, value), unfinished(frame)
+    rows = one_row_each(frame.assign(_name=series_names(frame, by)), ["timestamp", "_name"])
+    table = rows.pivot(index="timestamp", columns="_name", values=value)
+    table = table.astype("float64").where(table.notna(), 0.0 if unit.is_sum and not is_cut(frame) else float("nan"))
+    order = table.sum().sort_values(ascending=False, kind="stable").index.tolist()
+    shown = order[:MOST_PANELS]
+    grid, colours = _Grid(len(shown)), colours_of(frame, by, shown)
+    for name in shown:
+        points = table[name]
+        known = points[~points.index.isin(list(partial))].dropna()
+        traces = line_traces(points, escape(shorten(name)), colours[name], unit, partial)
+        last = format_number(known.iloc[-1], unit.kind) if len(known) else ""
+        axis = grid.add(traces, name, last)
+        _scale(axis, unit, table[shown].to_numpy() if is_same_scale else points.to_numpy())
+    figure = grid.figure.update_traces(showlegend=False)
+    if len(table) > 1:
+        figure.update_traces(mode="lines")
+    words = f"{words_per_bucket(frame, unit)}, {'one scale for all' if is_same_scale else 'each on its own scale'}"
+    words += f", largest {MOST_PANELS} of {len(order)}" if len(order) > MOST_PANELS else ""
+    words += f", dotted: not a whole {every_of(frame)}" if partial else ""
+    return finish(figure, frame, title or title_of(frame, value, by), words, kind=unit.kind, above=grid.head_px)
+
+
+def draw_bands(scores: DataFrame, *, title: str | None = None) -> Figure:
+    """Every game, segment and metric as a small panel: the days, the band they usually keep to, and the flagged ones.
+
+    Takes the frame of `gamelens.analysis.health.judged`; of more than 24 panels those with the largest surprises stay.
+    """
+    scores = scores.assign(
+        _game=display_values(scores["game"]), _metric=display_values(scores["metric"]), _name=_who(scores)
+    )
+    surprise = scores.assign(_size=scores["z"].abs()).groupby(["_metric", "_name"], sort=False)["_size"].max().fillna(0)
+    kept = surprise.sort_values(ascending=False, kind="stable").index[:MOST_PANELS]
+    names, metrics, is_whole = scores["_name"].unique(), scores["_metric"].unique(), len(kept) == len(surprise)
+    across = len(names) if is_whole and 1 < len(names) <= MOST_ACROSS else None  # then each row is a metric
+    grid, every = _Grid(len(kept), across, lines=min(2, len(metrics))), product(metrics, names)
+    colours = game_colours(scores["_game"].unique(), scores)
+    for metric, name in (panel for panel in every if panel in kept):
+        rows = scores[(scores["_metric"] == metric) & (scores["_name"] == name)].sort_values("timestamp")
+        kind, highest = _kind(rows), float(rows[["value", "expected"]].max().max())
+        traces = band_traces(rows, colours[rows["_game"].iloc[0]], hover_format(kind, highest))
+        axis = grid.add(traces, *((metric, name) if len(metrics) > 1 else (name, "")))
+        # a wide band above a quiet series would press the series flat
+        axis.update(range=[0, 1.25 * max(highest, 1e-9)], tickformat=tick_format(kind, highest))
+    flagged = scores[scores["is_flagged"].fillna(False).astype(bool)]
+    words = f"{metrics[0]}; " if len(metrics) == 1 else ""
+    words += f"band: what the weekday usually brings; diamonds: {len(flagged)} flagged day"
+    words += "" if len(flagged) == 1 else "s"
+    words += "" if is_whole else f"; the {MOST_PANELS} most surprising of {len(surprise)}"
+    says = _in_words(flagged, len(kept))
+    return finish(grid.figure, scores, title or "As usual, or not", words, says=says, above=grid.head_px)
+
+
+def _who(scores: DataFrame) -> Series[str]:
+    """The game of each row, and its segment where it is about one."""
+    games = display_values(scores["game"])
+    if "dimension" not in scores:
+        return games
+    return games.where(scores["dimension"].isna(), games + " · " + display_values(scores["segment"]))
+
+
+def _kind(rows: DataFrame) -> Kind:
+    return next((kind for kind in KINDS if "kind" in rows and rows["kind"].iloc[0] == kind), "number")
+
+
+class _Grid:
+    """Room for *many* panels, *across* side by side (three or four where nobody says), with heads of *lines* lines."""
+
+    def __init__(self, many: int, across: int | None = None, *, lines: int = 1) -> None:
+        across = across or max(1, min(many, 2 if many == 4 else 3 if many <= 9 else MOST_ACROSS))
+        high = max(1, -(-many // across))
+        places = range(high * across)
+        cells: list[dict[str, Any] | None] = [{} if place < max(many, 1) else None for place in places]
+        rows = [cells[place : place + across] for place in places[::across]]
+        space = {"horizontal_spacing": 0.24 / across, "vertical_spacing": (0.26 + 0.08 * lines) / high}
+        self.figure = make_subplots(rows=high, cols=across, specs=rows, **space)
+        self.figure.update_layout(showlegend=False, height=160 + (_PANEL_PX if high > 1 else 2 * _PANEL_PX) * high)
+        dates = {"tickformat": "%-d %b", "nticks": 3, "hoverformat": "%a %-d %b %Y"}
+        self.figure.update_xaxes(matches="x" if many > 1 else None, **dates)
+        self.figure.layout.xaxis.matches = None  # it is the one that others match
+        self.figure.update_yaxes(nticks=4)
+        self.head_px = _HEAD_PX * lines
+        self._is_two_lines = lines > 1
+        self._letters = _LETTERS // across
+        self._free = ((place // across + 1, place % across + 1) for place in range(many))
+
+    def add(self, traces: Iterable[Any], name: str, more: str) -> Any:
+        """The axis of the numbers of the next panel, which shows *traces* and has *name* and *more* as its head."""
+        row, column = next(self._free)
+        axes = self.figure.get_subplot(row, column)
+        for trace in traces:
+            self.figure.add_trace(trace, row=row, col=column)
+        between, room = ("<br>", self._letters) if self._is_two_lines else ("  ", self._letters - len(more) - 2)
+        self.figure.add_annotation(
+            text=f"<b>{escape(shorten(name, room))}</b>{between}{escape(shorten(more, self._letters))}",
+            hovertext=escape(f"{name} {more}"),
+            xref=f"{axes.yaxis.anchor} domain",
+            yref=f"{axes.xaxis.anchor} domain",
+            font={"size": 12, "color": theme().ink},
+            **{
+                "x": 0,
+                "y": 1,
+                "xanchor": "left",
+                "yanchor": "bottom",
+                "align": "left",
+                "yshift": 4,
+                "showarrow": False,
+            },
+        )
+        return axes.yaxis
+
+
+def _scale(axis: Any, unit: ColumnUnit, numbers: NDArray[np.float64]) -> None:
+    known = numbers[~np.isnan(numbers)]
+    least, most = min(known.min(initial=0), 0.0), known.max(initial=0) or 1.0
+    axis.update(tickformat=tick_format(unit.kind, most), range=[1.1 * least, 1.1 * most])
+
+
+def _in_words(flagged: DataFrame, many: int) -> str:
+    newest = flagged.sort_values("timestamp", ascending=False)
+    keys = zip(newest["_metric"], newest["_name"], newest["timestamp"], strict=True)
+    named = [f"{metric} of {name} on {day(moment)}" for metric, name, moment in keys]
+    panels = f"{many} panel{'' if many == 1 else 's'}"
+    return f"{panels}, flagged: {in_order(named)}" if named else f"{panels}, nothing flagged" if many else ""

@@ -1,0 +1,63 @@
+"""Special days beside ordinary ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from pandas import DataFrame
+from plotly.graph_objects import Figure
+
+from gamelens._text import format_number
+from gamelens.analysis.tidy_frames import series_names
+from gamelens.notebook.figures.figure_frame import finish
+from gamelens.notebook.figures.theme import theme
+from gamelens.notebook.labels import day, escape, shorten
+
+MOST_DAYS: Final = 24
+
+
+def draw_occasions(special: DataFrame, by: str | Sequence[str], *, title: str | None = None) -> Figure:
+    """Each special day as a point beside the range of its weekday, both in percent of what is usual.
+
+    Takes the frame of `gamelens.analysis.outside_data.special_days.beside_weekdays`; *by* names a day, such as holiday and country.
+    Filled are those outside the range. The largest 24 changes are shown.
+    """
+    look, figure = theme(), Figure()
+    known = special[special["usual"].notna() & (special["usual"] > 0)]
+    shown = known.head(MOST_DAYS).sort_values("change", kind="stable")
+    names = [f"{name} · {day(at)}" for name, at in zip(series_names(shown, by), shown["timestamp"], strict=True)]
+    ticks, usual = [escape(name) for name in names], shown["usual"]
+    ends = zip(ticks, shown["low"] / usual - 1, shown["high"] / usual - 1, strict=True)
+    for tick, low, high in ends:
+        figure.add_scatter(
+            x=[low, high], y=[tick] * 2, mode="lines", line={"color": look.pale, "width": 7}, hoverinfo="skip"
+        )
+    is_outside = shown["is_outside"].fillna(False).astype(bool)
+    figure.add_scatter(
+        x=shown["change"],
+        y=ticks,
+        mode="markers",
+        marker={
+            "size": 10,
+            "color": [look.palette[0] if outside else look.paper for outside in is_outside],
+            "line": {"color": look.palette[0], "width": 2},
+        },
+        text=[escape(_in_words(row)) for row in shown.to_dict("records")],
+        hovertemplate="%{y}: %{text}<extra></extra>",
+    )
+    figure.add_vline(x=0, line={"color": look.muted, "width": 1, "dash": "dot"})
+    figure.update_layout(showlegend=False, hovermode="closest", height=max(240, 186 + 28 * max(1, len(shown))))
+    figure.update_xaxes(tickformat="+.0%", showgrid=True, showline=False)
+    figure.update_yaxes(
+        type="category", showgrid=False, tickvals=ticks, ticktext=[escape(shorten(name, 48)) for name in names]
+    )
+    more = f", largest {MOST_DAYS} of {len(known)}" if len(known) > MOST_DAYS else ""
+    says = "; ".join(f"{name}: {_in_words(row)}" for name, row in zip(names, shown.to_dict("records"), strict=True))
+    words = f"change against the usual weekday; bar: range of the others; filled: outside it{more}"
+    return finish(figure, shown, title or "Special days", words, kind="share", says=says)
+
+
+def _in_words(row: dict[Any, Any]) -> str:
+    value, usual = (format_number(row[name], "count") for name in ("value", "usual"))
+    return f"{value} instead of about {usual}, {format_number(row['change'], 'change', places=0)}"

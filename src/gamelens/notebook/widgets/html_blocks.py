@@ -1,0 +1,136 @@
+"""What widgets show, as HTML that is only text: tables, messages, code; and figures as outputs."""
+
+from __future__ import annotations
+
+import html
+import json
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import pandas as pd
+from pandas import DataFrame
+
+from gamelens.errors import AuthError, GamelensError, Refused
+from gamelens.notebook.labels import escape, text_of
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+Tone = Literal["quiet", "asking", "wrong"]
+FIGURE: Final = "application/vnd.plotly.v1+json"
+MOST_ROWS: Final = 100
+# Colours of the page's own theme, light or dark; a page without one has black on white or the other way round.
+_INK = "var(--jp-ui-font-color1, inherit)"
+_MUTED = "var(--jp-ui-font-color2, GrayText)"
+_GRID = "var(--jp-border-color2, rgba(128, 128, 128, 0.35))"
+_SHADE = "var(--jp-layout-color2, rgba(128, 128, 128, 0.1))"
+_ALARM = "var(--jp-error-color1, crimson)"
+_WARNING = "var(--jp-warn-color0, chocolate)"
+STYLE: Final = f"""<style>
+.gamelens-pane {{ color: {_INK}; font: 13px/1.45 var(--jp-ui-font-family, sans-serif); overflow-wrap: anywhere }}
+.widget-html-content:has(> .gamelens-pane) {{ min-width: 0 }}
+.gamelens-pane .scroll {{ max-height: 340px; overflow: auto }}
+.gamelens-still .scroll {{ max-height: none }}
+.gamelens-pane td:not(.number) {{ min-width: 6em }}
+.gamelens-pane table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 0 }}
+.gamelens-pane th, .gamelens-pane td {{
+  border-bottom: 1px solid {_GRID}; padding: 3px 12px 3px 4px; text-align: left; vertical-align: top }}
+.gamelens-pane th {{ color: {_MUTED}; font-weight: 600; white-space: nowrap }}
+.gamelens-pane .number {{ text-align: right; white-space: nowrap }}
+.gamelens-pane .none, .gamelens-pane .quiet, .gamelens-pane .asking {{ color: {_MUTED} }}
+.gamelens-pane .wrong {{ border-left: 3px solid {_ALARM}; padding-left: 8px }}
+.gamelens-pane .critical, .gamelens-pane .rejected {{ color: {_ALARM}; font-weight: 600 }}
+.gamelens-pane .warning {{ color: {_WARNING}; font-weight: 600 }}
+.gamelens-pane pre {{
+  background: {_SHADE}; border: 1px solid {_GRID}; margin: 0; padding: 8px 10px; user-select: all;
+  font: 12px/1.5 var(--jp-code-font-family, monospace); white-space: pre-wrap; color: {_INK} }}
+</style>"""
+
+
+def pane(inner: str) -> str:
+    """*inner*, which is HTML, in the widgets' look."""
+    return f'<div class="gamelens-pane">{inner}</div>'
+
+
+def message(text: str, tone: Tone = "quiet") -> str:
+    """Some sentences; *text* is plain."""
+    role = ' role="alert"' if tone == "wrong" else ' role="status"'
+    return pane(f'<div class="{tone}"{role}>{escape(text)}</div>') if text else ""
+
+
+def code(text: str) -> str:
+    """Code that one click selects whole."""
+    # not labels.escape, which makes one space of several: this is to be run as it stands
+    return pane(f"<pre>{html.escape(text)}</pre>")
+
+
+def table(frame: DataFrame, *, most: int = MOST_ROWS, classes: dict[str, str] | None = None) -> str:
+    """The first *most* rows; *classes* names, for a column, the column whose words are its cells' style."""
+    shown = frame.head(most)
+    numbers = {name for name in shown.columns if pd.api.types.is_numeric_dtype(shown[name])}
+    head = "".join(f'<th{_class(name in numbers)} scope="col">{escape(name)}</th>' for name in shown.columns)
+    styled = classes or {}
+    rows = "".join(
+        "<tr>"
+        + "".join(_cell(row[name], name in numbers, row.get(styled.get(str(name), ""))) for name in row)
+        + "</tr>"
+        for row in shown.to_dict("records")
+    )
+    more = f'<div class="quiet">the first {most:,} of {len(frame):,} rows</div>' if len(frame) > most else ""
+    return pane(f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{more}')
+
+
+def figure_data(figure: Figure) -> dict[str, Any]:
+    """*figure* as what a front end draws."""
+    from plotly import io
+
+    drawn: dict[str, Any] = json.loads(io.to_json(figure, validate=False))
+    return {FIGURE: {**drawn, "config": {"displaylogo": False, "responsive": True}}}
+
+
+def outputs_of(figures: Sequence[Figure]) -> tuple[dict[str, Any], ...]:
+    """What an Output widget holds to show *figures*: set as a whole, from any thread, in a kernel or in none."""
+    return tuple({"output_type": "display_data", "data": figure_data(figure), "metadata": {}} for figure in figures)
+
+
+def _class(is_number: bool) -> str:
+    return ' class="number"' if is_number else ""
+
+
+def _cell(value: Any, is_number: bool, style: Any) -> str:
+    is_null = value is None or value is pd.NaT or value is pd.NA or value != value
+    if is_number or (isinstance(value, (int, float)) and not is_null):
+        return f'<td class="number">{_number(value)}</td>'
+    if isinstance(value, datetime) and not is_null:
+        return f"<td>{value:%Y-%m-%d}</td>" if _is_midnight(value) else f"<td>{value:%Y-%m-%d %H:%M}</td>"
+    name = f' class="{escape(style)}"' if isinstance(style, str) else ' class="none"' if is_null else ""
+    return f"<td{name}>{text_of(None if is_null else value)}</td>"
+
+
+def _number(value: Any) -> str:
+    if pd.isna(value):
+        return '<span class="none">n/a</span>'
+    if isinstance(value, float) and not value.is_integer():
+        return f"{value:,.2f}" if abs(value) >= 100 else f"{value:.4g}"
+    return f"{int(value):,}"
+
+
+def _is_midnight(moment: datetime) -> bool:
+    return (moment.hour, moment.minute) == (0, 0)
+
+
+AGAIN: Final = "The pickers stay as they are: press Ask again when the service is back."
+_log: Final = logging.getLogger(__name__)
+
+
+def error_text(error: Exception, *, then: str = AGAIN) -> str:
+    """What went wrong and what to do about it, in plain text; *then* is for a service that may come back."""
+    if not isinstance(error, GamelensError):
+        _log.debug("unexpected in a widget", exc_info=error)
+        return f"Something is wrong inside gamelens ({type(error).__name__}). Try something else, or ask again."
+    text = str(error).rstrip(".")
+    if isinstance(error, AuthError):
+        return f"{text}. `gamelens doctor` says which key is used."
+    return f"{text}. {'Try something else.' if isinstance(error, Refused) else then}"

@@ -1,0 +1,181 @@
+"""The explorer's pickers: what they offer, what is picked, and what they hide because it says nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from threading import RLock
+from typing import Final
+
+import ipywidgets
+import msgspec
+from pandas import DataFrame
+
+from gamelens.catalog import DIMENSIONS, METRICS
+from gamelens.notebook.widgets.form_query import FormQuery, needs_age
+from gamelens.notebook.widgets.pickers import NOTHING, MultiPicker, Option, distinct, label, offer, one
+from gamelens.wire.intervals import Interval
+
+AGES: Final = (1, 3, 7, 14, 28)
+_PRESETS: Final = (
+    "last 7 complete days",
+    "last 28 complete days",
+    "last 90 complete days",
+    "last 12 complete weeks",
+    "last 6 complete months",
+)
+_NO: Final[Option] = ("—", NOTHING)
+_EVERY_STUDIO: Final[Option] = ("all studios", NOTHING)
+_TOPS: Final = (10, 20, 50)
+_ALL: Final = 0
+_ROW: Final = {"display": "flex", "flex_flow": "row wrap", "grid_gap": "2px 18px", "align_items": "flex-start"}
+
+
+class FormChoices(msgspec.Struct, frozen=True):
+    """What the service has: the frames are those of `Client.games` and `Client.studios`."""
+
+    available: Interval
+    metrics: list[str]
+    dimensions: list[str]
+    games: DataFrame
+    studios: DataFrame
+
+
+class QueryForm(ipywidgets.Box):  # type: ignore[misc]
+    """Pickers that show *picked* and offer what the catalog knows, until they are told what the service has.
+
+    *on_change* is called when something else is picked, *on_dimension* when another dimension is to be filtered by,
+    whose values are wanted then.
+    """
+
+    def __init__(self, picked: FormQuery, *, on_change: Callable[[], None], on_dimension: Callable[[], None]) -> None:
+        self._on_change, self._on_dimension = on_change, on_dimension
+        self._lock = RLock()
+        self._changes = 0
+        self._dimension = picked.where[0] if picked.where else NOTHING
+        self._lists: FormChoices | None = None
+        self._make(picked)
+        columns = (
+            [self.metric, self.age, self.over, self.every],
+            [self.by, self.then_by, self.top],
+            [self.studio, self.games],
+            [self.where, self.values],
+        )
+        super().__init__([ipywidgets.VBox(column) for column in columns], layout=_ROW)
+        for picker in (self.metric, self.age, self.over, self.every, self.by, self.then_by, self.top):
+            picker.observe(lambda _: self._changed(), "value")
+        for picker in (self.games, self.where, self.values):
+            picker.observe(lambda _: self._changed(), "value")
+        self.studio.observe(lambda _: self._at_once(self._offer_games), "value")
+        self._show_what_applies()
+
+    @property
+    def picked(self) -> FormQuery:
+        """The question that is picked."""
+        metric, by = self.metric.value, [name for name in (self.by.value, self.then_by.value) if name]
+        return FormQuery(
+            metric=metric,
+            by=tuple(dict.fromkeys(by)),
+            over=self.over.value,
+            every="day" if needs_age(metric) else self.every.value,
+            where=(self.where.value, self.values.value) if self.where.value and self.values.value else None,
+            top=self.top.value or None,
+            games=self.games.value,
+            studio=self.studio.value or None,
+            since_days_ago=self.age.value if needs_age(metric) else None,
+        )
+
+    def offer(self, lists: FormChoices) -> None:
+        """Offer what the service has; what is picked stays, even if it has no such thing."""
+        self._lists = lists
+        self._at_once(self._offer)
+
+    def offer_values(self, values: list[str]) -> None:
+        """Offer *values* of the dimension to filter by."""
+        self._at_once(lambda: self.values.offer([(label(value), value) for value in values]))
+
+    def _make(self, picked: FormQuery) -> None:
+        where, values = picked.where or (NOTHING, ())
+        first, second = (*picked.by, NOTHING, NOTHING)[:2]
+        self.metric = one("metric", sorted({*METRICS}), picked.metric)
+        self.age = one("day", [(f"D{age} after install", age) for age in AGES], picked.since_days_ago or AGES[0])
+        self.over = one("over", _PRESETS, picked.over)
+        self.every = one("every", ["day", "week", "month", "all"], picked.every)
+        self.by = one("by", _splits(DIMENSIONS), first)
+        self.then_by = one("and by", _splits(DIMENSIONS), second)
+        self.top = one("largest", [*((str(top), top) for top in _TOPS), ("all", _ALL)], picked.top or _ALL)
+        self.studio = one("studio", [_EVERY_STUDIO], picked.studio or NOTHING)
+        self.games = MultiPicker("games", picked.games)
+        self.where = one("only where", [_NO, *DIMENSIONS], where)
+        self.values = MultiPicker("is", values)
+
+    def _at_once(self, change: Callable[[], None]) -> None:
+        """Make several changes, which are one question."""
+        self._quietly(change)
+        self._changed()
+
+    def _quietly(self, change: Callable[[], None]) -> None:
+        """Make changes that nobody is told of yet."""
+        with self._lock:
+            self._changes += 1
+            try:
+                change()
+            finally:
+                self._changes -= 1
+
+    def _changed(self) -> None:
+        with self._lock:
+            if self._changes:
+                return
+            has_other_values = self.where.value != self._dimension
+            if has_other_values:
+                self._dimension = self.where.value
+                self._quietly(self._forget_values)
+            self._show_what_applies()
+        # without the lock, since whoever is told may wait for somebody who offers
+        if has_other_values:
+            self._on_dimension()
+        self._on_change()
+
+    def _show_what_applies(self) -> None:
+        """Hide what says nothing about the metric and the dimensions picked."""
+        applies = {
+            self.age: needs_age(self.metric.value),
+            self.every: not needs_age(self.metric.value),
+            self.top: bool(self.by.value or self.then_by.value),
+            self.values: bool(self.where.value),
+        }
+        for picker, is_shown in applies.items():
+            picker.layout.display = None if is_shown else "none"
+
+    def _offer(self) -> None:
+        if self._lists is None:
+            return
+        available, studios = self._lists.available, self._lists.studios
+        everything = (f"all there is, {available.start:%Y-%m-%d} to {available.end:%Y-%m-%d %H:%M}", str(available))
+        offer(self.metric, self._lists.metrics)
+        offer(self.over, [*_PRESETS, everything])
+        offer(self.by, _splits(self._lists.dimensions))
+        offer(self.then_by, _splits(self._lists.dimensions))
+        offer(self.where, [_NO, *self._lists.dimensions])
+        pairs = list(zip(studios["studio"], studios["studio_id"], strict=True))
+        offer(self.studio, [_EVERY_STUDIO, *distinct(pairs, [""] * len(pairs))])
+        self._offer_games()
+
+    def _offer_games(self) -> None:
+        """The games of the studio that is picked; one of another studio is picked no longer."""
+        if self._lists is None:
+            return
+        rows, studio = self._lists.games, self.studio.value
+        rows = rows[rows["studio_id"] == studio] if studio else rows
+        self.games.offer(distinct(list(zip(rows["game"], rows["game_id"], strict=True)), list(rows["studio"])))
+        if studio:
+            self.games.value = tuple(game for game in self.games.value if game in self.games.offered)
+
+    def _forget_values(self) -> None:
+        """Another dimension has other values: none is picked."""
+        self.values.value = ()
+        self.values.offer([])
+
+
+def _splits(dimensions: Iterable[str]) -> list[Option | str]:
+    return [_NO, "game", "studio", *dimensions]

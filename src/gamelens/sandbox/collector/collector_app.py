@@ -1,0 +1,302 @@
+"""The collector: signed, gzipped posts of events, and both init routes (Collector, Endpoints).
+
+Plain ASGI, because the signature covers the raw bytes: nothing may touch a body before us. The order of checks is size,
+key and signature, encoding, events; whatever is refused leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final, Literal
+from urllib.parse import parse_qs
+
+import msgspec
+
+from gamelens.errors import Refused
+from gamelens.sandbox.clock import Clock
+from gamelens.sandbox.collector.event_admission import AdmissionResult, admit
+from gamelens.sandbox.collector.experiment_assignment import answer_init
+from gamelens.sandbox.collector.geoip import GeoIp
+from gamelens.sandbox.collector.live_feed import LiveFeed
+from gamelens.sandbox.http.http_connection import is_kept
+from gamelens.sandbox.http.request_body import (
+    BodyTooLarge,
+    ClientDisconnected,
+    UndecodableBody,
+    Unpacked,
+    check_size,
+    read_body,
+    unpack,
+)
+from gamelens.sandbox.storage.inbox import Inbox, InboxBatch, StoreUnavailable
+from gamelens.sandbox.tenants import Organisation, TenantDirectory, TenantGame
+from gamelens.wire.event_validator import VALIDATORS, Validation
+from gamelens.wire.remote_config import InitUnchanged, V2InitAnswer
+from gamelens.wire.signing import is_signed
+
+Reply = Literal["auto", "empty", "json"]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+_log = logging.getLogger(__name__)
+
+_REMOTE_INIT: Final = "/remote_configs/v1/init"
+SERVICE_HEADERS: Final = [
+    (b"access-control-allow-origin", b"*"),
+    (b"x-svc-service", b"collect"),
+]
+"""On every answer of the collector's address, also to what is no request (Collector, Common request headers)."""
+_JSON: Final = [*SERVICE_HEADERS, (b"content-type", b"application/json")]
+_HEADERS: Final = [*_JSON, (b"access-control-allow-headers", b"Authorization, X-Requested-With")]
+_PREFLIGHT: Final = [  # a browser asks for what its requests will need (public-facts 1.3), and remembers it for hours
+    *_JSON,
+    (b"access-control-allow-headers", b"Authorization, X-Requested-With, Content-Type, Content-Encoding"),
+    (b"access-control-allow-methods", b"POST, OPTIONS"),
+    (b"access-control-max-age", b"7200"),
+]
+_CLOSE: Final = (b"connection", b"close")
+_KEEP_ALIVE: Final = (b"connection", b"keep-alive")  # as the specification has it, though HTTP/1.1 takes it for granted
+_RETRY: Final = (b"retry-after", b"5")
+_LONGEST_INTERVAL: Final = 12  # digits
+_NO_SECRET: Final = "0" * 40
+
+
+class _EarlyResponse(Refused):
+    """The request ends here, with this answer."""
+
+    def __init__(self, status: int, body: Any, headers: list[tuple[bytes, bytes]] | None = None) -> None:
+        self.status = status
+        self.body = body
+        self.headers = headers or []
+        super().__init__(status)
+
+
+class _Init(msgspec.Struct, frozen=True):
+    """What we read of an init request; the rest may be as much as it likes, and takes no memory."""
+
+    user_id: msgspec.Raw = msgspec.Raw()
+
+
+_read_init = msgspec.json.Decoder(tuple[_Init] | _Init).decode
+
+
+class CollectorApp:
+    """Takes events in and tells clients how to behave.
+
+    *reply* is the body of a 200 for events: `empty` as the specification has it, `json` is ``{}``, `auto` is empty for
+    custom integrations and ``{}`` for everybody else: every official client takes an empty body for being offline.
+    *validation* says by which rules events are judged, *countries* where an address is.
+    """
+
+    def __init__(
+        self,
+        tenants: TenantDirectory,
+        inbox: Inbox,
+        clock: Clock,
+        *,
+        live: LiveFeed,
+        reply: Reply = "auto",
+        validation: Validation = "lenient",
+        countries: GeoIp | None = None,
+    ) -> None:
+        self._tenants = tenants
+        self._inbox = inbox
+        self._clock = clock
+        self._live = live
+        self._reply = reply
+        self._rules = VALIDATORS[validation]
+        self._countries = countries or GeoIp()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One HTTP request (ASGI 3)."""
+        if scope["type"] != "http":
+            return
+        headers: list[tuple[bytes, bytes]] = []
+        try:
+            status, body = await self._answer(scope, receive)
+        except _EarlyResponse as answered:
+            status, body, headers = answered.status, answered.body, answered.headers
+            self._live.refused(status)
+        except Exception:  # a mistake of ours: official clients parse whatever they hear (public-facts 1.9)
+            _log.exception("a request failed")
+            status, body = 500, {"message": "the sandbox failed: its log says where"}
+        payload = body if isinstance(body, bytes) else msgspec.json.encode(body)
+        if status != 204:
+            headers = [*headers, (b"content-length", str(len(payload)).encode())]
+        if _CLOSE not in headers and is_kept(scope):
+            headers = [*headers, _KEEP_ALIVE]
+        common = _PREFLIGHT if scope["method"] == "OPTIONS" else _HEADERS
+        await send({"type": "http.response.start", "status": status, "headers": [*common, *headers]})
+        await send({"type": "http.response.body", "body": payload})
+
+    async def _answer(self, scope: Scope, receive: Receive) -> tuple[int, Any]:
+        route, game_key = _route(scope)
+        if scope["method"] == "OPTIONS":
+            return 204, b""
+        if scope["method"] != "POST":
+            raise _EarlyResponse(
+                405, {"message": f"{scope['method']} is not for this address: use POST"}, [(b"allow", b"POST, OPTIONS")]
+            )
+        headers = _headers(scope)
+        body = await _body(receive, headers)
+        organisation, game = self._authorised(game_key, body, headers.get(b"authorization", b"").decode("latin-1"))
+        if route == "events":
+            address = headers.get(b"x-forwarded-for", b"").decode("latin-1") or (scope.get("client") or ("",))[0]
+            return await self._events(organisation, game, body, headers, address)
+        user_id = _user_of(_unpacked(body, headers).content)
+        if route == "init":
+            return 200, V2InitAnswer(enabled=game.enabled, server_ts=int(self._clock.now_s()))
+        return self._remote_init(game, user_id, _query(scope))
+
+    def _authorised(self, game_key: str, body: bytes, signature: str) -> tuple[Organisation, TenantGame]:
+        """The owner of the key; an unknown key costs as much time as a wrong signature and hears the same."""
+        owner = self._tenants.game(game_key)
+        signed = is_signed(body, signature, secret_key=owner[1].secret_key if owner else _NO_SECRET)
+        if owner is None or not signed or owner[1].environment != "sandbox":
+            raise _EarlyResponse(
+                401,
+                {
+                    "message": "not authorised: check the game key, the secret key and that the "
+                    "signature is of the very bytes sent"
+                },
+            )
+        return owner
+
+    async def _events(
+        self, organisation: Organisation, game: TenantGame, body: bytes, headers: dict[bytes, bytes], address: str
+    ) -> tuple[int, Any]:
+        admission, is_gzipped = self._judged(body, headers)
+        if admission.events or admission.rejected:
+            batch = InboxBatch(
+                organisation=organisation.name,
+                game_id=game.id,
+                arrival_ms=round(self._clock.now_s() * 1000),
+                country=self._countries.of(address),
+                events=admission.events,
+                rejected=len(admission.rejected),
+                is_gzipped=is_gzipped,
+                body=admission.body,
+            )
+            try:
+                await self._inbox.commit(batch)
+            except StoreUnavailable:
+                raise _EarlyResponse(503, {"message": "nothing was stored: send it again"}, [_RETRY]) from None
+            self._live.took(game.game_key, batch, categories=admission.categories, rejected=admission.rejected)
+        if admission.rejected:
+            return 400, admission.rejected
+        is_empty = self._reply == "empty" or (self._reply == "auto" and admission.is_custom)
+        return 200, b"" if is_empty else b"{}"
+
+    def _judged(self, body: bytes, headers: dict[bytes, bytes]) -> tuple[AdmissionResult, bool]:
+        """What came of *body*, and whether its good events are still gzipped.
+
+        They are kept as they were sent where that can be: unpacked they would fill memory until the disk has them.
+        """
+        unpacked = _unpacked(body, headers)
+        try:
+            admission = admit(unpacked.content, self._rules)
+        except BodyTooLarge as error:
+            raise _EarlyResponse(413, {"message": str(error)}) from None
+        except UndecodableBody as error:
+            raise _EarlyResponse(400, _undecodable(error.error_type)) from None
+        if unpacked.is_one_member and admission.body is unpacked.content:
+            return msgspec.structs.replace(admission, body=body), True
+        return admission, False
+
+    def _remote_init(self, game: TenantGame, user_id: str, query: dict[str, str]) -> tuple[int, Any]:
+        interval_s = query.get("interval_seconds", "0")
+        if not interval_s.isdecimal() or len(interval_s) > _LONGEST_INTERVAL:
+            raise _EarlyResponse(400, [{"errors": [{"error_type": "not_in_range", "path": "/interval_seconds"}]}])
+        answer = answer_init(
+            game,
+            user_id=user_id,
+            now_s=int(self._clock.now_s()),
+            for_s=int(interval_s),
+            is_versioned="config_vsn_supported" in query,
+        )
+        if query.get("configs_hash") == answer.configs_hash:
+            return 200, InitUnchanged(server_ts=answer.server_ts)
+        return 201, answer
+
+
+def _route(scope: Scope) -> tuple[str, str]:
+    """What the path asks for, and the game key in it."""
+    path = scope["path"]
+    if path == _REMOTE_INIT:
+        return "remote init", _query(scope).get("game_key", "")
+    match path.split("/"):
+        case ["", "v2", game_key, ("events" | "init") as route]:
+            return route, game_key
+    raise _EarlyResponse(
+        404, {"message": f"no such address: POST /v2/<game_key>/events, /v2/<game_key>/init or {_REMOTE_INIT}"}
+    )
+
+
+def _query(scope: Scope) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(scope["query_string"].decode("latin-1")).items()}
+
+
+def _headers(scope: Scope) -> dict[bytes, bytes]:
+    """The request's headers; lines of the same name are one list (RFC 9110 5.3)."""
+    headers: dict[bytes, bytes] = dict(scope["headers"])
+    if len(headers) == len(scope["headers"]):
+        return headers
+    headers.clear()
+    for name, value in scope["headers"]:
+        headers[name] = headers[name] + b", " + value if name in headers else value
+    return headers
+
+
+async def _body(receive: Receive, headers: dict[bytes, bytes]) -> bytes:
+    """The whole body, if it comes and is not too large."""
+    try:
+        if b"expect" in headers and headers.get(b"content-length", b"").isdigit():
+            check_size(int(headers[b"content-length"]))  # nothing is sent before the answer to this
+        return await read_body(receive)
+    except BodyTooLarge as error:
+        raise _EarlyResponse(413, {"message": str(error)}, [_CLOSE] if error.is_cut else []) from None
+    except ClientDisconnected as error:
+        raise _EarlyResponse(408, {"message": str(error)}, [_CLOSE]) from None
+    except OSError:
+        raise _EarlyResponse(503, {"message": "there is no room for the body: send it again"}, [_RETRY]) from None
+
+
+def _unpacked(body: bytes, headers: dict[bytes, bytes]) -> Unpacked:
+    """The content of *body*, which may be gzipped, once (RFC 9110 8.4)."""
+    codings = [coding.strip().lower() for coding in headers.get(b"content-encoding", b"").split(b",")]
+    applied = [coding for coding in codings if coding not in (b"", b"identity")]
+    if not applied:
+        return Unpacked(body, is_one_member=False)
+    try:
+        if applied not in ([b"gzip"], [b"x-gzip"]):
+            raise UndecodableBody("wrong_format")
+        return unpack(body)
+    except BodyTooLarge as error:
+        raise _EarlyResponse(413, {"message": str(error)}) from None
+    except UndecodableBody as error:
+        raise _EarlyResponse(400, _undecodable(error.error_type)) from None
+
+
+def _user_of(content: bytes) -> str:
+    """Who asks; refuses what is no init request: a JSON object, which some clients wrap in an array (1.4)."""
+    try:
+        content.decode()
+        read = _read_init(content)
+    except msgspec.ValidationError:
+        raise _EarlyResponse(400, _undecodable("wrong_type")) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise _EarlyResponse(400, _undecodable("wrong_format")) from None
+    user_id = (read[0] if isinstance(read, tuple) else read).user_id
+    try:
+        return msgspec.json.decode(user_id or b"null", type=str)
+    except msgspec.ValidationError:
+        error_type = "wrong_type" if user_id else "missing_required_property"
+        raise _EarlyResponse(400, [{"errors": [{"error_type": error_type, "path": "/user_id"}]}]) from None
+    except msgspec.DecodeError:
+        raise _EarlyResponse(400, _undecodable("wrong_format")) from None
+
+
+def _undecodable(error_type: str) -> list[dict[str, Any]]:
+    return [{"errors": [{"error_type": error_type, "path": "/"}]}]

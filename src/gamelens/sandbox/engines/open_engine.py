@@ -1,0 +1,24 @@
+"""The query engines by name. Spark is not imported before it is asked for."""
+
+from __future__ import annotations
+
+from gamelens.errors import Refused
+from gamelens.sandbox.engines.duckdb_engine import DuckDBReader
+from gamelens.sandbox.engines.engine import Engine, LakeLocation
+
+
+def open_engine(name: str, place: LakeLocation) -> Engine:
+    """Open the engine called *name* over the lake at *place*: `duckdb`, `spark`, or the address of a Spark master.
+
+    Raises:
+        Refused: there is no such engine, or it does not start.
+    """
+    if name == "duckdb":
+        return DuckDBReader(place)
+    from gamelens.sandbox.engines.spark_engine import MASTERS, SparkReader
+
+    if name == "spark":
+        return SparkReader(place)
+    if name.startswith(MASTERS):
+        return SparkReader(place, master=name)
+    raise Refused(f"{name!r} is no engine: duckdb, spark, or the address of a Spark master: {'…, '.join(MASTERS)}…")

@@ -1,0 +1,357 @@
+"""Both services described for programs: OpenAPI 3.1, made from what answers requests.
+
+Bodies and answers come from the structs of `wire`, rows and the names of metrics and dimensions from the catalog,
+events from their table of rules. Written here is only what no type says: which address takes and answers which.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Annotated, Any, Final, Union
+
+import msgspec
+
+from gamelens.catalog import DIMENSIONS, METRICS, Metric
+from gamelens.wire.event_validator import LENIENT, RejectedEvent
+from gamelens.wire.intervals import WireInterval
+from gamelens.wire.limits import FILTER_DEPTH, FILTER_OBJECTS
+from gamelens.wire.queries import Limit, QueryBody
+from gamelens.wire.remote_config import InitAnswer, InitRequest, InitUnchanged, V2InitAnswer
+from gamelens.wire.results import ErrorBody, Game, GroupAnswer, SeriesAnswer, SplitAnswer, Studio, Values
+
+Schema = dict[str, Any]
+
+METRICS_ADDRESS: Final = "/metrics/v1/openapi.json"
+_OF_INSTALLS: Final = [name for name, it in DIMENSIONS.items() if it.level not in ("ad", "ilrd")]
+_COMPONENTS: Final = "#/components/schemas/{name}"
+_WHY: Final = {
+    400: "cannot be read",
+    401: "not authorised",
+    408: "the body did not come in time",
+    413: "the body is too large",
+    422: "can be read, and is not allowed",
+    429: "more than the organisation may ask",
+    503: "there is no room for it now: send it again",
+}
+
+
+class Message(msgspec.Struct, frozen=True):
+    """Why the collector takes nothing of a request."""
+
+    message: str
+
+
+@cache
+def metrics_description() -> bytes:
+    """The metrics service (Metrics, Endpoints), one address for each metric."""
+    types = _Types([QueryBody, ErrorBody, Values, Studio, Game, *(it for name in METRICS for it in _answers(name))])
+    names = types.named("Dimension", {"enum": list(DIMENSIONS)})
+    types.named("Filter", _filter("Filter", DIMENSIONS))
+    types.named("CohortFilter", _filter("CohortFilter", _OF_INSTALLS))
+    _name_dimensions(types, names)
+    paths = {
+        "/metrics/v1/metrics": _get(types, "Names of the metrics.", list[str], values=METRICS),
+        **{f"/metrics/v1/metrics/{name}": _post_query(types, metric) for name, metric in METRICS.items()},
+        "/metrics/v1/interval": _get(
+            types, "What is available to query.", WireInterval, headers={"X-Data-Edition": _EDITION}
+        ),
+        "/metrics/v1/dimensions": _get(types, "Names of the dimensions.", list[str], values=DIMENSIONS),
+        "/metrics/v1/dimensions/{dimension}": _get(
+            types,
+            "Values of a dimension that were sent in the interval.",
+            Values,
+            parameters=[
+                {"name": "dimension", "in": "path", "required": True, "schema": names},
+                _INTERVAL,
+                _ids("games"),
+                _ids("studios"),
+                {"name": "limit", "in": "query", "schema": _schema(Limit)},
+            ],
+        ),
+        "/metrics/v1/studios": _get(
+            types, "Studios that sent data in the interval.", list[Studio], parameters=[_INTERVAL]
+        ),
+        "/metrics/v1/games": _get(
+            types, "Games that sent data in the interval.", list[Game], parameters=[_INTERVAL, _ids("studios")]
+        ),
+        METRICS_ADDRESS: {
+            "get": {"summary": "This description.", "security": [], "responses": {"200": _json({"type": "object"})}}
+        },
+    }
+    key = {"type": "apiKey", "in": "header", "name": "X-API-Key"}
+    return _encode("Metrics", paths, types, security={"key": key})
+
+
+@cache
+def collector_description() -> bytes:
+    """The collector (Collector, Endpoints)."""
+    answers = (V2InitAnswer, InitUnchanged, InitAnswer)
+    types = _Types([list[RejectedEvent], InitRequest, Message, *answers, *LENIENT.types])
+    # A body that holds no events at all is refused in the same shape, with no event to show.
+    rejected = types.components["RejectedEvent"]
+    rejected["properties"]["event"] = {}
+    in_path, in_query = ({"name": "game_key", "in": place, "required": True, "schema": _GAME_KEY} for place in _PLACES)
+    configs = [
+        in_query,
+        {"name": "interval_seconds", "in": "query", "schema": _SECONDS},
+        {"name": "configs_hash", "in": "query", "schema": {"type": "string"}},
+        {"name": "config_vsn_supported", "in": "query", "schema": {"type": "string"}},
+    ]
+    events = list[Union[LENIENT.types]]  # type: ignore[name-defined]  # noqa: UP007
+    nothing = {"type": "object", "maxProperties": 0, "description": "or no body at all, for custom integrations"}
+    paths = {
+        "/v2/{game_key}/events": _post_signed(types, "Collect events.", events, {200: nothing}, [in_path]),
+        "/v2/{game_key}/init": _post_signed(
+            types, "Start a session.", InitRequest, {200: types.ref(V2InitAnswer)}, [in_path]
+        ),
+        "/remote_configs/v1/init": _post_signed(
+            types,
+            "Configs and experiment of a player.",
+            InitRequest,
+            {200: types.ref(InitUnchanged), 201: types.ref(InitAnswer)},
+            configs,
+        ),
+    }
+    signature = {
+        "type": "apiKey",
+        "in": "header",
+        "name": "Authorization",
+        "description": "base64 of the HMAC-SHA256 of the body as sent, with the secret key (Collector, Authentication)",
+    }
+    return _encode("Collector", paths, types, security={"signature": signature})
+
+
+DESCRIPTIONS: Final[dict[str, Callable[[], bytes]]] = {
+    "collector": collector_description,
+    "metrics": metrics_description,
+}
+
+
+class _Types:
+    """Schemas of types: their own, and the components they refer to."""
+
+    def __init__(self, types: Iterable[Any]) -> None:
+        self.components: dict[str, Schema]
+        _, self.components = msgspec.json.schema_components(types, ref_template=_COMPONENTS)
+        for component in self.components.values():
+            if "description" in component:
+                component["description"] = inspect.cleandoc(component["description"])
+            for schema in component.get("properties", {}).values():
+                _portable(schema)
+
+    def ref(self, type_: Any) -> Schema:
+        """How a type that is among these is written where it is used."""
+        (schema,), _ = msgspec.json.schema_components([type_], ref_template=_COMPONENTS)
+        return schema
+
+    def named(self, name: str, schema: Schema) -> Schema:
+        """Make *schema* a component; answers the reference to it."""
+        self.components[name] = schema
+        return {"$ref": _COMPONENTS.format(name=name)}
+
+    def properties(self, type_: type[msgspec.Struct]) -> dict[str, Schema]:
+        """Schemas of the fields of a struct that is among these."""
+        properties: dict[str, Schema] = self.components[type_.__name__]["properties"]
+        return properties
+
+
+_GAME_KEY: Final = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
+_SECONDS: Final = {"type": "integer", "minimum": 0, "maximum": 10**12 - 1}
+_PLACES: Final = ("path", "query")
+
+
+def _schema(type_: Any) -> Schema:
+    return msgspec.json.schema(type_)
+
+
+_EDITION: Final = {
+    "description": "Which collection of events the answers are about: another one after they were all forgotten, "
+    "or with another state directory; the same whatever is sent and processed.",
+    "required": True,
+    "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+}
+_INTERVAL: Final = {"name": "interval", "in": "query", "required": True, "schema": _schema(WireInterval)}
+
+
+def _ids(name: str) -> Schema:
+    return {"name": name, "in": "query", "schema": {"type": "array", "items": {"type": "string"}}, "explode": True}
+
+
+def _answers(metric: str) -> list[Any]:
+    """What a metric may be answered with, by the kinds it can be asked in."""
+    row = _row_type(METRICS[metric])
+    shapes = [GroupAnswer, SplitAnswer, SeriesAnswer] if METRICS[metric].kinds != "retention" else [SeriesAnswer]
+    return [shape[row] for shape in shapes]  # type: ignore[index]
+
+
+@cache
+def _row_type(metric: Metric) -> Any:
+    """One row: the metric's fields, and the dimensions it is aggregated by."""
+    count = Annotated[int, msgspec.Meta(ge=0)]
+    fields: list[Any] = [(it.name, count if it.kind == "count" else Union[float, None]) for it in metric.fields]  # noqa: UP007
+    fields += [(name, Union[str, None, msgspec.UnsetType], msgspec.UNSET) for name in DIMENSIONS]  # noqa: UP007
+    return msgspec.defstruct(
+        f"{metric.name}_row", fields, forbid_unknown_fields=True, namespace={"__doc__": f"One row: {metric.meaning}."}
+    )
+
+
+def _filter(name: str, dimensions: Iterable[str]) -> Schema:
+    """One key an object: a dimension and what it may be, or how other filters combine (public-facts 3.4)."""
+    inner = {"$ref": _COMPONENTS.format(name=name)}
+    several = {"type": "array", "items": inner, "minItems": 1}
+    value = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
+    return {
+        "type": "object",
+        "description": f"nested to depth {FILTER_DEPTH}, of at most {FILTER_OBJECTS} objects",
+        "properties": {**dict.fromkeys(dimensions, value), "and": several, "or": several, "not": inner},
+        "additionalProperties": False,
+        "minProperties": 1,
+        "maxProperties": 1,
+    }
+
+
+def _name_dimensions(types: _Types, names: Schema) -> None:
+    """Say in the kinds of query which strings are dimensions, and that each of them takes a limit."""
+    kinds = types.components
+    limit = kinds["Group"]["properties"]["limit"]
+    kinds["Group"]["properties"]["dimension"] = names
+    kinds["Split"]["properties"] |= {"limit": limit}
+    kinds["Split"]["properties"]["dimensions"] |= {"prefixItems": [names, names], "uniqueItems": True}
+    kinds["Timeseries"]["properties"] |= {"limit": limit}
+
+
+def _post_query(types: _Types, metric: Metric) -> Schema:
+    bodies = [_body(types, metric, needed) for needed in _NEEDED[metric.kinds]]
+    answers = [types.ref(answer) for answer in _answers(metric.name)]
+    return {
+        "post": {
+            "summary": f"{metric.name}: {metric.meaning}",
+            "operationId": metric.name,
+            "requestBody": {"required": True, **_content(_any(bodies))},
+            "responses": {"200": _json(_any(answers)), **_refusals(types, 400, 401, 408, 413, 422, 429, 503)},
+        }
+    }
+
+
+_NEEDED: Final[Mapping[str, list[tuple[str, ...]]]] = {
+    "plain": [("interval", "granularity", "query")],
+    "per game": [("interval", "granularity", "query", "game"), ("interval", "granularity", "split_by")],
+    "retention": [("interval", "since_days_ago", "split_by")],
+}
+
+
+def _body(types: _Types, metric: Metric, needed: tuple[str, ...]) -> Schema:
+    """The part of a query body that one kind of query has, the fields it must have first."""
+    fields = types.properties(QueryBody)
+    taken = [*needed, "filter", "games", "studios"]
+    if metric.takes_since_days_ago and "since_days_ago" not in needed:
+        taken.append("since_days_ago")
+    cohort = metric.kinds == "retention"
+    own: dict[str, Schema] = {
+        "filter": _or_null({"$ref": _COMPONENTS.format(name="CohortFilter" if cohort else "Filter")}),
+        "split_by": {"enum": _OF_INSTALLS if cohort else list(DIMENSIONS)},
+    }
+    if cohort:
+        taken.append("granularity")
+        own["granularity"] = {"enum": ["day", None]}
+    properties = {name: own.get(name) or fields[name] for name in taken}
+    return {
+        "type": "object",
+        "properties": {name: _given(it) if name in needed else it for name, it in properties.items()},
+        "required": list(needed),
+        "additionalProperties": False,
+    }
+
+
+def _get(
+    types: _Types,
+    summary: str,
+    answer: Any,
+    *,
+    parameters: list[Any] | None = None,
+    values: Iterable[str] = (),
+    headers: Schema | None = None,
+) -> Schema:
+    schema = types.ref(answer)
+    if values:
+        schema = {**schema, "items": {"enum": list(values)}}
+    statuses = (400, 401, 422, 429) if parameters else (401, 429)
+    found = _json(schema) | ({"headers": headers} if headers else {})
+    described = {
+        "summary": summary,
+        "parameters": parameters or [],
+        "responses": {"200": found, **_refusals(types, *statuses)},
+    }
+    return {"get": described}
+
+
+def _post_signed(
+    types: _Types, summary: str, body: Any, answers: dict[int, Schema], parameters: list[Any]
+) -> dict[str, Any]:
+    refusals = {str(status): _json(types.ref(Message), _WHY[status]) for status in (401, 408, 413, 503)}
+    described = {
+        "summary": summary,
+        "parameters": parameters,
+        "requestBody": {"required": True, **_content(types.ref(body))},
+        "responses": {
+            **{str(status): _json(schema) for status, schema in answers.items()},
+            "400": _json(types.ref(list[RejectedEvent]), _WHY[400]),
+            **refusals,
+        },
+    }
+    return {"post": described}
+
+
+def _refusals(types: _Types, *statuses: int) -> Schema:
+    refusals = {str(status): _json(types.ref(ErrorBody), _WHY[status]) for status in statuses}
+    if "429" in refusals:
+        refusals["429"]["headers"] = {"Retry-After": {"schema": {"type": "integer", "minimum": 1}, "required": True}}
+    return refusals
+
+
+def _json(schema: Schema, description: str = "as asked") -> Schema:
+    return {"description": description, **_content(schema)}
+
+
+def _content(schema: Schema) -> Schema:
+    return {"content": {"application/json": {"schema": schema}}}
+
+
+def _any(schemas: list[Schema]) -> Schema:
+    return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+
+
+def _or_null(schema: Schema) -> Schema:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def _given(schema: Schema) -> Schema:
+    """The same without null: what a field must be that must be there."""
+    return next((it for it in schema.get("anyOf", []) if it != {"type": "null"}), schema)
+
+
+def _portable(schema: Schema) -> None:
+    """Write a pattern as every dialect of regular expressions reads it; ours are Python's."""
+    for inner in (schema, *schema.get("anyOf", [])):
+        for ours, anybody_s in _DIALECT.items() if "pattern" in inner else ():
+            inner["pattern"] = inner["pattern"].replace(ours, anybody_s)
+
+
+_DIALECT: Final = {"(?a:": "(?:", r"\s": r" \t\n\r\f\v", r"\!": "!", r"\Z": "$"}
+
+
+def _encode(name: str, paths: Schema, types: _Types, *, security: dict[str, Schema]) -> bytes:
+    return msgspec.json.encode(
+        {
+            "openapi": "3.1.0",
+            "info": {
+                "title": f"{name} service of the gamelens sandbox",
+                "version": "v1" if name == "Metrics" else "v2",
+            },
+            "security": [{scheme: []} for scheme in security],
+            "paths": paths,
+            "components": {"schemas": types.components, "securitySchemes": security},
+        }
+    )

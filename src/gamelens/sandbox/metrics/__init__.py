@@ -1,0 +1,4 @@
+"""The metrics service: answers queries from the lake.
+
+Never changes what is stored. Open `metrics_app` first.
+"""

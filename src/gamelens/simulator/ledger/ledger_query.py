@@ -1,0 +1,156 @@
+"""A question put to the ledger: which events are in, the bucket and group of each, and exact totals over those."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+
+from gamelens.catalog import Metric, metric_named
+from gamelens.errors import BadQuery
+from gamelens.simulator.ledger.ledger_columns import LedgerColumns, check_dimension
+from gamelens.simulator.population.players import Flags, Ints
+from gamelens.wire.currencies import SCALED_RATES
+from gamelens.wire.filters import Filter
+from gamelens.wire.intervals import Granularity, Interval, MalformedInterval
+
+Totals = dict[int, int]
+"""A whole number for each key; a key is a bucket and a value of each dimension, see `LedgerSelection.unkey`."""
+
+
+class LedgerQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked of the ledger; checked when made.
+
+    Raises:
+        BadQuery: an unknown metric or dimension, or since_days_ago missing or out of place.
+    """
+
+    name: str
+    interval: Interval
+    granularity: Granularity = "day"
+    by: tuple[str, ...] = ()
+    where: Filter | None = None
+    games: tuple[str, ...] | None = None
+    since_days_ago: int | None = None
+
+    def __post_init__(self) -> None:
+        metric = self.metric
+        if not self.interval:
+            raise MalformedInterval(str(self.interval))
+        if self.since_days_ago is not None and not metric.takes_since_days_ago:
+            raise BadQuery("since_days_ago", self.since_days_ago, f"does not apply to {self.name}")
+        if self.since_days_ago is not None and self.since_days_ago < 1:
+            raise BadQuery("since_days_ago", self.since_days_ago, "must be 1 or more")
+        if metric.kinds == "retention" and (self.since_days_ago is None or self.granularity != "day"):
+            raise BadQuery("since_days_ago", self.since_days_ago, f"must be there for {self.name}, at granularity day")
+        if len(set(self.by)) != len(self.by):
+            raise BadQuery("by", list(self.by), "must name different dimensions")
+        for name in self.by:
+            check_dimension("by", name)
+
+    @property
+    def metric(self) -> Metric:
+        """The metric asked for."""
+        return metric_named(self.name)
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """The dimensions rows carry; retention exists by game only."""
+        needs_game = self.metric.kinds == "retention" and "game_id" not in self.by
+        return (*self.by, "game_id") if needs_game else self.by
+
+
+class LedgerSelection:
+    """A question put to columns: which events are in, and the bucket and group each belongs to."""
+
+    def __init__(self, question: LedgerQuery, columns: LedgerColumns) -> None:
+        self.columns, self.question = columns, question
+        self.buckets = list(question.interval.buckets(question.granularity))
+        self._starts_s = np.array([math.floor(bucket.start.timestamp()) for bucket in self.buckets], dtype=np.int64)
+        start, end = (math.ceil(moment.timestamp()) for moment in (question.interval.start, question.interval.end))
+        self.is_inside: Flags = (columns.ts_s >= start) & (columns.ts_s < end)
+        self.is_selected: Flags = np.ones(columns.events, dtype=np.bool_)
+        if question.where is not None:
+            self.is_selected &= columns.selected(question.where)
+        if question.games is not None:
+            known = columns.names("game_id")
+            wanted = [code for code, game in enumerate(known) if game in question.games]
+            self.is_selected &= np.isin(columns.codes("game_id"), wanted)
+
+    def within(self, rows: Ints | None = None) -> Ints:
+        """Of *rows* (all events by default) those inside the interval that the filters select."""
+        kept = self.is_inside & self.is_selected
+        return np.flatnonzero(kept) if rows is None else rows[kept[rows]]
+
+    def of(self, column: str, value: str) -> Ints:
+        """Rows within that have *value* in *column*."""
+        return self.within(np.flatnonzero(self.columns.equals(column, value)))
+
+    def bucket(self, ts_s: Ints) -> Ints:
+        """The bucket of each moment."""
+        return np.searchsorted(self._starts_s, ts_s, side="right") - 1
+
+    def keys(self, rows: Ints, bucket: Ints | None = None) -> Ints:
+        """One number for the bucket and the dimension values of each row."""
+        key = self.bucket(self.columns.ts_s[rows]) if bucket is None else bucket
+        for name in self.question.dimensions:
+            key = key * (len(self.columns.names(name)) + 1) + self.columns.codes(name)[rows] + 1
+        return key
+
+    def unkey(self, key: int) -> tuple[int, list[str | None]]:
+        """The bucket and the dimension values of a key."""
+        values: list[str | None] = []
+        for name in reversed(self.question.dimensions):
+            names = self.columns.names(name)
+            key, code = divmod(key, len(names) + 1)
+            values.append(names[code - 1] if code else None)
+        return key, values[::-1]
+
+    def count(self, rows: Ints) -> Totals:
+        """How many rows."""
+        return count_by(self.keys(rows))
+
+    def distinct(self, rows: Ints, who: Ints) -> Totals:
+        """How many different *who* (an array over all events); -1 counts as nobody."""
+        rows = rows[who[rows] >= 0]
+        return distinct_by(self.keys(rows), who[rows])
+
+    def add(self, rows: Ints, values: Ints) -> Totals:
+        """Sum of *values* (an array over all events)."""
+        return sum_by(self.keys(rows), values[rows])
+
+    def money(self, rows: Ints, values: Ints, currency: str) -> Totals:
+        """Sum of *values* times the scaled rate of their currency; no currency is USD."""
+        totals: Totals = {}
+        codes = self.columns.codes(currency)
+        for code, name in [*enumerate(self.columns.names(currency)), (-1, "USD")]:
+            for key, amount in self.add(rows[codes[rows] == code], values).items():
+                totals[key] = totals.get(key, 0) + amount * SCALED_RATES[name]
+        return totals
+
+
+def count_by(keys: Ints) -> Totals:
+    """How often each key comes."""
+    found, counts = np.unique(keys, return_counts=True)
+    return dict(zip(found.tolist(), counts.tolist(), strict=True))
+
+
+def distinct_by(keys: Ints, who: Ints) -> Totals:
+    """How many different *who* each key comes with."""
+    found, group = np.unique(keys, return_inverse=True)
+    size = int(who.max(initial=0)) + 1
+    groups, counts = np.unique(np.unique(group * size + who) // size, return_counts=True)
+    return dict(zip(found[groups].tolist(), counts.tolist(), strict=True))
+
+
+def sum_by(keys: Ints, values: Ints) -> Totals:
+    """The sum of the *values* each key comes with."""
+    if not len(keys):
+        return {}
+    order = np.argsort(keys, kind="stable")
+    found, first = np.unique(keys[order], return_index=True)
+    # Amounts a hostile event may hold overflow 64 bits when added up; Python's own numbers do not.
+    wide = values.astype(object) if int(np.abs(values).max()) * len(values) >= 2**63 else values
+    sums = np.add.reduceat(wide[order], first)
+    return {int(key): int(total) for key, total in zip(found, sums, strict=True)}

@@ -1,0 +1,159 @@
+"""What other people's books say about a scenario: ad invoices, holidays, store charts, exchange rates.
+
+An analyst gets such numbers from ad platforms, calendars, app stores and banks, as files with habits of their own. Here
+they are made from the same scenario the players come from, so that they fit: money was spent on the days, in the
+countries and with the publishers the players were bought from, and a game stands high in the store while many install
+it. The same scenario, ended on the same day, gives the same bytes.
+
+    ad_spend.csv        Day, Game, Channel, Geo, Spend   in euros, Britain is "UK", a few lines are billed in two parts
+    holidays.csv        date, country, holiday           what `holidays` knows
+    store_rank.csv      Date, App, Country, Rank         the store of one country; beyond the chart it says "200+"
+    exchange_rates.csv  date, usd_per_eur, usd_per_gbp   no rates on Saturdays and Sundays, as banks have it
+
+What is ours and not the scenario's: what an install costs (`_COST`, a plausible guess by tier of the country and by
+publisher), how strongly installs move a rank, and the daily moves of exchange rates around the sandbox's own table.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, timedelta
+from typing import Final
+
+import numpy as np
+
+from gamelens.simulator.output.holidays import holidays
+from gamelens.simulator.output.play import first_day
+from gamelens.simulator.population.installs import Floats, plan_installs
+from gamelens.simulator.scenarios.game_profile import GameProfile
+from gamelens.simulator.scenarios.scenario import Scenario
+from gamelens.wire.currencies import USD_PER_UNIT
+
+HEADERS: Final = {
+    "ad_spend.csv": ("Day", "Game", "Channel", "Geo", "Spend"),
+    "holidays.csv": ("date", "country", "holiday"),
+    "store_rank.csv": ("Date", "App", "Country", "Rank"),
+    "exchange_rates.csv": ("date", "usd_per_eur", "usd_per_gbp"),
+}
+"""The files and their columns."""
+
+Row = tuple[str, ...]
+
+_COST: Final = {1: 0.45, 2: 0.20, 3: 0.05}
+"""US dollars for one install, by the tier of the country."""
+_DEAREST: Final = 1.6  # publishers cost between 1 / that and that times the usual
+_BILLING_NOISE: Final = 0.08
+_LEAST_SPEND_EUR: Final = 0.005
+_TWICE_BILLED: Final = 3
+_STORE: Final = "US"
+_USUAL_RANK: Final = 60
+_RANK_POWER: Final = 1.3
+_RANK_NOISE: Final = 0.12
+_CHART: Final = 200
+_DAILY_MOVE: Final = 0.004
+_SATURDAY: Final = 5
+_NAMES: Final = {"GB": "UK"}
+
+
+def outside_files(scenario: Scenario, *, ends_on: date | None = None) -> dict[str, str]:
+    """The text of each file, by its name; the last day is the one before *ends_on* (today in UTC by default)."""
+    days = [first_day(scenario, ends_on) + timedelta(days=day) for day in range(scenario.days)]
+    rates = _rates(scenario, days)
+    made: dict[str, Iterable[Row]] = {
+        "ad_spend.csv": _spend(scenario, days, rates[0]),
+        "holidays.csv": _holidays(scenario, days),
+        "store_rank.csv": _ranks(scenario, days),
+        "exchange_rates.csv": _rate_rows(days, rates),
+    }
+    return {name: _csv(HEADERS[name], rows) for name, rows in made.items()}
+
+
+def empty_files() -> dict[str, str]:
+    """The files of a service nobody knows anything about: headers alone."""
+    return {name: _csv(header, ()) for name, header in HEADERS.items()}
+
+
+def _spend(scenario: Scenario, days: Sequence[date], usd_per_eur: Floats) -> list[Row]:
+    """What the players that the scenario buys cost, the largest few amounts split into an invoice and a correction."""
+    rng = np.random.default_rng([scenario.seed, 1])
+    rows: list[tuple[Row, float]] = []
+    for game, count in zip(scenario.games, scenario.players_by_game(), strict=True):
+        intake = plan_installs(game, scenario=scenario, first_weekday=days[0].weekday())
+        dearness = _DEAREST ** rng.uniform(-1, 1, len(intake.publishers))
+        for place, publisher in enumerate(intake.publishers):
+            sources = intake.publisher == place
+            bought = count * np.einsum("sd,sc->dc", intake.installs[sources], intake.country[sources])
+            noise = rng.lognormal(0, _BILLING_NOISE, bought.shape)
+            euros = bought * noise * _costs(game, scenario) * dearness[place] / usd_per_eur[:, None]
+            rows += [
+                ((days[day].isoformat(), game.title, publisher, _NAMES.get(code, code)), float(euros[day, column]))
+                for day in range(len(days))
+                for column, code in enumerate(game.countries)
+                if euros[day, column] >= _LEAST_SPEND_EUR
+            ]
+    billed_twice = sorted(range(len(rows)), key=lambda place: -rows[place][1])[:_TWICE_BILLED]
+    return sorted(row for place, (key, euros) in enumerate(rows) for row in _lines(key, euros, place in billed_twice))
+
+
+def _lines(key: Row, euros: float, is_split: bool) -> Iterator[Row]:
+    cents = round(100 * euros)
+    first = cents * 9 // 10 if is_split else cents
+    yield (*key, _euros(first))
+    if is_split:
+        yield (*key, _euros(cents - first))
+
+
+def _euros(cents: int) -> str:
+    return f"€{cents // 100}.{cents % 100:02}"
+
+
+def _costs(game: GameProfile, scenario: Scenario) -> Floats:
+    return np.array([_COST[scenario.country(code).tier] for code in game.countries])
+
+
+def _holidays(scenario: Scenario, days: Sequence[date]) -> list[Row]:
+    found = [each for country in scenario.countries for each in holidays(country.code, days[0], days[-1])]
+    return sorted((each.day.isoformat(), each.country, each.name) for each in found)
+
+
+def _ranks(scenario: Scenario, days: Sequence[date]) -> Iterator[Row]:
+    """The rank of each day: many installs in the country of the store are a small number."""
+    rng = np.random.default_rng([scenario.seed, 2])
+    for game in scenario.games:
+        if _STORE not in game.countries:
+            continue
+        intake = plan_installs(game, scenario=scenario, first_weekday=days[0].weekday())
+        installs = intake.country[:, [*game.countries].index(_STORE)] @ intake.installs
+        usual = float(np.median(installs[installs > 0])) if (installs > 0).any() else 1.0
+        noise = rng.lognormal(0, _RANK_NOISE, len(days))
+        place = _USUAL_RANK * (np.maximum(installs, usual / 100) / usual) ** -_RANK_POWER * noise
+        for day, rank in zip(days, place, strict=True):
+            shown = str(max(1, round(rank))) if rank <= _CHART else f"{_CHART}+"
+            yield day.isoformat(), game.title, _STORE, shown
+
+
+def _rates(scenario: Scenario, days: Sequence[date]) -> tuple[Floats, Floats]:
+    """US dollars for a euro and for a pound on each day, weekends too: there the rate of Friday goes on."""
+    rng = np.random.default_rng([scenario.seed, 3])
+    is_open = np.array([day.weekday() < _SATURDAY for day in days])
+    steps = rng.normal(0, _DAILY_MOVE, (2, len(days))) * is_open
+    euro, pound = (
+        float(USD_PER_UNIT[code]) * np.exp(np.cumsum(row)) for row, code in zip(steps, ("EUR", "GBP"), strict=True)
+    )
+    return np.round(euro, 4), np.round(pound, 4)
+
+
+def _rate_rows(days: Sequence[date], rates: tuple[Floats, Floats]) -> Iterator[Row]:
+    for day, euro, pound in zip(days, *rates, strict=True):
+        if day.weekday() < _SATURDAY:
+            yield day.isoformat(), f"{euro:.4f}", f"{pound:.4f}"
+
+
+def _csv(header: Row, rows: Iterable[Row]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()

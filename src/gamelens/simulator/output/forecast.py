@@ -1,0 +1,134 @@
+"""What a game will look like on average, with all that happens to it: campaigns, experiments, incidents.
+
+Who plays when is exact: installs of each day times the closed form of `activity`, less those a bad build drives off,
+and nobody on silent days. What they do there rests on two figures of players who were really played (`SampledPlay`), which
+stand for all: how many rounds a session has, and a player's whole time. Ads are then exact by day, platform, tier and
+format, networks that are out included. Left aside is what an incident does to habits, and the end of the scenario,
+which cuts off the last sessions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from gamelens.simulator.population.ad_waterfall import outages, tiers_of, waterfall_of
+from gamelens.simulator.population.behaviour import SATURDAY, PlayedBlock
+from gamelens.simulator.population.experiment_arms import activity_of, arms_of, steps
+from gamelens.simulator.population.installs import open_days, plan_installs
+from gamelens.simulator.population.monetisation import price_weights
+from gamelens.simulator.population.players import Flags, Floats, Ints, shares, staying
+from gamelens.simulator.retention_model.bgbb import BgbbModel
+from gamelens.simulator.retention_model.quadrature import shifted
+from gamelens.simulator.scenarios.game_profile import TIERS, GameProfile
+from gamelens.simulator.scenarios.scenario import Scenario
+from gamelens.wire.currencies import USD_PER_UNIT
+
+_NODES: Final = 64
+"""Of Hermite's rule over what payers like to spend, which is log-normal."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SampledPlay:
+    """What was seen of players: rounds of a session on average, and *rounds* of each player in all."""
+
+    per_session: float
+    rounds: Ints
+
+    @classmethod
+    def of(cls, block: PlayedBlock) -> SampledPlay:
+        """Those of the players of *block*."""
+        player = block.sessions.player[block.rounds.session]
+        count = max(len(block.sessions.player), 1)
+        return cls(len(player) / count, np.bincount(player, minlength=len(block.players)))
+
+
+class GameForecast:
+    """The players of *game* on average; *first_weekday* is the weekday of day 0, Monday is 0.
+
+    *present* is the chance of one to play on a day, shape (days, countries, platforms).
+    """
+
+    def __init__(self, game: GameProfile, *, scenario: Scenario, first_weekday: int) -> None:
+        self._game, self._scenario, self._first_weekday = game, scenario, first_weekday
+        intake = plan_installs(game, scenario=scenario, first_weekday=first_weekday)
+        by_country = np.einsum("sd,sc->dc", intake.installs, intake.country)
+        day, country = np.indices(by_country.shape)
+        stay = staying(day.ravel(), country.ravel(), game=game, scenario=scenario).reshape(by_country.shape)
+        self._country: Floats = by_country.sum(axis=0)
+        self._installs: Floats = by_country.sum(axis=1)
+        self._stay: Floats = (by_country * stay).sum(axis=1) / np.maximum(self._installs, np.finfo(float).tiny)
+        self._is_open: Flags = open_days(game, scenario=scenario)
+        self._groups = _groups(game, scenario=scenario)
+        joint = np.einsum("sd,sc,scp->dcp", intake.installs, intake.country, intake.platform)
+        back = np.einsum("to,tcp->ocp", self._back(), joint * stay[:, :, None])
+        self.present: Floats = self._is_open[:, None, None] * (joint + back)
+
+    def _back(self) -> Floats:
+        """The chance to play on a later day of those who install on one and stay, shape (install days, days)."""
+        days = self._scenario.days
+        age = np.arange(days) - np.arange(days)[:, None]
+        back = np.zeros((days, days))
+        for share, activity in self._groups:
+            returns = np.array([0.0, *(activity.retention(each) for each in range(1, days))])
+            back += share[:, None] * returns[np.maximum(age, 0)]
+        return back
+
+    def retention(self, day: int) -> float:
+        """D-n, from D1 on, of those who install early enough for the scenario to have their day n.
+
+        Where nobody does, it is that of all, as if the scenario went on.
+        """
+        days = self._scenario.days
+        seen = np.arange(max(days - day, 0))
+        seen = seen if self._installs[seen].sum() else np.arange(days)
+        is_open = np.append(self._is_open, np.ones(day, dtype=np.bool_))[seen + day]
+        stayed = self._installs * self._stay
+        came = sum((stayed * share)[seen] @ is_open * activity.retention(day) for share, activity in self._groups)
+        return float(came / self._installs[seen].sum())
+
+    def ads(self, habits: SampledPlay) -> tuple[float, float]:
+        """How many ads one player is shown, and what they earn in US dollars."""
+        ads, waterfall = self._game.ads, waterfall_of(self._game.ads)
+        formats = shares(unit.share for unit in ads.formats.values())
+        in_tier = np.eye(TIERS)[tiers_of(self._game, scenario=self._scenario)]
+        weekday = (self._first_weekday + np.arange(self._scenario.days)) % 7
+        spec = self._game.sessions
+        sessions = 1 + np.maximum(spec.per_day * np.where(weekday >= SATURDAY, spec.weekend, 1.0) - 1, 0)
+        breaks = (
+            habits.per_session * ads.per_round * np.einsum("d,dcp,ct,f->dptf", sessions, self.present, in_tier, formats)
+        )
+        chances = waterfall.chances(outages(self._game, scenario=self._scenario))[..., :-1]
+        shown = (breaks.reshape(chances.shape[:-1])[..., None] * chances).sum(axis=(0, 1))
+        rate = float(USD_PER_UNIT[ads.currency])
+        return float(shown.sum()), float((shown * waterfall.ecpm).sum()) / 1000 * rate
+
+    def revenue(self, habits: SampledPlay) -> float:
+        """What one player pays, in US dollars."""
+        spec, arms = self._game.purchases, arms_of(self._game, scenario=self._scenario)
+        everyone = np.full(len(self._groups), spec.payers)  # those in no arm come last, whose step is 0
+        payers = shifted(everyone, steps(arms, "spend", np.arange(len(everyone))))
+        paying = self._installs @ np.column_stack([share for share, _ in self._groups]) @ payers
+        # Of a geometric number of purchases, no more than there are rounds.
+        bought = spec.per_payer * (1 - (1 - 1 / spec.per_payer) ** habits.rounds).mean()
+        nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
+        chances = price_weights(self._game, np.log(spec.median_price) + spec.payer_sigma * nodes)
+        chances = (weights / weights.sum()) @ (chances / chances.sum(axis=1, keepdims=True))
+        currencies = [self._scenario.country(code).currency for code in self._game.countries]
+        prices = np.array(
+            [[item.price[each] / 100 * float(USD_PER_UNIT[each]) for each in currencies] for item in spec.items]
+        )
+        return float(paying * bought * (chances @ prices @ self._country))
+
+
+def _groups(game: GameProfile, *, scenario: Scenario) -> list[tuple[Floats, BgbbModel]]:
+    """Each arm and, last, those in none: which share of the installs of each day they are, and when they play."""
+    day, rest = np.arange(scenario.days), np.ones(scenario.days)
+    groups = []
+    for arm in arms_of(game, scenario=scenario):
+        share = np.where((day >= arm.experiment.day) & (day < arm.experiment.until), arm.share, 0.0)
+        groups.append((share, activity_of(game, variant=arm.variant)))
+        rest = rest - share
+    return [*groups, (rest, activity_of(game))]

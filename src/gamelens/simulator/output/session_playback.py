@@ -1,0 +1,144 @@
+"""What players do as a client records it: session by session, or, live, event by event as a day goes by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from gamelens.errors import BadQuery
+from gamelens.simulator.events.defects import stamp
+from gamelens.simulator.events.event_columns import SCHEMA, facts_of
+from gamelens.simulator.events.event_json import Event, encode_events, join_events
+from gamelens.simulator.ledger.ledger_columns import EPOCH
+from gamelens.simulator.output.play import checked_ids, first_day, parts, play_task
+from gamelens.simulator.population.behaviour import DAY_S, EventSlot
+
+if TYPE_CHECKING:
+    from gamelens.simulator.ledger.ledger import Ledger
+    from gamelens.simulator.scenarios.scenario import Scenario
+
+_OF_EVENT: Final = ("client_ts", "event_uuid")
+_VARIANT: Final = ("ab_id", "ab_variant_id")
+_WAYS_OUT: Final = "send ready-made bodies (--mode batches), or play it without its tables [delivery] and [dirt]"
+_IDENTITY: Final = ("user_id", "platform", "os_version", "device", "manufacturer", "build")
+
+
+class Recorded(msgspec.Struct, frozen=True):
+    """One event of a session, which the player makes at *ts_s*."""
+
+    ts_s: int
+    category: str
+    fields: dict[str, Any]
+    event_uuid: str
+
+
+class PlayedSession(msgspec.Struct, frozen=True):
+    """One session of one player, with the ids a client makes; *events* begin with `user` and end with `session_end`.
+
+    *identity* is who plays on what, *also* what every event of the session carries besides.
+    """
+
+    game_id: str
+    session_id: str
+    identity: dict[str, str]
+    also: dict[str, Any]
+    events: list[Recorded]
+
+
+class LiveEvent(NamedTuple):
+    """One event that is due at *ts_s*; *game* is a position in the scenario's games."""
+
+    ts_s: int
+    game: int
+    event: Event
+    event_uuid: bytes
+
+    def at(self, now_s: int) -> Event:
+        """The event, as if it happened at *now_s*."""
+        return self.event[0], self.event[1], stamp(now_s, self.event_uuid)
+
+
+def play_sessions(
+    scenario: Scenario,
+    *,
+    ends_on: date | None = None,
+    game_ids: Sequence[str] | None = None,
+    ledger: Ledger | None = None,
+) -> Iterator[PlayedSession]:
+    """The sessions that `play` sends the events of, player by player; arguments are those of `play`.
+
+    Sessions that the end of the scenario cuts off are left out, here and in the *ledger*. So are variants of the
+    scenario's experiments: a client is told by the service which it is in.
+
+    Raises:
+        BadQuery: as `play` does, or the scenario has delivery or dirt, which a client has of its own or not at all.
+    """
+    if not scenario.is_clean:
+        raise BadQuery("scenario", scenario.name, f"has delivery or dirt, which no client of ours has: {_WAYS_OUT}")
+    begins, ids_of_games = first_day(scenario, ends_on), checked_ids(scenario, game_ids)
+    for part in parts(scenario):
+        game, game_id = scenario.games[part.game], ids_of_games[part.game]
+        block, ids = play_task(scenario, begins, part)
+        is_whole = np.isin(block.events.session, block.events.session[block.events.slot == EventSlot.SESSION_END])
+        if ledger is not None:
+            facts = facts_of(block, ids, game=game, game_id=game_id, scenario=scenario).to_arrow()
+            facts = facts.filter(pa.array(is_whole))
+            ledger.record(_without_variants(facts))
+        events = encode_events(block, ids, game=game, scenario=scenario)
+        starts = np.flatnonzero(np.diff(block.events.session, prepend=-1)).tolist()
+        for start, end in zip(starts, [*starts[1:], len(events)], strict=True):
+            if is_whole[start]:
+                yield _session(game_id, msgspec.json.decode(join_events(events[start:end])))
+
+
+def play_day(scenario: Scenario, day: date, *, begins: date) -> list[LiveEvent]:
+    """What the players of *scenario*, which starts on *begins*, do on *day*, in order of time."""
+    first_s = (day - EPOCH).days * DAY_S
+    found: list[LiveEvent] = []
+    for part in parts(scenario):
+        block, ids = play_task(scenario, begins, part)
+        today = np.flatnonzero((block.events.ts_s >= first_s) & (block.events.ts_s < first_s + DAY_S)).tolist()
+        if today:
+            events = encode_events(block, ids, game=scenario.games[part.game], scenario=scenario)
+            times, names = block.events.ts_s.tolist(), ids.event.tolist()
+            found += [LiveEvent(times[place], part.game, events[place], names[place]) for place in today]
+    return sorted(found, key=lambda event: event.ts_s)
+
+
+def live_start(scenario: Scenario, today: date) -> date:
+    """The first day of *scenario* when it is half over *today*: its players have had the time to become many."""
+    return today - timedelta(days=scenario.days // 2)
+
+
+def _without_variants(facts: pa.Table) -> pa.Table:
+    for name in _VARIANT:
+        place = SCHEMA.get_field_index(name)
+        facts = facts.set_column(place, SCHEMA.field(name), pa.nulls(len(facts), SCHEMA.field(name).type))
+    return facts
+
+
+def _session(game_id: str, events: list[dict[str, Any]]) -> PlayedSession:
+    first = events[0]
+    identity = {name: first[name] for name in _IDENTITY}
+    own = {"category", "v", "sdk_version", "session_id", "session_num", *_OF_EVENT, *_IDENTITY, *_VARIANT}
+    also = {name: value for name, value in first.items() if name not in own}
+    return PlayedSession(
+        game_id=game_id,
+        session_id=first["session_id"],
+        identity=identity,
+        also=also,
+        events=[
+            Recorded(
+                ts_s=event["client_ts"],
+                category=event["category"],
+                fields={name: value for name, value in event.items() if name not in own and name not in also},
+                event_uuid=event["event_uuid"],
+            )
+            for event in events
+        ],
+    )

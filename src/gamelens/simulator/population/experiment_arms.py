@@ -1,0 +1,72 @@
+"""Experiments: which arm a player is in, what that moves, and what a game's retention becomes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from gamelens.simulator.population.installs import Floats, Ints, plan_installs
+from gamelens.simulator.retention_model.bgbb import BgbbMixture, BgbbModel
+from gamelens.simulator.scenarios.game_profile import GameProfile
+from gamelens.simulator.scenarios.scenario import Scenario
+from gamelens.simulator.scenarios.timeline import ScenarioExperiment, ScenarioVariant
+
+NO_ARM: Final = -1
+
+
+class Arm(msgspec.Struct, frozen=True):
+    """A variant of an experiment, and the *share* of all players it takes while the experiment runs."""
+
+    experiment: ScenarioExperiment
+    variant: ScenarioVariant
+    share: float
+
+
+def arms_of(game: GameProfile, *, scenario: Scenario) -> list[Arm]:
+    """The arms of all experiments of *game*."""
+    return [
+        Arm(each, variant, each.share * variant.share / sum(other.share for other in each.variants))
+        for each in scenario.experiments_of(game)
+        for variant in each.variants
+    ]
+
+
+def draw_arms(install_day: Ints, arms: list[Arm], *, rng: np.random.Generator) -> Ints:
+    """The arm of each player, or `NO_ARM`: those that run on the install day share the players, one each at most."""
+    luck, arm = rng.random(len(install_day)), np.full(len(install_day), NO_ARM, dtype=np.int64)
+    taken = np.zeros(len(install_day))
+    for place, each in enumerate(arms):
+        is_running = (install_day >= each.experiment.day) & (install_day < each.experiment.until)
+        is_in = is_running & (taken <= luck) & (luck < taken + each.share)
+        arm[is_in] = place
+        taken = taken + is_running * each.share
+    return arm
+
+
+def steps(arms: list[Arm], of: str, arm: Ints) -> Floats:
+    """The step on the logit scale of play, drop_out or spend (*of*) for players of these arms; 0 for those of none."""
+    by_arm = np.array([*(getattr(each.variant, of) for each in arms), 0.0])
+    return by_arm[arm]
+
+
+def activity_of(game: GameProfile, *, variant: ScenarioVariant | None = None) -> BgbbModel:
+    """The population of *game*, or those of it who are in *variant*."""
+    activity = game.retention.activity()
+    return activity if variant is None else activity.moved(play=variant.play, drop_out=variant.drop_out)
+
+
+def mixture_of(game: GameProfile, *, scenario: Scenario, first_weekday: int) -> BgbbMixture:
+    """All players of *game*, whatever arm they are in, by how many install while it runs.
+
+    This is the population itself; what incidents and the end of the scenario do to it is in `outlook`.
+    """
+    by_day = plan_installs(game, scenario=scenario, first_weekday=first_weekday).installs.sum(axis=0)
+    day = np.arange(scenario.days)
+    parts = []
+    for arm in arms_of(game, scenario=scenario):
+        running = by_day[(day >= arm.experiment.day) & (day < arm.experiment.until)].sum()
+        parts.append((float(running * arm.share), activity_of(game, variant=arm.variant)))
+    rest = max(1 - sum(weight for weight, _ in parts), 0.0)
+    return BgbbMixture(((rest, activity_of(game)), *((weight, part) for weight, part in parts if weight)))

@@ -1,0 +1,182 @@
+"""Who the players are and on which days they come; `activity` says how likely that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gamelens.simulator.population.experiment_arms import arms_of, draw_arms, steps
+from gamelens.simulator.population.installs import InstallPlan, open_days
+from gamelens.simulator.retention_model.bgbb import BgbbModel
+from gamelens.simulator.retention_model.quadrature import shifted
+from gamelens.simulator.scenarios.game_profile import GameProfile
+from gamelens.simulator.scenarios.scenario import Scenario
+from gamelens.simulator.scenarios.timeline import BadBuild
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+UPDATE_LAG_DAYS: Final = 2.0
+"""Mean days until a player who is already there updates the game."""
+
+DEVICES: Final[dict[str, tuple[tuple[str, str, str], ...]]] = {
+    "android": (
+        ("samsung", "SM-A546B", "android 14"),
+        ("samsung", "SM-G991B", "android 13"),
+        ("xiaomi", "Redmi Note 12", "android 13"),
+        ("oppo", "CPH2387", "android 12"),
+        ("google", "Pixel 7", "android 15"),
+        ("motorola", "moto g54", "android 14"),
+    ),
+    "ios": (
+        ("apple", "iPhone12,1", "ios 17.6.1"),
+        ("apple", "iPhone14,5", "ios 18.1"),
+        ("apple", "iPhone15,2", "ios 18.3.2"),
+        ("apple", "iPad13,18", "ios 17.7"),
+    ),
+}
+"""Manufacturer, device and os_version by platform, each as likely as the next."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Players:
+    """A block of players of one game; arrays of shape (n,), days are days of the scenario.
+
+    *country* and *platform* are positions in the game's mixes, *device* in `DEVICES` of the platform, *publisher* in
+    the intake's publishers or -1, *arm* in the game's arms or -1; *active* has shape (n, days). *appetite* is the
+    logarithm of how much longer than others' a player's sessions are.
+    """
+
+    install_day: Ints
+    active: Flags
+    country: Ints
+    platform: Ints
+    device: Ints
+    update_lag: Ints
+    is_payer: Flags
+    publisher: Ints
+    arm: Ints
+    appetite: Floats
+
+    def __len__(self) -> int:
+        return len(self.install_day)
+
+
+def draw_players(
+    count: int,
+    *,
+    game: GameProfile,
+    scenario: Scenario,
+    activity: BgbbModel,
+    intake: InstallPlan,
+    rng: np.random.Generator,
+) -> Players:
+    """*count* players of *game*, who come as *intake* says and come back as *activity* does."""
+    source, install_day = np.divmod(pick(rng, intake.installs.ravel(), count), scenario.days)
+    country = pick_by(rng, intake.country, source)
+    platform = pick_by(rng, intake.platform.reshape(-1, len(game.platforms)), source * len(game.countries) + country)
+    sizes = np.array([len(DEVICES[name]) for name in game.platforms])
+    arms = arms_of(game, scenario=scenario)
+    arm = draw_arms(install_day, arms, rng=rng)
+    chance = draw_chances(count, activity=activity, rng=rng, play=steps(arms, "play", arm))
+    active = draw_active(
+        install_day,
+        days=scenario.days,
+        activity=activity,
+        rng=rng,
+        chance=chance,
+        drop_out=steps(arms, "drop_out", arm),
+        driven_off=1 - staying(install_day, country, game=game, scenario=scenario),
+    )
+    payers = shifted(np.full(count, game.purchases.payers), steps(arms, "spend", arm))
+    return Players(
+        install_day=install_day,
+        active=active & open_days(game, scenario=scenario),
+        country=country,
+        platform=platform,
+        device=rng.integers(0, sizes[platform]),
+        update_lag=rng.geometric(1 / (1 + UPDATE_LAG_DAYS), count) - 1,
+        is_payer=rng.random(count) < payers,
+        publisher=intake.publisher[source],
+        arm=arm,
+        appetite=_draw_appetite(chance, game=game, activity=activity, rng=rng),
+    )
+
+
+def draw_chances(count: int, *, activity: BgbbModel, rng: np.random.Generator, play: Floats | float = 0.0) -> Floats:
+    """The chance of each player to play on a day, moved by *play* on the logit scale on top of *activity*."""
+    return shifted(rng.beta(activity.alpha, activity.beta, count), activity.play + play)
+
+
+def draw_active(
+    install_day: Ints,
+    *,
+    days: int,
+    activity: BgbbModel,
+    rng: np.random.Generator,
+    chance: Floats | None = None,
+    drop_out: Floats | float = 0.0,
+    driven_off: Floats | float = 0.0,
+) -> Flags:
+    """Who plays on which day, shape (players, days).
+
+    *chance* is each player's to play on a day (`draw_chances` by default); *drop_out* moves the one to drop out on the
+    logit scale, on top of what *activity* does; *driven_off* is the chance to drop out at once.
+    """
+    count = len(install_day)
+    p = draw_chances(count, activity=activity, rng=rng) if chance is None else chance
+    theta = shifted(rng.beta(activity.gamma, activity.delta, count), activity.drop_out + drop_out)
+    # The trials before the first drop-out are the days survived; theta is kept off 0, where there is no last trial.
+    survived = np.minimum(rng.geometric(np.clip(theta, 1e-12, 1)) - 1, days)
+    survived = np.where(rng.random(count) < driven_off, 0, survived)
+    age = np.arange(days)[None, :] - install_day[:, None]
+    plays = rng.random((count, days)) < p[:, None]
+    active: Flags = (age == 0) | ((age > 0) & (age <= survived[:, None]) & plays)
+    return active
+
+
+def shares(weights: Iterable[float]) -> Floats:
+    """*weights*, scaled to add up to 1."""
+    values = np.array(list(weights), dtype=np.float64)
+    scaled: Floats = values / values.sum()
+    return scaled
+
+
+def pick(rng: np.random.Generator, weights: Floats, count: int) -> Ints:
+    """*count* positions drawn with these shares."""
+    ends = np.cumsum(weights)
+    return np.searchsorted(ends / ends[-1], rng.random(count), side="right")
+
+
+def pick_by(rng: np.random.Generator, weights: Floats, row: Ints) -> Ints:
+    """For each of *row* a position drawn with the shares in that row of *weights*."""
+    ends = np.cumsum(weights, axis=1)
+    # Rows are laid end to end, each one long: one search in all of them finds the place in the right one.
+    ends = np.minimum(ends / ends[:, -1:], 1) + np.arange(len(weights))[:, None]
+    wanted = np.minimum(row + rng.random(len(row)), np.nextafter(row + 1.0, 0))
+    place: Ints = np.searchsorted(ends.ravel(), wanted, side="right") - row * weights.shape[1]
+    return place
+
+
+def _draw_appetite(chance: Floats, *, game: GameProfile, activity: BgbbModel, rng: np.random.Generator) -> Floats:
+    """Longer sessions for some, and for those who play on more days."""
+    keener = np.log(np.maximum(chance, 1e-3) / activity.plays())
+    return game.sessions.player_sigma * rng.standard_normal(len(chance)) + game.sessions.keen * keener
+
+
+def staying(install_day: Ints, country: Ints, *, game: GameProfile, scenario: Scenario) -> Floats:
+    """The share of players who are not driven off at once by the build they install."""
+    staying = np.ones(len(install_day))
+    released = np.array([build.day for build in game.builds])
+    build = np.searchsorted(released, install_day, side="right") - 1
+    for incident in scenario.incidents_of(game):
+        if isinstance(incident, BadBuild):
+            is_hit = country == list(game.countries).index(incident.country)
+            is_hit &= build == [each.name for each in game.builds].index(incident.build)
+            staying[is_hit] *= incident.stay
+    return staying

@@ -1,0 +1,182 @@
+"""What a population is like, as a frozen value read from a TOML file.
+
+Studios and games are matched to the organisation that receives them by position: the first game of the first studio
+plays into the first game there. A scenario that exists can be played; what cannot is refused when it is made, with
+the key, its value and what is allowed, and where it came from a file with the line.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from gamelens.simulator.scenarios.delivery_profile import DeliveryProfile, DirtProfile
+from gamelens.simulator.scenarios.game_profile import CountryProfile, GameProfile
+from gamelens.simulator.scenarios.timeline import (
+    BadBuild,
+    Campaign,
+    Incident,
+    NetworkOutage,
+    ScenarioExperiment,
+    ScenarioTable,
+)
+from gamelens.simulator.scenarios.toml_tables import decode, read_tables, scenario_names
+from gamelens.simulator.scenarios.validation import InvalidScenarioValue, one_of, positive, within
+
+__all__ = ["Scenario", "StudioProfile", "load_scenario", "scenario_names"]
+
+
+class StudioProfile(ScenarioTable, frozen=True, kw_only=True):
+    """One studio and its games."""
+
+    name: str
+    games: tuple[GameProfile, ...] = msgspec.field(name="game")
+
+
+class Scenario(ScenarioTable, frozen=True, kw_only=True):
+    """A whole population: *players* in all, installing over *days* days.
+
+    Installs follow the weekday (*weekdays*, Monday first), grow by *trend* a week (0.1 is 10 %), and end after
+    *install_days*; campaigns come on top. *delivery* and *dirt* say what becomes of events on the way.
+    """
+
+    name: str
+    seed: int
+    days: int
+    players: int
+    weekdays: tuple[float, float, float, float, float, float, float]
+    countries: tuple[CountryProfile, ...] = msgspec.field(name="country")
+    studios: tuple[StudioProfile, ...] = msgspec.field(name="studio")
+    about: str = ""
+    trend: float = 0.0
+    install_days: int | None = None
+    campaigns: tuple[Campaign, ...] = msgspec.field(name="campaign", default=())
+    experiments: tuple[ScenarioExperiment, ...] = msgspec.field(name="experiment", default=())
+    incidents: tuple[Incident, ...] = msgspec.field(name="incident", default=())
+    delivery: DeliveryProfile | None = None
+    dirt: DirtProfile | None = None
+
+    def __post_init__(self) -> None:
+        within("seed", self.seed, 0, 2**63 - 1)
+        within("days", self.days, 1, 3660)
+        within("players", self.players, 1, 10**9)
+        within("trend", self.trend, -0.9, 9)
+        if self.install_days is not None:
+            within("install_days", self.install_days, 1, 3660)
+        for weight in self.weekdays:
+            positive("weekdays", weight)
+        if not self.games:
+            raise InvalidScenarioValue("studio", (), "must hold at least one game")
+        titles = [game.title for game in self.games]
+        if twice := {title for title in titles if titles.count(title) > 1}:
+            raise InvalidScenarioValue(
+                "studio", sorted(twice), "are titles given twice: campaigns and incidents name games by theirs"
+            )
+        for number, studio in enumerate(self.studios):
+            for place, game in enumerate(studio.games):
+                self._check_game(f"studio.{number}.game.{place}", game)
+        self._check_timeline()
+
+    @property
+    def games(self) -> tuple[GameProfile, ...]:
+        """Every game, studio by studio: the order game ids are given in."""
+        return tuple(game for studio in self.studios for game in studio.games)
+
+    @property
+    def titles(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Names of studios, each with the titles of its games: what a sandbox needs to have to receive them all."""
+        return tuple((studio.name, tuple(game.title for game in studio.games)) for studio in self.studios)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether every event is sent once, in time and in good order."""
+        return self.delivery is None and self.dirt is None
+
+    def players_by_game(self) -> list[int]:
+        """Players of each game; they add up to *players* (largest remainders get the odd ones)."""
+        total = sum(game.share for game in self.games)
+        exact = [self.players * game.share / total for game in self.games]
+        counts = [int(count) for count in exact]
+        by_remainder = sorted(range(len(exact)), key=lambda i: (counts[i] - exact[i], i))
+        for i in by_remainder[: self.players - sum(counts)]:
+            counts[i] += 1
+        return counts
+
+    def country(self, code: str) -> CountryProfile:
+        """The country called *code*."""
+        return next(country for country in self.countries if country.code == code)
+
+    def campaigns_of(self, game: GameProfile) -> list[Campaign]:
+        """The campaigns of *game*."""
+        return [campaign for campaign in self.campaigns if campaign.game == game.title]
+
+    def experiments_of(self, game: GameProfile) -> list[ScenarioExperiment]:
+        """The experiments of *game*."""
+        return [experiment for experiment in self.experiments if experiment.game == game.title]
+
+    def incidents_of(self, game: GameProfile) -> list[Incident]:
+        """What befalls *game*."""
+        return [incident for incident in self.incidents if incident.game == game.title]
+
+    def _check_game(self, key: str, game: GameProfile) -> None:
+        known = {country.code: country for country in self.countries}
+        for code in game.countries:
+            if code not in known:
+                raise InvalidScenarioValue(f"{key}.countries.{code}", code, "is not a country of the scenario", known)
+            for place, item in enumerate(game.purchases.items):
+                if (currency := known[code].currency) not in item.price:
+                    at = f"{key}.purchases.item.{place}.price"
+                    raise InvalidScenarioValue(at, sorted(item.price), f"lacks {currency}, which {code} pays in")
+
+    def _check_timeline(self) -> None:
+        games = {game.title: game for game in self.games}
+        for table in ("campaign", "experiment", "incident"):
+            for number, entry in enumerate(getattr(self, f"{table}s")):
+                one_of(f"{table}.{number}.game", entry.game, games)
+                _check_names(f"{table}.{number}", entry, games[entry.game])
+        for game in self.games:
+            _check_shares(self.experiments_of(game))
+
+
+def load_scenario(
+    name_or_path: str | Path, *, players: int | None = None, days: int | None = None, seed: int | None = None
+) -> Scenario:
+    """The scenario called *name_or_path* or written in that TOML file, with what is given here in place of its own.
+
+    A file may say `extends = "demo"` and hold only the top-level keys that differ; a game may be `like` another.
+
+    Raises:
+        BadQuery: no such scenario, no TOML, or a key with a value that is not allowed.
+    """
+    scenario = decode(read_tables(name_or_path), Scenario)
+    given = {"players": players, "days": days, "seed": seed}
+    changed = {key: value for key, value in given.items() if value is not None}
+    return msgspec.structs.replace(scenario, **changed) if changed else scenario
+
+
+def _check_names(key: str, entry: Campaign | ScenarioExperiment | Incident, game: GameProfile) -> None:
+    """What *entry* names must be of *game*."""
+    match entry:
+        case Campaign():
+            for field, known in (("countries", game.countries), ("platforms", game.platforms)):
+                for name in getattr(entry, field):
+                    one_of(f"{key}.{field}", name, known)
+        case NetworkOutage():
+            one_of(f"{key}.network", entry.network, [network.name for network in game.ads.networks])
+            if entry.platform is not None:
+                one_of(f"{key}.platform", entry.platform, game.platforms)
+        case BadBuild():
+            one_of(f"{key}.build", entry.build, [build.name for build in game.builds])
+            one_of(f"{key}.country", entry.country, game.countries)
+
+
+def _check_shares(experiments: list[ScenarioExperiment]) -> None:
+    """A player is in one experiment at most: those that overlap share the players."""
+    for day in {experiment.day for experiment in experiments}:
+        running = [each for each in experiments if each.day <= day < each.until]
+        if (total := sum(each.share for each in running)) > 1 + 1e-9:
+            names = [each.id for each in running]
+            raise InvalidScenarioValue(
+                "experiment", round(total, 6), f"is what the shares of {names} add up to: must be 1 or less"
+            )

@@ -1,0 +1,80 @@
+"""Files are replaced as a whole, with the permissions they are to have from the first byte."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from gamelens import _files
+from gamelens._files import DRAFT_NAME, replace_file, write_private
+
+
+def _mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_the_draft_takes_the_place_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("old")
+    with replace_file(path) as draft:
+        draft.write_text("new")
+        assert (draft.parent, path.read_text()) == (tmp_path, "old")
+        assert DRAFT_NAME.fullmatch(draft.name)["target"] == "x.csv"  # type: ignore[index]
+    assert (path.read_text(), os.listdir(tmp_path)) == ("new", ["x.csv"])
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_a_failure_leaves_the_old_file_and_no_draft(tmp_path: Path, error: type[BaseException]) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("old")
+
+    def fail(draft: Path) -> None:
+        draft.write_text("half of the n")
+        raise error
+
+    with pytest.raises(error), replace_file(path) as draft:
+        fail(draft)
+    assert (path.read_text(), os.listdir(tmp_path)) == ("old", ["x.csv"])
+
+
+def test_the_mode_holds_from_the_first_byte_and_for_a_file_that_was_open_to_all(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    path.touch(mode=0o644)
+    with replace_file(path, mode=0o600) as draft:
+        assert (_mode(draft), draft.stat().st_size) == (0o600, 0)
+        draft.write_bytes(b"{}")
+    assert _mode(path) == 0o600
+
+
+def test_a_private_file_replaces_a_link_and_does_not_follow_it(tmp_path: Path) -> None:
+    path, elsewhere = tmp_path / "keys.json", tmp_path / "elsewhere"
+    path.symlink_to(elsewhere)
+    write_private(path, b"secret")
+    assert (path.read_bytes(), path.is_symlink(), elsewhere.exists()) == (b"secret", False, False)
+
+
+def test_a_link_at_the_name_of_the_draft_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_files.secrets, "token_hex", lambda _: "00000000")
+    elsewhere = tmp_path / "elsewhere"
+    (tmp_path / ".keys.json.00000000.part").symlink_to(elsewhere)
+    with pytest.raises(FileExistsError):
+        write_private(tmp_path / "keys.json", b"secret")
+    assert (elsewhere.exists(), (tmp_path / "keys.json").exists()) == (False, False)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no named pipes in the file system")
+def test_a_pipe_is_written_to_but_gets_nothing_private(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with replace_file(path) as draft:
+        assert draft == path
+    write_private(path, b"secret")
+    assert path.is_file()
+
+
+def test_a_folder_is_not_replaced(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError), replace_file(tmp_path) as draft:
+        draft.write_text("x")
