@@ -68,7 +68,7 @@ _HOME = {
     "Client": "gamelens.client.sync_client",
     "Interval": "gamelens.wire.intervals",
     "Joined": "gamelens.analysis.outside_data.match_report",
-    "connect": "gamelens.local.demo",
+    "connect": "gamelens.local.connect",
     "dim": "gamelens.wire.filters",
     "export_csv": "gamelens.analysis.files.csv_export",
     "join": "gamelens.analysis.outside_data.join",
