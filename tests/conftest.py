@@ -15,11 +15,11 @@ import httpx
 import pytest
 from hypothesis import settings
 
-from described import DescribedTransport
 from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.server import Sandbox, SandboxOptions
 from gamelens.sandbox.tenants import TenantGame
 from gamelens.wire.signing import sign
+from support.described_transport import DescribedTransport
 
 # A busy machine makes nothing wrong that is only slow.
 settings.register_profile("whole", deadline=None)

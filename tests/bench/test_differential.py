@@ -11,7 +11,7 @@ WORLDS = 200
 QUESTIONS = 100
 
 
-def test_twenty_thousand_answers(tmp_path_factory: pytest.TempPathFactory):
+def test_twenty_thousand_answers(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Issue, Must show: 20,000 in make bench; every row equal."""
     for seed in range(1000, 1000 + WORLDS):
         stage = Stage(tmp_path_factory.mktemp("world") / "state")

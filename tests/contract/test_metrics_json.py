@@ -29,19 +29,19 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_result_shapes_survive_a_round_trip(shape: str):
+def test_result_shapes_survive_a_round_trip(shape: str) -> None:
     """Metrics, Result shapes 1 to 3 and 5."""
     query, body = SHAPES[shape]
     assert json.loads(encode_answer(query, decode_answer(query, body))) == json.loads(body)
 
 
-def test_group_answers_keep_empty_buckets():
+def test_group_answers_keep_empty_buckets() -> None:
     """Metrics, Result shapes 1."""
     query, body = SHAPES["group"]
     assert [len(bucket.rows) for bucket in decode_answer(query, body)] == [2, 0]
 
 
-def test_a_group_query_travels_as_the_specification_writes_it():
+def test_a_group_query_travels_as_the_specification_writes_it() -> None:
     """Metrics, Query request body and Query object."""
     body = {
         "interval": "2025-07-01T00:00Z/2025-07-08T00:00Z",
@@ -53,7 +53,7 @@ def test_a_group_query_travels_as_the_specification_writes_it():
     assert json.loads(encode_query(decode_query(body))) == body
 
 
-def test_a_by_game_query_has_no_query_object():
+def test_a_by_game_query_has_no_query_object() -> None:
     """Metrics, Query type exceptions 3."""
     body = {"interval": "2025-07-01/P1W", "granularity": "week", "split_by": "platform"}
     assert "query" not in json.loads(encode_query(decode_query(body)))
@@ -67,19 +67,19 @@ def test_a_by_game_query_has_no_query_object():
         {"and": [{"platform": "ios"}, {"or": [{"build": "1"}, {"not": {"game_id": "7"}}]}]},
     ],
 )
-def test_filters_survive_a_round_trip(wire: dict):
+def test_filters_survive_a_round_trip(wire: dict) -> None:
     """Public facts 3.4."""
     assert wire_filter(parse_filter(wire)) == wire
 
 
-def test_interval_is_one_json_string(stage: Stage):
+def test_interval_is_one_json_string(stage: Stage) -> None:
     """Metrics, Endpoints: start timestamp / end timestamp."""
     stage.submit([event()])
     stage.process()
     assert stage.get("interval").content == b'"2026-11-20T00:00:00Z/2026-11-20T10:00:00Z"'
 
 
-def test_dimension_values_name_the_dimension(stage: Stage):
+def test_dimension_values_name_the_dimension(stage: Stage) -> None:
     """Metrics, Endpoints."""
     stage.submit([event(), event(platform="android")])
     stage.process()
@@ -87,7 +87,7 @@ def test_dimension_values_name_the_dimension(stage: Stage):
     assert answer.json() == {"dimension": "platform", "values": ["android", "ios"]}
 
 
-def test_studios_and_games_are_those_that_sent_data(stage: Stage):
+def test_studios_and_games_are_those_that_sent_data(stage: Stage) -> None:
     """Metrics, Studio and Game."""
     stage.submit([event()])
     stage.process()
@@ -97,7 +97,7 @@ def test_studios_and_games_are_those_that_sent_data(stage: Stage):
     ]
 
 
-def test_rows_of_a_bucket_are_gathered_across_a_split_answer():
+def test_rows_of_a_bucket_are_gathered_across_a_split_answer() -> None:
     """Metrics, Result shapes 2."""
     query, _ = SHAPES["split"]
     stamp = WEEK.start

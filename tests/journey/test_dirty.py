@@ -28,8 +28,8 @@ from gamelens.simulator.events.defects import BAD_REQUESTS, BREAKS, FLAWS, ODDIT
 from gamelens.simulator.scenarios.delivery_profile import DeliveryProfile, DirtProfile
 from gamelens.wire.event_validator import RejectedEvent
 from gamelens.wire.intervals import Interval
-from journey.service import Service
 from journey.test_ledger import PER_GAME, PLAIN, assert_true
+from support.killable_sandbox import Service
 
 pytestmark = pytest.mark.slow
 
@@ -117,7 +117,7 @@ def dirty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dirty]:
         service.stop()
 
 
-def test_everything_that_can_go_wrong_did(dirty: Dirty):
+def test_everything_that_can_go_wrong_did(dirty: Dirty) -> None:
     """Each entry of the catalogue was sent, and the collector was killed twice meanwhile."""
     assert dirty.kills == 2
     labels = dirty.ledger.labels().keys()
@@ -127,13 +127,13 @@ def test_everything_that_can_go_wrong_did(dirty: Dirty):
     assert labels >= {each.name for each in BAD_REQUESTS}
 
 
-def test_the_collector_rejects_what_it_must_and_says_why(dirty: Dirty):
+def test_the_collector_rejects_what_it_must_and_says_why(dirty: Dirty) -> None:
     """Contract, Collector; public facts 1.7: every event, every fault."""
     owed = Counter((row["game_id"], row["event_uuid"], tuple(sorted(row["errors"]))) for row in dirty.ledger.rejected())
     assert Counter(_told(game_id, rejected) for game_id, rejected in dirty.rejected) == owed
 
 
-def test_the_console_shows_rejected_events_with_their_faults(dirty: Dirty):
+def test_the_console_shows_rejected_events_with_their_faults(dirty: Dirty) -> None:
     """Contract, Control surface: what was rejected since the last start, which was after the second kill."""
     owed = {(row["event_uuid"], tuple(sorted(row["errors"]))) for row in dirty.ledger.rejected()}
     shown = {_told("", msgspec.convert(entry, RejectedEvent))[1:] for entry in dirty.shown}
@@ -141,14 +141,14 @@ def test_the_console_shows_rejected_events_with_their_faults(dirty: Dirty):
     assert shown <= owed
 
 
-def test_the_collector_refuses_bad_requests_as_a_whole(dirty: Dirty):
+def test_the_collector_refuses_bad_requests_as_a_whole(dirty: Dirty) -> None:
     """Collector, Authentication 3, Limits: 401 and 413, else `populate` had failed. Counted since the second kill."""
     owed = dirty.ledger.refused()
     assert owed.keys() == {401, 413}
     assert all(0 < dirty.refused[status] <= count for status, count in owed.items())
 
 
-def test_repeated_events_are_counted_once(dirty: Dirty, tmp_path: Path):
+def test_repeated_events_are_counted_once(dirty: Dirty, tmp_path: Path) -> None:
     """Metrics, Words: the same event_uuid of a game counts once, whatever a killed collector was sent again."""
     dirty.ledger.write(tmp_path / "truth.parquet")
     verdicts = pq.read_table(tmp_path / "truth.parquet", columns=["verdict"])["verdict"].to_pylist()
@@ -159,7 +159,7 @@ def test_repeated_events_are_counted_once(dirty: Dirty, tmp_path: Path):
 
 @pytest.mark.parametrize("metric", PLAIN)
 @pytest.mark.parametrize("by", [[], ["country_code", "platform"], ["build", "is_paying"], ["category"]], ids="-".join)
-def test_plain_metrics(dirty: Dirty, metric: str, by: list[str]):
+def test_plain_metrics(dirty: Dirty, metric: str, by: list[str]) -> None:
     """Metrics, Result shapes 1 to 3."""
     frame = dirty.client.query(metric, by=by, over=dirty.over)
     assert_true(frame, dirty.ledger.metric(metric, interval=dirty.over, by=by), metric, by)
@@ -167,7 +167,7 @@ def test_plain_metrics(dirty: Dirty, metric: str, by: list[str]):
 
 @pytest.mark.parametrize("metric", PER_GAME)
 @pytest.mark.parametrize("dimension", DIMENSIONS)
-def test_per_game_metrics(dirty: Dirty, metric: str, dimension: str):
+def test_per_game_metrics(dirty: Dirty, metric: str, dimension: str) -> None:
     """Metrics, Query type exceptions 3."""
     frame = dirty.client.query(metric, by=dimension, over=dirty.over)
     by = [dimension, "game_id"]
@@ -176,7 +176,7 @@ def test_per_game_metrics(dirty: Dirty, metric: str, dimension: str):
 
 @pytest.mark.parametrize("days", [1, 2, 7])
 @pytest.mark.parametrize("dimension", ["platform", "country_code", "first_build"])
-def test_retention(dirty: Dirty, days: int, dimension: str):
+def test_retention(dirty: Dirty, days: int, dimension: str) -> None:
     """Metrics, Result shapes 5."""
     frame = dirty.client.query("retention_retro", by=dimension, over=dirty.over, since_days_ago=days)
     by = [dimension, "game_id"]
@@ -185,7 +185,7 @@ def test_retention(dirty: Dirty, days: int, dimension: str):
 
 
 @pytest.mark.parametrize("metric", ["event_count", "user_unique", "new_users", "session_length", "ilrd_revenue"])
-def test_wrong_clocks_put_events_in_years_long_gone(dirty: Dirty, metric: str):
+def test_wrong_clocks_put_events_in_years_long_gone(dirty: Dirty, metric: str) -> None:
     """Metrics, Words: event time is client_ts when it is usable, however old."""
     frame = dirty.client.query(
         metric, by="platform", over="1960-01-01/2026-01-01", every="all", when_unavailable="clip"
@@ -197,7 +197,7 @@ def test_wrong_clocks_put_events_in_years_long_gone(dirty: Dirty, metric: str):
     assert_true(frame, truth, metric, ["platform"])
 
 
-def test_what_cannot_be_recognised_is_not_sent_twice(tmp_path: Path):
+def test_what_cannot_be_recognised_is_not_sent_twice(tmp_path: Path) -> None:
     """Metrics, Words: events without event_uuid are never merged, so a lost answer must not repeat them."""
     service = Service(tmp_path)
     scenario = load_scenario("dirty", players=150)
@@ -213,7 +213,7 @@ def test_what_cannot_be_recognised_is_not_sent_twice(tmp_path: Path):
     assert summary["accepted"] - before["accepted"] == len(ledger)
 
 
-def test_nineteen_metrics_were_asked():
+def test_nineteen_metrics_were_asked() -> None:
     """The catalogue and this file agree on what there is."""
     assert len({*PLAIN, *PER_GAME, "retention_retro"}) == len(METRICS) == 19
 

@@ -18,7 +18,7 @@ import pytest
 from jupyter_client.manager import KernelManager
 from nbclient import NotebookClient
 
-from journey.service import Service
+from support.killable_sandbox import Service
 
 KEY = "s3cr+t/k=y%26-0123456789~ab"
 LATE_S = 0.3

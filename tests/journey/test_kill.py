@@ -117,14 +117,14 @@ async def _kill_under_load(
     process.wait()
 
 
-def test_nothing_acknowledged_is_lost(survivors: tuple[Senders, list[str], int]):
+def test_nothing_acknowledged_is_lost(survivors: tuple[Senders, list[str], int]) -> None:
     """contract, Collector: a crash loses nothing acknowledged."""
     senders, builds, _ = survivors
     assert len(senders.acknowledged) > 10 * KILLS
     assert senders.acknowledged <= set(builds)
 
 
-def test_nothing_is_counted_twice(survivors: tuple[Senders, list[str], int]):
+def test_nothing_is_counted_twice(survivors: tuple[Senders, list[str], int]) -> None:
     """contract, Collector: the same event_uuid of a game is stored once, however often it was sent."""
     _, builds, counted = survivors
     assert counted == len(builds)

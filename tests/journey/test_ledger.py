@@ -36,7 +36,7 @@ def assert_true(frame: pd.DataFrame, truth: list[dict[str, Any]], metric: str, d
 
 @pytest.mark.parametrize("metric", PLAIN)
 @pytest.mark.parametrize("by", [[], ["country_code"], ["game_id", "platform"]], ids=["timeseries", "group", "split"])
-def test_plain_metrics_by_day(journey: Journey, metric: str, by: list[str]):
+def test_plain_metrics_by_day(journey: Journey, metric: str, by: list[str]) -> None:
     """Metrics, Result shapes 1 to 3."""
     frame = journey.client.query(metric, by=by, over="last 20 complete days")
     interval = _asked(frame)
@@ -45,7 +45,7 @@ def test_plain_metrics_by_day(journey: Journey, metric: str, by: list[str]):
 
 @pytest.mark.parametrize("metric", PLAIN)
 @pytest.mark.parametrize("every", ["week", "month", "all"])
-def test_plain_metrics_in_larger_buckets(journey: Journey, metric: str, every: Any):
+def test_plain_metrics_in_larger_buckets(journey: Journey, metric: str, every: Any) -> None:
     """Metrics, Query request body: granularity."""
     frame = journey.client.query(metric, by="is_paying", over="last 40 complete days", every=every)
     truth = journey.ledger.metric(metric, interval=_asked(frame), granularity=every, by=["is_paying"])
@@ -53,7 +53,7 @@ def test_plain_metrics_in_larger_buckets(journey: Journey, metric: str, every: A
 
 
 @pytest.mark.parametrize("metric", PER_GAME)
-def test_per_game_metrics_by_game(journey: Journey, metric: str):
+def test_per_game_metrics_by_game(journey: Journey, metric: str) -> None:
     """Metrics, Query type exceptions 3."""
     frame = journey.client.query(metric, by="platform", over="last 20 complete days")
     by = ["platform", "game_id"]
@@ -61,7 +61,7 @@ def test_per_game_metrics_by_game(journey: Journey, metric: str):
 
 
 @pytest.mark.parametrize("dimension", ["first_build", "installed_on", "ad_type", "ilrd_network_name", "build"])
-def test_every_level_of_dimension(journey: Journey, dimension: str):
+def test_every_level_of_dimension(journey: Journey, dimension: str) -> None:
     """Metrics, Dimension."""
     frame = journey.client.query("event_count", by=dimension, over="last 7 complete days")
     assert_true(
@@ -80,20 +80,20 @@ def test_every_level_of_dimension(journey: Journey, dimension: str):
     ],
     ids=lambda told: told if isinstance(told, str) else "-".join(told),
 )
-def test_the_ad_waterfall(journey: Journey, metric: str, by: list[str]):
+def test_the_ad_waterfall(journey: Journey, metric: str, by: list[str]) -> None:
     """Who was asked, who showed, and what he paid for it: Metrics, Ad examples of use."""
     frame = journey.client.query(metric, by=by, over="last 20 complete days", every="all")
     assert_true(frame, journey.ledger.metric(metric, interval=_asked(frame), granularity="all", by=by), metric, by)
 
 
-def test_filters(journey: Journey):
+def test_filters(journey: Journey) -> None:
     """Metrics, Query request body: filter; public facts 3.4."""
     where = (dim.platform == "ios") & ~dim.country_code.isin(["US", "IN"]) | (dim.is_paying == "true")
     frame = journey.client.query("user_unique", over="last 7 complete days", where=where)
     assert_true(frame, journey.ledger.metric("user_unique", interval=_asked(frame), where=where), "user_unique", [])
 
 
-def test_intervals_longer_than_the_service_accepts(journey: Journey):
+def test_intervals_longer_than_the_service_accepts(journey: Journey) -> None:
     """Public facts 3.3: at most 31 days at day granularity."""
     frame = journey.client.query("revenue", by="game_id", over="last 40 complete days")
     assert frame.attrs["gamelens"]["requests"] >= 2
@@ -102,14 +102,14 @@ def test_intervals_longer_than_the_service_accepts(journey: Journey):
 
 
 @pytest.mark.parametrize("days", [1, 7])
-def test_retention_by_game(journey: Journey, days: int):
+def test_retention_by_game(journey: Journey, days: int) -> None:
     """Metrics, Result shapes 5."""
     frame = journey.client.query("retention_retro", by="platform", over="last 20 complete days", since_days_ago=days)
     truth = journey.ledger.metric("retention_retro", interval=_asked(frame), by=["platform"], since_days_ago=days)
     assert_true(frame, truth, "retention_retro", ["platform", "game_id"])
 
 
-def test_retention_of_cohorts_is_the_ledgers_own(journey: Journey):
+def test_retention_of_cohorts_is_the_ledgers_own(journey: Journey) -> None:
     """analyst-api, retention: games pooled, weighted by installs; NA where the day has not come."""
     frame = journey.client.retention([1, 7], over="last 20 complete days")
     truth = _cohorts(journey, frame)

@@ -20,7 +20,7 @@ from gamelens.simulator import load_scenario
 pytestmark = pytest.mark.slow
 
 
-def test_events_happen_when_they_are_sent(tmp_path: Path):
+def test_events_happen_when_they_are_sent(tmp_path: Path) -> None:
     """Two days in a few seconds: all that is due arrives, and says it is from now."""
     began = int(time.time())
     with running_sandbox(tmp_path / "state") as ready:
@@ -34,7 +34,7 @@ def test_events_happen_when_they_are_sent(tmp_path: Path):
     assert max(times) > min(times)
 
 
-def test_ctrl_c_ends_it(tmp_path: Path):
+def test_ctrl_c_ends_it(tmp_path: Path) -> None:
     """Exit code 0, and how many events were sent."""
     with running_sandbox(tmp_path / "state") as ready:
         file = tmp_path / "state" / "ready.json"

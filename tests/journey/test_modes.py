@@ -39,7 +39,7 @@ def recorded(
     "metric",
     ["event_count", "user_unique", "session_unique", "session_length", "new_users", "ilrd_revenue", "installs_ratio"],
 )
-def test_what_clients_record_is_what_the_ledger_says(recorded: tuple[Client, Ledger], metric: str):
+def test_what_clients_record_is_what_the_ledger_says(recorded: tuple[Client, Ledger], metric: str) -> None:
     """Collector, POST events 3 and 4; Submitting on behalf of clients 2: the player's address gives the country."""
     client, ledger = recorded
     by = ["country_code", "game_id"] if metric in PER_GAME else ["country_code", "platform"]

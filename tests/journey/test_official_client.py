@@ -47,19 +47,19 @@ def _send(http: httpx.Client, address: str, request: dict[str, Any]) -> httpx.Re
     return http.post(address + request["raw_url"], content=base64.b64decode(request["body_b64"]), headers=headers)
 
 
-def test_every_request_is_accepted(replayed: tuple[list[httpx.Response], Client]):
+def test_every_request_is_accepted(replayed: tuple[list[httpx.Response], Client]) -> None:
     """Collector, Authentication 3; public facts 1.4."""
     answers, _ = replayed
     assert {answer.status_code for answer in answers} == {200, 201}
 
 
-def test_event_answers_are_bodies_the_client_takes_for_success(replayed: tuple[list[httpx.Response], Client]):
+def test_event_answers_are_bodies_the_client_takes_for_success(replayed: tuple[list[httpx.Response], Client]) -> None:
     """Public facts 1.8: an empty body means offline."""
     answers, _ = replayed
     assert {answer.text for answer in answers if answer.request.url.path.endswith("/events")} == {"{}"}
 
 
-def test_every_category_is_counted(replayed: tuple[list[httpx.Response], Client]):
+def test_every_category_is_counted(replayed: tuple[list[httpx.Response], Client]) -> None:
     """metrics.md, event_count; the counts were taken from the recording."""
     _, client = replayed
     frame = client.query("event_count", by="category", over="2026-11-20T00:00Z/2026-11-20T12:00Z", every="day")
@@ -77,14 +77,14 @@ def test_every_category_is_counted(replayed: tuple[list[httpx.Response], Client]
     }
 
 
-def test_sessions_are_counted(replayed: tuple[list[httpx.Response], Client]):
+def test_sessions_are_counted(replayed: tuple[list[httpx.Response], Client]) -> None:
     """metrics.md, session_unique: three runs, two sessions each."""
     _, client = replayed
     frame = client.query("session_unique", over="2026-11-20T00:00Z/2026-11-20T12:00Z")
     assert frame.session_unique.tolist() == [6]
 
 
-def test_the_purchases_are_worth_what_was_paid(replayed: tuple[list[httpx.Response], Client]):
+def test_the_purchases_are_worth_what_was_paid(replayed: tuple[list[httpx.Response], Client]) -> None:
     """metrics.md, revenue: hundredths of USD."""
     _, client = replayed
     frame = client.query("revenue", over="2026-11-20T00:00Z/2026-11-20T12:00Z")

@@ -16,7 +16,7 @@ from pandas.testing import assert_frame_equal
 
 from gamelens.client.sync_client import Client
 from gamelens.errors import GamelensError, PartialResult, RateLimited, Retryable, ServiceError, Unreachable
-from journey.service import Service
+from support.killable_sandbox import Service
 
 DAYS = 16
 FAN_OUT: dict[str, Any] = {"metric": "event_count", "by": ["game_id", "platform"], "over": f"last {DAYS} complete days"}

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from cli.commands import run
 from gamelens.client.connection.control_api import ControlApi
 from gamelens.client.sync_client import Client
 from gamelens.errors import Refused
@@ -15,6 +14,7 @@ from gamelens.local.sandbox_info import SandboxInfo, environment_of
 from gamelens.local.sandbox_population import populate, populate_lake
 from gamelens.local.sandbox_process import call_console, running_sandbox, running_with
 from gamelens.simulator import Ledger, load_scenario
+from support.command_process import run
 
 pytestmark = pytest.mark.slow
 
@@ -41,12 +41,12 @@ def ready(before: SandboxInfo, state: Path) -> Iterator[SandboxInfo]:
         yield ready
 
 
-def test_a_scenario_that_needs_more_games_is_refused_with_the_way_out(before: SandboxInfo):
+def test_a_scenario_that_needs_more_games_is_refused_with_the_way_out(before: SandboxInfo) -> None:
     with pytest.raises(Refused, match="has 3 games, portfolio needs 20: `gamelens sandbox up --scenario"):
         populate(before, PORTFOLIO)
 
 
-def test_a_sandbox_with_other_games_makes_room(before: SandboxInfo, ready: SandboxInfo, state: Path):
+def test_a_sandbox_with_other_games_makes_room(before: SandboxInfo, ready: SandboxInfo, state: Path) -> None:
     """What asks for a scenario finds its games, whatever was there; keys of before still open."""
     assert ready.organisations[0].titles == PORTFOLIO.titles
     assert ready.pid != before.pid
@@ -57,7 +57,7 @@ def test_a_sandbox_with_other_games_makes_room(before: SandboxInfo, ready: Sandb
     assert running.pid == ready.pid
 
 
-def test_every_game_is_there_by_its_title(ready: SandboxInfo):
+def test_every_game_is_there_by_its_title(ready: SandboxInfo) -> None:
     ledger = Ledger()
     populate(ready, PORTFOLIO, ledger=ledger)
     call_console(ready, ControlApi.process)
@@ -69,14 +69,14 @@ def test_every_game_is_there_by_its_title(ready: SandboxInfo):
     assert frame["event_count"].sum() == len(ledger)
 
 
-def test_a_new_lake_gets_the_games_of_what_is_written(tmp_path: Path):
+def test_a_new_lake_gets_the_games_of_what_is_written(tmp_path: Path) -> None:
     """simulate --into."""
     populate_lake(tmp_path, PORTFOLIO)
     with running_sandbox(tmp_path) as ready:
         assert ready.organisations[0].titles == PORTFOLIO.titles
 
 
-def test_the_command_starts_one_with_the_games_of_a_scenario(tmp_path: Path):
+def test_the_command_starts_one_with_the_games_of_a_scenario(tmp_path: Path) -> None:
     up = ("sandbox", "up", "--state", tmp_path / "state", "--scenario", "portfolio")
     done = run(*up, "--config", tmp_path / "sandbox.toml")
     assert (done.returncode, "either --config or --scenario" in done.stderr) == (2, True)

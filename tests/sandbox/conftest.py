@@ -13,9 +13,9 @@ import httpx
 import pytest
 
 from conftest import Stage
-from described import DescribedTransport
 from gamelens.sandbox.control.control_app import console_app
 from gamelens.wire.signing import sign
+from support.described_transport import DescribedTransport
 
 GAME_KEY = "0123456789abcdef0123456789abcdef"
 EVENTS = f"/v2/{GAME_KEY}/events"

@@ -15,7 +15,7 @@ from conftest import event, examples
 from gamelens.sandbox.collector.event_admission import admit
 from gamelens.sandbox.http.request_body import BodyTooLarge, UndecodableBody
 from gamelens.wire.event_validator import LENIENT, STRICT, EventValidator
-from wire.candidates import described_events, near_events
+from support.candidate_events import described_events, near_events
 
 MODES = pytest.mark.parametrize("rules", [LENIENT, STRICT], ids=["lenient", "strict"])
 
@@ -23,7 +23,7 @@ MODES = pytest.mark.parametrize("rules", [LENIENT, STRICT], ids=["lenient", "str
 @MODES
 @settings(max_examples=examples(60), deadline=None)
 @given(events=st.lists(near_events(), max_size=6))
-def test_a_batch_is_judged_event_by_event(events: list[Any], rules: EventValidator):
+def test_a_batch_is_judged_event_by_event(events: list[Any], rules: EventValidator) -> None:
     """Public facts 1.7: the valid events of the same request are collected."""
     admission = admit(json.dumps(events).encode(), rules)
     assert msgspec.json.decode(admission.body) == [one for one in events if not rules.faults(one)]
@@ -34,7 +34,7 @@ def test_a_batch_is_judged_event_by_event(events: list[Any], rules: EventValidat
 
 @settings(max_examples=examples(100), deadline=None)
 @given(data=st.data())
-def test_a_good_event_is_kept_whole(data: st.DataObject):
+def test_a_good_event_is_kept_whole(data: st.DataObject) -> None:
     """Public facts 2.3: fields nobody knows are accepted and kept, beside good events and bad ones."""
     own = data.draw(st.dictionaries(st.text(max_size=9).map("own_{}".format), st.text() | st.lists(st.integers())))
     one = own | data.draw(described_events(LENIENT))
@@ -55,7 +55,7 @@ MUCH = {  # what begins it, what is repeated, how often, and what ends it
 
 
 @pytest.mark.parametrize("what", MUCH)
-def test_much_of_little_worth_is_refused_as_a_whole(what: str):
+def test_much_of_little_worth_is_refused_as_a_whole(what: str) -> None:
     """The sandbox package, Our choices. 16 MB of such things fit into 16 kB of gzip; each took a minute or 10 GB."""
     start, little, times, end = MUCH[what]
     body = start + little * times + end
@@ -66,13 +66,13 @@ def test_much_of_little_worth_is_refused_as_a_whole(what: str):
 
 
 @pytest.mark.parametrize("body", [b"[" * 16_000_000, b"[" * 40 + b"0," * 2_000_000 + b"0" + b"]" * 40])
-def test_what_is_too_deep_is_that_first_of_all(body: bytes):
+def test_what_is_too_deep_is_that_first_of_all(body: bytes) -> None:
     """contract, Collector: undecodable is 400."""
     with pytest.raises(UndecodableBody):
         admit(body)
 
 
-def test_the_largest_body_of_good_events_is_not_too_much():
+def test_the_largest_body_of_good_events_is_not_too_much() -> None:
     """54,000 of the shortest there are, and a bad one among them."""
     events = (16 << 20) // (len(GOOD) + 1) - 1
     assert admit(b"[" + b",".join([GOOD] * events) + b"]").events == events
@@ -80,7 +80,7 @@ def test_the_largest_body_of_good_events_is_not_too_much():
 
 
 @given(text=st.text(alphabet=st.sampled_from('\\\\"[]{},:a0')), depth=st.integers(0, 4))
-def test_what_stands_in_a_string_is_no_structure(text: str, depth: int):
+def test_what_stands_in_a_string_is_no_structure(text: str, depth: int) -> None:
     """Escaped quotes end no string, and brackets inside one open nothing."""
     nested = "[" * (28 + depth) + json.dumps(text) + "]" * (28 + depth)
     body = b"[" + GOOD[:-1] + b',"x":' + nested.encode() + b"}]"

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from conftest import Stage
-from sandbox.brute import Arrived, Truth
-from sandbox.populations import GAMES, POOLS, ask, play
+from support.brute_force import Arrived, Truth
+from support.random_worlds import GAMES, POOLS, ask, play
 
 pytestmark = pytest.mark.slow
 
@@ -17,7 +17,7 @@ QUESTIONS = 100  # of each of 20 worlds: issue, Must show: at least 2,000
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_every_answer_is_the_one_plain_python_gives(make_stage: Callable[..., Stage], seed: int):
+def test_every_answer_is_the_one_plain_python_gives(make_stage: Callable[..., Stage], seed: int) -> None:
     """design/metrics, all of it but the refusals; the second half after more batches, most of them late."""
     differ(make_stage(), seed, questions=QUESTIONS)
 
@@ -38,7 +38,7 @@ def differ(stage: Stage, seed: int, *, questions: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [3])
-def test_every_list_of_values_is_the_one_plain_python_gives(make_stage: Callable[..., Stage], seed: int):
+def test_every_list_of_values_is_the_one_plain_python_gives(make_stage: Callable[..., Stage], seed: int) -> None:
     """design/metrics, GET lists."""
     random, stage = Random(seed), make_stage()
     truth = Truth(play(stage, random)["acme"])

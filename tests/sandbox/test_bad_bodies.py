@@ -22,25 +22,25 @@ pytestmark = pytest.mark.slow
 BODY_BYTES = 1_048_576
 
 
-def test_the_largest_body_is_taken(stage: Stage):
+def test_the_largest_body_is_taken(stage: Stage) -> None:
     """Collector, Limits: POST size."""
     assert send_signed(stage, json.dumps([event()]).encode().ljust(BODY_BYTES)).status_code == 200
 
 
-def test_one_byte_more_is_413(shared: Stage):
+def test_one_byte_more_is_413(shared: Stage) -> None:
     """contract, Collector: 1,048,576 bytes as sent."""
     answer = send_signed(shared, json.dumps([event()]).encode().ljust(BODY_BYTES + 1))
     assert (answer.status_code, set(answer.json())) == (413, {"message"})
     assert counted(shared) == NOTHING
 
 
-def test_bytes_count_as_sent(stage: Stage):
+def test_bytes_count_as_sent(stage: Stage) -> None:
     """Public facts 1.10: the gzipped size."""
     body = gzip.compress(json.dumps([event()]).encode().ljust(3 * BODY_BYTES))
     assert send_signed(stage, body, encoding="gzip").status_code == 200
 
 
-def test_more_than_16_mb_unpacked_is_413(shared: Stage):
+def test_more_than_16_mb_unpacked_is_413(shared: Stage) -> None:
     """contract, Collector: over 16 MB when unpacked."""
     body = gzip.compress(json.dumps([event()]).encode().ljust(16 * BODY_BYTES + 1), 1)
     answer = send_signed(shared, body, encoding="gzip")
@@ -104,7 +104,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("what", UNREADABLE)
-def test_what_cannot_be_read_as_an_array_is_400(shared: Stage, what: str):
+def test_what_cannot_be_read_as_an_array_is_400(shared: Stage, what: str) -> None:
     """contract, Collector: undecodable gzip or JSON, or not an array."""
     body, encoding, error_type = UNREADABLE[what]
     answer = send_signed(shared, body, encoding=encoding)
@@ -116,13 +116,13 @@ ENCODINGS = ["gzip", "GZip", "x-gzip", " gzip ", "gzip,", ",gzip", "identity, gz
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_gzip_is_known_by_all_its_names(stage: Stage, encoding: str):
+def test_gzip_is_known_by_all_its_names(stage: Stage, encoding: str) -> None:
     """RFC 9110 8.4: names of codings have no case, x-gzip is gzip, empty members of a list count for nothing."""
     assert send_signed(stage, PACKED, encoding=encoding).status_code == 200
 
 
 @pytest.mark.parametrize("encoding", ["identity", "Identity", "", ","])
-def test_no_encoding_may_be_said(stage: Stage, encoding: str):
+def test_no_encoding_may_be_said(stage: Stage, encoding: str) -> None:
     """RFC 9110 8.4."""
     assert post_lines(stage, b"[]", ("Content-Encoding", encoding)).status_code == 200
 
@@ -130,18 +130,18 @@ def test_no_encoding_may_be_said(stage: Stage, encoding: str):
 @pytest.mark.parametrize(
     ("first", "second", "status"), [("gzip", "gzip", 400), ("gzip", "identity", 200), ("", "gzip", 200)]
 )
-def test_headers_of_one_name_are_one_list(stage: Stage, first: str, second: str, status: int):
+def test_headers_of_one_name_are_one_list(stage: Stage, first: str, second: str, status: int) -> None:
     """RFC 9110 5.3: neither line hides the other."""
     answer = post_lines(stage, PACKED, ("Content-Encoding", first), ("Content-Encoding", second))
     assert answer.status_code == status
 
 
-def test_two_signatures_are_none(stage: Stage):
+def test_two_signatures_are_none(stage: Stage) -> None:
     """RFC 9110 5.3: the wrong one does not hide behind the right one."""
     assert post_lines(stage, b"[]", ("Authorization", sign(b"[]", secret_key="0" * 40))).status_code == 401
 
 
-def test_several_members_are_one_body(stage: Stage):
+def test_several_members_are_one_body(stage: Stage) -> None:
     """RFC 1952 2.2; and what was taken is processed and shown whole."""
     events = json.dumps([event(), event(user_id="bob"), event(user_id="cid")]).encode()
     body = b"".join(gzip.compress(events[start : start + 100]) for start in range(0, len(events), 100))
@@ -151,7 +151,7 @@ def test_several_members_are_one_body(stage: Stage):
     assert len(stage.sandbox.live.newest(FeedFilter())) == 3
 
 
-def test_more_members_than_anybody_needs_are_413(shared: Stage):
+def test_more_members_than_anybody_needs_are_413(shared: Stage) -> None:
     """The sandbox package, Our choices."""
     answer = send_signed(shared, gzip.compress(b"") * 600 + PACKED, encoding="gzip")
     assert (answer.status_code, set(answer.json())) == (413, {"message"})
@@ -161,7 +161,7 @@ def test_more_members_than_anybody_needs_are_413(shared: Stage):
     "value",
     [b"9" * 400, b"-" + b"9" * 400, b"1e400", b"0." + b"9" * 400, b"-0", b'"\\ud83d\\ude00"', b'"\\u0000"', b'""'],
 )
-def test_a_value_nobody_reads_may_be_anything_that_json_has(stage: Stage, value: bytes):
+def test_a_value_nobody_reads_may_be_anything_that_json_has(stage: Stage, value: bytes) -> None:
     """Public facts 2.3: unknown fields are accepted. Processing and the live view get past them too."""
     assert send_signed(stage, with_field("x", value)).status_code == 200
     stage.process()
@@ -169,19 +169,19 @@ def test_a_value_nobody_reads_may_be_anything_that_json_has(stage: Stage, value:
 
 
 @pytest.mark.parametrize("value", [b"1e400", b"-1e400", b"1.5", b"9" * 400 + b"e-400"])
-def test_a_number_that_is_no_moment_is_no_good_client_ts(stage: Stage, value: bytes):
+def test_a_number_that_is_no_moment_is_no_good_client_ts(stage: Stage, value: bytes) -> None:
     """Public facts 2.3: an integer; and never a 5xx, whatever a float does with it."""
     answer = send_signed(stage, with_field("client_ts", value))
     assert (answer.status_code, len(answer.json())) == (400, 1)
 
 
-def test_32_levels_are_not_too_deep(stage: Stage):
+def test_32_levels_are_not_too_deep(stage: Stage) -> None:
     """The sandbox package, Our choices. Brackets inside strings are no levels."""
     body = json.dumps([event(x="?", y="[" * 40, z='\\"[{' * 40)]).encode().replace(b'"?"', b"[" * 30 + b"]" * 30)
     assert send_signed(stage, body).status_code == 200
 
 
-def test_more_bad_events_than_anybody_reads_are_413(shared: Stage):
+def test_more_bad_events_than_anybody_reads_are_413(shared: Stage) -> None:
     """The sandbox package, Our choices."""
     answer = send_signed(shared, b"[" + b"{}," * 10_000 + json.dumps(event()).encode() + b",{}]")
     assert (answer.status_code, set(answer.json())) == (413, {"message"})
@@ -240,7 +240,7 @@ SAID = st.sampled_from([None, "gzip", "gzip", "x-gzip", "gzip, gzip", "identity"
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=bodies(), path=st.sampled_from(PATHS), encoding=SAID)
-def test_no_body_is_answered_with_5xx(stage: Stage, body: bytes, path: str, encoding: str | None):
+def test_no_body_is_answered_with_5xx(stage: Stage, body: bytes, path: str, encoding: str | None) -> None:
     """contract, Collector: every answer is one of its table."""
     answer = send_signed(stage, body, path=path, encoding=encoding)
     assert answer.status_code in (200, 201, 400, 413)
@@ -250,7 +250,7 @@ def test_no_body_is_answered_with_5xx(stage: Stage, body: bytes, path: str, enco
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=bodies(), path=st.sampled_from(PATHS), encoding=SAID)
-def test_what_is_not_signed_is_never_looked_at(stage: Stage, body: bytes, path: str, encoding: str | None):
+def test_what_is_not_signed_is_never_looked_at(stage: Stage, body: bytes, path: str, encoding: str | None) -> None:
     """Collector, Authentication 1; issue, Bad input."""
     headers: dict[str, Any] = {"Content-Encoding": encoding.encode()} if encoding else {}
     answer = stage.post(path, body, headers)

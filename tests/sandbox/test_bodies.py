@@ -63,7 +63,7 @@ def refused(body: bytes) -> str:
 
 
 @given(parts=st.lists(st.binary(max_size=300), min_size=1, max_size=5), level=st.integers(0, 9))
-def test_what_was_packed_is_unpacked(parts: list[bytes], level: int):
+def test_what_was_packed_is_unpacked(parts: list[bytes], level: int) -> None:
     """RFC 1952 2.2: members one after the other are one file."""
     unpacked = unpack(b"".join(gzip.compress(part, level) for part in parts))
     assert unpacked.content == b"".join(parts)
@@ -71,7 +71,7 @@ def test_what_was_packed_is_unpacked(parts: list[bytes], level: int):
 
 
 @pytest.mark.parametrize("members", [1, 2, 5])
-def test_much_is_unpacked_as_well_as_little(members: int):
+def test_much_is_unpacked_as_well_as_little(members: int) -> None:
     """Past 1 MB it goes by pieces: noise, which packs badly, and zeros, of which one piece holds a lot."""
     content = os.urandom(700_000) + bytes(2 * MIB) + os.urandom(100_000)
     unpacked = unpack(b"".join([gzip.compress(content, 1)] * members))
@@ -79,7 +79,7 @@ def test_much_is_unpacked_as_well_as_little(members: int):
     assert unpacked.is_one_member == (members == 1)
 
 
-def test_a_header_may_have_every_field_of_its_format():
+def test_a_header_may_have_every_field_of_its_format() -> None:
     """RFC 1952 2.3: extra field, name, comment and checksum of the header."""
     header = b"\x1f\x8b\x08\x1e" + bytes(6) + b"\x03\x00abc" + b"name\0" + b"comment\0"
     header += (zlib.crc32(header) & 0xFFFF).to_bytes(2, "little")
@@ -88,7 +88,7 @@ def test_a_header_may_have_every_field_of_its_format():
 
 @settings(max_examples=examples(60))
 @given(content=st.binary(max_size=200), keep=st.floats(0, 1, exclude_max=True), more=st.integers(0, 2))
-def test_whatever_is_cut_short_is_refused(content: bytes, keep: float, more: int):
+def test_whatever_is_cut_short_is_refused(content: bytes, keep: float, more: int) -> None:
     """Every cut but one between two members."""
     member = gzip.compress(content)
     cut = member[: int(len(member) * keep)]
@@ -109,17 +109,17 @@ BAD_MEMBERS = {
 
 @pytest.mark.parametrize("before", [0, 1, 3])
 @pytest.mark.parametrize("bad", BAD_MEMBERS)
-def test_one_bad_member_spoils_all(bad: str, before: int):
+def test_one_bad_member_spoils_all(bad: str, before: int) -> None:
     """contract, Collector: undecodable gzip; also what follows good members."""
     assert refused(gzip.compress(b"[]") * before + BAD_MEMBERS[bad]) == "UndecodableBody"
 
 
-def test_a_bomb_would_be_good_gzip():
+def test_a_bomb_would_be_good_gzip() -> None:
     """What the tests below throw is refused for its size alone."""
     assert unpack(zeros(16)).content == bytes(16 * MIB)
 
 
-def test_damage_far_inside_is_found():
+def test_damage_far_inside_is_found() -> None:
     """The second time over it would be too late."""
     packed = bytearray(gzip.compress(os.urandom(3 * MIB), 1))
     packed[2 * MIB] ^= 1
@@ -127,7 +127,7 @@ def test_damage_far_inside_is_found():
 
 
 @pytest.mark.parametrize("members", [1, 3, 16])
-def test_16_mb_are_not_too_much_and_one_byte_more_is(members: int):
+def test_16_mb_are_not_too_much_and_one_byte_more_is(members: int) -> None:
     """contract, Collector: over 16 MB when unpacked, in however many members."""
     whole = [gzip.compress(bytes(16 * MIB // members)) for _ in range(members)]
     whole[-1] = gzip.compress(bytes(16 * MIB - (members - 1) * (16 * MIB // members)))
@@ -135,7 +135,7 @@ def test_16_mb_are_not_too_much_and_one_byte_more_is(members: int):
     assert refused(b"".join([*whole, gzip.compress(b"x")])) == "BodyTooLarge"
 
 
-def test_a_bomb_takes_neither_memory_nor_time():
+def test_a_bomb_takes_neither_memory_nor_time() -> None:
     """1 MB that unpacks to 1 GB. Without the bound it would be seconds and 1 GB."""
     bomb = zeros(1000)
     with at_most(3):
@@ -143,13 +143,13 @@ def test_a_bomb_takes_neither_memory_nor_time():
     assert least_s(lambda: refused(bomb)) < 0.015
 
 
-def test_so_many_members_and_no_more():
+def test_so_many_members_and_no_more() -> None:
     """The sandbox package, Our choices."""
     assert unpack(gzip.compress(b"x") * MEMBERS).content == b"x" * MEMBERS
     assert refused(gzip.compress(b"x") * (MEMBERS + 1)) == "BodyTooLarge"
 
 
-def test_50_000_empty_members_cost_next_to_nothing():
+def test_50_000_empty_members_cost_next_to_nothing() -> None:
     """Each is 20 bytes; nobody needs them."""
     body = gzip.compress(b"", mtime=0) * 50_000
     with at_most(2.5):
@@ -175,21 +175,21 @@ def read(pieces: Iterable[bytes], *, is_whole: bool = True) -> bytes:
 
 @given(pieces=st.lists(st.binary(max_size=20), min_size=1, max_size=6), times=st.sampled_from([1, 10_000]))
 @settings(max_examples=examples(40), deadline=None)
-def test_a_body_is_all_its_pieces(pieces: list[bytes], times: int):
+def test_a_body_is_all_its_pieces(pieces: list[bytes], times: int) -> None:
     """In memory or on disk, it is the same."""
     pieces = [piece * times for piece in pieces]
     assert read(pieces) == b"".join(pieces)
 
 
 @pytest.mark.parametrize("pieces", [[], [b""], [b"[]"], [b"[" * 100_000, b"]"]])
-def test_a_body_that_was_never_whole_is_none(pieces: list[bytes]):
+def test_a_body_that_was_never_whole_is_none(pieces: list[bytes]) -> None:
     """Not even when all of it seems to be there: the last chunk is missing."""
     with pytest.raises(ClientDisconnected):
         read(pieces, is_whole=False)
 
 
 @pytest.mark.parametrize("pieces", [1, 4, 64])
-def test_the_largest_body_and_one_byte_more(pieces: int):
+def test_the_largest_body_and_one_byte_more(pieces: int) -> None:
     """Collector, Limits: POST size."""
     each = [b"x" * (MIB // pieces)] * pieces
     assert len(read(each)) == MIB
@@ -198,7 +198,7 @@ def test_the_largest_body_and_one_byte_more(pieces: int):
     assert not refusal.value.is_cut
 
 
-def test_an_endless_body_is_not_read_to_its_end():
+def test_an_endless_body_is_not_read_to_its_end() -> None:
     """Its sender hears the answer only if it listens; nobody else is held up."""
     sent = 0
 
@@ -218,7 +218,7 @@ def test_an_endless_body_is_not_read_to_its_end():
     assert sent < 100
 
 
-def test_many_unfinished_bodies_take_little_memory():
+def test_many_unfinished_bodies_take_little_memory() -> None:
     """Issue, Bad input: large bodies that stall, each just before its end."""
 
     async def stall(number: int) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from conftest import Stage
 from gamelens.sandbox.http.http_connection import Deadlines
-from sandbox.sockets import Heard, Port, request, say, talk
+from support.raw_sockets import Heard, Port, request, say, talk
 
 pytestmark = pytest.mark.slow
 
@@ -140,42 +140,42 @@ def heard(shared: Stage) -> dict[str, Heard]:
 
 
 @pytest.mark.parametrize("what", NO_REQUEST)
-def test_what_is_no_http_is_400_and_the_end(heard: dict[str, Heard], what: str):
+def test_what_is_no_http_is_400_and_the_end(heard: dict[str, Heard], what: str) -> None:
     """RFC 9112 2.2 and 6.3: whoever cannot tell where a request ends cannot go on."""
     assert (heard[what].statuses, heard[what].is_closed) == ([400], True)
     assert json.loads(heard[what].body) == {"message": "this is not HTTP"}
 
 
 @pytest.mark.parametrize("what", TOO_LONG)
-def test_too_long_a_head_is_431_and_the_end(heard: dict[str, Heard], what: str):
+def test_too_long_a_head_is_431_and_the_end(heard: dict[str, Heard], what: str) -> None:
     """The sandbox package, Our choices: 64 KB. RFC 6585 5."""
     assert (heard[what].statuses, heard[what].is_closed) == ([431], True)
     assert set(json.loads(heard[what].body)) == {"message"}
 
 
 @pytest.mark.parametrize("what", LATE)
-def test_what_does_not_come_in_time_is_closed(heard: dict[str, Heard], what: str):
+def test_what_does_not_come_in_time_is_closed(heard: dict[str, Heard], what: str) -> None:
     """The sandbox package, Our choices: 10 s for a head, 15 s for a body; here 0.3 s for each."""
     assert (heard[what].statuses, heard[what].is_closed) == (LATE[what][1], True)
     assert 0.25 < heard[what].seconds < ALLOWED_S
 
 
 @pytest.mark.parametrize("what", UNUSUAL)
-def test_what_is_unusual_is_answered_and_the_connection_kept(heard: dict[str, Heard], what: str):
+def test_what_is_unusual_is_answered_and_the_connection_kept(heard: dict[str, Heard], what: str) -> None:
     """RFC 9110 and 9112: none of these is a reason to hang up."""
     assert (heard[what].statuses, heard[what].is_closed) == (UNUSUAL[what][1], False)
     assert heard[what].head["connection"] == "keep-alive"
 
 
 @pytest.mark.parametrize("what", LAST)
-def test_an_answer_that_is_the_last_says_so(heard: dict[str, Heard], what: str):
+def test_an_answer_that_is_the_last_says_so(heard: dict[str, Heard], what: str) -> None:
     """RFC 9112 9.6: Connection: close."""
     assert (heard[what].statuses, heard[what].is_closed) == (LAST[what][1], True)
     assert heard[what].head["connection"] == "close"
 
 
 @pytest.mark.parametrize("what", ["words", "header", "half a head", "half a body"])
-def test_what_never_reached_the_collector_is_answered_in_its_name(heard: dict[str, Heard], what: str):
+def test_what_never_reached_the_collector_is_answered_in_its_name(heard: dict[str, Heard], what: str) -> None:
     """contract, Collector: every answer, errors too, carries Access-Control-Allow-Origin; a page may look why."""
     head = heard[what].head
     assert (head["access-control-allow-origin"], head["x-svc-service"]) == ("*", "collect")
@@ -183,7 +183,7 @@ def test_what_never_reached_the_collector_is_answered_in_its_name(heard: dict[st
 
 
 @pytest.mark.slow
-def test_nothing_of_all_this_is_logged(shared: Stage, capfd: pytest.CaptureFixture[str]):
+def test_nothing_of_all_this_is_logged(shared: Stage, capfd: pytest.CaptureFixture[str]) -> None:
     """Bad requests are no mistakes of ours, and whoever sends them could fill a log; or read an address there."""
     hear_all(shared)
     assert capfd.readouterr().err == ""
@@ -192,20 +192,20 @@ def test_nothing_of_all_this_is_logged(shared: Stage, capfd: pytest.CaptureFixtu
 # -- in time or not ---------------------------------------------------------------------------------------------------
 
 
-def test_a_head_and_a_body_have_a_deadline_each(shared: Stage):
+def test_a_head_and_a_body_have_a_deadline_each(shared: Stage) -> None:
     """The sandbox package, Our choices."""
     deadlines = Deadlines(head_s=0.2, body_s=0.6)
     assert 0.15 < say(shared, GOOD[:40], deadlines=deadlines).seconds < 0.55
     assert 0.55 < say(shared, GOOD[:-1], deadlines=deadlines).seconds < 0.75 + ALLOWED_S
 
 
-def test_whoever_goes_on_asking_is_not_late(shared: Stage):
+def test_whoever_goes_on_asking_is_not_late(shared: Stage) -> None:
     """Deadlines are for each request, not for the connection."""
     heard = say(shared, *chain.from_iterable((GOOD, 0.15) for _ in range(4)), settles_s=0.1)
     assert (heard.statuses, heard.is_closed) == ([200] * 4, False)
 
 
-def test_a_slow_body_in_time_is_taken(shared: Stage):
+def test_a_slow_body_in_time_is_taken(shared: Stage) -> None:
     assert say(shared, GOOD[:-2], 0.1, b"[", 0.1, b"]", settles_s=0.2).statuses == [200]
 
 
@@ -222,7 +222,7 @@ async def slow_or_large(scope: Any, receive: Any, send: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("more", [GOOD[:40], b"garbage\r\n\r\n", CHUNKED, CHUNKED + b"zz\r\n"])
-def test_whoever_waits_for_an_answer_is_not_late(more: bytes):
+def test_whoever_waits_for_an_answer_is_not_late(more: bytes) -> None:
     """Whatever has come behind a request: that one is answered first. Then the rest is late, or wrong."""
     heard = talk(slow_or_large, lambda port: port.say(request(path="/slow") + more))
     assert (heard.statuses[0], heard.is_closed) == (200, True)
@@ -231,7 +231,7 @@ def test_whoever_waits_for_an_answer_is_not_late(more: bytes):
 
 
 @pytest.mark.slow
-def test_an_answer_that_nobody_reads_is_dropped():
+def test_an_answer_that_nobody_reads_is_dropped() -> None:
     """The sandbox package, Our choices: or it would lie in memory for ever."""
 
     async def conversation(port: Port) -> int:
@@ -252,7 +252,7 @@ def test_an_answer_that_nobody_reads_is_dropped():
 
 
 @pytest.mark.slow
-def test_an_answer_that_is_read_slowly_is_not():
+def test_an_answer_that_is_read_slowly_is_not() -> None:
     """As long as anything of it is read at all."""
 
     async def conversation(port: Port) -> tuple[int, float]:
@@ -275,7 +275,7 @@ def test_an_answer_that_is_read_slowly_is_not():
 # -- who goes away ----------------------------------------------------------------------------------------------------
 
 
-def test_whoever_has_said_all_still_hears_the_answer():
+def test_whoever_has_said_all_still_hears_the_answer() -> None:
     """RFC 9112 9.6: a sender may close its half of the connection."""
 
     async def conversation(port: Port) -> bytes:
@@ -290,7 +290,7 @@ def test_whoever_has_said_all_still_hears_the_answer():
     assert talk(slow_or_large, conversation).startswith(b"HTTP/1.1 200")
 
 
-def test_a_body_that_breaks_off_is_nobody_s_mistake(shared: Stage, capfd: pytest.CaptureFixture[str]):
+def test_a_body_that_breaks_off_is_nobody_s_mistake(shared: Stage, capfd: pytest.CaptureFixture[str]) -> None:
     """Nothing is logged, and the server goes on."""
 
     async def conversation(port: Port) -> Heard:
@@ -305,7 +305,7 @@ def test_a_body_that_breaks_off_is_nobody_s_mistake(shared: Stage, capfd: pytest
     assert capfd.readouterr().err == ""
 
 
-def test_a_question_that_stalls_is_served_alike(shared: Stage, capfd: pytest.CaptureFixture[str]):
+def test_a_question_that_stalls_is_served_alike(shared: Stage, capfd: pytest.CaptureFixture[str]) -> None:
     """The metrics service has the same connections."""
     question = request(b"{", "X-API-Key: key-of-acme", path="/metrics/v1/metrics/revenue", length="9")
     heard = talk(shared.metrics_app, lambda port: port.say(question))

@@ -22,7 +22,7 @@ from gamelens.errors import Refused
 from gamelens.sandbox.collector.geoip import GeoIp
 from gamelens.wire.signing import sign
 from sandbox.conftest import GAME_KEY, Call
-from sandbox.sockets import SECRET
+from support.raw_sockets import SECRET
 
 RECORDS = {
     "81.2.69.0/24": {"country": {"iso_code": "GB"}, "registered_country": {"iso_code": "FR"}},
@@ -68,12 +68,12 @@ def countries(database: Path) -> Iterator[GeoIp]:
         ("10.1.2.3", None),
     ],
 )
-def test_the_database_says_where_an_address_is(countries: GeoIp, address: str, country: str | None):
+def test_the_database_says_where_an_address_is(countries: GeoIp, address: str, country: str | None) -> None:
     """As MaxMind's own files have it, and others in their format; two letters or nothing."""
     assert countries.of(address) == country
 
 
-def test_the_database_comes_before_the_test_ranges(countries: GeoIp):
+def test_the_database_comes_before_the_test_ranges(countries: GeoIp) -> None:
     """The sandbox package, Our choices."""
     assert [countries.of(address) for address in ("192.0.2.7", "192.0.2.200", "203.0.113.9")] == ["FI", "US", "JP"]
 
@@ -95,12 +95,12 @@ def test_the_database_comes_before_the_test_ranges(countries: GeoIp):
         (None, None),
     ],
 )
-def test_the_first_address_of_a_list_counts(text: str | None, country: str | None):
+def test_the_first_address_of_a_list_counts(text: str | None, country: str | None) -> None:
     """Proxies put the client's before their own."""
     assert GeoIp().of(text) == country
 
 
-def test_a_file_that_is_no_database_is_refused(tmp_path: Path, database: Path):
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path, database: Path) -> None:
     """At the start, and by name."""
     (tmp_path / "words.mmdb").write_text("words " * 1000)
     (tmp_path / "cut.mmdb").write_bytes(database.read_bytes()[:-300])
@@ -110,7 +110,7 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path, database: Path):
             GeoIp(tmp_path / name)
 
 
-def test_a_damaged_database_knows_nothing(tmp_path: Path, database: Path):
+def test_a_damaged_database_knows_nothing(tmp_path: Path, database: Path) -> None:
     """A request is not refused for it."""
     damaged = bytearray(database.read_bytes())
     start = damaged.index(b"iso_code")
@@ -121,7 +121,7 @@ def test_a_damaged_database_knows_nothing(tmp_path: Path, database: Path):
     countries.close()
 
 
-def test_up_refuses_what_is_no_database(tmp_path: Path):
+def test_up_refuses_what_is_no_database(tmp_path: Path) -> None:
     """contract, Commands: one clear line, exit code 1."""
     (tmp_path / "words.mmdb").write_text("words")
     arguments = ["sandbox", "up", "--state", str(tmp_path / "state"), "--geoip", str(tmp_path / "words.mmdb")]
@@ -173,7 +173,9 @@ def country_by_build(tmp_path_factory: pytest.TempPathFactory, database: Path) -
 
 
 @pytest.mark.parametrize("number", range(len(FROM)), ids=lambda number: " ".join(map(str, FROM[number])))
-def test_the_event_comes_first_then_the_header_then_the_sender(country_by_build: dict[str, str | None], number: int):
+def test_the_event_comes_first_then_the_header_then_the_sender(
+    country_by_build: dict[str, str | None], number: int
+) -> None:
     """architecture, Decisions: country; Collector, Submitting on behalf of clients 2."""
     assert country_by_build[str(number)] == FROM[number][3]
 
@@ -181,7 +183,7 @@ def test_the_event_comes_first_then_the_header_then_the_sender(country_by_build:
 @pytest.mark.parametrize("headers", [{}, {"X-Forwarded-For": "89.160.20.112, 89.160.20.7"}])
 def test_no_address_is_kept_anywhere(
     make_stage: Callable[..., Stage], database: Path, headers: Any, caplog: pytest.LogCaptureFixture
-):
+) -> None:
     """Collector, What the service does 7: not in the store, the lake, the live view, nor any log."""
     caplog.set_level(logging.DEBUG)
     stage = make_stage(geoip=database)
@@ -195,7 +197,7 @@ def test_no_address_is_kept_anywhere(
     assert not [it for it in addresses if it in caplog.text]
 
 
-def test_no_address_is_shown(stage: Stage, console: Call):
+def test_no_address_is_shown(stage: Stage, console: Call) -> None:
     """Neither on the page nor behind it."""
     submit_from(stage, "81.2.69.142", {"X-Forwarded-For": "89.160.20.112"})
     shown = "".join(console("GET", path).text for path in ("/", "/events", "/summary"))
@@ -203,7 +205,7 @@ def test_no_address_is_shown(stage: Stage, console: Call):
     assert not [it for it in ("81.2.69", "89.160.20") if it in shown]
 
 
-def test_a_forwarded_address_is_for_the_country_and_nothing_else(stage: Stage):
+def test_a_forwarded_address_is_for_the_country_and_nothing_else(stage: Stage) -> None:
     """Issue, Bad input: whoever claims another address is answered just the same."""
     answers = [
         stage.post(f"/v2/{GAME_KEY}/events", b"[]", {"Authorization": signature} | forwarded)

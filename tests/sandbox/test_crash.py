@@ -42,7 +42,7 @@ def submit(http: httpx.Client, ready: dict[str, Any], events: list[Any]) -> int:
     return http.post(f"{ready['collector_url']}/v2/{game['game_key']}/events", content=body, headers=signed).status_code
 
 
-def test_what_was_acknowledged_outlives_the_process(tmp_path: Path):
+def test_what_was_acknowledged_outlives_the_process(tmp_path: Path) -> None:
     """contract: a 200 or 400 is sent only after its good events are on disk."""
     state, ready_file = tmp_path / "state", tmp_path / "ready.json"
     process = started(state, ready_file)
@@ -82,7 +82,7 @@ def late_events(random: Random, count: int) -> list[Any]:
     ]
 
 
-def test_processing_that_is_killed_has_done_all_or_nothing(make_stage: Callable[..., Stage]):
+def test_processing_that_is_killed_has_done_all_or_nothing(make_stage: Callable[..., Stage]) -> None:
     """architecture, Decisions: the manifest is committed in one step; wherever it is killed, the lake says no more."""
     random, stage = Random(8), make_stage()
     state = stage.sandbox.options.state

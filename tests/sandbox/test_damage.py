@@ -80,14 +80,14 @@ def store(state: Path, whole: Path) -> Path:
     return Path(shutil.copy(whole, state / "gamelens.db"))
 
 
-def test_a_sound_store_is_left_alone(store: Path):
+def test_a_sound_store_is_left_alone(store: Path) -> None:
     recover_store(store)
     assert read(store) == ({number: batch(number).body for number in range(1, 301)}, set(), set())
     assert not (store.parent / "quarantine").exists()
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_every_batch_is_whole_or_reported(store: Path, seed: int):
+def test_every_batch_is_whole_or_reported(store: Path, seed: int) -> None:
     """A page of zeros, of noise, or one byte changed, anywhere but in the very first page."""
     chance = random.Random(seed)
     page = chance.randrange(1, store.stat().st_size // PAGE) * PAGE
@@ -101,7 +101,7 @@ def test_every_batch_is_whole_or_reported(store: Path, seed: int):
 
 
 @pytest.mark.parametrize("damage", ["no header", "cut short", "empty"])
-def test_a_file_that_is_no_database_any_more_is_kept_and_replaced(store: Path, damage: str):
+def test_a_file_that_is_no_database_any_more_is_kept_and_replaced(store: Path, damage: str) -> None:
     if damage == "no header":
         overwrite(store, 0, bytes(100))
     else:
@@ -112,7 +112,7 @@ def test_a_file_that_is_no_database_any_more_is_kept_and_replaced(store: Path, d
     assert (store.parent / kept_in).read_bytes() == remains
 
 
-def test_new_batches_come_behind_the_damaged_ones(store: Path):
+def test_new_batches_come_behind_the_damaged_ones(store: Path) -> None:
     """What is processed already is known by its number."""
     with contextlib.closing(open_store(store)) as connection:
         ((last_page,),) = connection.execute("PRAGMA page_count")
@@ -127,7 +127,7 @@ def test_new_batches_come_behind_the_damaged_ones(store: Path):
 
 
 @pytest.mark.parametrize("moved", [0, 1, 2, 3])
-def test_a_crash_while_the_damaged_file_is_set_aside_loses_nothing(store: Path, moved: int):
+def test_a_crash_while_the_damaged_file_is_set_aside_loses_nothing(store: Path, moved: int) -> None:
     """The complete copy is there; some of the damaged files are moved, the others not yet."""
     overwrite(store, 20 * PAGE, bytes(PAGE))
     other = store.parent / "other"
@@ -144,7 +144,7 @@ def test_a_crash_while_the_damaged_file_is_set_aside_loses_nothing(store: Path, 
     assert read(store) == wanted
 
 
-def test_a_copy_that_was_not_finished_is_made_again(store: Path):
+def test_a_copy_that_was_not_finished_is_made_again(store: Path) -> None:
     overwrite(store, 20 * PAGE, bytes(PAGE))
     store.with_suffix(".mending").write_bytes(b"half a copy")
     recover_store(store)
@@ -161,7 +161,7 @@ def crashed(state: Path) -> Path:
     return state / "gamelens.db"
 
 
-def test_a_log_that_is_whole_is_read_to_its_end(state: Path):
+def test_a_log_that_is_whole_is_read_to_its_end(state: Path) -> None:
     store = crashed(state)
     recover_store(store)
     assert set(read(store)[0]) == set(range(1, 51))
@@ -169,7 +169,7 @@ def test_a_log_that_is_whole_is_read_to_its_end(state: Path):
     assert edition_of(store) == edition_of(state / "running.db")
 
 
-def test_a_damaged_log_is_kept_and_reported(state: Path):
+def test_a_damaged_log_is_kept_and_reported(state: Path) -> None:
     """SQLite itself would go on without a word."""
     store = crashed(state)
     log = state / "gamelens.db-wal"
@@ -182,7 +182,7 @@ def test_a_damaged_log_is_kept_and_reported(state: Path):
     assert edition_of(store) != edition_of(state / "running.db")
 
 
-def test_a_transaction_that_was_never_whole_is_no_damage(state: Path):
+def test_a_transaction_that_was_never_whole_is_no_damage(state: Path) -> None:
     """The last writes of a killed process: nobody was told that they are there."""
     store = crashed(state)
     log = state / "gamelens.db-wal"
@@ -193,7 +193,7 @@ def test_a_transaction_that_was_never_whole_is_no_damage(state: Path):
     assert not (state / "quarantine").exists()
 
 
-def test_a_sandbox_with_a_damaged_store_starts_and_says_so(make_stage: Callable[..., Stage]):
+def test_a_sandbox_with_a_damaged_store_starts_and_says_so(make_stage: Callable[..., Stage]) -> None:
     """contract, Control surface: summary."""
     stage = make_stage()
     for number in range(60):

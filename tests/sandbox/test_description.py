@@ -13,13 +13,13 @@ from hypothesis import assume, given, settings
 from starlette.routing import Route
 
 from conftest import Stage, event
-from described import JSON, check_answer, judge
 from gamelens.catalog import DIMENSIONS, METRICS
 from gamelens.sandbox.http.openapi import DESCRIPTIONS
 from gamelens.wire.event_schema import CATEGORIES
 from gamelens.wire.event_validator import LENIENT
 from sandbox.conftest import Call, call
-from wire.candidates import good, near_events
+from support.candidate_events import good, near_events
+from support.described_transport import JSON, check_answer, judge
 
 pytestmark = pytest.mark.slow
 
@@ -42,25 +42,25 @@ def parts(node: Any) -> Iterator[dict[str, Any]]:
         yield from parts(inner)
 
 
-def test_the_metrics_service_serves_its_own_to_whoever_asks(stage: Stage):
+def test_the_metrics_service_serves_its_own_to_whoever_asks(stage: Stage) -> None:
     """A program reads it before it is given a key."""
     answer = call(stage.metrics_app, "GET", "/metrics/v1/openapi.json")
     assert (answer.status_code, answer.content) == (200, DESCRIPTIONS["metrics"]())
 
 
 @BOTH
-def test_the_console_serves_both(console: Call, service: str):
+def test_the_console_serves_both(console: Call, service: str) -> None:
     """contract: the collector has no addresses but its own."""
     assert console("GET", f"/openapi/{service}.json").content == DESCRIPTIONS[service]()
 
 
-def test_the_collector_has_no_address_for_it(stage: Stage):
+def test_the_collector_has_no_address_for_it(stage: Stage) -> None:
     """contract: unknown route, 404."""
     assert call(stage.sandbox.collector, "GET", "/openapi.json").status_code == 404
 
 
 @BOTH
-def test_its_schemas_are_schemas_and_its_references_lead_somewhere(service: str):
+def test_its_schemas_are_schemas_and_its_references_lead_somewhere(service: str) -> None:
     """OpenAPI 3.1, Schema Object: JSON Schema 2020-12."""
     described = document(service)
     assert described["openapi"] == "3.1.0"
@@ -70,7 +70,7 @@ def test_its_schemas_are_schemas_and_its_references_lead_somewhere(service: str)
     assert {part["$ref"] for part in parts(described) if "$ref" in part} <= named
 
 
-def test_every_address_of_the_metrics_service_is_described_and_no_other(stage: Stage):
+def test_every_address_of_the_metrics_service_is_described_and_no_other(stage: Stage) -> None:
     """Metrics, Endpoints."""
     routes = {route.path for route in stage.metrics_app.routes if isinstance(route, Route)} - {
         "/metrics/v1/metrics/{metric}"
@@ -78,13 +78,13 @@ def test_every_address_of_the_metrics_service_is_described_and_no_other(stage: S
     assert set(document("metrics")["paths"]) == routes | {f"/metrics/v1/metrics/{name}" for name in METRICS}
 
 
-def test_names_are_those_of_the_catalog():
+def test_names_are_those_of_the_catalog() -> None:
     """Metrics, Dimension."""
     assert document("metrics")["components"]["schemas"]["Dimension"] == {"enum": list(DIMENSIONS)}
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_a_row_has_the_metric_s_fields_and_dimensions(name: str):
+def test_a_row_has_the_metric_s_fields_and_dimensions(name: str) -> None:
     """Metrics, Metric value fields."""
     row = document("metrics")["components"]["schemas"][f"{name}_row"]
     assert row["required"] == [field.name for field in METRICS[name].fields]
@@ -93,14 +93,14 @@ def test_a_row_has_the_metric_s_fields_and_dimensions(name: str):
 
 @settings(max_examples=100, deadline=None)
 @given(one=near_events())
-def test_what_the_collector_takes_is_what_its_description_allows(one: Any):
+def test_what_the_collector_takes_is_what_its_description_allows(one: Any) -> None:
     """Public facts 2: the same rules, read by hand and by JSON Schema, to which 1.0 is an integer."""
     assume(not any(isinstance(it, float) and it.is_integer() for it in (one.values() if isinstance(one, dict) else [])))
     assert EVENTS.is_valid([one]) == (not LENIENT.faults(one))
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
-def test_every_category_is_described(category: str):
+def test_every_category_is_described(category: str) -> None:
     """Public facts 2.1 and 2.5."""
     assert EVENTS.is_valid([good(category)])
 
@@ -132,13 +132,13 @@ def response(status: int, content: Any, **headers: str) -> httpx.Response:
         ),
     ],
 )
-def test_an_answer_outside_of_it_fails_the_request(method: str, path: str, answer: httpx.Response):
+def test_an_answer_outside_of_it_fails_the_request(method: str, path: str, answer: httpx.Response) -> None:
     """The check that every request of these tests goes through, checked."""
     with pytest.raises(AssertionError):
         check_answer("metrics", method, f"/metrics/v1/{path}", answer, answer.content)
 
 
-def test_an_answer_inside_of_it_does_not(stage: Stage):
+def test_an_answer_inside_of_it_does_not(stage: Stage) -> None:
     """Metrics, Result shapes: each of the shapes, with rows in it."""
     stage.submit([event()])
     stage.process()

@@ -29,7 +29,7 @@ def ready(folder: Path) -> Iterator[SandboxInfo]:
         yield ready
 
 
-def test_many_bombs_at_once_take_little_memory(ready: SandboxInfo):
+def test_many_bombs_at_once_take_little_memory(ready: SandboxInfo) -> None:
     """50 of 1 MB that unpack to 1 GB: less than half of what they are before they are unpacked."""
     answers, p50_ms, grown_mib = bombard(ready, post(ready.organisations[0].games[0], zeros(1000)), times=5, at_once=50)
     assert answers == {413}
@@ -37,7 +37,7 @@ def test_many_bombs_at_once_take_little_memory(ready: SandboxInfo):
     assert grown_mib < 20
 
 
-def test_good_clients_are_served_beside_slow_ones(ready: SandboxInfo):
+def test_good_clients_are_served_beside_slow_ones(ready: SandboxInfo) -> None:
     """40 that send a byte a second; the bound is wide, because so few seconds on a busy machine measure little."""
     request = post(ready.organisations[0].games[0], gzip.compress(json.dumps([event()] * 20).encode()))
     requests, port = struct.pack(">I", len(request)) + request, port_of(ready)
@@ -51,7 +51,7 @@ def test_good_clients_are_served_beside_slow_ones(ready: SandboxInfo):
     assert beside["p99_ms"] < 2 * alone["p99_ms"] + 50
 
 
-def test_nothing_of_it_was_logged(ready: SandboxInfo, folder: Path):
+def test_nothing_of_it_was_logged(ready: SandboxInfo, folder: Path) -> None:
     """Neither a mistake nor an address."""
     bombard(ready, b"garbage\r\n\r\n", times=3, at_once=3)
     assert (folder / "state" / "log.txt").read_text() == ""

@@ -41,7 +41,7 @@ def rows_at(stage: Stage, url: str | None, *, snapshot: Snapshot | None = None) 
         engine.close()
 
 
-def test_a_copy_of_the_lake_answers_as_the_lake_does(played: Stage, tmp_path: Path):
+def test_a_copy_of_the_lake_answers_as_the_lake_does(played: Stage, tmp_path: Path) -> None:
     """Issue, Engines: a local path or a URL."""
     copy = tmp_path / "the copy, 100%"
     shutil.copytree(played.sandbox.lake.root, copy)
@@ -63,13 +63,13 @@ def in_memory(played: Stage) -> Iterator[str]:
     memory.rm("/other", recursive=True)
 
 
-def test_a_lake_at_a_url_is_read_through_fsspec(played: Stage, in_memory: str):
+def test_a_lake_at_a_url_is_read_through_fsspec(played: Stage, in_memory: str) -> None:
     """Issue, Engines: an fsspec filesystem URL."""
     assert rows_at(played, in_memory) == rows_at(played, None)
 
 
 @pytest.mark.parametrize("path", ["../other/secret.parquet", "../../etc/hostname"])
-def test_beside_the_lake_at_a_url_nothing_is_read(played: Stage, in_memory: str, path: str):
+def test_beside_the_lake_at_a_url_nothing_is_read(played: Stage, in_memory: str, path: str) -> None:
     """architecture, Decisions: locked down."""
     outside = {name: dict.fromkeys(days, played.sandbox.lake.root / path) for name, days in _tables(played).items()}
     with pytest.raises(duckdb.PermissionException):
@@ -80,12 +80,12 @@ def _tables(stage: Stage) -> dict[str, Any]:
     return dict(stage.sandbox.lake.snapshot("acme").tables)
 
 
-def test_a_url_that_nothing_reads_is_refused(stage: Stage):
+def test_a_url_that_nothing_reads_is_refused(stage: Stage) -> None:
     with pytest.raises(Refused, match="cannot be read"):
         DuckDBReader(LakeLocation(stage.sandbox.lake.root, "nonsense://bucket/lake"))
 
 
-def test_an_unknown_engine_is_refused(stage: Stage):
+def test_an_unknown_engine_is_refused(stage: Stage) -> None:
     with pytest.raises(Refused, match="is no engine: duckdb, spark"):
         open_engine("sqlite", LakeLocation(stage.sandbox.lake.root))
 
@@ -99,22 +99,22 @@ def test_an_unknown_engine_is_refused(stage: Stage):
         ("ts >= :start", "ts >= :start"),
     ],
 )
-def test_what_spark_calls_otherwise(written: str, in_spark: str):
+def test_what_spark_calls_otherwise(written: str, in_spark: str) -> None:
     assert render(f"SELECT {written}", "spark") == f"SELECT {in_spark}"
 
 
-def test_sparks_whole_quotient_has_no_64_bits_to_leave():
+def test_sparks_whole_quotient_has_no_64_bits_to_leave() -> None:
     """Spark's DIV wraps around."""
     assert " DIV " not in render("SELECT a // b", "spark")
 
 
 @pytest.mark.skipif(find_spec("pyspark") is not None, reason="it is not missing")
-def test_spark_says_how_to_install_it(stage: Stage):
+def test_spark_says_how_to_install_it(stage: Stage) -> None:
     with pytest.raises(Refused, match=r"gamelens\[spark\]"):
         open_engine("spark", LakeLocation(stage.sandbox.lake.root))
 
 
-def test_options_name_the_engine(tmp_path: Path):
+def test_options_name_the_engine(tmp_path: Path) -> None:
     """An unknown one is refused before anything is served, and the state is let go."""
     with pytest.raises(Refused, match="is no engine"):
         Stage(tmp_path / "state", engine="sqlite")

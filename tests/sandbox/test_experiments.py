@@ -31,34 +31,34 @@ def player_in(variant: str | None) -> str:
     raise AssertionError(variant)
 
 
-def test_a_player_outside_experiments_is_given_global_configs_and_no_ids():
+def test_a_player_outside_experiments_is_given_global_configs_and_no_ids() -> None:
     """Collector, Init response, rule 1."""
     answer = init(GAME, player_in(None))
     assert [config["key"] for config in answer["configs"]] == ["difficulty"]
     assert {"ab_id", "ab_variant_id"}.isdisjoint(answer)
 
 
-def test_a_player_in_an_experiment_is_given_the_variants_configs_only():
+def test_a_player_in_an_experiment_is_given_the_variants_configs_only() -> None:
     """Collector, Init response, rule 2."""
     answer = init(GAME, player_in("fast"))
     assert [config["key"] for config in answer["configs"]] == ["speed"]
     assert (answer["ab_id"], answer["ab_variant_id"]) == ("exp1", "fast")
 
 
-def test_the_control_group_has_empty_configs():
+def test_the_control_group_has_empty_configs() -> None:
     """Collector, Init response: variant id `ctrl` and an empty configs array."""
     answer = init(GAME, player_in("ctrl"))
     assert (answer["configs"], answer["ab_variant_id"]) == ([], "ctrl")
 
 
-def test_a_player_stays_where_it_is():
+def test_a_player_stays_where_it_is() -> None:
     """Issue: stable assignment by salted hash of user_id."""
     assert [assigned(GAME, user_id) for user_id in PLAYERS[:50]] == [
         assigned(GAME, user_id) for user_id in PLAYERS[:50]
     ]
 
 
-def test_the_share_takes_part_evenly_over_the_variants():
+def test_the_share_takes_part_evenly_over_the_variants() -> None:
     """contract, Sandbox configuration file: share of players. Bounds are four standard deviations."""
     counts = Counter(found.variant.id if (found := assigned(GAME, user_id)) else None for user_id in PLAYERS)
     assert counts[None] == pytest.approx(2000, abs=130)
@@ -66,7 +66,7 @@ def test_the_share_takes_part_evenly_over_the_variants():
     assert counts["fast"] == pytest.approx(1000, abs=110)
 
 
-def test_experiments_do_not_follow_one_another():
+def test_experiments_do_not_follow_one_another() -> None:
     """Our choice: assignments are independent between experiments."""
     other = TenantGame(id="1", experiment=(msgspec.structs.replace(EXPERIMENT, id="exp2"),))
     both = sum(1 for user_id in PLAYERS if assigned(GAME, user_id) and assigned(other, user_id))
@@ -85,25 +85,27 @@ def test_experiments_do_not_follow_one_another():
         ((900, 950), 60, False),
     ],
 )
-def test_configs_hold_within_the_range_asked_for(window: tuple[int | None, int | None], for_s: int, is_there: bool):
+def test_configs_hold_within_the_range_asked_for(
+    window: tuple[int | None, int | None], for_s: int, is_there: bool
+) -> None:
     """Collector, POST remote_configs: interval_seconds; 0 is the start instant."""
     game = TenantGame(id="1", config=(TenantConfig(key="sale", value="1", start_ts=window[0], end_ts=window[1]),))
     assert bool(init(game, for_s=for_s)["configs"]) == is_there
 
 
-def test_a_window_without_bounds_has_no_start_and_a_null_end():
+def test_a_window_without_bounds_has_no_start_and_a_null_end() -> None:
     """Collector, Config object: start_ts may be absent; end_ts null means no end."""
     assert init(GAME, player_in(None))["configs"] == [{"key": "difficulty", "value": "normal", "end_ts": None}]
 
 
-def test_versioned_configs_always_have_id_and_vsn():
+def test_versioned_configs_always_have_id_and_vsn() -> None:
     """Public facts 1.5: a client that asks for them reads them without looking."""
     for variant in (None, "fast"):
         configs = init(GAME, player_in(variant), is_versioned=True)["configs"]
         assert all({"id", "vsn"} <= config.keys() for config in configs)
 
 
-def test_the_hash_changes_with_the_configs_and_not_with_the_time():
+def test_the_hash_changes_with_the_configs_and_not_with_the_time() -> None:
     """Collector, POST remote_configs 4."""
     changed = msgspec.structs.replace(GAME, config=(TenantConfig(key="difficulty", value="hard"),))
     user_id = player_in(None)

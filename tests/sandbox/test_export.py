@@ -42,7 +42,7 @@ def played(stage: Stage) -> Stage:
     return stage
 
 
-def test_each_organisation_has_a_table_of_its_events(played: Stage, tmp_path: Path):
+def test_each_organisation_has_a_table_of_its_events(played: Stage, tmp_path: Path) -> None:
     """Issue, Engines: Delta metadata over the same files."""
     exported = export(played, tmp_path / "delta")
     assert {name: (it.files, it.rows) for name, it in exported.items()} == {"acme": (3, 3), "rival": (1, 1)}
@@ -50,13 +50,13 @@ def test_each_organisation_has_a_table_of_its_events(played: Stage, tmp_path: Pa
         assert in_table(it) == in_lake(played, name)
 
 
-def test_on_the_same_disk_nothing_is_copied(played: Stage, tmp_path: Path):
+def test_on_the_same_disk_nothing_is_copied(played: Stage, tmp_path: Path) -> None:
     exported = export(played, tmp_path / "delta")["acme"]
     inodes = {path.stat().st_ino for path in Path(exported.table).glob("*.parquet")}
     assert inodes == {path.stat().st_ino for path in played.sandbox.lake.snapshot("acme").days.values()}
 
 
-def test_exporting_again_is_another_version_and_the_old_one_stays(played: Stage, tmp_path: Path):
+def test_exporting_again_is_another_version_and_the_old_one_stays(played: Stage, tmp_path: Path) -> None:
     first = export(played, tmp_path / "delta")["acme"]
     before = in_table(first)
     played.submit([event(user_id="late")])
@@ -68,11 +68,11 @@ def test_exporting_again_is_another_version_and_the_old_one_stays(played: Stage,
     assert in_table(second, version=first.version) == before
 
 
-def test_nothing_new_is_no_new_version(played: Stage, tmp_path: Path):
+def test_nothing_new_is_no_new_version(played: Stage, tmp_path: Path) -> None:
     assert export(played, tmp_path / "delta") == export(played, tmp_path / "delta")
 
 
-def test_days_are_found_by_the_files_that_hold_them(played: Stage, tmp_path: Path):
+def test_days_are_found_by_the_files_that_hold_them(played: Stage, tmp_path: Path) -> None:
     """One file a day, and the table says which."""
     table = deltalake.DeltaTable(export(played, tmp_path / "delta")["acme"].table)
     actions = pa.table(table.get_add_actions(flatten=True))
@@ -80,24 +80,24 @@ def test_days_are_found_by_the_files_that_hold_them(played: Stage, tmp_path: Pat
     assert sorted(map(str, actions["min.day"].to_pylist())) == ["2026-11-18", "2026-11-19", "2026-11-20"]
 
 
-def test_a_url_will_do(played: Stage, tmp_path: Path):
+def test_a_url_will_do(played: Stage, tmp_path: Path) -> None:
     exported = export(played, (tmp_path / "a folder").as_uri())["rival"]
     assert exported.table == str(tmp_path / "a folder" / "org-rival" / "events")
     assert in_table(exported) == in_lake(played, "rival")
 
 
-def test_moments_keep_no_zone(played: Stage, tmp_path: Path):
+def test_moments_keep_no_zone(played: Stage, tmp_path: Path) -> None:
     """The lake keeps UTC without a zone."""
     table = deltalake.DeltaTable(export(played, tmp_path / "delta")["acme"].table).to_pyarrow_table()
     assert table.schema.field("ts").type == pa.timestamp("us")
 
 
-def test_a_folder_without_a_sandbox_is_refused(tmp_path: Path):
+def test_a_folder_without_a_sandbox_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="holds no sandbox"):
         export_delta(tmp_path, str(tmp_path / "delta"))
 
 
-def test_a_place_that_cannot_be_written_is_refused(played: Stage, tmp_path: Path):
+def test_a_place_that_cannot_be_written_is_refused(played: Stage, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(Refused, match="was not exported"):
         export(played, tmp_path / "file" / "delta")

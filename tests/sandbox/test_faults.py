@@ -52,64 +52,64 @@ class Failing:
         return call(self.metrics, "GET", path, headers={"X-API-Key": "key-of-acme"})
 
 
-def test_with_no_rule_the_service_answers(stage: Stage):
+def test_with_no_rule_the_service_answers(stage: Stage) -> None:
     assert Failing(stage).status("/metrics/v1/metrics") == 200
 
 
-def test_a_rule_answers_in_place_of_the_service(stage: Stage):
+def test_a_rule_answers_in_place_of_the_service(stage: Stage) -> None:
     """contract: status and Retry-After."""
     answer = Failing(stage, {"service": "metrics", "status": 429, "retry_after": 2}).get()
     assert (answer.status_code, answer.headers["retry-after"], "message" in answer.json()) == (429, "2", True)
 
 
-def test_a_rule_is_for_one_service(stage: Stage):
+def test_a_rule_is_for_one_service(stage: Stage) -> None:
     """contract: service."""
     failing = Failing(stage, {"service": "collector", "status": 503})
     assert failing.status("/metrics/v1/metrics") == 200
     assert call(failing.collector, "POST", INIT).status_code == 503
 
 
-def test_a_browser_may_read_a_failing_collector(stage: Stage):
+def test_a_browser_may_read_a_failing_collector(stage: Stage) -> None:
     """contract, Collector: every answer carries Access-Control-Allow-Origin."""
     answer = call(Failing(stage, {"service": "collector", "status": 500}).collector, "POST", INIT)
     assert answer.headers["access-control-allow-origin"] == "*"
 
 
-def test_a_route_is_a_glob_of_the_path(stage: Stage):
+def test_a_route_is_a_glob_of_the_path(stage: Stage) -> None:
     """contract: /metrics/v1/metrics/* is every metric and not their list."""
     failing = Failing(stage, {"service": "metrics", "route": "/metrics/v1/metrics/*", "status": 500})
     assert (failing.status(METRIC), failing.status("/metrics/v1/metrics")) == (500, 200)
 
 
-def test_the_first_match_wins(stage: Stage):
+def test_the_first_match_wins(stage: Stage) -> None:
     """contract: rules are asked in the order they were given."""
     rules = ({"service": "metrics", "route": METRIC, "status": 502}, {"service": "metrics", "status": 503})
     failing = Failing(stage, *rules)
     assert (failing.status(METRIC), failing.status()) == (502, 503)
 
 
-def test_a_rule_strikes_as_often_as_it_says(stage: Stage):
+def test_a_rule_strikes_as_often_as_it_says(stage: Stage) -> None:
     """contract: times; a rule that is used up leaves its place to the next."""
     rules = ({"service": "metrics", "status": 500, "times": 2}, {"service": "metrics", "status": 503, "times": 1})
     failing = Failing(stage, *rules)
     assert [failing.status("/metrics/v1/metrics") for _ in range(4)] == [500, 500, 503, 200]
 
 
-def test_a_rule_strikes_with_its_probability(stage: Stage):
+def test_a_rule_strikes_with_its_probability(stage: Stage) -> None:
     """contract: probability; a miss goes to the service, and counts for no strike."""
     rule = {"service": "metrics", "status": 500, "probability": 0.3, "times": 2}
     failing = Failing(stage, rule, chances=(0.29, 0.3, 0.99, 0.0))
     assert [failing.status("/metrics/v1/metrics") for _ in range(5)] == [500, 200, 200, 500, 200]
 
 
-def test_latency_comes_before_the_answer_of_the_service(stage: Stage):
+def test_latency_comes_before_the_answer_of_the_service(stage: Stage) -> None:
     """contract: latency_s."""
     failing = Failing(stage, {"service": "metrics", "latency_s": 1.5})
     assert (failing.status("/metrics/v1/metrics"), failing.slept) == (200, [1.5])
 
 
 @pytest.mark.parametrize("rule", [{"status": 0}, {"cut_body": True}, {"cut_body": True, "status": 503}])
-def test_the_connection_is_closed_early(stage: Stage, rule: dict[str, Any]):
+def test_the_connection_is_closed_early(stage: Stage, rule: dict[str, Any]) -> None:
     """contract: cut_body, and status 0 for no answer at all. In process that is an aborted connection."""
     failing = Failing(stage, {"service": "metrics", **rule})
     transport = httpx.ASGITransport(failing.metrics)
@@ -144,14 +144,14 @@ def test_the_connection_is_closed_early(stage: Stage, rule: dict[str, Any]):
         ({"service": "metrics", "status": 500, "propability": 0.5}, "propability"),
     ],
 )
-def test_a_rule_that_cannot_be_is_refused_by_name(rule: dict[str, Any], field: str):
+def test_a_rule_that_cannot_be_is_refused_by_name(rule: dict[str, Any], field: str) -> None:
     """house-style: every refusal names the field, the value and the rule."""
     with pytest.raises(BadQuery) as refused:
         read_rule(rule)
     assert refused.value.field == field
 
 
-def test_rules_are_listed_as_they_were_given(stage: Stage, console: Call):
+def test_rules_are_listed_as_they_were_given(stage: Stage, console: Call) -> None:
     """contract: POST, GET; what was left out is shown as it holds."""
     order = {"service": "metrics", "route": "/metrics/v1/metrics/*", "status": 429, "retry_after": 2}
     given = console("POST", "/faults", json=order).json()
@@ -159,18 +159,18 @@ def test_rules_are_listed_as_they_were_given(stage: Stage, console: Call):
     assert console("GET", "/faults").json() == [given] == [order | rest]
 
 
-def test_delete_ends_all_faults(stage: Stage, console: Call):
+def test_delete_ends_all_faults(stage: Stage, console: Call) -> None:
     """contract: DELETE."""
     console("POST", "/faults", json={"service": "metrics", "status": 500})
     assert (console("DELETE", "/faults").json(), console("GET", "/faults").json()) == ([], [])
 
 
-def test_the_console_refuses_a_bad_rule_by_name(console: Call):
+def test_the_console_refuses_a_bad_rule_by_name(console: Call) -> None:
     answer = console("POST", "/faults", json={"service": "metrics", "statsu": 500})
     assert (answer.status_code, answer.json()["did_you_mean"]) == (422, "status")
 
 
-def test_the_summary_says_that_faults_are_in_force(stage: Stage, console: Call):
+def test_the_summary_says_that_faults_are_in_force(stage: Stage, console: Call) -> None:
     """A rule that was forgotten explains everything, once somebody mentions it."""
     console("POST", "/faults", json={"service": "metrics", "status": 500})
     assert console("GET", "/summary").json()["faults"] == 1
@@ -196,7 +196,7 @@ def fail(running: SandboxInfo) -> Iterator[Callable[..., None]]:
     httpx.delete(f"{running.console_url}/faults")
 
 
-def test_half_an_answer_is_half_an_answer(running: SandboxInfo, fail: Callable[..., None]):
+def test_half_an_answer_is_half_an_answer(running: SandboxInfo, fail: Callable[..., None]) -> None:
     """contract: cut_body sends half of the real answer, of its full length, and closes the connection."""
     address = f"{running.metrics_url}/metrics/v1/metrics"
     key = {"X-API-Key": running.organisations[0].api_key}
@@ -211,14 +211,14 @@ def test_half_an_answer_is_half_an_answer(running: SandboxInfo, fail: Callable[.
     assert b"".join(received) == whole[: len(whole) // 2]
 
 
-def test_no_answer_is_no_answer(running: SandboxInfo, fail: Callable[..., None]):
+def test_no_answer_is_no_answer(running: SandboxInfo, fail: Callable[..., None]) -> None:
     """contract: status 0."""
     fail(service="metrics", status=0)
     with pytest.raises(httpx.RemoteProtocolError, match="disconnected"):
         httpx.get(f"{running.metrics_url}{STUDIOS}")
 
 
-def test_hanging_up_is_not_logged_as_a_mistake(running: SandboxInfo, fail: Callable[..., None], folder: Path):
+def test_hanging_up_is_not_logged_as_a_mistake(running: SandboxInfo, fail: Callable[..., None], folder: Path) -> None:
     """A fault on demand is no error of the sandbox."""
     fail(service="metrics", status=0)
     with pytest.raises(httpx.RemoteProtocolError):
@@ -226,7 +226,7 @@ def test_hanging_up_is_not_logged_as_a_mistake(running: SandboxInfo, fail: Calla
     assert (folder / "state" / "log.txt").read_text() == ""
 
 
-def test_an_answer_lost_on_the_way_makes_no_second_event(running: SandboxInfo, fail: Callable[..., None]):
+def test_an_answer_lost_on_the_way_makes_no_second_event(running: SandboxInfo, fail: Callable[..., None]) -> None:
     """contract, Collector: sent again with the same event_uuid, stored once (public-facts 1.8)."""
     fail(service="collector", cut_body=True, times=1)
     game = running.organisations[0].games[0]
@@ -244,7 +244,7 @@ def test_an_answer_lost_on_the_way_makes_no_second_event(running: SandboxInfo, f
     assert (summary["accepted"], summary["duplicate"], summary["processed"]) == (2, 1, 1)
 
 
-def test_a_page_that_listens_does_not_keep_the_sandbox_from_stopping(tmp_path: Path):
+def test_a_page_that_listens_does_not_keep_the_sandbox_from_stopping(tmp_path: Path) -> None:
     """contract, Commands: until SIGTERM, then drained; a stream has no end of its own."""
     with (
         running_sandbox(tmp_path / "state") as ready,

@@ -40,7 +40,7 @@ def stored(path: Path) -> list[int]:
         store.close()
 
 
-def test_batches_that_wait_together_keep_their_order(state: Path):
+def test_batches_that_wait_together_keep_their_order(state: Path) -> None:
     """architecture: group commit, one writer thread."""
 
     async def commit_many(inbox: Inbox) -> None:
@@ -52,7 +52,7 @@ def test_batches_that_wait_together_keep_their_order(state: Path):
     assert stored(state / "gamelens.db") == list(range(200))
 
 
-def test_what_is_acknowledged_is_on_disk_already(stage: Stage, tmp_path: Path):
+def test_what_is_acknowledged_is_on_disk_already(stage: Stage, tmp_path: Path) -> None:
     """contract: sent only after its good events are on disk. The copy is what a crash would leave."""
     copy = tmp_path / "copy"
     copy.mkdir()
@@ -63,7 +63,7 @@ def test_what_is_acknowledged_is_on_disk_already(stage: Stage, tmp_path: Path):
         assert len(stored(copy / "gamelens.db")) == count
 
 
-def test_every_commit_is_synced(state: Path):
+def test_every_commit_is_synced(state: Path) -> None:
     """architecture: WAL, synchronous=FULL."""
     store = open_store(state / "gamelens.db")
     settings = [store.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")]
@@ -71,7 +71,7 @@ def test_every_commit_is_synced(state: Path):
     assert settings == ["wal", 2]
 
 
-def test_what_is_queued_is_committed_before_the_inbox_closes(state: Path):
+def test_what_is_queued_is_committed_before_the_inbox_closes(state: Path) -> None:
     async def leave(inbox: Inbox) -> None:
         waiting = [asyncio.ensure_future(inbox.commit(batch(number))) for number in range(20)]
         await asyncio.sleep(0)
@@ -84,7 +84,7 @@ def test_what_is_queued_is_committed_before_the_inbox_closes(state: Path):
     assert stored(state / "gamelens.db") == list(range(20))
 
 
-def test_a_caller_whose_loop_is_gone_stops_nobody(state: Path):
+def test_a_caller_whose_loop_is_gone_stops_nobody(state: Path) -> None:
     """One writer thread serves everybody for as long as the sandbox runs."""
     inbox = Inbox(state / "gamelens.db")
     for place in range(20):
@@ -100,7 +100,7 @@ def test_a_caller_whose_loop_is_gone_stops_nobody(state: Path):
     assert stored(state / "gamelens.db") == list(range(21))
 
 
-def test_a_failed_commit_is_told_and_leaves_nothing(state: Path):
+def test_a_failed_commit_is_told_and_leaves_nothing(state: Path) -> None:
     """architecture: a failed commit is answered 503."""
     inbox = Inbox(state / "gamelens.db")
     with full_disk(at_bytes=500_000), pytest.raises(StoreUnavailable):
@@ -120,7 +120,7 @@ class Disk:
         return self.free_bytes
 
 
-def test_a_full_disk_is_noticed_before_it_is_full(state: Path):
+def test_a_full_disk_is_noticed_before_it_is_full(state: Path) -> None:
     disk = Disk(1000)
     inbox = Inbox(state / "gamelens.db", reserved_bytes=900, free=disk.free)
     asyncio.run(inbox.commit(batch(1, size=100)))
@@ -131,7 +131,7 @@ def test_a_full_disk_is_noticed_before_it_is_full(state: Path):
     assert stored(state / "gamelens.db") == [1]
 
 
-def test_trouble_passes_by_itself(state: Path):
+def test_trouble_passes_by_itself(state: Path) -> None:
     """contract, Control surface: health is 200 again when the store commits, whether somebody sends or not."""
     disk = Disk(0)
     inbox = Inbox(state / "gamelens.db", reserved_bytes=900, free=disk.free, probe_s=0.01)
@@ -146,7 +146,7 @@ def test_trouble_passes_by_itself(state: Path):
     assert stored(state / "gamelens.db") == []
 
 
-def test_no_more_waits_for_the_disk_than_may(state: Path):
+def test_no_more_waits_for_the_disk_than_may(state: Path) -> None:
     """Bounded queue: what comes too much is refused at once, and the rest is stored."""
 
     async def commit_many(inbox: Inbox) -> list[BaseException | None]:
@@ -162,7 +162,7 @@ def test_no_more_waits_for_the_disk_than_may(state: Path):
     assert sorted(stored(state / "gamelens.db") + refused) == list(range(51))
 
 
-def test_one_organisation_s_batches_may_be_asked_for(stage: Stage):
+def test_one_organisation_s_batches_may_be_asked_for(stage: Stage) -> None:
     """In their order, and nobody else's."""
     for game_id in ("1001", "9001", "2001", "9001"):
         stage.submit([event()], game_id=game_id)
@@ -178,7 +178,7 @@ def test_one_organisation_s_batches_may_be_asked_for(stage: Stage):
     }
 
 
-def test_a_disk_that_is_nearly_full_is_503_and_unhealthy(make_stage: Callable[..., Stage]):
+def test_a_disk_that_is_nearly_full_is_503_and_unhealthy(make_stage: Callable[..., Stage]) -> None:
     """architecture: a failed commit is answered 503."""
     stage = make_stage(reserved_bytes=1 << 60)
     answer = stage.submit([event()])
@@ -191,7 +191,7 @@ def large_event() -> dict[str, Any]:
     return event(x=random.Random(1).randbytes(25_000).hex())
 
 
-def test_a_full_disk_is_503_and_nothing_is_stored(stage: Stage):
+def test_a_full_disk_is_503_and_nothing_is_stored(stage: Stage) -> None:
     """architecture: a failed commit is answered 503 and the service stops accepting until it works again."""
     stage.submit([event()])
     before = counted(stage)
@@ -202,7 +202,7 @@ def test_a_full_disk_is_503_and_nothing_is_stored(stage: Stage):
     assert counted(stage) == before
 
 
-def test_a_sandbox_that_cannot_commit_is_not_healthy_until_it_can(stage: Stage):
+def test_a_sandbox_that_cannot_commit_is_not_healthy_until_it_can(stage: Stage) -> None:
     """contract, Control surface: health, 503 with the reason."""
     with full_disk(at_bytes=20_000):
         stage.submit([large_event()])
@@ -211,7 +211,7 @@ def test_a_sandbox_that_cannot_commit_is_not_healthy_until_it_can(stage: Stage):
     assert stage.sandbox.unhealthy_because() is None
 
 
-def test_what_was_refused_by_a_full_disk_may_be_sent_again(stage: Stage):
+def test_what_was_refused_by_a_full_disk_may_be_sent_again(stage: Stage) -> None:
     """contract, Collector: nothing was stored: send it again."""
     with full_disk(at_bytes=20_000):
         stage.submit([large_event()])
@@ -220,7 +220,7 @@ def test_what_was_refused_by_a_full_disk_may_be_sent_again(stage: Stage):
     assert number(stage) == 1
 
 
-def test_requests_at_once_are_each_stored_once(stage: Stage):
+def test_requests_at_once_are_each_stored_once(stage: Stage) -> None:
     """architecture: group commit."""
     game = stage.game("1001")
 

@@ -32,7 +32,7 @@ def twice(stage: Stage) -> tuple[set[Path], set[Path]]:
     return first, files(stage) - first
 
 
-def test_a_version_stays_whole_for_who_reads_it(stage: Stage):
+def test_a_version_stays_whole_for_who_reads_it(stage: Stage) -> None:
     """architecture: replaced files are removed after a grace period."""
     stage.submit([event()])
     stage.process()
@@ -43,13 +43,13 @@ def test_a_version_stays_whole_for_who_reads_it(stage: Stage):
     assert [pq.read_metadata(it.days[DAY]).num_rows for it in (old, new)] == [1, 3]
 
 
-def test_replaced_files_are_kept_for_a_while(stage: Stage):
+def test_replaced_files_are_kept_for_a_while(stage: Stage) -> None:
     first, second = twice(stage)
     stage.sandbox.lake.sweep(grace_s=60)
     assert files(stage) == first | second
 
 
-def test_replaced_files_go_after_the_grace_period(stage: Stage):
+def test_replaced_files_go_after_the_grace_period(stage: Stage) -> None:
     """architecture: replaced files are removed after a grace period."""
     _, second = twice(stage)
     stage.sandbox.lake.sweep(grace_s=0)
@@ -57,7 +57,7 @@ def test_replaced_files_go_after_the_grace_period(stage: Stage):
     assert number(stage) == 2
 
 
-def test_what_a_crash_left_goes_at_the_next_start(make_stage: Callable[..., Stage]):
+def test_what_a_crash_left_goes_at_the_next_start(make_stage: Callable[..., Stage]) -> None:
     """architecture: files that no version names."""
     stage = make_stage()
     stage.submit([event()])
@@ -72,7 +72,7 @@ def test_what_a_crash_left_goes_at_the_next_start(make_stage: Callable[..., Stag
     assert number(again) == 1
 
 
-def test_a_snapshot_opens_only_the_days_a_question_touches(stage: Stage):
+def test_a_snapshot_opens_only_the_days_a_question_touches(stage: Stage) -> None:
     """architecture: one file a day."""
     stage.submit([event(client_ts=int(NOW.timestamp()) - days * 86_400) for days in range(5)])
     stage.process()
@@ -80,20 +80,20 @@ def test_a_snapshot_opens_only_the_days_a_question_touches(stage: Stage):
     assert [path.stem for path in paths] == ["2026-11-17", "2026-11-18"]
 
 
-def test_versions_are_numbered_from_one(stage: Stage):
+def test_versions_are_numbered_from_one(stage: Stage) -> None:
     assert stage.sandbox.lake.last_run().version == 0
     stage.process()
     assert stage.sandbox.lake.last_run().version == 1
 
 
 @pytest.mark.parametrize("name", ["acme", "rival", "nobody"])
-def test_an_empty_lake_is_available_from_its_end_to_its_end(stage: Stage, name: str):
+def test_an_empty_lake_is_available_from_its_end_to_its_end(stage: Stage, name: str) -> None:
     """design/metrics, Availability: with no events yet, end/end."""
     end = datetime(2026, 11, 20, 10, tzinfo=UTC)
     assert stage.sandbox.lake.available(name, now=NOW) == Interval(end, end)
 
 
-def test_a_lake_of_another_format_is_made_anew_from_the_inbox(make_stage: Callable[..., Stage]):
+def test_a_lake_of_another_format_is_made_anew_from_the_inbox(make_stage: Callable[..., Stage]) -> None:
     """tables.FORMAT: what an older version wrote is never misread."""
     stage = make_stage()
     stage.submit([event(), event(user_id="bob")])

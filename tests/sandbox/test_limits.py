@@ -36,13 +36,13 @@ def asking(limiter: OrganisationLimiter | NodeLimiters, organisation: str = "acm
         return error.retry_after or 0.0
 
 
-def test_five_requests_fit_into_a_second():
+def test_five_requests_fit_into_a_second() -> None:
     """Metrics, Limits: request rate."""
     limiter = OrganisationLimiter(RateLimits(5, 5), clock=Hand())
     assert [asking(limiter) > 0 for _ in range(7)] == [False] * 5 + [True] * 2
 
 
-def test_a_request_fits_again_a_second_after_the_oldest():
+def test_a_request_fits_again_a_second_after_the_oldest() -> None:
     """Metrics, Limits: any rolling second."""
     clock = Hand()
     limiter = OrganisationLimiter(RateLimits(2, 5), clock=clock)
@@ -55,7 +55,7 @@ def test_a_request_fits_again_a_second_after_the_oldest():
     assert asking(limiter) == pytest.approx(0.75)
 
 
-def test_a_refused_request_takes_no_place():
+def test_a_refused_request_takes_no_place() -> None:
     """Otherwise a client that asks again at once would never be served."""
     clock = Hand()
     limiter = OrganisationLimiter(RateLimits(1, 5), clock=clock)
@@ -65,7 +65,7 @@ def test_a_refused_request_takes_no_place():
     assert asking(limiter) == 0
 
 
-def test_five_requests_may_be_under_way():
+def test_five_requests_may_be_under_way() -> None:
     """Metrics, Limits: simultaneous requests."""
     limiter = OrganisationLimiter(RateLimits(100, 5), clock=Hand())
     with ExitStack() as under_way:
@@ -75,34 +75,34 @@ def test_five_requests_may_be_under_way():
     assert asking(limiter) == 0
 
 
-def test_a_request_that_fails_gives_its_place_back():
+def test_a_request_that_fails_gives_its_place_back() -> None:
     limiter = OrganisationLimiter(RateLimits(100, 1), clock=Hand())
     with pytest.raises(ZeroDivisionError), limiter.place("acme"):
         _ = 1 / 0
     assert asking(limiter) == 0
 
 
-def test_organisations_do_not_wait_for_one_another():
+def test_organisations_do_not_wait_for_one_another() -> None:
     """Metrics, Limits: per organisation."""
     limiter = OrganisationLimiter(RateLimits(1, 1), clock=Hand())
     with limiter.place("acme"):
         assert asking(limiter, "rival") == 0
 
 
-def test_each_node_limits_alone():
+def test_each_node_limits_alone() -> None:
     """Metrics, Limits 1: several nodes serve requests."""
     turns = cycle([0, 1, 2])
     nodes = NodeLimiters(RateLimits(2, 5), nodes=3, random=lambda _: next(turns), clock=Hand())
     assert [asking(nodes) > 0 for _ in range(9)] == [False] * 6 + [True] * 3
 
 
-def test_in_the_worst_case_all_requests_reach_one_node():
+def test_in_the_worst_case_all_requests_reach_one_node() -> None:
     """Metrics, Limits 1: therefore the limits are guaranteed minimums."""
     nodes = NodeLimiters(RateLimits(2, 5), nodes=3, random=lambda _: 1, clock=Hand())
     assert [asking(nodes) > 0 for _ in range(3)] == [False, False, True]
 
 
-def test_a_place_is_given_back_to_its_own_node():
+def test_a_place_is_given_back_to_its_own_node() -> None:
     """Metrics, Limits: simultaneous requests."""
     turns = iter([0, 1, 0, 1, 1])
     nodes = NodeLimiters(RateLimits(100, 1), nodes=2, random=lambda _: next(turns), clock=Hand())
@@ -112,13 +112,13 @@ def test_a_place_is_given_back_to_its_own_node():
         assert asking(nodes) == 0
 
 
-def test_requests_are_spread_over_the_nodes():
+def test_requests_are_spread_over_the_nodes() -> None:
     """Metrics, Limits 1: of many requests, every node serves its share."""
     nodes = NodeLimiters(RateLimits(5, 5), nodes=4, clock=Hand())
     assert sum(asking(nodes) == 0 for _ in range(400)) == 20
 
 
-def test_a_sandbox_of_several_nodes_serves_more(make_stage: Callable[..., Stage]):
+def test_a_sandbox_of_several_nodes_serves_more(make_stage: Callable[..., Stage]) -> None:
     """contract, Commands: --nodes."""
     stage = make_stage(rate=2, nodes=3)
     answers = [stage.get("dimensions").status_code for _ in range(60)]
@@ -132,7 +132,7 @@ def strict(make_stage: Callable[..., Stage]) -> Stage:
     return make_stage(rate=5, at_once=5)
 
 
-def test_too_many_requests_are_429_and_say_when(strict: Stage):
+def test_too_many_requests_are_429_and_say_when(strict: Stage) -> None:
     """Metrics, Errors 1."""
     answers = [strict.get("dimensions") for _ in range(6)]
     assert [answer.status_code for answer in answers] == [200] * 5 + [429]
@@ -140,27 +140,27 @@ def test_too_many_requests_are_429_and_say_when(strict: Stage):
     assert answers[-1].json()["error"] == "too_many_requests"
 
 
-def test_every_endpoint_but_one_shares_the_limit(strict: Stage):
+def test_every_endpoint_but_one_shares_the_limit(strict: Stage) -> None:
     """Metrics, Limits: the majority of endpoints."""
     answers = [strict.get(path, interval="2026-11-20/P1D") for path in ("interval", "studios", "games", "dimensions")]
     answers += [strict.ask("nonsense"), strict.get("dimensions")]
     assert [answer.status_code for answer in answers] == [200, 200, 200, 200, 422, 429]
 
 
-def test_the_list_of_metrics_is_not_limited_at_five(strict: Stage):
+def test_the_list_of_metrics_is_not_limited_at_five(strict: Stage) -> None:
     """Metrics, Limits: list metrics endpoint."""
     assert {strict.get("metrics").status_code for _ in range(30)} == {200}
     assert strict.get("dimensions").status_code == 200
 
 
-def test_a_stranger_uses_up_nobody_s_limit(strict: Stage):
+def test_a_stranger_uses_up_nobody_s_limit(strict: Stage) -> None:
     """Metrics, Limits: per organisation."""
     for _ in range(10):
         strict.get("dimensions", api_key="x")
     assert strict.get("dimensions").status_code == 200
 
 
-def test_requests_under_way_are_counted(make_stage: Callable[..., Stage]):
+def test_requests_under_way_are_counted(make_stage: Callable[..., Stage]) -> None:
     """Metrics, Limits: simultaneous requests."""
     stage = make_stage(at_once=1)
 

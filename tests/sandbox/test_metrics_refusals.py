@@ -93,7 +93,7 @@ REFUSED: list[tuple[str, dict[str, Any], int, str]] = [
 
 
 @pytest.mark.parametrize(("metric", "body", "status", "field"), REFUSED)
-def test_a_refusal_names_field_value_and_rule(asked: Stage, metric: str, body: Any, status: int, field: str):
+def test_a_refusal_names_field_value_and_rule(asked: Stage, metric: str, body: Any, status: int, field: str) -> None:
     """design/metrics, Query kinds: 422, and 400 for what cannot be read."""
     answer = asked.ask(metric, **body)
     assert (answer.status_code, answer.json()["field"]) == (status, field)
@@ -123,7 +123,7 @@ def test_a_refusal_names_field_value_and_rule(asked: Stage, metric: str, body: A
         ("retention_retro", RETENTION | {"interval": "0001-01-01/P1D"}),
     ],
 )
-def test_what_no_rule_forbids_is_answered(asked: Stage, metric: str, body: Any):
+def test_what_no_rule_forbids_is_answered(asked: Stage, metric: str, body: Any) -> None:
     """design/metrics, Query kinds: the edges of what is allowed."""
     assert asked.ask(metric, **body).status_code == 200
 
@@ -139,7 +139,7 @@ def test_what_no_rule_forbids_is_answered(asked: Stage, metric: str, body: Any):
         ("event_count", SERIES | {"filters": {"platform": "ios"}}, "filter"),
     ],
 )
-def test_a_misspelt_name_hears_the_nearest(asked: Stage, metric: str, body: Any, nearest: str):
+def test_a_misspelt_name_hears_the_nearest(asked: Stage, metric: str, body: Any, nearest: str) -> None:
     """design/metrics, Query kinds: for names, the nearest one."""
     answer = asked.ask(metric, **body).json()
     assert answer["did_you_mean"] == nearest
@@ -152,14 +152,14 @@ def post(stage: Stage, body: bytes) -> httpx.Response:
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"{} {}", b"\xff", b"[" * 100_000, b'{"a": 1e999}', b"NaN"])
-def test_what_is_no_json_is_400(asked: Stage, body: bytes):
+def test_what_is_no_json_is_400(asked: Stage, body: bytes) -> None:
     """design/metrics, Query kinds: unreadable JSON."""
     answer = post(asked, body)
     assert (answer.status_code, set(answer.json()), answer.json()["field"]) == (400, DETAILS, "body")
 
 
 @pytest.mark.parametrize("body", [b"[]", b"null", b"7", b'"event_count"', b"true"])
-def test_json_that_is_no_object_is_422(asked: Stage, body: bytes):
+def test_json_that_is_no_object_is_422(asked: Stage, body: bytes) -> None:
     answer = post(asked, body)
     assert (answer.status_code, answer.json()["field"]) == (422, "body")
 
@@ -177,25 +177,25 @@ FIELDS = ["interval", "granularity", "query", "filter", "games", "studios", "gam
     change=st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=2),
     metric=st.sampled_from(["event_count", "conversion", "retention_retro"]),
 )
-def test_no_body_is_answered_with_5xx(asked: Stage, change: dict[str, Any], metric: str):
+def test_no_body_is_answered_with_5xx(asked: Stage, change: dict[str, Any], metric: str) -> None:
     answer = asked.ask(metric, **SERIES | change)
     assert answer.status_code in (200, 400, 422), answer.text
 
 
 @pytest.mark.parametrize("key", ["", "key-of-acm", "key-of-acme ", "KEY-OF-ACME", "0123456789abcdef0123456789abcdef"])
 @pytest.mark.parametrize("path", ["metrics", "interval", "dimensions", "dimensions/platform", "studios", "games"])
-def test_an_unknown_key_is_401(asked: Stage, key: str, path: str):
+def test_an_unknown_key_is_401(asked: Stage, key: str, path: str) -> None:
     """Metrics, Authentication 1."""
     answer = asked.get(path, api_key=key)
     assert (answer.status_code, answer.json()["error"]) == (401, "unauthorised")
 
 
-def test_a_missing_key_is_401(asked: Stage):
+def test_a_missing_key_is_401(asked: Stage) -> None:
     """Metrics, Authentication 1."""
     assert call(asked.metrics_app, "POST", "/metrics/v1/metrics/revenue").status_code == 401
 
 
-def test_a_stranger_does_not_learn_what_he_did_wrong(asked: Stage):
+def test_a_stranger_does_not_learn_what_he_did_wrong(asked: Stage) -> None:
     """The key is looked at before anything else."""
     answers = [asked.ask("nonsense", api_key="x"), asked.ask("revenue", api_key="x", interval=7)]
     assert {answer.status_code for answer in answers} == {401}
@@ -226,7 +226,7 @@ def test_a_stranger_does_not_learn_what_he_did_wrong(asked: Stage):
         ("games", {"interval": "2026-11-15/P7D", "studios": "s3"}, 422, "studios"),
     ],
 )
-def test_a_list_refuses_as_a_query_does(asked: Stage, path: str, query: Any, status: int, field: str):
+def test_a_list_refuses_as_a_query_does(asked: Stage, path: str, query: Any, status: int, field: str) -> None:
     """design/metrics, GET lists."""
     answer = asked.get(path, **query)
     assert (answer.status_code, answer.json()["field"]) == (status, field)
@@ -235,7 +235,7 @@ def test_a_list_refuses_as_a_query_does(asked: Stage, path: str, query: Any, sta
 @pytest.mark.parametrize(
     "interval", ["2026-11-15T00:00:00+01:00/P7D", "P7D/2026-11-22", "2026-11-15/2026-11-22", "2026-11-15/P1W"]
 )
-def test_a_list_reads_an_interval_as_a_query_does(asked: Stage, interval: str):
+def test_a_list_reads_an_interval_as_a_query_does(asked: Stage, interval: str) -> None:
     """Public facts 3.3. A plus sign may arrive as it is: httpx sends %2B, a careless client sends +."""
     careless = call(
         asked.metrics_app, "GET", f"/metrics/v1/games?interval={interval}", headers={"X-API-Key": "key-of-acme"}
@@ -243,7 +243,7 @@ def test_a_list_reads_an_interval_as_a_query_does(asked: Stage, interval: str):
     assert asked.get("games", interval=interval).json() == careless.json() == [{"id": "1001", "title": "Tile Saga"}]
 
 
-def test_events_of_somebody_else_are_in_no_answer(asked: Stage):
+def test_events_of_somebody_else_are_in_no_answer(asked: Stage) -> None:
     """architecture: scoped to the caller's organisation at the bottom."""
     series = SERIES | {"interval": "2026-11-20/P1D"}
     ours, theirs = (asked.ask("event_count", api_key=f"key-of-{name}", **series).json() for name in ("acme", "rival"))
@@ -251,32 +251,32 @@ def test_events_of_somebody_else_are_in_no_answer(asked: Stage):
     assert "secret" not in asked.get("dimensions/platform", interval=WEEK["interval"]).text
 
 
-def test_a_filter_reaches_nobody_else_s_game(asked: Stage):
+def test_a_filter_reaches_nobody_else_s_game(asked: Stage) -> None:
     """architecture: scoped to the caller's organisation at the bottom."""
     for wanted in ({"game_id": "9001"}, {"not": {"game_id": "1001"}}, {"platform": "secret"}):
         answer = asked.ask("event_count", **SERIES | {"filter": wanted}).json()
         assert {it["result"]["event_count"] for it in answer["result"]} == {0}
 
 
-def test_an_organisation_lists_its_own(asked: Stage):
+def test_an_organisation_lists_its_own(asked: Stage) -> None:
     """Metrics, GET studios and games."""
     lists = [asked.get(path, api_key="key-of-rival", interval=WEEK["interval"]).json() for path in ("studios", "games")]
     assert lists == [[{"id": "1", "name": "Studio 1"}], [{"id": "9001", "title": "Game 9001"}]]
 
 
-def test_production_games_are_never_listed(asked: Stage):
+def test_production_games_are_never_listed(asked: Stage) -> None:
     """design/metrics, GET lists."""
     listed = asked.get("games", interval="2020-01-01/P20Y", studios="s2").json()
     assert listed == []
 
 
-def test_games_and_studios_without_events_in_the_interval_are_not_listed(asked: Stage):
+def test_games_and_studios_without_events_in_the_interval_are_not_listed(asked: Stage) -> None:
     """design/metrics, GET lists: those with an event in the interval by event time."""
     assert asked.get("games", interval="2026-11-21/P1D").json() == []
     assert asked.get("studios", interval="2026-11-21/P1D").json() == []
 
 
 @pytest.mark.parametrize("query", [{"studios": "s1,s2"}, {"studios": ["s1", "s2"]}, {"studios": "s1"}, {}])
-def test_several_values_may_be_repeated_or_come_with_commas(asked: Stage, query: dict[str, Any]):
+def test_several_values_may_be_repeated_or_come_with_commas(asked: Stage, query: dict[str, Any]) -> None:
     """Public facts 3.6."""
     assert len(asked.get("games", interval=WEEK["interval"], **query).json()) == 1

@@ -15,7 +15,7 @@ from gamelens.errors import Refused
 from gamelens.sandbox.processing.pipeline import process
 from gamelens.wire.event_validator import LENIENT
 from sandbox.conftest import counted, number
-from wire.candidates import near_events
+from support.candidate_events import near_events
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +40,7 @@ def purchase(**fields: Any) -> dict[str, Any]:
     return event(**bought | fields)
 
 
-def test_a_file_holds_the_events_of_one_day_by_event_time(stage: Stage):
+def test_a_file_holds_the_events_of_one_day_by_event_time(stage: Stage) -> None:
     """design/metrics, Words: event time, bucket."""
     midnight = NOW_S - NOW_S % DAY_S
     stage.submit([event(client_ts=midnight - 1), event(client_ts=midnight), event(client_ts=midnight - 5 * DAY_S)])
@@ -61,14 +61,16 @@ def test_a_file_holds_the_events_of_one_day_by_event_time(stage: Stage):
         (0, "1970-01-01"),
     ],
 )
-def test_a_clock_that_cannot_be_believed_gives_way_to_the_arrival(stage: Stage, client_ts: int | None, day: str):
+def test_a_clock_that_cannot_be_believed_gives_way_to_the_arrival(
+    stage: Stage, client_ts: int | None, day: str
+) -> None:
     """design/metrics, Words: event time; not more than 24 h after arrival."""
     assert stage.submit([event(client_ts=client_ts)]).status_code == 200
     stage.process()
     assert days(stage) == [day]
 
 
-def test_the_arrival_is_when_it_came_and_not_when_it_was_processed(stage: Stage):
+def test_the_arrival_is_when_it_came_and_not_when_it_was_processed(stage: Stage) -> None:
     """design/metrics, Words: event time."""
     stage.submit([event(client_ts=None)])
     stage.clock.advance(timedelta(days=3))
@@ -76,7 +78,7 @@ def test_the_arrival_is_when_it_came_and_not_when_it_was_processed(stage: Stage)
     assert days(stage) == ["2026-11-20"]
 
 
-def test_a_late_event_moves_the_install(stage: Stage):
+def test_a_late_event_moves_the_install(stage: Stage) -> None:
     """design/metrics: a late event restates history, installs included."""
     stage.submit([event(build="2.0")])
     stage.process()
@@ -86,7 +88,7 @@ def test_a_late_event_moves_the_install(stage: Stage):
     assert by_day(stage, "event_count", filter={"first_build": "1.0"}) == {"2026-11-17": 1, "2026-11-20": 1}
 
 
-def test_a_late_purchase_moves_the_first_one(stage: Stage):
+def test_a_late_purchase_moves_the_first_one(stage: Stage) -> None:
     """design/metrics: a late event restates history."""
     stage.submit([purchase(), event(client_ts=NOW_S - DAY_S)])
     stage.process()
@@ -100,7 +102,7 @@ def test_a_late_purchase_moves_the_first_one(stage: Stage):
     }
 
 
-def test_the_first_of_two_events_in_one_second_is_the_install(stage: Stage):
+def test_the_first_of_two_events_in_one_second_is_the_install(stage: Stage) -> None:
     """design/metrics, Words: install; ties: arrival order."""
     stage.submit([event(build="2.0"), event(build="1.0")])
     stage.submit([event(build="0.9")])
@@ -108,7 +110,7 @@ def test_the_first_of_two_events_in_one_second_is_the_install(stage: Stage):
     assert number(stage, "new_users", filter={"build": "2.0"}) == 1
 
 
-def test_diagnostics_without_a_player_install_nobody(stage: Stage):
+def test_diagnostics_without_a_player_install_nobody(stage: Stage) -> None:
     """design/metrics, Words: install."""
     nobody = {"user_id": None, "session_id": None, "session_num": None}
     stage.submit([event(category="sdk_error", error_category="a", error_area="b", error_action="c", **nobody)])
@@ -118,7 +120,7 @@ def test_diagnostics_without_a_player_install_nobody(stage: Stage):
     ]
 
 
-def test_an_event_uuid_counts_once_in_a_batch_over_batches_and_over_runs(stage: Stage):
+def test_an_event_uuid_counts_once_in_a_batch_over_batches_and_over_runs(stage: Stage) -> None:
     """design/metrics, Words: the same `event_uuid` of a game counts once."""
     one = event(event_uuid="u1")
     stage.submit([one, one])
@@ -130,7 +132,7 @@ def test_an_event_uuid_counts_once_in_a_batch_over_batches_and_over_runs(stage: 
     assert counted(stage) == {"accepted": 5, "rejected": 0, "pending": 0, "processed": 2, "duplicate": 3}
 
 
-def test_the_first_copy_to_arrive_is_the_one_that_counts(stage: Stage):
+def test_the_first_copy_to_arrive_is_the_one_that_counts(stage: Stage) -> None:
     """design/metrics, Words: the first copy to arrive."""
     stage.submit([event(event_uuid="u1", platform="ios")])
     stage.submit([event(event_uuid="u1", platform="android", client_ts=NOW_S - 9 * DAY_S)])
@@ -138,7 +140,7 @@ def test_the_first_copy_to_arrive_is_the_one_that_counts(stage: Stage):
     assert number(stage, filter={"platform": "ios"}) == number(stage) == 1
 
 
-def test_a_repeated_purchase_is_paid_once(stage: Stage):
+def test_a_repeated_purchase_is_paid_once(stage: Stage) -> None:
     """Public facts 1.8: official clients send an event again when an answer is slow."""
     stage.submit([purchase(event_uuid="u1")])
     stage.process()
@@ -149,7 +151,7 @@ def test_a_repeated_purchase_is_paid_once(stage: Stage):
     ][0]["result"] == {"event_count": 1, "mean": 1.0, "sum": 1.0, "sum_cents": 100.0}
 
 
-def test_two_games_may_use_the_same_event_uuid(stage: Stage):
+def test_two_games_may_use_the_same_event_uuid(stage: Stage) -> None:
     """design/metrics, Words: of a game."""
     for game_id in ("1001", "1002"):
         stage.submit([event(event_uuid="u1")], game_id=game_id)
@@ -157,7 +159,7 @@ def test_two_games_may_use_the_same_event_uuid(stage: Stage):
     assert number(stage) == 2
 
 
-def test_events_without_event_uuid_are_never_merged(stage: Stage):
+def test_events_without_event_uuid_are_never_merged(stage: Stage) -> None:
     """design/metrics, Words."""
     stage.submit([event(), event()])
     stage.submit([event(), event()])
@@ -165,7 +167,7 @@ def test_events_without_event_uuid_are_never_merged(stage: Stage):
     assert number(stage) == 4
 
 
-def test_processing_twice_changes_nothing(stage: Stage):
+def test_processing_twice_changes_nothing(stage: Stage) -> None:
     """architecture: immutable Parquet days."""
     stage.submit([event(), purchase()])
     stage.process()
@@ -177,7 +179,7 @@ def test_processing_twice_changes_nothing(stage: Stage):
     assert lake.last_run().version == version + 1
 
 
-def test_days_without_new_events_keep_their_files(stage: Stage):
+def test_days_without_new_events_keep_their_files(stage: Stage) -> None:
     """architecture: replacing a day is one transaction."""
     stage.submit([event(), event(client_ts=NOW_S - DAY_S)])
     stage.process()
@@ -189,7 +191,7 @@ def test_days_without_new_events_keep_their_files(stage: Stage):
 
 
 @pytest.mark.parametrize("blocked", ["lake/2", "scratch"])
-def test_a_run_that_fails_leaves_the_lake_as_it_was(stage: Stage, blocked: str):
+def test_a_run_that_fails_leaves_the_lake_as_it_was(stage: Stage, blocked: str) -> None:
     """architecture: readers see one manifest version, never half a write. A file stands where a folder must go."""
     stage.submit([event()])
     stage.process()
@@ -219,7 +221,7 @@ def test_a_run_that_fails_leaves_the_lake_as_it_was(stage: Stage, blocked: str):
 )
 def test_the_country_is_the_event_s_else_that_of_the_address(
     stage: Stage, fields: dict[str, Any], address: str | None, country: str | None
-):
+) -> None:
     """Collector, What the service does 7; public facts 1.11."""
     stage.submit([event(**fields)], headers={"X-Forwarded-For": address} if address else None)
     stage.process()
@@ -232,7 +234,7 @@ def test_the_country_is_the_event_s_else_that_of_the_address(
     assert rows == [{"country_code": country, "event_count": 1}]
 
 
-def test_null_is_no_country(stage: Stage):
+def test_null_is_no_country(stage: Stage) -> None:
     """Public facts 1.11: the Roblox client turns unknown into null."""
     body = json.dumps([event(), event()]).encode().replace(b'"US"', b"null")
     stage.submit(json.loads(body), headers={"X-Forwarded-For": "192.0.2.1"})
@@ -240,7 +242,7 @@ def test_null_is_no_country(stage: Stage):
     assert number(stage, filter={"country_code": "US"}) == 2
 
 
-def test_an_address_is_in_no_file(stage: Stage):
+def test_an_address_is_in_no_file(stage: Stage) -> None:
     """Collector, What the service does 7: the IP itself is not stored."""
     addresses = ("203.0.113.77", "10.77.66.55", "2001:db8::cafe")
     for address in addresses:
@@ -254,7 +256,7 @@ def test_an_address_is_in_no_file(stage: Stage):
         assert not [address for address in addresses if address.encode() in content], path
 
 
-def test_an_organisation_s_events_are_in_files_of_its_own(stage: Stage):
+def test_an_organisation_s_events_are_in_files_of_its_own(stage: Stage) -> None:
     """architecture: scoped to the caller's organisation at the bottom."""
     stage.submit([event(user_id="theirs")], game_id="9001")
     stage.submit([event(user_id="ours")])
@@ -279,7 +281,7 @@ FOREIGN = {
 }
 
 
-def test_fields_that_mean_nothing_on_an_event_stop_nothing(stage: Stage):
+def test_fields_that_mean_nothing_on_an_event_stop_nothing(stage: Stage) -> None:
     """Public facts 2.3: unknown extra fields are accepted and kept."""
     assert stage.submit([event(**FOREIGN)]).status_code == 200
     stage.process()
@@ -297,7 +299,7 @@ def test_fields_that_mean_nothing_on_an_event_stop_nothing(stage: Stage):
         {"id": 5, "auction_id": [], "network_name": {}, "adunit_name": 1.5, "adunit_format": False},
     ],
 )
-def test_no_impression_stops_processing(stage: Stage, data: dict[str, Any]):
+def test_no_impression_stops_processing(stage: Stage, data: dict[str, Any]) -> None:
     """design/metrics, Words: what names no usable revenue counts as an event with 0."""
     impression = {"category": "impression", "ad_network_version": "", "impression_data": data}
     vendors = ("max", "admob", "mopub", "fyber", "ironsource", "aequus")
@@ -308,7 +310,7 @@ def test_no_impression_stops_processing(stage: Stage, data: dict[str, Any]):
 
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(events=st.lists(near_events(), min_size=20, max_size=60))
-def test_whatever_is_admitted_can_be_processed(stage: Stage, events: list[Any]):
+def test_whatever_is_admitted_can_be_processed(stage: Stage, events: list[Any]) -> None:
     """Processing takes all batches or none: one it cannot read would stop it for good."""
     before = counted(stage)["accepted"]
     good = len([one for one in events if not LENIENT.faults(one)])

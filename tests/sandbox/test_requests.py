@@ -53,7 +53,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Any:
         ("/metrics/v1//games", "/metrics/v1/games"),
     ],
 )
-def test_an_unknown_address_hears_the_nearest(asked: Stage, path: str, nearest: str | None):
+def test_an_unknown_address_hears_the_nearest(asked: Stage, path: str, nearest: str | None) -> None:
     """contract: 404, JSON object with `message`. A slash at the end is another address, and no redirect follows."""
     answer = call(asked.metrics_app, "GET", path, headers=KEY)
     assert (answer.status_code, set(answer.json())) == (404, REFUSED)
@@ -71,7 +71,7 @@ def test_an_unknown_address_hears_the_nearest(asked: Stage, path: str, nearest: 
         ("OPTIONS", "/metrics/v1/games", ["GET", "HEAD"]),
     ],
 )
-def test_another_method_hears_which_are_allowed(asked: Stage, method: str, path: str, allowed: list[str]):
+def test_another_method_hears_which_are_allowed(asked: Stage, method: str, path: str, allowed: list[str]) -> None:
     """contract: 405, JSON object with `message`; RFC 9110, 15.5.6: and the header Allow."""
     answer = call(asked.metrics_app, method, path, headers=KEY)
     assert (answer.status_code, set(answer.json())) == (405, REFUSED)
@@ -79,7 +79,7 @@ def test_another_method_hears_which_are_allowed(asked: Stage, method: str, path:
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_head_is_get_without_the_body(asked: Stage, path: str):
+def test_head_is_get_without_the_body(asked: Stage, path: str) -> None:
     """RFC 9110, 9.3.2."""
     got, headed = (
         call(asked.metrics_app, it, f"/metrics/v1/{path}", params=OVER, headers=KEY) for it in ("GET", "HEAD")
@@ -87,13 +87,13 @@ def test_head_is_get_without_the_body(asked: Stage, path: str):
     assert (headed.status_code, headed.headers["content-length"]) == (200, got.headers["content-length"])
 
 
-def test_an_address_may_be_percent_encoded(asked: Stage):
+def test_an_address_may_be_percent_encoded(asked: Stage) -> None:
     """RFC 3986, 6.2.2.2: an encoded letter is the letter."""
     plain, encoded = (asked.get(path, **OVER).json() for path in ("dimensions/platform", "%64imensions/pl%61tform"))
     assert plain == encoded == {"dimension": "platform", "values": ["ios"]}
 
 
-def test_a_body_is_read_up_to_the_limit(asked: Stage):
+def test_a_body_is_read_up_to_the_limit(asked: Stage) -> None:
     """Our choice: 1 MB."""
     body = json.dumps(BODY).encode().ljust(BODY_BYTES)
     assert call(asked.metrics_app, "POST", REVENUE, content=body, headers=KEY).status_code == 200
@@ -101,7 +101,7 @@ def test_a_body_is_read_up_to_the_limit(asked: Stage):
     assert (answer.status_code, answer.json()["error"], answer.json()["field"]) == (413, "too_large", "body")
 
 
-def test_a_body_without_end_is_not_read_to_its_end(asked: Stage):
+def test_a_body_without_end_is_not_read_to_its_end(asked: Stage) -> None:
     """Our choice: past 4 MB nobody listens any more."""
     sent = 0
 
@@ -115,7 +115,7 @@ def test_a_body_without_end_is_not_read_to_its_end(asked: Stage):
     assert (answer.status_code, sent) == (413, 5 * BODY_BYTES)
 
 
-def test_a_body_that_does_not_come_is_not_waited_for(asked: Stage):
+def test_a_body_that_does_not_come_is_not_waited_for(asked: Stage) -> None:
     """Our choice: 15 s, here less. The place among the simultaneous requests is free again."""
     parts = asked.sandbox.tenants, asked.sandbox.lake, asked.sandbox.reader, asked.clock
     app = MetricsApp(*parts, body_deadline_s=0.05).app()
@@ -129,7 +129,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(asked: Stage):
     assert call(app, "POST", REVENUE, json=BODY, headers=KEY).status_code == 200
 
 
-def test_a_body_that_the_disk_has_no_room_for_is_503(asked: Stage):
+def test_a_body_that_the_disk_has_no_room_for_is_503(asked: Stage) -> None:
     """Our choice: the same answer as to events (contract, Collector), and it may be sent again."""
     body = json.dumps(BODY).encode().ljust(BODY_BYTES)
     with full_disk(at_bytes=20_000):
@@ -141,7 +141,7 @@ def test_a_body_that_the_disk_has_no_room_for_is_503(asked: Stage):
     assert call(asked.metrics_app, "POST", REVENUE, content=body, headers=KEY).status_code == 200
 
 
-def test_a_body_that_is_cut_short_is_nobody_s_failure(asked: Stage, caplog: pytest.LogCaptureFixture):
+def test_a_body_that_is_cut_short_is_nobody_s_failure(asked: Stage, caplog: pytest.LogCaptureFixture) -> None:
     """A client may go away at any moment."""
     messages = [{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}]
     status, _ = raw(asked, "POST", REVENUE, messages=messages)
@@ -163,7 +163,7 @@ def test_a_body_that_is_cut_short_is_nobody_s_failure(asked: Stage, caplog: pyte
         b'{"interval": 1,}',
     ],
 )
-def test_json_is_read_strictly(asked: Stage, body: bytes):
+def test_json_is_read_strictly(asked: Stage, body: bytes) -> None:
     """RFC 8259: lone surrogates, NaN, infinities, numbers past every float, bottomless nesting, a byte order mark."""
     assert call(asked.metrics_app, "POST", REVENUE, content=body, headers=KEY).status_code == 400
 
@@ -172,20 +172,20 @@ def test_json_is_read_strictly(asked: Stage, body: bytes):
     "value", [10**30, -(10**30), 1.5, True, ["x"] * 9, {"a": {"b": None}}, "\0", "\N{PILE OF POO}"]
 )
 @pytest.mark.parametrize("field", ["granularity", "game", "filter", "games", "nonsense"])
-def test_a_refused_value_comes_back_as_it_was_sent(asked: Stage, field: str, value: Any):
+def test_a_refused_value_comes_back_as_it_was_sent(asked: Stage, field: str, value: Any) -> None:
     """design/metrics, Query kinds: a body that names the value, or the part of it that breaks the rule."""
     answer = asked.ask("conversion", **OVER | {"granularity": "day", "split_by": "platform"} | {field: value})
     assert answer.status_code == 422
     assert answer.json()["value"] in ([value, *value.values()] if isinstance(value, dict) else [value, "x"])
 
 
-def test_of_a_field_given_twice_the_last_counts(asked: Stage):
+def test_of_a_field_given_twice_the_last_counts(asked: Stage) -> None:
     """RFC 8259, 4: what a name that is not unique means is left open. Our choice."""
     body = b'{"interval": "?",' + json.dumps(BODY).encode()[1:]
     assert call(asked.metrics_app, "POST", REVENUE, content=body, headers=KEY).status_code == 200
 
 
-def test_a_question_about_all_of_history_stops_nobody_else(asked: Stage):
+def test_a_question_about_all_of_history_stops_nobody_else(asked: Stage) -> None:
     """Our choice: nothing bounds an interval of months, so what it costs must not be the event loop's time."""
     body = BODY | {"interval": "0001-01-01/9999-12-31", "granularity": "month"}
     gaps = []
@@ -245,7 +245,7 @@ def raw(
 
 @ANY_BYTES
 @given(body=st.binary(max_size=80) | st.text(max_size=40).map(lambda text: json.dumps({text: text}).encode()))
-def test_no_bytes_in_a_body_make_it_fail(asked: Stage, body: bytes):
+def test_no_bytes_in_a_body_make_it_fail(asked: Stage, body: bytes) -> None:
     status, answer = raw(asked, "POST", REVENUE, messages=[{"type": "http.request", "body": body}])
     assert (status in (400, 422), set(json.loads(answer))) == (True, REFUSED)
 
@@ -259,7 +259,7 @@ VALUES = st.binary(max_size=12) | st.sampled_from([b"2026-11-15/P7D", b"1001", b
     path=st.sampled_from(LISTS) | st.text(st.characters(exclude_categories=["Cs"]), max_size=12),
     pairs=st.lists(st.tuples(NAMES, VALUES, st.booleans()), max_size=4),
 )
-def test_no_bytes_in_an_address_make_it_fail(asked: Stage, path: str, pairs: list[tuple[bytes, bytes, bool]]):
+def test_no_bytes_in_an_address_make_it_fail(asked: Stage, path: str, pairs: list[tuple[bytes, bytes, bool]]) -> None:
     written = (
         name + b"=" + (quote_from_bytes(value).encode() if is_quoted else value) for name, value, is_quoted in pairs
     )
@@ -273,17 +273,17 @@ def test_no_bytes_in_an_address_make_it_fail(asked: Stage, path: str, pairs: lis
     name=st.sampled_from([b"host", b"content-length", b"content-type", b"accept", b"cookie"]),
     value=st.binary(max_size=16),
 )
-def test_no_bytes_in_a_header_make_it_fail(asked: Stage, name: bytes, value: bytes):
+def test_no_bytes_in_a_header_make_it_fail(asked: Stage, name: bytes, value: bytes) -> None:
     for path, expected in (("/metrics/v1/dimensions", 200), ("/nowhere", 404)):
         assert raw(asked, "GET", path, headers=[(name, value)])[0] == expected
 
 
 @pytest.mark.parametrize("host", ["[", "a b", "[::1", "evil.example:99999"])
-def test_no_host_makes_a_refusal_fail(asked: Stage, host: str):
+def test_no_host_makes_a_refusal_fail(asked: Stage, host: str) -> None:
     assert raw(asked, "GET", "/nowhere", headers=[(b"host", host.encode())])[0] == 404
 
 
-def test_many_at_once_are_all_answered(asked: Stage):
+def test_many_at_once_are_all_answered(asked: Stage) -> None:
     """One question's bytes never end up in another's answer."""
 
     async def ask_all() -> list[Any]:

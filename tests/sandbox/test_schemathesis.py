@@ -19,9 +19,9 @@ from schemathesis import GenerationMode
 from schemathesis.checks import CHECKS
 
 from conftest import Stage, event
-from described import JSON, judge
 from gamelens.sandbox.http.openapi import DESCRIPTIONS
 from gamelens.wire.signing import sign
+from support.described_transport import JSON, judge
 
 pytestmark = pytest.mark.slow
 
@@ -83,7 +83,7 @@ def meant(case: Any) -> Any:
 
 
 @pytest.mark.parametrize(("operation", "mode"), operations("metrics"))
-def test_the_metrics_service_answers_as_described(stage: Stage, operation: Any, mode: GenerationMode):
+def test_the_metrics_service_answers_as_described(stage: Stage, operation: Any, mode: GenerationMode) -> None:
     """Metrics, Endpoints and Result shapes; Authentication 1: with no key or another nothing is answered."""
     operation.schema.app = stage.metrics_app
     statuses = set()
@@ -104,7 +104,7 @@ def test_the_metrics_service_answers_as_described(stage: Stage, operation: Any, 
 
 
 @pytest.mark.parametrize(("operation", "mode"), operations("collector"))
-def test_the_collector_answers_as_described(stage: Stage, operation: Any, mode: GenerationMode):
+def test_the_collector_answers_as_described(stage: Stage, operation: Any, mode: GenerationMode) -> None:
     """Collector, Endpoints. Every request is signed for a game of the sandbox, or none would be read."""
     app = operation.schema.app = stage.sandbox.collector
     game = stage.game("1001")

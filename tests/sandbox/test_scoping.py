@@ -106,7 +106,7 @@ def without(stage: Stage, change: dict[str, Any] | None) -> Any:
     return served(stage, tenants, stage.sandbox.reader)
 
 
-def test_every_question_sees_both_games(whole: Stage, one: Stage):
+def test_every_question_sees_both_games(whole: Stage, one: Stage) -> None:
     """Else nothing would be proved by what follows."""
     differ = [ours != theirs for ours, theirs in zip(answers(whole.metrics_app), answers(one.metrics_app), strict=True)]
     assert sum(differ) > len(differ) / 2
@@ -115,18 +115,18 @@ def test_every_question_sees_both_games(whole: Stage, one: Stage):
 @pytest.mark.parametrize("change", [None, {"environment": "production"}])
 def test_a_game_that_was_taken_out_of_the_configuration_is_seen_by_nobody(
     whole: Stage, one: Stage, change: dict[str, Any] | None
-):
+) -> None:
     """Its events stay in the lake; design/metrics, Availability: production games are never listed."""
     assert answers(without(whole, change)) == answers(one.metrics_app)
 
 
 @pytest.mark.parametrize("named", [{"games": ["1001"]}, {"studios": ["s1"]}, {"games": ["1001", "1002", "2002"]}])
-def test_what_is_named_narrows(whole: Stage, one: Stage, named: dict[str, Any]):
+def test_what_is_named_narrows(whole: Stage, one: Stage, named: dict[str, Any]) -> None:
     """design/metrics, Query kinds: `games` and `studios` narrow the events."""
     assert answers(whole.metrics_app, **named) == answers(one.metrics_app, **named)
 
 
-def test_naming_no_game_is_asking_about_nothing(whole: Stage):
+def test_naming_no_game_is_asking_about_nothing(whole: Stage) -> None:
     assert whole.ask("event_count", **SERIES, games=[]).json()["result"][0]["result"] == {"event_count": 0}
 
 
@@ -150,7 +150,7 @@ class Listening(Engine):
         return ["game_id IN" in plan.statement.sql("duckdb") for plan in plans]
 
 
-def test_what_every_row_meets_is_no_condition_and_is_looked_up_once_a_version(stage: Stage):
+def test_what_every_row_meets_is_no_condition_and_is_looked_up_once_a_version(stage: Stage) -> None:
     """A condition costs a fifth of some questions. The first plan of a version is the one that looks."""
     engine = Listening(stage.sandbox.reader)
     app = served(stage, stage.sandbox.tenants, engine)

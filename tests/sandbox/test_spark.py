@@ -28,8 +28,8 @@ from gamelens.sandbox.engines.sql_query import SqlQuery, SqlStatement
 from gamelens.sandbox.metrics.sql_planner import TABLES, compile_dimension_values, compile_query
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import decode_query
-from sandbox.brute import Asked
-from sandbox.populations import GAMES, POOLS, ask, play
+from support.brute_force import Asked
+from support.random_worlds import GAMES, POOLS, ask, play
 
 pytest.importorskip("pyspark")
 pytestmark = [
@@ -87,7 +87,7 @@ def both(stage: Stage, spark: SparkReader, plan: SqlQuery) -> list[list[dict[str
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_every_kind_of_every_metric_has_the_same_rows(stage: Stage, spark: SparkReader, name: str):
+def test_every_kind_of_every_metric_has_the_same_rows(stage: Stage, spark: SparkReader, name: str) -> None:
     """architecture, Decisions: one planner; equal answers on every engine, to the last digit."""
     metric, random, answered = METRICS[name], Random(name), 0
     for asked in questions(metric, random):
@@ -100,7 +100,7 @@ def test_every_kind_of_every_metric_has_the_same_rows(stage: Stage, spark: Spark
 
 
 @pytest.mark.parametrize("dimension", POOLS)
-def test_every_list_of_values_is_the_same(stage: Stage, spark: SparkReader, dimension: str):
+def test_every_list_of_values_is_the_same(stage: Stage, spark: SparkReader, dimension: str) -> None:
     """design/metrics, GET lists: in code points."""
     plan = compile_dimension_values(dimension, Interval.parse("2026-10-01/P60D"), games=GAMES["acme"], limit=100)
     duckdb, other = both(stage, spark, plan)
@@ -108,7 +108,7 @@ def test_every_list_of_values_is_the_same(stage: Stage, spark: SparkReader, dime
     assert duckdb
 
 
-def test_quotients_of_more_than_64_bits_are_whole(stage: Stage, spark: SparkReader):
+def test_quotients_of_more_than_64_bits_are_whole(stage: Stage, spark: SparkReader) -> None:
     """What orders the rows of a ratio: a whole quotient, then the rest."""
     big, by = "CAST('123456789012345678901234567896' AS HUGEINT)", "CAST(7 AS HUGEINT)"
     statement = SqlStatement(
@@ -119,7 +119,7 @@ def test_quotients_of_more_than_64_bits_are_whole(stage: Stage, spark: SparkRead
     assert duckdb[0]["whole"] == 123456789012345678901234567896 // 7
 
 
-def test_many_questions_at_once_are_kept_apart(stage: Stage, spark: SparkReader):
+def test_many_questions_at_once_are_kept_apart(stage: Stage, spark: SparkReader) -> None:
     """Each has its own snapshot, and views of it under the same names."""
     body = {"granularity": "all", "query": {"type": "group", "dimension": "platform"}}
     plans = [
@@ -133,7 +133,7 @@ def test_many_questions_at_once_are_kept_apart(stage: Stage, spark: SparkReader)
     assert sum(map(bool, answers)) > 2
 
 
-def test_a_second_spark_in_one_process_is_refused(stage: Stage, spark: SparkReader):
+def test_a_second_spark_in_one_process_is_refused(stage: Stage, spark: SparkReader) -> None:
     with pytest.raises(Refused, match="did not start"):
         SparkReader(LakeLocation(stage.sandbox.lake.root), master="local[1]")
 
@@ -144,7 +144,9 @@ def up(state: Path, **env: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("stop", [os.kill, os.killpg], ids=["the sandbox", "its driver as well"])
-def test_a_sandbox_on_spark_answers_and_takes_its_driver_along(tmp_path: Path, stop: Callable[[int, int], None]):
+def test_a_sandbox_on_spark_answers_and_takes_its_driver_along(
+    tmp_path: Path, stop: Callable[[int, int], None]
+) -> None:
     """Issue, Engines; contract, Commands: SIGTERM, exit 0."""
     ready = tmp_path / "state" / "ready.json"
     with up(tmp_path / "state") as sandbox:
@@ -170,7 +172,7 @@ def test_a_sandbox_on_spark_answers_and_takes_its_driver_along(tmp_path: Path, s
     assert not any(map(is_running, drivers))
 
 
-def test_without_java_it_says_so(tmp_path: Path):
+def test_without_java_it_says_so(tmp_path: Path) -> None:
     with up(tmp_path / "state", PATH=str(tmp_path), JAVA_HOME="") as sandbox:
         _, said = sandbox.communicate(timeout=60)
     assert sandbox.returncode == 1

@@ -13,7 +13,7 @@ from gamelens.catalog import METRICS
 from gamelens.sandbox.engines.sql_query import SqlQuery
 from gamelens.sandbox.metrics.sql_planner import TABLES, compile_dimension_values, compile_query
 from gamelens.wire.queries import MetricQuery, decode_query
-from sandbox.populations import GAMES, NOWHERE, POOLS, ask, play
+from support.random_worlds import GAMES, NOWHERE, POOLS, ask, play
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +34,7 @@ def rows(stage: Stage, plan: SqlQuery) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_every_table_that_can_answer_gives_the_same_answer(make_stage: Callable[..., Stage], seed: int):
+def test_every_table_that_can_answer_gives_the_same_answer(make_stage: Callable[..., Stage], seed: int) -> None:
     """Each table is allowed alone beside the events, which are always allowed."""
     random, stage = Random(1000 + seed), make_stage()
     play(stage, random)
@@ -50,7 +50,7 @@ def test_every_table_that_can_answer_gives_the_same_answer(make_stage: Callable[
     assert used == {"events", "players", "slim", "cube", "active", "sessions", "returns"}
 
 
-def test_every_table_lists_the_same_values(make_stage: Callable[..., Stage]):
+def test_every_table_lists_the_same_values(make_stage: Callable[..., Stage]) -> None:
     """design/metrics, GET lists."""
     random, stage = Random(7), make_stage()
     play(stage, random)
@@ -66,7 +66,7 @@ def test_every_table_lists_the_same_values(make_stage: Callable[..., Stage]):
             assert all(other == first for other in others), (dimension, query)
 
 
-def test_lists_mean_the_same_however_many_and_however_long(make_stage: Callable[..., Stage]):
+def test_lists_mean_the_same_however_many_and_however_long(make_stage: Callable[..., Stage]) -> None:
     """Few long lists are joined, many are gone through: a choice of speed."""
     random, stage = Random(11), make_stage()
     play(stage, random)
@@ -85,7 +85,7 @@ def test_lists_mean_the_same_however_many_and_however_long(make_stage: Callable[
         assert "user_unique" in found.pop()
 
 
-def test_a_longer_list_makes_no_longer_statement():
+def test_a_longer_list_makes_no_longer_statement() -> None:
     """The sandbox package, Our choices: 30,000 values in one list are allowed, so they must cost little to plan."""
     asked = {"interval": "2026-10-01/P60D", "granularity": "all", "query": {"type": "timeseries"}}
     values = [str(number) for number in range(30_000)]
@@ -120,7 +120,7 @@ def test_a_longer_list_makes_no_longer_statement():
         ("ilrd_id_unique", {}, {"events"}),
     ],
 )
-def test_the_smallest_table_is_read(metric: str, body: dict[str, Any], read: set[str]):
+def test_the_smallest_table_is_read(metric: str, body: dict[str, Any], read: set[str]) -> None:
     """architecture, A question."""
     asked: dict[str, Any] = {"interval": "2026-11-01/P7D", "granularity": "all", "query": {"type": "timeseries"}} | body
     plan = compile_query(METRICS[metric], decode_query(asked), games=["1001"])

@@ -99,7 +99,7 @@ def written(answer: httpx.Response, id_: str) -> tuple[int, list[Any], str]:
 
 @pytest.mark.parametrize("kind", ["studio", "game", "production game"])
 @pytest.mark.parametrize("asker", ORGANISATIONS)
-def test_an_object_of_somebody_else_is_as_unknown_as_any(both: Stage, asker: str, kind: str):
+def test_an_object_of_somebody_else_is_as_unknown_as_any(both: Stage, asker: str, kind: str) -> None:
     """design/metrics, Query kinds: an id outside the caller's organisation is refused like an unknown one."""
     tried = 0
     for path, field, ask in ways():
@@ -112,7 +112,7 @@ def test_an_object_of_somebody_else_is_as_unknown_as_any(both: Stage, asker: str
 
 
 @pytest.mark.parametrize("asker", ORGANISATIONS)
-def test_an_object_of_one_s_own_is_known(both: Stage, asker: str):
+def test_an_object_of_one_s_own_is_known(both: Stage, asker: str) -> None:
     """Else the matrix would hold for a service that refuses everything."""
     own = ORGANISATIONS[asker]
     for path, field, ask in ways():
@@ -120,7 +120,7 @@ def test_an_object_of_one_s_own_is_known(both: Stage, asker: str):
         assert ask(both, f"key-of-{asker}", id_).status_code == 200, (path, field)
 
 
-def test_every_address_is_in_the_matrix_or_names_no_object(both: Stage):
+def test_every_address_is_in_the_matrix_or_names_no_object(both: Stage) -> None:
     """An address added later belongs to one of the two."""
     addresses = {route.path for route in both.metrics_app.routes if isinstance(route, Route)}
     asked = {path for path, _, _ in ways()}
@@ -131,7 +131,7 @@ def test_every_address_is_in_the_matrix_or_names_no_object(both: Stage):
 NO_OBJECT = ["metrics", "interval", "dimensions", "studios", "openapi.json"]
 
 
-def test_what_names_no_object_does_not_change_with_somebody_else_s_events(stage: Stage):
+def test_what_names_no_object_does_not_change_with_somebody_else_s_events(stage: Stage) -> None:
     """architecture: scoped to the caller's organisation at the bottom."""
 
     def answers() -> list[Any]:
@@ -149,7 +149,7 @@ def test_what_names_no_object_does_not_change_with_somebody_else_s_events(stage:
 
 
 @pytest.mark.parametrize("key", ["", "key-of-nobody", "key-of-acme,key-of-rival"])
-def test_without_a_key_nothing_is_known(both: Stage, key: str):
+def test_without_a_key_nothing_is_known(both: Stage, key: str) -> None:
     """Metrics, Authentication 1: the same refusal, whatever is asked for."""
     for field in ("games", "studios", "filter"):
         answers = {
@@ -163,7 +163,7 @@ def test_without_a_key_nothing_is_known(both: Stage, key: str):
 
 @pytest.mark.parametrize("path", ["/v2/{}/events", "/v2/{}/init", "/remote_configs/v1/init?game_key={}"])
 @pytest.mark.parametrize("game_id", ["9001", "9002", "2002"])
-def test_a_secret_opens_no_other_game(both: Stage, path: str, game_id: str):
+def test_a_secret_opens_no_other_game(both: Stage, path: str, game_id: str) -> None:
     """Collector, Authentication: somebody else's game, a production game and no game at all are refused alike."""
     ours, theirs = both.game("1001"), both.game(game_id)
     body = b"[]" if "events" in path else b'{"user_id": "ann"}'

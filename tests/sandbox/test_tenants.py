@@ -61,24 +61,24 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_without_a_file_there_are_two_studios_and_three_games(state: Path):
+def test_without_a_file_there_are_two_studios_and_three_games(state: Path) -> None:
     """contract, Commands: one organisation, two studios, three games."""
     (organisation,) = load(state, None).organisations
     assert [len(studio.games) for studio in organisation.studios] == [2, 1]
 
 
-def test_keys_that_were_made_are_kept_over_restarts(state: Path):
+def test_keys_that_were_made_are_kept_over_restarts(state: Path) -> None:
     """contract, Commands: keeps their keys in DIR."""
     assert describe(*start(state, None)) == describe(*start(state, None))
 
 
-def test_made_keys_are_kept_with_a_file_too(state: Path):
+def test_made_keys_are_kept_with_a_file_too(state: Path) -> None:
     """contract, Sandbox configuration file: made and kept when absent."""
     absent = ONE.replace(f'secret_key = "{SECRET}"', "").replace(f'game_key = "{KEY}"', "")
     assert describe(*start(state, absent)) == describe(*start(state, absent))
 
 
-def test_made_keys_follow_their_game_when_another_comes_before_it(state: Path):
+def test_made_keys_follow_their_game_when_another_comes_before_it(state: Path) -> None:
     """contract, Sandbox configuration file: made and kept."""
 
     def keys(*ids: str) -> dict[str, str]:
@@ -90,13 +90,13 @@ def test_made_keys_follow_their_game_when_another_comes_before_it(state: Path):
     assert after["7"] == before["7"] != after["3"]
 
 
-def test_two_sandboxes_make_different_keys(state: Path, tmp_path: Path):
+def test_two_sandboxes_make_different_keys(state: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     assert describe(*start(state, None)) != describe(*start(other, None))
 
 
-def test_keys_of_the_file_are_used_as_they_are(state: Path):
+def test_keys_of_the_file_are_used_as_they_are(state: Path) -> None:
     """contract, Sandbox configuration file."""
     tenants, api_keys = start(state, ONE)
     organisation, game = tenants.game(KEY) or pytest.fail("unknown key")
@@ -122,7 +122,7 @@ def test_keys_of_the_file_are_used_as_they_are(state: Path):
         ('"api-secret"', '"api-sécret"', "api_key"),
     ],
 )
-def test_a_mistake_is_named_and_no_key_is_shown(state: Path, old: str, new: str, named: str):
+def test_a_mistake_is_named_and_no_key_is_shown(state: Path, old: str, new: str, named: str) -> None:
     """contract, Commands: one clear line. A log is no place for keys."""
     with pytest.raises(BadQuery) as refused:
         load(state, ONE.replace(old, new))
@@ -151,7 +151,7 @@ def test_a_mistake_is_named_and_no_key_is_shown(state: Path, old: str, new: str,
 )
 def test_a_field_it_does_not_know_is_named_with_the_nearest(
     state: Path, old: str, new: str, field: str, nearest: str | None
-):
+) -> None:
     """contract, Sandbox configuration file: what is there is meant, so what is ignored is a mistake nobody hears of."""
     with pytest.raises(BadQuery, match="is not part of a sandbox configuration") as refused:
         load(state, ONE.replace(old, new))
@@ -169,7 +169,7 @@ def test_a_field_it_does_not_know_is_named_with_the_nearest(
         ('[[organisation]]\nname = "other"\napi_key = "api-secret"', "api_key"),
     ],
 )
-def test_what_must_be_unique_is_named(state: Path, more: str, named: str):
+def test_what_must_be_unique_is_named(state: Path, more: str, named: str) -> None:
     """Two owners of one key would see each other's events."""
     with pytest.raises(BadQuery) as refused:
         load(state, ONE + more)
@@ -178,18 +178,18 @@ def test_what_must_be_unique_is_named(state: Path, more: str, named: str):
     assert "api-secret" not in str(refused.value)
 
 
-def test_a_file_that_is_no_text_is_refused(state: Path):
+def test_a_file_that_is_no_text_is_refused(state: Path) -> None:
     (state / "sandbox.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(BadQuery, match="--config"):
         load_tenants(state, state / "sandbox.toml")
 
 
-def test_a_file_that_is_not_there_is_refused(state: Path):
+def test_a_file_that_is_not_there_is_refused(state: Path) -> None:
     with pytest.raises(Refused, match="cannot read"):
         load_tenants(state, state / "nowhere.toml")
 
 
-def test_nobody_s_repr_shows_a_key(state: Path):
+def test_nobody_s_repr_shows_a_key(state: Path) -> None:
     """A traceback is no place for keys."""
     tenants = load(state, ONE)
     shown = repr(tenants.organisations) + repr(tenants.organisations[0].games)
@@ -197,7 +197,7 @@ def test_nobody_s_repr_shows_a_key(state: Path):
     assert "5ec5e7" not in shown
 
 
-def test_an_api_key_of_the_file_is_kept_as_a_digest_only(state: Path):
+def test_an_api_key_of_the_file_is_kept_as_a_digest_only(state: Path) -> None:
     """Our choice: keys are stored hashed. The digest is that of `printf api-secret | sha256sum`."""
     load(state, ONE)
     kept = {path.name: path.read_text() for path in state.iterdir()}
@@ -205,7 +205,7 @@ def test_an_api_key_of_the_file_is_kept_as_a_digest_only(state: Path):
     assert [name for name, text in kept.items() if "api-secret" in text] == []
 
 
-def test_an_api_key_that_was_made_is_kept_for_the_ready_file_only(state: Path):
+def test_an_api_key_that_was_made_is_kept_for_the_ready_file_only(state: Path) -> None:
     """contract, Commands: keeps their keys in DIR, and writes FILE at every start."""
     tenants, api_keys = start(state, None)
     (key,) = api_keys.values()
@@ -214,7 +214,7 @@ def test_an_api_key_that_was_made_is_kept_for_the_ready_file_only(state: Path):
     assert mode(state / "keys.json") == 0o600
 
 
-def test_without_its_file_a_given_key_still_opens_and_is_not_told(state: Path):
+def test_without_its_file_a_given_key_still_opens_and_is_not_told(state: Path) -> None:
     """contract, Commands: a start without --config goes on with what was configured."""
     load(state, ONE)
     tenants, api_keys = start(state, None)
@@ -222,7 +222,7 @@ def test_without_its_file_a_given_key_still_opens_and_is_not_told(state: Path):
     assert describe(tenants, api_keys)[0]["api_key"] is None
 
 
-def test_a_given_key_replaces_a_made_one(state: Path):
+def test_a_given_key_replaces_a_made_one(state: Path) -> None:
     """contract, Sandbox configuration file: made when absent."""
     made = start(state, ONE.replace('api_key = "api-secret"', ""))[1]["acme"]
     tenants = load(state, ONE)
@@ -230,7 +230,7 @@ def test_a_given_key_replaces_a_made_one(state: Path):
     assert made not in (state / "keys.json").read_text()
 
 
-def test_a_key_that_was_changed_no_longer_opens(state: Path):
+def test_a_key_that_was_changed_no_longer_opens(state: Path) -> None:
     load(state, ONE)
     changed = load(state, ONE.replace("api-secret", "api-other"))
     assert changed.organisation("api-secret") is None
@@ -238,7 +238,7 @@ def test_a_key_that_was_changed_no_longer_opens(state: Path):
 
 
 @pytest.mark.parametrize("name", ["tenants.json", "keys.json"])
-def test_kept_keys_that_are_damaged_stop_the_start(state: Path, name: str):
+def test_kept_keys_that_are_damaged_stop_the_start(state: Path, name: str) -> None:
     """New keys in their place would lock out whoever has the old ones."""
     load(state, None)
     (state / name).write_bytes(b"\xff{")
@@ -246,7 +246,7 @@ def test_kept_keys_that_are_damaged_stop_the_start(state: Path, name: str):
         load(state, None)
 
 
-def test_what_answers_requests_holds_no_api_key(stage: Stage):
+def test_what_answers_requests_holds_no_api_key(stage: Stage) -> None:
     """Our choice: keys are stored hashed. Only what writes the ready file has them, and no service can reach it."""
     assert [text for text in reachable(stage.sandbox) if "key-of-" in text] != []
     reached = [*reachable(stage.sandbox.metrics), *reachable(stage.sandbox.collector)]
@@ -254,19 +254,19 @@ def test_what_answers_requests_holds_no_api_key(stage: Stage):
     assert [text for text in reached if "key-of-" in text] == []
 
 
-def test_the_state_directory_is_for_its_owner(stage: Stage):
+def test_the_state_directory_is_for_its_owner(stage: Stage) -> None:
     """architecture: mode 0700."""
     assert mode(stage.sandbox.options.state) == 0o700
 
 
-def test_a_state_directory_that_was_open_is_closed(tmp_path: Path):
+def test_a_state_directory_that_was_open_is_closed(tmp_path: Path) -> None:
     """architecture: mode 0700."""
     (tmp_path / "open").mkdir(mode=0o755)
     Sandbox(SandboxOptions(state=tmp_path / "open")).close()
     assert mode(tmp_path / "open") == 0o700
 
 
-def test_files_with_keys_are_for_their_owner(stage: Stage):
+def test_files_with_keys_are_for_their_owner(stage: Stage) -> None:
     """contract, Commands: FILE (0600)."""
     keys = [game.secret_key.encode() for org in stage.sandbox.tenants.organisations for game in org.games]
     holding = [
@@ -278,19 +278,19 @@ def test_files_with_keys_are_for_their_owner(stage: Stage):
     assert {mode(path) for path in holding} == {0o600}
 
 
-def test_a_second_sandbox_on_the_same_state_is_refused(stage: Stage):
+def test_a_second_sandbox_on_the_same_state_is_refused(stage: Stage) -> None:
     """architecture: locked against a second server."""
     with pytest.raises(Refused, match="belongs to a running sandbox"):
         Sandbox(SandboxOptions(state=stage.sandbox.options.state))
 
 
-def test_a_state_is_free_again_when_its_sandbox_has_closed(make_stage: Callable[..., Stage]):
+def test_a_state_is_free_again_when_its_sandbox_has_closed(make_stage: Callable[..., Stage]) -> None:
     """architecture: locked against a second server."""
     make_stage().sandbox.close()
     assert make_stage().get("interval").status_code == 200
 
 
-def test_a_configuration_that_is_refused_holds_no_lock(tmp_path: Path):
+def test_a_configuration_that_is_refused_holds_no_lock(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text("x")
     with pytest.raises(GamelensError):
         Sandbox(SandboxOptions(state=tmp_path / "state", config=tmp_path / "bad.toml"))

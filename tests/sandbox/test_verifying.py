@@ -16,13 +16,13 @@ from conftest import Stage, event
 from gamelens.cli import cli
 from gamelens.errors import Refused
 from gamelens.sandbox.processing.verification import verify
-from sandbox.populations import play
+from support.random_worlds import play
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_what_processing_makes_of_late_batches_is_what_they_say(make_stage: Callable[..., Stage], seed: int):
+def test_what_processing_makes_of_late_batches_is_what_they_say(make_stage: Callable[..., Stage], seed: int) -> None:
     """Every day of a small world, after several runs."""
     stage = make_stage()
     arrived = play(stage, Random(50 + seed))
@@ -32,7 +32,7 @@ def test_what_processing_makes_of_late_batches_is_what_they_say(make_stage: Call
 
 
 @pytest.mark.parametrize("table", ["events", "players", "slim", "cube", "active", "sessions", "returns"])
-def test_a_row_that_is_missing_is_found(make_stage: Callable[..., Stage], table: str):
+def test_a_row_that_is_missing_is_found(make_stage: Callable[..., Stage], table: str) -> None:
     stage = make_stage()
     play(stage, Random(60))
     path = max(stage.sandbox.lake.snapshot("acme").tables[table].values(), key=lambda it: pq.read_metadata(it).num_rows)
@@ -42,7 +42,7 @@ def test_a_row_that_is_missing_is_found(make_stage: Callable[..., Stage], table:
     assert all(it.organisation == "acme" for it in differences)
 
 
-def test_a_number_that_is_wrong_is_found(stage: Stage):
+def test_a_number_that_is_wrong_is_found(stage: Stage) -> None:
     stage.submit([event()])
     stage.process()
     (path,) = stage.sandbox.lake.snapshot("acme").tables["slim"].values()
@@ -53,7 +53,7 @@ def test_a_number_that_is_wrong_is_found(stage: Stage):
     ]
 
 
-def test_the_command_says_what_it_looked_at_and_fails_on_a_difference(stage: Stage):
+def test_the_command_says_what_it_looked_at_and_fails_on_a_difference(stage: Stage) -> None:
     """Issue: report differences and exit 1."""
     stage.submit([event(), event(user_id="bob")])
     stage.process()
@@ -68,6 +68,6 @@ def test_the_command_says_what_it_looked_at_and_fails_on_a_difference(stage: Sta
     assert bad.output.endswith("differences\n")
 
 
-def test_where_there_is_no_sandbox_is_refused(tmp_path: Path):
+def test_where_there_is_no_sandbox_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="holds no sandbox"):
         verify(tmp_path)

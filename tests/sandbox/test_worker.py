@@ -41,7 +41,7 @@ def beside(state: Path) -> None:
         asyncio.run(process_in_worker(state, clock, lock=lock))
 
 
-def test_a_worker_makes_the_same_lake(make_stage: Callable[..., Stage]):
+def test_a_worker_makes_the_same_lake(make_stage: Callable[..., Stage]) -> None:
     stage = make_stage()
     for user in range(30):
         stage.submit([event(user_id=f"u{user}"), event(user_id=f"u{user}", category="session_end", length=user)])
@@ -52,7 +52,7 @@ def test_a_worker_makes_the_same_lake(make_stage: Callable[..., Stage]):
     assert again.sandbox.lake.last_run().processed_ms == NOW.timestamp() * 1000
 
 
-def test_what_a_worker_cannot_do_is_refused_with_its_reason(make_stage: Callable[..., Stage]):
+def test_what_a_worker_cannot_do_is_refused_with_its_reason(make_stage: Callable[..., Stage]) -> None:
     stage = make_stage()
     stage.submit([event()])
     stage.sandbox.close()
@@ -85,7 +85,7 @@ def worker_of(pid: int) -> int:
     raise AssertionError("no worker was started")
 
 
-def test_a_worker_ends_with_its_server_and_nothing_is_lost(tmp_path: Path):
+def test_a_worker_ends_with_its_server_and_nothing_is_lost(tmp_path: Path) -> None:
     """contract, Collector: a crash loses nothing acknowledged, at whatever step processing was."""
     state = tmp_path / "state"
     waits_s = (0.0, 0.3, 0.6, 0.9)

@@ -17,7 +17,7 @@ from conftest import examples
 from gamelens.wire.event_schema import CATEGORIES
 from gamelens.wire.event_validator import LENIENT, STRICT, EventValidator
 from gamelens.wire.field_rules import Violation
-from wire.candidates import described_events, good, near_events
+from support.candidate_events import described_events, good, near_events
 
 GZIP = b"\x1f\x8b"
 MODES = pytest.mark.parametrize("rules", [LENIENT, STRICT], ids=["lenient", "strict"])
@@ -36,7 +36,7 @@ def found(one: Any) -> list[tuple[str, str]]:
 
 @MODES
 @pytest.mark.parametrize("category", CATEGORIES)
-def test_every_category_has_good_events(category: str, rules: EventValidator):
+def test_every_category_has_good_events(category: str, rules: EventValidator) -> None:
     """Public facts 2.1 and 2.5."""
     assert is_good(good(category), rules=rules)
     assert rules.faults(good(category)) == []
@@ -44,7 +44,7 @@ def test_every_category_has_good_events(category: str, rules: EventValidator):
 
 @MODES
 @pytest.mark.parametrize("category", CATEGORIES)
-def test_every_required_field_is_missed_by_its_path(category: str, rules: EventValidator):
+def test_every_required_field_is_missed_by_its_path(category: str, rules: EventValidator) -> None:
     """contract, Collector: `path` is `/field`, also for a missing one."""
     for name in rules.rule(category).required:
         one = good(category)
@@ -54,7 +54,7 @@ def test_every_required_field_is_missed_by_its_path(category: str, rules: EventV
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
-def test_fields_nobody_knows_are_unread(category: str):
+def test_fields_nobody_knows_are_unread(category: str) -> None:
     """Public facts 2.3: accept and keep them."""
     assert is_good(good(category, browser_version="1", ios_idfa=None, something=[{"x": 1}]))
 
@@ -119,25 +119,25 @@ def test_fields_nobody_knows_are_unread(category: str):
         ("health", {"fps_data_table": {}}, "wrong_type", "/fps_data_table"),
     ],
 )
-def test_one_bad_field_is_one_fault(category: str, fields: dict[str, Any], error_type: str, path: str):
+def test_one_bad_field_is_one_fault(category: str, fields: dict[str, Any], error_type: str, path: str) -> None:
     """contract, Collector: the vocabulary of public facts 1.7."""
     one = good(category, **fields)
     assert (error_type, path) in found(one)
     assert not is_good(one)
 
 
-def test_a_wrong_type_is_named_alone():
+def test_a_wrong_type_is_named_alone() -> None:
     """contract, Collector: a wrong type gives `wrong_type` alone."""
     assert found(good("business", currency=978)) == [("wrong_type", "/currency")]
 
 
-def test_all_faults_of_one_field_are_listed():
+def test_all_faults_of_one_field_are_listed() -> None:
     """contract, Collector: every error listed."""
     assert found(good("impression", ad_network_version="x")) == [("no_match", "/ad_network_version")]
     assert found(good(country_code="")) == [("no_match", "/country_code")]
 
 
-def test_all_faults_of_an_event_are_listed():
+def test_all_faults_of_an_event_are_listed() -> None:
     """contract, Collector: every error listed."""
     one = good("business", amount=-1, currency="XXX", v=1, session_id=5)
     del one["device"]
@@ -151,30 +151,30 @@ def test_all_faults_of_an_event_are_listed():
 
 
 @pytest.mark.parametrize("member", [None, 1, "user", [], [good()], True])
-def test_a_member_that_is_no_object_is_wrong_at_the_root(member: Any):
+def test_a_member_that_is_no_object_is_wrong_at_the_root(member: Any) -> None:
     """contract, Collector: `wrong_type` at `/`."""
     assert found(member) == [("wrong_type", "/")]
     assert not is_good(member)
 
 
 @pytest.mark.parametrize("ts", [0, -1, 10**11, 10**30])
-def test_any_integer_is_a_client_ts(ts: int):
+def test_any_integer_is_a_client_ts(ts: int) -> None:
     """design/metrics, Words: absent or out of range is accepted."""
     assert is_good(good(client_ts=ts))
 
 
 @pytest.mark.parametrize("ts", ["1763600000", 1763600000.5, True, None])
-def test_nothing_else_is_a_client_ts(ts: Any):
+def test_nothing_else_is_a_client_ts(ts: Any) -> None:
     """design/metrics, Words: a string, float, boolean or null is `wrong_type`."""
     assert found(good(client_ts=ts)) == [("wrong_type", "/client_ts")]
 
 
-def test_country_code_may_be_null():
+def test_country_code_may_be_null() -> None:
     """Public facts 1.11: the Roblox client says null for unknown."""
     assert is_good(good(country_code=None))
 
 
-def test_sdk_errors_need_no_player():
+def test_sdk_errors_need_no_player() -> None:
     """Public facts 2.5, sdk_error."""
     one = good("sdk_error")
     for name in ("user_id", "session_id", "session_num"):
@@ -183,7 +183,7 @@ def test_sdk_errors_need_no_player():
 
 
 @pytest.mark.parametrize("literal", ["one", "OWNER", "null", "tail"])
-def test_lengths_count_characters_and_not_bytes(literal: str):
+def test_lengths_count_characters_and_not_bytes(literal: str) -> None:
     """Public facts 2.2."""
     assert is_good(good(user_id=(literal + "é李😀" * 40)[:64]))
 
@@ -191,7 +191,7 @@ def test_lengths_count_characters_and_not_bytes(literal: str):
 @MODES
 @settings(max_examples=examples(300), deadline=None)
 @given(one=near_events())
-def test_the_fast_way_and_the_slow_way_agree(one: Any, rules: EventValidator):
+def test_the_fast_way_and_the_slow_way_agree(one: Any, rules: EventValidator) -> None:
     """One table of rules, read in two ways."""
     assert is_good(one, rules=rules) == (not rules.faults(one))
 
@@ -199,7 +199,7 @@ def test_the_fast_way_and_the_slow_way_agree(one: Any, rules: EventValidator):
 @MODES
 @settings(max_examples=examples(200), deadline=None)
 @given(data=st.data())
-def test_whatever_a_rule_describes_is_good_either_way(data: st.DataObject, rules: EventValidator):
+def test_whatever_a_rule_describes_is_good_either_way(data: st.DataObject, rules: EventValidator) -> None:
     """No rule asks for what the types made from it refuse."""
     one = data.draw(described_events(rules))
     assert rules.faults(one) == []
@@ -230,13 +230,13 @@ def test_whatever_a_rule_describes_is_good_either_way(data: st.DataObject, rules
     ],
 )
 @MODES
-def test_what_official_clients_send_is_good(category: str, fields: dict[str, Any], rules: EventValidator):
+def test_what_official_clients_send_is_good(category: str, fields: dict[str, Any], rules: EventValidator) -> None:
     """Public facts 2.3 and 2.5."""
     assert rules.faults(good(category, **fields)) == []
 
 
 @MODES
-def test_every_event_of_an_official_client_is_good(rules: EventValidator):
+def test_every_event_of_an_official_client_is_good(rules: EventValidator) -> None:
     """What one really sent, over three runs (data/README.md)."""
     recorded = json.loads((Path(__file__).parents[2] / "data" / "official-client-cpp-5.4.0.json").read_text())
     bodies = [base64.b64decode(it["body_b64"]) for it in recorded["requests"] if it["raw_url"].endswith("/events")]

@@ -19,7 +19,7 @@ from gamelens.wire.filters import wire_filter
         ('{"or": [{"platform": "ios"}, {"build": ["1", "2"]}]}', {"or": [{"platform": "ios"}, {"build": ["1", "2"]}]}),
     ],
 )
-def test_an_expression_means_what_the_object_means(text: str, wire: dict):
+def test_an_expression_means_what_the_object_means(text: str, wire: dict) -> None:
     """Public facts 3.4."""
     assert wire_filter(parse_expression(text)) == wire
 
@@ -27,7 +27,7 @@ def test_an_expression_means_what_the_object_means(text: str, wire: dict):
 @pytest.mark.parametrize(
     "text", ["", "platform", "platform = 'ios'", "platform > 'ios'", "build == 2", "f('x')", "a in []"]
 )
-def test_what_means_nothing_is_refused_with_an_example(text: str):
+def test_what_means_nothing_is_refused_with_an_example(text: str) -> None:
     """contract, Commands: one clear line."""
     with pytest.raises(BadQuery, match="platform =="):
         parse_expression(text)

@@ -39,13 +39,13 @@ def nested(depth: int) -> dict[str, Any]:
 
 
 @given(wire=FILTERS)
-def test_a_filter_means_the_same_after_a_round_trip(wire: dict[str, Any]):
+def test_a_filter_means_the_same_after_a_round_trip(wire: dict[str, Any]) -> None:
     node = parse_filter(wire)
     assert parse_filter(wire_filter(node)) == node
 
 
 @given(wire=JSON)
-def test_any_json_is_a_filter_or_is_refused_by_field(wire: Any):
+def test_any_json_is_a_filter_or_is_refused_by_field(wire: Any) -> None:
     field = "filter"
     try:
         parse_filter(wire)
@@ -54,12 +54,12 @@ def test_any_json_is_a_filter_or_is_refused_by_field(wire: Any):
     assert field.startswith("filter")
 
 
-def test_sixteen_objects_may_be_nested():
+def test_sixteen_objects_may_be_nested() -> None:
     """design/metrics, Query kinds: every object counts, the leaf included."""
     assert list(dimensions_in(parse_filter(nested(16)))) == ["platform"]
 
 
-def test_seventeen_objects_may_not():
+def test_seventeen_objects_may_not() -> None:
     """design/metrics, Query kinds: deeper is 422."""
     with pytest.raises(BadQuery, match="deeper than 16"):
         parse_filter(nested(17))
@@ -70,14 +70,14 @@ def made_of(objects: int) -> dict[str, Any]:
     return {"or": [{"not": {"platform": "ios"}}, *[{"build": str(number)} for number in range(objects - 3)]]}
 
 
-def test_five_hundred_objects_are_a_filter_and_one_more_is_none():
+def test_five_hundred_objects_are_a_filter_and_one_more_is_none() -> None:
     """The sandbox package, Our choices: every object counts, as it does in depth."""
     assert len(list(dimensions_in(parse_filter(made_of(500))))) == 498
     with pytest.raises(BadQuery, match="at most 500 objects: several values of a dimension go into one list"):
         parse_filter(made_of(501))
 
 
-def test_a_list_of_values_is_no_more_than_one_object():
+def test_a_list_of_values_is_no_more_than_one_object() -> None:
     """The sandbox package, Our choices: however long."""
     values = [str(number) for number in range(30_000)]
     assert parse_filter({"not": {"country_code": values}}) == Not(Match("country_code", tuple(values)))
@@ -107,52 +107,52 @@ def test_a_list_of_values_is_no_more_than_one_object():
         ({"or": [{"build": [1]}]}, "filter.build"),
     ],
 )
-def test_anything_else_is_refused_by_its_field(wire: Any, field: str):
+def test_anything_else_is_refused_by_its_field(wire: Any, field: str) -> None:
     """design/metrics, Query kinds: exactly one key an object, no empty lists, values are strings."""
     with pytest.raises(BadQuery) as refused:
         parse_filter(wire)
     assert refused.value.field == field
 
 
-def test_operators_make_the_filter_they_look_like():
+def test_operators_make_the_filter_they_look_like() -> None:
     """Public facts 3.4."""
     made = (dim.platform == "ios") & ~dim.country_code.isin(["US", "NA"]) | (dim.build != "2")
     ios, countries, build = Match("platform", ("ios",)), Match("country_code", ("US", "NA")), Match("build", ("2",))
     assert made == Or((And((ios, Not(countries))), Not(build)))
 
 
-def test_a_filter_is_neither_true_nor_false():
+def test_a_filter_is_neither_true_nor_false() -> None:
     """`and`, `or`, `not` and `in` would throw half of it away."""
     with pytest.raises(TypeError, match=r"&, \| and ~"):
         bool(dim.platform == "ios")
 
 
-def test_python_s_and_is_refused():
+def test_python_s_and_is_refused() -> None:
     with pytest.raises(TypeError):
         _ = (dim.platform == "ios") and (dim.build == "1")
 
 
 @pytest.mark.parametrize("value", [7, None, True, [], [1]])
-def test_a_dimension_is_compared_with_strings_only(value: Any):
+def test_a_dimension_is_compared_with_strings_only(value: Any) -> None:
     with pytest.raises(BadQuery):
         _ = dim.platform == value
 
 
-def test_dimensions_come_in_the_order_of_the_filter():
+def test_dimensions_come_in_the_order_of_the_filter() -> None:
     wire = {"and": [{"build": "1"}, {"not": {"or": [{"game_id": "7"}, {"build": "2"}]}}]}
     assert list(dimensions_in(parse_filter(wire))) == ["build", "game_id", "build"]
 
 
-def test_isin_takes_no_single_text():
+def test_isin_takes_no_single_text() -> None:
     """Its letters would each be a value, and the answer nothing."""
     with pytest.raises(BadQuery, match="is one value"):
         dim.platform.isin("ios")
 
 
-def test_comparisons_without_parentheses_say_what_is_wrong():
+def test_comparisons_without_parentheses_say_what_is_wrong() -> None:
     with pytest.raises(TypeError, match="in parentheses"):
         _ = dim.platform == "ios" & dim.build == "2"
 
 
-def test_a_dimension_s_name_may_be_in_a_variable():
+def test_a_dimension_s_name_may_be_in_a_variable() -> None:
     assert (dim["platform"] == "ios") == (dim.platform == "ios")

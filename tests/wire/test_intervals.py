@@ -46,7 +46,7 @@ def starts(text: str, granularity: str) -> list[str]:
         " 2026-11-01/P7D ",
     ],
 )
-def test_a_week_may_be_written_in_three_ways(text: str):
+def test_a_week_may_be_written_in_three_ways(text: str) -> None:
     """Public facts 3.3: start/duration, start/end, duration/end."""
     assert Interval.parse(text) == Interval(datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 11, 8, tzinfo=UTC))
 
@@ -62,12 +62,12 @@ def test_a_week_may_be_written_in_three_ways(text: str):
         ("2026-01-31/P1M1D", "2026-03-01"),
     ],
 )
-def test_months_are_added_in_utc_and_end_where_the_month_ends(text: str, end: str):
+def test_months_are_added_in_utc_and_end_where_the_month_ends(text: str, end: str) -> None:
     """design/metrics, Availability: 31 January + P1M is the end of February."""
     assert Interval.parse(text).end == datetime.fromisoformat(end).replace(tzinfo=UTC)
 
 
-def test_a_month_before_an_end_is_counted_backwards():
+def test_a_month_before_an_end_is_counted_backwards() -> None:
     assert Interval.parse("P1M/2026-03-31").start == datetime(2026, 2, 28, tzinfo=UTC)
 
 
@@ -81,35 +81,35 @@ def test_a_month_before_an_end_is_counted_backwards():
         "2026-11-01/P" + "9" * 60 + "Y",
     ],
 )
-def test_anything_else_is_malformed(text: str):
+def test_anything_else_is_malformed(text: str) -> None:
     """design/metrics, Query kinds: a malformed interval."""
     assert not _read(text)  # nothing at all is an interval, and one that every query refuses
 
 
 @given(text=st.text(alphabet="0123456789-:/TPZWMDHYS.+ ", max_size=40) | st.text(max_size=20))
-def test_no_text_does_worse_than_being_malformed(text: str):
+def test_no_text_does_worse_than_being_malformed(text: str) -> None:
     _read(text)
 
 
 @given(interval=intervals())
-def test_an_interval_reads_back_as_it_is_written(interval: Interval):
+def test_an_interval_reads_back_as_it_is_written(interval: Interval) -> None:
     assert Interval.parse(str(interval)) == interval
 
 
 @given(start=MOMENTS, hours=st.integers(-14, 14))
-def test_a_zone_changes_the_clock_face_and_not_the_moment(start: datetime, hours: int):
+def test_a_zone_changes_the_clock_face_and_not_the_moment(start: datetime, hours: int) -> None:
     if datetime(2, 1, 1, tzinfo=UTC) < start < datetime(9998, 1, 1, tzinfo=UTC):
         local = start.astimezone(timezone(timedelta(hours=hours)))
         assert Interval(local, local + timedelta(hours=1)) == Interval(start, start + timedelta(hours=1))
 
 
 @given(a=intervals(), b=intervals(), moment=st.datetimes(datetime(1970, 1, 1), datetime(2100, 1, 1)))
-def test_the_intersection_holds_what_both_hold(a: Interval, b: Interval, moment: datetime):
+def test_the_intersection_holds_what_both_hold(a: Interval, b: Interval, moment: datetime) -> None:
     moment = moment.replace(tzinfo=UTC)
     assert (moment in (a & b)) == (moment in a and moment in b)
 
 
-def test_an_interval_is_half_open():
+def test_an_interval_is_half_open() -> None:
     """design/metrics, Query kinds: half-open."""
     day = Interval.parse("2026-11-01/P1D")
     assert day.start in day
@@ -129,13 +129,13 @@ def test_an_interval_is_half_open():
         ("2026-11-15/2027-01-03", "all", ["11-15"]),
     ],
 )
-def test_cut_buckets_keep_the_start_of_the_whole_one(text: str, granularity: str, expected: list[str]):
+def test_cut_buckets_keep_the_start_of_the_whole_one(text: str, granularity: str, expected: list[str]) -> None:
     """design/metrics, Words: bucket. Weeks start on Monday."""
     assert starts(text, granularity) == expected
 
 
 @given(interval=intervals(), granularity=st.sampled_from(("day", "week", "month")))
-def test_buckets_touch_and_cover_the_interval(interval: Interval, granularity: str):
+def test_buckets_touch_and_cover_the_interval(interval: Interval, granularity: str) -> None:
     """design/metrics, Words: bucket."""
     buckets = list(interval.buckets(granularity))  # type: ignore[arg-type]
     assert buckets[0].start <= interval.start < buckets[0].end
@@ -144,7 +144,7 @@ def test_buckets_touch_and_cover_the_interval(interval: Interval, granularity: s
 
 
 @given(moment=MOMENTS)
-def test_weeks_are_those_of_iso_8601(moment: datetime):
+def test_weeks_are_those_of_iso_8601(moment: datetime) -> None:
     """design/metrics, Words: bucket."""
     start = bucket_start(moment, "week")
     assert start.isoweekday() == 1
@@ -152,14 +152,14 @@ def test_weeks_are_those_of_iso_8601(moment: datetime):
 
 
 @given(moment=MOMENTS)
-def test_all_is_one_bucket_with_the_interval_s_own_start(moment: datetime):
+def test_all_is_one_bucket_with_the_interval_s_own_start(moment: datetime) -> None:
     """design/metrics, Words: bucket."""
     interval = Interval(moment, moment + timedelta(hours=1))
     assert list(interval.buckets("all")) == [interval]
 
 
 @pytest.mark.parametrize("granularity", GRANULARITIES)
-def test_the_last_day_of_the_calendar_is_in_a_bucket(granularity: str):
+def test_the_last_day_of_the_calendar_is_in_a_bucket(granularity: str) -> None:
     interval = Interval.parse("9999-12-31/9999-12-31T12:00")
     assert len(list(interval.buckets(granularity))) == 1  # type: ignore[arg-type]
 
@@ -173,7 +173,7 @@ def test_the_last_day_of_the_calendar_is_in_a_bucket(granularity: str):
         (datetime(2026, 11, 20, tzinfo=timezone(timedelta(hours=1))), "2026-11-19T23:00:00.000Z"),
     ],
 )
-def test_timestamps_travel_with_milliseconds_and_z(moment: datetime, written: str):
+def test_timestamps_travel_with_milliseconds_and_z(moment: datetime, written: str) -> None:
     """Public facts 3.7."""
     assert wire_timestamp(moment) == written
 

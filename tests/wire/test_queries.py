@@ -70,7 +70,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("change", "field"), REFUSED, ids=[json.dumps(change) for change, _ in REFUSED])
-def test_a_refusal_names_its_field(change: dict[str, Any], field: str):
+def test_a_refusal_names_its_field(change: dict[str, Any], field: str) -> None:
     """design/metrics, Query kinds: refused with 422 and a body that names the field."""
     with pytest.raises(BadQuery) as refused:
         decode_query({name: value for name, value in (BODY | change).items() if value is not None})
@@ -79,7 +79,7 @@ def test_a_refusal_names_its_field(change: dict[str, Any], field: str):
 
 
 @pytest.mark.parametrize("interval", ["", "P7D", "2026-11-01/P0D", "2026-11-02/2026-11-01", "2026-11-01/2026-11-01"])
-def test_a_string_that_is_no_interval_is_malformed(interval: str):
+def test_a_string_that_is_no_interval_is_malformed(interval: str) -> None:
     """design/metrics, Query kinds: malformed, and start at or after end, are 400."""
     with pytest.raises(MalformedInterval):
         decode_query(BODY | {"interval": interval})
@@ -94,7 +94,7 @@ def test_a_string_that_is_no_interval_is_malformed(interval: str):
         ({"query": GROUP | {"limits": 1}}, "limit"),
     ],
 )
-def test_a_misspelt_name_hears_the_nearest(change: dict[str, Any], nearest: str | None):
+def test_a_misspelt_name_hears_the_nearest(change: dict[str, Any], nearest: str | None) -> None:
     """design/metrics, Query kinds: for names, the nearest one."""
     with pytest.raises(BadQuery) as refused:
         decode_query(BODY | change)
@@ -102,29 +102,29 @@ def test_a_misspelt_name_hears_the_nearest(change: dict[str, Any], nearest: str 
     assert refused.value.allowed
 
 
-def test_thirty_one_days_are_not_too_many():
+def test_thirty_one_days_are_not_too_many() -> None:
     """Public facts 3.3: interval maximum."""
     assert decode_query(BODY | {"interval": "2026-10-01/P31D"}).interval.length.days == 31
 
 
 @pytest.mark.parametrize("granularity", ["week", "month", "all"])
-def test_only_days_have_a_longest_interval(granularity: str):
+def test_only_days_have_a_longest_interval(granularity: str) -> None:
     """Public facts 3.3: interval maximum."""
     assert decode_query(BODY | {"interval": "2020-01-01/P5Y", "granularity": granularity})
 
 
-def test_null_is_no_filter():
+def test_null_is_no_filter() -> None:
     """design/metrics, Query kinds: `filter: null` is no filter."""
     assert decode_query(BODY | {"filter": None}).filter is None
 
 
-def test_a_limit_beside_a_split_changes_nothing():
+def test_a_limit_beside_a_split_changes_nothing() -> None:
     """design/metrics, Query kinds: elsewhere it is accepted in the same range."""
     split = {"type": "split", "dimensions": ["platform", "build"]}
     assert decode_query(BODY | {"query": split | {"limit": 5}}) == decode_query(BODY | {"query": split})
 
 
-def test_an_absent_granularity_is_whatever_its_metric_has():
+def test_an_absent_granularity_is_whatever_its_metric_has() -> None:
     """design/metrics, Query kinds: granularity absent or `day`, for retention_retro."""
     body = {"interval": "2026-11-01/P7D", "split_by": "platform", "since_days_ago": 1}
     assert decode_query(body, granularity="day").granularity == "day"
@@ -140,7 +140,7 @@ IDS = st.none() | st.lists(st.text(max_size=3), max_size=2).map(tuple)
 
 
 @given(kind=KINDS, game=st.none() | st.just("1"), games=IDS, studios=IDS, since=st.none() | st.integers(1))
-def test_a_query_reads_back_as_it_is_written(kind: Any, game: Any, games: Any, studios: Any, since: Any):
+def test_a_query_reads_back_as_it_is_written(kind: Any, game: Any, games: Any, studios: Any, since: Any) -> None:
     query = MetricQuery(
         interval=decode_query(BODY).interval,
         query=kind,
@@ -160,7 +160,7 @@ JSON = st.recursive(
 
 
 @given(change=st.dictionaries(st.sampled_from([*MetricQuery.__struct_fields__, "x"]), JSON, max_size=3))
-def test_any_body_is_a_query_or_is_refused(change: dict[str, Any]):
+def test_any_body_is_a_query_or_is_refused(change: dict[str, Any]) -> None:
     field = "query"  # which split_by may not stand beside
     try:
         decode_query(BODY | change)

@@ -28,24 +28,24 @@ BY_GAME = MetricQuery(interval=WEEK, split_by="platform")
         (BY_GAME, {"game_id": "7"}, b'{"result":{"game_id":"7"},"timestamp":"%s"}'),
     ],
 )
-def test_each_kind_has_its_shape(query: MetricQuery, row: dict, body: bytes):
+def test_each_kind_has_its_shape(query: MetricQuery, row: dict, body: bytes) -> None:
     """Metrics, Result shapes 1 to 3 and 5."""
     stamped = body.replace(b"%s", b"2026-11-01T00:00:00.000Z")
     assert encode_answer(query, [Rows(DAY, [row])]) == b'{"result":[' + stamped + b"]}"
 
 
 @pytest.mark.parametrize("query", [GROUP, SPLIT, SERIES, BY_GAME])
-def test_no_buckets_are_an_empty_list(query: MetricQuery):
+def test_no_buckets_are_an_empty_list(query: MetricQuery) -> None:
     assert decode_answer(query, encode_answer(query, [])) == []
 
 
-def test_a_timestamp_may_come_without_milliseconds():
+def test_a_timestamp_may_come_without_milliseconds() -> None:
     """Public facts 3.7: retention_retro timestamp."""
     body = b'{"result":[{"result":{"retention":0.5},"timestamp":"2026-11-01T00:00:00Z"}]}'
     assert decode_answer(BY_GAME, body)[0].timestamp == DAY
 
 
-def test_integers_of_any_size_travel():
+def test_integers_of_any_size_travel() -> None:
     """total_revenue is an integer, however large a purchase was."""
     rows = [Rows(DAY, [{"total_revenue": 10**25}])]
     assert decode_answer(SERIES, encode_answer(SERIES, rows)) == rows
@@ -53,6 +53,6 @@ def test_integers_of_any_size_travel():
 
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"result":{}}', b'{"result":[{"timestamp":"x"}]}', b"<html>", b"\xff"])
 @pytest.mark.parametrize("query", [GROUP, SPLIT, SERIES, BY_GAME])
-def test_anything_else_is_no_answer(query: MetricQuery, body: bytes):
+def test_anything_else_is_no_answer(query: MetricQuery, body: bytes) -> None:
     with pytest.raises(ServiceError):
         decode_answer(query, body)

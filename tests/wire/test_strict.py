@@ -13,7 +13,7 @@ from conftest import examples
 from gamelens.wire.event_schema import CATEGORIES
 from gamelens.wire.event_validator import LENIENT, MOST_FAULTS, STRICT, VALIDATORS, Validation
 from gamelens.wire.field_rules import Violation
-from wire.candidates import good, near_events
+from support.candidate_events import good, near_events
 
 UUID = "0a1b2c3d-0000-4000-8000-00000000000f"
 REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
@@ -88,7 +88,7 @@ def is_strictly_good(one: Any) -> bool:
 
 
 @pytest.mark.parametrize(("category", "fields", "error_type", "path"), REFUSED)
-def test_strict_refuses_and_lenient_takes(category: str, fields: dict[str, Any], error_type: str, path: str):
+def test_strict_refuses_and_lenient_takes(category: str, fields: dict[str, Any], error_type: str, path: str) -> None:
     """Public facts 2.3 to 2.5; one thing wrong is one fault."""
     one = good(category, **fields)
     assert STRICT.faults(one) == [Violation(error_type, path)]
@@ -121,14 +121,14 @@ def test_strict_refuses_and_lenient_takes(category: str, fields: dict[str, Any],
         ("business", {"receipt_info": {"store": "unknown"}}),
     ],
 )
-def test_strict_takes_what_is_documented(category: str, fields: dict[str, Any]):
+def test_strict_takes_what_is_documented(category: str, fields: dict[str, Any]) -> None:
     """Public facts 1.12, 2.4 and 2.5."""
     one = good(category, **fields)
     assert STRICT.faults(one) == []
     assert is_strictly_good(one)
 
 
-def test_the_cases_above_show_every_error_type():
+def test_the_cases_above_show_every_error_type() -> None:
     """Public facts 1.7: names of the collector's own vocabulary."""
     assert {error_type for _, _, error_type, _ in REFUSED} == {
         *("missing_required_property", "wrong_type", "no_match", "not_in_enum", "not_in_range"),
@@ -138,24 +138,24 @@ def test_the_cases_above_show_every_error_type():
 
 @settings(max_examples=examples(300), deadline=None)
 @given(one=near_events())
-def test_what_lenient_refuses_strict_refuses(one: Any):
+def test_what_lenient_refuses_strict_refuses(one: Any) -> None:
     """The overlay only adds."""
     if LENIENT.faults(one):
         assert STRICT.faults(one)
 
 
 @pytest.mark.parametrize("category", [*CATEGORIES, "unknown"])
-def test_strict_has_a_rule_for_every_field_of_every_category_and_for_no_other(category: str):
+def test_strict_has_a_rule_for_every_field_of_every_category_and_for_no_other(category: str) -> None:
     """One table: the overlay replaces rules of fields and adds none."""
     assert STRICT.rule(category).members.keys() == LENIENT.rule(category).members.keys()
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
-def test_no_category_is_open(category: str):
+def test_no_category_is_open(category: str) -> None:
     assert STRICT.faults(good(category, own=1)) == [Violation("no_extra_properties_allowed", "/own")]
 
 
-def test_of_an_unknown_category_only_the_common_fields_are_judged():
+def test_of_an_unknown_category_only_the_common_fields_are_judged() -> None:
     """Nobody can tell which fields it should have."""
     assert STRICT.faults(good(category="mine", own=1, platform="x")) == [
         Violation("not_in_enum", "/category"),
@@ -163,7 +163,7 @@ def test_of_an_unknown_category_only_the_common_fields_are_judged():
     ]
 
 
-def test_all_faults_of_an_event_are_listed():
+def test_all_faults_of_an_event_are_listed() -> None:
     """contract, Collector: every error listed."""
     one = good("ads", ad_type="popup", ad_duration=-1, own=1, custom_fields={"a b": ""})
     del one["device"]
@@ -178,17 +178,17 @@ def test_all_faults_of_an_event_are_listed():
     }
 
 
-def test_but_no_more_than_a_hundred():
+def test_but_no_more_than_a_hundred() -> None:
     """The sandbox package, Our choices: an answer stays in proportion to what was sent."""
     assert len(STRICT.faults(good(**{f"own_{number}": 1 for number in range(1000)}))) == MOST_FAULTS == 100
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
-def test_no_lenient_event_has_more_faults_than_are_told(category: str):
+def test_no_lenient_event_has_more_faults_than_are_told(category: str) -> None:
     """contract, Collector: every error listed."""
     everything = {name: object() for name in LENIENT.rule(category).members}
     assert len(LENIENT.faults(everything | {"category": category})) < MOST_FAULTS
 
 
-def test_each_mode_has_its_rulebook():
+def test_each_mode_has_its_rulebook() -> None:
     assert set(VALIDATORS) == set(get_args(Validation))

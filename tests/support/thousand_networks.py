@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Final
 
 from conftest import NOW, Stage, event
-from hostile import NAMES
+from support.hostile_names import NAMES
 
 HOSTILE: Final = NAMES["tag"]
 FORMULA: Final = NAMES["formula"]

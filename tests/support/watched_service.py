@@ -32,8 +32,8 @@ from gamelens.client.query.executor import QueryExecutor
 from gamelens.client.sync_client import Client
 from gamelens.sandbox.http.certificates import Certificate, load_certificate
 from gamelens.wire.intervals import Interval
-from sandbox.brute import PER_GAME, SORTS_BY, Arrived, Asked, Fact, Row, Truth, _buckets
-from sandbox.populations import GAMES, STUDIOS, play
+from support.brute_force import PER_GAME, SORTS_BY, Arrived, Asked, Fact, Row, Truth, _buckets
+from support.random_worlds import GAMES, STUDIOS, play
 
 KEY = "key-of-acme"
 ADDRESS = "http://127.0.0.1:9"

@@ -20,7 +20,7 @@ READY = SandboxInfo(
     console_url="http://127.0.0.1:3/token",
     organisations=[SandboxOrganisation(name="acme", api_key="k" * 40, studios=[])],
 )
-RECORDED = Path(__file__).parents[1] / "data" / "recorded"
+RECORDED = Path(__file__).parents[2] / "data" / "recorded"
 
 
 @pytest.fixture
@@ -39,39 +39,39 @@ def is_empty(folder: Path) -> bool:
     return {path.name: path.read_text() for path in folder.iterdir()} == empty_files()
 
 
-def test_the_sandbox_on_this_machine_gets_files_of_its_scenario_and_days(state):
+def test_the_sandbox_on_this_machine_gets_files_of_its_scenario_and_days(state) -> None:
     folder = sample_data.sample_files()
     assert {path.name for path in folder.iterdir()} == set(HEADERS)
     spend = (folder / "ad_spend.csv").read_text().splitlines()
     assert (spend[1].partition(",")[0], spend[-1].partition(",")[0]) == ("2026-10-17", "2026-11-20")
 
 
-def test_a_key_and_the_sandboxs_address_are_the_sandbox(state, monkeypatch):
+def test_a_key_and_the_sandboxs_address_are_the_sandbox(state, monkeypatch) -> None:
     monkeypatch.setenv("GAMELENS_API_KEY", "k" * 40)
     monkeypatch.setenv("GAMELENS_METRICS_URL", READY.metrics_url)
     assert not is_empty(sample_data.sample_files())
 
 
 @pytest.mark.parametrize("address", [None, "https://metrics.example.com"])
-def test_real_players_never_meet_made_up_costs(state, monkeypatch, address):
+def test_real_players_never_meet_made_up_costs(state, monkeypatch, address) -> None:
     monkeypatch.setenv("GAMELENS_API_KEY", "k" * 40)
     if address:
         monkeypatch.setenv("GAMELENS_METRICS_URL", address)
     assert is_empty(sample_data.sample_files())
 
 
-def test_a_sandbox_that_was_played_from_a_file_gets_none(state):
+def test_a_sandbox_that_was_played_from_a_file_gets_none(state) -> None:
     own = msgspec.structs.replace(PLAYED, scenario="my own game")
     (state / "played.json").write_bytes(msgspec.json.encode(own))
     assert is_empty(sample_data.sample_files())
 
 
-def test_an_empty_sandbox_gets_none(state):
+def test_an_empty_sandbox_gets_none(state) -> None:
     (state / "played.json").unlink()
     assert is_empty(sample_data.sample_files())
 
 
-def test_recorded_answers_have_theirs_beside_them(state, monkeypatch, tmp_path):
+def test_recorded_answers_have_theirs_beside_them(state, monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("GAMELENS_REPLAY", str(RECORDED))
     assert sample_data.sample_files() == RECORDED.parent / "outside"
     monkeypatch.setenv("GAMELENS_REPLAY", str(tmp_path / "elsewhere" / "recorded"))

@@ -9,7 +9,7 @@ from typing import Any
 from conftest import NOW, Stage, event
 from gamelens.catalog import DIMENSIONS, METRICS
 from gamelens.wire.currencies import USD_PER_UNIT
-from sandbox.brute import PER_GAME, Arrived, Asked
+from support.brute_force import PER_GAME, Arrived, Asked
 
 GAMES = {"acme": ("1001", "1002", "2001"), "rival": ("9001",)}
 STUDIOS = {"s1": {"1001", "1002", "2002"}, "s2": {"2001"}}

@@ -1,10 +1,10 @@
 """Units, tables and caches for the tests of the cache, and the process that writes one until it is killed.
 
-python buckets.py write FOLDER SEED    keeps day after day, prints a line for each, for ever
-python buckets.py race FOLDER SEED     keeps the same ten days twenty times over
-python buckets.py fork FOLDER SEED     keeps a day, and another in a forked child
-python buckets.py full FOLDER SEED     keeps where no file may be larger than 64 KiB, prints why it is off
-python buckets.py nobody FOLDER SEED   keeps as a user who may not write there, prints why it is off
+python cache_writer.py write FOLDER SEED    keeps day after day, prints a line for each, for ever
+python cache_writer.py race FOLDER SEED     keeps the same ten days twenty times over
+python cache_writer.py fork FOLDER SEED     keeps a day, and another in a forked child
+python cache_writer.py full FOLDER SEED     keeps where no file may be larger than 64 KiB, prints why it is off
+python cache_writer.py nobody FOLDER SEED   keeps as a user who may not write there, prints why it is off
 """
 
 from __future__ import annotations
