@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from gamelens.sandbox.collector.live_entries import FeedFilter
-from gamelens.sandbox.collector.live_feed import KEPT_EVENTS, FeedSubscriber
+from gamelens.sandbox.collector.live_feed import KEPT_EVENTS, QUEUED_EVENTS, FeedSubscriber
 from gamelens.sandbox.control.control_app import console_app
-from gamelens.sandbox.collector.live_feed import QUEUED_EVENTS
-from gamelens.sandbox.control.live_stream import , server_sent_events
+from gamelens.sandbox.control.live_stream import server_sent_events
 from gamelens.wire.signing import sign
 from support.app_requests import Call, call
 from support.collector_requests import GAME_KEY
