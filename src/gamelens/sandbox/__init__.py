@@ -1,8 +1,8 @@
 """Both services on this machine: everything runs offline and without an account.
 
 A collector acknowledges only events that are on disk, a metrics service answers from them, and a control API stands
-beside both. The room never speaks HTTP as a client, never sees a DataFrame and never stores an IP address. Open
-`server` first. README.md has the way of an event and of a query through the parts.
+beside both. The room never speaks HTTP as a client, never sees a DataFrame and never stores an IP address.
+Open `server` first. README.md has the way of an event and of a query through the parts.
 
 Our choices, where the public documentation of the services is silent:
 

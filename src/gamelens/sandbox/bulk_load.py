@@ -21,17 +21,13 @@ from gamelens.sandbox.tenants import Titles
 
 
 class BulkLoad:
-    """A sandbox that does not run and has no events; its first organisation gets the files.
-
-    Attributes:
-        folder: an empty folder to write the files in; it is removed at the end.
-    """
+    """A sandbox that does not run and has no events. Its first organisation gets the files."""
 
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
         self._sandbox = sandbox
         self._organisation = sandbox.tenants.organisations[0]
         self.folder = folder
-        """Where to write the files."""
+        """An empty folder to write the files in, removed at the end."""
 
     @property
     def game_ids(self) -> list[str]:

@@ -26,7 +26,7 @@ class Clock:
         self._frozen_at, self._ahead_s = at.timestamp(), 0.0
 
     def advance(self, by: timedelta) -> None:
-        """Move the clock by *by*, frozen or not; negative moves it back."""
+        """Move the clock by *by*, frozen or not. Negative moves it back."""
         self._ahead_s += by.total_seconds()
 
     def resume(self) -> None:

@@ -1,4 +1,4 @@
-"""A running sandbox: its state directory, its three servers on loopback, its start and stop."""
+"""A running sandbox: its state, its three servers on loopback, its start and stop."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class Sandbox:
         )
 
     async def process(self) -> dict[str, str]:
-        """Process everything received, and return the available interval of each organisation, by name."""
+        """Process everything received and return the available intervals, by organisation."""
         await self._run_processing()
         self.metrics.forget_availability()
         return available_intervals(self.tenants, self.lake, self.clock)
@@ -166,7 +166,7 @@ class Sandbox:
                 await process_in_worker(self.options.state, self.clock, lock=self._lock)
 
     def _pending_events(self) -> int:
-        """Return the number of unprocessed events, counting no further than `_WORKER_EVENTS` batches."""
+        """Return the number of unprocessed events in up to `_WORKER_EVENTS` batches."""
         ((events,),) = self.store.execute(
             "SELECT coalesce(sum(events), 0) FROM (SELECT events FROM batches WHERE id > ? LIMIT ?)",
             (self.lake.last_run().last_batch, _WORKER_EVENTS),
@@ -200,7 +200,7 @@ class Sandbox:
         }
 
     async def reset(self) -> None:
-        """Delete every event; keys, ports and clock stay."""
+        """Delete every event. Keys, ports and clock stay."""
         async with self._processing:
             with self.store:
                 self.store.execute("BEGIN IMMEDIATE")

@@ -14,9 +14,9 @@ _PATIENCE_S: Final = 2.0
 
 
 def lock_state_directory(state: Path) -> IO[str]:
-    """Create *state* if necessary and lock it for this process; closing the returned file unlocks it.
+    """Create *state* if necessary and lock it for this process.
 
-    Waits up to 2 s for another process that is about to exit.
+    Closing the returned file unlocks it. Waits up to 2 s for another process that is about to exit.
 
     Raises:
         Refused: another process has locked it.

@@ -1,4 +1,4 @@
-"""Organisations, studios, games and keys: configured, or generated at the first start and stored.
+"""Organisations, studios, games and keys: configured, or generated at a first start.
 
 The services know only the SHA-256 digest of an API key, in memory (`TenantDirectory`) and on disk (`tenants.json`).
 Keys that the sandbox generated are also in `keys.json`, because every start writes them into its ready file. Nothing
@@ -45,7 +45,7 @@ class TenantConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TenantVariant(msgspec.Struct, frozen=True, kw_only=True):
-    """One variant of an experiment with the configs of its players; the control has none."""
+    """One variant of an experiment and the configs of its players. The control has none."""
 
     id: str
     config: tuple[TenantConfig, ...] = ()
@@ -155,7 +155,7 @@ class TenantDirectory:
 
     @property
     def shared_game_ids(self) -> set[str]:
-        """Ids that games of several organisations have. An id is unique within its organisation only."""
+        """Ids that games of several organisations have, unique within each of them only."""
         owners = Counter(game.id for org in self.organisations for game in org.games)
         return {game_id for game_id, count in owners.items() if count > 1}
 
@@ -164,7 +164,7 @@ class TenantDirectory:
         return self._owners.get(game_key)
 
     def organisation(self, api_key: str) -> Organisation | None:
-        """Return the owner of an API key, or None. Every digest is compared, each in constant time."""
+        """Return the owner of an API key, or None. Each digest takes constant time."""
         digest, owner = _digest(api_key), None
         for org in self.organisations:
             if hmac.compare_digest(org.api_key_sha256, digest):
@@ -210,7 +210,7 @@ def load_tenants(state: Path, config: Path | None, titles: Titles = ()) -> tuple
 
 
 def describe(tenants: TenantDirectory, api_keys: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the organisations as the ready file lists them; an unknown API key is null."""
+    """Return the organisations as the ready file lists them. An unknown API key is null."""
     return [
         {
             "name": org.name,
@@ -238,7 +238,7 @@ _DEFAULTS: Titles = (
 
 
 def _one_organisation(titles: Titles) -> tuple[_ConfiguredOrganisation]:
-    """Build one organisation: studio 1 has the games 1001, 1002 …, studio 2 those from 2001 on."""
+    """Build one organisation. Studio 1 has the games 1001, 1002 …, studio 2 those from 2001."""
     studios = (
         TenantStudio(
             id=str(number),
@@ -276,7 +276,10 @@ def _read_stored(path: Path, kind: type[_Value], *, default: _Value) -> _Value:
 
 
 def _check_names(content: object, kind: type[msgspec.Struct], *, path: str = "") -> None:
-    """Refuse a field that *kind* does not have: ignored, it would leave a default without a warning."""
+    """Refuse fields that *kind* does not have, at any depth.
+
+    Ignored, such a field would leave a default without a warning.
+    """
     fields = {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
     for name, value in content.items() if isinstance(content, dict) else ():
         if name not in fields:
@@ -290,7 +293,7 @@ def _check_names(content: object, kind: type[msgspec.Struct], *, path: str = "")
 def _fill_in_keys(
     configured: tuple[_ConfiguredOrganisation, ...], stored: tuple[Organisation, ...]
 ) -> tuple[Organisation, ...]:
-    """Fill in missing ids, titles and game keys, from an earlier start if possible. API keys are added later."""
+    """Fill in missing ids, titles and game keys, from an earlier start if possible."""
     stored_games = {(org.name, game.id): game for org in stored for game in org.games}
     count = 0
     completed = []
@@ -319,7 +322,7 @@ def _fill_in_keys(
 
 
 def _with_digest(organisation: Organisation, api_keys: Mapping[str, str]) -> Organisation:
-    """Return *organisation* with the digest of its API key; without a key the stored digest stays."""
+    """Return *organisation* with the digest of its API key, or as it is without a key."""
     key = api_keys.get(organisation.name)
     return msgspec.structs.replace(organisation, api_key_sha256=_digest(key)) if key else organisation
 
@@ -334,7 +337,7 @@ def _digest(api_key: str) -> str:
 
 
 def _unique_identifiers(organisations: tuple[Organisation, ...]) -> Iterator[tuple[str, list[str]]]:
-    """Yield names with the values that must be unique: keys among all organisations, ids within one."""
+    """Yield names with values that must be unique: keys in all organisations, ids in one."""
     games = [game for org in organisations for game in org.games]
     yield "organisation.name", [org.name for org in organisations]
     yield "api_key", [org.api_key_sha256 for org in organisations]

@@ -1,7 +1,8 @@
-"""The collector: signed posts of events, and both init routes (Wire 1.1, Collector addresses).
+"""The collector: signed posts of events, and both init routes.
 
 Plain ASGI without a framework, because the signature covers the raw bytes. Checks run in the order size, key and
-signature, encoding, events. A refused request leaves nothing behind.
+signature, encoding, events. A refused request leaves nothing behind
+(Wire 1.1, Collector addresses; Wire 1.10, Collector statuses).
 """
 
 from __future__ import annotations
@@ -47,7 +48,10 @@ SERVICE_HEADERS: Final = [
     (b"access-control-allow-origin", b"*"),
     (b"x-svc-service", b"collect"),
 ]
-"""Headers of every response, also to input that is not a request (Wire 1.5, Response headers)."""
+"""Headers of every response, also to input that is not a request.
+
+Wire 1.5, Response headers.
+"""
 _JSON: Final = [*SERVICE_HEADERS, (b"content-type", b"application/json")]
 _HEADERS: Final = [*_JSON, (b"access-control-allow-headers", b"Authorization, X-Requested-With")]
 _PREFLIGHT: Final = [  # everything a browser game will send; the browser caches it (Wire 1.5, Response headers)
@@ -74,7 +78,7 @@ class _EarlyResponse(Refused):
 
 
 class _Init(msgspec.Struct, frozen=True):
-    """The only field of an init request that is read; the others take no memory."""
+    """The only field of an init request that is read. The others take no memory."""
 
     user_id: msgspec.Raw = msgspec.Raw()
 
@@ -248,7 +252,7 @@ def _query(scope: Scope) -> dict[str, str]:
 
 
 def _headers(scope: Scope) -> dict[bytes, bytes]:
-    """Return the request's headers; lines of one name are joined to a list (RFC 9110 5.3)."""
+    """Return the request's headers, with lines of one name joined (RFC 9110 5.3)."""
     headers: dict[bytes, bytes] = dict(scope["headers"])
     if len(headers) == len(scope["headers"]):
         return headers
@@ -259,7 +263,7 @@ def _headers(scope: Scope) -> dict[bytes, bytes]:
 
 
 async def _read_bounded_body(receive: Receive, headers: dict[bytes, bytes]) -> bytes:
-    """Return the whole body, or end the request: too large, incomplete, or no room on the disk."""
+    """Return the whole body, or end the request with 413, 408 or 503."""
     try:
         if b"expect" in headers and headers.get(b"content-length", b"").isdigit():
             check_size(int(headers[b"content-length"]))  # the client waits for this answer before it sends the body

@@ -1,4 +1,4 @@
-"""Admission: separates the good events of a body from the bad ones (Wire 1.8, Rejected events)."""
+"""Admission: the good and the bad events of a body (Wire 1.8, Rejected events)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ from gamelens.wire.limits import JSON_DEPTH
 
 REST_SDK = "rest api v2"
 VALUES: Final = 1 << 20
-"""Values in a bad or nested body (Wire 1.6, Body limits); 16 MB of the shortest events have three quarters of it."""
+"""Most values of a bad or nested body (Wire 1.6, Body limits).
+
+16 MB of the shortest events have three quarters of it.
+"""
 BAD_EVENTS: Final = 10_000
-"""Bad events that are reported of one body (Wire 1.6, Body limits): the answer repeats each of them."""
+"""Most bad events of one body (Wire 1.6, Body limits). The answer repeats each of them."""
 _STRUCTURE: Final = b'"[]{}'
 _REST: Final = bytes(set(range(256)) - set(_STRUCTURE))
 _STEP: Final = {ord(mark): step for mark, step in (("[", 1), ("{", 1), ("]", -1), ("}", -1))}
@@ -136,7 +139,7 @@ def _is_text(body: bytes) -> bool:
 
 
 def _may_be_deep(body: bytes, events: int) -> bool:
-    """Return whether *body*, an array of *events* objects, has enough brackets to be nested too deeply."""
+    """Return whether *body*, an array of *events* objects, may be nested too deeply."""
     opened_within = body.count(b"[") + body.count(b"{") - 1 - events
     return 2 + opened_within > JSON_DEPTH
 

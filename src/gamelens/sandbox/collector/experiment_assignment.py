@@ -67,7 +67,7 @@ def answer_init(game: TenantGame, *, user_id: str, now_s: int, for_s: int, is_ve
 
 
 def _is_active(config: TenantConfig, *, now_s: int, until_s: int) -> bool:
-    """Return whether a config holds at any moment of the range, or at its start if it is empty."""
+    """Return whether a config holds at any moment of the range, also of an empty one."""
     has_begun = config.start_ts is None or config.start_ts <= until_s
     return has_begun and (config.end_ts is None or config.end_ts > now_s)
 
@@ -84,7 +84,7 @@ def _start(config: TenantConfig) -> int | msgspec.UnsetType:
 
 
 def _versioned(configs: Sequence[TenantConfig], *, is_global: bool) -> list[VersionedConfig]:
-    """Return configs with `id` and `vsn`, which clients that ask for them read without a check."""
+    """Return configs with `id` and `vsn`, which clients that request them do not check."""
     return [
         VersionedConfig(
             key=config.key,

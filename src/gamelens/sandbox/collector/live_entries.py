@@ -18,7 +18,7 @@ Status = Literal["accepted", "rejected"]
 
 STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 UNKNOWN: Final = "unknown"
-"""Name under which categories that do not exist are counted together: a sender may invent any number of them."""
+"""Common name of all categories that do not exist: a sender may invent any number."""
 _DEFAULT_LIMIT: Final = 100
 _MAX_LIMIT: Final = 10_000
 
@@ -120,7 +120,7 @@ class FeedFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_feed_filter(query: Mapping[str, str], *, game_keys: Iterable[str], limit: int = _DEFAULT_LIMIT) -> FeedFilter:
-    """Read a filter from a query string; an empty parameter counts as absent.
+    """Read a filter from a query string. An empty parameter counts as absent.
 
     Args:
         query: the parameters.

@@ -1,4 +1,4 @@
-"""The live feed: the newest events, good and bad, stored as received and decoded when shown.
+"""The live feed: the newest events, good and bad, decoded only when they are shown.
 
 The collector hands each request over after its commit, which takes a few microseconds with or without subscribers.
 `live_entries` has the stored requests and their filter, `control.live_stream` writes the feed as server-sent events.
@@ -28,7 +28,10 @@ from gamelens.wire.event_schema import CATEGORIES
 from gamelens.wire.event_validator import RejectedEvent
 
 FEED_EVENTS: Final = 1000
-"""Events stored of each game and status; somewhat more, because whole requests are stored (Wire 5.2, Live feed)."""
+"""Events stored of each game and status (Wire 5.2, Live feed).
+
+There may be somewhat more, because whole requests are stored.
+"""
 FEED_BYTES: Final = 4 << 20
 """Bytes stored of each game and status, unless the newest request alone is larger."""
 RESTORED_BYTES: Final = 32 << 20
@@ -36,7 +39,7 @@ RESTORED_BYTES: Final = 32 << 20
 MAX_SUBSCRIBERS: Final = 64
 """Streams at a time (Wire 5.2, Live feed)."""
 QUEUED_EVENTS: Final = 1000
-"""Events that wait for one subscriber. Beyond it the oldest are dropped and counted as missed."""
+"""Events that wait for one subscriber. The oldest beyond it are counted as missed."""
 QUEUED_BYTES: Final = 8 << 20
 """Bytes that wait for one subscriber."""
 
@@ -240,7 +243,7 @@ class LiveFeed:
 
 
 class _RecentRequests:
-    """The newest requests of one game and status, within the limits. The last one always stays."""
+    """The newest requests of one game and status. The last one stays, whatever its size."""
 
     def __init__(self) -> None:
         self._requests: deque[FeedRequest] = deque()

@@ -1,7 +1,7 @@
-"""The control API: counts, processing, reset, clock, faults and the live page (Wire 5.1, Control API).
+"""The control API: counts, processing, reset, clock, faults and the live page.
 
-It is separate from both services, on loopback, with a token in the path, a check of the Host header and no CORS
-headers, so a page in a browser cannot reach it.
+Wire 5.1, Control API. It is separate from both services, on loopback, with a token in the path, a check of the Host
+header and no CORS headers, so a page in a browser cannot reach it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class SandboxControl(Protocol):
         ...
 
     async def reset(self) -> None:
-        """Delete every event; keys stay."""
+        """Delete every event. Keys stay."""
         ...
 
     def unhealthy_because(self) -> str | None:

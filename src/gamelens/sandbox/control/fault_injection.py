@@ -1,6 +1,6 @@
-"""Fault injection: rules that delay, refuse, cut or suppress responses (Wire 5.3, Fault rules).
+"""Fault injection: rules that delay, refuse, cut or suppress responses.
 
-A client is tested by the failures it meets. The rules stand between the connection and a service, which does not
+Wire 5.3, Fault rules. The rules stand between the connection and a service, which does not
 know them. Without rules they cost one look at an empty list.
 """
 
@@ -57,7 +57,7 @@ class FaultRule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_rule(order: Mapping[str, Any]) -> FaultRule:
-    """Read a rule from the fields of a request; null is the same as absent.
+    """Read a rule from the fields of a request. Null is the same as absent.
 
     Raises:
         BadQuery: a field has a value that is not allowed, or the rule would do nothing.

@@ -17,7 +17,7 @@ from gamelens.sandbox.collector.live_feed import FeedSubscriber, LiveFeed
 GATHER_S: Final = 0.25
 """Pause between messages: events of a busy collector are decoded and sent together."""
 SILENCE_S: Final = 15.0
-"""Silence after which a comment is sent, so that proxies and clients see that the stream is alive."""
+"""Silence after which a comment shows proxies and clients that the stream is alive."""
 RETRY_MS: Final = 2000
 """Pause after which a browser reconnects."""
 

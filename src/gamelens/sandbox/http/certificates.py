@@ -1,4 +1,4 @@
-"""Certificate of a sandbox that speaks HTTPS, created at the first start and kept in the state directory."""
+"""Certificate of a sandbox that speaks HTTPS, stored in the state directory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Certificate(msgspec.Struct, frozen=True):
 
 
 def load_certificate(state: Path) -> Certificate:
-    """Return the certificate in *state*, and issue one for the loopback names if there is none.
+    """Return the certificate in *state*, or issue one for the loopback names.
 
     Both files are readable by their owner only.
 

@@ -22,7 +22,10 @@ from gamelens.wire.limits import KIB
 Headers = Sequence[tuple[bytes, bytes]]
 
 HEAD_BYTES: Final = 64 * KIB
-"""Bytes of a request line and headers, and of any other input that advances no request (Wire 1.2, Connections)."""
+"""Most bytes of a request line and headers (Wire 1.2, Connections).
+
+The same limit holds for other input that advances no request.
+"""
 _EXTENSION: Final = "gamelens.connection"
 _JSON: Final = [(b"content-type", b"application/json"), (b"connection", b"close")]
 _FRAMING: Final = (b"content-length", b"transfer-encoding")  # the headers that say how long a body is
@@ -76,7 +79,7 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """Return whether to stay open for a response, after the client has closed its sending side."""
+        """Return whether to stay open for a response after the client's end of file."""
         is_due = self._has_unanswered_requests() and not self._is_in_body and not self.cycle.response_started
         if is_due and self.scheme == "http":  # TLS has no half-closed connections
             self.cycle.keep_alive = False
@@ -110,10 +113,10 @@ class Connection(HttpToolsProtocol):
                 return
 
     def _decline_upgrade(self) -> None:
-        """Continue in HTTP/1.1 when a client offers another protocol, as Java's own client always does.
+        """Continue in HTTP/1.1 when a client offers another protocol.
 
-        RFC 9110 7.8 allows it. The parser takes all that follows for the other protocol, the body of this request
-        included, so a new parser reads the body.
+        Java's own client always does, and RFC 9110 7.8 allows the refusal. The parser takes all that follows for the
+        other protocol, the body of this request included, so a new parser reads the body.
         """
         if self._body_framing:
             framing, self._body_framing = self._body_framing, b""
@@ -130,7 +133,7 @@ class Connection(HttpToolsProtocol):
             self._due_s = self.loop.time() + self._deadlines.head_s
 
     def on_headers_complete(self) -> None:
-        """Start the deadline of the body, and give the application the means to close the connection."""
+        """Start the deadline of the body, and let the application close the connection."""
         if self._is_resuming:
             return
         if self._bytes_without_progress > HEAD_BYTES and self._head_bytes() > HEAD_BYTES:

@@ -193,7 +193,7 @@ def _answers(metric: str) -> list[Any]:
 
 @cache
 def _row_type(metric: Metric) -> Any:
-    """Build the struct of one row: the metric's fields, and the dimensions it may be grouped by."""
+    """Build the struct of one row: the metric's fields and all dimensions."""
     count = Annotated[int, msgspec.Meta(ge=0)]
     fields: list[Any] = [
         (field.name, count if field.kind == "count" else Union[float, None])  # noqa: UP007
@@ -206,7 +206,10 @@ def _row_type(metric: Metric) -> Any:
 
 
 def _filter(name: str, dimensions: Iterable[str]) -> Schema:
-    """Return the schema of the filter object *name*: one key, a dimension or a combination (Wire 2.7, Filters)."""
+    """Return the schema of the filter object *name* (Wire 2.7, Filters).
+
+    An object has one key: a dimension or a combination.
+    """
     inner = {"$ref": _COMPONENTS.format(name=name)}
     several = {"type": "array", "items": inner, "minItems": 1}
     value = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}

@@ -52,7 +52,7 @@ class OrganisationLimiter:
 
 
 class NodeLimiters:
-    """Limiters of several nodes, each on its own; a request comes to a random one.
+    """Limiters of several nodes, each on its own. A request comes to a random one.
 
     An organisation is served between once and *nodes* times what one node allows, so the limits are guaranteed
     minimums. *random* returns a whole number below its argument.

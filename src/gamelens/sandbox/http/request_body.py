@@ -1,8 +1,8 @@
-"""The body of a request, read in full and unpacked, both within bounds (Wire 1.6, Body limits).
+"""The body of a request, read in full and unpacked, both within bounds.
 
-A body is read before its sender is authorised, so it may cost memory only while it is small: a larger one is spooled
-to an unnamed file until it is complete. A sender that stalls then delays no other request, which a fixed number of
-buffers in memory could not guarantee.
+Wire 1.6, Body limits. A body is read before its sender is authorised, so it may cost memory only while it is small: a
+larger one is spooled to an unnamed file until it is complete. A sender that stalls then delays no other request,
+which a fixed number of buffers in memory could not guarantee.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from gamelens.errors import Refused
 from gamelens.wire.limits import BODY_BYTES, KIB, MIB, UNPACKED_BYTES
 
 MEMBERS: Final = 512
-"""Gzip members in one body (Wire 1.6, Body limits); 16 MB in the blocks of `bgzip` are half as many."""
+"""Most gzip members of one body (Wire 1.6, Body limits).
+
+16 MB in the blocks of `bgzip` are half as many.
+"""
 _MEMORY_BYTES: Final = 32 * KIB
 _DRAINED_BYTES: Final = 4 * BODY_BYTES  # a body is read past the limit, so that its sender gets the answer
 _ONE_STEP_BYTES: Final = MIB
@@ -37,7 +40,7 @@ class UndecodableBody(Refused):
 
 
 class BodyTooLarge(Refused):
-    """A body over a limit; *is_cut* if part of it has not been read."""
+    """A body over a limit. With *is_cut*, part of it has not been read."""
 
     def __init__(self, message: str, *, is_cut: bool = False) -> None:
         self.is_cut = is_cut
@@ -90,7 +93,9 @@ def check_size(size: int, *, is_cut: bool = True) -> None:
 
 
 def unpack(body: bytes) -> Unpacked:
-    """Return the content of a gzipped *body*: one member or several (RFC 1952 2.2), at most 16 MB.
+    """Return the content of a gzipped *body*, at most 16 MB.
+
+    It may have several members (RFC 1952 2.2).
 
     Raises:
         UndecodableBody: not gzip, cut short, damaged, or followed by other bytes.
@@ -108,7 +113,7 @@ def unpack(body: bytes) -> Unpacked:
 
 
 def _unpack_bounded(body: bytes) -> Unpacked:
-    """Unpack twice, counting first, so that a gzip bomb takes no more memory than one output chunk."""
+    """Unpack twice, counting first: a gzip bomb takes no more memory than one chunk."""
     size = 0
     for _, output in _members(body):
         size += len(output)
@@ -122,7 +127,7 @@ def _unpack_bounded(body: bytes) -> Unpacked:
 
 
 def _members(body: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the content of *body* in chunks, each with the number of its member, counted from 1."""
+    """Yield the content of *body* in chunks, each with the number of its member from 1."""
     rest = memoryview(body)
     member = 0
     while rest or not member:

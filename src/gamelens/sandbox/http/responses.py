@@ -1,4 +1,4 @@
-"""JSON responses of the metrics service and the control API, with one shape for all errors."""
+"""JSON responses of metrics service and control API, with one shape for all errors."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ _ERRORS: dict[int, ErrorName] = {
 
 
 def answer_json(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return *content* as a JSON response; bytes are taken to be JSON already."""
+    """Return *content* as a JSON response. Bytes are taken to be JSON already."""
     body = content if isinstance(content, bytes) else msgspec.json.encode(content)
     return Response(body, status, headers=headers, media_type="application/json")
 
 
 def refuse(status: int, message: str, headers: Mapping[str, str] | None = None, **details: Any) -> Response:
-    """Return an error response: `error` for programs, `message` for people (Wire 2.12, Refusals).
+    """Return an error response (Wire 2.12, Refusals).
 
-    *details* are further fields of the error body.
+    `error` is for programs, `message` for people. *details* are further fields of the error body.
     """
     return answer_json(ErrorBody(error=_ERRORS.get(status, "refused"), message=message, **details), status, headers)
 
 
 def refuse_query(error: BadQuery, status: int = 422, headers: Mapping[str, str] | None = None) -> Response:
-    """Return an error response that names the field; status 400 for an unreadable interval."""
+    """Return an error response that names the field: 400 for an unreadable interval."""
     return refuse(
         400 if isinstance(error, MalformedInterval) else status,
         str(error),
@@ -63,7 +63,7 @@ async def on_http_error(_: Request, error: Exception) -> Response:
 
 
 def on_wrong_address(addresses: Collection[str]) -> Callable[[Request, Exception], Awaitable[Response]]:
-    """Build a handler that answers 404 and 405 with the address or method and its alternatives."""
+    """Build a handler that answers 404 and 405 with the nearest allowed alternatives."""
 
     async def refused(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
@@ -90,5 +90,5 @@ async def on_disconnect(_: Request, __: Exception) -> Response:
 
 
 async def on_failure(_: Request, error: Exception) -> Response:
-    """Answer 500 with the type of an unexpected error; the log has the rest."""
+    """Answer 500 with the type of an unexpected error. The log has the rest."""
     return refuse(500, f"the sandbox failed with {type(error).__name__}: its log says where")

@@ -69,7 +69,7 @@ class EventCounter:
         self._by_game.clear()
 
     def _sums(self, after: int, up_to: int) -> list[tuple[_Owned, int, int]]:
-        """Return accepted and rejected events by organisation and game id, of batches after *after*."""
+        """Return accepted and rejected events by organisation and game, after batch *after*."""
         rows = self._store.execute(
             "SELECT organisation, game_id, sum(events), sum(rejected) FROM batches WHERE id > ? AND id <= ? "
             "GROUP BY organisation, game_id",

@@ -1,4 +1,4 @@
-"""Accepted events on disk, before and after processing: SQLite, synced before a request is answered.
+"""The inbox: accepted events in SQLite, synced before their request is answered.
 
 One writer thread commits everything that has queued up since its last commit as one transaction (group commit). A
 commit that fails fails every request in it. Batches stay after processing, because the lake is built from them. Each
@@ -26,7 +26,7 @@ from gamelens.errors import Refused
 QUEUED_BYTES: Final = 64 << 20
 """Bytes that may wait to be written. Beyond it a request is answered 503."""
 RESERVED_BYTES: Final = 256 << 20
-"""Bytes left free on the disk. Processing needs room, and a full disk stops more than the inbox."""
+"""Bytes left free on the disk: processing needs room."""
 _GROUP: Final = 256  # batches in one transaction
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS batches (
@@ -98,7 +98,7 @@ class StoreUnavailable(Refused):
 
 
 def open_store(path: Path) -> sqlite3.Connection:
-    """Connect to the SQLite file of a state directory, and create its tables if they are missing.
+    """Connect to the SQLite file of a state directory, and create missing tables.
 
     Every commit is synced (WAL, `synchronous = FULL`).
     """

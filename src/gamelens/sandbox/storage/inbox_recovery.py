@@ -1,4 +1,4 @@
-"""Recovery of a damaged store: quarantine the file, copy every readable row, record what is missing.
+"""Recovery of a damaged store: quarantine, copy of readable rows, list of the others.
 
 Every start checks the store (`recover_store`). A damaged one is copied row by row into a new file, which takes its
 place in steps that a crash may interrupt anywhere: only a complete copy is named `.mended`, and a start that finds
@@ -69,7 +69,7 @@ def _find_damage(store: Path) -> str | None:
 
 
 def _last_commit(log: Path) -> int:
-    """Return the number of the last frame in a write-ahead log that ends a transaction, 0 for none.
+    """Return the number of the last frame in a log that ends a transaction, 0 for none.
 
     The format is SQLite's (fileformat2, The Write-Ahead Log). Frames of an earlier round have another salt.
     """
@@ -100,7 +100,7 @@ def _preserve_unread_log(log: Path, connection: sqlite3.Connection, store: Path)
 
 
 def _copy_readable(damaged: Path, copy: Path) -> int:
-    """Build a complete new store at *copy* from *damaged*, and return the number of missing batches."""
+    """Build a complete store at *copy* from *damaged*. Return how many batches are missing."""
     unfinished = copy.with_suffix(".mending")
     for suffix in _SUFFIXES:
         unfinished.with_name(unfinished.name + suffix).unlink(missing_ok=True)
@@ -131,7 +131,7 @@ def _copy_rows(old: sqlite3.Connection, new: sqlite3.Connection) -> list[int]:
 
 
 def _copy_manifest(old: sqlite3.Connection, new: sqlite3.Connection) -> None:
-    """Copy the lake's manifest if all of it can be read. Without it the next processing rebuilds the lake."""
+    """Copy the lake's manifest if it can be read, or leave the lake to be rebuilt."""
     try:
         (lake_format,) = old.execute("PRAGMA user_version").fetchone()
         tables = old.execute("SELECT name, sql FROM sqlite_master WHERE name IN ('runs', 'files')").fetchall()

@@ -89,7 +89,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     @property
     def players(self) -> Path | None:
-        """File of all players; None before the first event."""
+        """File of all players, None before the first event."""
         return self.tables["players"].get(None)
 
     def files(self, table: str, *intervals: Interval) -> list[Path]:
@@ -228,7 +228,7 @@ def month_of(day: date) -> date:
 
 
 def _period(table: str, first: date) -> Interval:
-    """Return the interval of a file of *table*: one day of events, one month of any other table."""
+    """Return the interval of a file of *table*: a day of events, a month of any other."""
     start = _start(first)
     if table == "events":
         return Interval(start, start + timedelta(days=1))
@@ -240,5 +240,5 @@ def _start(day: date) -> datetime:
 
 
 def _real_ms() -> int:
-    """Return real time: the readers that a file is retained for do not follow the sandbox's clock."""
+    """Return real time: readers of retained files do not follow the sandbox's clock."""
     return round(real_time.time() * 1000)

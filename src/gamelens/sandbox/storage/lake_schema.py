@@ -1,4 +1,4 @@
-"""Schema of the lake: events, players, and the aggregates that most queries are answered from.
+"""Schema of the lake: events, players, and the aggregates that answer most queries.
 
 An aggregate is the events of a day, grouped by some dimensions, with the measures summed. Measures are defined over
 event rows here and nowhere else: processing computes the sums, the planner reads them. Nothing in an aggregate
@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 FORMAT: Final = 4
-"""Version of the lake's layout. A lake of another format is not read but rebuilt from the inbox."""
+"""Version of the lake's layout. A lake of another version is rebuilt from the inbox."""
 
 BIG: Final = "DECIMAL(38, 0)"
 """Type of sums of amounts. They exceed 64 bits, and Parquet has no exact 128-bit integers."""
@@ -81,7 +81,7 @@ class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
     keys: dict[str, str]
     money: str
     order: str = "category, day"
-    """Sort order of the rows: rows of one query lie together, so that most row groups of a file are skipped."""
+    """Sort order of the rows, such that a query skips most row groups of a file."""
 
     @property
     def columns(self) -> dict[str, str]:
@@ -143,7 +143,10 @@ RETURN_COLUMNS: Final = {
     **dict.fromkeys(RETURN_DIMENSIONS, "VARCHAR"),  # as the install event had them
     "players": "BIGINT",
 }
-"""Players active on a day, by age. Unlike the aggregates it depends on installs and is rebuilt when they move."""
+"""Players active on a day, by age.
+
+Unlike the aggregates it depends on installs, and is rebuilt when they move.
+"""
 
 COLUMNS: Final = {
     "events": EVENT_COLUMNS,
