@@ -1,4 +1,4 @@
-"""Over a real socket: broken answers become our errors, and the key shows nowhere (promise 12)."""
+"""The transport over a real socket: broken connections, and where the key must not show."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ GOOD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" %
 
 @contextmanager
 def server(*answers: bytes) -> Iterator[str]:
-    """The address of a server that gives the *answers* in turn, the last for ever, each to a new connection."""
-    left = list(answers)
+    """Yield the address of a server that gives *answers* in turn, the last for ever."""
+    remaining = list(answers)
     loop = asyncio.new_event_loop()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(left.pop(0) if len(left) > 1 else left[0])
+        writer.write(remaining.pop(0) if len(remaining) > 1 else remaining[0])
         await writer.drain()
         writer.close()
 
@@ -46,6 +46,8 @@ def server(*answers: bytes) -> Iterator[str]:
 
 
 def send(address: str, tally: RequestStats | None = None) -> bytes:
+    """Return the body of the response from *address*."""
+
     async def main() -> bytes:
         transport = Transport(address, key=Secret(KEY), random=lambda: 0.0)
         try:
@@ -57,68 +59,79 @@ def send(address: str, tally: RequestStats | None = None) -> bytes:
 
 
 def test_an_answer_cut_short_is_a_service_error() -> None:
+    """A body shorter than its Content-Length is a `ServiceError`."""
     with server(CUT) as address, pytest.raises(ServiceError, match="cut short"):
         send(address)
 
 
-def test_an_answer_cut_short_is_asked_for_again() -> None:
+def test_an_answer_cut_short_is_requested_again() -> None:
+    """A body shorter than its Content-Length is requested again."""
     with server(CUT, GOOD) as address:
         assert send(address) == INTERVAL
 
 
 def test_a_connection_that_breaks_is_unreachable_after_six_attempts() -> None:
+    """Six connections closed without an answer raise `Unreachable`."""
     tally = RequestStats()
     with server(b"") as address, pytest.raises(Unreachable, match="broke"):
         send(address, tally)
     assert tally.requests == 6
 
 
-def test_what_is_no_http_is_unreachable() -> None:
+def test_a_server_of_another_protocol_is_an_error() -> None:
+    """An answer that is no HTTP is a `GamelensError`."""
     with server(b"SSH-2.0-OpenSSH_9.6\r\n") as address, pytest.raises(GamelensError):
         send(address)
 
 
-def ask(address: str) -> None:
+def read_interval(address: str) -> None:
+    """Read the available interval at *address*."""
     with Client(api_key=KEY, metrics_url=address) as lens:
         lens.available()
 
 
 def refusal(address: str) -> AuthError:
+    """Return the error of a refused key."""
     with pytest.raises(AuthError) as refused:
-        ask(address)
+        read_interval(address)
     return refused.value
 
 
 def test_no_log_line_holds_the_key(caplog: pytest.LogCaptureFixture) -> None:
+    """No log line at level DEBUG contains the key."""
     caplog.set_level(logging.DEBUG)
     with server(GOOD) as address:
-        ask(address)
+        read_interval(address)
     assert caplog.records
     assert KEY not in caplog.text
 
 
 @pytest.mark.parametrize("show", [str, repr, lambda error: "".join(traceback.format_exception(error))])
 def test_no_error_holds_the_key(show: Callable[[object], str]) -> None:
+    """No text, repr or traceback of an error contains the key."""
     with server(REFUSED) as address:
         error = refusal(address)
     assert KEY not in show(error)
 
 
-def test_not_even_a_traceback_with_locals_holds_the_key() -> None:
+def test_no_traceback_with_locals_holds_the_key() -> None:
+    """A traceback that prints the locals of our frames does not contain the key."""
     with server(REFUSED) as address:
         error = refusal(address)
-    told = traceback.TracebackException.from_exception(error, capture_locals=True)
-    ours = [frame for frame in told.stack if frame.filename.startswith(_room())]
-    assert ours
-    assert KEY not in str([frame.locals for frame in ours])
+    details = traceback.TracebackException.from_exception(error, capture_locals=True)
+    own_frames = [frame for frame in details.stack if frame.filename.startswith(_room())]
+    assert own_frames
+    assert KEY not in str([frame.locals for frame in own_frames])
 
 
 def test_the_client_keeps_the_key_in_no_plain_attribute() -> None:
+    """No attribute of the client or its parts has the key in its repr."""
     lens = Client(api_key=KEY, metrics_url="https://a.example")
     assert KEY not in repr(vars(lens)) + repr(vars(lens._core)) + repr(vars(lens._core.service._transport))
 
 
 def _room() -> str:
+    """Return the folder of the client's modules."""
     import gamelens.client
 
     return str(gamelens.client.__path__[0])
