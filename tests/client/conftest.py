@@ -12,10 +12,10 @@ import keyring
 import pytest
 from starlette.types import ASGIApp
 
-from conftest import Stage
 from gamelens.client.sync_client import Client
 from support.game_network import Game, Time, Wire
 from support.memory_keyring import MemoryKeyring
+from support.sandbox_stage import Stage
 from support.scripted_service import KEY, Script
 from support.watched_service import World
 

@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import examples
 from gamelens.client.cache.answer_cache import AnswerCache, CacheKey, cache_folder
 from gamelens.client.tables.time_ranges import BucketSlice
 from gamelens.wire.intervals import Interval
@@ -37,6 +36,7 @@ from support.cache_writer import (
     rows,
     rows_of_seed,
 )
+from support.hypothesis_profiles import examples
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import examples
 from gamelens.client.tables import answer_decoding, table_operations
 from gamelens.client.tables.answer_decoding import read_answer
 from gamelens.client.tables.table_schema import TIMESTAMP_TYPE, schema
@@ -19,6 +18,7 @@ from gamelens.errors import ServiceError
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import Group, MetricQuery, Split, Timeseries
 from gamelens.wire.results import Rows, encode_answer
+from support.hypothesis_profiles import examples
 
 WEEK = Interval.parse("2026-11-01/P1W")
 DAY = datetime(2026, 11, 1, tzinfo=UTC)

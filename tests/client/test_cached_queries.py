@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conftest import Stage
 from gamelens.client.sync_client import Client
 from gamelens.wire.intervals import Granularity, Interval
+from support.sandbox_stage import Stage
 from support.watched_service import Body, ManualClock, Watch, World, assert_equal, quick, sale, sell
 
 pytestmark = pytest.mark.slow

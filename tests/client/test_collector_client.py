@@ -14,7 +14,6 @@ import httpx
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from conftest import NOW, Stage, event
 from gamelens.client.events.collector_client import CollectorClient
 from gamelens.errors import AuthError, BadQuery, ServiceError
 from gamelens.wire.remote_config import InitAnswer, InitUnchanged, V2InitAnswer
@@ -136,6 +135,8 @@ _WITHOUT_ZLIB_NG = """
 import gzip, sys
 sys.modules["zlib_ng"] = None  # as where only the client is installed
 from gamelens.client.events import collector_client as collector
+from support.game_events import NOW, event
+from support.sandbox_stage import Stage
 body = collector.compress(b"[]", 2, wbits=31)
 assert (gzip.decompress(body), body[4:8]) == (b"[]", bytes(4))
 """

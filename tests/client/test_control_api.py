@@ -13,10 +13,11 @@ import msgspec
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from conftest import Stage, event
 from gamelens.client.connection.control_api import CONSOLE_URL, ControlApi
 from gamelens.errors import BadQuery, GamelensError, ServiceError, Unreachable
 from gamelens.sandbox.control.control_app import console_app
+from support.game_events import event
+from support.sandbox_stage import Stage
 
 TOKEN = "a-token-of-its-own"
 URL = f"http://127.0.0.1:1/{TOKEN}"

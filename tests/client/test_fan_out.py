@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from conftest import Stage, event
 from gamelens import dim
 from gamelens.catalog import DIMENSIONS, METRICS
 from gamelens.wire.intervals import Granularity, Interval
+from support.game_events import event
 from support.random_worlds import GAMES
+from support.sandbox_stage import Stage
 from support.watched_service import Body, World, assert_same, is_close, quick, rows_of
 
 pytestmark = pytest.mark.slow

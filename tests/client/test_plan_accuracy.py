@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conftest import examples
 from gamelens.catalog import METRICS
 from gamelens.client.query.plan_estimate import Plan
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery, GamelensError, NotAdditive, NotYetAvailable
+from support.hypothesis_profiles import examples
 from support.watched_service import ManualClock, Watch, World, quick
 
 OVER = "2026-09-30/2026-11-20"

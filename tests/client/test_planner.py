@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import examples
 from gamelens.client.query.arguments import as_filter, as_names
 from gamelens.client.query.planner import FanOutValues, MetricPlan, fan_out_dimensions, plan_requests, typical_values
 from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, QuerySpec
@@ -20,6 +19,7 @@ from gamelens.errors import BadQuery, NotAdditive
 from gamelens.wire.filters import And, Filter, Match, Not, Or, dim
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import Group, MetricQuery, Split, Timeseries, decode_query
+from support.hypothesis_profiles import examples
 
 WEEK = Interval.parse("2026-11-01/P1W")
 QUARTER = Interval.parse("2026-08-22/P90D")

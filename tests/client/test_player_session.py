@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from conftest import NOW, Stage
 from gamelens.client.events.player_session import PlayerSession
 from gamelens.errors import AuthError, BadQuery, Refused, Unreachable
 from support.game_network import ANN, GAME_KEY, KEYS, SECRET_KEY, Game, Time, Wire, in_loop
@@ -403,6 +402,8 @@ def test_a_killed_session_gets_its_end_at_the_next_start(game: Game, tmp_path: P
 import asyncio, os, signal
 from gamelens.client.collector import CollectorClient
 from gamelens.client.session import PlayerSession
+from support.game_events import NOW
+from support.sandbox_stage import Stage
 
 seconds = [{TIME - 3600}]
 

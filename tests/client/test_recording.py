@@ -19,13 +19,14 @@ from hypothesis import strategies as st
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from conftest import Stage, event
 from gamelens.client.connection.metrics_api import MetricsApi
 from gamelens.client.connection.recording import RecordedRequest, RecordingSender, ReplaySender
 from gamelens.client.connection.settings import Secret
 from gamelens.client.connection.transport import HttpRequest, HttpResponse, RequestStats, Transport
 from gamelens.errors import AuthError, BadQuery, GamelensError, NotRecorded, RateLimited, ServiceError
 from gamelens.wire.intervals import Interval
+from support.game_events import event
+from support.sandbox_stage import Stage
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,6 @@ import pytest
 
 from gamelens.client.cache.answer_cache import CachedRows
 from gamelens.client.query.data_frames import to_frame
-from gamelens.client.query.fetcher import Nowhere
 from gamelens.client.query.planner import FanOutValues, plan_requests
 from gamelens.client.query.query_run import asked
 from gamelens.client.query.query_spec import QuerySpec
@@ -23,6 +22,7 @@ from gamelens.client.query.refresh import (
     restatements_as_json,
     rows_of_metric,
 )
+from gamelens.client.query.row_sources import NoSource
 from gamelens.client.tables.table_differences import FieldChange, Restatement
 from gamelens.client.tables.table_operations import from_rows
 from gamelens.client.tables.table_schema import TIMESTAMP_TYPE, schema
@@ -138,7 +138,7 @@ def rows_by_request(*gaps: dict[str, Any]) -> tuple[CachedRows, CachedRows]:
     frame = to_frame(from_rows(ROWS, schema("event_count", BY)), BY, receipt(question, *gaps))
     before = PreviousResult(question, (), WEEK, gaps, frame.attrs["gamelens"])
     (part,) = plan_requests(question, WEEK, max_days=None, lists=LISTS)
-    source = FrameSource(frame, before, Nowhere())
+    source = FrameSource(frame, before, NoSource())
     ios_rows, null_rows = (source.find(part, template, WEEK) for template in part.templates)
     return ios_rows, null_rows
 

@@ -9,10 +9,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from conftest import Stage
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery, PartialResult, ServiceError
 from gamelens.wire.intervals import Granularity, Interval
+from support.sandbox_stage import Stage
 from support.watched_service import Body, Sent, Watch, World, assert_equal, quick, sale, sell
 
 pytestmark = pytest.mark.slow

@@ -14,9 +14,9 @@ from typing import Any
 import httpx
 from starlette.types import ASGIApp
 
-from conftest import NOW
 from gamelens.client.events.collector_client import CollectorClient
 from gamelens.client.events.player_session import PlayerSession
+from support.game_events import NOW
 
 GAME_KEY = "0123456789abcdef0123456789abcdef"
 SECRET_KEY = "0123456789abcdef0123456789abcdef01234567"

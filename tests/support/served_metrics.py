@@ -21,10 +21,11 @@ from typing import Any
 import msgspec
 import uvloop
 
-from conftest import NOW, Stage, event
 from gamelens.client.sync_client import Client
 from gamelens.sandbox.control.fault_injection import App, FaultInjector, Message, Receive, Send, read_rule
 from gamelens.sandbox.http.http_server import http_server
+from support.game_events import NOW, event
+from support.sandbox_stage import Stage
 
 KEY = "key-of-acme"
 DAYS = 120

@@ -24,7 +24,6 @@ import httpx
 import pandas as pd
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from conftest import Stage, event
 from gamelens.client.cache.answer_cache import AnswerCache
 from gamelens.client.connection.metrics_api import MetricsApi
 from gamelens.client.connection.settings import Secret
@@ -34,7 +33,9 @@ from gamelens.client.sync_client import Client
 from gamelens.sandbox.http.certificates import Certificate, load_certificate
 from gamelens.wire.intervals import Interval
 from support.brute_force import PER_GAME, SORTS_BY, Arrived, Asked, Fact, Row, Truth, _buckets
+from support.game_events import event
 from support.random_worlds import GAMES, STUDIOS, play
+from support.sandbox_stage import Stage
 
 KEY = "key-of-acme"
 ADDRESS = "http://127.0.0.1:9"
