@@ -1,8 +1,8 @@
 """The sandbox behind an app that records requests, quick clients, and the expected rows.
 
-Answers come from the sandbox itself; a `Watch` in front of it records, delays, fails or changes requests.
-makes clients without a rate limiter, so that a fan-out is not held to five requests a second. `WideTruth` computes
-expected rows by any number of dimensions from the raw events.
+A `Watch` stands before the metrics service: it records requests, and fails or changes answers as a test says.
+`quick` makes clients without a rate limiter, so that a fan-out is not held to five requests a second. `WideTruth`
+computes expected rows by any number of dimensions from the raw events.
 """
 
 from __future__ import annotations
