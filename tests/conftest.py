@@ -9,12 +9,8 @@ from typing import Any
 
 import pytest
 
-from support.game_events import NOW as NOW
-from support.game_events import event as event
-from support.hypothesis_profiles import examples as examples
 from support.hypothesis_profiles import register_profiles
-from support.sandbox_stage import CONFIG as CONFIG
-from support.sandbox_stage import Stage as Stage
+from support.sandbox_stage import Stage
 
 register_profiles()
 

@@ -1,44 +1,17 @@
-"""Frames with the dtypes the client promises."""
+"""A retention frame that several modules of this folder analyse."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import pandas as pd
 import pytest
 from pandas import DataFrame
 
-Tidy = Callable[..., DataFrame]
+from support.tidy_frames import tidy_frame
 
 
 @pytest.fixture
-def tidy() -> Tidy:
-    """A tidy frame from columns: day strings become timestamps, texts categories, whole numbers Int64."""
-
-    def make(metric: str | list[str] | None = None, **columns: list[Any]) -> DataFrame:
-        frame = DataFrame(columns)
-        for name in frame.columns:
-            values = [value for value in columns[name] if value is not None]
-            if name == "timestamp":
-                frame[name] = pd.to_datetime(frame[name], utc=True).astype("datetime64[us, UTC]")
-            elif all(isinstance(value, str) for value in values):
-                frame[name] = pd.Categorical(columns[name])
-            elif all(isinstance(value, int) for value in values):
-                frame[name] = pd.array(columns[name], dtype="Int64")
-            else:
-                frame[name] = frame[name].astype("float64")
-        if metric is not None:
-            frame.attrs["gamelens"] = {"asked": {"metric": metric}, "requests": 1}
-        return frame
-
-    return make
-
-
-@pytest.fixture
-def cohorts(tidy: Tidy) -> DataFrame:
-    """Two games, two install days; on the second day, age 2 has not come."""
-    frame = tidy(
+def cohorts() -> DataFrame:
+    """Two games on two install days; age 2 of the second day is not yet observed."""
+    frame = tidy_frame(
         "retention",
         timestamp=["2026-11-01"] * 4 + ["2026-11-02"] * 4,
         age=[1, 1, 2, 2] * 2,

@@ -1,4 +1,4 @@
-"""Why revenue moved, on cases computed by hand and on any case at all."""
+"""Decomposition of a revenue change into volume, mix and price, by hand and by property."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from hypothesis import strategies as st
 from pandas import DataFrame
 
 from gamelens.analysis.decomposition import PARTS, decompose, dominant_effect, split_in_halves, total_change
+from support.tidy_frames import tidy_frame
+
+Period = dict[str | None, tuple[int, float]]
 
 NETWORK = "ilrd_network_name"
 
 
-def period(rows: dict[str | None, tuple[int, float]]) -> DataFrame:
-    """Impressions and money of each network."""
+def period(rows: Period) -> DataFrame:
+    """Return impressions and money of each network as a frame."""
     frame = DataFrame(
         {
             NETWORK: pd.Categorical(list(rows)),
@@ -27,11 +30,16 @@ def period(rows: dict[str | None, tuple[int, float]]) -> DataFrame:
 
 
 def by_network(parts: DataFrame) -> dict[str, list[float]]:
+    """Return the parts of each named network."""
     return {name: parts.loc[parts[NETWORK] == name, list(PARTS)].iloc[0].tolist() for name in parts[NETWORK].dropna()}
 
 
 def test_volume_mix_and_price_of_two_networks() -> None:
-    """All grow by half (200 to 300); A's price of 0.01 goes to 0.02, B grows ahead of the whole at its 0.005."""
+    """Volume is the growth of the total, mix that of shares, price that of eCPM.
+
+    All grow by half (200 to 300). The price of A goes from 0.01 to 0.02, B grows faster than the total
+    at its price of 0.005.
+    """
     parts = decompose(period({"A": (100, 1.0), "B": (100, 0.5)}), period({"A": (100, 2.0), "B": (200, 1.0)}), NETWORK)
     assert by_network(parts)["A"] == pytest.approx([0.5, -0.5, 1.0])
     assert by_network(parts)["B"] == pytest.approx([0.25, 0.25, 0.0])
@@ -40,11 +48,13 @@ def test_volume_mix_and_price_of_two_networks() -> None:
 
 
 def test_more_of_the_same_is_volume_alone() -> None:
+    """Growth at constant shares and prices is volume alone."""
     parts = decompose(period({"A": (10, 1.0), "B": (30, 6.0)}), period({"A": (20, 2.0), "B": (60, 12.0)}), NETWORK)
     assert total_change(parts).iloc[0][list(PARTS)].tolist() == pytest.approx([7.0, 0.0, 0.0])
 
 
 def test_a_new_segment_is_mix_and_a_vanished_one_takes_all_it_had() -> None:
+    """The whole revenue of a new or a vanished network is mix."""
     parts = decompose(
         period({"A": (100, 1.0), "gone": (100, 2.0)}), period({"A": (100, 1.0), "new": (100, 3.0)}), NETWORK
     )
@@ -54,6 +64,7 @@ def test_a_new_segment_is_mix_and_a_vanished_one_takes_all_it_had() -> None:
 
 
 def test_a_null_network_is_a_segment_like_any_other() -> None:
+    """The null network is compared with itself, and has a row of its own."""
     parts = decompose(period({"A": (1, 1.0), None: (10, 1.0)}), period({"A": (1, 1.0), None: (10, 4.0)}), NETWORK)
     unknown = parts[parts[NETWORK].isna()]
     assert unknown["kind"].tolist() == ["kept"]
@@ -61,6 +72,7 @@ def test_a_null_network_is_a_segment_like_any_other() -> None:
 
 
 def test_from_nothing_and_to_nothing_everything_is_volume() -> None:
+    """Against an empty period the whole change is volume."""
     nothing, something = period({}), period({"A": (10, 1.0), None: (30, 6.0)})
     for parts, change in (
         (decompose(nothing, something, NETWORK), 7.0),
@@ -80,8 +92,11 @@ def test_from_nothing_and_to_nothing_everything_is_volume() -> None:
         for _ in range(2)
     ]
 )
-def test_the_parts_add_up_to_the_cent_in_every_row_and_in_all(before, after) -> None:
-    """issue 7, ads: parts add up to the change to the cent; money without impressions is not lost."""
+def test_the_parts_add_up_to_the_cent_in_every_row_and_in_all(before: Period, after: Period) -> None:
+    """Parts add up to the change within half a cent, in each row and in total.
+
+    Revenue without impressions is not lost.
+    """
     parts = decompose(period(before), period(after), NETWORK)
     assert set(parts[NETWORK].astype("object").where(parts[NETWORK].notna(), None)) == {*before, *after}
     assert (parts[list(PARTS)].sum(axis=1) - parts["change"]).abs().max() < 0.005 or not len(parts)
@@ -89,22 +104,25 @@ def test_the_parts_add_up_to_the_cent_in_every_row_and_in_all(before, after) -> 
     assert total_change(parts).iloc[0][list(PARTS)].sum() == pytest.approx(change, abs=0.005)
 
 
-def test_games_keep_their_id_beside_their_title(tidy) -> None:
-    before = tidy("ilrd_revenue", game_id=["1", "2"], game=["Tile", "Farm"], event_count=[1, 1], sum=[1.0, 1.0])
+def test_games_keep_their_id_beside_their_title() -> None:
+    """A split by game keeps `game_id` before `game`."""
+    before = tidy_frame("ilrd_revenue", game_id=["1", "2"], game=["Tile", "Farm"], event_count=[1, 1], sum=[1.0, 1.0])
     parts = decompose(before, before, "game")
     assert [*parts.columns[:2]] == ["game_id", "game"]
     assert parts["change"].tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize(("days", "each"), [(35, 14), (28, 14), (14, 7), (13, 6), (3, 1), (1, 0)])
-def test_halves_are_equally_long_and_whole_weeks_where_there_are_any(tidy, days, each) -> None:
+def test_halves_are_equally_long_and_whole_weeks_where_there_are_any(days: int, each: int) -> None:
+    """The two halves are equally long, adjacent and latest, in whole weeks if possible."""
     stamps = [str(day) for day in pd.date_range("2026-10-01", periods=days)]
-    frame = tidy("ilrd_revenue", timestamp=stamps, event_count=[1] * days, sum=[1.0] * days)
+    frame = tidy_frame("ilrd_revenue", timestamp=stamps, event_count=[1] * days, sum=[1.0] * days)
     earlier, later = split_in_halves(frame)
     assert [len(earlier), len(later)] == [each, each]
     assert [*earlier["timestamp"], *later["timestamp"]] == [*frame["timestamp"]][days - 2 * each :]
 
 
-def test_halves_of_nothing_are_nothing(tidy) -> None:
-    frame = tidy("ilrd_revenue", timestamp=["2026-11-01"], event_count=[1], sum=[1.0])[:0]
+def test_halves_of_nothing_are_nothing() -> None:
+    """An empty frame has two empty halves."""
+    frame = tidy_frame("ilrd_revenue", timestamp=["2026-11-01"], event_count=[1], sum=[1.0])[:0]
     assert [len(half) for half in split_in_halves(frame)] == [0, 0]

@@ -1,67 +1,78 @@
-"""Which curve is taken and what it says, where the truth is known."""
+"""Choice of a retention curve, its projection and lifetime value, with a known truth."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from pandas import DataFrame
 
 from gamelens.analysis import retention, revenue
 from gamelens.errors import BadQuery
 from gamelens.simulator import fit_retention as population
 from support.retention_frames import expected_frame, frame_of
+from support.tidy_frames import tidy_frame
+
+Analysis = Callable[[DataFrame, str | None], DataFrame]
 
 AGES = [1, 2, 3, 4, 5, 6, 7, 10, 14]
 CASUAL = population(0.37, 0.125, 0.04)
 
 
 @pytest.fixture
-def casual():
-    """Twenty days of 400 players who do what the formula expects."""
+def casual() -> DataFrame:
+    """Twenty install days of 400 players who return as the formula expects."""
     return expected_frame(CASUAL.retention, AGES, cohorts=20, installs=400)
 
 
 @pytest.fixture
-def two_games(casual):
-    """Beside them a game that only three ages are known of, and one whose title is null."""
+def two_games(casual: DataFrame) -> DataFrame:
+    """The game of `casual`, one with only three ages, and one whose title is null."""
     young, nameless = casual[casual["age"] <= 3].assign(game="Farm"), casual.assign(game=None)
-    made = pd.concat([casual, young, nameless], ignore_index=True).astype({"game": "category"})
-    made.attrs = casual.attrs
-    return made
+    result = pd.concat([casual, young, nameless], ignore_index=True).astype({"game": "category"})
+    result.attrs = casual.attrs
+    return result
 
 
-def chosen(frame, by=None):
+def chosen(frame: DataFrame, by: str | None = None) -> DataFrame:
+    """Return the chosen curve of each group."""
     return retention.compare_curves(frame, by).query("is_chosen")
 
 
-def test_bg_bb_is_taken_of_a_bg_bb_population(casual) -> None:
+def test_bg_bb_is_taken_of_a_bg_bb_population(casual: DataFrame) -> None:
+    """A BG/BB population is fitted by BG/BB, with the latest three of nine ages held out."""
     best = chosen(casual).iloc[0]
     assert (best["model"], best["ages"], best["parameters"], best["held_out"]) == ("BG/BB", 9, 3, 3)
 
 
 def test_the_power_law_is_taken_where_it_foretells_clearly_better() -> None:
+    """Another curve than BG/BB is chosen only if it predicts the held-out ages clearly better."""
     frame = expected_frame(lambda age: 0.4 * age**-0.5, AGES)
     assert chosen(frame)["model"].item() == "power law"
     assert "clearly better than BG/BB" in retention.verdict(retention.compare_curves(frame))
 
 
 def test_held_out_error_is_players_foretold_wrongly() -> None:
-    """With all the counts in the world, the right curve foretells everything, and the wrong one does not."""
+    """The held-out error is small for the true curve and large for another one."""
     errors = retention.compare_curves(expected_frame(CASUAL.retention, AGES)).set_index("model")["held_out_error"]
     assert errors["BG/BB"] < 0.01 < 0.1 < errors["power law"]
 
 
-def test_aic_is_the_misfit_and_two_for_each_parameter(casual) -> None:
+def test_aic_is_the_misfit_and_two_for_each_parameter(casual: DataFrame) -> None:
+    """The AIC is the misfit plus two per parameter."""
     fits = retention.compare_curves(casual)
     assert (fits["aic"] - fits["misfit"]).tolist() == pytest.approx([6, 4, 4])
 
 
-def test_a_curve_is_refused_ages_it_would_only_connect(casual) -> None:
-    """Three ages: BG/BB has three parameters."""
+def test_a_curve_is_refused_ages_it_would_only_connect(casual: DataFrame) -> None:
+    """A curve needs more ages than it has parameters: BG/BB has three and needs four."""
     fits = retention.compare_curves(casual[casual["age"] <= 3]).set_index("model")
     assert fits.loc["BG/BB", "why"] == "needs 4 ages that install days have reached, there are 3"
     assert fits["is_chosen"].idxmax() == "shifted beta-geometric"
-    assert pd.isna(fits.loc["BG/BB", "misfit"])
+    assert pd.isna(fits["misfit"]["BG/BB"])
 
 
 @pytest.mark.parametrize(
@@ -72,23 +83,27 @@ def test_a_curve_is_refused_ages_it_would_only_connect(casual) -> None:
         (lambda frame: frame.assign(retention=0.0, returned=0), "needs players who came back"),
         (lambda frame: frame.assign(retention=1.0, returned=frame["installs"]), "and players who did not"),
     ],
-    ids=["two ages", "no day has come", "nobody came back", "everybody came back"],
+    ids=["two ages", "no age is reached", "no returning players", "only returning players"],
 )
-def test_what_cannot_be_fitted_names_the_rule(casual, cut, rule) -> None:
+def test_what_cannot_be_fitted_names_the_rule(
+    casual: DataFrame, cut: Callable[[DataFrame], DataFrame], rule: str
+) -> None:
+    """Counts that no curve fits give NA everywhere and a verdict that states the reason."""
     frame = cut(casual).astype({"returned": "Int64"})
     assert rule in retention.verdict(retention.compare_curves(frame))
     assert retention.project_retention(frame, ages=[30])["retention"].isna().all()
     assert retention.ltv(frame, 0.1)["ltv"].isna().all()
 
 
-def test_one_cohort_is_enough_for_a_curve(casual) -> None:
-    """Its band rests on its players alone."""
+def test_one_cohort_is_enough_for_a_curve(casual: DataFrame) -> None:
+    """One install day has a band, from the number of its players alone."""
     first = casual[casual["timestamp"] == casual["timestamp"].min()]
     line = retention.project_retention(first, ages=[30]).iloc[0]
     assert line["low"] < line["retention"] < line["high"]
 
 
-def test_a_verdict_on_several_groups_says_how_often_which(two_games) -> None:
+def test_a_verdict_on_several_groups_says_how_often_which(two_games: DataFrame) -> None:
+    """The verdict on several groups counts how often each curve is chosen."""
     verdict = retention.verdict(retention.compare_curves(two_games, "game"))
     assert "3 groups" in verdict
     assert "the BG/BB curve for 2" in verdict
@@ -96,11 +111,13 @@ def test_a_verdict_on_several_groups_says_how_often_which(two_games) -> None:
 
 
 def test_d30_and_d90_are_those_of_the_closed_form() -> None:
+    """Projected D30 and D90 are within 2 % of the closed form."""
     lines = retention.project_retention(expected_frame(CASUAL.retention, AGES), ages=[30, 90])
     assert lines["retention"].tolist() == pytest.approx([CASUAL.retention(30), CASUAL.retention(90)], rel=0.02)
 
 
-def test_a_band_holds_its_curve_and_gets_wider_with_the_years(casual) -> None:
+def test_a_band_holds_its_curve_and_gets_wider_with_the_years(casual: DataFrame) -> None:
+    """The band contains its curve and grows with age, relative to retention."""
     lines = retention.project_retention(casual, ages=[14, 30, 90, 365])
     width = np.log(lines["high"] / lines["low"]).tolist()
     assert width == sorted(width)
@@ -108,25 +125,31 @@ def test_a_band_holds_its_curve_and_gets_wider_with_the_years(casual) -> None:
     assert (lines["retention"] <= lines["high"]).all()
 
 
-def test_less_confidence_is_a_narrower_band(casual) -> None:
+def test_less_confidence_is_a_narrower_band(casual: DataFrame) -> None:
+    """A band of 50 % lies inside that of 95 %."""
     wide, narrow = (retention.project_retention(casual, ages=[30], confidence=share).iloc[0] for share in (0.95, 0.5))
     assert wide["low"] < narrow["low"] < narrow["high"] < wide["high"]
 
 
-def test_what_has_not_come_is_said_to_be_projected() -> None:
-    """On the fifth day, age 4 has come for one install day, and age 7 for none."""
+def test_ages_that_no_install_day_has_reached_are_marked_as_projected() -> None:
+    """`is_projected` is true exactly for ages that no install day has reached.
+
+    On the fifth day one install day has reached age 4, and none age 7.
+    """
     returned = np.outer([100] * 5, [0.4, 0.25, 0.2, 0.15, 0.1])
     frame = frame_of([100] * 5, returned, [1, 2, 3, 4, 7], until=5)
     lines = retention.project_retention(frame, ages=[3, 4, 5, 7])
     assert lines["is_projected"].tolist() == [False, False, True, True]
 
 
-def test_the_seed_decides_the_band(casual) -> None:
+def test_the_seed_decides_the_band(casual: DataFrame) -> None:
+    """Equal seeds give equal bands, another seed another one."""
     one, same, other = (retention.project_retention(casual, ages=[30], seed=seed)["high"].item() for seed in (1, 1, 2))
     assert one == same != other
 
 
-def test_every_curve_can_be_seen(casual) -> None:
+def test_every_curve_can_be_seen(casual: DataFrame) -> None:
+    """`model="all"` returns every curve, and a single model the same numbers."""
     lines = retention.project_retention(casual, ages=[30], model="all")
     assert lines["model"].tolist() == ["BG/BB", "shifted beta-geometric", "power law"]
     assert lines["is_chosen"].tolist() == [True, False, False]
@@ -135,7 +158,7 @@ def test_every_curve_can_be_seen(casual) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "field"),
+    ("arguments", "field"),
     [
         ({"model": "powerlaw"}, "model"),
         ({"confidence": 95}, "confidence"),
@@ -143,14 +166,15 @@ def test_every_curve_can_be_seen(casual) -> None:
         ({"draws": 0}, "draws"),
     ],
 )
-def test_arguments_that_mean_nothing_are_refused(casual, asked, field) -> None:
+def test_arguments_that_mean_nothing_are_refused(casual: DataFrame, arguments: dict[str, Any], field: str) -> None:
+    """An unknown model or a value out of range raises `BadQuery` that names the argument."""
     with pytest.raises(BadQuery) as bad:
-        retention.project_retention(casual, **asked)
+        retention.project_retention(casual, **arguments)
     assert bad.value.field == field
 
 
-def test_ltv_counts_the_install_day_once(casual) -> None:
-    """Age 0 is one day played, age 1 adds D1."""
+def test_ltv_counts_the_install_day_once(casual: DataFrame) -> None:
+    """Days played are one for the install day plus the retention of each later age."""
     values = retention.ltv(casual, 0.1, to=1)
     day_1 = retention.project_retention(casual, ages=[1])["retention"].item()
     assert values["days_played"].tolist() == pytest.approx([1.0, 1 + day_1])
@@ -158,13 +182,17 @@ def test_ltv_counts_the_install_day_once(casual) -> None:
 
 
 def test_ltv_is_the_populations_days_times_arpdau() -> None:
+    """Lifetime value is ARPDAU times expected active days, within 1 % of the closed form."""
     values = retention.ltv(expected_frame(CASUAL.retention, AGES), 0.1, to=90)
     assert values["ltv"].iloc[-1] == pytest.approx(0.1 * CASUAL.active_days(91), rel=0.01)
 
 
-def test_ltv_uses_the_arpdau_of_each_game(casual, tidy) -> None:
-    """Tile: 20 dollars of 200 player-days; a day without players does not count."""
-    money = tidy(
+def test_ltv_uses_the_arpdau_of_each_game(casual: DataFrame) -> None:
+    """Each game has its own ARPDAU, and the receipts of both frames are merged.
+
+    Tile has 20 dollars from 200 player days. A day without players does not count.
+    """
+    money = tidy_frame(
         ["revenue", "ilrd_revenue", "user_unique"],
         timestamp=["2026-11-01", "2026-11-02", "2026-11-03", "2026-11-01"],
         game=["Tile", "Tile", "Tile", "Farm"],
@@ -178,11 +206,14 @@ def test_ltv_uses_the_arpdau_of_each_game(casual, tidy) -> None:
     assert values.attrs["gamelens"]["asked"]["metric"] == ["retention", "revenue", "ilrd_revenue", "user_unique"]
 
 
-def test_days_that_earn_differently_widen_the_band(casual, tidy) -> None:
-    def worth(sums):
+def test_days_that_earn_differently_widen_the_band(casual: DataFrame) -> None:
+    """At the same ARPDAU, days that vary more give a band more than twice as wide."""
+
+    def worth(sums: list[float]) -> DataFrame:
+        """Return the ARPDAU of four days of 100 players with revenue *sums*."""
         players = dict.fromkeys(["user_unique"], [100] * 4)
         days = [f"2026-11-0{day}" for day in range(1, 5)]
-        money = tidy("revenue", timestamp=days, revenue_sum=sums, ilrd_revenue_sum=[0.0] * 4, **players)
+        money = tidy_frame("revenue", timestamp=days, revenue_sum=sums, ilrd_revenue_sum=[0.0] * 4, **players)
         money.attrs = {}
         return revenue.arpdau(money, by="timestamp")
 
@@ -191,18 +222,20 @@ def test_days_that_earn_differently_widen_the_band(casual, tidy) -> None:
     assert shaky["high"] - shaky["low"] > 2 * (steady["high"] - steady["low"])
 
 
-def test_a_game_nobody_paid_for_has_no_ltv(casual, tidy) -> None:
-    daily = tidy(timestamp=["2026-11-01"], game=["Other"], player_days=[5], arpdau=[0.1])
+def test_a_game_without_revenue_rows_has_no_ltv(casual: DataFrame) -> None:
+    """A game that the revenue frame does not have gets a lifetime value of NA."""
+    daily = tidy_frame(timestamp=["2026-11-01"], game=["Other"], player_days=[5], arpdau=[0.1])
     assert retention.ltv(casual, daily, by="game")["ltv"].isna().all()
 
 
 @pytest.mark.parametrize("worth", ["0.1", pd.DataFrame({"revenue": [1.0]})])
-def test_worth_is_a_number_or_a_frame_of_arpdau(casual, worth) -> None:
+def test_worth_is_a_number_or_a_frame_of_arpdau(casual: DataFrame, worth: str | DataFrame) -> None:
+    """Any other kind of worth raises `BadQuery` that names `revenue.arpdau`."""
     with pytest.raises(BadQuery, match=r"revenue\.arpdau"):
-        retention.ltv(casual, worth)
+        retention.ltv(casual, worth)  # type: ignore[arg-type]
 
 
-ANSWERS = {
+ANSWERS: dict[str, Analysis] = {
     "compared": retention.compare_curves,
     "projected": lambda frame, by: retention.project_retention(frame, by, ages=[30]),
     "ltv": lambda frame, by: retention.ltv(frame, 0.1, by, to=7),
@@ -210,30 +243,38 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=list(ANSWERS))
-class TestEveryAnswer:
-    """Frame in, frame out."""
+class TestEveryResult:
+    """Rules for all three analyses: choice of a curve, projection and lifetime value."""
 
-    def test_of_nothing_come_the_same_columns(self, two_games, answer) -> None:
+    def test_an_empty_frame_gives_the_same_columns(self, two_games: DataFrame, answer: Analysis) -> None:
+        """A frame without rows gives a result without rows, of the same columns and dtypes."""
         assert answer(two_games[:0], "game").dtypes.equals(answer(two_games, "game").dtypes)
 
-    def test_groups_are_as_they_were(self, two_games, answer) -> None:
-        made = answer(two_games, "game")
-        assert made["game"].dtype == two_games["game"].dtype
-        assert set(made["game"].dropna()) == {"Tile", "Farm"}
-        assert made["game"].isna().any()
+    def test_groups_are_as_they_were(self, two_games: DataFrame, answer: Analysis) -> None:
+        """The group column keeps its dtype and all its values, null included."""
+        result = answer(two_games, "game")
+        assert result["game"].dtype == two_games["game"].dtype
+        assert set(result["game"].dropna()) == {"Tile", "Farm"}
+        assert result["game"].isna().any()
 
-    def test_a_group_alone_is_as_it_is_among_others(self, two_games, casual, answer) -> None:
+    def test_a_group_alone_is_as_it_is_among_others(
+        self, two_games: DataFrame, casual: DataFrame, answer: Analysis
+    ) -> None:
+        """A group has the same result alone and among others."""
         among = answer(two_games, "game").query("game == 'Tile'").drop(columns="game").reset_index(drop=True)
         pd.testing.assert_frame_equal(among, answer(casual, None), check_like=True)
 
-    def test_a_frame_that_is_none_of_retention_is_refused(self, casual, answer) -> None:
+    def test_another_frame_than_of_retention_is_refused(self, casual: DataFrame, answer: Analysis) -> None:
+        """A frame without the columns of a retention frame raises `BadQuery`."""
         with pytest.raises(BadQuery, match="not a frame of retention"):
             answer(casual.drop(columns="installs"), None)
 
-    def test_the_receipt_is_handed_on(self, casual, answer) -> None:
+    def test_the_receipt_is_handed_on(self, casual: DataFrame, answer: Analysis) -> None:
+        """The result carries the receipt of the frame."""
         assert answer(casual, None).attrs == casual.attrs
 
-    def test_the_frame_given_stays_as_it_was(self, casual, answer) -> None:
+    def test_the_frame_given_stays_as_it_was(self, casual: DataFrame, answer: Analysis) -> None:
+        """The given frame is not changed."""
         before = casual.copy()
         answer(casual, "game")
         pd.testing.assert_frame_equal(casual, before)

@@ -1,4 +1,4 @@
-"""A real browser for the tests of this folder, which are skipped where there is none."""
+"""A real browser for the tests of this folder, which are skipped without one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium; what a test opens in it, it closes."""
+    """Chromium, in which each test closes the pages that it opens."""
     if CHROMIUM is None:
         pytest.skip("needs chromium")
     with sync_playwright() as playwright:

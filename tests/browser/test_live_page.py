@@ -1,4 +1,4 @@
-"""The live-events page in a browser: what arrives is seen within 2 s, and whatever it holds is only text."""
+"""The live-events page in a browser: events within 2 s, shown as text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import httpx
 import pytest
@@ -17,39 +17,42 @@ from gamelens.local.sandbox_info import SandboxGame, SandboxInfo
 from gamelens.local.sandbox_process import running_sandbox
 from gamelens.wire.signing import sign
 from support.game_events import event
+from support.watched_page import problems_of
 
 HOSTILE = "<img src=x onerror=alert(1)>"
-SEEN_MS = 2000  # contract, Control surface: within 2 s of arrival
+SEEN_MS = 2000  # an event is shown within 2 s of its arrival
 PATIENCE_MS = 15_000  # for everything else, on a machine that does other things besides
 
 
-class Watched:
-    """The page of a running sandbox, and everything that went wrong in it."""
+class LivePage:
+    """The live-events page of a running sandbox, and the problems that occurred in it."""
 
     def __init__(self, page: Page, ready: SandboxInfo) -> None:
         self.page = page
         self.ready = ready
-        self.wrongs: list[str] = []
-        page.on("pageerror", lambda error: self.wrongs.append(str(error)))
-        page.on("console", lambda said: self.wrongs.append(said.text) if said.type in ("error", "warning") else None)
-        page.on("dialog", lambda dialog: (self.wrongs.append(dialog.message), dialog.dismiss()))
-        page.on("request", lambda sent: self.wrongs.append(sent.url) if not sent.url.startswith(self._home) else None)
+        self.problems = problems_of(
+            page, is_allowed=lambda address: address.startswith(self._home), levels=("error", "warning")
+        )
         httpx.post(f"{self._home}/reset", timeout=30)
         httpx.delete(f"{self._home}/faults")
 
     @property
     def _home(self) -> str:
+        """The address of the control API."""
         return self.ready.console_url
 
     def game(self, number: int) -> SandboxGame:
+        """Return game *number* of the first organisation."""
         return self.ready.organisations[0].games[number]
 
-    def open(self, fragment: str = "") -> Watched:
+    def open(self, fragment: str = "") -> LivePage:
+        """Open the page and wait until it is connected."""
         self.page.goto(f"{self._home}/{fragment}")
         self.page.wait_for_selector('#connection[data-state="live"]')
         return self
 
-    def submit(self, *events: Any, game: int = 0, secret_key: str | None = None) -> None:
+    def submit(self, *events: object, game: int = 0, secret_key: str | None = None) -> None:
+        """Submit *events* of a game in one signed request."""
         body = json.dumps(events).encode()
         key = self.game(game)
         signature = sign(body, secret_key=secret_key or key.secret_key)
@@ -57,29 +60,33 @@ class Watched:
         httpx.post(address, content=body, headers={"Authorization": signature})
 
     def sees(self, text: str, *, within: str = "#events", within_ms: float = PATIENCE_MS) -> None:
+        """Wait until *text* is shown."""
         self.page.locator(within).get_by_text(text).first.wait_for(timeout=within_ms)
 
     def rows(self, kind: str = "event") -> int:
+        """Return the number of rows of *kind*."""
         return self.page.locator(f"#events > li.{kind}").count()
 
 
 @pytest.fixture(scope="module")
 def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
+    """A running sandbox."""
     with running_sandbox(tmp_path_factory.mktemp("live") / "state") as ready:
         yield ready
 
 
 @pytest.fixture
-def watched(ready: SandboxInfo, browser: Browser) -> Iterator[Watched]:
+def watched(ready: SandboxInfo, browser: Browser) -> Iterator[LivePage]:
+    """The live-events page of the empty sandbox, which must not have problems in the end."""
     page = browser.new_page()
-    watched = Watched(page, ready)
+    watched = LivePage(page, ready)
     yield watched
     page.close()
-    assert watched.wrongs == []  # nothing failed, nothing was run, nothing was asked of anybody else
+    assert watched.problems == []
 
 
-def test_an_event_appears_as_it_arrives(watched: Watched) -> None:
-    """contract, GET /: within 2 s, with its game, its category and what tells it apart."""
+def test_an_event_appears_as_it_arrives(watched: LivePage) -> None:
+    """An event is shown within 2 s, with game, category and values (Wire 5.2, Live feed)."""
     watched.open().submit(
         event(category="business", event_id="boosts:gold", amount=499, currency="EUR", transaction_num=1)
     )
@@ -88,16 +95,16 @@ def test_an_event_appears_as_it_arrives(watched: Watched) -> None:
     assert {"business", "499", "EUR", "Accepted", "Harbor"} <= set(row)
 
 
-def test_a_rejected_event_appears_with_its_reasons(watched: Watched) -> None:
-    """contract, GET /: the path, and the fault in words."""
+def test_a_rejected_event_appears_with_its_reasons(watched: LivePage) -> None:
+    """A rejected event has path and violation in words (Wire 1.8, Rejected events)."""
     watched.open().submit(event(user_id=None, v=3))
     watched.sees("is missing")
     reasons = watched.page.locator("#events .reasons li").all_inner_texts()
     assert sorted(reasons) == ["/user_id is missing", "/v is out of range"]
 
 
-def test_hostile_text_is_only_text(watched: Watched) -> None:
-    """Issue: textContent only. The fixture sees to it that nothing ran."""
+def test_hostile_text_is_only_text(watched: LivePage) -> None:
+    """Hostile values, keys and types are shown as text, nothing runs (Wire 5.2, Live feed)."""
     watched.open().submit(
         event(category=HOSTILE),
         event(category="design", event_id=HOSTILE),
@@ -115,14 +122,15 @@ def test_hostile_text_is_only_text(watched: Watched) -> None:
     assert watched.page.locator("main img, main script").count() == 0
 
 
-def test_what_was_there_before_is_shown(watched: Watched) -> None:
-    """contract, GET /: the newest events, also to who comes late."""
+def test_earlier_events_are_shown(watched: LivePage) -> None:
+    """A page opened later has the newest events, the last one first (Wire 5.2, Live feed)."""
     watched.submit(event(user_id="early"), event(user_id="later"))
     watched.open().sees("early")
     assert watched.page.locator("#events .first").all_inner_texts() == ["later", "early"]
 
 
-def test_a_row_opens_to_the_whole_event(watched: Watched) -> None:
+def test_a_row_opens_to_the_whole_event(watched: LivePage) -> None:
+    """A click on a row shows the whole event as JSON."""
     watched.submit(event(own_field=[1, {"deep": True}]))
     watched.open().sees("ann")
     watched.page.locator("#events summary").click()
@@ -138,15 +146,15 @@ def test_a_row_opens_to_the_whole_event(watched: Watched) -> None:
         ("#status=rejected&category=ads", 0),
     ],
 )
-def test_a_filter_shows_only_its_own(watched: Watched, fragment: str, shown: int) -> None:
-    """contract, GET /: by status and category; the address keeps the filter."""
+def test_a_filter_shows_only_its_own(watched: LivePage, fragment: str, shown: int) -> None:
+    """The fragment of the address filters by status and category."""
     watched.submit(event(), event(category="session_end", length=3), event(v=1))
     watched.open(fragment).sees("session_end" if fragment != "#status=rejected" else "user", within="#categories")
     expect(watched.page.locator("#events > li.event")).to_have_count(shown)
 
 
-def test_the_controls_filter_what_arrives_next(watched: Watched) -> None:
-    """contract, GET /: by game, chosen by hand."""
+def test_the_controls_filter_what_arrives_next(watched: LivePage) -> None:
+    """A game selected on the page filters the events after it (Wire 5.2, Live feed)."""
     watched.open()
     watched.page.select_option("select[name=game_key]", label=watched.game(1).title)
     watched.page.wait_for_selector('#connection[data-state="live"]')
@@ -156,8 +164,8 @@ def test_the_controls_filter_what_arrives_next(watched: Watched) -> None:
     assert watched.rows() == 1
 
 
-def test_counts_go_up_by_category(watched: Watched) -> None:
-    """contract, GET /: counts per category."""
+def test_counts_go_up_by_category(watched: LivePage) -> None:
+    """Events are counted by category, rejected ones apart (Wire 5.2, Live feed)."""
     watched.open().submit(event(), event(), event(v=1), event(category="session_end", length=3))
     watched.sees("session_end", within="#categories")
     assert [bar.split() for bar in watched.page.locator("#categories button").all_inner_texts()] == [
@@ -166,21 +174,23 @@ def test_counts_go_up_by_category(watched: Watched) -> None:
     ]
 
 
-def test_totals_go_up(watched: Watched) -> None:
+def test_totals_go_up(watched: LivePage) -> None:
+    """The totals of accepted, rejected and pending events follow what is submitted."""
     watched.open().submit(event(), event(), event(v=1))
     watched.sees("2", within="#accepted")
     assert [watched.page.inner_text(f"#{name}") for name in ("accepted", "rejected", "pending")] == ["2", "1", "2"]
 
 
-def test_a_refused_request_is_mentioned(watched: Watched) -> None:
-    """Nothing arrived, and this is why."""
+def test_a_refused_request_is_mentioned(watched: LivePage) -> None:
+    """A request with a wrong signature is mentioned, so that missing events are explained."""
     watched.open().submit(event(), secret_key="0" * 40)
     httpx.get(f"{watched.ready.collector_url}/")
     watched.submit(event())
     watched.sees("secret key", within="#refused")
 
 
-def test_pausing_holds_the_list_and_counts_what_waits(watched: Watched) -> None:
+def test_pausing_holds_the_list_and_counts_what_waits(watched: LivePage) -> None:
+    """While paused the list stays as it is and new events are counted."""
     watched.open()
     watched.page.click("#pause")
     watched.submit(event(user_id="while away"))
@@ -190,14 +200,14 @@ def test_pausing_holds_the_list_and_counts_what_waits(watched: Watched) -> None:
     watched.sees("while away")
 
 
-def test_an_empty_page_says_how_to_begin(watched: Watched) -> None:
-    """Issue: an empty state that says what to do."""
+def test_an_empty_page_says_how_to_begin(watched: LivePage) -> None:
+    """A page without events names the command to begin with."""
     watched.open().sees("gamelens simulate", within="#first")
 
 
 @pytest.mark.skipif(not (shutil.which("curl") and shutil.which("openssl")), reason="needs curl and openssl")
-def test_the_commands_for_a_first_event_run_as_printed(watched: Watched, tmp_path: Path) -> None:
-    """Only the three values are filled in."""
+def test_the_commands_for_a_first_event_run_as_printed(watched: LivePage, tmp_path: Path) -> None:
+    """The printed shell commands send an event, with only three values filled in."""
     game = watched.game(0)
     printed = watched.open().page.locator("#first pre").nth(1).inner_text()
     _, _, commands = printed.partition("\n")
@@ -206,30 +216,32 @@ def test_the_commands_for_a_first_event_run_as_printed(watched: Watched, tmp_pat
     watched.sees("hello:world")
 
 
-def test_more_than_can_be_read_is_said(watched: Watched) -> None:
-    """contract, GET /live: a listener that loses events is told how many."""
+def test_dropped_events_are_counted(watched: LivePage) -> None:
+    """Events that arrive faster than they can be shown are counted (Wire 5.2, Live feed)."""
     watched.open().submit(*[event()] * 1500)
     watched.sees("500 events came faster", within="#filters")
 
 
-def test_faults_in_force_are_mentioned(watched: Watched) -> None:
+def test_faults_in_force_are_mentioned(watched: LivePage) -> None:
+    """Fault rules in force are counted (Wire 5.3, Fault rules)."""
     httpx.post(f"{watched.ready.console_url}/faults", json={"service": "metrics", "status": 429})
     watched.open().sees("1 fault rule in force", within="#faults")
 
 
-def test_a_reset_empties_the_page(watched: Watched) -> None:
-    """contract, POST /reset."""
+def test_a_reset_empties_the_page(watched: LivePage) -> None:
+    """A reset empties the page (Wire 5.1, Control API)."""
     watched.submit(event())
     watched.open().sees("ann")
     httpx.post(f"{watched.ready.console_url}/reset")
     watched.sees("Waiting for the first event", within="#first")
 
 
-def test_a_lost_connection_is_said(watched: Watched) -> None:
-    """The page never pretends to be live."""
+def test_a_lost_connection_is_shown(watched: LivePage) -> None:
+    """A page whose connection is lost shows that it is connecting, not live."""
     watched.open()
 
     def refuse(route: Route) -> None:
+        """Answer 204, which tells an EventSource not to reconnect."""
         route.fulfill(status=204)  # what tells an EventSource to stay away
 
     watched.page.route("**/live?*", refuse)
@@ -237,15 +249,18 @@ def test_a_lost_connection_is_said(watched: Watched) -> None:
     watched.page.wait_for_selector('#connection[data-state="connecting"]', timeout=SEEN_MS)
 
 
-def test_the_policy_comes_with_the_page(watched: Watched) -> None:
-    """Issue: strict CSP."""
-    policy = watched.page.goto(f"{watched.ready.console_url}/").headers["content-security-policy"]
+def test_the_policy_comes_with_the_page(watched: LivePage) -> None:
+    """The page allows scripts and styles of its own origin only (Wire 5.2, Live feed)."""
+    answer = watched.page.goto(f"{watched.ready.console_url}/")
+    assert answer is not None
+    policy = answer.headers["content-security-policy"]
     assert {"default-src 'none'", "script-src 'self'", "style-src 'self'"} <= set(policy.split("; "))
 
 
 @pytest.mark.parametrize("width", [480, 800, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_is_wider_than_the_window(watched: Watched, scheme: Any, width: int) -> None:
+def test_nothing_is_wider_than_the_window(watched: LivePage, scheme: Literal["light", "dark"], width: int) -> None:
+    """Long values fit windows of 480, 800 and 1280 pixels, in light and dark."""
     watched.submit(event(category="design", event_id="x" * 64), event(category="y" * 500), event(user_id="z" * 900))
     watched.page.emulate_media(color_scheme=scheme)
     watched.page.set_viewport_size({"width": width, "height": 800})

@@ -1,4 +1,4 @@
-"""Metrics, Metric value fields and Query type exceptions; design/metrics, Metrics and Dimensions."""
+"""The catalog: metrics, their fields and kinds, and dimensions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ BY_GAME = WEEK | {"split_by": "platform"}
 
 
 def refused(metric: str, body: dict[str, Any]) -> str | None:
-    """The field `check_query` refuses, if it does."""
+    """Return the field that `check_query` refuses, or None."""
     try:
         check_query(METRICS[metric], decode_query(body))
     except BadQuery as error:
@@ -48,25 +48,25 @@ def refused(metric: str, body: dict[str, Any]) -> str | None:
 
 
 def test_there_are_nineteen_metrics_and_no_more() -> None:
-    """design/metrics, Metrics."""
+    """There are exactly nineteen metrics (Wire 4.11, Metrics)."""
     assert METRICS.keys() == FIELDS.keys()
 
 
 @pytest.mark.parametrize("name", FIELDS)
-def test_a_metric_has_the_row_fields_of_the_specification(name: str) -> None:
-    """Metrics, Metric value fields; design/metrics, Metrics."""
+def test_a_metric_has_its_row_fields(name: str) -> None:
+    """The rows of a metric have the fields of its table row (Wire 4.11, Metrics)."""
     assert [field.name for field in METRICS[name].fields] == FIELDS[name].split()
 
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_a_metric_sorts_by_a_field_of_its_own(name: str) -> None:
-    """design/metrics, Metrics: the metric's own field, `sum` for revenue and ilrd_revenue."""
+    """A metric sorts by its own field, or `sum` for revenue (Wire 2.10, Row order)."""
     expected = {"revenue": "sum", "ilrd_revenue": "sum", "retention_retro": "retention"}.get(name, name)
     assert METRICS[name].sorts_by == expected
 
 
 def test_dimensions_come_in_the_order_of_the_service() -> None:
-    """Public facts 3.5."""
+    """Dimensions are listed in the order of the service (Wire 4.10, Dimensions)."""
     assert " ".join(DIMENSIONS) == (
         "game_id build first_build category country_code platform installed_on is_paying is_converting ad_sdk_name "
         "ad_type ad_action ilrd_sdk_vendor ilrd_adunit_name ilrd_network_name ilrd_adunit_format install_publisher "
@@ -74,16 +74,16 @@ def test_dimensions_come_in_the_order_of_the_service() -> None:
     )
 
 
-def test_an_unknown_metric_hears_the_nearest() -> None:
-    """design/metrics, Query kinds: for names, the nearest one."""
+def test_an_unknown_metric_is_refused_with_the_nearest() -> None:
+    """An unknown metric is refused with the nearest name (Wire 2.12, Refusals)."""
     with pytest.raises(BadQuery) as unknown:
         metric_named("user_uniques")
     assert unknown.value.did_you_mean == "user_unique"
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_a_plain_metric_is_asked_with_a_query(name: str) -> None:
-    """design/metrics, Query kinds: plain."""
+def test_a_plain_metric_takes_a_query(name: str) -> None:
+    """A plain metric takes a `query`, no `game` and no `split_by` (Wire 2.6, Query kinds)."""
     assert refused(name, SERIES) is None
     assert refused(name, SERIES | {"game": "1"}) == "game"
     assert refused(name, BY_GAME) == "split_by"
@@ -91,8 +91,8 @@ def test_a_plain_metric_is_asked_with_a_query(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PER_GAME)
-def test_a_per_game_metric_is_asked_for_one_game_or_by_game(name: str) -> None:
-    """Metrics, Query type exceptions 1 to 3."""
+def test_a_per_game_metric_takes_one_game_or_a_split(name: str) -> None:
+    """A per-game metric takes `query` with `game`, or `split_by` (Wire 2.6, Query kinds)."""
     assert refused(name, SERIES) == "query"
     assert refused(name, SERIES | {"game": "1"}) is None
     assert refused(name, BY_GAME) is None
@@ -100,7 +100,7 @@ def test_a_per_game_metric_is_asked_for_one_game_or_by_game(name: str) -> None:
 
 @pytest.mark.parametrize("name", PER_GAME)
 def test_since_days_ago_is_for_returning_users(name: str) -> None:
-    """design/metrics, Query kinds: per game."""
+    """Of these four only `returning_users` takes `since_days_ago` (Wire 2.6, Query kinds)."""
     allowed = name == "returning_users"
     assert refused(name, BY_GAME | {"since_days_ago": 1}) == (None if allowed else "since_days_ago")
 
@@ -120,8 +120,11 @@ def test_since_days_ago_is_for_returning_users(name: str) -> None:
         ({"filter": {"installed_on": "2026-11-01"}}, None),
     ],
 )
-def test_retention_is_asked_by_game_and_day(change: dict[str, Any], field: str | None) -> None:
-    """design/metrics, Query kinds: retention_retro."""
+def test_retention_takes_a_split_by_game_and_days(change: dict[str, Any], field: str | None) -> None:
+    """`retention_retro` takes `split_by`, `since_days_ago` and days (Wire 2.6, Query kinds).
+
+    Dimensions of ads are refused as split and in filters.
+    """
     body = BY_GAME | {"since_days_ago": 1} | change
     assert refused("retention_retro", {name: value for name, value in body.items() if value is not None}) == field
 
@@ -135,7 +138,7 @@ def test_retention_is_asked_by_game_and_day(change: dict[str, Any], field: str |
     ],
 )
 def test_an_unknown_dimension_is_refused_where_it_stands(change: dict[str, Any], field: str) -> None:
-    """design/metrics, Query kinds: names the field, the value and the nearest name."""
+    """An unknown dimension is refused with its place and nearest name (Wire 2.12, Refusals)."""
     with pytest.raises(BadQuery) as unknown:
         check_query(METRICS["event_count"], decode_query(SERIES | change))
     assert (unknown.value.field, unknown.value.value) == (field, "country")

@@ -1,8 +1,8 @@
-"""A sandbox with players in it, for commands to ask."""
+"""A running sandbox with players, and a way to run commands on it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,12 +11,12 @@ from click.testing import CliRunner, Result
 from gamelens.cli import cli
 from gamelens.local.sandbox_info import environment_of
 from gamelens.local.sandbox_process import running_sandbox
-from support.command_process import run
+from support.command_process import PlayedSandbox, RunCommand, run
 
 
 @pytest.fixture(scope="session")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
-    """A folder with a running sandbox's state and ready file, a played scenario, and its environment."""
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlayedSandbox]:
+    """A running sandbox with ten days of players, its ready file and the printed simulation."""
     folder = tmp_path_factory.mktemp("cli")
     own = {f"GAMELENS_{name}_DIR": str(folder / name.lower()) for name in ("CACHE", "RUNTIME")}
     with running_sandbox(folder / "state") as ready:
@@ -28,15 +28,19 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict
         assert played.returncode == 0, played.stderr
         (folder / "played.json").write_text(played.stdout)
         run("sandbox", "process", "--state", folder / "state")
-        yield folder, environment_of(ready) | own
+        yield PlayedSandbox(folder, environment_of(ready) | own)
 
 
 @pytest.fixture
-def typed(stage: tuple[Path, dict[str, str]], tmp_path: Path) -> Callable[..., Result]:
-    """Runs a command in this process, with the environment of the stage and an empty home."""
-    environ = stage[1] | {"XDG_CONFIG_HOME": str(tmp_path / "config"), "GAMELENS_STATE_DIR": str(tmp_path / "demo")}
+def run_command(sandbox: PlayedSandbox, tmp_path: Path) -> RunCommand:
+    """A function that runs a command in this process, with an empty home directory."""
+    environment = sandbox.environment | {
+        "XDG_CONFIG_HOME": str(tmp_path / "config"),
+        "GAMELENS_STATE_DIR": str(tmp_path / "demo"),
+    }
 
-    def type_in(*arguments: object, **more: str | None) -> Result:
-        return CliRunner(env=environ | more).invoke(cli, [str(it) for it in arguments])
+    def invoke(*arguments: object, **more: str | None) -> Result:
+        """Run `gamelens` with *arguments*, and the environment variables *more*."""
+        return CliRunner(env=environment | more).invoke(cli, [str(argument) for argument in arguments])
 
-    return type_in
+    return invoke

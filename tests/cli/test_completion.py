@@ -1,4 +1,4 @@
-"""What a shell is offered after a TAB."""
+"""Shell completion: metrics, dimensions, scenarios and notebooks."""
 
 from __future__ import annotations
 
@@ -18,50 +18,60 @@ from support.command_process import run
 
 
 def offered(*words: str) -> list[str]:
+    """Return the completions of the last of *words*."""
     *before, incomplete = words
     shell = BashComplete(cli, {}, "gamelens", "_GAMELENS_COMPLETE")
-    return [it.value for it in shell.get_completions(before, incomplete)]
+    return [item.value for item in shell.get_completions(before, incomplete)]
 
 
 def test_metrics_come_first() -> None:
+    """The first argument of `query` and `plan` completes to metrics."""
     assert offered("query", "") == list(METRICS)
     assert offered("plan", "ilrd_r") == ["ilrd_revenue"]
 
 
 def test_dimensions_follow_by_however_many() -> None:
+    """Every word after --by completes to dimensions, game and studio included."""
     assert set(offered("query", "revenue", "--by", "")) == {"game", "studio", *DIMENSIONS}
     assert offered("query", "revenue", "--by", "game", "platf") == ["platform"]
 
 
 def test_nothing_follows_a_metric_alone() -> None:
+    """A second argument of `query` has no completions."""
     assert offered("query", "revenue", "plat") == []
 
 
 def test_sizes_of_buckets() -> None:
+    """--every completes to the bucket sizes."""
     assert offered("query", "revenue", "--every", "") == ["day", "week", "month", "all"]
 
 
 @pytest.mark.parametrize("command", ["simulate", "demo"])
 def test_scenarios(command: str) -> None:
+    """--scenario completes to the shipped scenarios."""
     assert offered(command, "--scenario", "") == scenario_names()
 
 
-def test_notebooks_of_ours() -> None:
+def test_shipped_notebooks() -> None:
+    """`report` completes to the shipped notebooks."""
     assert offered("report", "01") == ["01_ad_revenue"]
     assert {"00_tour", "02_retention", "03_health"} <= {*offered("report", "0")}
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_calls_the_command(shell: str) -> None:
-    done = CliRunner().invoke(cli, ["completion", shell])
-    assert (done.exit_code, f"_GAMELENS_COMPLETE={shell}_complete" in done.stdout) == (0, True)
+    """The completion script of each shell calls the command."""
+    result = CliRunner().invoke(cli, ["completion", shell])
+    assert (result.exit_code, f"_GAMELENS_COMPLETE={shell}_complete" in result.stdout) == (0, True)
 
 
 def test_an_unknown_shell_is_wrong_usage() -> None:
+    """An unknown shell has exit code 2."""
     assert CliRunner(env={"SHELL": "/bin/ksh"}).invoke(cli, ["completion"]).exit_code == 2
 
 
 def test_bash_itself_completes_a_metric() -> None:
+    """Bash completes a metric with the printed script."""
     script = """eval "$0"
 COMP_WORDS=(gamelens query reve) COMP_CWORD=2
 _gamelens_completion "$1"
@@ -69,11 +79,12 @@ echo "${COMPREPLY[@]}"
 """
     source = run("completion", "bash").stdout
     gamelens = Path(sys.executable).with_name("gamelens")
-    done = subprocess.run(["bash", "-c", script, source, gamelens], capture_output=True, text=True)
-    assert done.stdout.split() == ["revenue"], done.stderr
+    result = subprocess.run(["bash", "-c", script, source, gamelens], capture_output=True, text=True)
+    assert result.stdout.split() == ["revenue"], result.stderr
 
 
 def test_a_tab_leaves_the_heavy_libraries_alone() -> None:
+    """Completion imports neither pandas nor numpy, pyarrow, httpx, keyring or rich."""
     code = "import sys, json, gamelens.__main__, gamelens.cli, gamelens.catalog; print(json.dumps(sorted(sys.modules)))"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert {"pandas", "numpy", "pyarrow", "httpx", "keyring", "rich"}.isdisjoint(json.loads(loaded))

@@ -16,7 +16,9 @@ import pytest
 
 from gamelens.client.events.player_session import PlayerSession
 from gamelens.errors import AuthError, BadQuery, Refused, Unreachable
+from support.game_events import NOW
 from support.game_network import ANN, GAME_KEY, KEYS, SECRET_KEY, Game, Time, Wire, in_loop
+from support.sandbox_stage import Stage
 
 pytestmark = pytest.mark.slow
 
@@ -401,8 +403,6 @@ def test_a_killed_session_gets_its_end_at_the_next_start(game: Game, tmp_path: P
     script = f"""
 import asyncio, os, signal
 from gamelens import CollectorClient, PlayerSession
-from support.game_events import NOW
-from support.sandbox_stage import Stage
 
 seconds = [{TIME - 3600}]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import markdown_it
-import openpyxl  # type: ignore[import-untyped]
+import openpyxl
 import pandas as pd
 import plotly.io
 import pytest

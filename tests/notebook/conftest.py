@@ -1,4 +1,4 @@
-"""Frames as the client returns them, receipt included."""
+"""Frames as the client returns them, with their receipts."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 
 def receipt(metric: str | list[str], by: list[str], every: str = "day", **more: Any) -> dict[str, Any]:
-    """A receipt with the keys the client promises."""
-    asked = {"metric": metric, "by": by, "over": "last 2 complete days", "every": every, "where": None, "top": None}
-    asked |= {"games": None, "studios": None, "interval": "2026-11-16T00:00Z/2026-11-18T00:00Z"}
+    """Return a receipt with the keys that the client promises."""
+    query = {"metric": metric, "by": by, "over": "last 2 complete days", "every": every, "where": None, "top": None}
+    query |= {"games": None, "studios": None, "interval": "2026-11-16T00:00Z/2026-11-18T00:00Z"}
     return {
-        "asked": asked,
+        "asked": query,
         "asked_at": "2026-11-18T09:05:00+00:00",
         "as_of": "2026-11-18T09:00:00+00:00",
         "available": "2026-08-22T00:00Z/2026-11-18T09:00Z",
@@ -37,7 +37,7 @@ def receipt(metric: str | list[str], by: list[str], every: str = "day", **more: 
 
 @pytest.fixture
 def networks() -> DataFrame:
-    """Ad revenue of two days by network; one network is null, one is hostile."""
+    """Ad revenue of two days by network: one network is null, one has a hostile name."""
     frame = DataFrame(
         {
             "timestamp": DAYS.repeat(3),
@@ -54,7 +54,7 @@ def networks() -> DataFrame:
 
 @pytest.fixture
 def players() -> DataFrame:
-    """Active players of two days, no dimension."""
+    """Active players of two days, without dimensions."""
     frame = DataFrame({"timestamp": DAYS, "user_unique": pd.array([10, 12], dtype="Int64")})
     frame.attrs["gamelens"] = receipt("user_unique", [])
     return frame
@@ -62,7 +62,7 @@ def players() -> DataFrame:
 
 @pytest.fixture
 def cohorts() -> DataFrame:
-    """Two install days of two platforms; on the second day, age 2 has not come."""
+    """Two install days on two platforms, of which the second has not reached age 2."""
     frame = DataFrame(
         {
             "timestamp": DAYS.repeat(4),

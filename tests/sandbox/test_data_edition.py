@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import jsonschema  # type: ignore[import-untyped]
+import jsonschema
 
 from gamelens.sandbox.http.openapi import metrics_description
 from support.app_requests import Call

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import httpx
-import jsonschema  # type: ignore[import-untyped]
+import jsonschema
 import pytest
 from hypothesis import assume, given, settings
 from starlette.routing import Route

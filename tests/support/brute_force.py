@@ -377,10 +377,3 @@ def _impression_id(fact: Fact) -> tuple[Any, ...]:
     if "event_uuid" in fact.event:
         return fact.game_id, "uuid", fact.event["event_uuid"]
     return fact.game_id, "event", fact.place
-
-
-# The names under which `support.watched_service` imports them.
-Arrived = ReceivedEvent
-Asked = ReferenceQuery
-Truth = ReferenceMetrics
-_buckets = buckets

@@ -17,7 +17,7 @@ from gamelens.sandbox.collector.collector_app import CollectorApp
 from gamelens.sandbox.http.openapi import DESCRIPTIONS
 
 if TYPE_CHECKING:
-    import jsonschema  # type: ignore[import-untyped]
+    import jsonschema
 
 JSON = ("content", "application/json", "schema")
 REFUSED = {"collector": "Message", "metrics": "ErrorBody"}

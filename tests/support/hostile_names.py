@@ -1,7 +1,7 @@
-"""Names that want to be more than names, for every test of what shows, says, writes or sends them.
+"""Hostile names, for every test of code that shows, prints, writes or sends names.
 
-`NAMES` are the kinds, `TITLES` those that three games have in `CONFIG`, an organisation for a `Stage`; `played` puts
-players, purchases and ad impressions with such networks into it, and a history before which a health board can judge.
+`NAMES` has one of each kind, and `TITLES` those of the three games in `CONFIG`, an organisation for a `Stage`.
+`played` adds players, purchases and ad impressions with such names, and enough history for a health board.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ HISTORY: Final = 40
 
 
 def _text(name: str) -> str:
-    """*name* as a string of TOML."""
+    """Return *name* as a TOML string."""
     return json.dumps(name, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -74,9 +74,10 @@ api_key = "key-of-acme"
 
 
 def played(stage: Stage) -> Stage:
-    """*stage* with a player of each game on each of the last `DAYS` days, who saw an ad of every network.
+    """Add players, purchases and an impression of every network to *stage*, and return it.
 
-    In the `HISTORY` before each game had forty players a day, so that its last days stand out.
+    Each game has one player on each of the last `DAYS` days. In the `HISTORY` before it had forty a day, so
+    that its last days stand out.
     """
     for place, game_id in enumerate(("1001", "1002", "2001")):
         before = [
@@ -92,6 +93,7 @@ def played(stage: Stage) -> Stage:
 
 
 def _day(day: int, place: int) -> list[dict[str, Any]]:
+    """Return the events of one player of the game at *place*, *day* days ago."""
     noon = int((NOW - timedelta(days=day)).timestamp())
     about = {"user_id": "ann", "client_ts": noon, "build": NAMES["tag"]}
     seen = [
@@ -109,7 +111,10 @@ def _day(day: int, place: int) -> list[dict[str, Any]]:
 
 
 def obeyed(text: str) -> set[str]:
-    """The letters of *text* that a terminal or a reader's eye would obey: controls, breaks, and what turns a line."""
+    """Return the characters of *text* that act on a terminal or on the order of the text.
+
+    These are control characters, line breaks and marks of writing direction.
+    """
     turning = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
     return {
         letter
@@ -119,7 +124,7 @@ def obeyed(text: str) -> set[str]:
 
 
 class Elements(HTMLParser):
-    """The elements of a page, as a browser finds them: `[(name, attributes), ...]`."""
+    """The elements of an HTML page, as a browser finds them: `[(name, attributes), ...]`."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -128,13 +133,14 @@ class Elements(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Record one element."""
         self.found.append((tag, dict(attrs)))
 
     def names(self) -> set[str]:
-        """Their names."""
+        """Return the names of all elements."""
         return {name for name, _ in self.found}
 
     def dangers(self) -> list[tuple[str, dict[str, str | None]]]:
-        """Those that run, load or lead somewhere."""
+        """Return the elements that run code, load something or lead elsewhere."""
         runs = {"img", "svg", "iframe", "object", "embed", "a", "link", "base", "form", "video", "audio", "math"}
         return [it for it in self.found if it[0] in runs or any(name.startswith("on") for name in it[1])]

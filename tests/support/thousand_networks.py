@@ -1,4 +1,4 @@
-"""A thousand ad networks, two of them with names that somebody would rather not run."""
+"""A thousand ad networks, two of them with hostile names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NETWORKS: Final = 1000
 
 
 def send_networks(stage: Stage) -> None:
-    """An impression of each network, yesterday; the hostile ones earn most."""
+    """Send one impression of each network, dated yesterday. The hostile ones earn most."""
     names = [HOSTILE, FORMULA, *(f"Network {number:04}" for number in range(NETWORKS - 2))]
     shown = [
         event(

@@ -1,8 +1,8 @@
 """The sandbox behind an app that records requests, quick clients, and the expected rows.
 
-A `WatchedMetric` stands before the metrics service: it records requests, and fails or changes answers as a test says. `quick`
-makes clients without a rate limiter, so that a fan-out is not held to five requests a second. `WideTruth` computes
-expected rows by any number of dimensions from the raw events.
+A `Watch` stands before the metrics service: it records requests, and fails or changes answers as a test says.
+`quick` makes clients without a rate limiter, so that a fan-out is not held to five requests a second. `WideTruth`
+computes expected rows by any number of dimensions from the raw events.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from gamelens.client.query.executor import QueryExecutor
 from gamelens.client.sync_client import Client
 from gamelens.sandbox.http.certificates import Certificate, load_certificate
 from gamelens.wire.intervals import Interval
-from support.brute_force import PER_GAME, SORTS_BY, Arrived, Asked, Fact, Row, Truth, _buckets
+from support.brute_force import PER_GAME, SORTS_BY, Fact, ReceivedEvent, ReferenceMetrics, ReferenceQuery, Row, buckets
 from support.game_events import event
 from support.random_worlds import GAMES, STUDIOS, play
 from support.sandbox_stage import Stage
@@ -178,7 +178,7 @@ def _authority() -> Certificate:
 class World:
     """A sandbox with events in it, and the expected rows of any query."""
 
-    def __init__(self, stage: Stage, arrived: Sequence[Arrived] = ()) -> None:
+    def __init__(self, stage: Stage, arrived: Sequence[ReceivedEvent] = ()) -> None:
         self.stage = stage
         self.truth = WideTruth(list(arrived))
         self._memory: dict[Request, Response] = {}
@@ -193,7 +193,7 @@ class World:
         return Watch(self.stage.metrics_app, self._memory)
 
 
-class WideTruth(Truth):
+class WideTruth(ReferenceMetrics):
     """Expected rows by any number of dimensions, `studio_id` among them."""
 
     def value(self, fact: Fact, dimension: str) -> str | None:
@@ -225,22 +225,22 @@ class WideTruth(Truth):
         if (metric in PER_GAME or metric == "retention_retro") and "game_id" not in names:
             names.append("game_id")
         body: Body = {"filter": where, "since_days_ago": since_days_ago}
-        selection = Asked(metric, over.start, over.end, every, body, game_ids)
+        selection = ReferenceQuery(metric, over.start, over.end, every, body, game_ids)
         if metric == "retention_retro":
             return self._returns(selection, names)
         facts = [fact for fact in self.facts if over.start <= fact.ts < over.end and fact.game_id in game_ids]
         facts = [fact for fact in facts if self._meets(fact, where)]
         result: list[Row] = []
-        for stamp, first, last in _buckets(over.start, over.end, every):
+        for stamp, first, last in buckets(over.start, over.end, every):
             bucket = [fact for fact in facts if first <= fact.ts < last]
             rows = self._rows(selection, bucket, names) if names else [self._fields(selection, bucket)]
             result += [{"timestamp": _moment(stamp), **_plain(row)} for row in rows]
         return result
 
-    def _returns(self, selection: Asked, names: list[str]) -> list[Row]:
+    def _returns(self, selection: ReferenceQuery, names: list[str]) -> list[Row]:
         """Return expected retention by any dimensions of the install event."""
         since, result = selection.body["since_days_ago"], []
-        for stamp, first, last in _buckets(selection.start, selection.end, "day"):
+        for stamp, first, last in buckets(selection.start, selection.end, "day"):
             start, end = max(first, selection.start), min(last, selection.end)
             active = {fact.player for fact in self.facts if fact.player and start <= fact.ts < end}
             cohorts: dict[tuple[Any, ...], list[Any]] = {}

@@ -1,4 +1,4 @@
-"""Widgets in front of the real services in process: no kernel, no browser, their traits driven by hand."""
+"""Widgets on the real services in process, without kernel or browser."""
 
 from __future__ import annotations
 
@@ -28,22 +28,23 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 @pytest.fixture
 def world(stage: Stage) -> World:
-    """The metrics service at an address of its own, behind the faults a test chooses."""
+    """The metrics service at an address of its own, with faults that a test chooses."""
     return World(next(_addresses), stage.metrics_app)
 
 
 @pytest.fixture
 def lens(world: World) -> Iterator[Client]:
-    """A client of *world* that gives up soon."""
+    """A client of `world` that gives up soon."""
     yield from _lens(world)
 
 
 @pytest.fixture(scope="module")
 def calm(stage: Stage) -> Iterator[Client]:
-    """A client of a service without faults, for all tests of a module: it asks for the lists once."""
+    """A client without faults for all tests of a module, which queries the lists once."""
     yield from _lens(World(next(_addresses), stage.metrics_app))
 
 
 def _lens(world: World) -> Iterator[Client]:
+    """Yield a client of *world* that gives up soon."""
     with world.client(transport=httpx.ASGITransport(world), max_wait_s=0.2) as lens:
         yield lens

@@ -1,4 +1,4 @@
-"""The explorer asks what is picked, in the background, and nothing that comes from outside hurts it."""
+"""The explorer: pickers, code, table and figure, with faults and hostile names."""
 
 from __future__ import annotations
 
@@ -27,25 +27,29 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def explore(calm: Client) -> Iterator[Callable[..., Explorer]]:
-    """Explorers, each with its first answer."""
-    made: list[Explorer] = []
+    """A function that returns an explorer after its first answer."""
+    explorers: list[Explorer] = []
 
-    def make(asked: Client = calm, **picked: Any) -> Explorer:
-        made.append(widgets.explorer(asked, **{"metric": "user_unique", "over": "last 7 complete days", **picked}))
-        assert made[-1].settled()
-        return made[-1]
+    def make(client: Client = calm, **picked: Any) -> Explorer:
+        """Return an explorer of *client* with *picked* in place of the usual query."""
+        explorers.append(
+            widgets.explorer(client, **{"metric": "user_unique", "over": "last 7 complete days", **picked})
+        )
+        assert explorers[-1].settled()
+        return explorers[-1]
 
     yield make
-    for explorer in made:
+    for explorer in explorers:
         explorer.close()
 
 
 def text_of(explorer: Explorer) -> str:
-    """All that is said, as somebody reads it."""
+    """Return all text of *explorer*, without markup."""
     return html.unescape(re.sub(r"<style>.*?</style>|<[^>]*>", " ", explorer.static().html, flags=re.DOTALL))
 
 
-def test_the_code_asks_for_exactly_what_is_shown(calm: Client, explore: Callable[..., Explorer]) -> None:
+def test_the_code_queries_exactly_the_frame_that_is_shown(calm: Client, explore: Callable[..., Explorer]) -> None:
+    """The displayed code, executed, returns the frame that is shown."""
     explorer = explore(by=["game", "platform"], where=dim.country_code.isin(["US", "NA"]), top=3, games="1001")
     again = eval(explorer.code, {"lens": calm})
     assert explorer.frame is not None
@@ -64,9 +68,10 @@ def test_the_code_asks_for_exactly_what_is_shown(calm: Client, explore: Callable
         ("games", ("1001", "2001"), 'games=["1001", "2001"]'),
     ],
 )
-def test_a_picker_changes_question_table_and_figure(
+def test_a_picker_changes_query_table_and_figure(
     explore: Callable[..., Explorer], picker: str, value: Any, code: str
 ) -> None:
+    """Each picker changes code, frame, table and figure."""
     explorer = explore()
     before, table, figure = explorer.frame, explorer.static().html, explorer.figure
     getattr(explorer.pick, picker).value = value
@@ -78,6 +83,7 @@ def test_a_picker_changes_question_table_and_figure(
 
 
 def test_a_filter_is_picked_from_the_values_there_are(explore: Callable[..., Explorer]) -> None:
+    """The filter offers the values that the service lists for its dimension."""
     explorer = explore()
     explorer.pick.where.value = "platform"
     assert explorer.settled()
@@ -88,6 +94,7 @@ def test_a_filter_is_picked_from_the_values_there_are(explore: Callable[..., Exp
 
 
 def test_another_dimension_forgets_the_values_picked(explore: Callable[..., Explorer]) -> None:
+    """Another filter dimension clears the picked values and offers its own."""
     explorer = explore(where={"platform": "ios"})
     explorer.pick.where.value = "country_code"
     assert explorer.settled()
@@ -95,9 +102,10 @@ def test_another_dimension_forgets_the_values_picked(explore: Callable[..., Expl
     assert explorer.pick.values.offered == ("DE", "NA", "US")
 
 
-def test_changes_in_quick_succession_are_one_question(
+def test_changes_in_quick_succession_are_one_query(
     world: World, lens: Client, explore: Callable[..., Explorer]
 ) -> None:
+    """Four changes in quick succession cause one request, for the last one."""
     explorer = explore(lens)
     before = world.arrived("/metrics/v1/metrics/")
     for metric in ("event_count", "session_unique", "new_users", "revenue"):
@@ -108,6 +116,7 @@ def test_changes_in_quick_succession_are_one_question(
 
 
 def test_the_last_answer_wins(world: World, lens: Client, explore: Callable[..., Explorer]) -> None:
+    """A slow answer to an earlier query does not replace a later one."""
     explorer = explore(lens)
     world.fail("/metrics/v1/metrics/event_count", latency_s=1.0)
     explorer.pick.metric.value = "event_count"
@@ -121,6 +130,7 @@ def test_the_last_answer_wins(world: World, lens: Client, explore: Callable[...,
 
 
 def test_a_name_the_service_does_not_know_is_a_message(explore: Callable[..., Explorer]) -> None:
+    """An unknown name shows the error with the nearest name, and another pick recovers."""
     explorer = explore(by="platfrom")
     assert "Did you mean `platform`?" in text_of(explorer)
     assert explorer.frame is explorer.figure is None
@@ -132,11 +142,15 @@ def test_a_name_the_service_does_not_know_is_a_message(explore: Callable[..., Ex
 def test_a_service_that_fails_leaves_the_pickers_and_says_what_to_do(
     world: World, lens: Client, explore: Callable[..., Explorer]
 ) -> None:
+    """If the service fails, pickers offer the catalog and a message says what to do.
+
+    Neither traceback nor key is shown. After the service recovers a click fills the lists.
+    """
     world.fail(status=500)
     explorer = explore(lens)
-    said = text_of(explorer)
-    assert "press Ask again" in said
-    assert "Traceback" not in said
+    text = text_of(explorer)
+    assert "press Ask again" in text
+    assert "Traceback" not in text
     assert KEY not in explorer.static().html
     assert ("revenue", "revenue") in explorer.pick.metric.options
     assert ("platform", "platform") in explorer.pick.by.options
@@ -149,19 +163,20 @@ def test_a_service_that_fails_leaves_the_pickers_and_says_what_to_do(
 
 
 def test_a_service_that_is_gone_is_a_message(explore: Callable[..., Explorer]) -> None:
+    """An unreachable service shows a message with its address."""
     gone = Client(api_key=KEY, metrics_url="http://127.0.0.1:9", cache=False, max_wait_s=0.1)
     assert "nothing answers at http://127.0.0.1:9" in text_of(explore(gone))
     gone.close()
 
 
 def test_a_client_that_is_closed_is_a_message(lens: Client, explore: Callable[..., Explorer]) -> None:
+    """With a closed client the explorer shows the error instead of raising it."""
     lens.close()
     assert "this client is closed" in text_of(explore(lens))
 
 
-def test_pieces_that_came_are_shown_though_others_failed(
-    world: World, lens: Client, explore: Callable[..., Explorer]
-) -> None:
+def test_a_partial_answer_is_shown_with_its_gaps(world: World, lens: Client, explore: Callable[..., Explorer]) -> None:
+    """If one of several requests fails, the other rows are shown and the gap is named."""
     explorer = explore(lens)
     world.last(1, METRICS, status=503)
     explorer.pick.over.value = "last 90 complete days"
@@ -171,11 +186,13 @@ def test_pieces_that_came_are_shown_though_others_failed(
     assert 0 < len(explorer.frame) < 90
 
 
-def test_what_is_not_available_yet_is_cut_and_said(explore: Callable[..., Explorer]) -> None:
+def test_an_unavailable_range_is_clipped_with_a_message(explore: Callable[..., Explorer]) -> None:
+    """A time range beyond the available interval is clipped, and a message says so."""
     assert "Cut to what is available" in text_of(explore(over=("2026-11-18", "2026-12-24")))
 
 
 def test_an_organisation_without_events_is_a_message(make_stage: Callable[..., Stage]) -> None:
+    """An organisation without events shows a message and offers no games."""
     stage = make_stage()
     lens = Client(
         api_key=KEY, metrics_url="http://127.0.0.1:2", cache=False, transport=httpx.ASGITransport(stage.metrics_app)
@@ -189,6 +206,7 @@ def test_an_organisation_without_events_is_a_message(make_stage: Callable[..., S
 
 
 def test_a_thousand_values_stay_pickable(explore: Callable[..., Explorer]) -> None:
+    """A thousand values are limited to a page, and a search finds the others."""
     explorer = explore(metric="ilrd_revenue", by="ilrd_network_name", where={"ilrd_network_name": "Network 0001"})
     assert len(explorer.pick.values.offered) == NETWORKS
     assert len(explorer.pick.values.list.options) == MOST_SHOWN
@@ -201,6 +219,7 @@ def test_a_thousand_values_stay_pickable(explore: Callable[..., Explorer]) -> No
 
 
 def test_all_thousand_are_a_table_of_which_the_first_are_shown(explore: Callable[..., Explorer]) -> None:
+    """A table of a thousand rows shows the first 100 and says so."""
     explorer = explore(metric="ilrd_revenue", by="ilrd_network_name", top=None)
     assert explorer.frame is not None
     assert len(explorer.frame) == NETWORKS
@@ -209,7 +228,7 @@ def test_all_thousand_are_a_table_of_which_the_first_are_shown(explore: Callable
 
 @pytest.mark.parametrize("name", [HOSTILE, FORMULA])
 def test_a_hostile_name_is_only_text(calm: Client, explore: Callable[..., Explorer], name: str) -> None:
-    """In table, code and figure; pickers show their options as text."""
+    """A hostile name is text in table, code and figure, and the code finds it."""
     explorer = explore(metric="ilrd_revenue", by="ilrd_network_name", where={"ilrd_network_name": name})
     assert "<img" not in explorer.static().html
     assert "<img" not in str(explorer.figure)
@@ -217,7 +236,8 @@ def test_a_hostile_name_is_only_text(calm: Client, explore: Callable[..., Explor
     assert eval(explorer.code, {"lens": calm})["ilrd_network_name"].tolist() == [name]
 
 
-def test_retention_is_asked_by_age_and_day(explore: Callable[..., Explorer]) -> None:
+def test_retention_is_queried_by_age_and_day(explore: Callable[..., Explorer]) -> None:
+    """`retention_retro` shows the age picker, hides the bucket and queries by day."""
     explorer = explore(metric="retention_retro", every="week")
     assert explorer.pick.age.layout.display is None
     assert explorer.pick.every.layout.display == "none"
@@ -230,6 +250,7 @@ def test_retention_is_asked_by_age_and_day(explore: Callable[..., Explorer]) -> 
 
 
 def test_a_studio_has_its_own_games(explore: Callable[..., Explorer]) -> None:
+    """Picking a studio narrows the games to its own."""
     explorer = explore(games=["1001", "2001"])
     explorer.pick.studio.value = "s2"
     assert explorer.settled()
@@ -238,6 +259,7 @@ def test_a_studio_has_its_own_games(explore: Callable[..., Explorer]) -> None:
 
 
 def test_everything_there_is_can_be_picked(calm: Client, explore: Callable[..., Explorer]) -> None:
+    """The longest time range offered is the whole available interval."""
     explorer = explore()
     explorer.pick.over.value = explorer.pick.over.options[-1][1]
     assert explorer.settled()
@@ -246,20 +268,25 @@ def test_everything_there_is_can_be_picked(calm: Client, explore: Callable[..., 
     assert str(calm.available()) in explorer.code
 
 
-def test_where_no_kernel_is_there_are_a_table_and_a_figure(explore: Callable[..., Explorer]) -> None:
+def test_without_a_kernel_the_output_has_table_and_figure(explore: Callable[..., Explorer]) -> None:
+    """The static output is an HTML table and a plotly figure."""
     table, figure = explore(by="platform").bundles()
     assert "<table>" in table["text/html"]
     assert figure[FIGURE]["data"]
 
 
-def test_where_a_kernel_is_the_widget_is_preferred_to_its_twin(explore: Callable[..., Explorer]) -> None:
-    """Every output of its cell has a view: its own, and one that shows nothing beside the figure it shows itself."""
+def test_with_a_kernel_the_widget_replaces_its_static_view(explore: Callable[..., Explorer]) -> None:
+    """With a kernel the widget replaces both outputs of its static view.
+
+    The first output refers to the widget, the second to an empty view, since the widget draws its figure.
+    """
     explorer = explore()
     own, nothing = [output[VIEW]["model_id"] for output in explorer.bundles()]
     assert (own, nothing) == (explorer.model_id, "")
 
 
-def test_a_closed_explorer_asks_no_more(world: World, lens: Client, explore: Callable[..., Explorer]) -> None:
+def test_a_closed_explorer_sends_no_requests(world: World, lens: Client, explore: Callable[..., Explorer]) -> None:
+    """A closed explorer sends no requests, not even for a pick made before."""
     explorer = explore(lens)
     explorer.pick.metric.value = "event_count"
     explorer.close()
@@ -267,7 +294,8 @@ def test_a_closed_explorer_asks_no_more(world: World, lens: Client, explore: Cal
     assert world.arrived("/metrics/event_count") == 0
 
 
-def test_its_twin_says_nothing_of_keys(explore: Callable[..., Explorer]) -> None:
+def test_its_static_view_does_not_show_the_key(explore: Callable[..., Explorer]) -> None:
+    """Neither HTML, repr nor figure of the static view contain the key."""
     twin = explore().static()
     assert isinstance(twin, StaticView)
     assert KEY not in f"{twin!r}{twin.html}{twin.figure}"
@@ -281,11 +309,13 @@ def test_its_twin_says_nothing_of_keys(explore: Callable[..., Explorer]) -> None
         ({"where": {"platform": []}}, "platform"),
     ],
 )
-def test_what_the_pickers_cannot_show_is_refused(calm: Client, picked: dict[str, Any], field: str) -> None:
+def test_a_query_that_the_pickers_cannot_show_is_refused(calm: Client, picked: dict[str, Any], field: str) -> None:
+    """Three dimensions, compound filters and empty values raise `BadQuery`."""
     with pytest.raises(BadQuery, match=field):
         widgets.explorer(calm, **picked)
 
 
-def test_only_a_client_can_be_asked() -> None:
+def test_only_a_client_is_accepted() -> None:
+    """Anything but a client raises `BadQuery`."""
     with pytest.raises(BadQuery, match="must be a client"):
         widgets.explorer("https://somewhere")  # type: ignore[arg-type]

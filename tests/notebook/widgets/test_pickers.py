@@ -1,4 +1,4 @@
-"""Pickers keep what is picked, whatever is offered."""
+"""Pickers keep their selection, whatever is offered."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ LISTS = FormChoices(
 )
 
 
-class Told:
-    """A panel, and how often it told of a change."""
+class ObservedPanel:
+    """A query form that counts its changes and its requests for values."""
 
     def __init__(self, **picked: Any) -> None:
         self.changes = self.dimensions = 0
@@ -40,37 +40,43 @@ class Told:
         self.dimensions += 1
 
 
-def test_offering_what_the_service_has_changes_no_pick() -> None:
-    """Also where the service lists in another order than the catalog."""
-    told = Told(by=("platform", "country_code"), where=("build", ("1.0",)), games=("2",), studio="s2", top=10)
-    before = told.panel.picked
-    told.panel.offer(LISTS)
-    assert told.panel.picked == before
-    assert told.dimensions == 0
-    assert [value for _, value in told.panel.metric.options] == LISTS.metrics
-    assert [value for _, value in told.panel.where.options] == ["", *LISTS.dimensions]
+def test_offering_the_lists_of_the_service_changes_no_pick() -> None:
+    """Offering lists keeps every pick, even in another order than the catalog's."""
+    observed = ObservedPanel(
+        by=("platform", "country_code"), where=("build", ("1.0",)), games=("2",), studio="s2", top=10
+    )
+    before = observed.panel.picked
+    observed.panel.offer(LISTS)
+    assert observed.panel.picked == before
+    assert observed.dimensions == 0
+    assert [value for _, value in observed.panel.metric.options] == LISTS.metrics
+    assert [value for _, value in observed.panel.where.options] == ["", *LISTS.dimensions]
 
 
 def test_another_studio_is_one_change() -> None:
-    told = Told(games=("1", "2"))
-    told.panel.offer(LISTS)
-    before = told.changes
-    told.panel.studio.value = "s1"
-    assert told.panel.games.value == ("1",)
-    assert told.changes == before + 1
+    """Another studio, and the games it removes, are one change."""
+    observed = ObservedPanel(games=("1", "2"))
+    observed.panel.offer(LISTS)
+    before = observed.changes
+    observed.panel.studio.value = "s1"
+    assert observed.panel.games.value == ("1",)
+    assert observed.changes == before + 1
 
 
 def test_another_dimension_is_asked_for_once() -> None:
-    told = Told(where=("platform", ("ios",)))
-    told.panel.where.value = "build"
-    assert (told.panel.values.value, told.dimensions) == ((), 1)
+    """Another filter dimension clears the values and requests its own once."""
+    observed = ObservedPanel(where=("platform", ("ios",)))
+    observed.panel.where.value = "build"
+    assert (observed.panel.values.value, observed.dimensions) == ((), 1)
 
 
 def values(picker: MultiPicker) -> list[str]:
+    """Return the values that *picker* offers."""
     return [value for _, value in picker.list.options]
 
 
-def test_what_is_picked_stays_though_it_is_not_offered() -> None:
+def test_a_pick_stays_though_it_is_not_offered() -> None:
+    """A picked value that is not offered stays, in front of the others."""
     picker = one("metric", ["a", "b"], "c")
     offer(picker, ["a", "d"])
     assert picker.value == "c"
@@ -78,13 +84,16 @@ def test_what_is_picked_stays_though_it_is_not_offered() -> None:
 
 
 def test_offering_the_same_again_changes_nothing() -> None:
-    picker, heard = one("metric", ["a", "b"], "b"), []
-    picker.observe(heard.append, "value")
+    """Offering the same values again causes no change."""
+    picker = one("metric", ["a", "b"], "b")
+    changes: list[object] = []
+    picker.observe(changes.append, "value")
     offer(picker, ["a", "b"])
-    assert heard == []
+    assert changes == []
 
 
-def test_several_keeps_what_is_picked_in_front_while_searching() -> None:
+def test_picked_values_stay_in_front_while_searching() -> None:
+    """A search keeps picked values in front of its matches."""
     picker = MultiPicker("games", ["9"])
     picker.offer([(f"Game {number}", str(number)) for number in range(20)])
     picker.search.value = "game 1"
@@ -93,6 +102,7 @@ def test_several_keeps_what_is_picked_in_front_while_searching() -> None:
 
 
 def test_picking_from_the_list_moves_nothing_under_the_pointer() -> None:
+    """A pick from the list does not reorder the list."""
     picker = MultiPicker("games")
     picker.offer([("A", "a"), ("B", "b"), ("C", "c")])
     picker.list.value = ("c",)
@@ -101,6 +111,7 @@ def test_picking_from_the_list_moves_nothing_under_the_pointer() -> None:
 
 
 def test_more_than_a_page_holds_are_searched() -> None:
+    """More values than a page holds are found by search, and the field shows their number."""
     picker = MultiPicker("is")
     picker.offer([(str(number), str(number)) for number in range(1000)])
     assert len(picker.list.options) == MOST_SHOWN
@@ -110,10 +121,12 @@ def test_more_than_a_page_holds_are_searched() -> None:
 
 
 def test_nothing_to_pick_from_is_said() -> None:
+    """An empty picker says that there is nothing to pick."""
     assert MultiPicker("games").search.placeholder == "nothing to pick from"
 
 
 def test_games_of_the_same_name_are_told_apart() -> None:
+    """Games of one title are labelled with studio and id."""
     assert distinct([("Tile", "1"), ("Tile", "2"), ("Ember", "3")], ["North", "South", "South"]) == [
         ("Tile · North · 1", "1"),
         ("Tile · South · 2", "2"),
@@ -125,6 +138,7 @@ def test_games_of_the_same_name_are_told_apart() -> None:
     ("text", "shown"), [(HOSTILE, HOSTILE), (FORMULA, FORMULA), ("two\nlines", "two lines"), ("", "(empty)")]
 )
 def test_a_label_is_one_line_of_plain_text(text: str, shown: str) -> None:
+    """A label keeps hostile names as text, joins lines and names the empty text."""
     assert label(text) == shown
 
 
@@ -132,12 +146,13 @@ def test_a_label_is_one_line_of_plain_text(text: str, shown: str) -> None:
     "value", [HOSTILE, FORMULA, "both \" and '", "back\\slash", "two\nlines", "two  spaces", "é\u202e"]
 )
 def test_any_value_comes_back_from_the_code(value: str) -> None:
-    asked: dict[str, object] = {}
+    """Any value survives the generated code, which is executed as Python."""
+    passed: dict[str, object] = {}
 
     class Lens:
         def query(self, metric: str, **arguments: object) -> None:
-            asked.update(arguments, metric=metric)
+            passed.update(arguments, metric=metric)
 
     eval(FormQuery(metric="revenue", over=value, where=("platform", (value, "b"))).code(), {"lens": Lens()})
-    assert asked["over"] == value
-    assert asked["where"] == {"platform": [value, "b"]}
+    assert passed["over"] == value
+    assert passed["where"] == {"platform": [value, "b"]}

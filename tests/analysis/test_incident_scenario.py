@@ -1,0 +1,112 @@
+"""Health board against the simulator: `incident` raises its alarms, `demo` raises none.
+
+tests/bench/test_health.py does the same with 200 seeds and two peers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pandas as pd
+import pytest
+from pandas import DataFrame
+
+from gamelens.analysis import health
+from gamelens.simulator import Ledger, Scenario, load_scenario
+from support.simulated_organisation import all_answers, answer, answers, day_of, drawn
+
+pytestmark = pytest.mark.slow
+
+BoardOf = Callable[[int], DataFrame]
+
+
+@pytest.fixture(scope="module")
+def scenario() -> Scenario:
+    """The scenario `incident`."""
+    return load_scenario("incident")
+
+
+@pytest.fixture(scope="module")
+def ledger(scenario: Scenario) -> Ledger:
+    """The ledger of the scenario."""
+    return drawn(scenario)
+
+
+@pytest.fixture(scope="module")
+def board_of(ledger: Ledger, scenario: Scenario) -> BoardOf:
+    """A function that returns the alarms of a day, judged by the days before it."""
+    scores = health.score_days(health.daily(all_answers(ledger, scenario)))
+
+    def board(day: int) -> DataFrame:
+        """Return the flagged rows of *day*."""
+        result = health.board(scores[scores["timestamp"] <= day_of(scenario, day)])
+        return result[result["is_flagged"]]
+
+    return board
+
+
+def behind(ledger: Ledger, scenario: Scenario, row: pd.Series, dimension: str) -> DataFrame:
+    """Return the segments by *dimension* behind a row of the board."""
+    frame = answer(ledger, scenario, health.drill_questions(row.to_dict())[dimension])
+    watch = health.watches([row["watch"]])[0]
+    frame = frame[frame["timestamp"] <= row["timestamp"]]
+    return health.segments(
+        frame, watch, dimension, day=row["timestamp"], window_days=row["window_days"], segment=row["segment"]
+    )
+
+
+def test_the_dead_network_on_its_first_day_and_its_platform(
+    board_of: BoardOf, ledger: Ledger, scenario: Scenario
+) -> None:
+    """The dead network is found on its first day, and the drill-down finds its platform."""
+    alarms = board_of(50)[lambda rows: rows["watch"] == "network_share"]
+    row = alarms.iloc[0]
+    assert (row["game"], row["segment"], row["severity"]) == ("Rooftop Dash", "Unity Ads", "critical")
+    assert row["since"] == day_of(scenario, 50)
+    segments = behind(ledger, scenario, row, "platform")
+    assert segments["segment"].iloc[0] == "android"
+    assert segments["change"].iloc[0] < -0.95
+
+
+def test_the_network_is_not_there_the_day_before_and_not_the_day_it_is_back(board_of: BoardOf) -> None:
+    """The network raises no alarm the day before it dies nor the day it is back."""
+    for day in (49, 53):
+        assert not (board_of(day)["watch"] == "network_share").any()
+
+
+def test_the_silent_game_on_its_first_day(board_of: BoardOf, scenario: Scenario) -> None:
+    """The silent game is found on the first day of its silence."""
+    alarms = board_of(44)[lambda rows: rows["game"] == "Ember Realms"]
+    assert alarms["is_silent"].all()
+    assert alarms["since"].item() == day_of(scenario, 44)
+
+
+def test_the_country_of_the_bad_build_and_the_build(board_of: BoardOf, ledger: Ledger, scenario: Scenario) -> None:
+    """A build that halves retention in one country is found within a fortnight.
+
+    Installs from day 36 on return half as often from day 37 on. The alarm is dated to within three days,
+    and the drill-down finds the build and its first day.
+    """
+    alarms = pd.concat([board_of(day) for day in range(37, 51)])
+    alarms = alarms[alarms["watch"] == "retention_d1"]
+    row = alarms[alarms["segment"] == "BR"].iloc[0]
+    assert row["game"] == "Rooftop Dash"
+    assert abs(row["since"] - day_of(scenario, 37)) <= pd.Timedelta(days=3)
+    segments = behind(ledger, scenario, row, "build")
+    assert health.verdict(segments) == "one segment"
+    assert segments[["segment", "first_day"]].iloc[0].tolist() == ["1.10.0", day_of(scenario, 36)]
+
+
+def test_a_demo_without_incidents_raises_few_alarms() -> None:
+    """At most 3 of 48 boards of a scenario without incidents have an alarm.
+
+    The q limit of 0.01 allows one false board in a hundred; these are 4 seeds by 12 days.
+    """
+    false = []
+    for seed in range(1, 5):
+        scenario, frames = answers("demo", seed=seed, players=5000)
+        scores = health.score_days(health.daily(frames))
+        days = scores[scores["timestamp"] >= day_of(scenario, scenario.days - 12)]
+        false += days.groupby("timestamp")["is_flagged"].any().tolist()
+    assert len(false) == 48
+    assert sum(false) <= 3

@@ -1,0 +1,555 @@
+"""`gl.join`: a frame beside an outside table, with a report, and never silently wrong."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import openpyxl
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pandas import DataFrame
+
+import gamelens as gl
+from gamelens.errors import BadQuery
+from support.tidy_frames import tidy_frame
+
+pytestmark = pytest.mark.slow
+
+WriteFile = Callable[..., Path]
+
+DAYS = ["2026-11-01", "2026-11-01", "2026-11-02", "2026-11-02"]
+ON = {"timestamp": "day", "country_code": "geo"}
+SPEND = """day,geo,spend,sum,note
+2026-11-01,US,"$1,234.50",1,launch
+2026-11-01,NA,$5.00,2,
+2026-11-02,,$7.00,3,rest
+2026-11-09,DE,($2.00),4,
+"""
+
+
+def with_query(frame: DataFrame, **query: object) -> DataFrame:
+    """Return *frame* with *query*, and days as buckets, in its receipt."""
+    frame.attrs["gamelens"]["asked"] |= {"every": "day", **query}
+    return frame
+
+
+@pytest.fixture
+def revenue() -> DataFrame:
+    """Revenue of two days by country: Namibia is one of them, and one row has no country."""
+    frame = tidy_frame(
+        "revenue",
+        timestamp=DAYS,
+        country_code=["US", "NA", "US", None],
+        event_count=[1, 2, 3, 4],
+        sum=[10.0, 20.0, 30.0, 40.0],
+    )
+    return with_query(frame)
+
+
+@pytest.fixture
+def by_week() -> DataFrame:
+    """New players of two ISO weeks, queried from the Wednesday of the first one on."""
+    frame = tidy_frame("new_users", timestamp=["2026-11-02", "2026-11-09"], new_users=[10, 30])
+    return with_query(frame, every="week", interval="2026-11-04T00:00Z/2026-11-16T00:00Z")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> WriteFile:
+    """A function that writes a text to a file and returns its path."""
+
+    def write(text: str, name: str = "spend.csv") -> Path:
+        """Write *text* to the file *name*."""
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_columns_stand_beside_the_frame_in_its_order(revenue: DataFrame, file: WriteFile) -> None:
+    """Outside columns follow the frame's own, the rows and their order stay."""
+    frame, _ = gl.join(revenue, file(SPEND), on=ON)
+    assert [*frame.columns] == [*revenue.columns, "spend", "sum_spend", "note"]
+    assert frame["spend"].tolist()[:2] + frame["spend"].tolist()[3:] == [1234.5, 5.0, 7.0]
+    assert frame["spend"].isna().tolist() == [False, False, True, False]
+    assert frame[[*revenue.columns]].equals(revenue)
+
+
+def test_dtypes_are_those_of_a_tidy_frame(revenue: DataFrame, file: WriteFile) -> None:
+    """Counts are Int64, money float64 and texts categories, in an outer join too."""
+    frame = gl.join(revenue, file(SPEND), on=ON, how="outer").frame
+    assert frame.dtypes.astype(str).to_dict() == {
+        "timestamp": "datetime64[us, UTC]",
+        "country_code": "category",
+        "event_count": "Int64",
+        "sum": "float64",
+        "spend": "float64",
+        "sum_spend": "Int64",
+        "note": "category",
+    }
+
+
+def test_the_frame_is_left_as_it_is(revenue: DataFrame, file: WriteFile) -> None:
+    """Neither rows nor receipt of the given frame change."""
+    before, receipt = revenue.copy(deep=True), str(revenue.attrs)
+    gl.join(revenue, file(SPEND), on=ON, how="outer")
+    assert (revenue.equals(before), str(revenue.attrs)) == (True, receipt)
+
+
+@pytest.mark.parametrize(
+    ("how", "countries"),
+    [
+        ("left", ["US", "NA", "US", None]),
+        ("inner", ["US", "NA", None]),
+        ("right", ["US", "NA", None, "DE"]),
+        ("outer", ["US", "NA", "US", None, "DE"]),
+    ],
+)
+def test_how_says_which_rows_stay(
+    revenue: DataFrame, file: WriteFile, how: Literal["left", "inner", "right", "outer"], countries: list[str | None]
+) -> None:
+    """Left keeps the frame's rows, right the outside rows, inner the common ones, outer all."""
+    frame = gl.join(revenue, file(SPEND), on=ON, how=how).frame
+    assert [None if pd.isna(value) else value for value in frame["country_code"]] == countries
+
+
+def test_rows_that_only_the_outside_has_come_last_with_their_keys(revenue: DataFrame, file: WriteFile) -> None:
+    """In an outer join, rows of the outside table alone come last, their numbers NA."""
+    last = gl.join(revenue, file(SPEND), on=ON, how="outer").frame.iloc[-1]
+    assert (last["timestamp"], last["country_code"], last["spend"]) == (
+        pd.Timestamp("2026-11-09", tz="UTC"),
+        "DE",
+        -2.0,
+    )
+    assert last[["event_count", "sum"]].isna().all()
+
+
+def test_the_report_has_the_rows_without_a_match(revenue: DataFrame, file: WriteFile) -> None:
+    """The report holds the unmatched rows of both sides, the outside ones by file row."""
+    report = gl.join(revenue, file(SPEND), on=ON).report
+    assert report.only_left["event_count"].tolist() == [3]
+    assert (report.only_right.index.tolist(), report.only_right["geo"].tolist()) == ([5], ["DE"])
+
+
+def test_the_share_is_that_of_the_main_metric(revenue: DataFrame, file: WriteFile) -> None:
+    """The matched share is of the main metric: 70 of 100 dollars."""
+    report = gl.join(revenue, file(SPEND), on=ON).report
+    assert (report.matched_share, report.share_of) == (0.7, "revenue (sum)")
+
+
+def test_the_share_of_a_metric_that_does_not_add_up_is_of_rows(file: WriteFile) -> None:
+    """For unique players the matched share counts rows: one of two, whatever their size."""
+    players = with_query(tidy_frame("user_unique", timestamp=DAYS[1:3], user_unique=[99, 1]))
+    report = gl.join(players, file("day,n\n2026-11-01,1\n"), on={"timestamp": "day"}).report
+    assert (report.matched_share, report.share_of) == (0.5, "rows")
+
+
+def test_an_empty_frame_has_no_share(revenue: DataFrame, file: WriteFile) -> None:
+    """An empty frame joins to an empty one with typed columns and a matched share of None."""
+    joined = gl.join(revenue.head(0), file(SPEND), on=ON)
+    assert (len(joined.frame), joined.report.matched_share) == (0, None)
+    assert joined.frame.dtypes.astype(str)["spend"] == "float64"
+
+
+def test_explain_says_it_in_words(revenue: DataFrame, file: WriteFile) -> None:
+    """The report in words has the join, the share, unmatched rows and renamed columns."""
+    text = gl.join(revenue, file(SPEND), on=ON).report.explain()
+    assert text.splitlines() == [
+        "Joined with spend.csv on timestamp = day, country_code = geo, left.",
+        "3 of 4 rows found a counterpart: 70.0% of revenue (sum).",
+        "1 row of the frame found none: (2026-11-02, US).",
+        "1 row of spend.csv found none: row 5 (2026-11-09, DE).",
+        "sum of spend.csv is called sum_spend.",
+    ]
+
+
+def test_the_repr_is_one_line(revenue: DataFrame, file: WriteFile) -> None:
+    """The report's repr is one line with the file and the matched share."""
+    assert repr(gl.join(revenue, file(SPEND), on=ON).report).startswith("<join with spend.csv: 70.0% of revenue (sum)")
+
+
+def test_the_receipt_notes_the_join_and_survives_parquet(revenue: DataFrame, file: WriteFile, tmp_path: Path) -> None:
+    """The receipt keeps its query, records the join, and survives Parquet."""
+    frame = gl.join(revenue, file(SPEND), on=ON).frame
+    frame.to_parquet(tmp_path / "x.parquet")
+    receipt = pd.read_parquet(tmp_path / "x.parquet").attrs["gamelens"]
+    assert receipt["asked"] == revenue.attrs["gamelens"]["asked"]
+    share = {"matched_share": 0.7, "share_of": "revenue (sum)"}
+    assert receipt["joined"] == [{"source": "spend.csv", "on": ON, "how": "left", **share}]
+
+
+def test_a_second_join_is_noted_after_the_first(revenue: DataFrame, file: WriteFile) -> None:
+    """Joins are recorded in the order in which they were made."""
+    once = gl.join(revenue, file(SPEND), on=ON).frame
+    twice = gl.join(once, file("geo,holiday\nUS,x\n", "holidays.csv"), on={"country_code": "geo"}).frame
+    assert [entry["source"] for entry in twice.attrs["gamelens"]["joined"]] == ["spend.csv", "holidays.csv"]
+
+
+@pytest.mark.parametrize("name", ["spend.csv", "spend.tsv", "spend.parquet", "spend.xlsx"])
+def test_every_kind_of_file_gives_the_same(revenue: DataFrame, tmp_path: Path, name: str) -> None:
+    """CSV, TSV, Parquet and Excel files of one table give the same join."""
+    outside = DataFrame({"day": pd.to_datetime(["2026-11-01"]), "geo": ["NA"], "spend": [2.5]})
+    path = tmp_path / name
+    if name.endswith(("csv", "tsv")):
+        outside.to_csv(path, index=False, sep="\t" if name.endswith("tsv") else ",")
+    elif name.endswith("parquet"):
+        outside.to_parquet(path)
+    else:
+        outside.to_excel(path, index=False)
+    assert gl.join(revenue, path, on=ON).frame["spend"].dropna().to_dict() == {1: 2.5}
+
+
+@pytest.mark.parametrize("make", [lambda frame: frame, pa.Table.from_pandas, pl.from_pandas])
+def test_every_kind_of_frame_gives_the_same(revenue: DataFrame, make: Callable[[DataFrame], object]) -> None:
+    """pandas, Arrow and polars tables give the same join."""
+    outside = DataFrame({"day": pd.to_datetime(["2026-11-01"]), "geo": pd.Categorical(["NA"]), "sum": [2.5]})
+    assert gl.join(revenue, make(outside), on=ON).frame["sum_other"].dropna().to_dict() == {1: 2.5}
+
+
+def test_excel_without_openpyxl_says_what_to_install(tmp_path: Path) -> None:
+    """Without openpyxl, an Excel file raises `BadQuery` that names the package to install.
+
+    The interpreter of the test cannot import anything named openpyxl.
+    """
+    openpyxl.Workbook().save(tmp_path / "x.xlsx")
+    script = (
+        "import sys; sys.modules['openpyxl'] = None\n"
+        "from gamelens.analysis.files.table_reader import read_table\n"
+        f"read_table({str(tmp_path / 'x.xlsx')!r})"
+    )
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert "BadQuery" in process.stderr
+    assert "pip install openpyxl" in process.stderr
+
+
+@pytest.mark.parametrize("on", ["geo", ["geo"]])
+def test_columns_of_the_same_name_need_no_pair(file: WriteFile, on: str | list[str]) -> None:
+    """A key that has the same name on both sides is given as one name or a list."""
+    frame = with_query(tidy_frame("event_count", timestamp=DAYS[:1], geo=["US"], event_count=[1]))
+    assert gl.join(frame, file("geo,n\nUS,5\n"), on=on).frame["n"].tolist() == [5]
+
+
+@pytest.mark.parametrize(
+    ("on", "nearest"),
+    [({"timestmp": "day"}, "timestamp"), ({"timestamp": "Day"}, "day"), ("country_cod", "country_code")],
+)
+def test_an_unknown_name_brings_the_nearest(
+    revenue: DataFrame, file: WriteFile, on: str | list[str] | dict[str, str], nearest: str
+) -> None:
+    """An unknown key on either side raises `BadQuery` with the nearest name."""
+    with pytest.raises(BadQuery) as refused:
+        gl.join(revenue, file(SPEND), on=on)
+    assert refused.value.did_you_mean == nearest
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"on": {}}, {"on": {"sum": "sum"}}, {"on": {"timestamp": "day", "country_code": "day"}}]
+    + [{"on": ON, name: "x"} for name in ("how", "validate", "aggregate", "decimal")]
+    + [{"on": ON, "columns": ["x"]}],
+)
+def test_arguments_that_make_no_sense_are_refused(
+    revenue: DataFrame, file: WriteFile, arguments: dict[str, Any]
+) -> None:
+    """No keys, a number as key, one column for two keys and unknown options are refused."""
+    with pytest.raises(BadQuery):
+        gl.join(revenue, file(SPEND), **arguments)
+
+
+def test_a_number_meets_the_game_of_that_name() -> None:
+    """Whole numbers match ids of the same digits, and 7 does not match 007."""
+    frame = with_query(
+        tidy_frame("event_count", timestamp=DAYS[:3], game_id=["1001", "007", "7"], event_count=[1, 2, 3])
+    )
+    for ids in ([1001, 7], [1001.0, 7.0], pd.array([1001, 7], dtype="Int64")):
+        joined = gl.join(frame, DataFrame({"game": ids, "n": [5, 6]}), on={"game_id": "game"}).frame
+        assert joined["n"].fillna(0).tolist() == [5, 0, 6]
+
+
+@pytest.mark.parametrize("ids", [[1.5], [2.0**60]])
+def test_numbers_that_are_not_exact_are_no_ids(ids: list[float]) -> None:
+    """Fractions and floats beyond 2 ** 53 are refused as ids."""
+    frame = with_query(tidy_frame("event_count", timestamp=DAYS[:1], game_id=["1"], event_count=[1]))
+    with pytest.raises(BadQuery, match="read the column as text"):
+        gl.join(frame, DataFrame({"game": ids}), on={"game_id": "game"})
+
+
+def test_names_that_differ_in_case_do_not_match_and_it_is_said(revenue: DataFrame, file: WriteFile) -> None:
+    """Keys are compared exactly, and the report warns of one that differs only in case."""
+    report = gl.join(revenue, file("geo,n\nus,1\n"), on={"country_code": "geo"}).report
+    assert (report.matched_share, report.warnings) == (
+        0.0,
+        ("geo of spend.csv is compared exactly with country_code: 'us' is not 'US'",),
+    )
+
+
+def test_the_group_without_a_value_meets_only_an_empty_cell(revenue: DataFrame, file: WriteFile) -> None:
+    """The null group matches an empty cell, not the text null."""
+    with_empty = gl.join(revenue, file("geo,n\nUS,1\n,2\n"), on={"country_code": "geo"}).frame
+    without = gl.join(revenue, file("geo,n\nUS,1\nnull,2\n"), on={"country_code": "geo"}).frame
+    assert (with_empty["n"].fillna(0).tolist(), without["n"].fillna(0).tolist()) == ([1, 0, 1, 2], [1, 0, 1, 0])
+
+
+def test_ages_meet_whole_numbers(cohorts: DataFrame, file: WriteFile) -> None:
+    """The ages of a retention frame match whole numbers of a file."""
+    joined = gl.join(cohorts, file("age,target\n1,0.4\n2,0.2\n"), on="age").frame
+    assert joined["target"].tolist() == [0.4, 0.4, 0.2, 0.2] * 2
+
+
+def test_a_key_that_is_there_twice_is_refused_with_its_rows(revenue: DataFrame, file: WriteFile) -> None:
+    """A key in several outside rows is refused with its rows and the option to add them up."""
+    text = SPEND + "2026-11-01,US,$1.00,1,launch\n"
+    with pytest.raises(BadQuery, match=r'\(2026-11-01, US\) in rows 2, 6\. aggregate="sum"'):
+        gl.join(revenue, file(text), on=ON)
+
+
+def test_rows_of_one_key_are_added_up_when_asked(revenue: DataFrame, file: WriteFile) -> None:
+    """With `aggregate="sum"` numbers of a key are added, and equal texts kept."""
+    text = SPEND + "2026-11-01,US,$1.00,1,launch\n"
+    frame, report = gl.join(revenue, file(text), on=ON, aggregate="sum")
+    assert (frame["spend"][0], frame["sum_spend"][0], frame["note"][0]) == (1235.5, 2, "launch")
+    assert report.only_right.index.tolist() == [5]
+
+
+def test_texts_that_differ_within_a_key_are_refused(revenue: DataFrame, file: WriteFile) -> None:
+    """Different texts of one key cannot be added up, unless their column is left out."""
+    text = SPEND + "2026-11-01,US,$1.00,1,sale\n"
+    with pytest.raises(BadQuery, match=r"rows 2 and 6.*columns=\[\.\.\.\]"):
+        gl.join(revenue, file(text), on=ON, aggregate="sum")
+    assert gl.join(revenue, file(text), on=ON, aggregate="sum", columns=["spend"]).frame["spend"][0] == 1235.5
+
+
+def test_percentages_and_ids_are_not_added_up(revenue: DataFrame, file: WriteFile) -> None:
+    """Percentages and columns of ids are refused as sums."""
+    for column, cells in (("rate", ("1%", "2%")), ("campaign_id", ("7", "8"))):
+        text = f"geo,{column}\nUS,{cells[0]}\nUS,{cells[1]}\n"
+        with pytest.raises(BadQuery, match="cannot be added"):
+            gl.join(revenue, file(text), on={"country_code": "geo"}, aggregate="sum")
+
+
+def test_a_key_that_is_twice_in_the_frame_warns_of_counting_twice(revenue: DataFrame, file: WriteFile) -> None:
+    """An outside number beside several rows of the frame gets a warning about its sum.
+
+    US has two rows: 5 + 5 + 1 is 11, but 6 was spent.
+    """
+    frame, report = gl.join(revenue, file("geo,spend\nUS,5.00\nNA,1.00\n"), on={"country_code": "geo"})
+    assert frame["spend"].fillna(0).tolist() == [5.0, 1.0, 5.0, 0.0]
+    assert "summing spend would count it more than once (6.00 becomes 11.00)" in report.explain()
+
+
+def test_one_to_one_refuses_a_key_that_is_twice_in_the_frame(revenue: DataFrame, file: WriteFile) -> None:
+    """`validate="one_to_one"` refuses a key that several rows of the frame have."""
+    with pytest.raises(BadQuery, match=r"several rows of the frame, as \(US\)"):
+        gl.join(revenue, file("geo,n\nUS,5\n"), on={"country_code": "geo"}, validate="one_to_one")
+
+
+def test_days_inside_a_week_are_refused_with_the_next_step(by_week: DataFrame, file: WriteFile) -> None:
+    """Days beside a frame by week are refused, and the message names the option to add up."""
+    with pytest.raises(BadQuery, match=r'lies inside the week of Mon 2026-11-02\. aggregate="sum"'):
+        gl.join(by_week, file("day,n\n2026-11-04,1\n"), on={"timestamp": "day"})
+
+
+def test_days_are_added_up_into_their_week_and_not_where_the_frame_does_not_count(
+    by_week: DataFrame, file: WriteFile
+) -> None:
+    """Days are added into their week, except those outside the interval of the frame.
+
+    The frame counts the week of 2 November from the 4th on, so the 3rd is left out with a warning.
+    """
+    days = "day,spend\n2026-11-03,100\n2026-11-04,1\n2026-11-08,2\n2026-11-09,4\n2026-11-15,8\n2026-11-16,16\n"
+    frame, report = gl.join(by_week, file(days), on={"timestamp": "day"}, aggregate="sum")
+    assert frame["spend"].tolist() == [3, 12]
+    assert report.only_right["spend"].tolist() == [100, 16]
+    assert report.warnings == (
+        "1 row of spend.csv outside the interval of the frame, in a bucket it counts only in part, left out",
+    )
+
+
+@pytest.mark.parametrize("weeks", ["2026-W45,5\n2026-W46,6", "2026-11-02,5\n2026-11-09,6"])
+def test_weeks_meet_weeks_and_a_cut_one_is_said(by_week: DataFrame, file: WriteFile, weeks: str) -> None:
+    """Weeks match as ISO weeks or Mondays, with a warning for a week counted in part."""
+    frame, report = gl.join(by_week, file(f"week,n\n{weeks}\n"), on={"timestamp": "week"})
+    assert frame["n"].tolist() == [5, 6]
+    assert report.warnings == ("the frame counts only part of the week of 2026-11-02, the outside may count all of it",)
+
+
+@pytest.mark.parametrize(
+    ("every", "cell"), [("day", "2026-W45"), ("day", "2026-11"), ("week", "2026-11"), ("month", "2026-W45")]
+)
+def test_units_that_do_not_nest_are_refused(file: WriteFile, every: str, cell: str) -> None:
+    """Buckets finer than the table's, or weeks beside months, are refused."""
+    frame = with_query(tidy_frame("new_users", timestamp=["2026-11-01"], new_users=[1]), every=every)
+    with pytest.raises(BadQuery, match='query with every="'):
+        gl.join(frame, file(f"day,n\n{cell},1\n"), on={"timestamp": "day"}, aggregate="sum")
+
+
+def test_months_meet_months(file: WriteFile) -> None:
+    """Months match months, and days are added into their month."""
+    frame = with_query(tidy_frame("new_users", timestamp=["2026-11-01"], new_users=[1]), every="month")
+    assert gl.join(frame, file("month,n\n2026-11,7\n"), on={"timestamp": "month"}).frame["n"].tolist() == [7]
+    days = file("month,n\n2026-11-30,7\n2026-11-01,1\n2026-12-01,2\n")
+    assert gl.join(frame, days, on={"timestamp": "month"}, aggregate="sum").frame["n"].tolist() == [8]
+
+
+def test_midnight_elsewhere_is_no_day_of_the_frame(revenue: DataFrame, file: WriteFile) -> None:
+    """Midnight in another time zone is not the start of a UTC day, and is refused."""
+    with pytest.raises(BadQuery, match=r"Sat 2026-10-31 15:00 lies inside the day of Sat 2026-10-31"):
+        gl.join(revenue, file("day,n\n2026-11-01T00:00+09:00,1\n"), on={"timestamp": "day"})
+
+
+def test_one_bucket_over_all_meets_no_days(file: WriteFile) -> None:
+    """A frame of one bucket over all cannot be joined by day."""
+    frame = with_query(tidy_frame("new_users", timestamp=["2026-11-01"], new_users=[1]), every="all")
+    with pytest.raises(BadQuery, match="one bucket over all"):
+        gl.join(frame, file("day,n\n2026-11-01,1\n"), on={"timestamp": "day"})
+
+
+def test_days_that_look_like_months_are_said(revenue: DataFrame, file: WriteFile) -> None:
+    """Dates that are always the first of a month get a warning that they may be months."""
+    days = "day,n\n2026-09-01,1\n2026-10-01,1\n2026-11-01,1\n"
+    report = gl.join(revenue, file(days), on={"timestamp": "day"}).report
+    assert any("always the first of a month" in warning for warning in report.warnings)
+
+
+def test_without_a_receipt_moments_are_compared_exactly_and_it_is_said(file: WriteFile) -> None:
+    """Without a receipt, timestamps are compared exactly and the report says so."""
+    frame = tidy_frame(None, timestamp=["2026-11-02"], new_users=[1])
+    joined = gl.join(frame, file("day,n\n2026-11-02,1\n2026-11-03,1\n"), on={"timestamp": "day"})
+    assert (joined.frame["n"].tolist(), joined.frame.attrs) == ([1], {})
+    assert "no receipt" in joined.report.explain()
+
+
+def test_ambiguous_days_are_refused_and_settled(revenue: DataFrame, file: WriteFile) -> None:
+    """Ambiguous dates are refused until `day_first` is given."""
+    text = "day,geo,n\n01.11.2026,US,1\n02.11.2026,US,2\n"
+    with pytest.raises(BadQuery, match="day_first="):
+        gl.join(revenue, file(text), on=ON)
+    assert gl.join(revenue, file(text), on=ON, day_first=True).frame["n"].fillna(0).tolist() == [1, 0, 2, 0]
+
+
+def test_a_german_file_is_read(revenue: DataFrame, file: WriteFile) -> None:
+    """A file with semicolons, day-first dates and decimal commas is read."""
+    text = "Tag;Land;Kosten\n01.11.2026;US;1.234,50 €\n13.11.2026;US;7,00 €\n"
+    frame = gl.join(revenue, file(text), on={"timestamp": "Tag", "country_code": "Land"}).frame
+    assert frame["Kosten"].dropna().tolist() == [1234.5]
+
+
+def test_ambiguous_numbers_are_refused_and_settled(revenue: DataFrame, file: WriteFile) -> None:
+    """Ambiguous numbers are refused until `decimal` is given."""
+    text = 'geo,n\nUS,"1,234"\n'
+    with pytest.raises(BadQuery, match="decimal="):
+        gl.join(revenue, file(text), on={"country_code": "geo"})
+    assert (
+        gl.join(revenue, file(text), on={"country_code": "geo"}, decimal=".").frame["n"].dropna().tolist() == [1234] * 2
+    )
+
+
+def test_columns_may_be_left_out_or_left_text(revenue: DataFrame, file: WriteFile) -> None:
+    """`columns` leaves out a column that cannot be read, `text` keeps it as text."""
+    text = "geo,n,price\nUS,12,$5\nNA,13,5 €\n"
+    with pytest.raises(BadQuery, match="convert"):
+        gl.join(revenue, file(text), on={"country_code": "geo"})
+    assert "price" not in gl.join(revenue, file(text), on={"country_code": "geo"}, columns=["n"]).frame
+    joined = gl.join(revenue, file(text), on={"country_code": "geo"}, text=["n", "price"]).frame
+    assert joined["n"].tolist()[:2] == ["12", "13"]
+
+
+def test_a_column_that_is_almost_numbers_is_said(revenue: DataFrame, file: WriteFile) -> None:
+    """A column with one text among numbers stays text with a warning.
+
+    `missing` declares that text as an empty cell.
+    """
+    text = "geo,n\nUS,12\nNA,n/a\n"
+    report = gl.join(revenue, file(text), on={"country_code": "geo"}).report
+    assert any("n stays text: 'n/a' in row 3 is no number" in warning for warning in report.warnings)
+    assert gl.join(revenue, file(text), on={"country_code": "geo"}, missing=["n/a"]).frame["n"].dtype == "Int64"
+
+
+def test_flags_and_days_are_typed(revenue: DataFrame, file: WriteFile) -> None:
+    """Columns of flags are boolean, columns of dates timestamps."""
+    text = "geo,is_holiday,since\nUS,TRUE,2026-01-01\nNA,false,\n"
+    frame = gl.join(revenue, file(text), on={"country_code": "geo"}).frame
+    assert (str(frame["is_holiday"].dtype), str(frame["since"].dtype)) == ("boolean", "datetime64[us, UTC]")
+
+
+def test_versions_and_impossible_days_stay_text(revenue: DataFrame, file: WriteFile) -> None:
+    """Version numbers and columns with an impossible date stay text."""
+    text = "geo,version,since\nUS,1.10,2026-02-30\nNA,1.9,2026-03-01\n"
+    frame = gl.join(revenue, file(text), on={"country_code": "geo"}).frame
+    assert (frame["version"][0], frame["since"][0]) == ("1.10", "2026-02-30")
+
+
+def test_frames_that_were_edited_join_too(file: WriteFile) -> None:
+    """Frames with plain integers, flags as keys and a repeated index join as well."""
+    frame = with_query(tidy_frame("event_count", country_code=["US", "NA", "DE"], event_count=[1, 2, 3]))
+    frame["is_paying"] = [True, False, True]
+    frame["rank"] = [1, 2, 3]
+    frame.index = pd.Index([7, 7, 9])
+    text = "geo,paying,n\nUS,true,5\nFR,FALSE,6\nNA,false,7\n"
+    on = {"country_code": "geo", "is_paying": "paying"}
+    joined, report = gl.join(frame, file(text), on=on, how="outer")
+    assert joined["n"].fillna(0).tolist() == [5, 7, 0, 6]
+    assert joined["is_paying"].tolist() == [True, False, True, False]
+    assert (str(joined["rank"].dtype), str(joined["is_paying"].dtype)) == ("Int64", "boolean")
+    assert report.only_left.index.tolist() == [9]
+
+
+def test_hours_beyond_the_end_of_the_data_are_left_out(file: WriteFile) -> None:
+    """Rows after the interval to which the frame was clipped are not counted."""
+    frame = with_query(
+        tidy_frame("revenue", timestamp=["2026-11-01"], sum=[1.0]), interval="2026-11-01T00:00Z/2026-11-02T00:00Z"
+    )
+    frame.attrs["gamelens"]["clipped"] = "2026-11-01T00:00Z/2026-11-01T11:00Z"
+    hours = "at,cost\n2026-11-01T10:00Z,1.50\n2026-11-01T11:00Z,2.25\n"
+    joined, report = gl.join(frame, file(hours), on={"timestamp": "at"}, aggregate="sum")
+    assert (joined["cost"].tolist(), report.only_right["cost"].tolist()) == ([1.5], [2.25])
+
+
+def test_an_exported_frame_joins_back(revenue: DataFrame, tmp_path: Path) -> None:
+    """An exported frame joins with itself: all rows match and no number changes."""
+    path = gl.export_csv(revenue, tmp_path / "x.csv")
+    frame, report = gl.join(revenue, path, on=["timestamp", "country_code"])
+    assert report.matched_share == 1.0
+    assert (frame["sum_x"].tolist(), frame["event_count_x"].tolist()) == (revenue["sum"].tolist(), [1, 2, 3, 4])
+
+
+KEYS = st.lists(st.tuples(st.sampled_from(DAYS), st.sampled_from(["US", "NA", None])), max_size=12)
+
+
+@settings(deadline=None)
+@given(
+    KEYS,
+    st.lists(st.tuples(st.sampled_from(DAYS), st.sampled_from(["US", "NA", None]), st.integers(0, 9)), max_size=12),
+)
+def test_sums_are_those_of_a_loop(
+    ours: list[tuple[str, str | None]], theirs: list[tuple[str, str | None, int]]
+) -> None:
+    """Each row has the sum of the outside rows of its key, and no row is lost or doubled."""
+    frame = DataFrame(
+        {
+            "timestamp": pd.to_datetime([day for day, _ in ours], utc=True).astype("datetime64[us, UTC]"),
+            "country_code": pd.Categorical([geo for _, geo in ours], categories=pd.Index(["NA", "US"], dtype="str")),
+        }
+    )
+    frame.attrs["gamelens"] = {"asked": {"every": "day", "metric": "event_count"}}
+    table = pa.table(
+        {
+            "day": pa.array([day for day, _, _ in theirs], pa.string()),
+            "geo": pa.array([geo for _, geo, _ in theirs], pa.string()),
+            "n": pa.array([n for *_, n in theirs], pa.int64()),
+        }
+    )
+    for how in ("left", "outer"):
+        joined = gl.join(frame, table, on=ON, how=how, aggregate="sum").frame
+        expected = [[n for day, geo, n in theirs if (day, geo) == key] for key in ours]
+        alone = dict.fromkeys((day, geo) for day, geo, _ in theirs if (day, geo) not in ours) if how == "outer" else {}
+        assert joined["n"].tolist()[: len(ours)] == [sum(values) if values else pd.NA for values in expected]
+        assert len(joined) == len(ours) + len(alone)

@@ -1,0 +1,216 @@
+"""Segments behind a change: contributions, mix, Simpson's paradox and drill-down queries."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from pandas import DataFrame
+
+from gamelens.analysis import health
+from gamelens.analysis.health import WATCHED, HealthQuery
+from gamelens.errors import BadQuery
+
+FIRST = pd.Timestamp("2026-10-05", tz="UTC")
+DAYS = 30
+LAST = FIRST + pd.Timedelta(days=DAYS - 1)
+
+
+def by_country(**values: tuple[float, float]) -> DataFrame:
+    """Return daily players by country, each with a usual number and that of the last day."""
+    rows = [
+        {
+            "timestamp": FIRST + pd.Timedelta(days=day),
+            "country_code": country,
+            "user_unique": int(now if day == DAYS - 1 else usual),
+        }
+        for country, (usual, now) in values.items()
+        for day in range(DAYS)
+    ]
+    return DataFrame(rows).astype({"country_code": "category", "user_unique": "Int64"})
+
+
+def came_back(**values: tuple[int, float, int, float]) -> DataFrame:
+    """Return installs and D1 retention by country, the usual ones and the last cohort's."""
+    rows = []
+    for country, (installs, share, installs_now, share_now) in values.items():
+        for day in range(DAYS):
+            number = installs_now if day == DAYS - 2 else installs
+            retention = share_now if day == DAYS - 1 else share
+            rows.append(
+                {
+                    "timestamp": FIRST + pd.Timedelta(days=day),
+                    "country_code": country,
+                    "new_users": number,
+                    "retention": retention,
+                }
+            )
+    return DataFrame(rows).astype({"country_code": "category", "new_users": "Int64"})
+
+
+def counts(frame: DataFrame) -> DataFrame:
+    """Return the segments of daily players by country on the last day."""
+    return health.segments(frame, WATCHED["user_unique"], "country_code", day=LAST)
+
+
+def shares(frame: DataFrame) -> DataFrame:
+    """Return the segments of D1 retention by country on the last day."""
+    return health.segments(frame, WATCHED["retention_d1"], "country_code", day=LAST)
+
+
+def test_contributions_of_a_sum_add_up_to_its_change() -> None:
+    """Contributions add up to the change of a count, and the largest comes first."""
+    segments = counts(by_country(US=(400, 400), BR=(300, 100), DE=(100, 110)))
+    assert segments["contribution"].sum() == pytest.approx(-190)
+    assert segments["share_of_change"].sum() == pytest.approx(1)
+    assert segments["segment"].tolist() == ["BR", "DE", "US"]
+
+
+def test_one_country_is_behind_it() -> None:
+    """A change from one segment alone has the verdict "one segment"."""
+    assert health.verdict(counts(by_country(US=(400, 398), BR=(300, 100), DE=(100, 101)))) == "one segment"
+
+
+def test_all_countries_fell_alike() -> None:
+    """Equal relative changes of all segments have the verdict "all alike"."""
+    assert health.verdict(counts(by_country(US=(400, 200), BR=(300, 150), DE=(100, 50)))) == "all alike"
+
+
+def test_what_one_lost_the_other_won() -> None:
+    """A shift between segments has the verdict "against each other", and a sentence."""
+    segments = counts(by_country(US=(400, 150), BR=(100, 330)))
+    assert health.verdict(segments) == "against each other"
+    assert health.moved_sentence(segments, "against each other", "count") == "by country, what US lost went to BR"
+
+
+def test_contributions_of_a_share_add_up_to_its_change() -> None:
+    """Contributions add up to the change of a share, with the mix of segments included."""
+    frame = came_back(US=(100, 0.4, 150, 0.38), BR=(100, 0.2, 50, 0.12))
+    segments = shares(frame)
+    now, usual = (150 * 0.38 + 50 * 0.12) / 200, 0.3
+    assert segments["contribution"].sum() == pytest.approx(now - usual, abs=1e-9)
+
+
+def test_simpson_each_country_rose_and_the_whole_fell() -> None:
+    """All segments rise and the total falls: the verdict is "opposite" (Simpson's paradox)."""
+    segments = shares(came_back(US=(300, 0.40, 100, 0.44), BR=(100, 0.10, 300, 0.12)))
+    assert segments["contribution"].sum() < 0
+    assert (segments["value"] > segments["expected"]).all()
+    assert health.verdict(segments) == "opposite"
+
+
+def test_the_mix_moved_and_the_countries_did_not() -> None:
+    """A change from the sizes of segments alone has the verdict "the mix"."""
+    assert health.verdict(shares(came_back(US=(300, 0.40, 100, 0.40), BR=(100, 0.10, 300, 0.10)))) == "the mix"
+
+
+def test_a_build_that_is_new_is_held_against_the_others() -> None:
+    """A segment without history is expected to be like the others, and its day is named."""
+    old = came_back(old=(200, 0.40, 0, 0.0))
+    new = came_back(new=(0, 0.0, 200, 0.20)).loc[lambda rows: rows["timestamp"] >= LAST - pd.Timedelta(days=1)]
+    frame = pd.concat([old.astype({"country_code": str}), new.astype({"country_code": str})])
+    frame = frame[(frame["new_users"] > 0) | (frame["retention"] > 0)].rename(columns={"country_code": "build"})
+    segments = health.segments(frame, WATCHED["retention_d1"], "build", day=LAST)
+    top = segments.iloc[0]
+    assert (top["segment"], top["expected"], top["value"]) == ("new", pytest.approx(0.4), pytest.approx(0.2))
+    assert health.verdict(segments) == "one segment"
+    sentence = health.moved_sentence(segments, "one segment", "share")
+    assert sentence == "build new, new on 2026-11-02, makes up 100% of it (20.0% instead of 40.0%)"
+
+
+def test_a_network_that_is_dead_on_one_platform() -> None:
+    """The share of one network is split by platform, and the dead platform is found."""
+    rows = [
+        {
+            "timestamp": FIRST + pd.Timedelta(days=day),
+            "platform": platform,
+            "ilrd_network_name": network,
+            "event_count": 0 if (platform, network, day) == ("android", "Beta", DAYS - 1) else size,
+            "sum": 1.0,
+        }
+        for platform, size in (("android", 400), ("ios", 100))
+        for network in ("Alpha", "Beta", None)
+        for day in range(DAYS)
+    ]
+    frame = DataFrame(rows).astype({"event_count": "Int64"})
+    segments = health.segments(frame, WATCHED["network_share"], "platform", day=LAST, segment="Beta")
+    assert health.verdict(segments) == "one segment"
+    assert segments.iloc[0][["segment", "value"]].tolist() == ["android", 0.0]
+
+
+def test_a_null_segment_stays_one() -> None:
+    """The null segment has a row of its own and is called (unknown)."""
+    frame = by_country(US=(400, 400), BR=(300, 100))
+    frame["country_code"] = frame["country_code"].astype("object").where(frame["country_code"] != "BR", None)
+    segments = counts(frame)
+    assert segments["segment"].isna().tolist() == [True, False]
+    assert "(unknown)" in health.moved_sentence(segments, "one segment", "count")
+
+
+def test_an_empty_frame_has_no_segments() -> None:
+    """An empty frame has no segments, the verdict "unclear" and no sentence."""
+    segments = counts(by_country(US=(400, 400))[:0])
+    assert len(segments) == 0
+    assert health.verdict(segments) == "unclear"
+    assert health.moved_sentence(segments, "unclear", "count") == ""
+
+
+def test_a_frame_that_was_not_split_is_refused() -> None:
+    """A frame without the dimension raises `BadQuery` that names it."""
+    with pytest.raises(BadQuery, match="platform"):
+        health.segments(by_country(US=(1, 1)), WATCHED["user_unique"], "platform", day=LAST)
+
+
+def test_a_board_needs_one_query_for_each_split() -> None:
+    """A board takes three queries for its seven metrics, one per split."""
+    queries = health.questions(health.watches())
+    assert [question.by for question in queries] == [("game",), ("game", "country_code"), ("game", "ilrd_network_name")]
+    assert sum(len(question.metric) for question in queries) == 7
+
+
+def test_only_the_chosen_metrics_are_queried() -> None:
+    """A board of chosen metrics queries these alone, metrics computed from others included."""
+    (query,) = health.questions(health.watches(["revenue", "user_unique", "purchases"]))
+    assert query == HealthQuery(metric=("revenue", "user_unique"))
+
+
+def test_any_metric_of_the_service_can_be_watched() -> None:
+    """Metrics outside the default board have kind, part and total from the catalog."""
+    conversion, length = health.watches(["conversion", "session_length"])
+    assert (conversion.kind, conversion.part, conversion.whole) == ("share", "paying_users", "user_unique")
+    assert length.kind == "number"
+
+
+def test_a_metric_that_does_not_exist_is_refused_with_the_nearest() -> None:
+    """An unknown metric raises `BadQuery` with the nearest name."""
+    with pytest.raises(BadQuery, match="user_unique"):
+        health.watches(["user_uniqe"])
+
+
+def row(**fields: object) -> dict[str, object]:
+    """Return a row of the board with *fields* in place of the usual ones."""
+    return {"watch": "user_unique", "game_id": "7", "dimension": None, "segment": None, "is_silent": False, **fields}
+
+
+def test_a_sum_is_looked_into_by_each_of_its_dimensions() -> None:
+    """The drill-down of a count is one query per dimension, for that game only."""
+    queries = health.drill_questions(row())
+    assert list(queries) == ["country_code", "platform", "build"]
+    assert queries["build"].arguments == {"metric": ["user_unique"], "by": ["build"], "games": ["7"]}
+
+
+def test_retention_of_a_country_is_looked_into_within_it() -> None:
+    """The drill-down of a segment is filtered by it and keeps `since_days_ago`."""
+    queries = health.drill_questions(row(watch="retention_d1", dimension="country_code", segment="BR"))
+    assert queries["build"].arguments["where"] == {"country_code": "BR"}
+    assert queries["build"].since_days_ago == 1
+
+
+def test_a_network_is_looked_into_beside_all_others() -> None:
+    """The drill-down of a network's share needs all networks, so it is not filtered."""
+    queries = health.drill_questions(row(watch="network_share", dimension="ilrd_network_name", segment=None))
+    assert queries["platform"].by == ("platform", "ilrd_network_name")
+
+
+def test_a_silent_game_has_no_segments() -> None:
+    """A silent game has no drill-down."""
+    assert health.drill_questions(row(is_silent=True)) == {}

@@ -1,0 +1,243 @@
+"""Outside tables are read cell by cell: nothing is guessed or skipped silently."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from gamelens.analysis.files.table_reader import ExternalTable, read_table
+from gamelens.errors import BadQuery
+
+ReadCsv = Callable[..., ExternalTable]
+ReadWorkbook = Callable[..., ExternalTable]
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> ReadCsv:
+    """A function that reads a text as a CSV file."""
+
+    def read(text: str | bytes, name: str = "spend.csv", **how: Any) -> ExternalTable:
+        """Write *text* to the file *name* and read it."""
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return read_table(path, **how)
+
+    return read
+
+
+def rows(table: ExternalTable) -> list[tuple[Any, ...]]:
+    """Return the rows of *table*."""
+    return [tuple(row.values()) for row in table.cells.to_pylist()]
+
+
+def test_namibia_is_no_missing_value(csv: ReadCsv) -> None:
+    """NA, null and nan are texts, and only an empty cell is missing."""
+    assert rows(csv("geo,n\nNA,null\nnan,\n")) == [("NA", "null"), ("nan", None)]
+
+
+def test_names_of_digits_stay_text(csv: ReadCsv) -> None:
+    """Leading zeros of ids are kept."""
+    assert rows(csv("id,n\n007,1\n")) == [("007", "1")]
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+def test_the_separator_is_seen_in_the_header(csv: ReadCsv, mark: str) -> None:
+    """Comma, semicolon, tab and bar are recognised from the header."""
+    table = csv(f"a{mark}b\n1{mark}2\n")
+    assert (rows(table), table.separator) == ([("1", "2")], mark)
+
+
+def test_a_tsv_is_separated_by_tabs(csv: ReadCsv) -> None:
+    """A file called .tsv is separated by tabs, whatever its header has."""
+    assert rows(csv("a,b\tc\n1,2\t3\n", "x.tsv")) == [("1,2", "3")]
+
+
+def test_two_separators_that_do_equally_well_are_refused(csv: ReadCsv) -> None:
+    """A header that two separators split equally well is refused."""
+    with pytest.raises(BadQuery, match="may be separated by"):
+        csv("a,b;c\n1,2;3\n")
+
+
+def test_gzip_is_unpacked(csv: ReadCsv) -> None:
+    """A file called .gz is decompressed."""
+    assert rows(csv(gzip.compress(b"a,b\n1,2\n"), "spend.csv.gz")) == [("1", "2")]
+
+
+def test_a_damaged_gzip_is_refused(csv: ReadCsv) -> None:
+    """A truncated gzip file raises `BadQuery`."""
+    with pytest.raises(BadQuery, match="cannot be read"):
+        csv(gzip.compress(b"a,b\n1,2\n")[:-9], "spend.csv.gz")
+
+
+def test_rows_are_numbered_as_in_a_spreadsheet(csv: ReadCsv) -> None:
+    """Rows have the numbers of a spreadsheet, in which a quoted line end is no new row."""
+    table = csv('a,b\n1,"x\ny"\n\n2,z\n')
+    assert table.rows.tolist() == [2, 4]
+
+
+@pytest.mark.parametrize("content", [b"\xef\xbb\xbfa,b\n1,\xe2\x82\xac\n", "a,b\n1,€\n".encode("utf-16")])
+def test_a_byte_order_mark_says_the_encoding(csv: ReadCsv, content: bytes) -> None:
+    """A byte order mark selects UTF-8 or UTF-16."""
+    assert (csv(content).columns, rows(csv(content))) == (["a", "b"], [("1", "€")])
+
+
+def test_another_encoding_must_be_named(csv: ReadCsv) -> None:
+    """A file that is not UTF-8 is refused until `encoding` is given."""
+    content = "a,b\n1,€\n".encode("cp1252")
+    with pytest.raises(BadQuery, match='encoding=, such as "cp1252"'):
+        csv(content)
+    assert rows(csv(content, encoding="cp1252")) == [("1", "€")]
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("a,b\n1,2\n3,4,5\n", "has 3 cells in row 3 and 2 columns"),
+        ("a,b\n1\n", "has 1 cells in row 2"),
+        ('a,b\n1,"2\n3,4\n', "never closed"),
+        ("", "is empty"),
+        ("a,a\n1,2\n", "two columns that are called a"),
+    ],
+)
+def test_a_malformed_csv_is_refused(csv: ReadCsv, text: str, match: str) -> None:
+    """Uneven rows, open quotes, an empty file and repeated names raise `BadQuery`."""
+    with pytest.raises(BadQuery, match=match):
+        csv(text)
+
+
+def test_a_header_alone_is_an_empty_table(csv: ReadCsv) -> None:
+    """A file with a header alone is a table without rows."""
+    assert (csv("a,b").columns, rows(csv("a,b"))) == (["a", "b"], [])
+
+
+def test_columns_with_no_name_are_numbered_or_left_out_when_empty(csv: ReadCsv) -> None:
+    """A column without a name is called by its number, or left out if it is empty."""
+    assert csv(",a,\n0,1,\n").columns == ["column_1", "a"]
+
+
+def test_texts_may_be_named_missing(csv: ReadCsv) -> None:
+    """Texts in `missing` are read as empty cells."""
+    assert rows(csv("a,b\nn/a,1\n-,2\n", missing=["n/a", "-"])) == [(None, "1"), (None, "2")]
+
+
+def test_no_such_file() -> None:
+    """A path without a file raises `BadQuery`."""
+    with pytest.raises(BadQuery, match="is not a file"):
+        read_table("nowhere.csv")
+
+
+def test_files_of_other_kinds_are_refused_by_name(csv: ReadCsv) -> None:
+    """A file of another kind raises `BadQuery` that lists the kinds."""
+    with pytest.raises(BadQuery, match=r"\.parquet"):
+        csv("x", "spend.ods")
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.xlsx"])
+def test_a_file_that_contradicts_its_name_is_refused(csv: ReadCsv, name: str) -> None:
+    """A text called .parquet or .xlsx raises `BadQuery`."""
+    with pytest.raises(BadQuery, match="cannot be read as"):
+        csv("a,b\n", name)
+
+
+def test_typed_sources_keep_their_types(tmp_path: Path) -> None:
+    """Typed sources keep their types and nulls, and integers beyond 2 ** 53 their digits."""
+    frame = pd.DataFrame(
+        {
+            "day": pd.to_datetime(pd.Series(["2026-11-01", None])),
+            "id": pd.array([2**62 + 1, None], dtype="Int64"),
+            "geo": pd.Categorical(["NA", None]),
+            "spend": [1.5, float("nan")],
+            "money": [Decimal("1.25"), None],
+            "is_on": pd.array([True, None], dtype="boolean"),
+            "on": [date(2026, 11, 1), None],
+        }
+    )
+    frame.to_parquet(tmp_path / "x.parquet")
+    kinds = ["timestamp[us, tz=UTC]", "int64", "string", "double", "double", "bool", "timestamp[us, tz=UTC]"]
+    for source in (frame, pa.Table.from_pandas(frame), pl.from_pandas(frame), tmp_path / "x.parquet"):
+        table = read_table(source)
+        assert [str(column.type) for column in table.cells.columns] == kinds
+        assert [column.null_count for column in table.cells.columns] == [1] * len(kinds)
+        assert table.column("id")[0].as_py() == 2**62 + 1
+
+
+def test_a_named_index_is_a_column_too() -> None:
+    """The named index of a pandas frame is read as its first column."""
+    assert read_table(pd.DataFrame({"n": [1]}, index=pd.Index(["x"], name="geo"))).columns == ["geo", "n"]
+
+
+def test_numbers_and_texts_in_one_column_are_text() -> None:
+    """A column of numbers and texts is text, whole numbers without a decimal point."""
+    assert rows(read_table(pd.DataFrame({"id": [1001, "x", 7.0]}))) == [("1001",), ("x",), ("7",)]
+
+
+def test_a_period_is_the_text_it_shows(tmp_path: Path) -> None:
+    """A column of periods is read as text, from a frame and from Parquet."""
+    frame = pd.DataFrame({"month": pd.PeriodIndex(["2026-11", None], freq="M")})
+    frame.to_parquet(tmp_path / "x.parquet")
+    assert rows(read_table(frame)) == rows(read_table(tmp_path / "x.parquet")) == [("2026-11",), (None,)]
+
+
+def test_what_is_lazy_or_no_table_is_refused() -> None:
+    """A lazy polars frame raises `BadQuery` that says to collect it."""
+    with pytest.raises(BadQuery, match="collect"):
+        read_table(pl.DataFrame({"a": [1]}).lazy())
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> ReadWorkbook:
+    """A function that reads cells as an Excel file of one or several sheets."""
+
+    def read(
+        *cells: tuple[Any, ...], more: dict[str, list[tuple[Any, ...]]] | None = None, **how: Any
+    ) -> ExternalTable:
+        """Write *cells*, and the sheets *more*, to an Excel file and read it."""
+        workbook = openpyxl.Workbook()
+        for row in cells:
+            workbook.active.append(row)
+        for name, page in (more or {}).items():
+            for row in page:
+                (workbook[name] if name in workbook.sheetnames else workbook.create_sheet(name)).append(row)
+        workbook.save(tmp_path / "spend.xlsx")
+        return read_table(tmp_path / "spend.xlsx", **how)
+
+    return read
+
+
+def test_excel_keeps_numbers_days_and_row_numbers(book: ReadWorkbook) -> None:
+    """Excel cells keep numbers and dates, empty rows are skipped, row numbers stay."""
+    table = book(("day", "id", "geo"), (datetime(2026, 11, 1), 1001, "NA"), (None, None, None), (None, 7, ""))
+    assert rows(table)[0][1:] == (1001, "NA")
+    assert rows(table)[1] == (None, 7, None)
+    assert (table.rows.tolist(), str(table.column("day").type)) == ([2, 4], "timestamp[us, tz=UTC]")
+
+
+def test_one_of_several_sheets_must_be_named(book: ReadWorkbook) -> None:
+    """With several sheets `sheet` is required, and a wrong name gets the nearest."""
+    pages = {"November": [("a", "b"), (1, 2)]}
+    with pytest.raises(BadQuery, match="November"):
+        book(("a", "b"), (3, 4), more=pages)
+    assert rows(book(("a", "b"), (3, 4), more=pages, sheet="November")) == [(1, 2)]
+    with pytest.raises(BadQuery, match="Did you mean `November`"):
+        book(("a", "b"), (3, 4), more=pages, sheet="november")
+
+
+def test_an_empty_sheet_beside_does_not_matter(book: ReadWorkbook) -> None:
+    """An empty second sheet does not make `sheet` necessary."""
+    assert rows(book(("a", "b"), (3, 4), more={"Empty": []})) == [(3, 4)]
+
+
+def test_a_formula_that_was_never_computed_is_refused(book: ReadWorkbook) -> None:
+    """A formula without a stored value raises `BadQuery` that names its row."""
+    with pytest.raises(BadQuery, match="row 2 that was never computed"):
+        book(("a", "b"), (1, "=A2+1"))

@@ -1,0 +1,97 @@
+"""Code that the README prints runs as printed."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from playwright.sync_api import Browser
+
+from gamelens.client.connection.control_api import ControlApi
+from gamelens.local.sandbox_info import SandboxInfo, environment_of
+from gamelens.local.sandbox_population import ensure_populated
+from gamelens.local.sandbox_process import call_console, running_sandbox
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+
+
+def block(language: str, mark: str) -> str:
+    """Return the code block of *language* that contains *mark*."""
+    blocks: list[str] = re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+    return next(code for code in blocks if mark in code)
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, SandboxInfo]]:
+    """A folder with a ready.json, and the sandbox that it describes."""
+    folder = tmp_path_factory.mktemp("readme")
+    with running_sandbox(folder / "state") as ready:
+        ensure_populated(ready, folder / "state", "small")
+        shutil.copy(folder / "state" / "ready.json", folder / "ready.json")
+        yield folder, ready
+
+
+def _accepted(ready: SandboxInfo) -> int:
+    """Return the number of accepted events."""
+    return call_console(ready, ControlApi.summary).accepted
+
+
+def test_the_first_lines_run(sandbox: tuple[Path, SandboxInfo]) -> None:
+    """The first Python lines run and explain a retention frame."""
+    folder, ready = sandbox
+    code = block("python", "gl.connect")
+    process = subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment_of(ready), capture_output=True)
+    assert (process.returncode, b"Asked for retention" in process.stdout) == (0, True), process.stderr.decode()
+
+
+@pytest.mark.skipif(not all(map(shutil.which, ("curl", "openssl", "jq"))), reason="needs curl, openssl and jq")
+def test_curl_and_openssl_send_a_signed_event(sandbox: tuple[Path, SandboxInfo]) -> None:
+    """The shell lines send one event, signed with openssl (Wire 1.4, Signature)."""
+    folder, ready = sandbox
+    before = _accepted(ready)
+    process = subprocess.run(["bash", "-c", block("bash", "openssl")], cwd=folder, capture_output=True, text=True)
+    assert "200 OK" in process.stdout
+    assert _accepted(ready) == before + 1
+
+
+def test_a_python_session_sends_what_it_was_given(sandbox: tuple[Path, SandboxInfo]) -> None:
+    """The session lines send `user`, two events of the game and `session_end`."""
+    folder, ready = sandbox
+    before = _accepted(ready)
+    code = block("python", "PlayerSession")
+    process = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    assert _accepted(ready) == before + 4
+
+
+def test_a_page_of_another_origin_sends_a_signed_event(sandbox: tuple[Path, SandboxInfo], browser: Browser) -> None:
+    """A page of another origin sends an event after a preflight (Wire 1.5, Response headers)."""
+    folder, ready = sandbox
+    before, game = _accepted(ready), ready.organisations[0].games[0]
+    page = block("html", "crypto.subtle").replace("COLLECTOR_URL", ready.collector_url)
+    page = page.replace("GAME_KEY", game.game_key).replace("SECRET_KEY", game.secret_key)
+    (folder / "page.html").write_text(page)
+    handler = partial(_SilentHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        tab = browser.new_page()
+        tab.goto(f"http://127.0.0.1:{server.server_port}/page.html")
+        tab.wait_for_function("document.title == 'sent: 200'")
+        tab.close()
+        server.shutdown()
+    assert _accepted(ready) == before + 1
+
+
+class _SilentHandler(SimpleHTTPRequestHandler):
+    """A file server without a log."""
+
+    def log_message(self, *_: object) -> None:
+        """Write nothing."""

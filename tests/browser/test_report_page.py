@@ -1,0 +1,139 @@
+"""Reports in a browser, without a network."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from gamelens.local.demo import notebooks_folder
+from gamelens.local.sandbox_info import environment_of
+from gamelens.local.sandbox_population import ensure_populated
+from gamelens.local.sandbox_process import running_sandbox
+from gamelens.notebook.reports.report import write_report
+from support.notebook_files import notebook_of, write_notebook
+from support.watched_page import is_file, problems_of
+
+HOSTILE = "</script><img src=x onerror=alert(1)>"
+CELLS = [
+    f"""import pandas as pd
+from gamelens.notebook import charts, say
+name = {HOSTILE!r}
+frame = pd.DataFrame({{"game": [name, None], "installs": [7, 5]}})
+frame""",
+    "say('Best is {game}, with {installs:count}.', game=name, installs=7)",
+    "charts.draw_bars(frame, 'installs', by='game', title=name)",
+]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interactive report of 02_retention."""
+    folder = tmp_path_factory.mktemp("report")
+    with running_sandbox(folder / "state") as ready:
+        ensure_populated(ready, folder / "state", "small")
+        notebook, environment = notebooks_folder() / "02_retention.ipynb", environment_of(ready)
+        return write_report(notebook, folder, environment=environment, is_interactive=True)
+
+
+@pytest.fixture(scope="module")
+def still(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a notebook with a hostile name in a table, a sentence and a figure."""
+    folder = tmp_path_factory.mktemp("still")
+    return write_report(write_notebook(notebook_of(*CELLS), folder / "made.ipynb"), folder)
+
+
+def opened(browser: Browser, report: Path, **options: Any) -> tuple[Page, list[str]]:
+    """Return the page of *report*, and the problems that occur in it."""
+    page = browser.new_page(**options)
+    problems = problems_of(page, is_allowed=is_file)
+    page.goto(report.as_uri())
+    return page, problems
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser, report: Path) -> tuple[Page, list[str]]:
+    """The page of the interactive report with its figures drawn, and its problems."""
+    page, problems = opened(browser, report)
+    page.wait_for_selector(".js-plotly-plot .main-svg")
+    return page, problems
+
+
+def test_every_figure_is_drawn(page: tuple[Page, list[str]]) -> None:
+    """The interactive report of 02_retention draws its figures, five or more."""
+    figures = page[0].locator(".plotly-graph-div")
+    assert figures.count() >= 5
+    assert page[0].locator(".plotly-graph-div .main-svg").count() >= figures.count()
+
+
+def test_tables_are_shown(page: tuple[Page, list[str]]) -> None:
+    """The report has at least one table."""
+    assert page[0].locator("table.dataframe").count() >= 1
+
+
+def test_code_is_not_shown(page: tuple[Page, list[str]]) -> None:
+    """The sources of the cells are left out of a report."""
+    assert "gl.connect" not in page[0].inner_text("body")
+
+
+def test_nothing_fails_and_nothing_is_fetched(page: tuple[Page, list[str]]) -> None:
+    """The report opens without errors and without requests."""
+    assert page[1] == []
+
+
+def test_the_key_is_not_in_the_report(report: Path) -> None:
+    """The API key is not in the file."""
+    (key,) = json.loads((report.parent / "state" / "keys.json").read_text()).values()
+    assert key not in report.read_text()
+
+
+@pytest.mark.parametrize("width", [800, 1280])
+def test_a_still_report_fits_the_window(browser: Browser, still: Path, width: int) -> None:
+    """A static report fits windows of 800 and 1280 pixels, and its figure uses the width."""
+    page, problems = opened(browser, still, viewport={"width": width, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    box = page.locator("figure svg").bounding_box()
+    assert box is not None
+    assert box["width"] > 0.7 * min(width, 984)
+    assert problems == []
+
+
+def test_names_from_outside_are_words_in_a_still_report(browser: Browser, still: Path) -> None:
+    """A static report has hostile names as text in table, sentence and figure, and no script."""
+    page, problems = opened(browser, still)
+    assert page.locator("img, script").count() == 0
+    assert page.inner_text("td >> nth=0") == HOSTILE
+    assert HOSTILE in page.inner_text("p")
+    assert HOSTILE[:8] in (page.locator("figure svg").text_content() or "")
+    assert page.get_by_role("img", name="script").count() == 1
+    assert problems == []
+
+
+def test_a_report_follows_the_preferred_colour_scheme(browser: Browser, still: Path) -> None:
+    """A report is light or dark as the reader's system prefers."""
+
+    def brightness(**options: Any) -> int:
+        """Return the red value of the page's background."""
+        colour = opened(browser, still, **options)[0].evaluate("getComputedStyle(document.body).backgroundColor")
+        return int(colour.removeprefix("rgb(").split(",")[0])
+
+    assert brightness(color_scheme="light") > 240
+    assert brightness(color_scheme="dark") < 40
+
+
+@pytest.mark.parametrize("kind", ["still", "report"])
+def test_foreign_markup_is_stopped_by_the_policy(
+    browser: Browser, kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """Markup that got into the page neither runs nor loads, because its policy forbids it."""
+    written = request.getfixturevalue(kind).read_text()
+    foreign = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+    (tmp_path / "page.html").write_text(written.replace("<main>", f"<main>{foreign}", 1))
+    page, problems = opened(browser, tmp_path / "page.html")
+    page.wait_for_selector("figure svg")
+    assert page.locator("img").count() == 1
+    assert problems
+    assert all("Content Security Policy" in problem for problem in problems), problems

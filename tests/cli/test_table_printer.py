@@ -1,0 +1,100 @@
+"""Frames printed in a terminal and in a pipe."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from gamelens.cli.table_printer import boxed, columns_of, plain
+
+NUMBER = re.compile(r"\d{1,3}(,\d{3})*\.\d{4}")
+
+
+def frame(*, fields: int = 1) -> pd.DataFrame:
+    """Return a frame with a null group, a missing count and *fields* numbers."""
+    return pd.DataFrame(
+        {
+            "timestamp": pd.to_datetime(["2026-11-18", "2026-11-19"], utc=True),
+            "country_code": pd.Categorical(["NA", None]),
+            "event_count": pd.array([12_345, None], dtype="Int64"),
+        }
+        | {f"sum_of_field_{n}": [1234567.5, float("nan")] for n in range(fields)}
+    )
+
+
+def on_screen(given: pd.DataFrame, width: int) -> list[list[str]]:
+    """Return the lines of each table that a terminal of *width* shows."""
+    tables = []
+    for table in boxed(columns_of(given, thousands=","), width):
+        console = Console(file=io.StringIO(), width=width)
+        console.print(table, crop=False)
+        tables.append(console.file.getvalue().splitlines())  # type: ignore[attr-defined]
+    return tables
+
+
+def test_a_pipe_gets_one_line_a_row_and_no_boxes() -> None:
+    """A pipe gets one aligned line per row without boxes, missing numbers left empty."""
+    lines = list(plain(columns_of(frame(), thousands="")))
+    assert lines == [
+        "timestamp   country_code  event_count  sum_of_field_0",
+        "2026-11-18  NA                  12345    1234567.5000",
+        "2026-11-19  (unknown)",
+    ]
+
+
+def test_a_terminal_gets_numbers_to_the_right_and_no_number_as_nothing() -> None:
+    """A terminal gets numbers aligned to the right, missing ones left empty."""
+    (lines,) = on_screen(frame(), 80)
+    assert lines[3].split("│")[1:-1] == [" 2026-11-18 ", " NA           ", "      12,345 ", " 1,234,567.5000 "]
+    assert lines[4].split("│")[3].strip() == ""
+
+
+@pytest.mark.parametrize("width", [60, 72, 100, 200])
+def test_no_table_is_wider_than_the_terminal_and_no_number_is_cut(width: int) -> None:
+    """A wide frame is split into tables that fit the terminal, without shortening numbers."""
+    tables = on_screen(frame(fields=6), width)
+    lines = [line for table in tables for line in table]
+    assert max(map(len, lines)) <= width
+    assert sum(len(NUMBER.findall(line)) for line in lines) == 6
+    assert "…" not in "".join(lines)
+
+
+def test_every_table_of_a_wide_frame_says_what_its_rows_are() -> None:
+    """Every table of a split frame repeats timestamp and dimensions."""
+    tables = on_screen(frame(fields=6), 60)
+    assert len(tables) > 1
+    assert all("timestamp" in table[1] and "country_code" in table[1] for table in tables)
+
+
+def test_long_names_are_cut_before_numbers_are() -> None:
+    """A long name is shortened, numbers are not."""
+    given = frame().assign(country_code=pd.Categorical(["x" * 200, "y"]))
+    (lines,) = on_screen(given, 80)
+    assert "xx…" in lines[3]
+    assert "1,234,567.5000" in lines[3]
+    assert max(map(len, lines)) <= 80
+
+
+def test_a_title_cannot_command_the_terminal() -> None:
+    """Control and direction characters of a name are replaced, other Unicode stays."""
+    given = frame().assign(country_code=pd.Categorical(["\x1b[2Jgone\nand\u202eback", "Größe 👩‍👩‍👧"]))
+    lines = list(plain(columns_of(given, thousands="")))
+    assert len(lines) == 3
+    assert "\ufffd[2Jgone\ufffdand\ufffdback" in lines[1]
+    assert "Größe 👩‍👩‍👧" in lines[2]
+
+
+def test_small_shares_keep_three_digits() -> None:
+    """Small numbers keep three significant digits."""
+    given = pd.DataFrame({"retention": [0.25, 0.000123]})
+    assert list(plain(columns_of(given, thousands=""))) == ["retention", " 0.250000", " 0.000123"]
+
+
+def test_a_time_that_is_not_midnight_is_shown_with_its_minutes() -> None:
+    """A bucket start is printed as a day, another timestamp as day and minute in UTC."""
+    given = pd.DataFrame({"timestamp": pd.to_datetime(["2026-11-18T10:30Z"])})
+    assert list(plain(columns_of(given, thousands="")))[1] == "2026-11-18T10:30Z"

@@ -1,0 +1,161 @@
+"""Figures of revenue changes, ad funnels, experiments, payback and holidays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pandas as pd
+import plotly.graph_objects as go
+import plotly.io
+import pytest
+from pandas import DataFrame
+
+from gamelens.analysis import ads, decomposition, experiments, outside_data
+from gamelens.notebook import charts
+
+pytestmark = pytest.mark.slow
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+DAYS = pd.date_range("2026-11-01", periods=28, tz="UTC").astype("datetime64[us, UTC]")
+
+
+def parts(money: float = 3.0) -> DataFrame:
+    """Return the revenue change of a hostile and a null network, to *money* of the first."""
+
+    def period(amounts: dict[str | None, float]) -> DataFrame:
+        """Return impressions and *amounts* of each network."""
+        counts = pd.array([100] * len(amounts), dtype="Int64")
+        names = pd.Categorical(list(amounts))
+        frame = DataFrame({"ilrd_network_name": names, "event_count": counts, "sum": [*amounts.values()]})
+        frame.attrs["gamelens"] = {"asked": {"metric": "ilrd_revenue"}, "requests": 1}
+        return frame
+
+    before, after = period({HOSTILE: 1.0, None: 2.0}), period({HOSTILE: money, None: 2.0})
+    return decomposition.decompose(before, after, by="ilrd_network_name")
+
+
+def actions() -> DataFrame:
+    """Return ad events of one day by action."""
+    names = pd.Categorical(["request", "loaded", "show", "clicked"])
+    return DataFrame({"ad_action": names, "event_count": pd.array([100, 90, 60, 3], dtype="Int64")})
+
+
+def shares() -> DataFrame:
+    """Return successes and players of a control and a variant with a hostile name."""
+    return DataFrame(
+        {
+            "measure": pd.Categorical(["D1 retention"] * 2),
+            "ab_variant_id": pd.Categorical(["ctrl", HOSTILE]),
+            "players": pd.array([1000, 1000], dtype="Int64"),
+            "successes": pd.array([400, 300], dtype="Int64"),
+        }
+    )
+
+
+def roas() -> DataFrame:
+    """Return the return on spend of a publisher with a hostile name."""
+    spend = DataFrame({"timestamp": DAYS[:1], "install_publisher": pd.Categorical([HOSTILE]), "spend": [10.0]})
+    money = DataFrame({"timestamp": DAYS[:2], "installed_on": ["2026-11-01"] * 2, "install_publisher": [HOSTILE] * 2})
+    return outside_data.return_on_spend(spend, money.assign(sum=[4.0, 8.0]), ages=[0, 1])
+
+
+def special() -> DataFrame:
+    """Return a holiday with a hostile name and half more players than other days."""
+    frame = DataFrame({"timestamp": DAYS, "user_unique": [100.0] * 27 + [150.0], "holiday": [None] * 27 + [HOSTILE]})
+    frame = frame.assign(country_code="US").astype({"country_code": "category"})
+    return outside_data.compare_with_weekdays(frame, "user_unique")
+
+
+DRAWN: dict[str, tuple[Callable[..., object], Callable[[], DataFrame]]] = {
+    "decomposition": (charts.draw_decomposition, parts),
+    "contributions": (lambda frame: charts.draw_contributions(frame, by="ilrd_network_name"), parts),
+    "funnel": (charts.draw_funnel, lambda: ads.waterfall(actions())),
+    "differences": (charts.draw_differences, lambda: experiments.differences(shares())),
+    "chances": (charts.draw_chances, lambda: experiments.probability_best(shares(), draws=100)),
+    "payback": (charts.draw_payback, roas),
+    "occasions": (lambda frame: charts.draw_occasions(frame, by=["holiday", "country_code"]), special),
+}
+
+
+@pytest.mark.parametrize(("draw", "make"), DRAWN.values(), ids=DRAWN)
+def test_hostile_names_are_text_and_nothing_is_lost(
+    draw: Callable[..., go.Figure], make: Callable[[], DataFrame]
+) -> None:
+    """A hostile name is escaped in every figure, and the figure has data."""
+    page = plotly.io.to_json(draw(make()), validate=True)
+    assert "<img" not in json.dumps(json.loads(page))
+    assert "nothing in this interval" not in page
+
+
+@pytest.mark.parametrize(("draw", "make"), DRAWN.values(), ids=DRAWN)
+def test_an_empty_frame_is_a_figure_that_says_so(draw: Callable[..., go.Figure], make: Callable[[], DataFrame]) -> None:
+    """An empty frame gives a figure that says it has no data."""
+    assert "nothing in this interval" in [note.text for note in draw(make()[:0]).layout.annotations]
+
+
+def test_the_bridge_leads_from_before_to_after() -> None:
+    """The bridge starts at the revenue before and its steps lead to the revenue after."""
+    bars = charts.draw_decomposition(parts()).data[0]
+    assert bars.y[0] + sum(bars.y[1:4]) == pytest.approx(5.0)
+    assert [*bars.measure] == ["absolute", "relative", "relative", "relative", "total"]
+    assert bars.text[-1] == "$5.00"
+
+
+def test_small_steps_are_seen_and_the_cut_axis_is_said() -> None:
+    """For small steps the axis does not start at 0, and the title says so."""
+    figure = charts.draw_decomposition(parts(money=1.01))
+    assert figure.layout.yaxis.range[0] > 0
+    assert "does not start at 0" in figure.layout.title.text
+    assert charts.draw_decomposition(parts()).layout.yaxis.range is None
+
+
+def test_bars_of_each_network_add_up_to_its_change() -> None:
+    """Volume, mix and price of a network add up to the marker of its total change."""
+    *bars, change = charts.draw_contributions(parts(), by="ilrd_network_name").data
+    sums = [sum(values) for values in zip(*(bar.x for bar in bars), strict=True)]
+    assert sums == pytest.approx([*change.x])
+
+
+def test_the_funnel_says_the_share_of_the_step_before() -> None:
+    """A step is labelled with its share of the step before: 60 shown of 90 loaded."""
+    bar = charts.draw_funnel(ads.waterfall(actions())).data[0]
+    assert [*bar.y] == ["Requested", "Loaded", "Shown", "Clicked"]
+    assert "66&#46;7&#37;" in bar.text[2] or "66.7" in bar.text[2]
+
+
+def test_only_differences_beyond_chance_are_filled() -> None:
+    """The marker of a difference is filled only if the difference is significant."""
+    same = shares().assign(successes=pd.array([400, 401], dtype="Int64"))
+    sure, unsure = (charts.draw_differences(experiments.differences(frame)).data[0] for frame in (shares(), same))
+    assert sure.marker.color[0] == sure.marker.line.color[0]
+    assert unsure.marker.color[0] != unsure.marker.line.color[0]
+    assert sure.x[0] == pytest.approx(-10.0)
+
+
+def test_shares_and_money_have_axes_of_their_own() -> None:
+    """Differences of shares and of money have separate axes."""
+    money = experiments.differences(shares()).assign(unit="money", measure="revenue per player")
+    both = experiments.concat_comparisons(experiments.differences(shares()), money)
+    assert {trace.xaxis for trace in charts.draw_differences(both).data} == {"x", "x2"}
+
+
+def test_a_difference_without_an_interval_is_a_cross() -> None:
+    """A difference whose bounds are NaN has a cross as marker instead of a dot."""
+    rows = experiments.differences(shares()).assign(low=float("nan"), high=float("nan"))
+    assert charts.draw_differences(rows).data[0].marker.symbol == ("x-thin",)
+
+
+def test_paid_back_is_a_line_only_where_it_is_near() -> None:
+    """The line of payback is drawn only if returns come near it."""
+    assert len(charts.draw_payback(roas()).layout.shapes) == 1
+    far = roas().assign(roas=[0.1, 0.2])
+    assert len(charts.draw_payback(far).layout.shapes) == 0
+
+
+def test_holidays_outside_the_range_of_their_weekday_are_filled() -> None:
+    """The marker of a holiday is filled if it lies outside the range of its weekday."""
+    figure = charts.draw_occasions(special(), by=["holiday", "country_code"])
+    point = figure.data[-1]
+    assert point.x[0] == pytest.approx(0.5)
+    assert point.marker.color[0] == point.marker.line.color

@@ -1,0 +1,136 @@
+"""A report's HTML page: one small file in which nothing from outside can run."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from nbformat import NotebookNode
+
+from gamelens.notebook.figures.alt_text import alt_text
+from gamelens.notebook.reports.html_page import FIGURE, WIDGET, page_of
+from support.hostile_names import Elements
+from support.notebook_files import code_cell, markdown_cell, new_output, notebook_of
+
+HOSTILE = "</script><img src=x onerror=alert(1)>"
+MADE_AT = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
+
+
+def shown(*outputs: NotebookNode, is_interactive: bool = True) -> str:
+    """Return the page of a notebook with *outputs*."""
+    cells = [code_cell("secret_code()", outputs=[output]) for output in outputs]
+    document = notebook_of(markdown_cell("# Who pays & why"), *cells)
+    return page_of(document, name="a.ipynb", is_interactive=is_interactive, parameters={"over": "<b>"}, made_at=MADE_AT)
+
+
+def displayed(**data: object) -> NotebookNode:
+    """Return a displayed output of the given kinds of data."""
+    names = {"html": "text/html", "plain": "text/plain", "figure": FIGURE, "widget": WIDGET}
+    return new_output("display_data", {names.get(name, name): value for name, value in data.items()})
+
+
+def figure(text: str = HOSTILE, **layout: Any) -> dict[str, Any]:
+    """Return a figure with *text* as title, name and value, as JSON."""
+    return {
+        "data": [{"type": "bar", "x": [1], "y": [text], "name": text}],
+        "layout": {"title": {"text": text}, **layout},
+    }
+
+
+def test_a_page_has_title_outputs_and_foot_and_no_code() -> None:
+    """A page has title, outputs and a footer with file, time and parameters, but no code."""
+    page = shown(displayed(html="<table class='dataframe'><tr><td>7</td></tr></table>"))
+    assert "<title>Who pays &amp; why</title>" in page
+    assert ("<td>7</td>" in page, "secret_code" in page) == (True, False)
+    assert "a.ipynb, run with gamelens" in page
+    assert "on 20 Nov 2026 at 10:30 UTC; over = &#x27;&lt;b&gt;&#x27;" in page
+
+
+def test_a_page_without_figures_is_small_and_allows_no_script() -> None:
+    """A page without figures is under 10 kB, and its policy allows no scripts."""
+    page = shown(displayed(plain="7"))
+    assert len(page) < 10_000
+    assert "script-src" not in page
+    assert "default-src 'none'" in page
+
+
+def test_hostile_names_in_a_figure_stay_text() -> None:
+    """The page has only its own elements, and the JSON of the figure is unchanged."""
+    page = shown(displayed(figure=figure()))
+    tags = Elements(re.sub(r'(<script type="text/plain" id="plotly">)[^<]*', r"\1", page)).found
+    assert not [tag for tag, attributes in tags if tag == "img" or any(name.startswith("on") for name in attributes)]
+    facts = re.search(r'data-figure="figure-0">(.*?)</script>', page)
+    assert facts
+    assert json.loads(facts[1])["data"][0]["name"] == HOSTILE
+
+
+def test_scripts_that_run_carry_a_nonce_of_this_page_alone() -> None:
+    """The policy and the script share a nonce, which differs between pages."""
+    pages = [shown(displayed(figure=figure())) for _ in range(2)]
+    nonces = [re.findall(r"nonce[-=]['\"]?([\w-]{20,})", page) for page in pages]
+    assert [len(found) for found in nonces] == [2, 2]
+    assert nonces[0][0] == nonces[0][1] != nonces[1][0]
+
+
+def test_an_interactive_page_brings_plotly_packed() -> None:
+    """An interactive page contains plotly compressed, in 1 to 2.5 MB."""
+    assert 1_000_000 < len(shown(displayed(figure=figure()))) < 2_500_000
+
+
+def test_a_widget_is_its_static_view_and_without_one_nothing() -> None:
+    """A widget is shown as its static view, and left out if it has none."""
+    view = {"model_id": "abc", "version_major": 2}
+    page = shown(
+        displayed(widget=view, plain="IntProgress(value=0)"), displayed(widget=view, html="<p>the twin</p>", plain="x")
+    )
+    assert ("IntProgress" in page, "the twin" in page, "model_id" in page) == (False, True, False)
+
+
+def test_a_widgets_table_and_figure_are_both_shown() -> None:
+    """The static view of a widget is its table, then its figure."""
+    page = shown(displayed(widget={"model_id": "abc"}, html="<p>the twin</p>", figure=figure(), plain="x"))
+    assert page.index("the twin") < page.index('id="figure-0"')
+
+
+def test_javascript_outputs_are_left_out() -> None:
+    """An output of application/javascript is dropped, and so is its plain text."""
+    page = shown(displayed(**{"application/javascript": "alert(1)", "plain": "<IPython.core.display.Javascript>"}))
+    assert "alert" not in page
+    assert "IPython" not in page
+
+
+def test_standard_error_is_left_out() -> None:
+    """Standard output is shown, standard error is not."""
+    page = shown(
+        new_output("stream", name="stderr", text="/home/me/x.py: UserWarning"),
+        new_output("stream", name="stdout", text="seven"),
+    )
+    assert ("UserWarning" in page, "seven" in page) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("layout", "words"),
+    [
+        ({"meta": {"alt": "Revenue rises."}, "title": {"text": "x"}}, "Revenue rises."),
+        (
+            {"title": {"text": "<b>Ads &#38; money</b><br><span style='x'>USD per day</span>"}},
+            "Ads & money USD per day.",
+        ),
+        ({}, "A figure."),
+    ],
+)
+def test_a_figure_says_what_it_shows(layout: dict[str, Any], words: str) -> None:
+    """The alternative text is the figure's own, else its title without markup."""
+    assert alt_text({"layout": layout}) == words
+
+
+@pytest.mark.parametrize(
+    ("paper", "is_turned"), [("#ffffff", True), ("#fff", True), ("white", True), ("#14191f", False)]
+)
+def test_only_a_light_figure_is_inverted_in_dark_mode(paper: str, is_turned: bool) -> None:
+    """Only figures on light paper have the class that dark mode inverts."""
+    page = shown(displayed(figure=figure(template={"layout": {"paper_bgcolor": paper}})))
+    assert ('class="live light"' in page) == is_turned

@@ -1,0 +1,109 @@
+"""Reports: a notebook run with parameters and written whole or not at all."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gamelens.errors import BadQuery, Refused
+from gamelens.notebook.reports.report import write_report
+from support.notebook_files import code_cell, notebook_of, read_notebook, write_notebook
+
+pytestmark = pytest.mark.slow
+PARAMETERS = "top = 3\nover = 'last 7 complete days'"
+FIGURE = "import plotly.graph_objects as go\ngo.Figure(go.Bar(x=[1, 2]), {'meta': {'alt': 'Two bars.'}})"
+
+
+def notebook(folder: Path, *cells: str) -> Path:
+    """Write a notebook of *cells* to *folder*, the first one with the parameters."""
+    first, *others = cells
+    return write_notebook(notebook_of(code_cell(first, is_parameters=True), *others), folder / "made.ipynb")
+
+
+def test_parameters_reach_the_cells_and_the_foot_of_the_page(tmp_path: Path) -> None:
+    """Given parameters replace the defaults in cells and in the footer."""
+    path = notebook(tmp_path, PARAMETERS, "print('the number is', top * 2, over)")
+    page = write_report(path, tmp_path / "out", parameters=[("top", "21")]).read_text()
+    assert "the number is 42 last 7 complete days" in page
+    assert "top = 21, over = &#x27;last 7 complete days&#x27;" in page
+
+
+def test_a_kernel_has_our_environment_and_what_is_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel has the environment of this process and the variables given."""
+    monkeypatch.setenv("OURS", "a")
+    path = notebook(tmp_path, "import os; print(os.environ['OURS'] + os.environ['ADDED'], 'is there')")
+    assert "ab is there" in write_report(path, tmp_path, environment={"ADDED": "b"}).read_text()
+
+
+def test_a_bar_of_progress_leaves_nothing_to_fetch(tmp_path: Path) -> None:
+    """A progress bar leaves no widget and no URL in the page."""
+    path = notebook(tmp_path, "import ipywidgets\nipywidgets.IntProgress()", "print('the number is 7')")
+    page = write_report(path, tmp_path / "out").read_text()
+    assert ("unpkg.com" in page, "widget-view" in page, "the number is 7" in page) == (False, False, True)
+
+
+def test_a_cell_that_fails_is_named_and_the_last_report_stays(tmp_path: Path) -> None:
+    """A failing cell raises `Refused` with its number and error, and the old report stays."""
+    report = tmp_path / "out" / "made.html"
+    report.parent.mkdir()
+    report.write_text("of yesterday")
+    path = notebook(tmp_path, PARAMETERS, "x = 1", "days = []\nraise ValueError('no such day')")
+    with pytest.raises(Refused, match=r"made\.ipynb did not run: cell 3 \(days = \[\]\): ValueError: no such day"):
+        write_report(path, report, parameters=[("top", "1")])
+    assert {entry.name: entry.read_text() for entry in report.parent.iterdir()} == {"made.html": "of yesterday"}
+
+
+def test_warnings_of_cells_are_passed_on_and_not_shown(tmp_path: Path) -> None:
+    """A warning of a cell is passed to `say` with its cell, and is not on the page."""
+    messages: list[str] = []
+    path = notebook(tmp_path, "import warnings\nwarnings.warn('old news')", "print('7')")
+    page = write_report(path, tmp_path / "one.html", say=messages.append)
+    assert (page.name, "old news" in page.read_text()) == ("one.html", False)
+    assert len(messages) == 1
+    assert messages[0].startswith("made.ipynb, cell 1 (import warnings): ")
+    assert "old news" in messages[0]
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+def test_figures_stand_still_and_are_small(tmp_path: Path) -> None:
+    """Figures are SVG with an alternative text, and the page has no script."""
+    page = write_report(notebook(tmp_path, FIGURE), tmp_path).read_text()
+    assert '<figure class="still light" role="img" aria-label="Two bars."><svg' in page
+    assert len(page) < 20_000
+    assert "<script" not in page
+
+
+def test_without_a_browser_figures_move_and_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a browser figures are interactive, and `say` gets the reason."""
+    monkeypatch.setenv("BROWSER_PATH", str(tmp_path / "none"))  # where kaleido looks first, and then nowhere else
+    messages: list[str] = []
+    page = write_report(notebook(tmp_path, FIGURE), tmp_path, say=messages.append).read_text()
+    assert "Plotly.newPlot" in page
+    assert messages == ["the figures are interactive, and the page larger: kaleido finds no Chrome or Chromium here"]
+
+
+def test_a_file_that_is_no_notebook_is_refused(tmp_path: Path) -> None:
+    """A damaged or missing notebook raises `Refused` that names the file."""
+    (tmp_path / "a.ipynb").write_text("{]")
+    with pytest.raises(Refused, match=r"a\.ipynb is no notebook"):
+        write_report(tmp_path / "a.ipynb", tmp_path)
+    with pytest.raises(Refused, match=r"cannot read .*b\.ipynb: No such file"):
+        write_report(tmp_path / "b.ipynb", tmp_path)
+
+
+def test_an_unknown_parameter_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    """An unknown parameter raises `BadQuery` before any cell runs."""
+    with pytest.raises(BadQuery, match="Did you mean `over`"):
+        write_report(notebook(tmp_path, PARAMETERS, "raise"), tmp_path, parameters=[("ovr", "x")])
+
+
+def test_a_kernel_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """A notebook for a kernel that is not installed raises `Refused` that names the kernel."""
+    path = notebook(tmp_path, "1")
+    document = read_notebook(path)
+    document.metadata.kernelspec = {"name": "julia", "display_name": "Julia"}
+    write_notebook(document, path)
+    with pytest.raises(Refused, match=r"made\.ipynb wants the kernel julia, which is not installed"):
+        write_report(path, tmp_path)

@@ -1,0 +1,103 @@
+"""The health board widget: rows by severity, search, drill-down and failures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from gamelens import BadQuery
+from gamelens.client.sync_client import Client
+from gamelens.notebook import widgets
+from gamelens.notebook.widgets.health_board import MOST_ROWS, HealthBoard
+from gamelens.notebook.widgets.html_blocks import FIGURE
+from support.served_metrics import KEY, World
+from support.thousand_networks import HOSTILE
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def board(calm: Client) -> Iterator[HealthBoard]:
+    """A health board of the service without faults."""
+    board = widgets.health_board(calm)
+    assert board.settled()
+    yield board
+    board.close()
+
+
+def test_it_shows_the_worst_first(board: HealthBoard) -> None:
+    """Rows are those of the board, the most severe first, up to a page."""
+    assert board.seen is not None
+    shown = [row.children[0].description for row in board.rows.children]
+    assert shown == [str(severity) for severity in board.seen.board["severity"].head(MOST_ROWS)]
+
+
+def test_a_search_narrows_it(board: HealthBoard) -> None:
+    """A search keeps the rows that contain its text."""
+    board.search.value = "ember"
+    assert 0 < len(board.rows.children) < MOST_ROWS
+    assert all("Ember" in row.children[1].value for row in board.rows.children)
+    board.search.value = "nothing of the kind"
+    assert len(board.rows.children) == 0
+    board.search.value = ""
+    assert len(board.rows.children) > 0
+
+
+def test_a_least_severity_narrows_it(board: HealthBoard) -> None:
+    """A least severity keeps only rows of at least that severity."""
+    board.least.value = "critical"
+    assert all(row.children[0].description == "critical" for row in board.rows.children)
+    board.least.value = ""
+    assert len(board.rows.children) > 0
+
+
+def test_a_click_shows_the_days_and_segments_of_a_row(board: HealthBoard) -> None:
+    """A click on a row shows its days as a figure and its segments as a table."""
+    row = next(row for row in board.rows.children if "Active players" in row.children[1].value)
+    row.children[0].click()
+    assert board.settled()
+    assert board.figure is not None
+    assert board.picked is not None
+    assert board.picked["metric"] == "Active players"
+    assert "country" in board._segments.value
+
+
+def test_its_static_view_is_a_table_and_a_figure(board: HealthBoard) -> None:
+    """The static view has a table and a figure, and does not contain the key."""
+    table, figure = board.bundles()
+    assert "<table>" in table["text/html"]
+    assert figure[FIGURE]["data"]
+    assert KEY not in table["text/html"]
+
+
+def test_hostile_names_are_only_text(board: HealthBoard) -> None:
+    """Hostile names are escaped in rows, details and figure."""
+    assert "<img" not in str([row.children[1].value for row in board.rows.children])
+    assert "<img" not in board.static().html
+    assert board.seen is not None
+    row = board.seen.board.iloc[0].to_dict() | {"game": HOSTILE, "sentence": HOSTILE}
+    board.pick(row)
+    assert board.settled()
+    assert "<img" not in board._about.value
+    assert "<img" not in str(board.figure)
+
+
+def test_a_service_that_fails_is_a_message(world: World, lens: Client) -> None:
+    """If the service fails, a message says what to do, and a click recovers."""
+    world.fail(status=500)
+    board = widgets.health_board(lens)
+    assert board.settled()
+    assert "press Ask again" in board.static().html
+    assert board.seen is None
+    world.heal()
+    board.again.click()
+    assert board.settled()
+    assert board.seen is not None
+    board.close()
+
+
+def test_only_a_client_is_accepted() -> None:
+    """Anything but a client raises `BadQuery`."""
+    with pytest.raises(BadQuery, match="must be a client"):
+        widgets.health_board("https://somewhere")  # type: ignore[arg-type]
