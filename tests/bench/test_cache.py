@@ -68,7 +68,7 @@ def best_ms(*works: Callable[[], object], times: int = 15) -> list[float]:
 def find(cache: AnswerCache, first: int, last: int) -> pa.Table:
     units = [unit(day) for day in range(first, last)]
     found = cache.find(ASKED, units, available=available(last), fresh_s=3600)
-    assert len(found.units) == last - first
+    assert len(found.slices) == last - first
     return found.table
 
 
@@ -80,7 +80,7 @@ def test_ninety_days_kept_at_once(tmp_path: Path):
     floor_ms, find_ms, look_ms = best_ms(
         lambda: parquet.read_table(tmp_path / "floor.parquet"),
         lambda: find(cache, 0, DAYS),
-        lambda: cache.look(ASKED, units, available=available(DAYS), fresh_s=3600),
+        lambda: cache.fresh_slices(ASKED, units, available=available(DAYS), fresh_s=3600),
     )
     other = rows(range(DAYS), seed=1)
     began = time.perf_counter()

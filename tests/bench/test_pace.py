@@ -48,7 +48,7 @@ async def ask(url: str, key: str, requests: int, pace: Pace, folder: Path) -> di
     """Ask all at once, as a long question does, and tell how it went."""
     secret = Secret(key)
     budget = shared_rate_limiter(url, secret.fingerprint, pace, folder=folder)
-    transport = Transport(url, key=secret, budget=budget)
+    transport = Transport(url, key=secret, rate_limiter=budget)
     tally, began = RequestStats(), time.monotonic()
     request = HttpRequest(method="GET", path="/metrics/v1/interval")
     outcomes = await asyncio.gather(*(transport.send(request, tally) for _ in range(requests)), return_exceptions=True)
@@ -70,7 +70,7 @@ class Run:
     def __init__(
         self, ready: SandboxInfo, folder: Path, *, requests: int, pace: Pace = "guaranteed", processes: int = 1
     ):
-        asked_before = call_console(ready, ControlApi.summary).asked
+        asked_before = call_console(ready, ControlApi.summary).metrics_requests
         key = ready.organisations[0].api_key
         command = [sys.executable, __file__, ready.metrics_url, key, str(requests), pace, folder / "slots"]
         asking = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(processes)]
@@ -78,7 +78,7 @@ class Run:
         self.seconds = max(one["ended"] for one in told) - min(one["began"] for one in told)
         self.answers = sum(one["answers"] for one in told)
         self.retries = sum(one["retries"] for one in told)
-        self.refused = call_console(ready, ControlApi.summary).asked - asked_before - self.answers
+        self.refused = call_console(ready, ControlApi.summary).metrics_requests - asked_before - self.answers
         self.per_second = self.answers / self.seconds
         assert {one["why_alone"] for one in told} == {None}
 

@@ -94,8 +94,8 @@ def there(
     cache: AnswerCache, days: Sequence[int], until: Interval = LATER, fresh_s: float = 0.0, asked: CacheKey = ASKED
 ) -> list[int]:
     """Which of *days* are found; what `look` says must be the same."""
-    looked = cache.look(asked, units(days), available=until, fresh_s=fresh_s)
-    found = cache.find(asked, units(days), available=until, fresh_s=fresh_s).units
+    looked = cache.fresh_slices(asked, units(days), available=until, fresh_s=fresh_s)
+    found = cache.find(asked, units(days), available=until, fresh_s=fresh_s).slices
     assert looked == found
     return [day for day in days if unit(day) in found]
 

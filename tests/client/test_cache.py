@@ -80,7 +80,7 @@ def test_what_was_kept_is_found_as_it_was(cache: AnswerCache) -> None:
 
 def test_nothing_is_found_where_nothing_was_kept(cache: AnswerCache) -> None:
     found = cache.find(ASKED, units([1, 2]), available=LATER, fresh_s=0)
-    assert (found.table, found.units) == (None, frozenset())
+    assert (found.table, found.slices) == (None, frozenset())
 
 
 def test_nothing_asked_is_nothing_found(cache: AnswerCache) -> None:
@@ -124,13 +124,13 @@ def test_a_unit_asked_for_twice_is_answered_once(cache: AnswerCache) -> None:
 def test_a_part_of_a_bucket_is_another_unit(cache: AnswerCache) -> None:
     keep(cache, [1], of_seed(1, 1))
     morning = BucketSlice(Interval(START + DAY, START + DAY * 1.5), START + DAY)
-    assert not cache.look(ASKED, [morning], available=LATER, fresh_s=9)
+    assert not cache.fresh_slices(ASKED, [morning], available=LATER, fresh_s=9)
 
 
 def test_the_same_interval_with_another_stamp_is_another_unit(cache: AnswerCache) -> None:
     keep(cache, [1], of_seed(1, 1))
     stamped = BucketSlice(unit(1).interval, START)
-    assert not cache.look(ASKED, [stamped], available=LATER, fresh_s=9)
+    assert not cache.fresh_slices(ASKED, [stamped], available=LATER, fresh_s=9)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_what_cannot_stand_beside_the_newest_is_asked_again(cache: AnswerCache, 
     clock.advance(1)
     keep(cache, [2], rows(2, ("US", 2), more=pa.array(["seven"])))
     found = cache.find(ASKED, units([1, 2]), available=LATER, fresh_s=0)
-    assert found.units == {unit(2)}
+    assert found.slices == {unit(2)}
     assert found.table is not None
     assert found.table["more"].to_pylist() == ["seven"]
 
@@ -200,7 +200,7 @@ def test_what_parquet_cannot_hold_is_not_kept_and_said(cache: AnswerCache) -> No
     keep(cache, [1], of_seed(1, 1))
     keep(cache, [1], rows(1, ("US", 1), more=pa.array([{}])))
     assert there(cache, [1]) == []
-    assert "Parquet cannot hold it" in (cache.info().unkept or "")
+    assert "Parquet cannot hold it" in (cache.info().store_error or "")
     assert cache.info().off is None
 
 
@@ -347,7 +347,7 @@ def test_what_is_found_is_exactly_what_was_last_kept(many: Path, steps: list[Any
             kept |= made
         expected = [kept[day] for day in days if day in kept]
         found = cache.find(ASKED, units(days), available=LATER, fresh_s=0)
-        assert found.units == {unit(day) for day in days if day in kept}
+        assert found.slices == {unit(day) for day in days if day in kept}
         wanted = [row for table in expected for row in table.to_pylist()]
         got = found.table.to_pylist() if found.table is not None else []
         assert [row | {"more": row.get("more")} for row in got] == [row | {"more": row.get("more")} for row in wanted]
@@ -388,7 +388,7 @@ def test_what_is_larger_than_the_bound_is_not_kept_and_pushes_nothing_out(make: 
     keep(cache, [1], of_seed(1, 1))
     keep(cache, [2], rows(2, *((os.urandom(20).hex(), 1) for _ in range(1000))))
     assert there(cache, [1, 2]) == [1]
-    assert "max_bytes" in (cache.info().unkept or "")
+    assert "max_bytes" in (cache.info().store_error or "")
 
 
 def test_what_is_not_kept_takes_no_others_with_it(make: Callable[..., AnswerCache]) -> None:
@@ -396,7 +396,7 @@ def test_what_is_not_kept_takes_no_others_with_it(make: Callable[..., AnswerCach
     for day in range(12):
         keep(cache, [day], of_seed(day, 1))
     keep(cache, [12], rows(12, *((os.urandom(20).hex(), 1) for _ in range(3000))))
-    assert "max_bytes" in (cache.info().unkept or "")
+    assert "max_bytes" in (cache.info().store_error or "")
     assert there(cache, range(13)) == [*range(12)]
     assert find(cache, range(12)) == pa.concat_tables([of_seed(day, 1) for day in range(12)])
 
@@ -448,9 +448,9 @@ def test_info_counts(cache: AnswerCache, make: Callable[..., AnswerCache]) -> No
     keep(cache, [1, 2], pa.concat_tables([of_seed(1, 1), of_seed(2, 1)]))
     keep(make(owner="bob"), [1], of_seed(1, 1))
     find(cache, [1, 2, 3])
-    cache.look(ASKED, units([1]), available=LATER, fresh_s=0)
+    cache.fresh_slices(ASKED, units([1]), available=LATER, fresh_s=0)
     info = cache.info()
-    assert (info.questions, info.buckets, info.files, info.hits, info.misses) == (1, 2, 1, 2, 1)
+    assert (info.queries, info.buckets, info.files, info.hits, info.misses) == (1, 2, 1, 2, 1)
     assert info.bytes > sum(path.stat().st_size for path in parts(cache))
 
 
@@ -500,7 +500,7 @@ def test_a_closed_cache_can_be_cleared_and_stays_closed(cache: AnswerCache, make
 def test_looking_reads_no_file(cache: AnswerCache) -> None:
     keep(cache, [1], of_seed(1, 1))
     parts(cache)[0].unlink()
-    assert cache.look(ASKED, units([1, 2]), available=LATER, fresh_s=0) == {unit(1)}
+    assert cache.fresh_slices(ASKED, units([1, 2]), available=LATER, fresh_s=0) == {unit(1)}
 
 
 def test_old_orphans_are_swept_when_a_cache_is_opened(cache: AnswerCache, make: Callable[..., AnswerCache]) -> None:

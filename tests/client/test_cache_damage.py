@@ -83,7 +83,7 @@ def said(process: subprocess.Popen[str], word: str = "") -> str:
 def assert_right(cache: AnswerCache, days: range = DAYS) -> None:
     """What is found is what was kept last, and what is kept now is found."""
     found = cache.find(ASKED, units(days), available=LATER, fresh_s=0)
-    expected = [of_seed(day, 1) for day in days if unit(day) in found.units]
+    expected = [of_seed(day, 1) for day in days if unit(day) in found.slices]
     assert found.table == (pa.concat_tables(expected) if expected else None)
     keep(cache, days, pa.concat_tables([of_seed(day, 1) for day in days]))
     assert there(cache, days) == [*days]
@@ -101,7 +101,7 @@ def test_a_damaged_file_is_a_miss_and_is_removed(cache: AnswerCache) -> None:
         body[len(body) // 2] ^= 1
         path.write_bytes(body)
         break
-    assert len(cache.find(ASKED, units([1, 2]), available=LATER, fresh_s=0).units) == 1
+    assert len(cache.find(ASKED, units([1, 2]), available=LATER, fresh_s=0).slices) == 1
     assert len(parts(cache)) == 1
     assert (cache.info().buckets, cache.info().files, cache.info().off) == (1, 1, None)
 
@@ -126,7 +126,7 @@ def test_a_file_that_vanished_is_forgotten_when_a_cache_is_opened(
     keep(cache, [1], of_seed(1, 1))
     parts(cache)[0].unlink()
     later = make()
-    assert later.look(ASKED, units([1]), available=LATER, fresh_s=0) == frozenset()
+    assert later.fresh_slices(ASKED, units([1]), available=LATER, fresh_s=0) == frozenset()
 
 
 @settings(max_examples=60, deadline=None)

@@ -352,6 +352,6 @@ def test_kept_answers_are_the_fresh_ones_in_whatever_order_they_come(
             assert receipt["cached_share"] == round(plan.cached_share, 4) or plan.guessed
             assert receipt["requests"] == plan.requests or plan.guessed
         assert kept.cache is not None
-        assert (kept.cache.info().off, kept.cache.info().unkept) == (None, None)
+        assert (kept.cache.info().off, kept.cache.info().store_error) == (None, None)
         assert kept.restatements().empty
         kept.cache.close()

@@ -62,7 +62,7 @@ def check(tmp_path: Path) -> Callable[..., dict[str, Finding]]:
         checkup = ServiceChecks(
             MetricsSettings("http://127.0.0.1", Secret(KEY)),
             pool=httpx.ASGITransport(app),
-            budget=budget or RateLimiter(guarantee),
+            rate_limiter=budget or RateLimiter(guarantee),
             now=now.timestamp,
             sleep=lambda _: asyncio.sleep(0),
         )
@@ -189,7 +189,7 @@ def test_a_service_that_is_silent_ends_at_the_deadline(check: Check) -> None:
 
 def test_a_budget_that_others_use_up_is_not_the_service_s_silence(check: Check, script: Script, tmp_path: Path) -> None:
     others = SharedSlots("k", folder=tmp_path / "runtime", clock=time.monotonic)
-    assert all(seat.take(time.monotonic()) for seat in others.seats)
+    assert all(seat.take(time.monotonic()) for seat in others.in_flight)
     service = Service(script)
     found = check(service, deadline_s=0.1)
     assert "could not be asked" in found["service"].says

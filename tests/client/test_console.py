@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from conftest import Stage, event
-from gamelens.client.connection.control_api import CONSOLE_URL, ControlApi
+from gamelens.client.connection.control_api import CONTROL_URL_VARIABLE, ControlApi
 from gamelens.errors import BadQuery, GamelensError, ServiceError, Unreachable
 from gamelens.sandbox.control.control_app import console_app
 
@@ -107,14 +107,14 @@ def test_anything_else_is_an_error_of_the_service(ask: Callable[[ControlApi], An
     "url", ["", "127.0.0.1:1/token", "ftp://127.0.0.1/token", "http://127.0.0.1:1", "http:///token"]
 )
 def test_an_address_must_be_one(url: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delenv(CONSOLE_URL, raising=False)
+    monkeypatch.delenv(CONTROL_URL_VARIABLE, raising=False)
     with pytest.raises(BadQuery, match="console_url"):
         ControlApi(url)
 
 
 def test_the_address_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv(CONSOLE_URL, URL)
-    assert repr(ControlApi()) == "Console('http://127.0.0.1:1')"
+    monkeypatch.setenv(CONTROL_URL_VARIABLE, URL)
+    assert repr(ControlApi()) == "ControlApi('http://127.0.0.1:1')"
 
 
 def test_the_token_is_in_no_repr_and_no_error(console: ControlApi):

@@ -69,7 +69,7 @@ def test_a_broken_one_is_no_error_and_is_left_alone(use: Use, tmp_path: Path, er
     drawer = use(Drawer({}, failing(error)))
     settings = Settings({}, {}, tmp_path / "none.toml")
     assert [settings.find("api_key"), settings.find("secret_key")] == [None, None]
-    assert (settings.keychain.trouble, drawer.asked) == (trouble, ["api_key"])
+    assert (settings.keyring.error, drawer.asked) == (trouble, ["api_key"])
     with pytest.raises(AuthError, match=rf"keyring set gamelens api_key` \(asked: {trouble[:10]}"):
         settings.metrics()
 
@@ -86,12 +86,12 @@ def test_connecting_asks_once(use: Use, tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_machine_without_one_is_in_no_trouble(use: Use) -> None:
     use(Drawer({}, failing(NoKeyringError())))
     keychain = KeyringLookup()
-    assert (keychain.find("api_key"), keychain.trouble) == (None, None)
+    assert (keychain.find("api_key"), keychain.error) == (None, None)
 
 
 def test_one_that_does_not_answer_is_not_waited_for(use: Use) -> None:
     answered = threading.Event()
     use(Drawer({"api_key": "late"}, lambda: answered.wait(10)))
     keychain = KeyringLookup(wait_s=0.05)
-    assert (keychain.find("api_key"), keychain.trouble) == (None, "it did not answer within 0.05 s")
+    assert (keychain.find("api_key"), keychain.error) == (None, "it did not answer within 0.05 s")
     answered.set()

@@ -41,7 +41,7 @@ Clock = Callable[[], float]
 
 def budget_in(folder: Path, clock: Clock, *, probe: AdaptiveLimit | None = None) -> RateLimiter:
     """As another process would make it: with files and a queue of its own."""
-    return RateLimiter(SharedSlots("key", folder=folder, clock=clock), probe=probe, clock=clock)
+    return RateLimiter(SharedSlots("key", folder=folder, clock=clock), adaptive=probe, clock=clock)
 
 
 class Service:
@@ -62,16 +62,16 @@ class Service:
         travel_s: float = 0,
         work_s: float = 0,
     ) -> None:
-        async with budget.place(route) as place:
+        async with budget.permit(route) as place:
             await asyncio.sleep(connect_s)
-            place.sent()
+            place.mark_sent()
             await asyncio.sleep(travel_s)
             self.arrivals.append(self._clock())
             self.under_way += 1
             self.most_under_way = max(self.most_under_way, self.under_way)
             await asyncio.sleep(work_s)
             self.under_way -= 1
-            place.answered()
+            place.mark_answered()
 
 
 def arrivals(number: int, folder: Path) -> list[float]:
@@ -167,7 +167,7 @@ def test_places_are_given_in_the_order_they_were_asked_for(tmp_path: Path) -> No
         budget, served = budget_in(tmp_path, clock), []
 
         async def one(number: int) -> None:
-            async with budget.place():
+            async with budget.permit():
                 served.append(number)
                 await asyncio.sleep(random.Random(number).random())
 
@@ -183,7 +183,7 @@ def test_a_place_counts_from_when_its_request_was_sent(tmp_path: Path) -> None:
     async def main(clock: Clock) -> float:
         service, budget, began = Service(clock), budget_in(tmp_path, clock), clock()
         await asyncio.gather(*(service.ask(budget, connect_s=7.0) for _ in range(5)))
-        async with budget.place():
+        async with budget.permit():
             return clock() - began
 
     assert run(main) == pytest.approx(7.0 + 1.0 + MARGIN_S)
@@ -265,9 +265,9 @@ def test_a_cancelled_request_gives_its_place_back_once_it_must_have_been_counted
 HOLDER = """
 import sys, time
 from pathlib import Path
-from gamelens.client.slots import Guarantee
-held = Guarantee("key", folder=Path(sys.argv[1]), clock=time.monotonic)
-assert all(slot.take(time.monotonic()) for slot in held.starts + held.seats)
+from gamelens.client.connection.shared_slots import SharedSlots
+held = SharedSlots("key", folder=Path(sys.argv[1]), clock=time.monotonic)
+assert all(slot.take(time.monotonic()) for slot in held.starts + held.in_flight)
 print("held", flush=True)
 time.sleep(60)
 """
@@ -279,13 +279,13 @@ def test_a_killed_process_leaves_its_places_at_once(tmp_path: Path) -> None:
         with subprocess.Popen([sys.executable, "-c", HOLDER, tmp_path], stdout=subprocess.PIPE) as other:  # noqa: ASYNC220
             assert other.stdout is not None
             assert other.stdout.readline() == b"held\n"
-            waiter = asyncio.create_task(budget.place().__aenter__())
+            waiter = asyncio.create_task(budget.permit().__aenter__())
             await asyncio.sleep(0.1)
             was_waiting = not waiter.done()
             other.kill()
             other.wait()
             place = await asyncio.wait_for(waiter, 0.2)
-            place.leave(is_cut_short=False)
+            place.release(is_cut_short=False)
         return "it waited and went on" if was_waiting else "it did not wait"
 
     assert asyncio.run(main()) == "it waited and went on"
@@ -299,14 +299,14 @@ mine = shared_budget("https://a.example", "f", folder=Path(sys.argv[1]))
 
 async def waits():
     try:
-        async with asyncio.timeout(0.3), budget.place():
+        async with asyncio.timeout(0.3), budget.permit():
             return False
     except TimeoutError:
         return True
 
 async def main():
     for _ in range(5):
-        await mine.place().__aenter__()
+        await mine.permit().__aenter__()
     return os.fork()
 
 child = asyncio.new_event_loop().run_until_complete(main())
@@ -370,7 +370,7 @@ def test_another_key_or_service_has_another_budget(tmp_path: Path, address: str,
         theirs = shared_rate_limiter(address, key, folder=tmp_path)
         for budget in (ours, theirs):
             for _ in range(5):
-                async with asyncio.timeout(0.5), budget.place():
+                async with asyncio.timeout(0.5), budget.permit():
                     pass
 
     asyncio.run(main())
@@ -395,7 +395,9 @@ class Counter:
         self.tally = RequestStats()
         self.probe = AdaptiveLimit() if pace == "adaptive" else None
         budget = budget_in(folder, clock, probe=self.probe)
-        self.transport = Transport("http://127.0.0.1", budget=budget, pool=httpx.ASGITransport(self._app), clock=clock)
+        self.transport = Transport(
+            "http://127.0.0.1", rate_limiter=budget, pool=httpx.ASGITransport(self._app), clock=clock
+        )
 
     async def ask(self, number: int) -> float:
         """Seconds that *number* requests take, none of which may be lost."""
@@ -453,7 +455,7 @@ def test_a_refusal_of_our_own_making_is_none_of_the_attempts(tmp_path: Path) -> 
     async def main(clock: Clock) -> tuple[HttpResponse, int]:
         probe = AdaptiveLimit()
         for _ in range(10 * ANSWERS_PER_SLOT):
-            probe.answered(clock(), clock(), is_wanted=True)
+            probe.mark_answered(clock(), clock(), is_wanted=True)
         refusals = iter(range(7))
 
         async def app(scope: object, receive: object, send: object) -> None:
@@ -462,7 +464,7 @@ def test_a_refusal_of_our_own_making_is_none_of_the_attempts(tmp_path: Path) -> 
             await answer(scope, receive, send)  # type: ignore[arg-type]
 
         budget = budget_in(tmp_path, clock, probe=probe)
-        transport = Transport("http://127.0.0.1", budget=budget, pool=httpx.ASGITransport(app), clock=clock)
+        transport = Transport("http://127.0.0.1", rate_limiter=budget, pool=httpx.ASGITransport(app), clock=clock)
         tally = RequestStats()
         return await transport.send(HttpRequest(method="GET", path="/"), tally), tally.requests
 
@@ -476,7 +478,7 @@ def test_a_refusal_at_the_guarantee_is_one_of_the_attempts(tmp_path: Path) -> No
             await JSONResponse({}, 429, {"Retry-After": "0"})(scope, receive, send)  # type: ignore[arg-type]
 
         budget = budget_in(tmp_path, clock, probe=AdaptiveLimit())
-        transport = Transport("http://127.0.0.1", budget=budget, pool=httpx.ASGITransport(app), clock=clock)
+        transport = Transport("http://127.0.0.1", rate_limiter=budget, pool=httpx.ASGITransport(app), clock=clock)
         tally = RequestStats()
         with pytest.raises(RateLimited):
             await transport.send(HttpRequest(method="GET", path="/"), tally)

@@ -12,7 +12,7 @@ def answered(
     """A probe that has heard *number* answers."""
     probe = probe or AdaptiveLimit()
     for count in range(number):
-        probe.answered(at + count * every_s, at + count * every_s, is_wanted=True)
+        probe.mark_answered(at + count * every_s, at + count * every_s, is_wanted=True)
     return probe
 
 
@@ -28,7 +28,7 @@ def test_answers_open_none_while_nobody_waits() -> None:
     """What is not needed is not tried out, and would be a burst later."""
     probe = AdaptiveLimit()
     for _ in range(100):
-        probe.answered(0.0, 0.0, is_wanted=False)
+        probe.mark_answered(0.0, 0.0, is_wanted=False)
     assert probe.extra == 0
 
 
@@ -38,14 +38,14 @@ def test_there_is_an_end_to_it() -> None:
 
 def test_a_refusal_where_several_nodes_serve_closes_one_slot() -> None:
     probe = answered(9 * ANSWERS_PER_SLOT)
-    probe.refused(0.1)
+    probe.mark_refused(0.1)
     assert probe.extra == 8
 
 
 def test_a_refusal_where_one_node_serves_closes_all_and_ends_the_probing_for_a_minute() -> None:
     """Five answers a second are what one node gives."""
     probe = answered(4 * ANSWERS_PER_SLOT, every_s=0.2)
-    probe.refused(3.0)
+    probe.mark_refused(3.0)
     assert probe.extra == 0
     assert answered(100, probe=probe, at=3.0 + HOLD_S - 50, every_s=0.49).extra == 0
     assert answered(ANSWERS_PER_SLOT, probe=probe, at=3.0 + HOLD_S).extra == 1
@@ -54,21 +54,21 @@ def test_a_refusal_where_one_node_serves_closes_all_and_ends_the_probing_for_a_m
 def test_that_several_nodes_serve_is_forgotten_after_a_while() -> None:
     """They may have become one."""
     probe = answered(9 * ANSWERS_PER_SLOT)
-    probe.refused(MEMORY_S)
+    probe.mark_refused(MEMORY_S)
     assert probe.extra == 0
 
 
 def test_a_late_answer_does_not_make_one_node_look_like_several() -> None:
     """Six answers within a second, to requests of different seconds."""
     probe = answered(5, at=10.0, every_s=0.2)
-    probe.answered(3.0, 10.9, is_wanted=True)
-    probe.answered(11.0, 11.0, is_wanted=True)
-    probe.refused(11.1)
+    probe.mark_answered(3.0, 10.9, is_wanted=True)
+    probe.mark_answered(11.0, 11.0, is_wanted=True)
+    probe.mark_refused(11.1)
     assert probe.extra == 0
 
 
 def test_refusals_never_close_what_is_guaranteed() -> None:
     probe = answered(6)
     for _ in range(10):
-        probe.refused(0.1)
+        probe.mark_refused(0.1)
     assert probe.extra == 0

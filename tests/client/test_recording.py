@@ -162,7 +162,7 @@ def test_a_refusal_in_plain_words_is_kept_as_text(folder: Path, status: int) -> 
 
 
 def test_what_a_request_counts_as_an_answer_is_answered_by_a_replay_too(folder: Path) -> None:
-    request = HttpRequest(method="GET", path="/metrics/v1/x", answers=frozenset({200, 404}))
+    request = HttpRequest(method="GET", path="/metrics/v1/x", expected_statuses=frozenset({200, 404}))
     recorded(folder, JSONResponse({"not": "there"}, 404), request)
     assert send(ReplaySender(folder), request).status == 404
 
@@ -503,5 +503,5 @@ def test_a_file_that_cannot_be_finished_leaves_the_old_one(folder: Path) -> None
 def test_neither_repr_says_more_than_the_folder(folder: Path) -> None:
     door = recording(folder, JSONResponse([]))
     send(door, metric())
-    assert repr(door) == f"Recording({str(folder)!r})"
-    assert repr(ReplaySender(folder)) == f"Replay({str(folder)!r})"
+    assert repr(door) == f"RecordingSender({str(folder)!r})"
+    assert repr(ReplaySender(folder)) == f"ReplaySender({str(folder)!r})"

@@ -47,7 +47,7 @@ def test_a_restatement_says_what_moved_from_when_to_when(cache: AnswerCache) -> 
             dimensions=("country_code",),
             text=ASKED.text,
             interval=unit(1).interval,
-            stamp=unit(1).stamp,
+            bucket_start=unit(1).bucket_start,
             before_as_of=available(2).end,
             as_of=available(2.5).end,
             rows_changed=3,

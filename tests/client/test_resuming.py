@@ -145,18 +145,18 @@ def test_each_request_finds_its_own_rows_again_null_among_them() -> None:
     assert none.table is not None
     assert some.table.column_names == ["timestamp", "build", "country_code", "event_count"]
     assert [some.table["event_count"].to_pylist(), none.table["event_count"].to_pylist()] == [[1, 3], [2, 4]]
-    assert len(some.units) == len(none.units) == 7
+    assert len(some.slices) == len(none.slices) == 7
 
 
 def test_a_gap_is_not_known_and_leaves_the_other_requests_alone() -> None:
     some, none = held(gap("2026-11-02/2026-11-08", None))
     assert none.table is not None
-    assert (len(some.units), len(none.units), none.table["event_count"].to_pylist()) == (7, 1, [2])
+    assert (len(some.slices), len(none.slices), none.table["event_count"].to_pylist()) == (7, 1, [2])
 
 
 def test_the_gap_of_another_metric_is_none_here() -> None:
     some, none = held(gap("2026-11-01/2026-11-08", None, "revenue"), gap("2026-11-01/2026-11-08", "ios", "revenue"))
-    assert len(some.units) == len(none.units) == 7
+    assert len(some.slices) == len(none.slices) == 7
 
 
 # What moved
@@ -168,7 +168,7 @@ def test_what_the_cache_saw_move_is_said_once_for_each_field() -> None:
         dimensions=("platform",),
         text="{}",
         interval=WEEK,
-        stamp=DAY,
+        bucket_start=DAY,
         before_as_of=NEXT,
         as_of=NEXT,
         rows_changed=2,

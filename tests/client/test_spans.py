@@ -117,18 +117,18 @@ def days_of(run: Sequence[BucketSlice]) -> float:
 
 def test_the_units_of_days_are_days() -> None:
     made = bucket_slices(Interval.parse("2026-11-01/P3D"), "day", None)
-    assert [str(it.stamp.date()) for it in made] == ["2026-11-01", "2026-11-02", "2026-11-03"]
+    assert [str(it.bucket_start.date()) for it in made] == ["2026-11-01", "2026-11-02", "2026-11-03"]
 
 
 def test_a_bucket_cut_by_the_interval_keeps_its_stamp() -> None:
     """design/metrics, Words: the timestamp of the full bucket, and only what lies inside the interval."""
     (unit,) = bucket_slices(Interval.parse("2026-11-04T06:00Z/2026-11-06"), "week", None)
-    assert (str(unit.interval), str(unit.stamp.date())) == ("2026-11-04T06:00Z/2026-11-06T00:00Z", "2026-11-02")
+    assert (str(unit.interval), str(unit.bucket_start.date())) == ("2026-11-04T06:00Z/2026-11-06T00:00Z", "2026-11-02")
 
 
 def test_the_unit_of_all_is_stamped_with_its_start() -> None:
     (unit,) = bucket_slices(Interval.parse("2026-11-04T06:00Z/2026-12-06"), "all", None)
-    assert unit.stamp == datetime(2026, 11, 4, 6, tzinfo=UTC)
+    assert unit.bucket_start == datetime(2026, 11, 4, 6, tzinfo=UTC)
 
 
 def test_days_are_cut_at_thirty_one() -> None:
@@ -230,11 +230,11 @@ def test_units_cover_the_interval_once_each_in_its_bucket(
     assert all(earlier.interval.end == later.interval.start for earlier, later in pairwise(made))
     for unit in made:
         assert timedelta(0) < unit.interval.length <= longest(granularity, max_days)
-        assert unit.stamp == (
+        assert unit.bucket_start == (
             unit.interval.start if granularity == "all" else bucket_start(unit.interval.start, granularity)
         )
         last = unit.interval.end - timedelta.resolution
-        assert granularity == "all" or bucket_start(last, granularity) == unit.stamp
+        assert granularity == "all" or bucket_start(last, granularity) == unit.bucket_start
 
 
 @given(intervals(), granularities, caps)
@@ -261,7 +261,7 @@ def test_pieces_are_the_missing_units_in_runs_of_neighbours(
     for run in runs:
         assert all(earlier.interval.end == later.interval.start for earlier, later in pairwise(run))
         assert enclosing_interval(run).length <= longest(granularity, max_days)
-        assert len({unit.stamp for unit in run}) == len(run)
+        assert len({unit.bucket_start for unit in run}) == len(run)
         assert granularity != "all" or len(run) == 1
         assert enclosing_interval(run).length == sum((unit.interval.length for unit in run), timedelta(0))
 
@@ -277,7 +277,7 @@ def test_pieces_of_a_contiguous_run_are_as_few_as_possible(
         for start in range(end):
             run = made[start:end]
             is_one = enclosing_interval(run).length <= longest(granularity, max_days) and granularity != "all"
-            if len(run) == 1 or (is_one and len({unit.stamp for unit in run}) == len(run)):
+            if len(run) == 1 or (is_one and len({unit.bucket_start for unit in run}) == len(run)):
                 fewest[end] = min(fewest[end], fewest[start] + 1)
     assert len(request_runs(made, granularity, max_days)) == fewest[-1]
 

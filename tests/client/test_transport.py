@@ -196,7 +196,7 @@ def test_a_redirect_is_not_followed_with_the_key() -> None:
 
 
 def test_a_request_may_count_another_status_as_an_answer() -> None:
-    assert Stand(refused(400)).send(answers=frozenset({400})).status == 400
+    assert Stand(refused(400)).send(expected_statuses=frozenset({400})).status == 400
 
 
 def test_nobody_at_the_address_is_said_so() -> None:
