@@ -18,10 +18,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
-import numpy as np
 import platformdirs
 import pyarrow as pa
 
@@ -29,7 +28,7 @@ from gamelens.client.cache import index_queries
 from gamelens.client.cache.bucket_store import BucketStore, CachedQuery, concatenate_entries, entry_rows, mergeable
 from gamelens.client.cache.index_queries import IndexEntry
 from gamelens.client.tables.table_differences import Restatement, field_changes, rows_changed
-from gamelens.client.tables.table_schema import TIMESTAMP, TIMESTAMP_TYPE
+from gamelens.client.tables.table_operations import sort_into_buckets
 from gamelens.client.tables.time_ranges import BucketSlice
 from gamelens.errors import BadQuery
 from gamelens.wire.intervals import Interval
@@ -176,7 +175,7 @@ class AnswerCache:
         Raises:
             ValueError: two slices have the same bucket start, or a row has the timestamp of no slice.
         """
-        rows, ranges = _sort_by_bucket(
+        rows, ranges = sort_into_buckets(
             table.replace_schema_metadata(None), [_micros(bucket_slice.bucket_start) for bucket_slice in slices]
         )
         end, now = _micros(available.end), self._now()
@@ -369,22 +368,6 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Return the user's cache folder: `GAMELENS_CACHE_DIR`, else the system's place."""
     named = environ.get("GAMELENS_CACHE_DIR")
     return Path(named).expanduser() if named else platformdirs.user_cache_path("gamelens")
-
-
-def _sort_by_bucket(table: pa.Table, starts: Sequence[int]) -> tuple[pa.Table, list[tuple[int, int]]]:
-    """Sort *table* by timestamp (stable) and return each bucket's first row and row count."""
-    moments: Any = table[TIMESTAMP].cast(TIMESTAMP_TYPE).cast(pa.int64())
-    if moments.null_count or len(set(starts)) < len(starts):
-        raise ValueError("a row has no timestamp, or two units have the same")
-    moments = np.asarray(moments)
-    if np.any(moments[1:] < moments[:-1]):
-        order = np.argsort(moments, kind="stable")
-        table, moments = table.take(order), moments[order]
-    columns = [column.tolist() for column in np.unique(moments, return_index=True, return_counts=True)]
-    ranges = {bucket_start: (first, rows) for bucket_start, first, rows in zip(*columns, strict=True)}
-    if unknown := ranges.keys() - set(starts):
-        raise ValueError(f"{len(unknown)} timestamps of rows are those of no unit")
-    return table, [ranges.get(bucket_start, (0, 0)) for bucket_start in starts]
 
 
 def _bounds(bucket_slice: BucketSlice) -> tuple[int, int]:

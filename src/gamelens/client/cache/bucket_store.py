@@ -274,8 +274,8 @@ def _insert_entries(
 def _files_to_merge(row_counts: Mapping[str, int], new_rows: int) -> list[str]:
     """Return the files to merge.
 
-    None while there are few, else enough to leave room for new ones. A file with more rows than all smaller ones together
-    stays, so that each row is rewritten a few times only.
+    None while there are few, else enough to leave room for new ones. A file with more rows than all smaller ones
+    together stays, so that each row is rewritten a few times only.
     """
     if len(row_counts) < MAX_FILES:
         return []

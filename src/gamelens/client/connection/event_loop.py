@@ -43,8 +43,8 @@ class BackgroundLoop:
     def run(self, work: Coroutine[Any, Any, T], *, on_tick: Callable[[], None] = _do_nothing) -> T:
         """Return the result of *work*, blocking the caller.
 
-        An interrupt cancels the work. *on_tick* is called every 50 ms in the caller's thread. A running loop of the caller
-        stands still meanwhile.
+        An interrupt cancels the work. *on_tick* is called every 50 ms in the caller's thread. A running loop of the
+        caller stands still meanwhile.
         """
         future = self.submit(work)
         try:

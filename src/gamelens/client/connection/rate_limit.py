@@ -252,7 +252,7 @@ class AdaptiveLimit:
     the guaranteed rate that is one request in six to one in sixteen; with four times, one in four to one in seven,
     depending on their spread over the second. Halving the rate at each refusal gives 2.0 to 2.4 times the guaranteed
     rate (300 requests, simulated); rules 1 and 2, which balance where one in four is refused, give 2.9 to 3.3. A
-    refused request waits as long as the service asks and is sent again.
+    refused request is sent again after its Retry-After.
 
     The state is about this moment and belongs to one process. Clients that keep to the guaranteed rate keep its slots.
     """

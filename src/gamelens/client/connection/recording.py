@@ -37,8 +37,9 @@ from urllib.parse import unquote, urlencode
 import msgspec
 
 from gamelens._files import replace_file
+from gamelens.client.connection.error_responses import error_for
 from gamelens.client.connection.metrics_api import BASE
-from gamelens.client.connection.transport import HttpRequest, HttpResponse, RequestStats, Transport, error_for
+from gamelens.client.connection.transport import HttpRequest, HttpResponse, RequestStats, Transport
 from gamelens.errors import BadQuery, NotRecorded
 from gamelens.wire.receipts import package_version
 
@@ -180,7 +181,7 @@ class RecordingSender:
         if answer.status in request.expected_statuses:
             return answer
         answer = HttpResponse(answer.status, self._transport.without_key(answer.body))  # which a traceback may show
-        raise error_for(answer)
+        raise error_for(answer.status, answer.body)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -244,7 +245,7 @@ class ReplaySender:
         answer = await asyncio.to_thread(self._answer, RecordedRequest.of(request))
         if answer.status in request.expected_statuses:
             return answer
-        raise error_for(answer)
+        raise error_for(answer.status, answer.body)
 
     async def aclose(self) -> None:
         """Do nothing: there is nothing to close."""
@@ -357,7 +358,7 @@ def _wrapped_lines(json: bytes, indent: bytes = b"") -> Iterator[bytes]:
 
 
 def _members(json: bytes) -> list[tuple[bytes, bytes]]:
-    """Return the members of an object, with their names, or of an array; else none."""
+    """Return the members of an object, with their names, or of an array, or an empty list."""
     if json[:1] == b"{":
         named = msgspec.json.decode(json, type=dict[str, msgspec.Raw])
         return [(msgspec.json.encode(name) + b": ", bytes(member)) for name, member in named.items()]

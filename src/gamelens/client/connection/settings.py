@@ -27,7 +27,7 @@ PREFIX = "GAMELENS_"
 ADDRESSES: Final = ("metrics_url", "collector_url")
 KEYS: Final = ("api_key", "game_key", "secret_key")
 REAL_METRICS_URL = (
-    "https://metrics.gameanalytics.com"  # a key without an address is a key of the real service (Wire 2.1)
+    "https://metrics.gameanalytics.com"  # a key without an address is a key of the real service (Wire 2.1, Metrics addresses)
 )
 
 

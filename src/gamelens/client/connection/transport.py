@@ -22,6 +22,7 @@ import httpx
 import msgspec
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
+from gamelens.client.connection.error_responses import error_details, error_for
 from gamelens.client.connection.rate_limit import RateLimiter, Route
 from gamelens.client.connection.settings import Secret
 from gamelens.errors import AuthError, BadQuery, GamelensError, RateLimited, Refused, ServiceError, Unreachable
@@ -249,16 +250,16 @@ class Transport:
     def _failed_attempt(self, status: int, body: bytes, retry_after_s: float | None) -> FailedAttempt:
         """Return the failure that an unexpected status stands for."""
         body = self.without_key(body)
-        fields = _error_fields(body)
+        details = error_details(body)
         if status in (401, 403):
             return FailedAttempt(
-                AuthError(f"{self.address} answers {status}: it does not know the key. {fields.text}".strip())
+                AuthError(f"{self.address} answers {status}: it does not know the key. {details.text}".strip())
             )
         if status == 429:
             wish = f", asking for {retry_after_s:g} s" if retry_after_s is not None else ""
             message = f"{self.address} keeps answering 429{wish}: ask less at a time, or again later"
             return FailedAttempt(RateLimited(retry_after_s, message), True, retry_after_s)
-        return FailedAttempt(error_for(HttpResponse(status, body)), status in TRANSIENT_STATUSES, retry_after_s)
+        return FailedAttempt(error_for(status, body), status in TRANSIENT_STATUSES, retry_after_s)
 
     def _retry_after_s(self, header: str | None) -> float | None:
         """Return the seconds of a Retry-After header, or None if it is invalid.
@@ -348,17 +349,6 @@ class _RetriedRequest:
         self._tally.note = ""
 
 
-def error_for(response: HttpResponse) -> BadQuery | ServiceError:
-    """Return the exception for an error response.
-
-    `BadQuery` for 400, 413 and 422, else `ServiceError`.
-    """
-    fields = _error_fields(response.body)
-    if response.status in (400, 413, 422):
-        return fields.bad_query(response.status)
-    return ServiceError(response.status, fields.text or "no reason given")
-
-
 def _redacted(quoted: bytes, key: str) -> bytes:
     """Return a JSON string without *key*.
 
@@ -399,46 +389,3 @@ def _sent_trace(on_sent: Callable[[], None]) -> dict[str, Any]:
             on_sent()
 
     return {"trace": trace}
-
-
-_LIST_CALLS: Final = {name: f"lens.{name.removesuffix('s')}s(over=...)" for name in ("game", "games", "studios")}
-
-
-class _ErrorFields(msgspec.Struct):
-    """The body of an error response.
-
-    Every field may be missing. Wire 2.12, Refusals.
-
-    Attributes:
-        field, value: the invalid field of the query and its value.
-        message: a text for people.
-        allowed: the allowed values.
-        did_you_mean: the nearest allowed value.
-    """
-
-    field: str | None = None
-    value: Any = None
-    message: str | None = None
-    allowed: list[str] = []
-    did_you_mean: str | None = None
-
-    @property
-    def text(self) -> str:
-        return self.message or ""
-
-    def bad_query(self, status: int) -> BadQuery:
-        """Return the `BadQuery` for these fields."""
-        if listed := _LIST_CALLS.get(self.field or ""):
-            return BadQuery(self.field or "", self.value, f"is no id that the service knows: {listed} has them")
-        error = BadQuery(self.field or "request", self.value, f"is refused by the service ({status})", self.allowed)
-        error.did_you_mean = self.did_you_mean or error.did_you_mean
-        if self.message:
-            error.args = (self.message,)
-        return error
-
-
-def _error_fields(body: bytes) -> _ErrorFields:
-    try:
-        return msgspec.json.decode(body, type=_ErrorFields)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return _ErrorFields()

@@ -27,7 +27,7 @@ try:  # installed with the sandbox: the same format in half the time
 except ImportError:
     from zlib import compress
 
-SDK_VERSION: Final = "rest api v2"  # custom integrations send exactly this (Wire 3.4)
+SDK_VERSION: Final = "rest api v2"  # custom integrations send exactly this (Wire 3.4, Platforms and versions)
 GZIP: Final = 31  # wbits: a gzip header without a time, so that equal events give equal bytes
 _EVENTS_ANSWERS: Final = frozenset({200, 201, 204, 400})
 _ALL_ANSWERS: Final = _EVENTS_ANSWERS | {401, 413}
@@ -140,8 +140,8 @@ class CollectorClient:
     ) -> InitAnswer | InitUnchanged:
         """Return the remote configs and experiment of *user_id*.
 
-        Wire 1.12, Remote config init. `InitUnchanged` answers only a *configs_hash* that is still current: the init answer
-        with that hash still holds. A hash is valid for one user.
+        Wire 1.12, Remote config init. `InitUnchanged` answers only a *configs_hash* that is still current: the init
+        answer with that hash still holds. A hash is valid for one user.
         """
         params = [("game_key", self.game_key), ("interval_seconds", str(interval_seconds))]
         if configs_hash is not None:

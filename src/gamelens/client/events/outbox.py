@@ -19,7 +19,7 @@ import msgspec
 from gamelens.client.events.outbox_file import OutboxFile, OutboxUnavailable
 from gamelens.wire.limits import BODY_BYTES, KIB, MIB
 
-CAP_BYTES: Final = 5 * MIB  # where official clients begin to delete (Wire 1.15)
+CAP_BYTES: Final = 5 * MIB  # where official clients begin to delete (Wire 1.15, Client queue)
 BATCH_EVENTS: Final = 500  # Wire 1.15, Client queue
 BATCH_BYTES: Final = BODY_BYTES - 4 * KIB  # of plain JSON: below 1 MB when sent, even if gzip does not shrink it
 CACHE_FULL: Final = "cache full"
@@ -95,8 +95,8 @@ class Outbox:
     def add(self, session_id: str, body: bytes, *, now_s: int, is_vital: bool = False) -> bool:
         """Queue an event and return whether there was room.
 
-        An event without room is dropped and counted. Room is made by deleting the oldest other sessions whole. A vital event is
-        queued in any case.
+        An event without room is dropped and counted. Room is made by deleting the oldest other sessions whole. A vital
+        event is queued in any case.
         """
         try:
             with self._transaction() as db:

@@ -62,6 +62,28 @@ def sort_as_service(table: pa.Table, metric: str, dimensions: Sequence[str]) -> 
     return table.take(pc.sort_indices(table, sort_keys=keys))
 
 
+def sort_into_buckets(table: pa.Table, starts: Sequence[int]) -> tuple[pa.Table, list[tuple[int, int]]]:
+    """Sort *table* by timestamp (stable) and return each bucket's first row and row count.
+
+    *starts* are the bucket starts in microseconds since 1970.
+
+    Raises:
+        ValueError: two are equal, or a row has a timestamp that is not among them.
+    """
+    moments: Any = table[TIMESTAMP].cast(TIMESTAMP_TYPE).cast(pa.int64())
+    if moments.null_count or len(set(starts)) < len(starts):
+        raise ValueError("a row has no timestamp, or two units have the same")
+    moments = np.asarray(moments)
+    if np.any(moments[1:] < moments[:-1]):
+        order = np.argsort(moments, kind="stable")
+        table, moments = table.take(order), moments[order]
+    columns = [column.tolist() for column in np.unique(moments, return_index=True, return_counts=True)]
+    ranges = {bucket_start: (first, rows) for bucket_start, first, rows in zip(*columns, strict=True)}
+    if unknown := ranges.keys() - set(starts):
+        raise ValueError(f"{len(unknown)} timestamps of rows are those of no unit")
+    return table, [ranges.get(bucket_start, (0, 0)) for bucket_start in starts]
+
+
 def bucket_starts(table: pa.Table) -> set[datetime]:
     """Return the bucket starts that have rows in *table*."""
     return set(pc.unique(table[TIMESTAMP]).to_pylist())

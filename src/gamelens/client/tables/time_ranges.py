@@ -37,7 +37,7 @@ class ResolvedRange(msgspec.Struct, frozen=True):
 
 
 class BucketSlice(msgspec.Struct, frozen=True):
-    """The smallest interval of requesting and caching: one bucket, or the requested part of it.
+    """The smallest interval to request and cache: one bucket, or the requested part of it.
 
     *interval* is the requested part, *bucket_start* the timestamp of its rows.
     """
