@@ -151,18 +151,18 @@ class AnswerCache:
         self, key: CacheKey, slices: Iterable[BucketSlice], *, available: Interval, fresh_s: float
     ) -> frozenset[BucketSlice]:
         """Return the slices that are cached and fresh. Reads the index, no files."""
-        wanted = tuple(slices)
-        return self._try(lambda: frozenset(self._fresh(key, wanted, available, fresh_s)), frozenset())
+        requested = tuple(slices)
+        return self._try(lambda: frozenset(self._fresh(key, requested, available, fresh_s)), frozenset())
 
     def find(self, key: CacheKey, slices: Iterable[BucketSlice], *, available: Interval, fresh_s: float) -> CachedRows:
         """Return the rows of the slices that are cached and fresh.
 
         A cached slice may have no rows.
         """
-        wanted = tuple(dict.fromkeys(slices))
-        result = self._try(lambda: self._find(key, wanted, available, fresh_s), CachedRows(None, frozenset()))
+        requested = tuple(dict.fromkeys(slices))
+        result = self._try(lambda: self._find(key, requested, available, fresh_s), CachedRows(None, frozenset()))
         with self._store.index.lock:
-            self._lookups.update(hits=len(result.slices), misses=len(wanted) - len(result.slices))
+            self._lookups.update(hits=len(result.slices), misses=len(requested) - len(result.slices))
         return result
 
     def keep(

@@ -146,7 +146,7 @@ def is_current(db: sqlite3.Connection, query_key: str, entry: IndexEntry) -> boo
 def delete_entries(db: sqlite3.Connection, query_key: str, bounds: Iterable[tuple[int, int]]) -> None:
     """Delete the entries of a query with these *bounds*."""
     db.executemany(
-        "DELETE FROM units WHERE question = ? AND starts = ? AND ends = ?", [(query_key, *entry) for entry in bounds]
+        "DELETE FROM units WHERE question = ? AND starts = ? AND ends = ?", [(query_key, *pair) for pair in bounds]
     )
 
 

@@ -204,10 +204,10 @@ class ControlApi:
         request = HttpRequest(method=method, path=self._path + path, params=params, body=body, attempts=self._attempts)
         try:
             async with asyncio.timeout(self._within_s):
-                answer = await self._transport.send(request)
+                response = await self._transport.send(request)
         except TimeoutError:
             raise Unreachable(f"the sandbox did not answer within {self._within_s:g} s") from None
         try:
-            return msgspec.json.decode(answer.body, type=kind)
+            return msgspec.json.decode(response.body, type=kind)
         except msgspec.DecodeError:
-            raise ServiceError(answer.status, f"no {path.strip('/')} as a sandbox writes it") from None
+            raise ServiceError(response.status, f"no {path.strip('/')} as a sandbox writes it") from None

@@ -242,9 +242,9 @@ class MetricsApi:
 
     async def _fetch_available(self) -> Interval:
         """Request the available interval, and note the edition of the data."""
-        answer = await self._send("/interval")
-        text = _decoded(answer, str)
-        self.edition = answer.headers.get(_EDITION, "")
+        response = await self._send("/interval")
+        text = _decoded(response, str)
+        self.edition = response.headers.get(_EDITION, "")
         try:
             self.last_available = Interval.parse(text)
             return self.last_available
@@ -299,8 +299,8 @@ def unknown_name_error(field: str, name: str, rule: str, known: Collection[str])
     return BadQuery(field, name, rule, [method] if method else sorted(known))
 
 
-def _decoded(answer: HttpResponse, kind: type[T]) -> T:
+def _decoded(response: HttpResponse, kind: type[T]) -> T:
     try:
-        return msgspec.json.decode(answer.body, type=kind)
+        return msgspec.json.decode(response.body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ServiceError(200, f"not the promised JSON: {error}") from None

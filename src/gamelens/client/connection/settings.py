@@ -26,9 +26,8 @@ Source = Literal["argument", "environment", "config file", "keyring"]
 PREFIX = "GAMELENS_"
 ADDRESSES: Final = ("metrics_url", "collector_url")
 KEYS: Final = ("api_key", "game_key", "secret_key")
-REAL_METRICS_URL = (
-    "https://metrics.gameanalytics.com"  # a key without an address is a key of the real service (Wire 2.1, Metrics addresses)
-)
+# The address that belongs to a key without an address (Wire 2.1, Metrics addresses).
+REAL_METRICS_URL = "https://metrics.gameanalytics.com"
 
 
 class Secret:

@@ -123,8 +123,8 @@ class CollectorClient:
         Wire 1.11, Version 2 init.
         """
         body = _init_body(user_id, platform, os_version, build)
-        answer = await self._init(self._path("init"), (), body, forwarded_for, attempts)
-        return _decoded(answer, V2InitAnswer)
+        response = await self._init(self._path("init"), (), body, forwarded_for, attempts)
+        return _decoded(response, V2InitAnswer)
 
     async def init(
         self,
@@ -147,12 +147,12 @@ class CollectorClient:
         if configs_hash is not None:
             params.append(("configs_hash", configs_hash))
         body = _init_body(user_id, platform, os_version, build)
-        answer = await self._init("/remote_configs/v1/init", params, body, forwarded_for, attempts)
-        if answer.status == 201:
-            return _decoded(answer, _TolerantAnswer).strict()
+        response = await self._init("/remote_configs/v1/init", params, body, forwarded_for, attempts)
+        if response.status == 201:
+            return _decoded(response, _TolerantAnswer).strict()
         if configs_hash is None:
-            raise ServiceError(answer.status, "says the configs are still current, and there are none yet")
-        return _decoded(answer, InitUnchanged)
+            raise ServiceError(response.status, "says the configs are still current, and there are none yet")
+        return _decoded(response, InitUnchanged)
 
     async def submit(
         self, events: bytes, *, forwarded_for: str | None = None, attempts: int = ATTEMPTS
@@ -193,7 +193,7 @@ class CollectorClient:
         """Post *body* to the events route."""
         if is_gzipped:
             headers["Content-Encoding"] = "gzip"
-        answer = await self._transport.send(
+        response = await self._transport.send(
             HttpRequest(
                 method="POST",
                 path=self._path("events"),
@@ -203,7 +203,7 @@ class CollectorClient:
                 attempts=attempts,
             )
         )
-        return SubmitResult(answer.status, len(body), _rejected(answer) if answer.status == 400 else ())
+        return SubmitResult(response.status, len(body), _rejected(response) if response.status == 400 else ())
 
     async def _init(
         self, path: str, params: Sequence[tuple[str, str]], body: bytes, forwarded_for: str | None, attempts: int
@@ -269,18 +269,18 @@ def _known_config(value: Any) -> RemoteConfig | None:
 _InitBody = TypeVar("_InitBody", V2InitAnswer, InitUnchanged, _TolerantAnswer)
 
 
-def _decoded(answer: HttpResponse, shape: type[_InitBody]) -> _InitBody:
+def _decoded(response: HttpResponse, shape: type[_InitBody]) -> _InitBody:
     """Decode the answer to init.
 
     Raises:
         ServiceError: it is not the documented JSON, or its time is not above 0.
     """
     try:
-        decoded = msgspec.json.decode(answer.body, type=shape)
+        decoded = msgspec.json.decode(response.body, type=shape)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ServiceError(answer.status, f"not the promised JSON: {error}") from None
+        raise ServiceError(response.status, f"not the promised JSON: {error}") from None
     if decoded.server_ts <= 0:
-        raise ServiceError(answer.status, f"server_ts = {decoded.server_ts} is no time: it must be above 0")
+        raise ServiceError(response.status, f"server_ts = {decoded.server_ts} is no time: it must be above 0")
     return decoded
 
 
@@ -298,8 +298,8 @@ def _init_body(user_id: str, platform: str, os_version: str, build: str | None) 
     )
 
 
-def _rejected(answer: HttpResponse) -> tuple[RejectedEvent, ...]:
+def _rejected(response: HttpResponse) -> tuple[RejectedEvent, ...]:
     try:
-        return msgspec.json.decode(answer.body, type=tuple[RejectedEvent, ...])
+        return msgspec.json.decode(response.body, type=tuple[RejectedEvent, ...])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ServiceError(answer.status, f"not the promised list of rejected events: {error}") from None
+        raise ServiceError(response.status, f"not the promised list of rejected events: {error}") from None
