@@ -156,7 +156,7 @@ def test_a_bar_closed_before_it_was_drawn_leaves_no_trace(progress: Progress, sh
 
 
 LONG = """
-from gamelens.client.progress import Bar, Progress
+from gamelens.client.query.progress import Bar, Progress
 progress = Progress()
 bar = Bar(progress, wanted=None)
 progress.expect(50)
