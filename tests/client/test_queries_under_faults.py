@@ -577,7 +577,7 @@ def test_429_for_ever_ends_within_eighty_seconds_for_any_query(
         transport = Transport(
             "http://127.0.0.1",
             key=Secret(KEY),
-            budget=RateLimiter(SharedSlots("key", folder=tmp_path, clock=now), clock=now),
+            rate_limiter=RateLimiter(SharedSlots("key", folder=tmp_path, clock=now), clock=now),
             pool=httpx.ASGITransport(script.app()),
             clock=now,
             now=now,

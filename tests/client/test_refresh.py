@@ -155,14 +155,14 @@ def test_each_request_finds_its_own_rows_again_null_among_them() -> None:
     assert null_rows.table is not None
     assert ios_rows.table.column_names == ["timestamp", "build", "country_code", "event_count"]
     assert [ios_rows.table["event_count"].to_pylist(), null_rows.table["event_count"].to_pylist()] == [[1, 3], [2, 4]]
-    assert len(ios_rows.units) == len(null_rows.units) == 7
+    assert len(ios_rows.slices) == len(null_rows.slices) == 7
 
 
 def test_a_gap_hides_only_its_own_request() -> None:
     """The slices of a gap are not found, those of other requests are."""
     ios_rows, null_rows = rows_by_request(gap("2026-11-02/2026-11-08", None))
     assert null_rows.table is not None
-    assert (len(ios_rows.units), len(null_rows.units), null_rows.table["event_count"].to_pylist()) == (7, 1, [2])
+    assert (len(ios_rows.slices), len(null_rows.slices), null_rows.table["event_count"].to_pylist()) == (7, 1, [2])
 
 
 def test_the_gap_of_another_metric_hides_nothing() -> None:
@@ -170,7 +170,7 @@ def test_the_gap_of_another_metric_hides_nothing() -> None:
     ios_rows, null_rows = rows_by_request(
         gap("2026-11-01/2026-11-08", None, "revenue"), gap("2026-11-01/2026-11-08", "ios", "revenue")
     )
-    assert len(ios_rows.units) == len(null_rows.units) == 7
+    assert len(ios_rows.slices) == len(null_rows.slices) == 7
 
 
 # Restatements
@@ -183,7 +183,7 @@ def test_a_restatement_becomes_one_json_entry_per_field() -> None:
         dimensions=("platform",),
         text="{}",
         interval=WEEK,
-        stamp=DAY,
+        bucket_start=DAY,
         before_as_of=NEXT,
         as_of=NEXT,
         rows_changed=2,

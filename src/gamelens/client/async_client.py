@@ -32,19 +32,19 @@ class AsyncClient(BaseClient):
     async def aclose(self) -> None:
         """Close the connections; the client is of no use afterwards."""
         if self._closing.detach():
-            await self._loop.wait_async(self._core.service.aclose())
+            await self._loop.run_async(self._core.service.aclose())
 
     async def available(self) -> Interval:
         """The interval the service can answer for, asked once every *refresh_s* (Metrics, Endpoints)."""
-        return await self._loop.wait_async(self._core.service.available())
+        return await self._loop.run_async(self._core.service.available())
 
     async def metrics(self) -> list[str]:
         """Names of the metrics the service has."""
-        return await self._loop.wait_async(self._core.service.metrics())
+        return await self._loop.run_async(self._core.service.metrics())
 
     async def dimensions(self) -> list[str]:
         """Names of the dimensions the service has."""
-        return await self._loop.wait_async(self._core.service.dimensions())
+        return await self._loop.run_async(self._core.service.dimensions())
 
     async def dimension_values(
         self, dimension: str, *, over: TimeRange, studios: Names | None = None, games: Names | None = None
@@ -55,20 +55,20 @@ class AsyncClient(BaseClient):
             BadQuery: no such dimension.
             Truncated: there are more than 30000.
         """
-        return await self._loop.wait_async(
+        return await self._loop.run_async(
             self._core.dimension_values(dimension, over, as_names("studios", studios), as_names("games", games))
         )
 
     async def studios(self, *, over: TimeRange) -> DataFrame:
         """Studios that sent data during *over*. Columns: studio_id, studio (str)."""
-        return await self._loop.wait_async(self._core.studios(over))
+        return await self._loop.run_async(self._core.studios(over))
 
     async def games(self, *, over: TimeRange, studios: Names | None = None) -> DataFrame:
         """Games that sent data during *over*, of all studios or of those named by id.
 
         Columns: game_id, game (the title), studio_id, studio (str).
         """
-        return await self._loop.wait_async(self._core.games(over, optional_names("studios", studios)))
+        return await self._loop.run_async(self._core.games(over, optional_names("studios", studios)))
 
     async def query(
         self,
@@ -164,7 +164,7 @@ class AsyncClient(BaseClient):
         """
         question = question_of(metric, by, every, where, top, games, studios, since_days_ago, other, check)
         terms = terms_of(over, when_unavailable, deadline_s, on_error, to)
-        return await self._loop.wait_async(self._core.plan(question, terms))
+        return await self._loop.run_async(self._core.plan(question, terms))
 
     async def retention(
         self,
@@ -240,13 +240,13 @@ class AsyncClient(BaseClient):
         over all rows of the bucket; NA where they cannot be added up), rows (Int64, how many changed), before_as_of,
         as_of (datetime64[us, UTC]).
         """
-        return await self._loop.wait_async(self._core.restatements(metric))
+        return await self._loop.run_async(self._core.restatements(metric))
 
     async def _ask_async(self, ask: Asking, shown: bool | None) -> DataFrame:
         counted = Progress()
         bar = Bar(counted, wanted=self._progress if shown is None else shown)
         try:
-            answered = await self._loop.wait_async(ask(counted), on_tick=bar.draw)
+            answered = await self._loop.run_async(ask(counted), on_tick=bar.draw)
         finally:
             bar.close()
         return self._core.say(answered)

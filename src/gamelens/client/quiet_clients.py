@@ -24,7 +24,7 @@ class QuietAsyncClient(AsyncClient):
         share_connection(self, client)
 
     async def _ask_async(self, ask: Asking, shown: bool | None) -> DataFrame:
-        answered = await self._loop.wait_async(ask(Progress()))
+        answered = await self._loop.run_async(ask(Progress()))
         return cast("DataFrame", answered.frame)
 
 
@@ -35,7 +35,7 @@ class QuietClient(Client):
         share_connection(self, client)
 
     def _ask(self, ask: Asking, shown: bool | None) -> DataFrame:
-        return cast("DataFrame", self._loop.wait(ask(Progress())).frame)
+        return cast("DataFrame", self._loop.run(ask(Progress())).frame)
 
 
 def share_connection(aside: BaseClient, client: BaseClient) -> None:

@@ -68,41 +68,41 @@ class Client(BaseClient):
     def close(self) -> None:
         """Close the connections; the client is of no use afterwards."""
         if self._closing.detach():
-            self._loop.wait(self._core.service.aclose())
+            self._loop.run(self._core.service.aclose())
 
     @_documented
     def available(self) -> Interval:
         """As `AsyncClient.available`."""
-        return self._loop.wait(self._core.service.available())
+        return self._loop.run(self._core.service.available())
 
     @_documented
     def metrics(self) -> list[str]:
         """As `AsyncClient.metrics`."""
-        return self._loop.wait(self._core.service.metrics())
+        return self._loop.run(self._core.service.metrics())
 
     @_documented
     def dimensions(self) -> list[str]:
         """As `AsyncClient.dimensions`."""
-        return self._loop.wait(self._core.service.dimensions())
+        return self._loop.run(self._core.service.dimensions())
 
     @_documented
     def dimension_values(
         self, dimension: str, *, over: TimeRange, studios: Names | None = None, games: Names | None = None
     ) -> list[str]:
         """As `AsyncClient.dimension_values`."""
-        return self._loop.wait(
+        return self._loop.run(
             self._core.dimension_values(dimension, over, as_names("studios", studios), as_names("games", games))
         )
 
     @_documented
     def studios(self, *, over: TimeRange) -> DataFrame:
         """As `AsyncClient.studios`."""
-        return self._loop.wait(self._core.studios(over))
+        return self._loop.run(self._core.studios(over))
 
     @_documented
     def games(self, *, over: TimeRange, studios: Names | None = None) -> DataFrame:
         """As `AsyncClient.games`."""
-        return self._loop.wait(self._core.games(over, optional_names("studios", studios)))
+        return self._loop.run(self._core.games(over, optional_names("studios", studios)))
 
     @_documented
     def query(
@@ -154,7 +154,7 @@ class Client(BaseClient):
         """As `AsyncClient.plan`."""
         question = question_of(metric, by, every, where, top, games, studios, since_days_ago, other, check)
         terms = terms_of(over, when_unavailable, deadline_s, on_error, to)
-        return self._loop.wait(self._core.plan(question, terms))
+        return self._loop.run(self._core.plan(question, terms))
 
     @_documented
     def retention(
@@ -206,13 +206,13 @@ class Client(BaseClient):
     @_documented
     def restatements(self, metric: str | None = None) -> DataFrame:
         """As `AsyncClient.restatements`."""
-        return self._loop.wait(self._core.restatements(metric))
+        return self._loop.run(self._core.restatements(metric))
 
     def _ask(self, ask: Asking, shown: bool | None) -> DataFrame:
         counted = Progress()
         bar = Bar(counted, wanted=self._progress if shown is None else shown)
         try:
-            answered = self._loop.wait(ask(counted), on_tick=bar.draw)
+            answered = self._loop.run(ask(counted), on_tick=bar.draw)
         finally:
             bar.close()
         return self._core.say(answered)

@@ -57,18 +57,18 @@ class QueryExecutor:
         self, dimension: str, over: TimeRange, studios: Sequence[str], games: Sequence[str]
     ) -> list[str]:
         """Values of *dimension* during *over*."""
-        await self.service.list_strange("by", (dimension,), DIMENSIONS)
-        kept = (await self.service.settle(over, "raise")).kept
+        await self.service.unknown_names("by", (dimension,), DIMENSIONS)
+        kept = (await self.service.resolve_range(over, "raise")).covered
         return await self.service.dimension_values(dimension, kept, studios=studios, games=games)
 
     async def studios(self, over: TimeRange) -> DataFrame:
         """Studios that sent data during *over*."""
-        kept = (await self.service.settle(over, "raise")).kept
+        kept = (await self.service.resolve_range(over, "raise")).covered
         return studios_frame(await self.service.studios(kept))
 
     async def games(self, over: TimeRange, studios: Sequence[str] | None) -> DataFrame:
         """Games that sent data during *over*."""
-        kept = (await self.service.settle(over, "raise")).kept
+        kept = (await self.service.resolve_range(over, "raise")).covered
         return games_frame(await self.service.games(kept, studios))
 
     async def query(self, question: QuerySpec, terms: ExecutionOptions, progress: Progress) -> QueryResult:
@@ -82,7 +82,7 @@ class QueryExecutor:
     async def plan(self, question: QuerySpec, terms: ExecutionOptions) -> Plan:
         """What *question* will cost; only the available interval is asked for."""
         _check_names(question)
-        settling = self.service.settle(terms.over, "clip" if terms.when == "clip" else "raise")
+        settling = self.service.resolve_range(terms.over, "clip" if terms.when == "clip" else "raise")
         span = await Deadline(terms.deadline_s).run(settling)
         listed = query_run.fan_out_interval(question, span)
         estimate = PlanEstimator(self.service, self.cache, fresh_s=self._refresh_s)
@@ -108,7 +108,7 @@ class QueryExecutor:
     async def restatements(self, metric: str | None) -> DataFrame:
         """What moved, as far as this cache has seen it."""
         if metric is not None:
-            await self.service.list_strange("metric", (metric,), METRICS)
+            await self.service.unknown_names("metric", (metric,), METRICS)
         if self.cache is not None:
             return restatements_frame(restatements_as_json(self.cache.restatements(metric)))
         return restatements_frame([it for it in self._moved if metric in (None, it["metric"])])

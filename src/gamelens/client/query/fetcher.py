@@ -76,7 +76,7 @@ class Fetcher:
     def lost_stamps(self, part: MetricPlan) -> set[datetime]:
         """The buckets of which rows of *part* or its total did not come."""
         lost = [job for job in self.missing if job.part is part or job.part is part.total]
-        return {unit.stamp for job in lost for unit in job.run}
+        return {unit.bucket_start for job in lost for unit in job.run}
 
     async def fetch(self, parts: Sequence[MetricPlan], available: Interval) -> list[list[list[pa.Table]]]:
         """For each of *parts*, for each of its templates, the tables that came; what did not come is in `gaps`.
@@ -108,8 +108,8 @@ class Fetcher:
         for part, knowns in zip(parts, found, strict=True):
             for template, known in zip(part.templates, knowns, strict=True):
                 self._units += len(part.asked)
-                self._known_units += len(known.units)
-                missing = [unit for unit in part.asked if unit not in known.units]
+                self._known_units += len(known.slices)
+                missing = [unit for unit in part.asked if unit not in known.slices]
                 yield from (FetchJob(part, template, run) for run in part.pieces(missing))
 
     async def _ask(self, jobs: Sequence[FetchJob], available: Interval) -> None:
@@ -138,7 +138,7 @@ class Fetcher:
     async def _answer(self, job: FetchJob, available: Interval) -> None:
         query = job.template.over(enclosing_interval(job.run))
         try:
-            body = await self._service.ask(job.template.metric, query, self._tally)
+            body = await self._service.post_query(job.template.metric, query, self._tally)
             # In a thread: a large answer takes long enough to hold up everybody else's requests.
             self._answers[job] = await asyncio.to_thread(self._read, job, query, body, available)
         except Retryable as error:
@@ -161,14 +161,14 @@ class Fetcher:
             return tables
         if part.every == "all":  # a part of the only number there is would be a wrong number
             return []
-        return [drop_buckets(table, [unit.stamp for unit in lost]) for table in tables]
+        return [drop_buckets(table, [unit.bucket_start for unit in lost]) for table in tables]
 
 
 def _gap(job: FetchJob, error: GamelensError) -> Gap:
     part, interval = job.part, enclosing_interval(job.run)
     if part.adds_up:  # what shares a bucket with it is of no use alone
-        stamps = {unit.stamp for unit in job.run}
-        shared = [unit for unit in part.asked if part.every == "all" or unit.stamp in stamps]
+        stamps = {unit.bucket_start for unit in job.run}
+        shared = [unit for unit in part.asked if part.every == "all" or unit.bucket_start in stamps]
         interval = enclosing_interval(shared)
     return {
         "metric": job.template.metric,

@@ -96,9 +96,9 @@ class PlanEstimator:
             BadQuery: it cannot be asked.
         """
         lists = self._lists(question, listed)
-        parts = plan_requests(question, span.kept, max_days=max_days, lists=lists)
+        parts = plan_requests(question, span.covered, max_days=max_days, lists=lists)
         parts += [part.total for part in parts if part.total is not None]
-        self._titles(question, parts, span.kept)
+        self._titles(question, parts, span.covered)
         pieces, units, known = [], 0, 0
         for part in parts:
             for template in part.templates:
@@ -117,7 +117,7 @@ class PlanEstimator:
             seconds=round(expected_s(requests), 1),
             cached_share=known / units if units else 0.0,
             pieces=tuple(pieces),
-            clipped=span.kept if span.kept != span.asked else None,
+            clipped=span.covered if span.covered != span.requested else None,
             guessed=tuple(self._guessed),
         )
 
@@ -125,7 +125,7 @@ class PlanEstimator:
         if self._cache is None:
             return frozenset()
         asked = cache_key(template, self._service.edition)
-        return self._cache.look(asked, part.asked, available=span.available, fresh_s=self._fresh_s)
+        return self._cache.fresh_slices(asked, part.asked, available=span.available, fresh_s=self._fresh_s)
 
     def _lists(self, question: QuerySpec, interval: Interval) -> FanOutValues:
         needed = fan_out_dimensions(question)

@@ -80,9 +80,9 @@ class QueryRun:
         )
 
     async def settle(self) -> ResolvedRange:
-        """When: what is asked, what is available, what is kept; see `MetricsApi.settle`."""
+        """When: what is asked, what is available, what is kept; see `MetricsApi.resolve_range`."""
         terms = self.terms
-        settling = self.service.settle(terms.over, terms.when, self.deadline.left_s, self.tally)
+        settling = self.service.resolve_range(terms.over, terms.when, self.deadline.left_s, self.tally)
         try:
             return await self.deadline.run(settling)
         except Unreachable:
@@ -170,7 +170,7 @@ class QueryRun:
             table_operations.concatenate(made, table_schema.schema(part.metric, own)), own
         )
         if part.adds_up:
-            stamp = span.kept.start if part.every == "all" else None
+            stamp = span.covered.start if part.every == "all" else None
             table = table_operations.sum_split_buckets(METRICS[part.metric], own, table, stamp)
         elif len(part.templates) > 1:
             table = table_operations.sort_as_service(table, part.metric, own)
@@ -214,11 +214,11 @@ class QueryRun:
     async def _name(self, question: QuerySpec, span: ResolvedRange, *, studios: bool) -> None:
         known = {}
         if studios:
-            self.studios = {it.id: it.studio_id for it in await self.service.games(span.kept, tally=self.tally)}
+            self.studios = {it.id: it.studio_id for it in await self.service.games(span.covered, tally=self.tally)}
         if GAME_ID in question.titled:
-            known[GAME_ID] = unique_game_titles(await self.service.games(span.kept, question.studios, self.tally))
+            known[GAME_ID] = unique_game_titles(await self.service.games(span.covered, question.studios, self.tally))
         if STUDIO_ID in question.titled:
-            known[STUDIO_ID] = unique_studio_names(await self.service.studios(span.kept, self.tally))
+            known[STUDIO_ID] = unique_studio_names(await self.service.studios(span.covered, self.tally))
         self._titles = known
 
     async def _list(self, dimension: str, question: QuerySpec, interval: Interval) -> tuple[str, ...]:
@@ -254,9 +254,9 @@ async def query(inquiry: QueryRun, question: QuerySpec, *, max_days: int | None)
     passed = await inquiry.deadline.run(check_names(inquiry, question))
     span = await inquiry.settle()
     if needed := fan_out_dimensions(question):  # what cannot be asked is refused before a list is asked for
-        plan_requests(question, span.kept, max_days=max_days, passed=passed, lists=placeholder_values(needed))
+        plan_requests(question, span.covered, max_days=max_days, passed=passed, lists=placeholder_values(needed))
     lists = await inquiry.lists(question, fan_out_interval(question, span))
-    parts = plan_requests(question, span.kept, max_days=max_days, passed=passed, lists=lists)
+    parts = plan_requests(question, span.covered, max_days=max_days, passed=passed, lists=lists)
     await inquiry.name(question, span, studios=any(part.labels for part in parts))
     table = _side_by_side(inquiry, parts, await inquiry.fetch(parts, span))
     return await inquiry.answered(question, span, table, parts[0].dimensions)
@@ -266,18 +266,18 @@ def fan_out_interval(question: QuerySpec, span: ResolvedRange) -> Interval:
     """When the values of a fan-out were sent: for retention, from the first cohort's install day on."""
     is_retention = any(name in METRICS and METRICS[name].kinds == "retention" for name in question.metrics)
     if not is_retention:
-        return span.kept
-    installed = bucket_start(span.kept.start - timedelta(days=question.since_days_ago or 0), "day")
-    return Interval(max(span.available.start, installed), span.kept.end)
+        return span.covered
+    installed = bucket_start(span.covered.start - timedelta(days=question.since_days_ago or 0), "day")
+    return Interval(max(span.available.start, installed), span.covered.end)
 
 
 async def check_names(inquiry: QueryRun, question: QuerySpec) -> list[str]:
     """Dimensions only the service knows; each of them, and each such metric, gets a warning."""
     read = list(dimensions_in(question.where)) if question.where is not None else []
     known = {*DIMENSIONS, STUDIO_ID}
-    metrics = await inquiry.service.list_strange("metric", question.metrics, METRICS)
-    dimensions = await inquiry.service.list_strange("by", question.dimensions, known)
-    dimensions += await inquiry.service.list_strange("where", read, DIMENSIONS)
+    metrics = await inquiry.service.unknown_names("metric", question.metrics, METRICS)
+    dimensions = await inquiry.service.unknown_names("by", question.dimensions, known)
+    dimensions += await inquiry.service.unknown_names("where", read, DIMENSIONS)
     for name in dict.fromkeys([*metrics, *dimensions]):
         inquiry.warnings.append(f"this version does not know {name}, the service does: passed on as it is")
     return dimensions
@@ -344,7 +344,7 @@ def receipt(
     that sent something then, asked for or not.
     """
     return {
-        "asked": {**asked, "interval": str(span.asked)},
+        "asked": {**asked, "interval": str(span.requested)},
         "asked_at": asked_at.astimezone(UTC).isoformat(timespec="seconds"),
         "as_of": span.available.end.isoformat(),
         "available": str(span.available),
@@ -352,7 +352,7 @@ def receipt(
         "retries": tally.retries,
         "cached_share": round(cached_share, 4),
         "gaps": list(gaps),
-        "clipped": str(span.kept) if span.kept != span.asked else None,
+        "clipped": str(span.covered) if span.covered != span.requested else None,
         "truncated": is_truncated,
         "warnings": list(warnings),
         **({"titles": sorted(titles)} if titles else {}),

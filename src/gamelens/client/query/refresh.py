@@ -95,7 +95,7 @@ class FrameSource:
             rows = rows.filter(pc.is_null(column) if value is None else pc.equal(column, value))
         names = [name for name in rows.column_names if name not in part.dimensions or name in template.carried]
         held = CachedRows(
-            drop_buckets(rows.select(names), {unit.stamp for unit in gone}), frozenset(part.asked) - set(gone)
+            drop_buckets(rows.select(names), {unit.bucket_start for unit in gone}), frozenset(part.asked) - set(gone)
         )
         if not gone:
             return held
@@ -103,7 +103,7 @@ class FrameSource:
         if behind.table is None:
             return held
         known = schema(template.metric, template.carried)
-        return CachedRows(concatenate([held.table, behind.table], known), held.units | behind.units)
+        return CachedRows(concatenate([held.table, behind.table], known), held.slices | behind.slices)
 
     def keep(self, job: FetchJob, table: pa.Table, available: Interval) -> None:
         """Keep it behind the frame."""
@@ -165,7 +165,7 @@ def restatements_as_json(restatements: Iterable[Restatement]) -> list[dict[str, 
     return [
         {
             "metric": it.metric,
-            "timestamp": it.stamp.isoformat(),
+            "timestamp": it.bucket_start.isoformat(),
             "by": list(it.dimensions),
             "rows": it.rows_changed,
             "field": moved.field,

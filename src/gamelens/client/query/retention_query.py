@@ -32,7 +32,7 @@ async def retention(inquiry: QueryRun, cohorts: RetentionSpec, *, max_days: int 
     """The answer of `Client.retention`."""
     await inquiry.deadline.run(check_names(inquiry, cohorts.question("new_users")))
     span = await inquiry.settle()
-    days = _whole_days(span.kept, span.available)
+    days = _whole_days(span.covered, span.available)
     known_until = bucket_start(span.available.end, "day")
     active = {age: moved for age in cohorts.ages if (moved := _moved(days, age, known_until))}
     asked = cohorts.question("retention")

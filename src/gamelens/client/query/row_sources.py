@@ -66,7 +66,7 @@ class CacheSource:
 
     def keep(self, job: FetchJob, table: pa.Table, available: Interval) -> None:
         """Store *table* by bucket, unless the buckets of the service differ from those of *job*."""
-        if bucket_starts(table) <= {unit.stamp for unit in job.run}:
+        if bucket_starts(table) <= {unit.bucket_start for unit in job.run}:
             self._cache.keep(cache_key(job.template, self._service.edition), job.run, table, available=available)
 
     @property
