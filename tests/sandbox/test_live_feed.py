@@ -339,7 +339,7 @@ def test_a_subscriber_that_disconnects_is_removed(stage: Stage) -> None:
     Wire 5.2, Live feed.
     """
     asyncio.run(_leave(stage))
-    assert not stage.sandbox.live._listeners
+    assert not stage.sandbox.live._subscribers
 
 
 async def _leave(stage: Stage) -> None:
@@ -360,7 +360,7 @@ async def _leave(stage: Stage) -> None:
 
     async def send(message: MutableMapping[str, Any]) -> None:
         if message.get("body"):
-            assert stage.sandbox.live._listeners
+            assert stage.sandbox.live._subscribers
             started.set()
             await asyncio.sleep(3600)  # a client that stops reading and disconnects later
 
