@@ -139,7 +139,7 @@ def quick(
     kept = AnswerCache(cache, owner=f"{address} {key}", now=ticks) if cache is not None else None
     door = Transport(address, key=Secret(key), pool=httpx.ASGITransport(app), ca_file=str(_authority().ca_file))
     service = MetricsApi(door, refresh_s=refresh_s, clock=ticks)
-    lens._core = QueryExecutor(service, kept, max_days=max_days, refresh_s=refresh_s)
+    lens._executor = QueryExecutor(service, kept, max_days=max_days, refresh_s=refresh_s)
     return lens
 
 

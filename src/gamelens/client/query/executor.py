@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
@@ -32,6 +35,8 @@ from gamelens.wire.filters import dimensions_in
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+_PACKAGE: Final = str(Path(__file__).parents[2]) + os.sep
 
 
 class QueryExecutor:
@@ -82,7 +87,7 @@ class QueryExecutor:
     async def plan(self, question: QuerySpec, terms: ExecutionOptions) -> Plan:
         """What *question* will cost; only the available interval is asked for."""
         _check_names(question)
-        settling = self.service.settle(terms.over, "clip" if terms.when == "clip" else "raise")
+        settling = self.service.settle(terms.over, "clip" if terms.when_unavailable == "clip" else "raise")
         span = await Deadline(terms.deadline_s).run(settling)
         listed = query_run.fan_out_interval(question, span)
         estimate = PlanEstimator(self.service, self.cache, fresh_s=self._refresh_s)
@@ -113,12 +118,12 @@ class QueryExecutor:
             return restatements_frame(restatements_as_json(self.cache.restatements(metric)))
         return restatements_frame([it for it in self._moved if metric in (None, it["metric"])])
 
-    def say(self, answered: QueryResult) -> DataFrame:
+    def emit_warnings(self, answered: QueryResult) -> DataFrame:
         """The frame; what its receipt warns of is said once."""
         for text in answered.receipt["warnings"]:
             if text not in self._said:
                 self._said.add(text)
-                warnings.warn(text, UserWarning, stacklevel=4)
+                warnings.warn(text, UserWarning, stacklevel=_analyst_stacklevel())
         return cast("DataFrame", answered.frame)
 
     async def _again(
@@ -154,6 +159,14 @@ class QueryExecutor:
         if self.cache is None:
             return NoSource()
         return CacheSource(self.cache, self.service, fresh_s=self._refresh_s, reads=reads)
+
+
+def _analyst_stacklevel() -> int:
+    """Return the `stacklevel` at which `warnings.warn`, called by the caller, names the first line outside gamelens."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _check_names(question: QuerySpec) -> None:

@@ -82,12 +82,12 @@ class QueryRun:
     async def settle(self) -> ResolvedRange:
         """When: what is asked, what is available, what is kept; see `MetricsApi.settle`."""
         terms = self.terms
-        settling = self.service.settle(terms.over, terms.when, self.deadline.left_s, self.tally)
+        settling = self.service.settle(terms.over, terms.when_unavailable, self.deadline.left_s, self.tally)
         try:
             return await self.deadline.run(settling)
         except Unreachable:
             known = self.service.last_available
-            if terms.when != "wait" or self.deadline.left_s != 0 or known is None:
+            if terms.when_unavailable != "wait" or self.deadline.left_s != 0 or known is None:
                 raise
             # It was there in time, only not enough of it.
             late = NotYetAvailable(resolve_range(terms.over, known), known, tried="wait")

@@ -30,21 +30,21 @@ _DAY: Final = timedelta(days=1)
 
 async def retention(inquiry: QueryRun, cohorts: RetentionSpec, *, max_days: int | None) -> QueryResult:
     """The answer of `Client.retention`."""
-    await inquiry.deadline.run(check_names(inquiry, cohorts.question("new_users")))
+    await inquiry.deadline.run(check_names(inquiry, cohorts.metric_spec("new_users")))
     span = await inquiry.settle()
     days = _whole_days(span.kept, span.available)
     known_until = bucket_start(span.available.end, "day")
     active = {age: moved for age in cohorts.ages if (moved := _moved(days, age, known_until))}
-    asked = cohorts.question("retention")
+    asked = cohorts.metric_spec("retention")
     carried = (*(name for name in asked.dimensions if name not in (GAME_ID, STUDIO_ID)), GAME_ID)
-    by_game = cohorts.question("new_users", by=carried)
+    by_game = cohorts.metric_spec("new_users", by=carried)
     reach = Interval(days.start, max([days.end, *(moved.end for moved in active.values())]))
     lists = await inquiry.lists(by_game, reach)
     (starts,) = plan_requests(by_game, days, max_days=max_days, lists=lists)
     returns = [
-        plan_requests(cohorts.question("retention_retro", by=carried, age=age), moved, max_days=max_days, lists=lists)[
-            0
-        ]
+        plan_requests(
+            cohorts.metric_spec("retention_retro", by=carried, age=age), moved, max_days=max_days, lists=lists
+        )[0]
         for age, moved in active.items()
     ]
     await inquiry.name(asked, span, studios=STUDIO_ID in asked.dimensions)
