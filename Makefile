@@ -16,7 +16,7 @@ TESTS := $(BIN)/pytest -p no:nbmake --dist loadfile
 export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/bytecode
 
-.PHONY: demo test check static bench record lab clean
+.PHONY: demo test check static coverage bench record lab clean
 
 demo: $(INSTALLED)
 	@$(BIN)/gamelens demo
@@ -35,6 +35,15 @@ static: $(INSTALLED)
 	@$(BIN)/ruff format --check --quiet
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo > .cache/imports.txt 2>&1 || { cat .cache/imports.txt; exit 1; }
+	@$(BIN)/deptry src > .cache/dependencies.txt 2>&1 || { cat .cache/dependencies.txt; exit 1; }
+
+# Lines and branches of src that the whole suite runs, also in the processes it starts. Limits of time may not hold while
+# every line is counted, so a test that fails is shown and does not end it: `make test` is the judge of that.
+coverage: $(INSTALLED)
+	@rm -rf .cache/coverage && mkdir -p .cache/coverage
+	-@$(BIN)/coverage run -m pytest -p no:nbmake --dist loadfile --no-loadscope-reorder -n 4
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report
 
 bench: $(INSTALLED)
 	@$(BIN)/pytest -s tests/bench

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from gamelens.analysis.outside_data.join import join
     from gamelens.analysis.outside_data.match_report import Joined
     from gamelens.client.async_client import AsyncClient
+    from gamelens.client.events.collector_client import CollectorClient
+    from gamelens.client.events.game_server import GameServer
+    from gamelens.client.events.player_session import PlayerSession
+    from gamelens.client.query.plan_estimate import Plan
     from gamelens.client.sync_client import Client
     from gamelens.local.connect import connect
     from gamelens.wire.filters import dim
@@ -44,6 +48,8 @@ __all__ = [
     "AuthError",
     "BadQuery",
     "Client",
+    "CollectorClient",
+    "GameServer",
     "GamelensError",
     "Interval",
     "Joined",
@@ -51,6 +57,8 @@ __all__ = [
     "NotRecorded",
     "NotYetAvailable",
     "PartialResult",
+    "Plan",
+    "PlayerSession",
     "RateLimited",
     "Refused",
     "Retryable",
@@ -66,9 +74,13 @@ __all__ = [
 _HOME = {
     "AsyncClient": "gamelens.client.async_client",
     "Client": "gamelens.client.sync_client",
+    "CollectorClient": "gamelens.client.events.collector_client",
+    "GameServer": "gamelens.client.events.game_server",
     "Interval": "gamelens.wire.intervals",
     "Joined": "gamelens.analysis.outside_data.match_report",
-    "connect": "gamelens.local.demo",
+    "Plan": "gamelens.client.query.plan_estimate",
+    "PlayerSession": "gamelens.client.events.player_session",
+    "connect": "gamelens.local.connect",
     "dim": "gamelens.wire.filters",
     "export_csv": "gamelens.analysis.files.csv_export",
     "join": "gamelens.analysis.outside_data.join",

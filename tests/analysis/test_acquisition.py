@@ -23,7 +23,7 @@ def bought(tidy):
     )
 
 
-def test_cost_per_install_by_publisher_keeps_who_came_by_themselves(bought):
+def test_cost_per_install_by_publisher_keeps_who_came_by_themselves(bought) -> None:
     made = outside_data.cost_per_install(bought, by=PUBLISHER)
     assert made[PUBLISHER].astype("object").where(made[PUBLISHER].notna(), None).tolist() == ["Meta", "X", None]
     assert made["cpi"].tolist()[:2] == [0.6, 2.0]
@@ -31,13 +31,13 @@ def test_cost_per_install_by_publisher_keeps_who_came_by_themselves(bought):
     assert made.loc[2, ["spend", "cpi"]].isna().all()
 
 
-def test_blended_cost_counts_everybody(bought):
+def test_blended_cost_counts_everybody(bought) -> None:
     whole = outside_data.cost_per_install(bought).iloc[0]
     assert whole["cpi"] == 220 / 250
     assert whole["blended_cpi"] == 220 / 1100
 
 
-def test_installs_without_a_file_cost_nobody_knows_what(bought):
+def test_installs_without_a_file_cost_nobody_knows_what(bought) -> None:
     whole = outside_data.cost_per_install(bought.assign(spend=float("nan"))).iloc[0]
     assert pd.isna(whole["spend"])
     assert pd.isna(whole["cpi"])
@@ -45,7 +45,7 @@ def test_installs_without_a_file_cost_nobody_knows_what(bought):
         outside_data.cost_per_install(bought.drop(columns="spend"))
 
 
-def test_a_weekend_has_the_rate_of_friday_and_days_before_any_rate_the_first(tidy):
+def test_a_weekend_has_the_rate_of_friday_and_days_before_any_rate_the_first(tidy) -> None:
     """2026-11-05 is a Thursday."""
     days = [f"2026-11-{day:02}" for day in range(5, 10)]
     frame = tidy(timestamp=days, Spend=[10.0] * 5, rate=[None, 1.1, None, None, 1.2])
@@ -53,7 +53,7 @@ def test_a_weekend_has_the_rate_of_friday_and_days_before_any_rate_the_first(tid
     assert made["spend"].tolist() == pytest.approx([11.0, 11.0, 11.0, 11.0, 12.0])
 
 
-def test_amounts_without_any_rate_are_refused(tidy):
+def test_amounts_without_any_rate_are_refused(tidy) -> None:
     frame = tidy(timestamp=["2026-11-01"], Spend=[1.0], rate=[None]).astype({"rate": "float64"})
     with pytest.raises(BadQuery, match="join rates of its days"):
         outside_data.in_dollars(frame, "Spend", "rate")
@@ -75,7 +75,7 @@ def earned(tidy):
     )
 
 
-def test_return_on_spend_counts_only_cohorts_that_have_reached_the_age(bought, earned):
+def test_return_on_spend_counts_only_cohorts_that_have_reached_the_age(bought, earned) -> None:
     """Day 0: (10 + 5) / 120; day 1: (30 + 15) / 120; day 2 only the first day's players: 60 / 50."""
     made = outside_data.return_on_spend(bought, earned, ages=[0, 1, 2, 3])
     meta = made[made[PUBLISHER] == "Meta"]
@@ -85,37 +85,37 @@ def test_return_on_spend_counts_only_cohorts_that_have_reached_the_age(bought, e
     assert not made[PUBLISHER].isna().any()
 
 
-def test_cohorts_that_are_too_young_can_be_left_out_everywhere(bought, earned):
+def test_cohorts_that_are_too_young_can_be_left_out_everywhere(bought, earned) -> None:
     """Only the first day's players have reached day 2: 10, 30 and 60 of 50."""
     made = outside_data.return_on_spend(bought, earned, ages=[0, 1, 2], reaching=2)
     assert made[made[PUBLISHER] == "Meta"]["roas"].tolist() == pytest.approx([0.2, 0.6, 1.2])
 
 
-def test_paid_back_is_the_first_day_the_money_is_in(bought, earned):
+def test_paid_back_is_the_first_day_the_money_is_in(bought, earned) -> None:
     made = outside_data.payback_ages(outside_data.return_on_spend(bought, earned, ages=[0, 1, 2])).set_index(PUBLISHER)
     assert made.loc["Meta", ["age", "days_to_pay_back"]].tolist() == [2, 2]
     assert pd.isna(made.loc["X", "days_to_pay_back"])
 
 
-def test_money_of_a_day_before_install_is_nobodys(bought, earned):
+def test_money_of_a_day_before_install_is_nobodys(bought, earned) -> None:
     """A player whose install is moved by a late event has money dated before it."""
     early = earned.assign(installed_on=pd.Categorical(["2026-11-09"] * 6))
     assert outside_data.return_on_spend(bought, early, ages=[0])["money"].tolist() == [0.0, 0.0]
 
 
-def test_without_spend_there_is_no_return(bought, earned):
+def test_without_spend_there_is_no_return(bought, earned) -> None:
     nothing = outside_data.return_on_spend(bought.assign(spend=float("nan")), earned)
     assert not len(nothing)
     assert not len(outside_data.payback_ages(nothing))
     assert not len(outside_data.return_on_spend(bought, earned[:0]))
 
 
-def test_money_must_be_by_install_day(bought, earned):
+def test_money_must_be_by_install_day(bought, earned) -> None:
     with pytest.raises(BadQuery, match="query it by installed_on"):
         outside_data.return_on_spend(bought, earned.drop(columns="installed_on"))
 
 
-def test_a_rank_that_falls_as_installs_rise_follows_them(tidy):
+def test_a_rank_that_falls_as_installs_rise_follows_them(tidy) -> None:
     days = [f"2026-11-{day:02}" for day in range(1, 13)]
     frame = tidy(timestamp=days, game=["A"] * 12, new_users=[*range(12)], Rank=[*range(100, 88, -1)])
     made = outside_data.rank_correlation(frame, "new_users", "Rank", by="game").iloc[0]
@@ -124,7 +124,7 @@ def test_a_rank_that_falls_as_installs_rise_follows_them(tidy):
     assert made["low"] <= made["correlation"] + 1e-6 <= made["high"] + 1e-5
 
 
-def test_spearmans_correlation_of_a_hand_computed_case(tidy):
+def test_spearmans_correlation_of_a_hand_computed_case(tidy) -> None:
     """Ranks 1..10 against 2 1 4 3 6 5 8 7 10 9: sum of squares 10, so 1 - 60 / 990; z of it 1.7346 +- 1.96 * .3891."""
     days = [f"2026-11-{day:02}" for day in range(1, 11)]
     frame = tidy(timestamp=days, new_users=[*range(1, 11)], Rank=[2, 1, 4, 3, 6, 5, 8, 7, 10, 9])
@@ -133,7 +133,7 @@ def test_spearmans_correlation_of_a_hand_computed_case(tidy):
     assert (made["low"], made["high"]) == pytest.approx((0.7497, 0.9866), abs=1e-3)
 
 
-def test_a_few_days_or_a_constant_rank_say_nothing(tidy):
+def test_a_few_days_or_a_constant_rank_say_nothing(tidy) -> None:
     frame = tidy(timestamp=["2026-11-01", "2026-11-02"], game=["A", "A"], new_users=[1, 2], Rank=[5, 4])
     made = outside_data.rank_correlation(frame, "new_users", "Rank", by="game")
     assert made["days"].tolist() == [2]

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.counted import expected_frame, frame_of
 from gamelens.analysis.retention.cohort_triangles import CohortTriangle, cohorts_of
 from gamelens.analysis.retention.retention_curves import BG_BB, CURVES, POWER_LAW, SHIFTED_BG, fit, misfit
 from gamelens.simulator import BgbbModel
 from gamelens.simulator import fit_retention as population
+from support.retention_frames import expected_frame, frame_of
 
 AGES = np.arange(1, 15)
 CASUAL = population(0.37, 0.125, 0.04)
@@ -32,32 +32,32 @@ def logit(share: float) -> float:
     return log(share / (1 - share))
 
 
-def test_bg_bb_by_hand():
+def test_bg_bb_by_hand() -> None:
     """E[p] = 1/2 and theta uniform: 1/2 E[(1 - theta)^n] = 1 / (2 n + 2)."""
     shares = BG_BB.shares(np.array([0.0, 0.0, log(2)]), np.array([1, 2, 3]))
     assert shares == pytest.approx([1 / 4, 1 / 6, 1 / 8])
 
 
-def test_shifted_beta_geometric_by_hand():
+def test_shifted_beta_geometric_by_hand() -> None:
     """theta ~ Beta(1, 2): E[(1 - theta)^n] = 2 / (n + 2)."""
     shares = SHIFTED_BG.shares(np.array([logit(1 / 3), log(3)]), np.array([1, 2, 3]))
     assert shares == pytest.approx([2 / 3, 2 / 4, 2 / 5])
 
 
-def test_power_law_by_hand():
+def test_power_law_by_hand() -> None:
     shares = POWER_LAW.shares(np.array([logit(0.4), log(0.5)]), np.array([1, 4, 16]))
     assert shares == pytest.approx([0.4, 0.2, 0.1])
 
 
 @given(*[st.floats(0.2, 9)] * 4, st.integers(1, 120))
-def test_bg_bb_is_the_closed_form_of_the_population(alpha, beta, gamma, delta, age):
+def test_bg_bb_is_the_closed_form_of_the_population(alpha, beta, gamma, delta, age) -> None:
     point = np.array([log(alpha / beta), log(gamma / delta), log(gamma + delta)])
     truth = BgbbModel(alpha, beta, gamma, delta).retention(age)
     assert BG_BB.shares(point, np.array([age])).item() == pytest.approx(truth, rel=1e-6)
 
 
 @pytest.mark.parametrize("curve", CURVES, ids=lambda curve: curve.name)
-def test_slopes_are_those_of_the_logarithms(curve):
+def test_slopes_are_those_of_the_logarithms(curve) -> None:
     point, step = np.array(curve.centre), 1e-6
     _, slopes = curve.shape(point, AGES)
     for place in range(len(point)):
@@ -67,7 +67,7 @@ def test_slopes_are_those_of_the_logarithms(curve):
 
 
 @pytest.mark.parametrize("curve", CURVES, ids=lambda curve: curve.name)
-def test_a_curve_finds_itself(curve):
+def test_a_curve_finds_itself(curve) -> None:
     """Twelve ages are enough to say what the other hundred will be."""
     truth = TRUTHS[curve.name]
     fitted = fit(curve, triangle(expected_frame(truth, AGES)))
@@ -75,14 +75,14 @@ def test_a_curve_finds_itself(curve):
     assert fitted.shares(later) == pytest.approx([truth(age) for age in later], rel=0.02)
 
 
-def test_ages_with_gaps_and_days_that_have_not_come_change_nothing_in_the_truth():
+def test_ages_with_gaps_and_days_that_have_not_come_change_nothing_in_the_truth() -> None:
     ages = [1, 2, 3, 5, 7, 14, 21, 28]
     counts = np.round(np.outer([1_000_000] * 31, [CASUAL.retention(age) for age in ages]))
     fitted = fit(BG_BB, triangle(frame_of([1_000_000] * 31, counts, ages, until=31)))
     assert fitted.shares(np.array([90])).item() == pytest.approx(CASUAL.retention(90), rel=0.02)
 
 
-def test_the_point_found_is_the_likeliest():
+def test_the_point_found_is_the_likeliest() -> None:
     counts = np.random.default_rng(1).binomial(200, [CASUAL.retention(age) for age in AGES], (20, len(AGES)))
     cohorts = triangle(frame_of([200] * 20, counts, AGES))
     reached, returned = cohorts.known()
@@ -97,7 +97,7 @@ def test_the_point_found_is_the_likeliest():
     assert likely(found) > max(likely(point) for point in beside)
 
 
-def test_counts_weigh_by_installs_and_not_by_days():
+def test_counts_weigh_by_installs_and_not_by_days() -> None:
     """A day of 100,000 players that keeps half of its players outweighs a day of 100 that keeps all."""
     shares = np.array([0.5 / (age + 1) for age in AGES])
     large, small = np.round(100_000 * shares), np.full(len(AGES), 100)
@@ -105,7 +105,7 @@ def test_counts_weigh_by_installs_and_not_by_days():
     assert fitted.shares(np.array([1])).item() == pytest.approx(0.25, rel=0.02)
 
 
-def test_misfit_is_the_binomial_deviance():
+def test_misfit_is_the_binomial_deviance() -> None:
     """40 of 100 where the curve says 1/4."""
     cohorts = triangle(frame_of([100], np.array([[40]]), [1]))
     at = fit(BG_BB, cohorts)
@@ -113,7 +113,7 @@ def test_misfit_is_the_binomial_deviance():
     assert misfit(quarter, cohorts) == pytest.approx(2 * (40 * log(0.4 / 0.25) + 60 * log(0.6 / 0.75)))
 
 
-def test_more_players_narrow_the_draws_and_differing_days_widen_them():
+def test_more_players_narrow_the_draws_and_differing_days_widen_them() -> None:
     rng = np.random.default_rng(2)
     counts = np.round(np.outer([500] * 20, [CASUAL.retention(age) for age in AGES]))
     few, many = (triangle(frame_of([500 * times] * 20, counts * times, AGES)) for times in (1, 10))
@@ -128,7 +128,7 @@ def test_more_players_narrow_the_draws_and_differing_days_widen_them():
 
 @pytest.mark.parametrize("curve", CURVES, ids=lambda curve: curve.name)
 @pytest.mark.parametrize("counts", [[1, 0, 0, 0, 0], [100, 100, 100, 100, 99], [0, 0, 0, 0, 1], [5, 50, 2, 80, 1]])
-def test_odd_counts_end_in_shares(curve, counts):
+def test_odd_counts_end_in_shares(curve, counts) -> None:
     fitted = fit(curve, triangle(frame_of([100], np.array([counts]), [1, 2, 3, 7, 14])))
     draws = fitted.draws(np.array([1, 30, 365]), count=50, rng=np.random.default_rng(1))
     assert np.isfinite(fitted.point).all()

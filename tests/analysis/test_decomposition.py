@@ -30,7 +30,7 @@ def by_network(parts: DataFrame) -> dict[str, list[float]]:
     return {name: parts.loc[parts[NETWORK] == name, list(PARTS)].iloc[0].tolist() for name in parts[NETWORK].dropna()}
 
 
-def test_volume_mix_and_price_of_two_networks():
+def test_volume_mix_and_price_of_two_networks() -> None:
     """All grow by half (200 to 300); A's price of 0.01 goes to 0.02, B grows ahead of the whole at its 0.005."""
     parts = decompose(period({"A": (100, 1.0), "B": (100, 0.5)}), period({"A": (100, 2.0), "B": (200, 1.0)}), NETWORK)
     assert by_network(parts)["A"] == pytest.approx([0.5, -0.5, 1.0])
@@ -39,12 +39,12 @@ def test_volume_mix_and_price_of_two_networks():
     assert dominant_effect(parts) == "price"
 
 
-def test_more_of_the_same_is_volume_alone():
+def test_more_of_the_same_is_volume_alone() -> None:
     parts = decompose(period({"A": (10, 1.0), "B": (30, 6.0)}), period({"A": (20, 2.0), "B": (60, 12.0)}), NETWORK)
     assert total_change(parts).iloc[0][list(PARTS)].tolist() == pytest.approx([7.0, 0.0, 0.0])
 
 
-def test_a_new_segment_is_mix_and_a_vanished_one_takes_all_it_had():
+def test_a_new_segment_is_mix_and_a_vanished_one_takes_all_it_had() -> None:
     parts = decompose(
         period({"A": (100, 1.0), "gone": (100, 2.0)}), period({"A": (100, 1.0), "new": (100, 3.0)}), NETWORK
     )
@@ -53,14 +53,14 @@ def test_a_new_segment_is_mix_and_a_vanished_one_takes_all_it_had():
     assert by_network(parts)["gone"] == pytest.approx([0.0, -2.0, 0.0])
 
 
-def test_a_null_network_is_a_segment_like_any_other():
+def test_a_null_network_is_a_segment_like_any_other() -> None:
     parts = decompose(period({"A": (1, 1.0), None: (10, 1.0)}), period({"A": (1, 1.0), None: (10, 4.0)}), NETWORK)
     unknown = parts[parts[NETWORK].isna()]
     assert unknown["kind"].tolist() == ["kept"]
     assert unknown["price"].tolist() == pytest.approx([3.0])
 
 
-def test_from_nothing_and_to_nothing_everything_is_volume():
+def test_from_nothing_and_to_nothing_everything_is_volume() -> None:
     nothing, something = period({}), period({"A": (10, 1.0), None: (30, 6.0)})
     for parts, change in (
         (decompose(nothing, something, NETWORK), 7.0),
@@ -80,7 +80,7 @@ def test_from_nothing_and_to_nothing_everything_is_volume():
         for _ in range(2)
     ]
 )
-def test_the_parts_add_up_to_the_cent_in_every_row_and_in_all(before, after):
+def test_the_parts_add_up_to_the_cent_in_every_row_and_in_all(before, after) -> None:
     """issue 7, ads: parts add up to the change to the cent; money without impressions is not lost."""
     parts = decompose(period(before), period(after), NETWORK)
     assert set(parts[NETWORK].astype("object").where(parts[NETWORK].notna(), None)) == {*before, *after}
@@ -89,7 +89,7 @@ def test_the_parts_add_up_to_the_cent_in_every_row_and_in_all(before, after):
     assert total_change(parts).iloc[0][list(PARTS)].sum() == pytest.approx(change, abs=0.005)
 
 
-def test_games_keep_their_id_beside_their_title(tidy):
+def test_games_keep_their_id_beside_their_title(tidy) -> None:
     before = tidy("ilrd_revenue", game_id=["1", "2"], game=["Tile", "Farm"], event_count=[1, 1], sum=[1.0, 1.0])
     parts = decompose(before, before, "game")
     assert [*parts.columns[:2]] == ["game_id", "game"]
@@ -97,7 +97,7 @@ def test_games_keep_their_id_beside_their_title(tidy):
 
 
 @pytest.mark.parametrize(("days", "each"), [(35, 14), (28, 14), (14, 7), (13, 6), (3, 1), (1, 0)])
-def test_halves_are_equally_long_and_whole_weeks_where_there_are_any(tidy, days, each):
+def test_halves_are_equally_long_and_whole_weeks_where_there_are_any(tidy, days, each) -> None:
     stamps = [str(day) for day in pd.date_range("2026-10-01", periods=days)]
     frame = tidy("ilrd_revenue", timestamp=stamps, event_count=[1] * days, sum=[1.0] * days)
     earlier, later = split_in_halves(frame)
@@ -105,6 +105,6 @@ def test_halves_are_equally_long_and_whole_weeks_where_there_are_any(tidy, days,
     assert [*earlier["timestamp"], *later["timestamp"]] == [*frame["timestamp"]][days - 2 * each :]
 
 
-def test_halves_of_nothing_are_nothing(tidy):
+def test_halves_of_nothing_are_nothing(tidy) -> None:
     frame = tidy("ilrd_revenue", timestamp=["2026-11-01"], event_count=[1], sum=[1.0])[:0]
     assert [len(half) for half in split_in_halves(frame)] == [0, 0]

@@ -55,13 +55,13 @@ def many(players: int, control: np.ndarray, treated: np.ndarray) -> DataFrame:
         ((0, 10), (0, 20), -0.1611, 0.2775),
     ],
 )
-def test_intervals_are_those_newcombe_published(treated, control, low, high):
+def test_intervals_are_those_newcombe_published(treated, control, low, high) -> None:
     """Newcombe 1998, Interval estimation for the difference between independent proportions, table II, method 10."""
     made = experiments.differences(shares({"ctrl": control, "new": treated})).iloc[0]
     assert (made["low"], made["high"]) == pytest.approx((low, high), abs=5e-5)
 
 
-def test_cookie_cats_is_read_as_it_was_published():
+def test_cookie_cats_is_read_as_it_was_published() -> None:
     """90,189 players: day 7 .1902 and .1820 (z = 3.16), day 1 .4482 and .4423 (z = 1.78)."""
     gates = {"gate_30": (8502, 44700), "gate_40": (8279, 45489)}
     day_7 = experiments.differences(shares(gates)).iloc[0]
@@ -74,18 +74,18 @@ def test_cookie_cats_is_read_as_it_was_published():
     assert best["gate_30"] == pytest.approx(0.9992, abs=5e-4)
 
 
-def test_the_control_is_called_ctrl_or_comes_first_by_name(tidy):
+def test_the_control_is_called_ctrl_or_comes_first_by_name(tidy) -> None:
     assert experiments.control_of(tidy(ab_variant_id=["a", "ctrl", None])) == "ctrl"
     assert experiments.control_of(tidy(ab_variant_id=["gate_40", "gate_30"])) == "gate_30"
     assert experiments.control_of(tidy(ab_variant_id=["a"])[:0]) is None
 
 
-def test_a_control_nobody_is_in_is_refused():
+def test_a_control_nobody_is_in_is_refused() -> None:
     with pytest.raises(BadQuery, match="old"):
         experiments.differences(shares({"ctrl": (1, 10), "new": (1, 10)}), control="old")
 
 
-def test_every_variant_is_compared_with_the_control_within_its_measure():
+def test_every_variant_is_compared_with_the_control_within_its_measure() -> None:
     both = pd.concat(
         [
             shares({"ctrl": (10, 100), "a": (20, 100), "b": (10, 100)}, measure="D1 retention"),
@@ -103,19 +103,19 @@ def test_every_variant_is_compared_with_the_control_within_its_measure():
     assert made["p_value"].iloc[1] == 1.0
 
 
-def test_an_arm_nobody_is_in_yet_differs_by_nobody_knows_what():
+def test_an_arm_nobody_is_in_yet_differs_by_nobody_knows_what() -> None:
     made = experiments.differences(shares({"ctrl": (1, 10), "new": (0, 0)})).iloc[0]
     assert made[["difference", "low", "high", "p_value"]].isna().all()
 
 
-def test_holm_raises_p_values_step_by_step_and_leaves_what_is_unknown():
+def test_holm_raises_p_values_step_by_step_and_leaves_what_is_unknown() -> None:
     raised = holm(pd.Series([0.01, 0.04, float("nan"), 0.03]))
     assert raised.tolist()[:2] == pytest.approx([0.03, 0.06])
     assert raised.iloc[3] == pytest.approx(0.06)
     assert pd.isna(raised.iloc[2])
 
 
-def test_together_hands_on_receipts_and_adjusts_for_all():
+def test_together_hands_on_receipts_and_adjusts_for_all() -> None:
     first, second = (
         experiments.differences(shares({"ctrl": (100, 1000), "new": (130, 1000)}, measure=name))
         for name in ("D1", "D7")
@@ -137,7 +137,7 @@ def split(**players: int) -> DataFrame:
     )
 
 
-def test_the_sample_ratio_of_cookie_cats():
+def test_the_sample_ratio_of_cookie_cats() -> None:
     """789 more of 90,189: chi-square 789^2 / 90189 = 6.90 with one degree of freedom."""
     checked = experiments.sample_ratio(split(gate_30=44700, gate_40=45489))
     assert checked["p_value"].tolist() == pytest.approx([0.0086, 0.0086], abs=5e-5)
@@ -146,29 +146,29 @@ def test_the_sample_ratio_of_cookie_cats():
     assert as_meant["p_value"].tolist() == [1.0, 1.0]
 
 
-def test_the_sample_ratio_against_other_shares():
+def test_the_sample_ratio_against_other_shares() -> None:
     """300 and 100 where 3 : 1 was meant; against equal shares chi-square is 100."""
     assert experiments.sample_ratio(split(ctrl=300, new=100), {"ctrl": 3, "new": 1})["p_value"].tolist() == [1.0, 1.0]
     assert experiments.sample_ratio(split(ctrl=300, new=100))["is_suspect"].all()
 
 
-def test_an_arm_that_lost_everybody_is_suspect():
+def test_an_arm_that_lost_everybody_is_suspect() -> None:
     checked = experiments.sample_ratio(split(ctrl=100), {"ctrl": 1, "new": 1}).set_index("ab_variant_id")
     assert checked.loc["new", "players"] == 0
     assert checked["is_suspect"].all()
     assert experiments.sample_ratio(split(ctrl=100, new=1), {"ctrl": 1, "new": 0})["is_suspect"].all()
 
 
-def test_one_arm_alone_has_no_ratio():
+def test_one_arm_alone_has_no_ratio() -> None:
     assert experiments.sample_ratio(split(ctrl=100))["p_value"].isna().all()
 
 
-def test_a_variant_without_an_expected_weight_is_refused():
+def test_a_variant_without_an_expected_weight_is_refused() -> None:
     with pytest.raises(BadQuery, match="new"):
         experiments.sample_ratio(split(ctrl=100, new=100), {"ctrl": 1})
 
 
-def test_two_experiments_at_once_are_checked_each_for_itself(tidy):
+def test_two_experiments_at_once_are_checked_each_for_itself(tidy) -> None:
     installs = tidy(
         "new_users",
         ab_id=["gate", "gate", "price", "price", None],
@@ -182,7 +182,7 @@ def test_two_experiments_at_once_are_checked_each_for_itself(tidy):
         experiments.sample_ratio(arms, {"ctrl": 1})
 
 
-def test_returns_pool_the_cohorts_that_have_reached_an_age(cohorts):
+def test_returns_pool_the_cohorts_that_have_reached_an_age(cohorts) -> None:
     frame = cohorts.assign(ab_variant_id=pd.Categorical(["ctrl", "new"] * 4))
     made = experiments.retention_shares(frame)
     assert made["measure"].tolist() == ["D1 retention"] * 2 + ["D2 retention"] * 2
@@ -190,14 +190,14 @@ def test_returns_pool_the_cohorts_that_have_reached_an_age(cohorts):
     assert made["successes"].tolist() == [13, 2, 2, 0]
 
 
-def test_conversion_is_of_those_who_came_also_where_nobody_paid(tidy):
+def test_conversion_is_of_those_who_came_also_where_nobody_paid(tidy) -> None:
     installs = tidy("new_users", ab_variant_id=["ctrl", "new", None], new_users=[100, 50, 7])
     paid = tidy("converting_users", ab_variant_id=["ctrl", None], converting_users=[3, 9])
     made = experiments.conversion_shares(installs, paid)
     assert made[["ab_variant_id", "players", "successes"]].to_numpy().tolist() == [["ctrl", 100, 3], ["new", 50, 0]]
 
 
-def test_chances_of_two_arms_are_those_of_the_closed_form():
+def test_chances_of_two_arms_are_those_of_the_closed_form() -> None:
     """P(Beta(2,1) > Beta(1,1)) = 2/3; of Beta(3, 1) > Beta(1, 3) it is 19/20."""
     made = experiments.probability_best(shares({"a": (1, 1), "b": (0, 0)})).set_index("ab_variant_id")
     assert made.loc["a", "chance_best"] == pytest.approx(2 / 3, abs=0.005)
@@ -206,19 +206,19 @@ def test_chances_of_two_arms_are_those_of_the_closed_form():
     assert made["chance_best"].sum() == pytest.approx(1.0)
 
 
-def test_the_loss_of_choosing_is_what_the_better_one_brings_more():
+def test_the_loss_of_choosing_is_what_the_better_one_brings_more() -> None:
     """E[max] of two flat posteriors is 2/3, so either costs 2/3 - 1/2."""
     made = experiments.probability_best(shares({"a": (0, 0), "b": (0, 0)}))
     assert made["expected_loss"].tolist() == pytest.approx([1 / 6, 1 / 6], abs=0.003)
 
 
-def test_chances_are_the_same_with_the_same_seed():
+def test_chances_are_the_same_with_the_same_seed() -> None:
     frame = shares({"a": (10, 100), "b": (12, 100)})
     assert experiments.probability_best(frame).equals(experiments.probability_best(frame))
     assert not experiments.probability_best(frame).equals(experiments.probability_best(frame, seed=1))
 
 
-def test_nothing_is_compared_with_nothing():
+def test_nothing_is_compared_with_nothing() -> None:
     nothing = shares({"ctrl": (0, 0)})[:0]
     assert list(experiments.differences(nothing).columns) == list(
         experiments.differences(shares({"ctrl": (1, 2), "new": (1, 2)})).columns
@@ -228,31 +228,31 @@ def test_nothing_is_compared_with_nothing():
     assert not len(experiments.sample_ratio(split()))
 
 
-def test_sample_size_is_the_textbooks():
+def test_sample_size_is_the_textbooks() -> None:
     """10 % against 12 %, two-sided 5 %, power 80 %: 3,841 players an arm."""
     assert experiments.sample_size(0.10, 0.12) == 3841
     assert experiments.power(0.10, 0.12, 3841, 3841) == pytest.approx(0.8, abs=1e-4)
     assert experiments.minimal_effect(0.10, 3841, 3841) == pytest.approx(0.02, abs=1e-5)
 
 
-def test_unequal_arms_need_more_players_together():
+def test_unequal_arms_need_more_players_together() -> None:
     control = experiments.sample_size(0.10, 0.12, ratio=0.25)
     assert experiments.power(0.10, 0.12, control * 0.25, control) == pytest.approx(0.8, abs=1e-3)
     assert control * 1.25 > 2 * 3841
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
-def test_a_share_that_is_none_is_refused(share):
+def test_a_share_that_is_none_is_refused(share) -> None:
     with pytest.raises(BadQuery, match="between 0 and 1"):
         experiments.sample_size(0.1, share)
 
 
-def test_equal_shares_cannot_be_told_apart_by_any_number():
+def test_equal_shares_cannot_be_told_apart_by_any_number() -> None:
     with pytest.raises(BadQuery, match="no number of players"):
         experiments.sample_size(0.1, 0.1)
 
 
-def test_reach_says_what_the_players_can_find():
+def test_reach_says_what_the_players_can_find() -> None:
     made = experiments.detectable_effects(shares({"ctrl": (400, 4000), "new": (800, 3841)}), lift=0.2).iloc[0]
     assert made["players_needed"] == 3841
     assert made["minimal_effect"] == pytest.approx(experiments.minimal_effect(0.1, 3841, 4000))
@@ -260,7 +260,7 @@ def test_reach_says_what_the_players_can_find():
     assert pd.isna(experiments.detectable_effects(shares({"ctrl": (0, 10), "new": (1, 10)}))["players_needed"].item())
 
 
-def test_of_experiments_without_effect_one_in_twenty_is_found():
+def test_of_experiments_without_effect_one_in_twenty_is_found() -> None:
     """issue 7, experiments: A/A at 5 %, of players drawn as the simulator draws them."""
     game = load_scenario("cookie-cats").games[0]
     rng, runs, players = np.random.default_rng(7), 400, 500
@@ -273,7 +273,7 @@ def test_of_experiments_without_effect_one_in_twenty_is_found():
     assert abs(missed - 0.05) < 3 * sqrt(0.05 * 0.95 / runs)
 
 
-def test_an_effect_is_found_as_often_as_the_formula_says():
+def test_an_effect_is_found_as_often_as_the_formula_says() -> None:
     """issue 7, experiments: power as formula, for the shares that cookie-cats has in closed form."""
     scenario = load_scenario("cookie-cats")
     game, rng, runs = scenario.games[0], np.random.default_rng(8), 500
@@ -294,7 +294,7 @@ def money(days: list[tuple[str, str, int, float]]) -> DataFrame:
     return frame.astype({"ab_variant_id": "category", "players": "Int64"})
 
 
-def test_money_of_each_install_day_is_that_of_its_players(tidy):
+def test_money_of_each_install_day_is_that_of_its_players(tidy) -> None:
     installs = tidy(
         "new_users",
         timestamp=["2026-11-01", "2026-11-01", "2026-11-02", "2026-11-02"],
@@ -315,7 +315,7 @@ def test_money_of_each_install_day_is_that_of_its_players(tidy):
     ]
 
 
-def test_the_error_of_money_is_that_of_the_days():
+def test_the_error_of_money_is_that_of_the_days() -> None:
     """Ten players an arm and day; the difference of the arms is 1 and 3 dollars in turn on eight days.
 
     Money per player differs by 0.2; the days stray from it by 0.1, so the error is 0.1 / sqrt(7) and t(7) = 2.3646.
@@ -331,7 +331,7 @@ def test_the_error_of_money_is_that_of_the_days():
     assert made["unit"] == "money"
 
 
-def test_what_a_day_does_to_both_arms_cancels():
+def test_what_a_day_does_to_both_arms_cancels() -> None:
     days = [
         (f"2026-11-0{day}", name, 10, 10.0 * day**2 + (0 if name == "ctrl" else 2))
         for day in range(1, 9)
@@ -341,7 +341,7 @@ def test_what_a_day_does_to_both_arms_cancels():
     assert (made["low"], made["high"]) == pytest.approx((0.2, 0.2))
 
 
-def test_a_few_days_give_a_difference_and_no_interval():
+def test_a_few_days_give_a_difference_and_no_interval() -> None:
     days = [(f"2026-11-0{day}", name, 10, 5.0) for day in range(1, 7) for name in ("ctrl", "new")]
     made = experiments.money_differences(money(days)).iloc[0]
     assert made["difference"] == 0

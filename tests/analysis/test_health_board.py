@@ -133,25 +133,25 @@ def row_of(board: DataFrame, watch: str, segment: str | None = None) -> pd.Serie
     return rows.iloc[0]
 
 
-def test_q_is_what_scipy_says():
+def test_q_is_what_scipy_says() -> None:
     chance = np.random.default_rng(1).uniform(size=(40, 3)) ** 3
     assert false_discovery(chance) == pytest.approx(stats.false_discovery_control(chance, axis=0))
 
 
-def test_what_is_not_tested_counts_for_nothing():
+def test_what_is_not_tested_counts_for_nothing() -> None:
     chance = np.array([[0.01], [np.nan], [0.04]])
     assert false_discovery(chance)[[0, 2], 0] == pytest.approx(stats.false_discovery_control([0.01, 0.04]))
     assert np.isnan(false_discovery(chance)[1, 0])
 
 
 @pytest.mark.parametrize("known", [7.0, 10.5, 40.0, np.inf])
-def test_the_chance_of_a_stray_is_students(known: float):
+def test_the_chance_of_a_stray_is_students(known: float) -> None:
     z = np.array([0.0, 1.0, 2.5, 4.0])
     wanted = 2 * stats.t.sf(z, known) if np.isfinite(known) else 2 * stats.norm.sf(z)
     assert two_sided(z, np.full(4, known)) == pytest.approx(wanted, rel=0.05)
 
 
-def test_a_game_that_sends_nothing_is_one_finding(players: DataFrame):
+def test_a_game_that_sends_nothing_is_one_finding(players: DataFrame) -> None:
     last = (players["timestamp"] == LAST) & (players["game_id"] == "2")
     board = board_of([with_receipt(players[~last].copy(), ["user_unique", "session_unique"])])
     assert board["severity"].value_counts()["critical"] == 1
@@ -159,13 +159,13 @@ def test_a_game_that_sends_nothing_is_one_finding(players: DataFrame):
     assert "Game 2: silent on 2026-11-15" in board.iloc[0]["sentence"]
 
 
-def test_silence_began_on_its_first_day(players: DataFrame):
+def test_silence_began_on_its_first_day(players: DataFrame) -> None:
     gone = (players["timestamp"] > LAST - pd.Timedelta(days=3)) & (players["game_id"] == "2")
     board = board_of([with_receipt(players[~gone].copy(), ["user_unique", "session_unique"])])
     assert board.iloc[0]["since"] == LAST - pd.Timedelta(days=2)
 
 
-def test_a_tiny_game_without_players_today_is_not_silent(players: DataFrame):
+def test_a_tiny_game_without_players_today_is_not_silent(players: DataFrame) -> None:
     players.loc[players["game_id"] == "2", ["user_unique", "session_unique"]] = 2
     last = (players["timestamp"] == LAST) & (players["game_id"] == "2")
     board = board_of([with_receipt(players[~last].copy(), ["user_unique", "session_unique"])])
@@ -173,14 +173,14 @@ def test_a_tiny_game_without_players_today_is_not_silent(players: DataFrame):
     assert not board["is_flagged"].any()
 
 
-def test_a_game_that_is_new_is_no_alarm(players: DataFrame):
+def test_a_game_that_is_new_is_no_alarm(players: DataFrame) -> None:
     early = (players["timestamp"] < LAST - pd.Timedelta(days=1)) & (players["game_id"] == "2")
     board = board_of([with_receipt(players[~early].copy(), ["user_unique", "session_unique"])])
     assert set(board.loc[board["game_id"] == "2", "severity"]) == {"unknown"}
     assert "not enough history" in board.loc[board["game_id"] == "2", "sentence"].iloc[0]
 
 
-def test_a_restated_day_raises_no_alarm(players: DataFrame):
+def test_a_restated_day_raises_no_alarm(players: DataFrame) -> None:
     players.loc[(players["timestamp"] == LAST) & (players["game_id"] == "1"), "user_unique"] = 150
     restated = restatement(before=600.0, after=240.0)
     assert row_of(board_of([players])[lambda it: it["game_id"] == "1"], "user_unique")["severity"] == "critical"
@@ -189,21 +189,21 @@ def test_a_restated_day_raises_no_alarm(players: DataFrame):
     assert row["sentence"].endswith("the service has restated this day")
 
 
-def test_a_restatement_of_a_thousandth_hides_nothing(players: DataFrame):
+def test_a_restatement_of_a_thousandth_hides_nothing(players: DataFrame) -> None:
     players.loc[(players["timestamp"] == LAST) & (players["game_id"] == "1"), "user_unique"] = 150
     restated = restatement(before=240.1, after=240.0)
     assert board_of([players], restatements=restated)["severity"].iloc[0] == "critical"
 
 
 @pytest.mark.parametrize("told", [{"before": 100.0, "after": 240.0}, {"before": 600.0, "after": 240.0, "hours": 10}])
-def test_what_came_late_does_not_hide_a_fall(players: DataFrame, told: dict[str, float]):
+def test_what_came_late_does_not_hide_a_fall(players: DataFrame, told: dict[str, float]) -> None:
     """More came, and it is still low; or the day was asked for before it was over, when it had to be low."""
     players.loc[(players["timestamp"] == LAST) & (players["game_id"] == "1"), "user_unique"] = 150
     assert board_of([players], restatements=restatement(**told))["severity"].iloc[0] == "critical"
 
 
 @pytest.mark.parametrize(("hours", "severity"), [(40, "critical"), (80, "info")])
-def test_a_share_that_moved_nobody_knows_how_far(networks: Answers, hours: int, severity: str):
+def test_a_share_that_moved_nobody_knows_how_far(networks: Answers, hours: int, severity: str) -> None:
     """While a day settles that is to be expected; afterwards it is a restatement."""
     answers = networks(lambda day, counts: counts.update(Beta=0) if day == DAYS - 1 else None)
     told = restatement(metric="ilrd_revenue", field="event_count", before=None, after=None, hours=hours)
@@ -216,7 +216,7 @@ def test_a_share_that_moved_nobody_knows_how_far(networks: Answers, hours: int, 
 )
 def test_a_day_that_may_still_move_must_have_lost_twice_as_much(
     players: DataFrame, value: int, as_of: str, severity: str
-):
+) -> None:
     players.loc[players["game_id"] == "1", "user_unique"] = np.tile([401, 400, 399], DAYS // 3)
     players.loc[(players["timestamp"] == LAST) & (players["game_id"] == "1"), "user_unique"] = value
     board = board_of([with_receipt(players, ["user_unique", "session_unique"], as_of=as_of)], most_q=0.05)
@@ -225,20 +225,20 @@ def test_a_day_that_may_still_move_must_have_lost_twice_as_much(
     assert row["sentence"].endswith("the day may still move") == (severity == "info")
 
 
-def test_a_day_that_did_not_come_is_not_judged(players: DataFrame):
+def test_a_day_that_did_not_come_is_not_judged(players: DataFrame) -> None:
     lost = players[players["timestamp"] < LAST].copy()
     gap = {"metric": "user_unique", "interval": f"{LAST:%Y-%m-%dT%H:%MZ}/P1D", "scope": None, "error": "late"}
     board = board_of([with_receipt(lost, ["user_unique", "session_unique"], gaps=[gap])])
     assert set(board.loc[board["watch"] == "user_unique", "severity"]) == {"unknown"}
 
 
-def test_the_day_that_is_not_over_is_left_out(players: DataFrame):
+def test_the_day_that_is_not_over_is_left_out(players: DataFrame) -> None:
     as_of = f"{LAST:%Y-%m-%d}T15:00:00+00:00"
     board = board_of([with_receipt(players, ["user_unique", "session_unique"], as_of=as_of)])
     assert board["timestamp"].max() == LAST - pd.Timedelta(days=1)
 
 
-def test_a_dead_network_is_found_by_its_share(networks: Answers):
+def test_a_dead_network_is_found_by_its_share(networks: Answers) -> None:
     def die(day: int, counts: dict[str | None, int]) -> None:
         if day == DAYS - 1:
             counts["Beta"] = 0
@@ -249,7 +249,7 @@ def test_a_dead_network_is_found_by_its_share(networks: Answers):
     assert row["expected"] == pytest.approx(0.3, abs=0.01)
 
 
-def test_the_networks_that_take_over_are_no_cause(networks: Answers):
+def test_the_networks_that_take_over_are_no_cause(networks: Answers) -> None:
     """All shares of one whole move when one does."""
 
     def die(day: int, counts: dict[str | None, int]) -> None:
@@ -267,14 +267,14 @@ def test_the_networks_that_take_over_are_no_cause(networks: Answers):
     assert board[board["is_flagged"] & (board["watch"] == "network_share")]["segment"].tolist() == ["Beta"]
 
 
-def test_the_unnamed_network_is_a_segment_of_its_own(networks: Answers):
+def test_the_unnamed_network_is_a_segment_of_its_own(networks: Answers) -> None:
     board = board_of(networks())
     unnamed = board[board["dimension"].notna() & board["segment"].isna()]
     assert unnamed["expected"].tolist() == pytest.approx([0.05], abs=0.01)
     assert not board["is_flagged"].any()
 
 
-def test_a_network_that_is_back_is_no_alarm(networks: Answers):
+def test_a_network_that_is_back_is_no_alarm(networks: Answers) -> None:
     """The days it was dead speak for themselves, not for the week that ends with good ones."""
 
     def die(day: int, counts: dict[str | None, int]) -> None:
@@ -286,7 +286,7 @@ def test_a_network_that_is_back_is_no_alarm(networks: Answers):
     assert (DAYS - 1 - (LAST - beta["timestamp"]).dt.days).tolist() == [DAYS - 5, DAYS - 4, DAYS - 3]
 
 
-def test_a_level_that_moved_is_found_with_its_first_day(cohorts: Answers):
+def test_a_level_that_moved_is_found_with_its_first_day(cohorts: Answers) -> None:
     """60 a day, half of them lost in one country: too few to see on a day, enough in a week."""
     board = board_of(cohorts(lambda day, country: 0.18 if country == "BR" and day >= DAYS - 8 else 0.36))
     row = row_of(board, "retention_d1", "BR")
@@ -296,7 +296,7 @@ def test_a_level_that_moved_is_found_with_its_first_day(cohorts: Answers):
     assert not row_of(board, "retention_d1", "US")["is_flagged"]
 
 
-def test_retention_of_the_game_is_that_of_its_countries_together(cohorts: Answers):
+def test_retention_of_the_game_is_that_of_its_countries_together(cohorts: Answers) -> None:
     daily = health.daily(cohorts(lambda day, country: 0.3))
     of_day = daily[(daily["watch"] == "retention_d1") & (daily["timestamp"] == LAST)]
     whole, parts = of_day[of_day["dimension"].isna()], of_day[of_day["dimension"].notna()]
@@ -304,24 +304,24 @@ def test_retention_of_the_game_is_that_of_its_countries_together(cohorts: Answer
     assert whole["whole"].item() == 120
 
 
-def test_chance_raises_few_boards(networks: Answers, cohorts: Answers, players: DataFrame):
+def test_chance_raises_few_boards(networks: Answers, cohorts: Answers, players: DataFrame) -> None:
     answers = [*networks(), *cohorts(lambda day, country: 0.3), players]
     scores = health.score_days(health.daily(answers))
     assert scores.groupby("timestamp")["is_flagged"].any().mean() < 0.05
 
 
-def test_nothing_answered_is_an_empty_board():
+def test_nothing_answered_is_an_empty_board() -> None:
     board = health.board(health.score_days(health.daily([])))
     assert len(board) == 0
     assert {"game_id", "game", "metric", "value", "expected", "low", "high", "change", "z", "p", "q"} <= set(board)
     assert {"timestamp", "severity", "since", "sentence"} <= set(board)
 
 
-def test_a_board_keeps_the_receipt(players: DataFrame):
+def test_a_board_keeps_the_receipt(players: DataFrame) -> None:
     assert board_of([players]).attrs["gamelens"]["as_of"] == AS_OF_LATER
 
 
-def test_the_frames_of_the_service_are_not_changed(players: DataFrame):
+def test_the_frames_of_the_service_are_not_changed(players: DataFrame) -> None:
     before = players.copy()
     board_of([players])
     pd.testing.assert_frame_equal(players, before)

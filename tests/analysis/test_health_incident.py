@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 from pandas import DataFrame
 
-from analysis.organisations import all_answers, answer, answers, day_of, drawn
 from gamelens.analysis import health
 from gamelens.simulator import Ledger, Scenario, load_scenario
+from support.simulated_organisation import all_answers, answer, answers, day_of, drawn
 
 pytestmark = pytest.mark.slow
 
@@ -52,7 +52,9 @@ def behind(ledger: Ledger, scenario: Scenario, row: pd.Series, dimension: str) -
     )
 
 
-def test_the_dead_network_on_its_first_day_and_its_platform(board_of: BoardOf, ledger: Ledger, scenario: Scenario):
+def test_the_dead_network_on_its_first_day_and_its_platform(
+    board_of: BoardOf, ledger: Ledger, scenario: Scenario
+) -> None:
     found = board_of(50)[lambda it: it["watch"] == "network_share"]
     row = found.iloc[0]
     assert (row["game"], row["segment"], row["severity"]) == ("Rooftop Dash", "Unity Ads", "critical")
@@ -62,18 +64,18 @@ def test_the_dead_network_on_its_first_day_and_its_platform(board_of: BoardOf, l
     assert moved["change"].iloc[0] < -0.95
 
 
-def test_the_network_is_not_there_the_day_before_and_not_the_day_it_is_back(board_of: BoardOf):
+def test_the_network_is_not_there_the_day_before_and_not_the_day_it_is_back(board_of: BoardOf) -> None:
     for day in (49, 53):
         assert not (board_of(day)["watch"] == "network_share").any()
 
 
-def test_the_silent_game_on_its_first_day(board_of: BoardOf, scenario: Scenario):
+def test_the_silent_game_on_its_first_day(board_of: BoardOf, scenario: Scenario) -> None:
     found = board_of(44)[lambda it: it["game"] == "Ember Realms"]
     assert found["is_silent"].all()
     assert found["since"].item() == day_of(scenario, 44)
 
 
-def test_the_country_of_the_bad_build_and_the_build(board_of: BoardOf, ledger: Ledger, scenario: Scenario):
+def test_the_country_of_the_bad_build_and_the_build(board_of: BoardOf, ledger: Ledger, scenario: Scenario) -> None:
     """Installs of day 36 on come back half as often on day 37 on: seen within a fortnight, dated to a few days."""
     found = pd.concat([board_of(day) for day in range(37, 51)])
     found = found[found["watch"] == "retention_d1"]
@@ -85,7 +87,7 @@ def test_the_country_of_the_bad_build_and_the_build(board_of: BoardOf, ledger: L
     assert moved[["segment", "first_day"]].iloc[0].tolist() == ["1.10.0", day_of(scenario, 36)]
 
 
-def test_a_demo_without_incidents_is_left_in_peace():
+def test_a_demo_without_incidents_is_left_in_peace() -> None:
     """At most one false board in a hundred is what the q of a hundredth promises; here are 4 seeds by 12 days."""
     false = []
     for seed in range(1, 5):

@@ -13,7 +13,7 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 WEEK = [100, 101, 99, 102, 98, 150, 160]
 
 
-def test_json_holds_days_and_nulls(tidy):
+def test_json_holds_days_and_nulls(tidy) -> None:
     days = pd.date_range("2026-10-05", periods=35, freq="D").strftime("%Y-%m-%d").tolist()
     frame = tidy(timestamp=days, game_id=["1"] * 35, game=[HOSTILE] * 35, user_unique=[*WEEK * 4, *WEEK[:6], 10])
     board = health.board(health.score_days(health.measured(frame, {"user_unique": "Players"})))

@@ -17,7 +17,7 @@ import uvloop
 SECRET = sys.argv[1].encode()
 
 
-async def app(scope, receive, send):
+async def app(scope, receive, send) -> None:
     body, more = b"", True
     while more:
         message = await receive()

@@ -72,7 +72,7 @@ def find(cache: AnswerCache, first: int, last: int) -> pa.Table:
     return found.table
 
 
-def test_ninety_days_kept_at_once(tmp_path: Path):
+def test_ninety_days_kept_at_once(tmp_path: Path) -> None:
     table, units = rows(range(DAYS)), [unit(day) for day in range(DAYS)]
     parquet.write_table(table, tmp_path / "floor.parquet")
     cache = AnswerCache(tmp_path / "cache", owner="bench")
@@ -97,7 +97,7 @@ def test_ninety_days_kept_at_once(tmp_path: Path):
     assert find_ms < 3 * floor_ms
 
 
-def test_half_a_year_of_daily_use(tmp_path: Path):
+def test_half_a_year_of_daily_use(tmp_path: Path) -> None:
     """Each morning the last 90 days: the new day is fetched, and the two that were not settled."""
     cache = AnswerCache(tmp_path / "cache", owner="bench")
     cache.keep(ASKED, [unit(day) for day in range(DAYS)], rows(range(DAYS)), available=available(DAYS))

@@ -66,7 +66,7 @@ def floor(secret_key: str) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("events_each", [20, 100])
-def test_durable_events_a_second(tmp_path: Path, events_each: int):
+def test_durable_events_a_second(tmp_path: Path, events_each: int) -> None:
     """Issue: at least 0.5 of the floor, 0.35 while a million events or so are processed, and above 100,000 a second."""
     with running_sandbox(tmp_path / "state") as ready, ThreadPoolExecutor() as threads:
         game, port = ready.organisations[0].games[0], int(ready.collector_url.rpartition(":")[2])

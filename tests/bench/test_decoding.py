@@ -30,7 +30,7 @@ def answer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_large_answer_is_a_frame_in_no_time(answer: Path):
+def test_a_large_answer_is_a_frame_in_no_time(answer: Path) -> None:
     took = run("time", answer)
     of = {name: seconds / took["ours"] for name, seconds in took.items()}
     print(
@@ -44,7 +44,7 @@ def test_a_large_answer_is_a_frame_in_no_time(answer: Path):
     assert 1 / of["typed"] <= 2.5
 
 
-def test_a_large_answer_takes_little_memory(answer: Path):
+def test_a_large_answer_takes_little_memory(answer: Path) -> None:
     peak = {name: run("peak", answer, name) for name in ("ours", "normalized", "pydruid", "typed")}
     print("memory beyond the body: " + ", ".join(f"{name} {mib:.0f} MiB" for name, mib in peak.items()))
     assert peak["ours"] <= peak["normalized"] / 2

@@ -24,7 +24,7 @@ def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
         yield ready
 
 
-def test_a_bomb_is_refused_at_once_and_takes_no_memory(ready: SandboxInfo):
+def test_a_bomb_is_refused_at_once_and_takes_no_memory(ready: SandboxInfo) -> None:
     """1 MB that unpacks to 1 GB: under 20 ms after it has arrived; 50 at once: under 20 MiB more."""
     game = ready.organisations[0].games[0]
     answers, p50_ms, grown_mib = bombard(ready, post(game, zeros(1000)), times=20, at_once=50)
@@ -34,7 +34,7 @@ def test_a_bomb_is_refused_at_once_and_takes_no_memory(ready: SandboxInfo):
     assert grown_mib < 20
 
 
-def test_good_clients_hardly_notice_the_slow_ones(ready: SandboxInfo):
+def test_good_clients_hardly_notice_the_slow_ones(ready: SandboxInfo) -> None:
     """The p99 of good clients at most doubles, and every slow connection is closed at its deadline."""
     requests, port = requests_of(ready.organisations[0].games[0], 20), port_of(ready)
 

@@ -44,7 +44,7 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-def test_simulate_submit_and_process(demo_sandbox: SandboxInfo, tmp_path: Path):
+def test_simulate_submit_and_process(demo_sandbox: SandboxInfo, tmp_path: Path) -> None:
     """Issues: under 90 s for 1,000,000 events, under 20 s until they are acknowledged, and no process over 2 GiB.
 
     The 20 s are of two cores: they count where others leave both.

@@ -21,13 +21,13 @@ import pandas as pd
 import pytest
 from pandas import DataFrame
 
-from analysis.organisations import answers, day_of
 from gamelens.analysis import health
 from gamelens.client.sync_client import Client
 from gamelens.local.sandbox_population import populate_lake
 from gamelens.local.sandbox_process import running_sandbox
 from gamelens.notebook.health_check import check_health, planned_requests
 from gamelens.simulator import Scenario, load_scenario
+from support.simulated_organisation import answers, day_of
 
 SEEDS = int(os.environ.get("SEEDS", "200"))
 INCIDENT_SEEDS = int(os.environ.get("INCIDENT_SEEDS", "30"))
@@ -68,7 +68,7 @@ def expected_where(scenario: Scenario) -> dict[str, tuple[object, list[pd.Timest
     }
 
 
-def test_false_boards_and_incidents_found(tmp_path: Path):
+def test_false_boards_and_incidents_found(tmp_path: Path) -> None:
     false, found, asked = Counter(), Counter(), []
     took = 0.0
     for seed in range(1, SEEDS + 1):
@@ -215,7 +215,7 @@ def portfolio(tmp_path: Path) -> tuple[Path, Path]:
     return state, config
 
 
-def test_the_board_of_a_portfolio(portfolio: tuple[Path, Path], tmp_path: Path):
+def test_the_board_of_a_portfolio(portfolio: tuple[Path, Path], tmp_path: Path) -> None:
     state, config = portfolio
     with running_sandbox(state, config=config) as ready:
         lens = Client(api_key="key-of-many", metrics_url=ready.metrics_url, cache=tmp_path / "cache", progress=False)

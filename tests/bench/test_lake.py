@@ -94,7 +94,7 @@ def seconds(work: Callable[[], Any], *, times: int) -> float:
     return statistics.median(took)
 
 
-def test_memory_and_time_of_making(served: Served):
+def test_memory_and_time_of_making(served: Served) -> None:
     """Issue: peak memory under 8 GiB, the 100 M set under 10 minutes to make and process."""
     made, at_rest_mib = served.made, _mib(served.pid, "VmRSS")
     print(
@@ -116,7 +116,7 @@ ADDITIVE = {
 
 
 @pytest.mark.parametrize("metric", ADDITIVE)
-def test_a_grouped_month_of_an_additive_metric(served: Served, metric: str):
+def test_a_grouped_month_of_an_additive_metric(served: Served, metric: str) -> None:
     """Issue: at least 20 times faster than the raw SQL and under 25 ms p50 end to end over HTTP."""
     sql = f"SELECT country_code, {ADDITIVE[metric]} AS n FROM events WHERE {IN_MONTH} GROUP BY 1 ORDER BY n DESC"
     answer = {row["country_code"]: row[metric] for row in served.ask(metric, **BY_COUNTRY)[0]["result"]}
@@ -131,7 +131,7 @@ def test_a_grouped_month_of_an_additive_metric(served: Served, metric: str):
     assert ours < 0.025
 
 
-def test_exact_daily_actives_by_country(served: Served):
+def test_exact_daily_actives_by_country(served: Served) -> None:
     """Issue: at least 5 times faster."""
     sql = f"SELECT day, country_code, count(DISTINCT (game_id, user_id)) FROM events WHERE {IN_MONTH} GROUP BY ALL"
     rows = served.ask("user_unique", **DAILY, **BY_COUNTRY)
@@ -143,7 +143,7 @@ def test_exact_daily_actives_by_country(served: Served):
     assert raw / ours >= 5
 
 
-def test_the_retention_triangle(served: Served):
+def test_the_retention_triangle(served: Served) -> None:
     """Issue: D0 to D30 under 300 ms: thirty questions, each about one age, as many at a time as a client may ask."""
 
     def ask(age: int) -> Any:
@@ -233,7 +233,7 @@ SAMPLE: dict[str, tuple[str, dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", SAMPLE)
-def test_no_question_is_slower_than_raw_sql(served: Served, name: str):
+def test_no_question_is_slower_than_raw_sql(served: Served, name: str) -> None:
     """Issue: no query of the sample slower than 1.2 times the raw SQL."""
     metric, body, sql = SAMPLE[name]
     served.ask(metric, **body)
@@ -243,7 +243,7 @@ def test_no_question_is_slower_than_raw_sql(served: Served, name: str):
     assert ours < 1.2 * raw
 
 
-def test_eight_heavy_questions_at_once(served: Served):
+def test_eight_heavy_questions_at_once(served: Served) -> None:
     """Issue: they stay under 2 GiB and none fails."""
     heavy = [
         SAMPLE[name]
@@ -257,7 +257,7 @@ def test_eight_heavy_questions_at_once(served: Served):
 
 
 @pytest.mark.parametrize("name", ["a grouped month", "daily actives by country"])
-def test_beside_spark(served: Served, name: str):
+def test_beside_spark(served: Served, name: str) -> None:
     """Issue: as a ratio to Spark on the same files, where it is installed; it reads the events, as raw SQL would."""
     pytest.importorskip("pyspark")
     metric, body = {
@@ -275,7 +275,7 @@ def test_beside_spark(served: Served, name: str):
     assert ours < peer
 
 
-def test_cost_grows_with_aggregate_rows():
+def test_cost_grows_with_aggregate_rows() -> None:
     """Issue: the grouped month at 100 M costs at most twice that at 10 M."""
     for metric in ADDITIVE:
         costs = [

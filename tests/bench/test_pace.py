@@ -69,7 +69,7 @@ class Run:
 
     def __init__(
         self, ready: SandboxInfo, folder: Path, *, requests: int, pace: Pace = "guaranteed", processes: int = 1
-    ):
+    ) -> None:
         asked_before = call_console(ready, ControlApi.summary).asked
         key = ready.organisations[0].api_key
         command = [sys.executable, __file__, ready.metrics_url, key, str(requests), pace, folder / "slots"]
@@ -96,7 +96,7 @@ def four_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_the_guarantee_is_used_up_and_never_refused(one_node: SandboxInfo, tmp_path: Path, processes: int):
+def test_the_guarantee_is_used_up_and_never_refused(one_node: SandboxInfo, tmp_path: Path, processes: int) -> None:
     """Issue: 60 requests within 1.08 of 60 / 5 - 1 s, of one process or of two that share the key; no 429."""
     time.sleep(1)  # the second that the requests before belong to
     run = Run(one_node, tmp_path, requests=60 // processes, processes=processes)
@@ -109,7 +109,7 @@ def test_the_guarantee_is_used_up_and_never_refused(one_node: SandboxInfo, tmp_p
     assert run.seconds <= 1.08 * ideal_s
 
 
-def test_adaptive_before_four_nodes(four_nodes: SandboxInfo, tmp_path: Path):
+def test_adaptive_before_four_nodes(four_nodes: SandboxInfo, tmp_path: Path) -> None:
     """Issue: 2.5 times as fast as the guarantee, no request lost."""
     steady = Run(four_nodes, tmp_path / "steady", requests=240)
     adaptive = Run(four_nodes, tmp_path / "adaptive", requests=240, pace="adaptive")
@@ -120,7 +120,7 @@ def test_adaptive_before_four_nodes(four_nodes: SandboxInfo, tmp_path: Path):
     assert ratio >= 2.5
 
 
-def test_adaptive_before_one_node(one_node: SandboxInfo, tmp_path: Path):
+def test_adaptive_before_one_node(one_node: SandboxInfo, tmp_path: Path) -> None:
     """It finds the guarantee to be all there is, once a minute."""
     run = Run(one_node, tmp_path, requests=120, pace="adaptive")
     print(f"\n120 requests before one node, adaptive: {run.per_second:.1f} a second, refused {run.refused}")

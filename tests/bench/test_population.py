@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gamelens.simulator import BgbbModel, fit_retention
-from simulator.proofs import DAYS, PAIRS, drawn, p_values, uniform
+from support.statistical_tests import DAYS, PAIRS, drawn, p_values, uniform
 
 SEEDS, PLAYERS = 200, 200_000
 CASUAL = fit_retention(0.37, 0.125, 0.04)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from pandas import DataFrame
 
-from analysis.counted import frame_of
 from gamelens.analysis import retention
 from gamelens.simulator import BgbbModel, fit_retention, load_scenario
 from gamelens.simulator.population.experiment_arms import mixture_of
 from gamelens.simulator.population.installs import plan_installs
 from gamelens.simulator.population.players import draw_active, draw_players
+from support.retention_frames import frame_of
 
 AGES = range(1, 15)
 CASUAL = fit_retention(0.37, 0.125, 0.04)
@@ -41,7 +41,7 @@ def returned(
     return counts
 
 
-def test_wilson_intervals_of_a_thousand_cohorts():
+def test_wilson_intervals_of_a_thousand_cohorts() -> None:
     """A thousand cohorts of 150 to 2,000 players: 95 % within 1.5, and no age far from it."""
     rng = np.random.default_rng(7)
     sizes = rng.integers(150, 2000, 1000)
@@ -64,7 +64,7 @@ def typical_lift(activity: BgbbModel, day_sigma: float) -> float:
 
 
 @pytest.mark.parametrize("day_sigma", [0.0, 0.15, 0.3])
-def test_average_curve_when_days_differ(day_sigma: float):
+def test_average_curve_when_days_differ(day_sigma: float) -> None:
     """Plain intervals are about these players; widened ones hold the truth where days differ as well."""
     rng, sizes = np.random.default_rng(11), [400] * 28
     held: dict[bool, list[np.ndarray]] = {False: [], True: []}
@@ -83,7 +83,7 @@ def test_average_curve_when_days_differ(day_sigma: float):
 
 @pytest.mark.parametrize("name", POPULATIONS)
 @pytest.mark.parametrize("is_cut", [False, True], ids=["14 ages", "right-censored"])
-def test_bands_of_projections_hold_the_truth(name: str, is_cut: bool):
+def test_bands_of_projections_hold_the_truth(name: str, is_cut: bool) -> None:
     """D30, D90 and lifetime value from ages 1 to 14: those like published games nearly as often as they say."""
     activity, sizes = POPULATIONS[name]
     until = max(len(sizes), len(AGES)) + 1 if is_cut else None
@@ -95,7 +95,7 @@ def test_bands_of_projections_hold_the_truth(name: str, is_cut: bool):
 
 
 @pytest.mark.parametrize("day_sigma", [0.15, 0.3])
-def test_bands_of_projections_when_days_differ(day_sigma: float):
+def test_bands_of_projections_when_days_differ(day_sigma: float) -> None:
     held, _ = bands(CASUAL, [400] * 28, day_sigma=day_sigma)
     print(
         f"\ndays differing by {day_sigma:.2f}: the band holds D30 {held[0]:.0%}, D90 {held[1]:.0%}, LTV {held[2]:.0%}"
@@ -150,7 +150,7 @@ def straight_line(frame: DataFrame) -> float:
 
 @pytest.mark.parametrize("scenario", ["cookie-cats", "midcore"])
 @pytest.mark.parametrize("is_cut", [False, True], ids=["14 ages", "two weeks after launch"])
-def test_d30_from_14_days_beats_the_power_law(scenario: str, is_cut: bool):
+def test_d30_from_14_days_beats_the_power_law(scenario: str, is_cut: bool) -> None:
     errors: dict[str, list[float]] = {}
     for seed in range(60):
         frame, truth = drawn(scenario, np.random.default_rng([17, seed]), is_cut=is_cut)
@@ -167,7 +167,7 @@ def test_d30_from_14_days_beats_the_power_law(scenario: str, is_cut: bool):
     assert size["as chosen"] < min(size["power law"], size["power law, straight line"])
 
 
-def test_a_curve_of_another_kind_is_taken_when_it_foretells_better():
+def test_a_curve_of_another_kind_is_taken_when_it_foretells_better() -> None:
     """Where the power law is the truth, D30 is right too."""
     rng, off, models = np.random.default_rng(19), [], []
     truth = 0.35 * 30**-0.6

@@ -41,7 +41,7 @@ def load() -> str:
     return f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
 
 
-def test_the_wire_path_on_one_core():
+def test_the_wire_path_on_one_core() -> None:
     """Issue: generate, serialise, gzip and sign 150,000 events/s, at least half as fast as serialise and gzip alone."""
     scenario = load_scenario("demo")
 
@@ -69,7 +69,7 @@ def test_the_wire_path_on_one_core():
     assert floor_s / sent_s > 0.5
 
 
-def test_the_columnar_path(tmp_path: Path):
+def test_the_columnar_path(tmp_path: Path) -> None:
     """Issue: at least 1,000,000 events/s. Where others keep the machine busy, two free cores are what is judged."""
     scenario = load_scenario("demo", players=40_000, days=61)
     passed, busy, told = [], [], []
@@ -116,7 +116,7 @@ def peak(way: str, folder: Path, *, players: int, days: int) -> tuple[int, float
 
 
 @pytest.mark.parametrize("way", ["wire", "columns"])
-def test_memory_is_flat_in_the_number_of_days(way: str, tmp_path: Path):
+def test_memory_is_flat_in_the_number_of_days(way: str, tmp_path: Path) -> None:
     """Issue: at the same block size, 300 days hold no more than 30 do."""
     few, many = (peak(way, tmp_path / str(days), players=3000, days=days) for days in (30, 300))
     assert many[0] > few[0]
@@ -124,7 +124,7 @@ def test_memory_is_flat_in_the_number_of_days(way: str, tmp_path: Path):
 
 
 @pytest.mark.parametrize(("way", "players"), [("wire", 5_000), ("columns", 80_000)])
-def test_memory_is_flat_in_the_number_of_players(way: str, players: int, tmp_path: Path):
+def test_memory_is_flat_in_the_number_of_players(way: str, players: int, tmp_path: Path) -> None:
     """Once there are enough for a chapter of columns."""
     few, many = (peak(way, tmp_path / str(number), players=number, days=30) for number in (players, 3 * players))
     assert many[0] > 2.5 * few[0]

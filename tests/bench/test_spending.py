@@ -26,7 +26,7 @@ def cohorts(money: np.ndarray, players: int) -> DataFrame:
 
 
 @pytest.mark.parametrize(("players", "payers", "least"), [(100, 0.05, 0.92), (100, 0.02, 0.92), (20, 0.02, 0.9)])
-def test_the_interval_of_money_holds_what_it_promises(players, payers, least):
+def test_the_interval_of_money_holds_what_it_promises(players, payers, least) -> None:
     rng = np.random.default_rng(9)
     paid = rng.binomial(players, payers, size=(RUNS, DAYS, len(ARMS)))
     owner = np.repeat(np.arange(paid.size), paid.ravel())

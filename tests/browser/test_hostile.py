@@ -9,11 +9,11 @@ import nbformat
 import pytest
 from playwright.sync_api import Browser, Page
 
-from client.served import KEY, World, serving
 from conftest import Stage
 from gamelens.notebook import charts
 from gamelens.notebook.reports.report import write_report
-from hostile import CONFIG, NAMES, played
+from support.hostile_names import CONFIG, NAMES, played
+from support.served_metrics import KEY, World, serving
 
 OVER = "2026-11-17/2026-11-19"
 CELLS = (
@@ -60,7 +60,7 @@ def watched(browser: Browser) -> Iterator[Watched]:
     assert watched.wrongs == []
 
 
-def test_a_figure_under_the_pointer_shows_names(served: World, watched: Watched, tmp_path: Path):
+def test_a_figure_under_the_pointer_shows_names(served: World, watched: Watched, tmp_path: Path) -> None:
     """What a figure shows when it is touched is made of names as well."""
     networks = served.client().query("ilrd_revenue", by="ilrd_network_name", over=OVER, every="all")
     worst = networks[networks["ilrd_network_name"].isin([*NAMES.values()][:12])]
@@ -72,7 +72,7 @@ def test_a_figure_under_the_pointer_shows_names(served: World, watched: Watched,
     assert page.locator("img, iframe, [onload], [onerror], a[href^=javascript]").count() == 0
 
 
-def test_a_report_shows_names(served: World, watched: Watched, tmp_path: Path):
+def test_a_report_shows_names(served: World, watched: Watched, tmp_path: Path) -> None:
     notebook = tmp_path / "names.ipynb"
     nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS]), notebook)
     environment = {"GAMELENS_API_KEY": KEY, "GAMELENS_METRICS_URL": served.address}

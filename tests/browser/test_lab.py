@@ -24,7 +24,7 @@ from gamelens.local.sandbox_info import environment_of
 from gamelens.local.sandbox_population import ensure_populated
 from gamelens.local.sandbox_process import call_console, running_sandbox
 from gamelens.wire.signing import sign
-from hostile import NAMES
+from support.hostile_names import NAMES
 
 TITLE, NETWORK = NAMES["tag"], NAMES["formula"]
 CONFIG = f"""
@@ -174,7 +174,7 @@ def watched(home: str, browser: Browser) -> Iterator[Watched]:
     page.close()
 
 
-def test_lab_draws_the_figures_and_the_explorer_reacts(watched: Watched, tmp_path: Path):
+def test_lab_draws_the_figures_and_the_explorer_reacts(watched: Watched, tmp_path: Path) -> None:
     """Issue: open 01_ad_revenue, run all; figures drawn, pickers change table and figure, no error in the console."""
     watched.open("/lab/tree/01_ad_revenue.ipynb?reset").run_all()
     explorer = watched.explorer()
@@ -198,7 +198,7 @@ def test_lab_draws_the_figures_and_the_explorer_reacts(watched: Watched, tmp_pat
     ],
     ids=["notebook", "voila"],
 )
-def test_the_explorer_reacts_elsewhere(watched: Watched, path: str, known: tuple[str, ...]):
+def test_the_explorer_reacts_elsewhere(watched: Watched, path: str, known: tuple[str, ...]) -> None:
     """Issue: works in Notebook 7 and Voila."""
     watched.open(path)
     if "voila" not in path:

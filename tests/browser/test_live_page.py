@@ -78,7 +78,7 @@ def watched(ready: SandboxInfo, browser: Browser) -> Iterator[Watched]:
     assert watched.wrongs == []  # nothing failed, nothing was run, nothing was asked of anybody else
 
 
-def test_an_event_appears_as_it_arrives(watched: Watched):
+def test_an_event_appears_as_it_arrives(watched: Watched) -> None:
     """contract, GET /: within 2 s, with its game, its category and what tells it apart."""
     watched.open().submit(
         event(category="business", event_id="boosts:gold", amount=499, currency="EUR", transaction_num=1)
@@ -88,7 +88,7 @@ def test_an_event_appears_as_it_arrives(watched: Watched):
     assert {"business", "499", "EUR", "Accepted", "Harbor"} <= set(row)
 
 
-def test_a_rejected_event_appears_with_its_reasons(watched: Watched):
+def test_a_rejected_event_appears_with_its_reasons(watched: Watched) -> None:
     """contract, GET /: the path, and the fault in words."""
     watched.open().submit(event(user_id=None, v=3))
     watched.sees("is missing")
@@ -96,7 +96,7 @@ def test_a_rejected_event_appears_with_its_reasons(watched: Watched):
     assert sorted(reasons) == ["/user_id is missing", "/v is out of range"]
 
 
-def test_hostile_text_is_only_text(watched: Watched):
+def test_hostile_text_is_only_text(watched: Watched) -> None:
     """Issue: textContent only. The fixture sees to it that nothing ran."""
     watched.open().submit(
         event(category=HOSTILE),
@@ -115,14 +115,14 @@ def test_hostile_text_is_only_text(watched: Watched):
     assert watched.page.locator("main img, main script").count() == 0
 
 
-def test_what_was_there_before_is_shown(watched: Watched):
+def test_what_was_there_before_is_shown(watched: Watched) -> None:
     """contract, GET /: the newest events, also to who comes late."""
     watched.submit(event(user_id="early"), event(user_id="later"))
     watched.open().sees("early")
     assert watched.page.locator("#events .first").all_inner_texts() == ["later", "early"]
 
 
-def test_a_row_opens_to_the_whole_event(watched: Watched):
+def test_a_row_opens_to_the_whole_event(watched: Watched) -> None:
     watched.submit(event(own_field=[1, {"deep": True}]))
     watched.open().sees("ann")
     watched.page.locator("#events summary").click()
@@ -138,14 +138,14 @@ def test_a_row_opens_to_the_whole_event(watched: Watched):
         ("#status=rejected&category=ads", 0),
     ],
 )
-def test_a_filter_shows_only_its_own(watched: Watched, fragment: str, shown: int):
+def test_a_filter_shows_only_its_own(watched: Watched, fragment: str, shown: int) -> None:
     """contract, GET /: by status and category; the address keeps the filter."""
     watched.submit(event(), event(category="session_end", length=3), event(v=1))
     watched.open(fragment).sees("session_end" if fragment != "#status=rejected" else "user", within="#categories")
     expect(watched.page.locator("#events > li.event")).to_have_count(shown)
 
 
-def test_the_controls_filter_what_arrives_next(watched: Watched):
+def test_the_controls_filter_what_arrives_next(watched: Watched) -> None:
     """contract, GET /: by game, chosen by hand."""
     watched.open()
     watched.page.select_option("select[name=game_key]", label=watched.game(1).title)
@@ -156,7 +156,7 @@ def test_the_controls_filter_what_arrives_next(watched: Watched):
     assert watched.rows() == 1
 
 
-def test_counts_go_up_by_category(watched: Watched):
+def test_counts_go_up_by_category(watched: Watched) -> None:
     """contract, GET /: counts per category."""
     watched.open().submit(event(), event(), event(v=1), event(category="session_end", length=3))
     watched.sees("session_end", within="#categories")
@@ -166,13 +166,13 @@ def test_counts_go_up_by_category(watched: Watched):
     ]
 
 
-def test_totals_go_up(watched: Watched):
+def test_totals_go_up(watched: Watched) -> None:
     watched.open().submit(event(), event(), event(v=1))
     watched.sees("2", within="#accepted")
     assert [watched.page.inner_text(f"#{name}") for name in ("accepted", "rejected", "pending")] == ["2", "1", "2"]
 
 
-def test_a_refused_request_is_mentioned(watched: Watched):
+def test_a_refused_request_is_mentioned(watched: Watched) -> None:
     """Nothing arrived, and this is why."""
     watched.open().submit(event(), secret_key="0" * 40)
     httpx.get(f"{watched.ready.collector_url}/")
@@ -180,7 +180,7 @@ def test_a_refused_request_is_mentioned(watched: Watched):
     watched.sees("secret key", within="#refused")
 
 
-def test_pausing_holds_the_list_and_counts_what_waits(watched: Watched):
+def test_pausing_holds_the_list_and_counts_what_waits(watched: Watched) -> None:
     watched.open()
     watched.page.click("#pause")
     watched.submit(event(user_id="while away"))
@@ -190,13 +190,13 @@ def test_pausing_holds_the_list_and_counts_what_waits(watched: Watched):
     watched.sees("while away")
 
 
-def test_an_empty_page_says_how_to_begin(watched: Watched):
+def test_an_empty_page_says_how_to_begin(watched: Watched) -> None:
     """Issue: an empty state that says what to do."""
     watched.open().sees("gamelens simulate", within="#first")
 
 
 @pytest.mark.skipif(not (shutil.which("curl") and shutil.which("openssl")), reason="needs curl and openssl")
-def test_the_commands_for_a_first_event_run_as_printed(watched: Watched, tmp_path: Path):
+def test_the_commands_for_a_first_event_run_as_printed(watched: Watched, tmp_path: Path) -> None:
     """Only the three values are filled in."""
     game = watched.game(0)
     printed = watched.open().page.locator("#first pre").nth(1).inner_text()
@@ -206,18 +206,18 @@ def test_the_commands_for_a_first_event_run_as_printed(watched: Watched, tmp_pat
     watched.sees("hello:world")
 
 
-def test_more_than_can_be_read_is_said(watched: Watched):
+def test_more_than_can_be_read_is_said(watched: Watched) -> None:
     """contract, GET /live: a listener that loses events is told how many."""
     watched.open().submit(*[event()] * 1500)
     watched.sees("500 events came faster", within="#filters")
 
 
-def test_faults_in_force_are_mentioned(watched: Watched):
+def test_faults_in_force_are_mentioned(watched: Watched) -> None:
     httpx.post(f"{watched.ready.console_url}/faults", json={"service": "metrics", "status": 429})
     watched.open().sees("1 fault rule in force", within="#faults")
 
 
-def test_a_reset_empties_the_page(watched: Watched):
+def test_a_reset_empties_the_page(watched: Watched) -> None:
     """contract, POST /reset."""
     watched.submit(event())
     watched.open().sees("ann")
@@ -225,7 +225,7 @@ def test_a_reset_empties_the_page(watched: Watched):
     watched.sees("Waiting for the first event", within="#first")
 
 
-def test_a_lost_connection_is_said(watched: Watched):
+def test_a_lost_connection_is_said(watched: Watched) -> None:
     """The page never pretends to be live."""
     watched.open()
 
@@ -237,7 +237,7 @@ def test_a_lost_connection_is_said(watched: Watched):
     watched.page.wait_for_selector('#connection[data-state="connecting"]', timeout=SEEN_MS)
 
 
-def test_the_policy_comes_with_the_page(watched: Watched):
+def test_the_policy_comes_with_the_page(watched: Watched) -> None:
     """Issue: strict CSP."""
     policy = watched.page.goto(f"{watched.ready.console_url}/").headers["content-security-policy"]
     assert {"default-src 'none'", "script-src 'self'", "style-src 'self'"} <= set(policy.split("; "))
@@ -245,7 +245,7 @@ def test_the_policy_comes_with_the_page(watched: Watched):
 
 @pytest.mark.parametrize("width", [480, 800, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_is_wider_than_the_window(watched: Watched, scheme: Any, width: int):
+def test_nothing_is_wider_than_the_window(watched: Watched, scheme: Any, width: int) -> None:
     watched.submit(event(category="design", event_id="x" * 64), event(category="y" * 500), event(user_id="z" * 900))
     watched.page.emulate_media(color_scheme=scheme)
     watched.page.set_viewport_size({"width": width, "height": 800})

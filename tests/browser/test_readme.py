@@ -42,7 +42,7 @@ def _accepted(ready: SandboxInfo) -> int:
     return call_console(ready, ControlApi.summary).accepted
 
 
-def test_the_first_lines_run(stage: tuple[Path, SandboxInfo]):
+def test_the_first_lines_run(stage: tuple[Path, SandboxInfo]) -> None:
     """README, the ten lines."""
     folder, ready = stage
     code = block("python", "gl.connect")
@@ -51,7 +51,7 @@ def test_the_first_lines_run(stage: tuple[Path, SandboxInfo]):
 
 
 @pytest.mark.skipif(not all(map(shutil.which, ("curl", "openssl", "jq"))), reason="needs curl, openssl and jq")
-def test_curl_and_openssl_send_a_signed_event(stage: tuple[Path, SandboxInfo]):
+def test_curl_and_openssl_send_a_signed_event(stage: tuple[Path, SandboxInfo]) -> None:
     """README, Point your game at it."""
     folder, ready = stage
     before = _accepted(ready)
@@ -60,7 +60,7 @@ def test_curl_and_openssl_send_a_signed_event(stage: tuple[Path, SandboxInfo]):
     assert _accepted(ready) == before + 1
 
 
-def test_a_python_session_sends_what_it_was_given(stage: tuple[Path, SandboxInfo]):
+def test_a_python_session_sends_what_it_was_given(stage: tuple[Path, SandboxInfo]) -> None:
     """README, Point your game at it: user, two events of the game, session_end."""
     folder, ready = stage
     before = _accepted(ready)
@@ -70,7 +70,7 @@ def test_a_python_session_sends_what_it_was_given(stage: tuple[Path, SandboxInfo
     assert _accepted(ready) == before + 4
 
 
-def test_a_page_of_another_origin_sends_a_signed_event(stage: tuple[Path, SandboxInfo], browser: Browser):
+def test_a_page_of_another_origin_sends_a_signed_event(stage: tuple[Path, SandboxInfo], browser: Browser) -> None:
     """README, Point your game at it; public facts 1.3: a browser asks first."""
     folder, ready = stage
     before, game = _accepted(ready), ready.organisations[0].games[0]

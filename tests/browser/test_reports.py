@@ -65,36 +65,36 @@ def page(browser: Browser, report: Path) -> tuple[Page, list[str]]:
     return page, faults
 
 
-def test_every_figure_is_drawn(page: tuple[Page, list[str]]):
+def test_every_figure_is_drawn(page: tuple[Page, list[str]]) -> None:
     """Issue: reports with tables and plotly figures."""
     figures = page[0].locator(".plotly-graph-div")
     assert figures.count() >= 5
     assert page[0].locator(".plotly-graph-div .main-svg").count() >= figures.count()
 
 
-def test_tables_are_shown(page: tuple[Page, list[str]]):
+def test_tables_are_shown(page: tuple[Page, list[str]]) -> None:
     """Issue: reports with tables and plotly figures."""
     assert page[0].locator("table.dataframe").count() >= 1
 
 
-def test_code_is_not_shown(page: tuple[Page, list[str]]):
+def test_code_is_not_shown(page: tuple[Page, list[str]]) -> None:
     """A report is for readers."""
     assert "gl.connect" not in page[0].inner_text("body")
 
 
-def test_nothing_fails_and_nothing_is_fetched(page: tuple[Page, list[str]]):
+def test_nothing_fails_and_nothing_is_fetched(page: tuple[Page, list[str]]) -> None:
     """A report opens with no network."""
     assert page[1] == []
 
 
-def test_the_key_is_nowhere_in_the_report(report: Path):
+def test_the_key_is_nowhere_in_the_report(report: Path) -> None:
     """Team guide: secrets never reach a notebook output."""
     (key,) = json.loads((report.parent / "state" / "keys.json").read_text()).values()
     assert key not in report.read_text()
 
 
 @pytest.mark.parametrize("width", [800, 1280])
-def test_a_still_report_fits_the_window(browser: Browser, still: Path, width: int):
+def test_a_still_report_fits_the_window(browser: Browser, still: Path, width: int) -> None:
     """Issue: readable at 800 and 1280 pixels."""
     page, faults = opened(browser, still, viewport={"width": width, "height": 900})
     assert page.evaluate("document.documentElement.scrollWidth") == width
@@ -102,7 +102,7 @@ def test_a_still_report_fits_the_window(browser: Browser, still: Path, width: in
     assert faults == []
 
 
-def test_names_from_outside_are_words_in_a_still_report(browser: Browser, still: Path):
+def test_names_from_outside_are_words_in_a_still_report(browser: Browser, still: Path) -> None:
     """Issue: hostile names go through every report without running anything."""
     page, faults = opened(browser, still)
     assert page.locator("img, script").count() == 0
@@ -113,7 +113,7 @@ def test_names_from_outside_are_words_in_a_still_report(browser: Browser, still:
     assert faults == []
 
 
-def test_a_report_is_dark_where_the_reader_likes_it(browser: Browser, still: Path):
+def test_a_report_is_dark_where_the_reader_likes_it(browser: Browser, still: Path) -> None:
     """Issue: light and dark."""
 
     def brightness(**look: Any) -> int:
@@ -127,7 +127,7 @@ def test_a_report_is_dark_where_the_reader_likes_it(browser: Browser, still: Pat
 @pytest.mark.parametrize("kind", ["still", "report"])
 def test_even_markup_that_got_in_does_not_run(
     browser: Browser, kind: str, request: pytest.FixtureRequest, tmp_path: Path
-):
+) -> None:
     """An output may be HTML of somebody else's: the page's own policy forbids what would run or be fetched."""
     written = request.getfixturevalue(kind).read_text()
     foreign = "<img src=x onerror=alert(1)><script>alert(2)</script>"

@@ -47,25 +47,25 @@ def refused(metric: str, body: dict[str, Any]) -> str | None:
     return None
 
 
-def test_there_are_nineteen_metrics_and_no_more():
+def test_there_are_nineteen_metrics_and_no_more() -> None:
     """design/metrics, Metrics."""
     assert METRICS.keys() == FIELDS.keys()
 
 
 @pytest.mark.parametrize("name", FIELDS)
-def test_a_metric_has_the_row_fields_of_the_specification(name: str):
+def test_a_metric_has_the_row_fields_of_the_specification(name: str) -> None:
     """Metrics, Metric value fields; design/metrics, Metrics."""
     assert [field.name for field in METRICS[name].fields] == FIELDS[name].split()
 
 
 @pytest.mark.parametrize("name", FIELDS)
-def test_a_metric_sorts_by_a_field_of_its_own(name: str):
+def test_a_metric_sorts_by_a_field_of_its_own(name: str) -> None:
     """design/metrics, Metrics: the metric's own field, `sum` for revenue and ilrd_revenue."""
     expected = {"revenue": "sum", "ilrd_revenue": "sum", "retention_retro": "retention"}.get(name, name)
     assert METRICS[name].sorts_by == expected
 
 
-def test_dimensions_come_in_the_order_of_the_service():
+def test_dimensions_come_in_the_order_of_the_service() -> None:
     """Public facts 3.5."""
     assert " ".join(DIMENSIONS) == (
         "game_id build first_build category country_code platform installed_on is_paying is_converting ad_sdk_name "
@@ -74,7 +74,7 @@ def test_dimensions_come_in_the_order_of_the_service():
     )
 
 
-def test_an_unknown_metric_hears_the_nearest():
+def test_an_unknown_metric_hears_the_nearest() -> None:
     """design/metrics, Query kinds: for names, the nearest one."""
     with pytest.raises(BadQuery) as unknown:
         metric_named("user_uniques")
@@ -82,7 +82,7 @@ def test_an_unknown_metric_hears_the_nearest():
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_a_plain_metric_is_asked_with_a_query(name: str):
+def test_a_plain_metric_is_asked_with_a_query(name: str) -> None:
     """design/metrics, Query kinds: plain."""
     assert refused(name, SERIES) is None
     assert refused(name, SERIES | {"game": "1"}) == "game"
@@ -91,7 +91,7 @@ def test_a_plain_metric_is_asked_with_a_query(name: str):
 
 
 @pytest.mark.parametrize("name", PER_GAME)
-def test_a_per_game_metric_is_asked_for_one_game_or_by_game(name: str):
+def test_a_per_game_metric_is_asked_for_one_game_or_by_game(name: str) -> None:
     """Metrics, Query type exceptions 1 to 3."""
     assert refused(name, SERIES) == "query"
     assert refused(name, SERIES | {"game": "1"}) is None
@@ -99,7 +99,7 @@ def test_a_per_game_metric_is_asked_for_one_game_or_by_game(name: str):
 
 
 @pytest.mark.parametrize("name", PER_GAME)
-def test_since_days_ago_is_for_returning_users(name: str):
+def test_since_days_ago_is_for_returning_users(name: str) -> None:
     """design/metrics, Query kinds: per game."""
     allowed = name == "returning_users"
     assert refused(name, BY_GAME | {"since_days_ago": 1}) == (None if allowed else "since_days_ago")
@@ -120,7 +120,7 @@ def test_since_days_ago_is_for_returning_users(name: str):
         ({"filter": {"installed_on": "2026-11-01"}}, None),
     ],
 )
-def test_retention_is_asked_by_game_and_day(change: dict[str, Any], field: str | None):
+def test_retention_is_asked_by_game_and_day(change: dict[str, Any], field: str | None) -> None:
     """design/metrics, Query kinds: retention_retro."""
     body = BY_GAME | {"since_days_ago": 1} | change
     assert refused("retention_retro", {name: value for name, value in body.items() if value is not None}) == field
@@ -134,7 +134,7 @@ def test_retention_is_asked_by_game_and_day(change: dict[str, Any], field: str |
         ({"filter": {"and": [{"country": "US"}]}}, "filter"),
     ],
 )
-def test_an_unknown_dimension_is_refused_where_it_stands(change: dict[str, Any], field: str):
+def test_an_unknown_dimension_is_refused_where_it_stands(change: dict[str, Any], field: str) -> None:
     """design/metrics, Query kinds: names the field, the value and the nearest name."""
     with pytest.raises(BadQuery) as unknown:
         check_query(METRICS["event_count"], decode_query(SERIES | change))

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.commands import run
 from gamelens.cli import cli
 from gamelens.local.sandbox_info import environment_of
 from gamelens.local.sandbox_process import running_sandbox
+from support.command_process import run
 
 
 @pytest.fixture(scope="session")

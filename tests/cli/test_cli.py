@@ -13,33 +13,33 @@ import httpx
 import pyarrow.parquet as pq
 import pytest
 
-from cli.commands import GAMELENS, run
 from conftest import event
 from gamelens.local.sandbox_info import environment_of, read_sandbox_info
 from gamelens.local.sandbox_process import running_sandbox
 from gamelens.sandbox.server import Sandbox, SandboxOptions
 from gamelens.wire.signing import sign
+from support.command_process import GAMELENS, run
 
 
-def test_process_prints_what_is_available(stage: tuple[Path, dict[str, str]]):
+def test_process_prints_what_is_available(stage: tuple[Path, dict[str, str]]) -> None:
     """contract, Commands: an object by name."""
     done = run("sandbox", "process", "--state", stage[0] / "state", "--json")
     assert list(json.loads(done.stdout)) == ["demo"]
 
 
-def test_simulate_says_what_was_sent_and_writes_the_ledger(stage: tuple[Path, dict[str, str]]):
+def test_simulate_says_what_was_sent_and_writes_the_ledger(stage: tuple[Path, dict[str, str]]) -> None:
     """contract, Commands: the ledger of what really happened."""
     played = json.loads((stage[0] / "played.json").read_text())
     assert pq.read_metadata(stage[0] / "truth.parquet").num_rows == played["events"] > 0
 
 
-def test_a_dry_run_sends_nothing():
+def test_a_dry_run_sends_nothing() -> None:
     """contract, Commands: --dry-run needs no sandbox."""
     done = run("simulate", "--scenario", "small", "--dry-run", "--json")
     assert json.loads(done.stdout)["events"] > 10_000
 
 
-def test_simulate_writes_to_a_sandbox_that_does_not_run(tmp_path: Path):
+def test_simulate_writes_to_a_sandbox_that_does_not_run(tmp_path: Path) -> None:
     """simulate --into: the lake is there for the next start."""
     small = ("simulate", "--scenario", "small", "--players", 60, "--days", 10, "--into", tmp_path / "state", "--json")
     played, again = json.loads(run(*small).stdout), run(*small)
@@ -52,13 +52,13 @@ def test_simulate_writes_to_a_sandbox_that_does_not_run(tmp_path: Path):
 
 
 @pytest.mark.parametrize("where", [[], ["--ready", "ready.json", "--into", "state"]], ids=["nowhere", "two places"])
-def test_simulate_plays_to_one_place(where: list[str]):
+def test_simulate_plays_to_one_place(where: list[str]) -> None:
     done = run("simulate", "--scenario", "small", *where)
     assert (done.returncode, "either --ready FILE" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("mode", ["clients", "server"])
-def test_a_mode_is_a_way_to_send(mode: str):
+def test_a_mode_is_a_way_to_send(mode: str) -> None:
     """simulate --into: nothing is sent, so that a mode would be ignored."""
     done = run("simulate", "--scenario", "small", "--into", "state", "--mode", mode)
     assert (done.returncode, f"send with --ready for --mode {mode}" in done.stderr) == (2, True)
@@ -69,7 +69,7 @@ def test_a_mode_is_a_way_to_send(mode: str):
 )
 def test_what_only_bodies_can_hold_is_refused_with_the_way_out(
     stage: tuple[Path, dict[str, str]], tmp_path: Path, where: list[str], way_out: str
-):
+) -> None:
     at = stage[0] / "state" / "ready.json" if where[-1] == "--ready" else tmp_path / "state"
     done = run("simulate", "--scenario", "dirty", *where, at)
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
@@ -77,21 +77,21 @@ def test_what_only_bodies_can_hold_is_refused_with_the_way_out(
     assert "without its tables [delivery] and [dirt]" in done.stderr
 
 
-def test_query_answers_a_table_as_json(stage: tuple[Path, dict[str, str]]):
+def test_query_answers_a_table_as_json(stage: tuple[Path, dict[str, str]]) -> None:
     """contract, Commands: --json on every command that prints data."""
     done = run("query", "event_count", "--over", "last 5 complete days", "--json", env=stage[1])
     assert len(json.loads(done.stdout)) == 5
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_query_writes_files(stage: tuple[Path, dict[str, str]], suffix: str):
+def test_query_writes_files(stage: tuple[Path, dict[str, str]], suffix: str) -> None:
     """contract, Commands: --out FILE.csv or .parquet."""
     out = stage[0] / f"out.{suffix}"
     done = run("query", "user_unique", "--by", "platform", "--over", "last 5 complete days", "--out", out, env=stage[1])
     assert (done.returncode, out.exists()) == (0, True)
 
 
-def test_query_writes_csv_that_a_spreadsheet_may_open(stage: tuple[Path, dict[str, str]]):
+def test_query_writes_csv_that_a_spreadsheet_may_open(stage: tuple[Path, dict[str, str]]) -> None:
     """architecture, Decisions: CSV export guards formulas; text is quoted, numbers are not."""
     out = stage[0] / "quoted.csv"
     run("query", "user_unique", "--by", "platform", "--over", "last 5 complete days", "--out", out, env=stage[1])
@@ -100,7 +100,7 @@ def test_query_writes_csv_that_a_spreadsheet_may_open(stage: tuple[Path, dict[st
     assert re.fullmatch(r'"\d{4}-\d\d-\d\dT00:00:00Z",("\w+")?,\d+', first)
 
 
-def test_a_refusal_is_one_clear_line_and_exit_code_1(stage: tuple[Path, dict[str, str]]):
+def test_a_refusal_is_one_clear_line_and_exit_code_1(stage: tuple[Path, dict[str, str]]) -> None:
     """contract, Commands: no traceback; analyst-api 12: did you mean."""
     done = run("query", "revenu", "--over", "last 5 complete days", env=stage[1])
     assert done.returncode == 1
@@ -108,26 +108,26 @@ def test_a_refusal_is_one_clear_line_and_exit_code_1(stage: tuple[Path, dict[str
     assert "Traceback" not in done.stderr
 
 
-def test_what_is_not_available_names_what_is(stage: tuple[Path, dict[str, str]]):
+def test_what_is_not_available_names_what_is(stage: tuple[Path, dict[str, str]]) -> None:
     """Issue, Bad input."""
     done = run("query", "revenue", "--over", "2031-01-01/P7D", env=stage[1])
     assert done.returncode == 1
     assert "the service has" in done.stderr
 
 
-def test_two_dimensions_and_a_condition(stage: tuple[Path, dict[str, str]]):
+def test_two_dimensions_and_a_condition(stage: tuple[Path, dict[str, str]]) -> None:
     """contract, Commands: --by DIM ... and --where EXPR."""
     command = ("query", "user_unique", "--by", "game", "platform", "--over", "last 9 complete days", "--every", "all")
     done = run(*command, "--where", "platform == 'ios'", "--json", env=stage[1])
     assert {row["platform"] for row in json.loads(done.stdout)} == {"ios"}
 
 
-def test_wrong_usage_is_exit_code_2():
+def test_wrong_usage_is_exit_code_2() -> None:
     """contract, Commands."""
     assert run("query").returncode == 2
 
 
-def test_up_stops_on_sigterm_and_exits_0(tmp_path: Path):
+def test_up_stops_on_sigterm_and_exits_0(tmp_path: Path) -> None:
     """contract, Commands: until SIGINT or SIGTERM, then drained, exit 0."""
     ready = tmp_path / "ready.json"
     process = subprocess.Popen([*GAMELENS, "sandbox", "up", "--state", str(tmp_path / "s"), "--ready", str(ready)])
@@ -140,7 +140,7 @@ def test_up_stops_on_sigterm_and_exits_0(tmp_path: Path):
     assert process.wait(timeout=20) == 0
 
 
-def test_up_judges_events_as_it_is_told(tmp_path: Path):
+def test_up_judges_events_as_it_is_told(tmp_path: Path) -> None:
     """README, Run the sandbox yourself: --validation strict refuses what is not documented."""
     ready = tmp_path / "ready.json"
     command = ("sandbox", "up", "--state", tmp_path / "s", "--ready", ready, "--validation", "strict")
@@ -160,14 +160,14 @@ def test_up_judges_events_as_it_is_told(tmp_path: Path):
     assert process.wait(timeout=20) == 0
 
 
-def test_process_works_on_a_stopped_sandbox(tmp_path: Path):
+def test_process_works_on_a_stopped_sandbox(tmp_path: Path) -> None:
     """contract, Commands: against a running or a stopped sandbox."""
     Sandbox(SandboxOptions(state=tmp_path / "s")).close()
     done = run("sandbox", "process", "--state", tmp_path / "s")
     assert (done.returncode, done.stdout.split()[0]) == (0, "demo")
 
 
-def test_the_lake_of_a_running_sandbox_is_exported(stage: tuple[Path, dict[str, str]]):
+def test_the_lake_of_a_running_sandbox_is_exported(stage: tuple[Path, dict[str, str]]) -> None:
     """README, Run the sandbox yourself: a Delta table of each organisation's events."""
     command = ("lake", "export", "--state", stage[0] / "state", "--format", "delta", "--out", stage[0] / "tables")
     done = run(*command, "--json")
@@ -178,13 +178,13 @@ def test_the_lake_of_a_running_sandbox_is_exported(stage: tuple[Path, dict[str, 
     assert f"{exported['rows']:,} events" in run(*command).stdout
 
 
-def test_an_unknown_engine_is_refused(tmp_path: Path):
+def test_an_unknown_engine_is_refused(tmp_path: Path) -> None:
     """README, Run the sandbox yourself."""
     done = run("sandbox", "up", "--state", tmp_path / "s", "--engine", "sqlite")
     assert (done.returncode, "is no engine" in done.stderr) == (1, True)
 
 
-def test_a_second_sandbox_on_the_same_state_is_refused(stage: tuple[Path, dict[str, str]]):
+def test_a_second_sandbox_on_the_same_state_is_refused(stage: tuple[Path, dict[str, str]]) -> None:
     """architecture, Decisions: locked against a second server."""
     done = run("sandbox", "up", "--state", stage[0] / "state")
     assert done.returncode == 1

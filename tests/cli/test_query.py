@@ -39,27 +39,27 @@ def rows(done: Result) -> list[dict[str, object]]:
     return json.loads(done.stdout)
 
 
-def test_dimensions_after_one_by_or_after_each(typed: Typed):
+def test_dimensions_after_one_by_or_after_each(typed: Typed) -> None:
     one = rows(typed("query", "user_unique", "--by", "game", "platform", *WEEK, "--json"))
     other = rows(typed("query", "user_unique", "--by", "game", "--by", "platform", *WEEK, "--json"))
     assert one == other
     assert {"game_id", "game", "platform"} <= set(one[0])
 
 
-def test_three_dimensions_are_fanned_out(typed: Typed):
+def test_three_dimensions_are_fanned_out(typed: Typed) -> None:
     by_three = rows(typed("query", "event_count", "--by", "game_id", "platform", "category", *WEEK, "--json"))
     by_none = rows(typed("query", "event_count", *WEEK, "--json"))
     assert sum(row["event_count"] for row in by_three) == sum(row["event_count"] for row in by_none) > 0
 
 
-def test_games_narrow_it_one_after_the_other(typed: Typed, stage: tuple[Path, dict[str, str]]):
+def test_games_narrow_it_one_after_the_other(typed: Typed, stage: tuple[Path, dict[str, str]]) -> None:
     ids = [game.id for game in read_sandbox_info(stage[0] / "state" / "ready.json").organisations[0].games][:2]
     named = [word for game in ids for word in ("--games", game)]
     found = rows(typed("query", "event_count", "--by", "game_id", "--every", "all", *WEEK, *named, "--json"))
     assert {row["game_id"] for row in found} == set(ids)
 
 
-def test_other_is_what_top_leaves_out(typed: Typed):
+def test_other_is_what_top_leaves_out(typed: Typed) -> None:
     top = rows(
         typed("query", "event_count", "--by", "category", "--every", "all", *WEEK, "--top", 1, "--other", "--json")
     )
@@ -68,12 +68,12 @@ def test_other_is_what_top_leaves_out(typed: Typed):
     assert sum(row["event_count"] for row in top) == whole[0]["event_count"]
 
 
-def test_retention_takes_the_days_since_install(typed: Typed):
+def test_retention_takes_the_days_since_install(typed: Typed) -> None:
     done = typed("query", "returning_users", "--since-days-ago", 1, *WEEK, "--no-cache", "--json")
     assert "returning_users" in rows(done)[0]
 
 
-def test_what_is_cut_off_is_said_on_standard_error(typed: Typed):
+def test_what_is_cut_off_is_said_on_standard_error(typed: Typed) -> None:
     done = typed(
         "query", "event_count", "--over", "2026-01-01/2100-01-01", "--every", "month", "--when-unavailable", "clip"
     )
@@ -82,14 +82,14 @@ def test_what_is_cut_off_is_said_on_standard_error(typed: Typed):
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_refusal_speaks_of_options(typed: Typed):
+def test_a_refusal_speaks_of_options(typed: Typed) -> None:
     done = typed("query", "event_count", "--over", "2100-01-01")
     assert done.exit_code == 1
     assert done.stderr.splitlines()[0].startswith("Error: 2100-01-01")
     assert "--when-unavailable clip" in done.stderr
 
 
-def test_a_piece_that_fails_is_a_refusal_or_a_gap(typed: Typed, faults: Callable[..., None], tmp_path: Path):
+def test_a_piece_that_fails_is_a_refusal_or_a_gap(typed: Typed, faults: Callable[..., None], tmp_path: Path) -> None:
     """contract, Commands: one line and exit 1, or the rest, the gap on standard error and exit 0."""
     question = ("query", "event_count", "--by", "game_id", "platform", "category", *WEEK, "--no-cache", "--json")
     faults(status=500, times=1)
@@ -101,14 +101,14 @@ def test_a_piece_that_fails_is_a_refusal_or_a_gap(typed: Typed, faults: Callable
     assert len(rows(shown)) > 0
 
 
-def test_a_table_in_a_pipe_can_be_searched(typed: Typed):
+def test_a_table_in_a_pipe_can_be_searched(typed: Typed) -> None:
     done = typed("query", "event_count", "--by", "category", *WEEK)
     lines = done.stdout.splitlines()
     assert lines[0].split() == ["timestamp", "category", "event_count"]
     assert all(len(line.split()) == 3 for line in lines)
 
 
-def test_parquet_keeps_the_receipt_and_the_columns(typed: Typed, tmp_path: Path):
+def test_parquet_keeps_the_receipt_and_the_columns(typed: Typed, tmp_path: Path) -> None:
     out = tmp_path / "out.parquet"
     found = rows(typed("query", "event_count", "--by", "category", *WEEK, "--out", out, "--json"))
     kept = pd.read_parquet(out)
@@ -118,7 +118,7 @@ def test_parquet_keeps_the_receipt_and_the_columns(typed: Typed, tmp_path: Path)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_a_file_that_cannot_be_written_is_one_line(typed: Typed, tmp_path: Path, suffix: str):
+def test_a_file_that_cannot_be_written_is_one_line(typed: Typed, tmp_path: Path, suffix: str) -> None:
     out = tmp_path / f"{'x' * 260}.{suffix}"
     done = typed("query", "event_count", *WEEK, "--out", out)
     assert done.exit_code == 1
@@ -138,11 +138,11 @@ def test_a_file_that_cannot_be_written_is_one_line(typed: Typed, tmp_path: Path,
     ],
 )
 @pytest.mark.parametrize("command", ["query", "plan"])
-def test_wrong_usage_is_2_and_asks_nobody(typed: Typed, command: str, wrong: tuple[str, ...]):
+def test_wrong_usage_is_2_and_asks_nobody(typed: Typed, command: str, wrong: tuple[str, ...]) -> None:
     assert typed(command, *wrong, GAMELENS_METRICS_URL="http://127.0.0.1:9").exit_code == 2
 
 
-def test_a_recording_answers_without_a_key(typed: Typed, tmp_path: Path):
+def test_a_recording_answers_without_a_key(typed: Typed, tmp_path: Path) -> None:
     question = ("query", "event_count", *WEEK, "--json")
     recorded = rows(typed(*question, "--record", tmp_path / "answers"))
     nobody = {"GAMELENS_API_KEY": None, "GAMELENS_METRICS_URL": None}
@@ -150,21 +150,23 @@ def test_a_recording_answers_without_a_key(typed: Typed, tmp_path: Path):
     assert not (tmp_path / "demo").exists()
 
 
-def test_a_plan_sends_nothing_but_the_question_what_is_available(typed: Typed, stage: tuple[Path, dict[str, str]]):
+def test_a_plan_sends_nothing_but_the_question_what_is_available(
+    typed: Typed, stage: tuple[Path, dict[str, str]]
+) -> None:
     before = asked(stage)
     done = typed("plan", "event_count", "--by", "build", *WEEK, "--json")
     assert rows(done)["pieces"][0]["metric"] == "event_count"
     assert asked(stage) - before == 1
 
 
-def test_a_plan_knows_what_the_cache_has(typed: Typed):
+def test_a_plan_knows_what_the_cache_has(typed: Typed) -> None:
     question = ("user_unique", "--by", "country_code", "--every", "all", "--over", "last 3 complete days", "--json")
     assert rows(typed("plan", *question))["requests"] == 1
     typed("query", *question)
     assert rows(typed("plan", *question))["requests"] == 0
 
 
-def test_a_plan_prints_as_words_and_writes_nothing(typed: Typed, tmp_path: Path):
+def test_a_plan_prints_as_words_and_writes_nothing(typed: Typed, tmp_path: Path) -> None:
     done = typed(
         "plan", "event_count", *WEEK, "--no-cache", "--record", tmp_path / "answers", "--out", tmp_path / "a.csv"
     )
@@ -173,7 +175,7 @@ def test_a_plan_prints_as_words_and_writes_nothing(typed: Typed, tmp_path: Path)
     assert not (tmp_path / "a.csv").exists()
 
 
-def test_a_traceback_comes_only_when_asked_for(typed: Typed):
+def test_a_traceback_comes_only_when_asked_for(typed: Typed) -> None:
     assert "Traceback" not in typed("query", "nothing_such", *WEEK).output
     refused = typed("--debug", "query", "nothing_such", *WEEK)
     assert type(refused.exception).__name__ == "BadQuery"

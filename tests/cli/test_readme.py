@@ -21,7 +21,7 @@ COMMANDS = sorted({found.strip() for line in LINES for found in TYPED.findall(li
 
 
 @pytest.mark.parametrize("typed", COMMANDS)
-def test_a_printed_command_would_be_understood(typed: str):
+def test_a_printed_command_would_be_understood(typed: str) -> None:
     command, words, context = cli, shlex.split(typed), click.Context(cli, info_name="gamelens")
     while isinstance(command, click.Group) and words:
         name, *words = words
@@ -31,18 +31,18 @@ def test_a_printed_command_would_be_understood(typed: str):
     command.make_context(context.info_name, words, resilient_parsing=False)
 
 
-def test_its_pictures_are_there():
+def test_its_pictures_are_there() -> None:
     pictures = re.findall(r'(?:src|srcset)="(data/[^"]+)"', README)
     assert len(pictures) == 2
     assert all((ROOT / picture).is_file() for picture in pictures)
 
 
-def test_there_are_commands_to_look_at():
+def test_there_are_commands_to_look_at() -> None:
     assert len(COMMANDS) > 10
 
 
 @pytest.mark.parametrize("code", [code for language, code in BLOCKS if language == "yaml"])
-def test_a_printed_workflow_has_jobs_with_steps(code: str):
+def test_a_printed_workflow_has_jobs_with_steps(code: str) -> None:
     workflow = yaml.safe_load(code)
     steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
     assert all({"uses", "run"} & step.keys() for step in steps)

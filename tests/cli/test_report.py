@@ -27,31 +27,31 @@ def notebook(tmp_path: Path) -> Path:
     return tmp_path / "ours.ipynb"
 
 
-def test_a_notebook_of_ours_is_found_by_name_with_or_without_its_number():
+def test_a_notebook_of_ours_is_found_by_name_with_or_without_its_number() -> None:
     found = {demo.find_notebook(name) for name in ("01_ad_revenue", "ad_revenue", "01_ad_revenue.ipynb")}
     assert found == {demo.notebooks_folder() / "01_ad_revenue.ipynb"}
 
 
-def test_a_file_is_found_by_its_path(notebook: Path):
+def test_a_file_is_found_by_its_path(notebook: Path) -> None:
     assert demo.find_notebook(str(notebook)) == notebook
 
 
-def test_a_name_that_is_none_is_refused_with_the_nearest(typed: Typed):
+def test_a_name_that_is_none_is_refused_with_the_nearest(typed: Typed) -> None:
     told = typed("report", "ad_revenu")
     assert (told.exit_code, "Did you mean `ad_revenue`?" in told.stderr) == (1, True)
 
 
-def test_an_unknown_parameter_is_refused_with_the_nearest(typed: Typed, notebook: Path):
+def test_an_unknown_parameter_is_refused_with_the_nearest(typed: Typed, notebook: Path) -> None:
     told = typed("report", notebook, "-p", "ovr", "x")
     assert (told.exit_code, "no parameter of ours.ipynb. Did you mean `over`?" in told.stderr) == (1, True)
 
 
-def test_a_parameter_needs_name_and_value(typed: Typed, notebook: Path):
+def test_a_parameter_needs_name_and_value(typed: Typed, notebook: Path) -> None:
     assert typed("report", notebook, "-p", "over").exit_code == 2
 
 
 @pytest.mark.slow
-def test_a_report_answers_from_the_configured_service(typed: Typed, notebook: Path, tmp_path: Path):
+def test_a_report_answers_from_the_configured_service(typed: Typed, notebook: Path, tmp_path: Path) -> None:
     over = ("-p", "over", "last 3 complete days")
     told = typed("report", notebook, *over, "-p", "games", "1001", "--out", tmp_path / "page" / "a.html")
     assert (told.exit_code, told.stdout) == (0, f"{tmp_path / 'page' / 'a.html'}\n"), told.stderr
@@ -61,7 +61,7 @@ def test_a_report_answers_from_the_configured_service(typed: Typed, notebook: Pa
 
 
 @pytest.mark.slow
-def test_a_cell_that_fails_is_one_line_and_no_file(typed: Typed, notebook: Path, tmp_path: Path):
+def test_a_cell_that_fails_is_one_line_and_no_file(typed: Typed, notebook: Path, tmp_path: Path) -> None:
     told = typed("report", notebook, "-p", "games", "nope", "--out", tmp_path / "page")
     assert told.exit_code == 1
     assert told.stderr.startswith("Error: ours.ipynb did not run: cell 3 (days = gl.connect().query('user_unique'")

@@ -35,7 +35,7 @@ def on_screen(given: pd.DataFrame, width: int) -> list[list[str]]:
     return tables
 
 
-def test_a_pipe_gets_one_line_a_row_and_no_boxes():
+def test_a_pipe_gets_one_line_a_row_and_no_boxes() -> None:
     lines = list(plain(columns_of(frame(), thousands="")))
     assert lines == [
         "timestamp   country_code  event_count  sum_of_field_0",
@@ -44,14 +44,14 @@ def test_a_pipe_gets_one_line_a_row_and_no_boxes():
     ]
 
 
-def test_a_terminal_gets_numbers_to_the_right_and_no_number_as_nothing():
+def test_a_terminal_gets_numbers_to_the_right_and_no_number_as_nothing() -> None:
     (lines,) = on_screen(frame(), 80)
     assert lines[3].split("│")[1:-1] == [" 2026-11-18 ", " NA           ", "      12,345 ", " 1,234,567.5000 "]
     assert lines[4].split("│")[3].strip() == ""
 
 
 @pytest.mark.parametrize("width", [60, 72, 100, 200])
-def test_no_table_is_wider_than_the_terminal_and_no_number_is_cut(width: int):
+def test_no_table_is_wider_than_the_terminal_and_no_number_is_cut(width: int) -> None:
     tables = on_screen(frame(fields=6), width)
     lines = [line for table in tables for line in table]
     assert max(map(len, lines)) <= width
@@ -59,13 +59,13 @@ def test_no_table_is_wider_than_the_terminal_and_no_number_is_cut(width: int):
     assert "…" not in "".join(lines)
 
 
-def test_every_table_of_a_wide_frame_says_what_its_rows_are():
+def test_every_table_of_a_wide_frame_says_what_its_rows_are() -> None:
     tables = on_screen(frame(fields=6), 60)
     assert len(tables) > 1
     assert all("timestamp" in table[1] and "country_code" in table[1] for table in tables)
 
 
-def test_long_names_are_cut_before_numbers_are():
+def test_long_names_are_cut_before_numbers_are() -> None:
     given = frame().assign(country_code=pd.Categorical(["x" * 200, "y"]))
     (lines,) = on_screen(given, 80)
     assert "xx…" in lines[3]
@@ -73,7 +73,7 @@ def test_long_names_are_cut_before_numbers_are():
     assert max(map(len, lines)) <= 80
 
 
-def test_a_title_cannot_command_the_terminal():
+def test_a_title_cannot_command_the_terminal() -> None:
     given = frame().assign(country_code=pd.Categorical(["\x1b[2Jgone\nand\u202eback", "Größe 👩‍👩‍👧"]))
     lines = list(plain(columns_of(given, thousands="")))
     assert len(lines) == 3
@@ -81,11 +81,11 @@ def test_a_title_cannot_command_the_terminal():
     assert "Größe 👩‍👩‍👧" in lines[2]
 
 
-def test_small_shares_keep_three_digits():
+def test_small_shares_keep_three_digits() -> None:
     given = pd.DataFrame({"retention": [0.25, 0.000123]})
     assert list(plain(columns_of(given, thousands=""))) == ["retention", " 0.250000", " 0.000123"]
 
 
-def test_a_moment_that_is_no_midnight_is_shown_as_one():
+def test_a_moment_that_is_no_midnight_is_shown_as_one() -> None:
     given = pd.DataFrame({"timestamp": pd.to_datetime(["2026-11-18T10:30Z"])})
     assert list(plain(columns_of(given, thousands="")))[1] == "2026-11-18T10:30Z"

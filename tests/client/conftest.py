@@ -11,12 +11,12 @@ import httpx
 import keyring
 import pytest
 
-from client.drawer import Drawer
-from client.playing import Game, Time, Wire
-from client.scripted import KEY, Script
-from client.worlds import World
 from conftest import Stage
 from gamelens.client.sync_client import Client
+from support.game_network import Game, Time, Wire
+from support.memory_keyring import Drawer
+from support.scripted_service import KEY, Script
+from support.watched_service import World
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from client.buckets import (
+from conftest import examples
+from gamelens.client.cache.answer_cache import AnswerCache, CacheKey, cache_folder
+from gamelens.client.tables.time_ranges import BucketSlice
+from gamelens.wire.intervals import Interval
+from support.cache_writer import (
     ASKED,
     BEGAN_S,
     DAY,
@@ -33,10 +37,6 @@ from client.buckets import (
     unit,
     units,
 )
-from conftest import examples
-from gamelens.client.cache.answer_cache import AnswerCache, CacheKey, cache_folder
-from gamelens.client.tables.time_ranges import BucketSlice
-from gamelens.wire.intervals import Interval
 
 
 @pytest.fixture

@@ -19,10 +19,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from client import buckets
-from client.buckets import ASKED, LATER, find, keep, of_seed, there, unit, units
 from gamelens.client.cache.answer_cache import AnswerCache
 from gamelens.errors import BadQuery
+from support import cache_writer
+from support.cache_writer import ASKED, LATER, find, keep, of_seed, there, unit, units
 
 pytestmark = pytest.mark.slow
 
@@ -69,8 +69,8 @@ def parts(cache: AnswerCache) -> list[Path]:
 
 
 def child(verb: str, folder: Path, seed: int = 1) -> subprocess.Popen[str]:
-    command = [sys.executable, buckets.__file__, verb, str(folder), str(seed)]
-    environment = {"PYTHONPATH": str(Path(buckets.__file__).parents[1]), "PATH": ""}
+    command = [sys.executable, cache_writer.__file__, verb, str(folder), str(seed)]
+    environment = {"PYTHONPATH": str(Path(cache_writer.__file__).parents[1]), "PATH": ""}
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
 
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from client.worlds import Ticks, Watch, World, assert_equal, quick, sale, sell
 from conftest import Stage
 from gamelens.client.sync_client import Client
 from gamelens.wire.intervals import Interval
+from support.watched_service import Ticks, Watch, World, assert_equal, quick, sale, sell
 
 pytestmark = pytest.mark.slow
 

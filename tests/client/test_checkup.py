@@ -15,7 +15,6 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from client.scripted import KEY, Script
 from gamelens.catalog import DIMENSIONS, METRICS
 from gamelens.client.connection.rate_limit import RateLimiter
 from gamelens.client.connection.settings import MetricsSettings, Secret
@@ -23,6 +22,7 @@ from gamelens.client.connection.shared_slots import SharedSlots
 from gamelens.client.service_checks import ServiceChecks
 from gamelens.client.setup_checks import Finding
 from gamelens.errors import GamelensError
+from support.scripted_service import KEY, Script
 
 NOW = datetime(2026, 11, 20, 11, 30, tzinfo=UTC)
 

@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from client.worlds import Sent, World, assert_equal, quick, rows_of
 from gamelens.catalog import METRICS
 from gamelens.errors import BadQuery, NotAdditive
+from support.watched_service import Sent, World, assert_equal, quick, rows_of
 
 pytestmark = pytest.mark.slow
 

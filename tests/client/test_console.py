@@ -38,7 +38,7 @@ def console(stage: Stage) -> ControlApi:
     return at(console_app(stage.sandbox, token=TOKEN))
 
 
-def test_what_came_is_counted_by_game(stage: Stage, console: ControlApi):
+def test_what_came_is_counted_by_game(stage: Stage, console: ControlApi) -> None:
     """contract, GET /summary."""
     stage.submit([event(), event(), event(v=1)])
     summary = asyncio.run(console.summary())
@@ -47,7 +47,7 @@ def test_what_came_is_counted_by_game(stage: Stage, console: ControlApi):
     assert (game.title, game.accepted, game.rejected) == ("Tile Saga", 2, 1)
 
 
-def test_what_came_last_is_first(stage: Stage, console: ControlApi):
+def test_what_came_last_is_first(stage: Stage, console: ControlApi) -> None:
     """contract, GET /events."""
     for sent in (event(user_id="one"), event(v=1), "no event"):
         stage.submit([sent])
@@ -56,14 +56,14 @@ def test_what_came_last_is_first(stage: Stage, console: ControlApi):
     assert (two.errors[0].path, one.event["user_id"], three.event) == ("/v", "one", "no event")
 
 
-def test_the_summary_has_every_count_of_the_sandbox(stage: Stage, console: ControlApi):
+def test_the_summary_has_every_count_of_the_sandbox(stage: Stage, console: ControlApi) -> None:
     """`gamelens demo --json` writes it as it is."""
     stage.submit([event(), event(v=1)])
     told = stage.sandbox.summary()
     assert json.dumps(msgspec.to_builtins(asyncio.run(console.summary()))) == json.dumps(told)
 
 
-def test_a_sandbox_is_processed_and_reset(stage: Stage, console: ControlApi):
+def test_a_sandbox_is_processed_and_reset(stage: Stage, console: ControlApi) -> None:
     """contract, POST /process and /reset."""
     stage.submit([event()])
     assert set(asyncio.run(console.process())) == {"acme", "rival"}
@@ -71,7 +71,7 @@ def test_a_sandbox_is_processed_and_reset(stage: Stage, console: ControlApi):
     assert asyncio.run(console.reset()).accepted == 0
 
 
-def test_the_clock_stands_moves_and_runs_again(stage: Stage, console: ControlApi):
+def test_the_clock_stands_moves_and_runs_again(stage: Stage, console: ControlApi) -> None:
     """contract, POST /clock."""
     noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
     assert asyncio.run(console.set_clock(freeze=noon)) == noon
@@ -81,14 +81,14 @@ def test_the_clock_stands_moves_and_runs_again(stage: Stage, console: ControlApi
         asyncio.run(console.set_clock())
 
 
-def test_a_sandbox_that_takes_requests_is_healthy(console: ControlApi):
+def test_a_sandbox_that_takes_requests_is_healthy(console: ControlApi) -> None:
     """contract, GET /health."""
     asyncio.run(console.health())
     with pytest.raises(ServiceError, match="the disk is full"):
         asyncio.run(answering(503, b'{"message": "the disk is full"}').health())
 
 
-def test_a_call_ends_in_time():
+def test_a_call_ends_in_time() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await asyncio.sleep(60)
 
@@ -98,7 +98,7 @@ def test_a_call_ends_in_time():
 
 @pytest.mark.parametrize("ask", [ControlApi.summary, ControlApi.events])
 @pytest.mark.parametrize("body", [b"", b"<html>", b"7", b'{"accepted": "many"'])
-def test_anything_else_is_an_error_of_the_service(ask: Callable[[ControlApi], Any], body: bytes):
+def test_anything_else_is_an_error_of_the_service(ask: Callable[[ControlApi], Any], body: bytes) -> None:
     with pytest.raises(ServiceError):
         asyncio.run(ask(answering(200, body)))
 
@@ -106,18 +106,18 @@ def test_anything_else_is_an_error_of_the_service(ask: Callable[[ControlApi], An
 @pytest.mark.parametrize(
     "url", ["", "127.0.0.1:1/token", "ftp://127.0.0.1/token", "http://127.0.0.1:1", "http:///token"]
 )
-def test_an_address_must_be_one(url: str, monkeypatch: pytest.MonkeyPatch):
+def test_an_address_must_be_one(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(CONSOLE_URL, raising=False)
     with pytest.raises(BadQuery, match="console_url"):
         ControlApi(url)
 
 
-def test_the_address_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch):
+def test_the_address_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CONSOLE_URL, URL)
     assert repr(ControlApi()) == "Console('http://127.0.0.1:1')"
 
 
-def test_the_token_is_in_no_repr_and_no_error(console: ControlApi):
+def test_the_token_is_in_no_repr_and_no_error(console: ControlApi) -> None:
     with pytest.raises(GamelensError) as refused:
         asyncio.run(answering(404, b"{}").summary())
     with pytest.raises(GamelensError) as gone:

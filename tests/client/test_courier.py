@@ -9,11 +9,11 @@ from string import ascii_letters
 
 import pytest
 
-from client.playing import GAME_KEY, Game, in_loop
 from gamelens.client.events.batch_sender import DeliveryReport
 from gamelens.client.events.event_recorder import EventRecorder
 from gamelens.client.events.player_session import PlayerSession
 from gamelens.errors import RateLimited, ServiceError
+from support.game_network import GAME_KEY, Game, in_loop
 
 OK = (200, b"")
 DOWN = (503, b'{"message":"nothing was stored: send it again"}')

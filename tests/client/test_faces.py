@@ -15,11 +15,11 @@ from typing import Any
 import httpx
 import pytest
 
-from client.scripted import KEY, Script
 from gamelens.client.async_client import AsyncClient
 from gamelens.client.connection.event_loop import shared_loop
 from gamelens.client.sync_client import Client
 from gamelens.errors import AuthError, BadQuery, Refused
+from support.scripted_service import KEY, Script
 
 pytestmark = pytest.mark.slow
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from client.worlds import Body, World, assert_same, is_close, quick, rows_of
 from conftest import Stage, event
 from gamelens import dim
 from gamelens.catalog import DIMENSIONS, METRICS
 from gamelens.wire.intervals import Interval
-from sandbox.populations import GAMES
+from support.random_worlds import GAMES
+from support.watched_service import Body, World, assert_same, is_close, quick, rows_of
 
 pytestmark = pytest.mark.slow
 

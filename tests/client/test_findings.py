@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from client.drawer import Drawer, failing
 from gamelens.client.cache.answer_cache import AnswerCache
 from gamelens.client.connection.settings import Settings
 from gamelens.client.setup_checks import Finding, cache_finding, has_problem, settings_findings, versions
+from support.memory_keyring import Drawer, failing
 
 Use = Callable[[Drawer], Drawer]
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from keyring.errors import KeyringLocked, NoKeyringError
 
-from client.drawer import Drawer, failing
 from gamelens.client.connection.keyring_lookup import KeyringLookup
 from gamelens.client.connection.settings import Settings, collector_settings, metrics_settings
 from gamelens.errors import AuthError
 from gamelens.local.connect import connect
+from support.memory_keyring import Drawer, failing
 
 Use = Callable[[Drawer], Drawer]
 

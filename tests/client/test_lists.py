@@ -11,9 +11,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from client.scripted import Script
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery, NotYetAvailable, ServiceError, Truncated
+from support.scripted_service import Script
 
 Make = Callable[..., Client]
 WEEK = "2026-11-01/P1W"

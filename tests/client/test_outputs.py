@@ -12,9 +12,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from client.worlds import World, assert_equal, quick, rows_of
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery, NotRecorded, NotYetAvailable
+from support.watched_service import World, assert_equal, quick, rows_of
 
 pytestmark = pytest.mark.slow
 

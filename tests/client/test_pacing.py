@@ -18,7 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.responses import JSONResponse, Response
 
-from client.virtual import run
 from gamelens.client.connection.rate_limit import (
     ANSWERS_PER_SLOT,
     LAG_S,
@@ -33,6 +32,7 @@ from gamelens.client.connection.shared_slots import SharedSlots
 from gamelens.client.connection.transport import HttpRequest, HttpResponse, RequestStats, Transport
 from gamelens.errors import RateLimited
 from gamelens.sandbox.http.rate_limiter import NodeLimiters, RateLimits
+from support.virtual_time import run
 
 pytestmark = pytest.mark.slow
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from client.worlds import Ticks, Watch, World, quick
 from conftest import examples
 from gamelens.catalog import METRICS
 from gamelens.client.query.plan_estimate import Plan
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery, GamelensError, NotAdditive, NotYetAvailable
+from support.watched_service import Ticks, Watch, World, quick
 
 OVER = "2026-09-30/2026-11-20"
 DIMENSIONS = ["platform", "build", "country_code", "ab_id", "game", "studio", "game_id", "is_paying"]

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from client.playing import ANN, GAME_KEY, KEYS, SECRET_KEY, Game, Time, Wire, in_loop
 from conftest import NOW, Stage
 from gamelens.client.events.player_session import PlayerSession
 from gamelens.errors import AuthError, BadQuery, Refused, Unreachable
+from support.game_network import ANN, GAME_KEY, KEYS, SECRET_KEY, Game, Time, Wire, in_loop
 
 pytestmark = pytest.mark.slow
 

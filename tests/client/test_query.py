@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from client.scripted import KEY, Script
 from gamelens.client.sync_client import Client
 from gamelens.errors import AuthError, BadQuery, NotAdditive, NotYetAvailable, ServiceError, Truncated, Unreachable
 from gamelens.wire.filters import dim
+from support.scripted_service import KEY, Script
 
 Make = Callable[..., Client]
 DAY = "2026-11-01T00:00:00.000Z"

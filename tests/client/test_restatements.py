@@ -11,11 +11,11 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from client.buckets import ASKED, BEGAN_S, Clock, available, find, keep, of_seed, rows, unit
 from gamelens.client.cache import index_queries
 from gamelens.client.cache.answer_cache import AnswerCache, CacheKey
 from gamelens.client.cache.sqlite_index import SqliteIndex
 from gamelens.client.tables.table_differences import FieldChange, Restatement, rows_changed
+from support.cache_writer import ASKED, BEGAN_S, Clock, available, find, keep, of_seed, rows, unit
 
 WHOLE = CacheKey("revenue", (), "{}", adds_up=False)
 

@@ -9,11 +9,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from client.worlds import Body, Sent, Watch, World, assert_equal, quick, sale, sell
 from conftest import Stage
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery, PartialResult, ServiceError
 from gamelens.wire.intervals import Interval
+from support.watched_service import Body, Sent, Watch, World, assert_equal, quick, sale, sell
 
 pytestmark = pytest.mark.slow
 

@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from client.scripted import Script
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery, NotYetAvailable, ServiceError
+from support.scripted_service import Script
 
 Make = Callable[..., Client]
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from client.playing import Game, Sent, Time, Wire, in_loop
 from conftest import NOW, Stage
 from gamelens.client.events.event_recorder import EventRecorder
 from gamelens.client.events.game_server import GameServer
 from gamelens.errors import BadQuery, Refused, ServiceError, Unreachable
+from support.game_network import Game, Sent, Time, Wire, in_loop
 
 PHONE = {"platform": "ios", "os_version": "ios 17.0"}
 OK = (200, b"")

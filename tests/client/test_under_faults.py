@@ -26,9 +26,6 @@ from pandas.testing import assert_frame_equal
 from starlette.responses import JSONResponse, Response
 
 import gamelens.notebook.accessor  # noqa: F401  (registers df.lens)
-from client.scripted import Script
-from client.served import METRICS, Served, World, served
-from client.virtual import run
 from gamelens.client.async_client import AsyncClient
 from gamelens.client.connection.metrics_api import MetricsApi
 from gamelens.client.connection.rate_limit import RateLimiter
@@ -48,6 +45,9 @@ from gamelens.errors import (
     ServiceError,
     Unreachable,
 )
+from support.scripted_service import Script
+from support.served_metrics import METRICS, Served, World, served
+from support.virtual_time import run
 
 pytestmark = pytest.mark.slow
 

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from client.scripted import KEY
 from gamelens.client.connection.settings import Secret
 from gamelens.client.connection.transport import HttpRequest, RequestStats, Transport
 from gamelens.client.sync_client import Client
 from gamelens.errors import AuthError, GamelensError, ServiceError, Unreachable
+from support.scripted_service import KEY
 
 CUT = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{"
 REFUSED = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"

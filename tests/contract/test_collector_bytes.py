@@ -1,4 +1,4 @@
-"""Bytes and JSON typed by hand from the collector's specification."""
+"""Requests and responses of the collector as bytes written by hand."""
 
 import base64
 import gzip
@@ -6,74 +6,94 @@ import hashlib
 import hmac
 import json
 
-from conftest import NOW, Stage, event
 from gamelens.wire.signing import sign
+from support.game_events import NOW, event
+from support.sandbox_stage import Stage
 
 GAME_KEY = "0123456789abcdef0123456789abcdef"
 SECRET = "0123456789abcdef0123456789abcdef01234567"
 
 
 def _signed(body: bytes) -> dict[str, str]:
+    """Return the headers of a request with *body*, signed without the code under test."""
     digest = hmac.new(SECRET.encode(), body, hashlib.sha256).digest()
     return {"Authorization": base64.b64encode(digest).decode(), "Content-Type": "application/json"}
 
 
-def test_signature_is_base64_of_hmac_sha256():
-    """Collector, Authentication 2. The value was computed with `openssl dgst -sha256 -hmac`."""
+def test_signature_is_base64_of_hmac_sha256() -> None:
+    """A signature is the Base64 of the HMAC-SHA256 of the body (Wire 1.4, Signature).
+
+    The value was computed with `openssl dgst -sha256 -hmac`.
+    """
     assert sign(b'{"test": "test"}', secret_key="16813a12f718bc5c620f56944e1abc3ea13ccbac") == (
         "slnR8CKJtKtFDaESSrqnqQeUvp5FaVV7d5XHxt50N5A="
     )
 
 
-def test_signature_covers_the_gzipped_bytes(stage: Stage):
-    """Collector, Authentication 3."""
+def test_signature_covers_the_gzipped_bytes(stage: Stage) -> None:
+    """The signature of a gzipped body is that of the bytes as sent (Wire 1.4, Signature)."""
     body = gzip.compress(json.dumps([event()]).encode())
     assert stage.post(f"/v2/{GAME_KEY}/events", body, _signed(body) | {"Content-Encoding": "gzip"}).status_code == 200
 
 
-def test_events_may_come_without_gzip(stage: Stage):
-    """Collector, What the service does 4."""
+def test_events_may_come_without_gzip(stage: Stage) -> None:
+    """A batch of events may be plain JSON (Wire 1.6, Body limits)."""
     body = json.dumps([event()]).encode()
     assert stage.post(f"/v2/{GAME_KEY}/events", body, _signed(body)).status_code == 200
 
 
-def test_success_has_an_empty_body_for_custom_integrations(stage: Stage):
-    """Collector, POST events: HTTP 200 with an empty body."""
+def test_custom_integrations_get_an_empty_body(stage: Stage) -> None:
+    """A batch of `rest api v2` events gets 200 with an empty body.
+
+    Wire 1.7, Submitting events.
+    """
     assert stage.submit([event()]).content == b""
 
 
-def test_success_has_a_json_body_for_official_clients(stage: Stage):
-    """Public facts 1.8: an empty body means offline to them."""
+def test_official_clients_get_a_json_body(stage: Stage) -> None:
+    """A batch of an official client gets `{}`: it takes an empty body for offline.
+
+    Wire 1.7, Submitting events; Wire 1.18, Official clients.
+    """
     assert stage.submit([event(sdk_version="cpp 5.4.0")]).content == b"{}"
 
 
-def test_zero_events_are_collected(stage: Stage):
-    """Collector, POST events: zero or more."""
+def test_zero_events_are_collected(stage: Stage) -> None:
+    """An empty batch gets 200 with `{}` (Wire 1.7, Submitting events)."""
     answer = stage.submit([])
     assert (answer.status_code, answer.content) == (200, b"{}")
 
 
-def test_v2_init_says_enabled_server_ts_and_flags(stage: Stage):
-    """Collector, Init response."""
+def test_version_2_init_has_enabled_server_ts_and_flags(stage: Stage) -> None:
+    """The answer to a version 2 init has `enabled`, `server_ts` and `flags`.
+
+    Wire 1.11, Version 2 init.
+    """
     body = b'{"user_id":"ann","platform":"ios","os_version":"ios 17","sdk_version":"rest api v2","random_salt":"x"}'
     answer = stage.post(f"/v2/{GAME_KEY}/init", body, _signed(body))
     assert answer.status_code == 200
     assert answer.content == b'{"enabled":true,"server_ts":%d,"flags":[]}' % NOW.timestamp()
 
 
-def test_remote_init_answers_big_and_then_small(stage: Stage):
-    """Collector, POST remote_configs init 3 and 4."""
+def test_remote_init_answers_in_full_and_then_in_short(stage: Stage) -> None:
+    """A remote init gets 201 with configs, and 200 without once the hash is known.
+
+    Wire 1.12, Remote config init.
+    """
     body = b'{"user_id":"ann","platform":"ios","os_version":"ios 17","sdk_version":"rest api v2","random_salt":1}'
     path = f"/remote_configs/v1/init?game_key={GAME_KEY}&interval_seconds=0&configs_hash="
-    big = stage.post(path, body, _signed(body))
-    small = stage.post(path + big.json()["configs_hash"], body, _signed(body))
-    assert (big.status_code, sorted(big.json())) == (201, ["configs", "configs_hash", "server_ts"])
-    assert [(it["key"], it["value"]) for it in big.json()["configs"]] == [("difficulty", "normal")]
-    assert (small.status_code, small.json()) == (200, {"server_ts": int(NOW.timestamp())})
+    full = stage.post(path, body, _signed(body))
+    short = stage.post(path + full.json()["configs_hash"], body, _signed(body))
+    assert (full.status_code, sorted(full.json())) == (201, ["configs", "configs_hash", "server_ts"])
+    assert [(config["key"], config["value"]) for config in full.json()["configs"]] == [("difficulty", "normal")]
+    assert (short.status_code, short.json()) == (200, {"server_ts": int(NOW.timestamp())})
 
 
-def test_every_answer_says_it_is_the_collector(stage: Stage):
-    """Collector, Common request headers: response headers seen."""
+def test_every_answer_has_the_headers_of_the_collector(stage: Stage) -> None:
+    """A 404, too, has the service header, CORS and a JSON content type.
+
+    Wire 1.5, Response headers.
+    """
     headers = stage.post("/nowhere", b"").headers
     assert headers["x-svc-service"] == "collect"
     assert headers["access-control-allow-origin"] == "*"

@@ -1,14 +1,16 @@
-"""JSON typed by hand from the metrics service's specification."""
+"""Queries and answers of the metrics service as JSON written by hand."""
 
 import json
+from typing import Any
 
 import pytest
 
-from conftest import Stage, event
 from gamelens.wire.filters import parse_filter, wire_filter
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import Group, MetricQuery, Split, Timeseries, decode_query, encode_query
 from gamelens.wire.results import Rows, decode_answer, encode_answer
+from support.game_events import event
+from support.sandbox_stage import Stage
 
 WEEK = Interval.parse("2025-07-01/P1W")
 GROUP = b"""{"result": [{"result": [{"country_code": "KR", "ad_impressions_count": 59984},
@@ -29,20 +31,23 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_result_shapes_survive_a_round_trip(shape: str):
-    """Metrics, Result shapes 1 to 3 and 5."""
+def test_result_shapes_survive_a_round_trip(shape: str) -> None:
+    """Each answer shape that is decoded and encoded again is the same JSON.
+
+    Wire 2.9, Answer shapes.
+    """
     query, body = SHAPES[shape]
     assert json.loads(encode_answer(query, decode_answer(query, body))) == json.loads(body)
 
 
-def test_group_answers_keep_empty_buckets():
-    """Metrics, Result shapes 1."""
+def test_group_answers_keep_empty_buckets() -> None:
+    """A group answer has an entry for a bucket without rows (Wire 2.9, Answer shapes)."""
     query, body = SHAPES["group"]
     assert [len(bucket.rows) for bucket in decode_answer(query, body)] == [2, 0]
 
 
-def test_a_group_query_travels_as_the_specification_writes_it():
-    """Metrics, Query request body and Query object."""
+def test_a_group_query_keeps_its_json() -> None:
+    """A body that is decoded and encoded again is the same JSON (Wire 2.5, Query body)."""
     body = {
         "interval": "2025-07-01T00:00Z/2025-07-08T00:00Z",
         "granularity": "day",
@@ -53,8 +58,8 @@ def test_a_group_query_travels_as_the_specification_writes_it():
     assert json.loads(encode_query(decode_query(body))) == body
 
 
-def test_a_by_game_query_has_no_query_object():
-    """Metrics, Query type exceptions 3."""
+def test_a_by_game_query_has_no_query_object() -> None:
+    """A by-game query is written without a `query` object (Wire 2.6, Query kinds)."""
     body = {"interval": "2025-07-01/P1W", "granularity": "week", "split_by": "platform"}
     assert "query" not in json.loads(encode_query(decode_query(body)))
 
@@ -67,28 +72,34 @@ def test_a_by_game_query_has_no_query_object():
         {"and": [{"platform": "ios"}, {"or": [{"build": "1"}, {"not": {"game_id": "7"}}]}]},
     ],
 )
-def test_filters_survive_a_round_trip(wire: dict):
-    """Public facts 3.4."""
+def test_filters_survive_a_round_trip(wire: dict[str, Any]) -> None:
+    """A filter that is parsed and written again is the same JSON (Wire 2.7, Filters)."""
     assert wire_filter(parse_filter(wire)) == wire
 
 
-def test_interval_is_one_json_string(stage: Stage):
-    """Metrics, Endpoints: start timestamp / end timestamp."""
+def test_interval_is_one_json_string(stage: Stage) -> None:
+    """The available interval is one JSON string, start/end in UTC.
+
+    Wire 2.4, Available interval.
+    """
     stage.submit([event()])
     stage.process()
     assert stage.get("interval").content == b'"2026-11-20T00:00:00Z/2026-11-20T10:00:00Z"'
 
 
-def test_dimension_values_name_the_dimension(stage: Stage):
-    """Metrics, Endpoints."""
+def test_dimension_values_name_the_dimension(stage: Stage) -> None:
+    """A list of values is an object with the dimension and its sorted values.
+
+    Wire 2.11, Lists.
+    """
     stage.submit([event(), event(platform="android")])
     stage.process()
     answer = stage.get("dimensions/platform", interval="2026-11-20/P1D")
     assert answer.json() == {"dimension": "platform", "values": ["android", "ios"]}
 
 
-def test_studios_and_games_are_those_that_sent_data(stage: Stage):
-    """Metrics, Studio and Game."""
+def test_studios_and_games_are_those_that_sent_data(stage: Stage) -> None:
+    """Studios and games are listed if they have events in the interval (Wire 2.11, Lists)."""
     stage.submit([event()])
     stage.process()
     assert stage.get("studios", interval="2026-11-20/P1D").json() == [{"id": "s1", "name": "North"}]
@@ -97,8 +108,11 @@ def test_studios_and_games_are_those_that_sent_data(stage: Stage):
     ]
 
 
-def test_rows_of_a_bucket_are_gathered_across_a_split_answer():
-    """Metrics, Result shapes 2."""
+def test_rows_of_one_bucket_of_a_split_are_gathered() -> None:
+    """Rows of a split answer with one timestamp decode to one bucket.
+
+    Wire 2.9, Answer shapes.
+    """
     query, _ = SHAPES["split"]
     stamp = WEEK.start
     buckets = [Rows(stamp, [{"platform": "ios"}, {"platform": "android"}])]

@@ -36,19 +36,19 @@ def _assigned(line: Any) -> list[tuple[str, Any]]:
     return [(target.id, ast.literal_eval(line.value)) for target in targets]
 
 
-def test_the_notebooks_are_there():
+def test_the_notebooks_are_there() -> None:
     """architecture, The house."""
     assert {"00_tour", "01_ad_revenue", "02_retention", "03_health"} <= {path.stem for path in NOTEBOOKS}
 
 
 @each
-def test_a_notebook_holds_no_outputs(path: Path):
+def test_a_notebook_holds_no_outputs(path: Path) -> None:
     """house-style, Notebooks: no stored outputs."""
     assert not [cell for cell in cells(path, "code") if cell.outputs or cell.execution_count]
 
 
 @each
-def test_cells_keep_their_ids(path: Path):
+def test_cells_keep_their_ids(path: Path) -> None:
     """A change shows as what it is: format 4.5, and an id for each cell."""
     raw = nbformat.read(path, as_version=nbformat.NO_CONVERT)
     assert (raw.nbformat, raw.nbformat_minor) >= (4, 5)
@@ -56,13 +56,13 @@ def test_cells_keep_their_ids(path: Path):
 
 
 @each
-def test_cells_are_short(path: Path):
+def test_cells_are_short(path: Path) -> None:
     """house-style, Notebooks: short cells."""
     assert max(len(cell.source.splitlines()) for cell in cells(path, "code")) <= 12
 
 
 @each
-def test_a_notebook_begins_with_a_title_and_a_promise(path: Path):
+def test_a_notebook_begins_with_a_title_and_a_promise(path: Path) -> None:
     """house-style, Notebooks: a title, a one-sentence promise."""
     first = cells(path)[0]
     assert first.cell_type == "markdown"
@@ -70,7 +70,7 @@ def test_a_notebook_begins_with_a_title_and_a_promise(path: Path):
 
 
 @each
-def test_parameters_are_plain_and_come_second(path: Path):
+def test_parameters_are_plain_and_come_second(path: Path) -> None:
     """papermill and `gamelens report` set them: names and literals, nothing else."""
     second = cells(path)[1]
     assert second.metadata.get("tags") == ["parameters"]
@@ -81,7 +81,7 @@ def test_parameters_are_plain_and_come_second(path: Path):
 
 
 @each
-def test_a_notebook_starts_from_connect(path: Path):
+def test_a_notebook_starts_from_connect(path: Path) -> None:
     """house-style, Notebooks: one setup cell."""
     setup, *rest = cells(path, "code")[1:]
     assert "gl.connect()" in setup.source
@@ -89,7 +89,7 @@ def test_a_notebook_starts_from_connect(path: Path):
 
 
 @each
-def test_text_comes_before_code(path: Path):
+def test_text_comes_before_code(path: Path) -> None:
     """house-style, Notebooks: each section says what it is about."""
     headings = [cell.source for cell in cells(path, "markdown")[1:] if cell.source.startswith("#")]
     assert len(headings) >= 3
@@ -97,7 +97,7 @@ def test_text_comes_before_code(path: Path):
 
 
 @each
-def test_a_notebook_ends_in_what_an_analyst_would_conclude(path: Path):
+def test_a_notebook_ends_in_what_an_analyst_would_conclude(path: Path) -> None:
     """The last section is a heading and sentences computed from the data."""
     end = cells(path)
     last = max(
@@ -107,7 +107,7 @@ def test_a_notebook_ends_in_what_an_analyst_would_conclude(path: Path):
 
 
 @each
-def test_a_notebook_knows_no_game_by_name(path: Path):
+def test_a_notebook_knows_no_game_by_name(path: Path) -> None:
     """It runs on anybody's data."""
     source = "\n".join(cell.source for cell in cells(path))
     assert not [name for name in made_up_names() if name in source]

@@ -15,7 +15,7 @@ from gamelens._text import (
     printable,
     terminal_line,
 )
-from hostile import NAMES
+from support.hostile_names import NAMES
 
 
 @pytest.mark.parametrize(

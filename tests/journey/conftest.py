@@ -1,4 +1,4 @@
-"""One seeded population, played over HTTP into a sandbox of its own, and the truth about it."""
+"""The simulated population that several modules of this folder query."""
 
 from __future__ import annotations
 
@@ -8,20 +8,16 @@ import msgspec
 import pytest
 
 from gamelens.client.sync_client import Client
-from gamelens.local.sandbox_info import SandboxInfo, environment_of
+from gamelens.local.sandbox_info import environment_of
 from gamelens.local.sandbox_population import populate
 from gamelens.local.sandbox_process import process_at, running_sandbox
 from gamelens.simulator import Ledger, load_scenario
-
-
-class Journey(msgspec.Struct, frozen=True):
-    ready: SandboxInfo
-    ledger: Ledger
-    client: Client
+from support.simulated_journey import Journey
 
 
 @pytest.fixture(scope="session")
 def journey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journey]:
+    """Play 500 players over HTTP into a sandbox of their own, and process their events."""
     state = tmp_path_factory.mktemp("journey") / "state"
     population = msgspec.structs.replace(load_scenario("small"), players=500, days=40, seed=7)
     ledger = Ledger()

@@ -1,4 +1,4 @@
-"""A sandbox process fails as it is told, is killed in the middle of a question, and comes back (promise 10)."""
+"""Clients of a service that fails, is killed during a query, and comes back."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from pandas.testing import assert_frame_equal
 
 from gamelens.client.sync_client import Client
 from gamelens.errors import GamelensError, PartialResult, RateLimited, Retryable, ServiceError, Unreachable
-from journey.service import Service
+from support.killable_sandbox import Service
 
 DAYS = 16
 FAN_OUT: dict[str, Any] = {"metric": "event_count", "by": ["game_id", "platform"], "over": f"last {DAYS} complete days"}
-LATE_S = 1.5  # on a busy machine
+TOLERANCE_S = 1.5  # on a busy machine
 
 
 @pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def running_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Run a sandbox with 18 days of events for all tests."""
     os.environ["GAMELENS_RUNTIME_DIR"] = str(tmp_path_factory.mktemp("runtime"))
     service = Service(tmp_path_factory.mktemp("outages"))
     try:
@@ -35,41 +36,46 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 @pytest.fixture
-def service(started: Service) -> Iterator[Service]:
-    started.heal()
-    yield started
-    started.heal()
+def service(running_service: Service) -> Iterator[Service]:
+    """Return the sandbox without fault rules."""
+    running_service.heal()
+    yield running_service
+    running_service.heal()
 
 
 @pytest.fixture(scope="module")
-def truth(started: Service) -> pd.DataFrame:
-    """What an undisturbed query gives, in few requests."""
-    with started.client() as lens:
+def expected(running_service: Service) -> pd.DataFrame:
+    """Return the frame of an undisturbed query."""
+    with running_service.client() as lens:
         return lens.query(**FAN_OUT)
 
 
 @pytest.fixture(scope="module")
-def patient(started: Service) -> Iterator[Client]:
-    with started.client(max_wait_s=60) as lens:
+def patient_client(running_service: Service) -> Iterator[Client]:
+    """Return a client that waits up to a minute."""
+    with running_service.client(max_wait_s=60) as lens:
         yield lens
 
 
 @pytest.fixture(scope="module")
-def hasty(started: Service) -> Iterator[Client]:
-    with started.client(max_wait_s=0.1) as lens:
+def hasty_client(running_service: Service) -> Iterator[Client]:
+    """Return a client that gives up after a tenth of a second."""
+    with running_service.client(max_wait_s=0.1) as lens:
         lens.available()
         yield lens
 
 
 def without_gaps(frame: pd.DataFrame, gaps: list[dict[str, Any]]) -> pd.DataFrame:
-    lost = pd.Series(False, index=frame.index)
+    """Return the rows of *frame* outside the intervals of *gaps*."""
+    is_missing = pd.Series(False, index=frame.index)
     for gap in gaps:
         start, end = map(pd.Timestamp, gap["interval"].split("/"))
-        lost |= (frame["timestamp"] >= start) & (frame["timestamp"] < end)
-    return frame[~lost].reset_index(drop=True)
+        is_missing |= (frame["timestamp"] >= start) & (frame["timestamp"] < end)
+    return frame[~is_missing].reset_index(drop=True)
 
 
 def assert_rows(frame: pd.DataFrame, expected: pd.DataFrame) -> None:
+    """Assert that two frames have equal rows in the same order."""
     assert frame.to_dict("records") == expected.to_dict("records")
 
 
@@ -87,106 +93,107 @@ FAULTS: dict[str, tuple[dict[str, Any], type[GamelensError]]] = {
 
 
 @pytest.mark.parametrize(("fault", "error"), FAULTS.values(), ids=FAULTS)
-def test_a_fault_that_passes_changes_no_row(
-    service: Service, patient: Client, truth: pd.DataFrame, fault: dict[str, Any], error: type[GamelensError]
+def test_a_temporary_fault_changes_no_row(
+    service: Service, patient_client: Client, expected: pd.DataFrame, fault: dict[str, Any], error: type[GamelensError]
 ) -> None:
-    """contract, POST /faults, times."""
+    """A fault that hits one request is retried, and the frame is complete."""
     service.fail(**fault, times=1)
-    assert_frame_equal(patient.query(**FAN_OUT), truth)
+    assert_frame_equal(patient_client.query(**FAN_OUT), expected)
     assert service.struck() == 1
 
 
 @pytest.mark.parametrize(("fault", "error"), FAULTS.values(), ids=FAULTS)
-def test_a_fault_that_stays_is_its_error(
-    service: Service, hasty: Client, fault: dict[str, Any], error: type[GamelensError]
+def test_a_lasting_fault_raises_its_error(
+    service: Service, hasty_client: Client, fault: dict[str, Any], error: type[GamelensError]
 ) -> None:
-    """errors; contract, POST /faults."""
+    """A fault that hits every request raises the error of its kind (Wire 5.3, Fault rules)."""
     service.fail(**fault)
     with pytest.raises(error):
-        hasty.query(**FAN_OUT)
+        hasty_client.query(**FAN_OUT)
 
 
-def test_a_retry_after_of_an_hour_is_one_request(service: Service) -> None:
-    """Names, pinned: retries."""
+def test_a_retry_after_beyond_max_wait_is_not_retried(service: Service) -> None:
+    """A Retry-After of an hour raises `RateLimited` after one request."""
     service.fail(status=429, retry_after=3600)
     with service.client(max_wait_s=60) as lens, pytest.raises(RateLimited) as limited:
         lens.query(**FAN_OUT)
     assert (limited.value.retry_after, service.struck()) == (3600.0, 1)
 
 
-def test_a_slow_service_is_left_at_the_deadline(service: Service) -> None:
-    """Names, pinned: deadline_s."""
+def test_a_query_ends_at_its_deadline(service: Service) -> None:
+    """A query on a slow service raises `Unreachable` at its deadline."""
     service.fail(latency_s=5)
     with service.client() as lens:
         lens.available()
         began = time.monotonic()
         with pytest.raises(Unreachable, match="deadline_s=1"):
             lens.query("event_count", over="last 3 complete days", deadline_s=1)
-        assert time.monotonic() - began < 1 + LATE_S
+        assert time.monotonic() - began < 1 + TOLERANCE_S
 
 
-class Killed:
-    """A fan-out whose service is killed after some pieces have come, and what is left of it."""
+class KilledQuery:
+    """A query whose service is killed after some of its requests, and its result."""
 
-    def __init__(self, service: Service, ask: Callable[[Client], pd.DataFrame]) -> None:
+    def __init__(self, service: Service, query: Callable[[Client], pd.DataFrame]) -> None:
         with service.client(max_days=1) as lens:
             lens.available()
-            came = service.asked()
-            ending = threading.Thread(target=self._end, args=(service, came + 7))
-            ending.start()
+            served_requests = service.request_count()
+            killer_thread = threading.Thread(target=self._kill_after, args=(service, served_requests + 7))
+            killer_thread.start()
             try:
-                self.frame = ask(lens)
+                self.frame = query(lens)
                 self.error = None
             except PartialResult as partial:
                 self.frame, self.error = partial.frame, partial
             finally:
-                ending.join()
+                killer_thread.join()
                 service.start()
 
-    def _end(self, service: Service, after: int) -> None:
+    def _kill_after(self, service: Service, requests: int) -> None:
         with contextlib.suppress(httpx.TransportError):
-            while service.asked() < after:
+            while service.request_count() < requests:
                 time.sleep(0.02)
         service.kill()
 
 
 def gaps_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the gaps in the receipt of *frame*."""
     return frame.attrs["gamelens"]["gaps"]  # type: ignore[no-any-return]
 
 
-def test_a_service_that_dies_leaves_what_came(service: Service, truth: pd.DataFrame) -> None:
-    """Promise 10: PartialResult with the frame, its gaps, and the rest on request, no more."""
-    killed = Killed(service, lambda lens: lens.query(**FAN_OUT))
+def test_a_killed_service_leaves_a_partial_result(service: Service, expected: pd.DataFrame) -> None:
+    """`PartialResult` has the rows so far, and `resume` requests the gaps alone."""
+    killed = KilledQuery(service, lambda lens: lens.query(**FAN_OUT))
     assert killed.error is not None
     assert isinstance(killed.error.__cause__, Retryable)
     gaps = killed.error.gaps
     assert gaps == gaps_of(killed.frame)
     assert {tuple(gap) for gap in gaps} == {("metric", "interval", "scope", "error")}
     assert 0 < len(gaps) < DAYS
-    assert_rows(killed.frame, without_gaps(truth, gaps))
+    assert_rows(killed.frame, without_gaps(expected, gaps))
     with service.client(max_days=1) as lens:
         lens.available()
-        before = service.asked()
+        before = service.request_count()
         resumed = lens.resume(killed.frame)
-    assert service.asked() - before == len(gaps)
-    assert_frame_equal(resumed, truth)
+    assert service.request_count() - before == len(gaps)
+    assert_frame_equal(resumed, expected)
     assert gaps_of(resumed) == []
 
 
-def test_a_service_that_dies_leaves_gaps_where_they_are_wanted(service: Service, truth: pd.DataFrame) -> None:
-    """Promise 10: on_error="gaps"."""
-    killed = Killed(service, lambda lens: lens.query(**FAN_OUT, on_error="gaps"))
+def test_a_killed_service_leaves_gaps_on_request(service: Service, expected: pd.DataFrame) -> None:
+    """With `on_error="gaps"` the frame has the rows so far and lists its gaps."""
+    killed = KilledQuery(service, lambda lens: lens.query(**FAN_OUT, on_error="gaps"))
     assert killed.error is None
     assert 0 < len(gaps_of(killed.frame)) < DAYS
-    assert_rows(killed.frame, without_gaps(truth, gaps_of(killed.frame)))
+    assert_rows(killed.frame, without_gaps(expected, gaps_of(killed.frame)))
 
 
-def test_the_client_itself_outlives_the_service(service: Service, truth: pd.DataFrame) -> None:
-    """Promise 8 and 10: the same client goes on when the service is back."""
+def test_a_client_works_after_a_restart_of_the_service(service: Service, expected: pd.DataFrame) -> None:
+    """A client whose query failed works again once the service is back."""
     with service.client() as lens:
         lens.available()
         service.kill()
         with pytest.raises(Unreachable):
             lens.query(**FAN_OUT)
         service.start()
-        assert_frame_equal(lens.query(**FAN_OUT), truth)
+        assert_frame_equal(lens.query(**FAN_OUT), expected)

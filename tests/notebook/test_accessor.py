@@ -11,12 +11,12 @@ import pytest
 from gamelens.errors import BadQuery, NotAdditive
 
 
-def test_the_accessor_brings_no_plotly():
+def test_the_accessor_brings_no_plotly() -> None:
     code = "import gamelens.notebook.accessor, sys; sys.exit('plotly' in sys.modules or 'IPython' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_explain_says_what_was_asked_and_how_it_came_about(networks):
+def test_explain_says_what_was_asked_and_how_it_came_about(networks) -> None:
     assert networks.lens.explain() == (
         "Asked for ilrd_revenue by ilrd_network_name over last 2 complete days, in one bucket for every day, "
         "on 18 Nov 2026 09:05 UTC.\n"
@@ -25,7 +25,7 @@ def test_explain_says_what_was_asked_and_how_it_came_about(networks):
     )
 
 
-def test_explain_names_gaps_and_cuts(networks):
+def test_explain_names_gaps_and_cuts(networks) -> None:
     gap = {"metric": "ilrd_revenue", "interval": "2026-11-16/P1D", "scope": {"platform": "ios"}, "error": "429"}
     networks.attrs["gamelens"] |= {"gaps": [gap], "clipped": "2026-11-16T00:00Z/2026-11-17T00:00Z"}
     told = networks.lens.explain()
@@ -33,96 +33,96 @@ def test_explain_names_gaps_and_cuts(networks):
     assert "Missing: ilrd_revenue in 2026-11-16/P1D for platform = ios: 429." in told
 
 
-def test_explain_without_a_receipt_says_so(networks):
+def test_explain_without_a_receipt_says_so(networks) -> None:
     networks.attrs = {}
     with pytest.raises(BadQuery, match="has no receipt"):
         networks.lens.explain()
 
 
-def test_wide_has_a_column_for_each_value(networks):
+def test_wide_has_a_column_for_each_value(networks) -> None:
     wide = networks.lens.wide("sum")
     assert wide.columns.tolist() == ["timestamp", "AdMob", "(unknown)", "<img src=x onerror=alert(1)>"]
     assert wide["(unknown)"].tolist() == [0.5, 0.5]
 
 
-def test_wide_keeps_dtypes_and_receipt(networks):
+def test_wide_keeps_dtypes_and_receipt(networks) -> None:
     wide = networks.lens.wide("event_count")
     assert wide["AdMob"].dtype == "Int64"
     assert wide["timestamp"].dtype == "datetime64[us, UTC]"
     assert wide.attrs == networks.attrs
 
 
-def test_wide_wants_to_know_which_number(networks):
+def test_wide_wants_to_know_which_number(networks) -> None:
     with pytest.raises(BadQuery, match=r"must say which number.*event_count, mean, sum, sum_cents"):
         networks.lens.wide()
 
 
-def test_wide_offers_the_nearest_number(networks):
+def test_wide_offers_the_nearest_number(networks) -> None:
     with pytest.raises(BadQuery, match="Did you mean `sum_cents`"):
         networks.lens.wide("sum_cent")
 
 
-def test_wide_without_dimensions_is_the_series(players):
+def test_wide_without_dimensions_is_the_series(players) -> None:
     assert players.lens.wide().columns.tolist() == ["timestamp", "user_unique"]
 
 
-def test_wide_leaves_na_where_a_group_has_no_row(networks):
+def test_wide_leaves_na_where_a_group_has_no_row(networks) -> None:
     assert pd.isna(networks[1:].lens.wide("sum").loc[0, "AdMob"])
 
 
-def test_wide_joins_two_dimensions_with_a_dot(networks):
+def test_wide_joins_two_dimensions_with_a_dot(networks) -> None:
     both = networks.assign(platform=pd.Categorical(["ios"] * 6))
     assert "AdMob · ios" in both.lens.wide("sum").columns
 
 
-def test_wide_of_nothing_is_empty(networks):
+def test_wide_of_nothing_is_empty(networks) -> None:
     assert networks[:0].lens.wide("sum").columns.tolist() == ["timestamp"]
 
 
-def test_a_network_really_called_unknown_is_not_mixed_with_null(networks):
+def test_a_network_really_called_unknown_is_not_mixed_with_null(networks) -> None:
     networks["ilrd_network_name"] = networks["ilrd_network_name"].cat.rename_categories({"AdMob": "(unknown)"})
     assert {"(unknown)", "(null)"} <= {*networks.lens.wide("sum").columns}
 
 
-def test_wide_sends_retention_to_matrix(cohorts):
+def test_wide_sends_retention_to_matrix(cohorts) -> None:
     with pytest.raises(BadQuery, match=r"use matrix\(\)"):
         cohorts.lens.wide("retention")
 
 
-def test_matrix_pools_a_split(cohorts):
+def test_matrix_pools_a_split(cohorts) -> None:
     matrix = cohorts.lens.matrix()
     assert matrix.columns.tolist() == [1, 2]
     assert matrix[1].tolist() == [6 / 14, 9 / 21]
 
 
-def test_matrix_by_a_split_keeps_it_apart(cohorts):
+def test_matrix_by_a_split_keeps_it_apart(cohorts) -> None:
     assert cohorts.lens.matrix(by="platform").loc["android"][1].tolist() == [0.25, 1.0]
 
 
-def test_matrix_of_another_frame_is_refused(networks):
+def test_matrix_of_another_frame_is_refused(networks) -> None:
     with pytest.raises(BadQuery, match="not a retention frame"):
         networks.lens.matrix()
 
 
-def test_matrix_by_an_unknown_split_is_refused(cohorts):
+def test_matrix_by_an_unknown_split_is_refused(cohorts) -> None:
     with pytest.raises(BadQuery, match="Did you mean `platform`"):
         cohorts.lens.matrix(by="platfrom")
 
 
-def test_total_is_one_row(networks):
+def test_total_is_one_row(networks) -> None:
     whole = networks.lens.total()
     assert whole.to_dict("records") == [
         {"event_count": 320, "mean": 3.2 / 320, "sum": pytest.approx(3.2), "sum_cents": pytest.approx(320)}
     ]
 
 
-def test_total_of_players_over_days_is_refused(players):
+def test_total_of_players_over_days_is_refused(players) -> None:
     with pytest.raises(NotAdditive):
         players.lens.total()
 
 
 @pytest.mark.parametrize("name", ["networks", "players", "cohorts"])
-def test_looking_changes_nothing(name, request):
+def test_looking_changes_nothing(name, request) -> None:
     frame = request.getfixturevalue(name)
     before = frame.copy()
     frame.lens.plot()
@@ -132,6 +132,6 @@ def test_looking_changes_nothing(name, request):
 
 
 @pytest.mark.parametrize("shape", ["wide", "plot"])
-def test_a_frame_of_somebody_else_is_refused(shape):
+def test_a_frame_of_somebody_else_is_refused(shape) -> None:
     with pytest.raises(BadQuery, match="has no timestamp"):
         getattr(pd.DataFrame({"a": [1]}).lens, shape)()

@@ -15,66 +15,66 @@ pytestmark = pytest.mark.slow
 SOURCE = "Source: gamelens 0.1.0 · last 2 complete days · data as of 18 Nov 2026 09:00 UTC."
 
 
-def test_lines_say_when_who_leads_and_the_last_value(networks):
+def test_lines_say_when_who_leads_and_the_last_value(networks) -> None:
     assert charts.alt_text(networks.lens.plot()) == (
         "Ad revenue by network. USD per day. 3 lines from 16 Nov 2026 to 17 Nov 2026, AdMob leads: AdMob ends at "
         f"$1.00, (unknown) ends at $0.50, ‹img src=x onerror=alert(1)› ends at $0.10. {SOURCE}"
     )
 
 
-def test_the_last_value_is_of_a_whole_bucket(players):
+def test_the_last_value_is_of_a_whole_bucket(players) -> None:
     players.attrs["gamelens"]["clipped"] = "2026-11-16T00:00Z/2026-11-17T09:00Z"
     assert "1 line on 16 Nov 2026: all ends at 10." in charts.alt_text(players.lens.plot())
 
 
-def test_bars_name_the_largest_first(networks):
+def test_bars_name_the_largest_first(networks) -> None:
     said = charts.alt_text(networks[:3].lens.plot())
     assert "3 bars: AdMob $1.00, (unknown) $0.50, ‹img src=x onerror=alert(1)› $0.10." in said
 
 
-def test_beyond_five_the_rest_is_counted(networks):
+def test_beyond_five_the_rest_is_counted(networks) -> None:
     many = pd.concat([networks[:1].assign(ilrd_network_name=f"n{place}") for place in range(9)], ignore_index=True)
     many.attrs = networks.attrs
     assert "n4 $1.00, and 4 more." in charts.alt_text(charts.draw_bars(many))
 
 
-def test_cohorts_say_highest_and_lowest(cohorts):
+def test_cohorts_say_highest_and_lowest(cohorts) -> None:
     said = charts.alt_text(charts.draw_cohorts(retention.pooled(cohorts).lens.matrix()))
     assert "3 cells from 16 Nov 2026 to 17 Nov 2026: highest 42.9% (16 Nov 2026, D1) and lowest 14.3%" in said
 
 
-def test_curves_say_ages(cohorts):
+def test_curves_say_ages(cohorts) -> None:
     said = charts.alt_text(charts.draw_curve(retention.average_curve(cohorts)))
     assert "1 line from D1 to D2: all ends at 14.3%." in said
 
 
-def test_panels_say_every_last_value(networks):
+def test_panels_say_every_last_value(networks) -> None:
     said = charts.alt_text(charts.draw_panels(networks, "sum", by="ilrd_network_name"))
     assert "3 lines from 16 Nov 2026 to 17 Nov 2026, AdMob leads: AdMob ends at $1.00" in said
 
 
-def test_bands_say_what_was_flagged(players):
+def test_bands_say_what_was_flagged(players) -> None:
     scores = health.score_days(health.measured(players.assign(game="Tile"), {"user_unique": "Active players"}))
     assert "1 panel, nothing flagged." in charts.alt_text(charts.draw_bands(scores))
     scores.loc[0, "is_flagged"] = True
     assert "1 panel, flagged: Active players of Tile on 16 Nov 2026." in charts.alt_text(charts.draw_bands(scores))
 
 
-def test_a_name_in_two_traces_is_one_line():
+def test_a_name_in_two_traces_is_one_line() -> None:
     """Such as a curve that is counted first and projected then."""
     figure = go.Figure([go.Scatter(x=[1, 2], y=[3, 4], name="a"), go.Scatter(x=[2, 5], y=[4, 6], name="a")])
     assert charts.alt_text(figure) == "1 line from 1 to 5: a ends at 6.00."
 
 
-def test_a_question_keeps_its_mark(networks):
+def test_a_question_keeps_its_mark(networks) -> None:
     assert charts.alt_text(charts.draw_lines(networks, title="Who pays?")).startswith("Who pays? USD per day.")
 
 
-def test_an_empty_figure_says_so(networks):
+def test_an_empty_figure_says_so(networks) -> None:
     assert ". Nothing in this interval. Source" in charts.alt_text(networks[:0].lens.plot())
 
 
-def test_a_figure_of_somebody_else_has_one_too():
+def test_a_figure_of_somebody_else_has_one_too() -> None:
     figure = go.Figure(go.Bar(x=["a", "b"], y=[1, 2]), layout={"title": "Mine<br><sub>and more</sub>"})
     assert charts.alt_text(figure) == "Mine and more. 2 bars: a 1.00, b 2.00."
     assert charts.alt_text(go.Figure()) == "A figure."
@@ -89,17 +89,17 @@ def test_a_figure_of_somebody_else_has_one_too():
         {"type": "table"},
     ],
 )
-def test_a_figure_that_cannot_be_described_has_its_title(trace):
+def test_a_figure_that_cannot_be_described_has_its_title(trace) -> None:
     assert charts.alt_text({"data": [trace], "layout": {"title": {"text": "Mine"}}}) == "Mine."
 
 
-def test_a_name_cannot_leave_an_attribute(networks):
+def test_a_name_cannot_leave_an_attribute(networks) -> None:
     """Not even of a page whose writer forgot to escape it."""
     said = charts.alt_text(charts.draw_lines(networks, title='"><script>alert(1)</script>'))
     assert not {*"<>\"'`"} & {*said}
 
 
-def test_the_json_of_a_figure_says_the_same(networks):
+def test_the_json_of_a_figure_says_the_same(networks) -> None:
     """A page has figures as JSON, numbers in base64."""
     figure = go.Figure(go.Bar(x=["a", "b"], y=pd.Series([1.0, 2.0]).to_numpy()), layout={"title": "Mine"})
     grid = go.Figure(go.Heatmap(x=["a", "b"], y=["c"], z=pd.DataFrame({"a": [1.0], "b": [2.0]}).to_numpy()))

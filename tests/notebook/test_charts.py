@@ -27,36 +27,36 @@ def _game_frame(players, titles):
     return frame
 
 
-def test_lines_over_time_bars_for_one_bucket(networks):
+def test_lines_over_time_bars_for_one_bucket(networks) -> None:
     assert {trace.type for trace in networks.lens.plot().data} == {"scatter"}
     assert {trace.type for trace in networks[:3].lens.plot().data} == {"bar"}
 
 
-def test_retention_is_cohorts_or_with_a_split_curves(cohorts):
+def test_retention_is_cohorts_or_with_a_split_curves(cohorts) -> None:
     assert cohorts.lens.plot().data[0].type == "scatter"
     pooled = retention.pooled(cohorts)
     assert pooled.lens.plot().data[0].type == "heatmap"
 
 
-def test_the_main_number_is_what_the_metric_sorts_by(networks):
+def test_the_main_number_is_what_the_metric_sorts_by(networks) -> None:
     assert charts.main_value(networks) == "sum"
 
 
-def test_title_and_unit_come_from_the_receipt(networks):
+def test_title_and_unit_come_from_the_receipt(networks) -> None:
     assert networks.lens.plot().layout.title.text.startswith("<b>Ad revenue by network</b>")
     assert "USD per day" in networks.lens.plot().layout.title.text
 
 
-def test_the_source_stands_under_the_figure(networks):
+def test_the_source_stands_under_the_figure(networks) -> None:
     assert _texts(networks.lens.plot())[-1].startswith("Source: gamelens 0.1.0")
 
 
-def test_null_is_called_unknown(networks):
+def test_null_is_called_unknown(networks) -> None:
     assert "(unknown)" in [trace.name for trace in networks.lens.plot().data]
 
 
 @pytest.mark.parametrize("rows", [6, 3])
-def test_hostile_names_are_text(networks, rows):
+def test_hostile_names_are_text(networks, rows) -> None:
     """issue 7, Must show: hostile names go through every figure without running."""
     figure = networks[:rows].lens.plot()
     page = json.dumps(json.loads(plotly.io.to_json(figure)))
@@ -64,72 +64,72 @@ def test_hostile_names_are_text(networks, rows):
     assert "&#60;img" in page
 
 
-def test_a_hostile_title_is_text(networks):
+def test_a_hostile_title_is_text(networks) -> None:
     assert "<script" not in charts.draw_lines(networks, title="<script>").layout.title.text
 
 
-def test_a_game_keeps_its_colour_in_every_figure(players):
+def test_a_game_keeps_its_colour_in_every_figure(players) -> None:
     both = charts.draw_lines(_game_frame(players, ["Tile", "Farm"]))
     alone = charts.draw_lines(_game_frame(players, ["Farm"]))
     colours = {trace.name: trace.line.color for trace in both.data}
     assert alone.data[0].line.color == colours["Farm"] != colours["Tile"]
 
 
-def test_a_missing_day_of_a_count_is_drawn_as_zero(networks):
+def test_a_missing_day_of_a_count_is_drawn_as_zero(networks) -> None:
     figure = charts.draw_lines(networks[1:], "sum")
     assert next(trace for trace in figure.data if trace.name == "AdMob").y.tolist() == [0, 1]
 
 
-def test_a_missing_day_of_a_mean_is_left_open(networks):
+def test_a_missing_day_of_a_mean_is_left_open(networks) -> None:
     figure = charts.draw_lines(networks[1:], "mean")
     assert pd.isna(next(trace for trace in figure.data if trace.name == "AdMob").y[0])
 
 
-def test_beyond_the_top_nothing_is_known_to_be_zero(networks):
+def test_beyond_the_top_nothing_is_known_to_be_zero(networks) -> None:
     networks.attrs["gamelens"]["truncated"] = True
     figure = charts.draw_lines(networks[1:], "sum")
     assert pd.isna(next(trace for trace in figure.data if trace.name == "AdMob").y[0])
 
 
-def test_an_unfinished_bucket_is_dotted_and_said(players):
+def test_an_unfinished_bucket_is_dotted_and_said(players) -> None:
     players.attrs["gamelens"]["clipped"] = "2026-11-16T00:00Z/2026-11-17T09:00Z"
     figure = players.lens.plot()
     assert [trace.line.dash for trace in figure.data] == [None, "dot"]
     assert "dotted: not a whole day" in figure.layout.title.text
 
 
-def test_more_than_eight_lines_stay_pale_and_unnamed(players):
+def test_more_than_eight_lines_stay_pale_and_unnamed(players) -> None:
     figure = charts.draw_lines(_game_frame(players, [f"Game {place}" for place in range(12)]))
     assert sum(trace.showlegend for trace in figure.data) == 8
 
 
-def test_rows_are_never_added_up_on_the_way(networks):
+def test_rows_are_never_added_up_on_the_way(networks) -> None:
     two = pd.concat([networks, networks])
     with pytest.raises(BadQuery, match="several rows in one bucket"):
         charts.draw_lines(two, "mean", by="ilrd_network_name")
 
 
-def test_bars_of_several_buckets_are_refused(networks):
+def test_bars_of_several_buckets_are_refused(networks) -> None:
     with pytest.raises(BadQuery, match="every='all'"):
         charts.draw_bars(networks)
 
 
-def test_bars_are_labelled_with_readable_numbers(networks):
+def test_bars_are_labelled_with_readable_numbers(networks) -> None:
     bars = charts.draw_bars(ads.earnings(networks, by="ilrd_network_name"), "ad_revenue", by="ilrd_network_name")
     assert list(bars.data[0].text) == ["$0.20", "$1.00", "$2.00"]
 
 
-def test_cohorts_are_blank_where_the_day_has_not_come(cohorts):
+def test_cohorts_are_blank_where_the_day_has_not_come(cohorts) -> None:
     heatmap = charts.draw_cohorts(cohorts.lens.matrix()).data[0]
     assert pd.isna(heatmap.z[1][1])
     assert not heatmap.hoverongaps
 
 
-def test_cohorts_of_a_split_name_value_and_day(cohorts):
+def test_cohorts_of_a_split_name_value_and_day(cohorts) -> None:
     assert charts.draw_cohorts(cohorts.lens.matrix("platform")).layout.yaxis.ticktext[0] == "android · 16 Nov 2026"
 
 
-def test_two_hundred_install_days_fit_a_page(cohorts):
+def test_two_hundred_install_days_fit_a_page(cohorts) -> None:
     matrix = cohorts.lens.matrix()
     many = pd.concat([matrix] * 100)
     figure = charts.draw_cohorts(many)
@@ -138,33 +138,33 @@ def test_two_hundred_install_days_fit_a_page(cohorts):
     assert "from 16 Nov 2026 to 17 Nov 2026" in charts.alt_text(figure)
 
 
-def test_curves_beyond_the_eighth_are_counted(cohorts):
+def test_curves_beyond_the_eighth_are_counted(cohorts) -> None:
     curve = retention.average_curve(cohorts)
     many = pd.concat([curve.assign(platform=f"p{place}") for place in range(9)], ignore_index=True)
     assert "largest 8 of 9" in charts.draw_curve(many, by="platform").layout.title.text
 
 
-def test_one_day_is_a_point_in_every_figure_of_days(players):
+def test_one_day_is_a_point_in_every_figure_of_days(players) -> None:
     one = _game_frame(players[:1], ["Tile"])
     assert "markers" in charts.draw_panels(one).data[0].mode
     one.attrs["gamelens"] |= {"clipped": "2026-11-16T00:00Z/2026-11-16T09:00Z"}
     assert [trace.mode for trace in charts.draw_lines(one).data][1] == "markers"
 
 
-def test_a_curve_has_its_interval(cohorts):
+def test_a_curve_has_its_interval(cohorts) -> None:
     band, line = charts.draw_curve(retention.average_curve(cohorts)).data
     assert band.fill == "toself"
     assert list(line.y) == [15 / 35, 2 / 14]
 
 
-def test_bands_show_every_game_and_metric(players):
+def test_bands_show_every_game_and_metric(players) -> None:
     daily = health.measured(_game_frame(players, ["Tile", "Farm"]), {"user_unique": "Active players"})
     figure = charts.draw_bands(health.score_days(daily))
     assert _texts(figure)[:2] == ["<b>Tile</b>  ", "<b>Farm</b>  "]
     assert "Active players" in figure.layout.title.text
 
 
-def test_a_segment_has_a_band_of_its_own(players):
+def test_a_segment_has_a_band_of_its_own(players) -> None:
     daily = health.measured(_game_frame(players, ["Tile"]), {"user_unique": "Active players"})
     parts = [
         health.score_days(daily).assign(dimension=name, segment=value)
@@ -175,18 +175,18 @@ def test_a_segment_has_a_band_of_its_own(players):
     assert figure.layout.yaxis.tickformat == ".0%"
 
 
-def test_panels_are_the_largest_24(players):
+def test_panels_are_the_largest_24(players) -> None:
     figure = charts.draw_panels(_game_frame(players, [f"Game {place}" for place in range(30)]))
     assert len([trace for trace in figure.data if trace.name]) == charts.MOST_PANELS == 24
     assert "largest 24 of 30" in figure.layout.title.text
 
 
-def test_a_panel_names_its_game_and_the_last_value(players):
+def test_a_panel_names_its_game_and_the_last_value(players) -> None:
     assert _texts(charts.draw_panels(_game_frame(players, ["Tile"])))[0] == "<b>Tile</b>  12"
 
 
 @pytest.mark.parametrize(("is_same_scale", "scales"), [(False, [1.1 * 12, 1.1 * 24]), (True, [1.1 * 24] * 2)])
-def test_panels_have_their_own_scale_or_one(players, is_same_scale, scales):
+def test_panels_have_their_own_scale_or_one(players, is_same_scale, scales) -> None:
     frame = _game_frame(players, ["Tile", "Farm"])
     frame["user_unique"] = [10, 12, 20, 24]
     figure = charts.draw_panels(frame, is_same_scale=is_same_scale)
@@ -195,12 +195,12 @@ def test_panels_have_their_own_scale_or_one(players, is_same_scale, scales):
     assert figure.layout.xaxis2.matches == "x"
 
 
-def test_panels_show_what_is_below_zero(networks):
+def test_panels_show_what_is_below_zero(networks) -> None:
     figure = charts.draw_panels(networks.assign(sum=[-1.0, 2.0, 3.0] * 2), "sum", by="ilrd_network_name")
     assert min(figure.layout[f"yaxis{place}"].range[0] for place in ("", "2", "3")) == pytest.approx(-1.1)
 
 
-def test_names_that_look_the_same_stay_two(networks):
+def test_names_that_look_the_same_stay_two(networks) -> None:
     names = ["a" + "x" * 60 + "b" + "y" * 30, "a" + "x" * 61 + "b" + "y" * 30, "z"]
     networks["ilrd_network_name"] = pd.Categorical(names * 2)
     lines = networks.lens.plot().data
@@ -209,7 +209,7 @@ def test_names_that_look_the_same_stay_two(networks):
 
 
 @pytest.mark.parametrize("many", [3, 8])
-def test_a_long_headline_and_legend_have_room(players, many):
+def test_a_long_headline_and_legend_have_room(players, many) -> None:
     """At 800 pixels: two lines of headline, one below, and a row of the legend for every two long names."""
     names = [f"A game with a title as long as this one, number {place}" for place in range(many)]
     short = charts.draw_lines(_game_frame(players, ["Tile", "Farm"]))
@@ -220,15 +220,15 @@ def test_a_long_headline_and_legend_have_room(players, many):
 
 
 @pytest.mark.parametrize("draw", [charts.draw_lines, charts.draw_bars, charts.draw_panels])
-def test_nothing_is_said_and_not_drawn(networks, draw):
+def test_nothing_is_said_and_not_drawn(networks, draw) -> None:
     assert "nothing in this interval" in _texts(draw(networks[:0], by="ilrd_network_name"))
 
 
-def test_no_curve_and_no_cohort_is_said_too(cohorts):
+def test_no_curve_and_no_cohort_is_said_too(cohorts) -> None:
     assert "nothing in this interval" in _texts(charts.draw_curve(retention.average_curve(cohorts[:0])))
     assert "nothing in this interval" in _texts(charts.draw_cohorts(cohorts[:0].lens.matrix()))
 
 
-def test_no_scores_is_said_too(players):
+def test_no_scores_is_said_too(players) -> None:
     scores = health.score_days(health.measured(players[:0], {"user_unique": "Active players"}))
     assert "nothing in this interval" in _texts(charts.draw_bands(scores))

@@ -22,18 +22,18 @@ def frame_of(titles):
 
 
 @pytest.mark.parametrize("many", [1, 2, 3, 5])
-def test_a_game_has_one_colour_whichever_games_are_shown(many: int):
+def test_a_game_has_one_colour_whichever_games_are_shown(many: int) -> None:
     whole = game_colours(GAMES, frame_of(GAMES))
     for shown in combinations(GAMES, many):
         assert game_colours(shown, frame_of(shown)) == {game: whole[game] for game in shown}
 
 
-def test_no_two_games_of_an_organisation_share_one():
+def test_no_two_games_of_an_organisation_share_one() -> None:
     assert len({*game_colours(GAMES, frame_of(GAMES)).values()}) == len(GAMES)
 
 
 @pytest.mark.slow
-def test_another_process_says_the_same():
+def test_another_process_says_the_same() -> None:
     code = (
         "import pandas as pd; from gamelens.notebook.figures.colours import game_colours; frame = pd.DataFrame();"
         f"frame.attrs['gamelens'] = {{'titles': {GAMES}}}; print(game_colours({GAMES[::-1]}, frame))"
@@ -42,11 +42,11 @@ def test_another_process_says_the_same():
     assert dict(eval(said)) == game_colours(GAMES, frame_of(GAMES))
 
 
-def test_the_order_says_nothing():
+def test_the_order_says_nothing() -> None:
     assert game_colours(GAMES[::-1], frame_of(GAMES)) == game_colours(GAMES, frame_of(GAMES))
 
 
-def test_eight_of_two_hundred_have_eight_colours():
+def test_eight_of_two_hundred_have_eight_colours() -> None:
     """Nobody has two hundred colours; those of one figure still differ."""
     frame = pd.DataFrame()
     frame.attrs["gamelens"] = {"titles": [f"Game {place}" for place in range(200)]}
@@ -54,20 +54,20 @@ def test_eight_of_two_hundred_have_eight_colours():
     assert len({*game_colours(shown, frame).values()}) == len(LIGHT.palette) == 8
 
 
-def test_without_a_receipt_games_still_differ():
+def test_without_a_receipt_games_still_differ() -> None:
     assert len({*game_colours(GAMES, pd.DataFrame()).values()}) == len(GAMES)
 
 
-def test_what_is_unknown_is_grey():
+def test_what_is_unknown_is_grey() -> None:
     assert colours_of(frame_of(GAMES), "game", ["(unknown)"]) == {"(unknown)": theme().muted}
     networks = pd.DataFrame({"network": ["a", None]})
     assert colours_of(networks, "network", ["a", "(unknown)"]) == {"a": LIGHT.palette[0], "(unknown)": LIGHT.muted}
 
 
 @pytest.mark.slow
-def test_the_client_names_the_games_of_the_organisation(stage):
+def test_the_client_names_the_games_of_the_organisation(stage) -> None:
     """So that a figure of one game knows which colours the others have."""
-    from client.worlds import quick, sale, sell
+    from support.watched_service import quick, sale, sell
 
     for game_id in ("1001", "1002", "2001"):
         sell(stage, sale("2026-11-18"), game_id=game_id)

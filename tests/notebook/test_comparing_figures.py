@@ -71,7 +71,7 @@ DRAWN: dict[str, tuple[Callable[..., object], Callable[[], DataFrame]]] = {
 
 
 @pytest.mark.parametrize(("draw", "make"), DRAWN.values(), ids=DRAWN)
-def test_hostile_names_are_text_and_nothing_is_lost(draw, make):
+def test_hostile_names_are_text_and_nothing_is_lost(draw, make) -> None:
     """issue 7, Must show: hostile names go through every figure without running."""
     page = plotly.io.to_json(draw(make()), validate=True)
     assert "<img" not in json.dumps(json.loads(page))
@@ -79,37 +79,37 @@ def test_hostile_names_are_text_and_nothing_is_lost(draw, make):
 
 
 @pytest.mark.parametrize(("draw", "make"), DRAWN.values(), ids=DRAWN)
-def test_an_empty_frame_is_a_figure_that_says_so(draw, make):
+def test_an_empty_frame_is_a_figure_that_says_so(draw, make) -> None:
     assert "nothing in this interval" in [note.text for note in draw(make()[:0]).layout.annotations]
 
 
-def test_the_bridge_leads_from_before_to_after():
+def test_the_bridge_leads_from_before_to_after() -> None:
     bars = charts.draw_decomposition(parts()).data[0]
     assert bars.y[0] + sum(bars.y[1:4]) == pytest.approx(5.0)
     assert [*bars.measure] == ["absolute", "relative", "relative", "relative", "total"]
     assert bars.text[-1] == "$5.00"
 
 
-def test_small_steps_are_seen_and_the_cut_axis_is_said():
+def test_small_steps_are_seen_and_the_cut_axis_is_said() -> None:
     figure = charts.draw_decomposition(parts(money=1.01))
     assert figure.layout.yaxis.range[0] > 0
     assert "does not start at 0" in figure.layout.title.text
     assert charts.draw_decomposition(parts()).layout.yaxis.range is None
 
 
-def test_bars_of_each_network_add_up_to_its_change():
+def test_bars_of_each_network_add_up_to_its_change() -> None:
     *bars, change = charts.draw_contributions(parts(), by="ilrd_network_name").data
     sums = [sum(values) for values in zip(*(bar.x for bar in bars), strict=True)]
     assert sums == pytest.approx([*change.x])
 
 
-def test_the_funnel_says_the_share_of_the_step_before():
+def test_the_funnel_says_the_share_of_the_step_before() -> None:
     bar = charts.draw_funnel(ads.waterfall(actions())).data[0]
     assert [*bar.y] == ["Requested", "Loaded", "Shown", "Clicked"]
     assert "66&#46;7&#37;" in bar.text[2] or "66.7" in bar.text[2]
 
 
-def test_only_differences_beyond_chance_are_filled():
+def test_only_differences_beyond_chance_are_filled() -> None:
     same = shares().assign(successes=pd.array([400, 401], dtype="Int64"))
     sure, unsure = (charts.draw_differences(experiments.differences(frame)).data[0] for frame in (shares(), same))
     assert sure.marker.color[0] == sure.marker.line.color[0]
@@ -117,24 +117,24 @@ def test_only_differences_beyond_chance_are_filled():
     assert sure.x[0] == pytest.approx(-10.0)
 
 
-def test_shares_and_money_have_axes_of_their_own():
+def test_shares_and_money_have_axes_of_their_own() -> None:
     money = experiments.differences(shares()).assign(unit="money", measure="revenue per player")
     both = experiments.concat_comparisons(experiments.differences(shares()), money)
     assert {trace.xaxis for trace in charts.draw_differences(both).data} == {"x", "x2"}
 
 
-def test_a_difference_without_an_interval_is_a_cross():
+def test_a_difference_without_an_interval_is_a_cross() -> None:
     rows = experiments.differences(shares()).assign(low=float("nan"), high=float("nan"))
     assert charts.draw_differences(rows).data[0].marker.symbol == ("x-thin",)
 
 
-def test_paid_back_is_a_line_only_where_it_is_near():
+def test_paid_back_is_a_line_only_where_it_is_near() -> None:
     assert len(charts.draw_payback(roas()).layout.shapes) == 1
     far = roas().assign(roas=[0.1, 0.2])
     assert len(charts.draw_payback(far).layout.shapes) == 0
 
 
-def test_holidays_outside_the_range_of_their_weekday_are_filled():
+def test_holidays_outside_the_range_of_their_weekday_are_filled() -> None:
     figure = charts.draw_occasions(special(), by=["holiday", "country_code"])
     point = figure.data[-1]
     assert point.x[0] == pytest.approx(0.5)

@@ -59,7 +59,7 @@ def figure(text: str = HOSTILE, **layout: Any) -> dict[str, Any]:
     }
 
 
-def test_a_page_has_title_outputs_and_foot_and_no_code():
+def test_a_page_has_title_outputs_and_foot_and_no_code() -> None:
     page = shown(displayed(html="<table class='dataframe'><tr><td>7</td></tr></table>"))
     assert "<title>Who pays &amp; why</title>" in page
     assert ("<td>7</td>" in page, "secret_code" in page) == (True, False)
@@ -67,14 +67,14 @@ def test_a_page_has_title_outputs_and_foot_and_no_code():
     assert "on 20 Nov 2026 at 10:30 UTC; over = &#x27;&lt;b&gt;&#x27;" in page
 
 
-def test_a_page_without_figures_is_small_and_allows_no_script():
+def test_a_page_without_figures_is_small_and_allows_no_script() -> None:
     page = shown(displayed(plain="7"))
     assert len(page) < 10_000
     assert "script-src" not in page
     assert "default-src 'none'" in page
 
 
-def test_hostile_names_in_a_figure_stay_text():
+def test_hostile_names_in_a_figure_stay_text() -> None:
     """The only elements are the frame's own, and the figure is read back as it was."""
     page = shown(displayed(figure=figure()))
     tags = Tags(re.sub(r'(<script type="text/plain" id="plotly">)[^<]*', r"\1", page)).found
@@ -84,18 +84,18 @@ def test_hostile_names_in_a_figure_stay_text():
     assert json.loads(facts[1])["data"][0]["name"] == HOSTILE
 
 
-def test_scripts_that_run_carry_a_nonce_of_this_page_alone():
+def test_scripts_that_run_carry_a_nonce_of_this_page_alone() -> None:
     pages = [shown(displayed(figure=figure())) for _ in range(2)]
     nonces = [re.findall(r"nonce[-=]['\"]?([\w-]{20,})", page) for page in pages]
     assert [len(found) for found in nonces] == [2, 2]
     assert nonces[0][0] == nonces[0][1] != nonces[1][0]
 
 
-def test_an_interactive_page_brings_plotly_packed():
+def test_an_interactive_page_brings_plotly_packed() -> None:
     assert 1_000_000 < len(shown(displayed(figure=figure()))) < 2_500_000
 
 
-def test_a_widget_is_its_twin_and_without_one_nothing():
+def test_a_widget_is_its_twin_and_without_one_nothing() -> None:
     view = {"model_id": "abc", "version_major": 2}
     page = shown(
         displayed(widget=view, plain="IntProgress(value=0)"), displayed(widget=view, html="<p>the twin</p>", plain="x")
@@ -103,18 +103,18 @@ def test_a_widget_is_its_twin_and_without_one_nothing():
     assert ("IntProgress" in page, "the twin" in page, "model_id" in page) == (False, True, False)
 
 
-def test_a_widgets_table_and_figure_are_both_shown():
+def test_a_widgets_table_and_figure_are_both_shown() -> None:
     page = shown(displayed(widget={"model_id": "abc"}, html="<p>the twin</p>", figure=figure(), plain="x"))
     assert page.index("the twin") < page.index('id="figure-0"')
 
 
-def test_what_only_runs_is_left_out():
+def test_what_only_runs_is_left_out() -> None:
     page = shown(displayed(**{"application/javascript": "alert(1)", "plain": "<IPython.core.display.Javascript>"}))
     assert "alert" not in page
     assert "IPython" not in page
 
 
-def test_standard_error_is_not_for_readers():
+def test_standard_error_is_not_for_readers() -> None:
     page = shown(
         nbformat.v4.new_output("stream", name="stderr", text="/home/me/x.py: UserWarning"),
         nbformat.v4.new_output("stream", name="stdout", text="seven"),
@@ -133,11 +133,11 @@ def test_standard_error_is_not_for_readers():
         ({}, "A figure."),
     ],
 )
-def test_a_figure_says_what_it_shows(layout: dict[str, Any], words: str):
+def test_a_figure_says_what_it_shows(layout: dict[str, Any], words: str) -> None:
     assert alt_text({"layout": layout}) == words
 
 
-def test_a_still_keeps_shapes_and_words_and_nothing_that_acts():
+def test_a_still_keeps_shapes_and_words_and_nothing_that_acts() -> None:
     sheet = StyleSheet()
     still = inline(SVG.encode(), sheet, number=3)
     tags = Tags(still).found
@@ -149,7 +149,7 @@ def test_a_still_keeps_shapes_and_words_and_nothing_that_acts():
     assert 'href="data:image/png;base64,AA=="' in still
 
 
-def test_a_still_has_ids_of_its_own_and_shares_looks():
+def test_a_still_has_ids_of_its_own_and_shares_looks() -> None:
     sheet = StyleSheet()
     still = inline(SVG.encode(), sheet, number=3)
     assert 'id="g3-0"' in still
@@ -159,13 +159,13 @@ def test_a_still_has_ids_of_its_own_and_shares_looks():
     assert still.count('class="f0"') == 2
 
 
-def test_a_still_holds_what_is_used_to_a_hundredth_of_a_pixel():
+def test_a_still_holds_what_is_used_to_a_hundredth_of_a_pixel() -> None:
     still = inline(SVG.encode(), StyleSheet(), number=0)
     assert '<rect width="9" height="12.35" />' in still
     assert 'width="7"' not in still
 
 
-def test_a_still_grows_with_the_page():
+def test_a_still_grows_with_the_page() -> None:
     attributes = Tags(inline(SVG.encode(), StyleSheet(), number=0)).found[0][1]
     assert attributes == {"aria-hidden": "true", "viewbox": "0 0 920 420"}
 
@@ -173,6 +173,6 @@ def test_a_still_grows_with_the_page():
 @pytest.mark.parametrize(
     ("paper", "is_turned"), [("#ffffff", True), ("#fff", True), ("white", True), ("#14191f", False)]
 )
-def test_only_a_light_figure_is_turned_around_in_the_dark(paper: str, is_turned: bool):
+def test_only_a_light_figure_is_turned_around_in_the_dark(paper: str, is_turned: bool) -> None:
     page = shown(displayed(figure=figure(template={"layout": {"paper_bgcolor": paper}})))
     assert ('class="live light"' in page) == is_turned

@@ -30,7 +30,7 @@ def document(source: str | None = CELL) -> Any:
     return nbformat.v4.new_notebook(cells=cells)
 
 
-def test_names_and_defaults_come_from_the_tagged_cell():
+def test_names_and_defaults_come_from_the_tagged_cell() -> None:
     found = parameters_of(document())
     assert found == {"over": "last 28 complete days", "games": None, "days": [1, 7]} | {
         "top": 20,
@@ -39,7 +39,7 @@ def test_names_and_defaults_come_from_the_tagged_cell():
     }
 
 
-def test_a_notebook_without_such_a_cell_has_none():
+def test_a_notebook_without_such_a_cell_has_none() -> None:
     assert parameters_of(document(None)) == {}
 
 
@@ -62,38 +62,38 @@ def test_a_notebook_without_such_a_cell_has_none():
         ("games", "Tile Saga", "Tile Saga"),
     ],
 )
-def test_a_text_becomes_what_its_default_is(name: str, text: str, value: object):
+def test_a_text_becomes_what_its_default_is(name: str, text: str, value: object) -> None:
     found = typed([(name, text)], DEFAULTS, of="a.ipynb")[name]
     assert (found, type(found)) == (value, type(value))
 
 
-def test_a_name_typed_again_adds_to_a_list():
+def test_a_name_typed_again_adds_to_a_list() -> None:
     given = [("games", "1001"), ("days", "3"), ("games", "1002"), ("days", "4")]
     assert typed(given, DEFAULTS, of="a.ipynb") == {"games": ["1001", "1002"], "days": [3, 4]}
 
 
 @pytest.mark.parametrize(("name", "text"), [("top", "many"), ("share", "nan"), ("is_deep", "deep"), ("days", "x")])
-def test_a_text_that_does_not_fit_is_refused_with_the_default(name: str, text: str):
+def test_a_text_that_does_not_fit_is_refused_with_the_default(name: str, text: str) -> None:
     with pytest.raises(BadQuery, match="must be written like its default"):
         typed([(name, text)], DEFAULTS, of="a.ipynb")
 
 
-def test_one_value_is_not_given_twice():
+def test_one_value_is_not_given_twice() -> None:
     with pytest.raises(BadQuery, match="is given 2 times"):
         typed([("top", "1"), ("top", "2")], DEFAULTS, of="a.ipynb")
 
 
-def test_an_unknown_name_is_refused_with_the_nearest():
+def test_an_unknown_name_is_refused_with_the_nearest() -> None:
     with pytest.raises(BadQuery, match=r"ovr = 'x' is no parameter of a\.ipynb\. Did you mean `over`\?"):
         typed([("ovr", "x")], DEFAULTS, of="a.ipynb")
 
 
-def test_a_notebook_that_takes_none_says_so():
+def test_a_notebook_that_takes_none_says_so() -> None:
     with pytest.raises(BadQuery, match="no cell of it is tagged `parameters`"):
         typed([("over", "x")], {}, of="a.ipynb")
 
 
-def test_values_go_right_below_the_parameters_and_cannot_break_out():
+def test_values_go_right_below_the_parameters_and_cannot_break_out() -> None:
     made = document()
     inject(made, {"over": "x'\"\n\\ import os", "games": ["1001"]})
     assert [cell.metadata.get("tags") for cell in made.cells] == [None, ["parameters"], ["injected-parameters"], None]
@@ -102,14 +102,14 @@ def test_values_go_right_below_the_parameters_and_cannot_break_out():
     assert (set_["over"], set_["games"]) == ("x'\"\n\\ import os", ["1001"])
 
 
-def test_nothing_given_adds_no_cell():
+def test_nothing_given_adds_no_cell() -> None:
     made = document()
     inject(made, {})
     assert len(made.cells) == 3
 
 
 @pytest.mark.slow
-def test_papermill_sees_the_same_parameters(tmp_path: Path):
+def test_papermill_sees_the_same_parameters(tmp_path: Path) -> None:
     """Its convention, so that its `papermill -p` works on our notebooks too."""
     from papermill import inspect_notebook
 

@@ -74,35 +74,35 @@ def between(look: Theme, place: float) -> str:
 
 @BOTH
 @pytest.mark.parametrize("vision", VISIONS)
-def test_any_two_colours_of_the_palette_are_told_apart(look: Theme, vision: str):
+def test_any_two_colours_of_the_palette_are_told_apart(look: Theme, vision: str) -> None:
     seen = [perceived(colour, vision) for colour in look.palette]
     closest = min(float(np.linalg.norm(one - other)) for one, other in combinations(seen, 2))
     assert closest >= LEAST_APART
 
 
 @BOTH
-def test_marks_stand_out_from_the_paper(look: Theme):
+def test_marks_stand_out_from_the_paper(look: Theme) -> None:
     assert min(contrast(colour, look.paper) for colour in (*look.palette, look.muted, look.alarm)) >= 3
 
 
 @BOTH
-def test_texts_are_readable(look: Theme):
+def test_texts_are_readable(look: Theme) -> None:
     assert min(contrast(colour, look.paper) for colour in (look.ink, look.muted)) >= 4.5
 
 
 @BOTH
-def test_numbers_are_readable_in_every_cell(look: Theme):
+def test_numbers_are_readable_in_every_cell(look: Theme) -> None:
     assert min(contrast(between(look, place), look.ink) for place in np.linspace(0, 1, 41)) >= 4.5
 
 
-def test_a_theme_is_chosen():
+def test_a_theme_is_chosen() -> None:
     use_theme("dark")
     assert theme() is DARK
     use_theme("light")
     assert theme() is LIGHT
 
 
-def test_auto_is_what_the_environment_says(monkeypatch):
+def test_auto_is_what_the_environment_says(monkeypatch) -> None:
     assert theme() is LIGHT
     monkeypatch.setenv("GAMELENS_THEME", "dark")
     assert theme() is DARK
@@ -110,26 +110,26 @@ def test_auto_is_what_the_environment_says(monkeypatch):
     assert theme() is LIGHT
 
 
-def test_an_unknown_theme_is_refused():
+def test_an_unknown_theme_is_refused() -> None:
     with pytest.raises(BadQuery, match="Did you mean `dark`"):
         use_theme("darkk")
 
 
-def test_an_unknown_theme_in_the_environment_is_named(monkeypatch):
+def test_an_unknown_theme_in_the_environment_is_named(monkeypatch) -> None:
     monkeypatch.setenv("GAMELENS_THEME", "night")
     with pytest.raises(BadQuery, match="GAMELENS_THEME"):
         theme()
 
 
 @pytest.mark.parametrize(("name", "look"), [("gamelens", LIGHT), ("gamelens_dark", DARK)])
-def test_plotly_knows_the_templates(name: str, look: Theme):
+def test_plotly_knows_the_templates(name: str, look: Theme) -> None:
     own = go.Figure(layout={"template": name})
     assert own.layout.template.layout.paper_bgcolor == look.paper
     assert plotly.io.templates[name].layout.colorway == look.palette
 
 
 @pytest.mark.slow
-def test_a_dark_figure_holds_no_colour_of_the_light_theme(networks, cohorts):
+def test_a_dark_figure_holds_no_colour_of_the_light_theme(networks, cohorts) -> None:
     use_theme("dark")
     figures = [networks.lens.plot(), networks[:3].lens.plot(), charts.draw_cohorts(cohorts.lens.matrix())]
     figures += [cohorts.lens.plot(), charts.draw_panels(networks, "sum", by="ilrd_network_name")]

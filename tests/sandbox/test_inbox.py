@@ -1,4 +1,4 @@
-"""architecture, Decisions: Inbox in SQLite, synced, group commit; contract: a crash loses nothing acknowledged."""
+"""The inbox: accepted events on disk, synced before they are acknowledged."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from typing import Any
 
 import pytest
 
-from conftest import Stage, event
 from gamelens.sandbox.storage.inbox import Inbox, InboxBatch, StoreUnavailable, open_store, pending
-from sandbox.conftest import counted, full_disk, number, send
+from gamelens.wire.signing import sign
+from support.app_requests import send
+from support.full_disk import full_disk
+from support.game_events import event
+from support.sandbox_stage import Stage, event_counts, metric_value
 
 
 def batch(number: int, *, size: int = 2) -> InboxBatch:
+    """Return batch *number*, with a body of *size* bytes."""
     return InboxBatch(
         organisation="acme",
         game_id="1001",
@@ -31,17 +35,17 @@ def batch(number: int, *, size: int = 2) -> InboxBatch:
     )
 
 
-def stored(path: Path) -> list[int]:
-    """Arrival times of what is on disk, in the order of the inbox."""
+def stored_arrivals(path: Path) -> list[int]:
+    """Return the arrival times of the batches on disk, in the order of the inbox."""
     store = open_store(path)
     try:
-        return [it.arrival_ms for it in pending(store, after=0, up_to=10**9)]
+        return [stored.arrival_ms for stored in pending(store, after=0, up_to=10**9)]
     finally:
         store.close()
 
 
-def test_batches_that_wait_together_keep_their_order(state: Path):
-    """architecture: group commit, one writer thread."""
+def test_batches_that_wait_together_keep_their_order(state: Path) -> None:
+    """Batches that are committed together keep the order of their commits."""
 
     async def commit_many(inbox: Inbox) -> None:
         await asyncio.gather(*(inbox.commit(batch(number)) for number in range(200)))
@@ -49,43 +53,48 @@ def test_batches_that_wait_together_keep_their_order(state: Path):
     inbox = Inbox(state / "gamelens.db")
     asyncio.run(commit_many(inbox))
     inbox.close()
-    assert stored(state / "gamelens.db") == list(range(200))
+    assert stored_arrivals(state / "gamelens.db") == list(range(200))
 
 
-def test_what_is_acknowledged_is_on_disk_already(stage: Stage, tmp_path: Path):
-    """contract: sent only after its good events are on disk. The copy is what a crash would leave."""
+def test_acknowledged_events_are_on_disk(stage: Stage, tmp_path: Path) -> None:
+    """A copy of the store after each 200 holds every event acknowledged so far.
+
+    Wire 1.7, Submitting events.
+    """
     copy = tmp_path / "copy"
     copy.mkdir()
     for count in (1, 2, 3):
         assert stage.submit([event()]).status_code == 200
         for file in stage.sandbox.options.state.glob("gamelens.db*"):
             shutil.copy(file, copy)
-        assert len(stored(copy / "gamelens.db")) == count
+        assert len(stored_arrivals(copy / "gamelens.db")) == count
 
 
-def test_every_commit_is_synced(state: Path):
-    """architecture: WAL, synchronous=FULL."""
+def test_every_commit_is_synced(state: Path) -> None:
+    """The store is in WAL mode and syncs every commit to disk (Wire 1.7, Submitting events)."""
     store = open_store(state / "gamelens.db")
     settings = [store.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")]
     store.close()
     assert settings == ["wal", 2]
 
 
-def test_what_is_queued_is_committed_before_the_inbox_closes(state: Path):
-    async def leave(inbox: Inbox) -> None:
+def test_queued_batches_are_committed_before_the_inbox_closes(state: Path) -> None:
+    """Batches whose callers were cancelled are still committed before the inbox closes."""
+
+    async def cancel_all(inbox: Inbox) -> None:
         waiting = [asyncio.ensure_future(inbox.commit(batch(number))) for number in range(20)]
         await asyncio.sleep(0)
-        for it in waiting:
-            it.cancel()
+        for task in waiting:
+            task.cancel()
 
     inbox = Inbox(state / "gamelens.db")
-    asyncio.run(leave(inbox))
+    asyncio.run(cancel_all(inbox))
     inbox.close()
-    assert stored(state / "gamelens.db") == list(range(20))
+    assert stored_arrivals(state / "gamelens.db") == list(range(20))
 
 
-def test_a_caller_whose_loop_is_gone_stops_nobody(state: Path):
-    """One writer thread serves everybody for as long as the sandbox runs."""
+def test_a_caller_whose_loop_is_closed_does_not_stop_the_writer(state: Path) -> None:
+    """The writer thread goes on when the event loop of a caller is closed."""
     inbox = Inbox(state / "gamelens.db")
     for place in range(20):
         loop = asyncio.new_event_loop()
@@ -97,43 +106,48 @@ def test_a_caller_whose_loop_is_gone_stops_nobody(state: Path):
         loop.close()
     asyncio.run(inbox.commit(batch(20)))
     inbox.close()
-    assert stored(state / "gamelens.db") == list(range(21))
+    assert stored_arrivals(state / "gamelens.db") == list(range(21))
 
 
-def test_a_failed_commit_is_told_and_leaves_nothing(state: Path):
-    """architecture: a failed commit is answered 503."""
+def test_a_failed_commit_raises_and_stores_nothing(state: Path) -> None:
+    """A commit that fails on a full disk raises `StoreUnavailable` and stores nothing."""
     inbox = Inbox(state / "gamelens.db")
     with full_disk(at_bytes=500_000), pytest.raises(StoreUnavailable):
         asyncio.run(inbox.commit(batch(1, size=2_000_000)))
     assert inbox.trouble
     inbox.close()
-    assert stored(state / "gamelens.db") == []
+    assert stored_arrivals(state / "gamelens.db") == []
 
 
-class Disk:
-    """A disk with as much room as a test says."""
+class FakeDisk:
+    """A disk whose free space a test sets."""
 
     def __init__(self, free_bytes: int) -> None:
         self.free_bytes = free_bytes
 
     def free(self, path: Path) -> int:
+        """Return the free bytes that the test has set."""
         return self.free_bytes
 
 
-def test_a_full_disk_is_noticed_before_it_is_full(state: Path):
-    disk = Disk(1000)
+def test_reserved_space_is_kept_free(state: Path) -> None:
+    """A batch that would use reserved space is refused, and a smaller one is stored."""
+    disk = FakeDisk(1000)
     inbox = Inbox(state / "gamelens.db", reserved_bytes=900, free=disk.free)
     asyncio.run(inbox.commit(batch(1, size=100)))
     with pytest.raises(StoreUnavailable):
         asyncio.run(inbox.commit(batch(2, size=101)))
     assert inbox.trouble
     inbox.close()
-    assert stored(state / "gamelens.db") == [1]
+    assert stored_arrivals(state / "gamelens.db") == [1]
 
 
-def test_trouble_passes_by_itself(state: Path):
-    """contract, Control surface: health is 200 again when the store commits, whether somebody sends or not."""
-    disk = Disk(0)
+def test_the_inbox_recovers_without_a_new_batch(state: Path) -> None:
+    """After a full disk the inbox is healthy again by itself, and stores no probe.
+
+    Wire 5.1, Control API.
+    """
+    disk = FakeDisk(0)
     inbox = Inbox(state / "gamelens.db", reserved_bytes=900, free=disk.free, probe_s=0.01)
     with pytest.raises(StoreUnavailable):
         asyncio.run(inbox.commit(batch(1)))
@@ -143,11 +157,11 @@ def test_trouble_passes_by_itself(state: Path):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     inbox.close()
-    assert stored(state / "gamelens.db") == []
+    assert stored_arrivals(state / "gamelens.db") == []
 
 
-def test_no_more_waits_for_the_disk_than_may(state: Path):
-    """Bounded queue: what comes too much is refused at once, and the rest is stored."""
+def test_the_queue_of_batches_is_bounded(state: Path) -> None:
+    """Batches beyond the queue's bytes are refused at once, and the rest is stored."""
 
     async def commit_many(inbox: Inbox) -> list[BaseException | None]:
         commits = (inbox.commit(batch(number, size=1000)) for number in range(50))
@@ -159,18 +173,18 @@ def test_no_more_waits_for_the_disk_than_may(state: Path):
     inbox.close()
     refused = [number for number, outcome in enumerate(outcomes) if isinstance(outcome, StoreUnavailable)]
     assert refused
-    assert sorted(stored(state / "gamelens.db") + refused) == list(range(51))
+    assert sorted(stored_arrivals(state / "gamelens.db") + refused) == list(range(51))
 
 
-def test_one_organisation_s_batches_may_be_asked_for(stage: Stage):
-    """In their order, and nobody else's."""
+def test_batches_of_one_organisation_are_selected(stage: Stage) -> None:
+    """Pending batches of one organisation come in order, without those of others."""
     for game_id in ("1001", "9001", "2001", "9001"):
         stage.submit([event()], game_id=game_id)
-    found = {
-        name: [it.game_id for it in pending(stage.sandbox.store, after=0, up_to=10**9, organisation=name)]
+    game_ids = {
+        name: [stored.game_id for stored in pending(stage.sandbox.store, after=0, up_to=10**9, organisation=name)]
         for name in ("acme", "rival", "nobody", None)
     }
-    assert found == {
+    assert game_ids == {
         "acme": ["1001", "2001"],
         "rival": ["9001"] * 2,
         "nobody": [],
@@ -178,8 +192,11 @@ def test_one_organisation_s_batches_may_be_asked_for(stage: Stage):
     }
 
 
-def test_a_disk_that_is_nearly_full_is_503_and_unhealthy(make_stage: Callable[..., Stage]):
-    """architecture: a failed commit is answered 503."""
+def test_a_disk_that_is_nearly_full_is_503_and_unhealthy(make_stage: Callable[..., Stage]) -> None:
+    """A nearly full disk gets 503 with Retry-After, and a reason in the health.
+
+    Wire 1.10, Collector statuses; Wire 5.1, Control API.
+    """
     stage = make_stage(reserved_bytes=1 << 60)
     answer = stage.submit([event()])
     assert (answer.status_code, int(answer.headers["retry-after"]) > 0) == (503, True)
@@ -187,23 +204,29 @@ def test_a_disk_that_is_nearly_full_is_503_and_unhealthy(make_stage: Callable[..
 
 
 def large_event() -> dict[str, Any]:
-    """An event that hardly packs, and yet is held in memory until the store takes it."""
+    """Return an event that hardly compresses, larger than the full disk has room for."""
     return event(x=random.Random(1).randbytes(25_000).hex())
 
 
-def test_a_full_disk_is_503_and_nothing_is_stored(stage: Stage):
-    """architecture: a failed commit is answered 503 and the service stops accepting until it works again."""
+def test_a_full_disk_is_503_and_nothing_is_stored(stage: Stage) -> None:
+    """A batch that a full disk has no room for gets 503 and is not counted.
+
+    Wire 1.10, Collector statuses.
+    """
     stage.submit([event()])
-    before = counted(stage)
+    before = event_counts(stage)
     with full_disk(at_bytes=20_000):
         answer = stage.submit([large_event()])
     assert (answer.status_code, set(answer.json())) == (503, {"message"})
     assert int(answer.headers["retry-after"]) > 0
-    assert counted(stage) == before
+    assert event_counts(stage) == before
 
 
-def test_a_sandbox_that_cannot_commit_is_not_healthy_until_it_can(stage: Stage):
-    """contract, Control surface: health, 503 with the reason."""
+def test_a_sandbox_that_cannot_commit_is_not_healthy_until_it_can(stage: Stage) -> None:
+    """The health has a reason from a failed commit until the next success.
+
+    Wire 5.1, Control API.
+    """
     with full_disk(at_bytes=20_000):
         stage.submit([large_event()])
         assert "the store does not commit" in str(stage.sandbox.unhealthy_because())
@@ -211,23 +234,24 @@ def test_a_sandbox_that_cannot_commit_is_not_healthy_until_it_can(stage: Stage):
     assert stage.sandbox.unhealthy_because() is None
 
 
-def test_what_was_refused_by_a_full_disk_may_be_sent_again(stage: Stage):
-    """contract, Collector: nothing was stored: send it again."""
+def test_a_batch_refused_by_a_full_disk_may_be_sent_again(stage: Stage) -> None:
+    """A batch that got 503 is stored once when it is sent again.
+
+    Wire 1.10, Collector statuses.
+    """
     with full_disk(at_bytes=20_000):
         stage.submit([large_event()])
     stage.submit([large_event()])
     stage.process()
-    assert number(stage) == 1
+    assert metric_value(stage) == 1
 
 
-def test_requests_at_once_are_each_stored_once(stage: Stage):
-    """architecture: group commit."""
+def test_concurrent_requests_are_each_stored_once(stage: Stage) -> None:
+    """40 concurrent batches get 200 and are each stored once (Wire 1.7, Submitting events)."""
     game = stage.game("1001")
 
     async def submit_many() -> list[Any]:
         bodies = [json.dumps([event(user_id=f"u{number}")]).encode() for number in range(40)]
-        from gamelens.wire.signing import sign
-
         return await asyncio.gather(
             *(
                 send(
@@ -243,4 +267,4 @@ def test_requests_at_once_are_each_stored_once(stage: Stage):
 
     assert {answer.status_code for answer in asyncio.run(submit_many())} == {200}
     stage.process()
-    assert number(stage, "user_unique") == 40
+    assert metric_value(stage, "user_unique") == 40

@@ -1,7 +1,8 @@
-"""design/metrics, Query kinds and GET lists: what is refused, with which status, and how it is said."""
+"""Refusals of the metrics service: status, field and suggestion (Wire 2.12, Refusals)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -9,19 +10,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conftest import Stage, event, examples
-from sandbox.conftest import call
+from support.app_requests import call
+from support.game_events import event
+from support.hypothesis_profiles import examples
+from support.query_bodies import BY_GAME, RETENTION, TIMESERIES, WEEK
+from support.sandbox_stage import Stage
 
-WEEK = {"interval": "2026-11-15/P7D", "granularity": "day"}
-SERIES = WEEK | {"query": {"type": "timeseries"}}
-BY_GAME = WEEK | {"split_by": "platform"}
-RETENTION = BY_GAME | {"since_days_ago": 1}
-DETAILS = {"error", "message", "field", "value", "allowed", "did_you_mean"}
+ERROR_FIELDS = {"error", "message", "field", "value", "allowed", "did_you_mean"}
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """One sandbox for all refusals: none of them changes it."""
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """Return one sandbox for all refusals, none of which changes it."""
     stage = Stage(tmp_path_factory.mktemp("refusals") / "state")
     stage.submit([event()])
     stage.submit([event(user_id="theirs", platform="secret")], game_id="9001")
@@ -31,6 +31,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def nested(depth: int) -> dict[str, Any]:
+    """Return a filter of *depth* nested objects."""
     node: dict[str, Any] = {"platform": "ios"}
     for _ in range(depth - 1):
         node = {"and": [node]}
@@ -38,27 +39,28 @@ def nested(depth: int) -> dict[str, Any]:
 
 
 def without(body: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Return *body* without the fields *names*."""
     return {name: value for name, value in body.items() if name not in names}
 
 
 REFUSED: list[tuple[str, dict[str, Any], int, str]] = [
-    ("nonsense", SERIES, 422, "metric"),
-    ("event_count", SERIES | {"game": "1001"}, 422, "game"),
+    ("nonsense", TIMESERIES, 422, "metric"),
+    ("event_count", TIMESERIES | {"game": "1001"}, 422, "game"),
     ("event_count", BY_GAME, 422, "split_by"),
-    ("event_count", SERIES | {"split_by": "platform"}, 422, "query"),
+    ("event_count", TIMESERIES | {"split_by": "platform"}, 422, "query"),
     ("event_count", WEEK, 422, "query"),
-    ("event_count", SERIES | {"since_days_ago": 1}, 422, "since_days_ago"),
-    ("event_count", SERIES | {"limit": 10}, 422, "limit"),
-    ("event_count", without(SERIES, "interval"), 422, "interval"),
-    ("event_count", SERIES | {"interval": 20261115}, 422, "interval"),
-    ("event_count", SERIES | {"interval": None}, 422, "interval"),
-    ("event_count", SERIES | {"interval": "2026-11-15"}, 400, "interval"),
-    ("event_count", SERIES | {"interval": ""}, 400, "interval"),
-    ("event_count", SERIES | {"interval": "2026-11-15/2026-11-15"}, 400, "interval"),
-    ("event_count", SERIES | {"interval": "2026-11-15/2026-11-14"}, 400, "interval"),
-    ("event_count", SERIES | {"interval": "2026-10-01/P32D"}, 422, "interval"),
-    ("event_count", without(SERIES, "granularity"), 422, "granularity"),
-    ("event_count", SERIES | {"granularity": "hour"}, 422, "granularity"),
+    ("event_count", TIMESERIES | {"since_days_ago": 1}, 422, "since_days_ago"),
+    ("event_count", TIMESERIES | {"limit": 10}, 422, "limit"),
+    ("event_count", without(TIMESERIES, "interval"), 422, "interval"),
+    ("event_count", TIMESERIES | {"interval": 20261115}, 422, "interval"),
+    ("event_count", TIMESERIES | {"interval": None}, 422, "interval"),
+    ("event_count", TIMESERIES | {"interval": "2026-11-15"}, 400, "interval"),
+    ("event_count", TIMESERIES | {"interval": ""}, 400, "interval"),
+    ("event_count", TIMESERIES | {"interval": "2026-11-15/2026-11-15"}, 400, "interval"),
+    ("event_count", TIMESERIES | {"interval": "2026-11-15/2026-11-14"}, 400, "interval"),
+    ("event_count", TIMESERIES | {"interval": "2026-10-01/P32D"}, 422, "interval"),
+    ("event_count", without(TIMESERIES, "granularity"), 422, "granularity"),
+    ("event_count", TIMESERIES | {"granularity": "hour"}, 422, "granularity"),
     ("event_count", WEEK | {"query": {"type": "group"}}, 422, "query.dimension"),
     ("event_count", WEEK | {"query": {"type": "group", "dimension": "plattform"}}, 422, "query.dimension"),
     ("event_count", WEEK | {"query": {"type": "group", "dimension": "platform", "limit": 0}}, 422, "query.limit"),
@@ -66,23 +68,23 @@ REFUSED: list[tuple[str, dict[str, Any], int, str]] = [
     ("event_count", WEEK | {"query": {"type": "timeseries", "limit": 0}}, 422, "query.limit"),
     ("event_count", WEEK | {"query": {"type": "split", "dimensions": ["platform"]}}, 422, "query.dimensions"),
     ("event_count", WEEK | {"query": {"type": "heap"}}, 422, "query.type"),
-    ("event_count", SERIES | {"filter": {"plattform": "ios"}}, 422, "filter"),
-    ("event_count", SERIES | {"filter": {"and": []}}, 422, "filter"),
-    ("event_count", SERIES | {"filter": {"platform": 7}}, 422, "filter.platform"),
-    ("event_count", SERIES | {"filter": nested(17)}, 422, "filter"),
-    ("event_count", SERIES | {"filter": {"or": [{"platform": "ios"}] * 500}}, 422, "filter"),
-    ("event_count", SERIES | {"games": "1001"}, 422, "games"),
-    ("event_count", SERIES | {"games": ["1001", "77"]}, 422, "games"),
-    ("event_count", SERIES | {"studios": ["s1", "s3"]}, 422, "studios"),
-    ("conversion", SERIES, 422, "query"),
-    ("conversion", SERIES | {"game": "77"}, 422, "game"),
-    ("conversion", SERIES | {"game": "1001", "games": ["77"]}, 422, "games"),
-    ("conversion", SERIES | {"game": ["1001"]}, 422, "game"),
+    ("event_count", TIMESERIES | {"filter": {"plattform": "ios"}}, 422, "filter"),
+    ("event_count", TIMESERIES | {"filter": {"and": []}}, 422, "filter"),
+    ("event_count", TIMESERIES | {"filter": {"platform": 7}}, 422, "filter.platform"),
+    ("event_count", TIMESERIES | {"filter": nested(17)}, 422, "filter"),
+    ("event_count", TIMESERIES | {"filter": {"or": [{"platform": "ios"}] * 500}}, 422, "filter"),
+    ("event_count", TIMESERIES | {"games": "1001"}, 422, "games"),
+    ("event_count", TIMESERIES | {"games": ["1001", "77"]}, 422, "games"),
+    ("event_count", TIMESERIES | {"studios": ["s1", "s3"]}, 422, "studios"),
+    ("conversion", TIMESERIES, 422, "query"),
+    ("conversion", TIMESERIES | {"game": "77"}, 422, "game"),
+    ("conversion", TIMESERIES | {"game": "1001", "games": ["77"]}, 422, "games"),
+    ("conversion", TIMESERIES | {"game": ["1001"]}, 422, "game"),
     ("conversion", BY_GAME | {"game": "1001"}, 422, "game"),
     ("conversion", BY_GAME | {"since_days_ago": 1}, 422, "since_days_ago"),
     ("conversion", without(BY_GAME, "granularity"), 422, "granularity"),
     ("returning_users", BY_GAME | {"since_days_ago": 0}, 422, "since_days_ago"),
-    ("returning_users", SERIES | {"since_days_ago": 1}, 422, "query"),
+    ("returning_users", TIMESERIES | {"since_days_ago": 1}, 422, "query"),
     ("retention_retro", BY_GAME, 422, "since_days_ago"),
     ("retention_retro", RETENTION | {"granularity": "week"}, 422, "granularity"),
     ("retention_retro", RETENTION | {"split_by": "ad_type"}, 422, "split_by"),
@@ -93,29 +95,32 @@ REFUSED: list[tuple[str, dict[str, Any], int, str]] = [
 
 
 @pytest.mark.parametrize(("metric", "body", "status", "field"), REFUSED)
-def test_a_refusal_names_field_value_and_rule(asked: Stage, metric: str, body: Any, status: int, field: str):
-    """design/metrics, Query kinds: 422, and 400 for what cannot be read."""
-    answer = asked.ask(metric, **body)
+def test_a_refusal_names_field_value_and_rule(stage: Stage, metric: str, body: Any, status: int, field: str) -> None:
+    """A refused query gets 422, or 400 if unreadable, and all error fields.
+
+    Wire 2.12, Refusals.
+    """
+    answer = stage.ask(metric, **body)
     assert (answer.status_code, answer.json()["field"]) == (status, field)
-    assert set(answer.json()) == DETAILS
+    assert set(answer.json()) == ERROR_FIELDS
 
 
 @pytest.mark.parametrize(
     ("metric", "body"),
     [
-        ("event_count", SERIES | {"filter": nested(16)}),
-        ("event_count", SERIES | {"filter": {"or": [{"platform": "ios"}] * 499}}),
-        ("event_count", SERIES | {"filter": {"not": {"country_code": [str(number) for number in range(30_000)]}}}),
-        ("event_count", SERIES | {"filter": None}),
-        ("event_count", SERIES | {"interval": "2026-10-01/P31D"}),
-        ("event_count", SERIES | {"interval": "2020-10-01/P5Y", "granularity": "week"}),
-        ("event_count", SERIES | {"games": [], "studios": []}),
-        ("event_count", SERIES | {"games": ["2002"]}),
-        ("event_count", SERIES | {"interval": "9999-12-31/9999-12-31T23:59:59"}),
-        ("event_count", SERIES | {"interval": "0001-01-01/P1D"}),
-        ("event_count", SERIES | {"filter": {"platform": "\0'\"; DROP TABLE events"}}),
-        ("returning_users", SERIES | {"game": "1001"}),
-        ("returning_users", SERIES | {"game": "1001", "since_days_ago": 10**60}),
+        ("event_count", TIMESERIES | {"filter": nested(16)}),
+        ("event_count", TIMESERIES | {"filter": {"or": [{"platform": "ios"}] * 499}}),
+        ("event_count", TIMESERIES | {"filter": {"not": {"country_code": [str(number) for number in range(30_000)]}}}),
+        ("event_count", TIMESERIES | {"filter": None}),
+        ("event_count", TIMESERIES | {"interval": "2026-10-01/P31D"}),
+        ("event_count", TIMESERIES | {"interval": "2020-10-01/P5Y", "granularity": "week"}),
+        ("event_count", TIMESERIES | {"games": [], "studios": []}),
+        ("event_count", TIMESERIES | {"games": ["2002"]}),
+        ("event_count", TIMESERIES | {"interval": "9999-12-31/9999-12-31T23:59:59"}),
+        ("event_count", TIMESERIES | {"interval": "0001-01-01/P1D"}),
+        ("event_count", TIMESERIES | {"filter": {"platform": "\0'\"; DROP TABLE events"}}),
+        ("returning_users", TIMESERIES | {"game": "1001"}),
+        ("returning_users", TIMESERIES | {"game": "1001", "since_days_ago": 10**60}),
         ("retention_retro", without(RETENTION, "granularity")),
         ("retention_retro", RETENTION | {"since_days_ago": 10**60}),
         ("retention_retro", RETENTION | {"since_days_ago": 10**6}),
@@ -123,44 +128,52 @@ def test_a_refusal_names_field_value_and_rule(asked: Stage, metric: str, body: A
         ("retention_retro", RETENTION | {"interval": "0001-01-01/P1D"}),
     ],
 )
-def test_what_no_rule_forbids_is_answered(asked: Stage, metric: str, body: Any):
-    """design/metrics, Query kinds: the edges of what is allowed."""
-    assert asked.ask(metric, **body).status_code == 200
+def test_values_at_the_limits_are_answered(stage: Stage, metric: str, body: Any) -> None:
+    """Values at the limits of what is allowed get 200 (Wire 2.5, Query body)."""
+    assert stage.ask(metric, **body).status_code == 200
 
 
 @pytest.mark.parametrize(
-    ("metric", "body", "nearest"),
+    ("metric", "body", "suggestion"),
     [
-        ("user_uniqe", SERIES, "user_unique"),
+        ("user_uniqe", TIMESERIES, "user_unique"),
         ("event_count", WEEK | {"query": {"type": "group", "dimension": "plattform"}}, "platform"),
-        ("event_count", SERIES | {"filter": {"not": {"contry_code": "US"}}}, "country_code"),
-        ("event_count", SERIES | {"granularity": "weeks"}, "week"),
+        ("event_count", TIMESERIES | {"filter": {"not": {"contry_code": "US"}}}, "country_code"),
+        ("event_count", TIMESERIES | {"granularity": "weeks"}, "week"),
         ("event_count", WEEK | {"query": {"type": "groups"}}, "group"),
-        ("event_count", SERIES | {"filters": {"platform": "ios"}}, "filter"),
+        ("event_count", TIMESERIES | {"filters": {"platform": "ios"}}, "filter"),
     ],
 )
-def test_a_misspelt_name_hears_the_nearest(asked: Stage, metric: str, body: Any, nearest: str):
-    """design/metrics, Query kinds: for names, the nearest one."""
-    answer = asked.ask(metric, **body).json()
-    assert answer["did_you_mean"] == nearest
-    assert nearest in answer["message"]
+def test_a_misspelt_name_gets_a_suggestion(stage: Stage, metric: str, body: Any, suggestion: str) -> None:
+    """An unknown name gets the nearest known one, in a field and in the message.
+
+    Wire 2.12, Refusals.
+    """
+    answer = stage.ask(metric, **body).json()
+    assert answer["did_you_mean"] == suggestion
+    assert suggestion in answer["message"]
 
 
 def post(stage: Stage, body: bytes) -> httpx.Response:
+    """Post *body* as a query of event_count."""
     headers = {"X-API-Key": "key-of-acme"}
     return call(stage.metrics_app, "POST", "/metrics/v1/metrics/event_count", content=body, headers=headers)
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"{} {}", b"\xff", b"[" * 100_000, b'{"a": 1e999}', b"NaN"])
-def test_what_is_no_json_is_400(asked: Stage, body: bytes):
-    """design/metrics, Query kinds: unreadable JSON."""
-    answer = post(asked, body)
-    assert (answer.status_code, set(answer.json()), answer.json()["field"]) == (400, DETAILS, "body")
+def test_an_unreadable_body_is_400(stage: Stage, body: bytes) -> None:
+    """A body that is no JSON, or no strict JSON, gets 400 for the field "body".
+
+    Wire 2.12, Refusals.
+    """
+    answer = post(stage, body)
+    assert (answer.status_code, set(answer.json()), answer.json()["field"]) == (400, ERROR_FIELDS, "body")
 
 
 @pytest.mark.parametrize("body", [b"[]", b"null", b"7", b'"event_count"', b"true"])
-def test_json_that_is_no_object_is_422(asked: Stage, body: bytes):
-    answer = post(asked, body)
+def test_json_that_is_no_object_is_422(stage: Stage, body: bytes) -> None:
+    """A JSON body that is no object gets 422 for the field "body" (Wire 2.12, Refusals)."""
+    answer = post(stage, body)
     assert (answer.status_code, answer.json()["field"]) == (422, "body")
 
 
@@ -177,27 +190,28 @@ FIELDS = ["interval", "granularity", "query", "filter", "games", "studios", "gam
     change=st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=2),
     metric=st.sampled_from(["event_count", "conversion", "retention_retro"]),
 )
-def test_no_body_is_answered_with_5xx(asked: Stage, change: dict[str, Any], metric: str):
-    answer = asked.ask(metric, **SERIES | change)
+def test_no_body_is_answered_with_5xx(stage: Stage, change: dict[str, Any], metric: str) -> None:
+    """Any value in any field gets 200, 400 or 422 (Wire 2.12, Refusals)."""
+    answer = stage.ask(metric, **TIMESERIES | change)
     assert answer.status_code in (200, 400, 422), answer.text
 
 
 @pytest.mark.parametrize("key", ["", "key-of-acm", "key-of-acme ", "KEY-OF-ACME", "0123456789abcdef0123456789abcdef"])
 @pytest.mark.parametrize("path", ["metrics", "interval", "dimensions", "dimensions/platform", "studios", "games"])
-def test_an_unknown_key_is_401(asked: Stage, key: str, path: str):
-    """Metrics, Authentication 1."""
-    answer = asked.get(path, api_key=key)
+def test_an_unknown_key_is_401(stage: Stage, key: str, path: str) -> None:
+    """Every path gets 401 for a key that is not exactly an API key (Wire 2.2, API key)."""
+    answer = stage.get(path, api_key=key)
     assert (answer.status_code, answer.json()["error"]) == (401, "unauthorised")
 
 
-def test_a_missing_key_is_401(asked: Stage):
-    """Metrics, Authentication 1."""
-    assert call(asked.metrics_app, "POST", "/metrics/v1/metrics/revenue").status_code == 401
+def test_a_missing_key_is_401(stage: Stage) -> None:
+    """A request without a key gets 401 (Wire 2.2, API key)."""
+    assert call(stage.metrics_app, "POST", "/metrics/v1/metrics/revenue").status_code == 401
 
 
-def test_a_stranger_does_not_learn_what_he_did_wrong(asked: Stage):
-    """The key is looked at before anything else."""
-    answers = [asked.ask("nonsense", api_key="x"), asked.ask("revenue", api_key="x", interval=7)]
+def test_without_a_key_every_error_looks_the_same(stage: Stage) -> None:
+    """The key is checked first, so that other mistakes are not revealed (Wire 2.2, API key)."""
+    answers = [stage.ask("nonsense", api_key="x"), stage.ask("revenue", api_key="x", interval=7)]
     assert {answer.status_code for answer in answers} == {401}
     assert answers[0].content == answers[1].content
 
@@ -226,57 +240,68 @@ def test_a_stranger_does_not_learn_what_he_did_wrong(asked: Stage):
         ("games", {"interval": "2026-11-15/P7D", "studios": "s3"}, 422, "studios"),
     ],
 )
-def test_a_list_refuses_as_a_query_does(asked: Stage, path: str, query: Any, status: int, field: str):
-    """design/metrics, GET lists."""
-    answer = asked.get(path, **query)
+def test_a_list_refuses_as_a_query_does(stage: Stage, path: str, query: Any, status: int, field: str) -> None:
+    """A list is refused with the status and field of the same mistake in a query.
+
+    Wire 2.11, Lists; Wire 2.12, Refusals.
+    """
+    answer = stage.get(path, **query)
     assert (answer.status_code, answer.json()["field"]) == (status, field)
 
 
 @pytest.mark.parametrize(
     "interval", ["2026-11-15T00:00:00+01:00/P7D", "P7D/2026-11-22", "2026-11-15/2026-11-22", "2026-11-15/P1W"]
 )
-def test_a_list_reads_an_interval_as_a_query_does(asked: Stage, interval: str):
-    """Public facts 3.3. A plus sign may arrive as it is: httpx sends %2B, a careless client sends +."""
-    careless = call(
-        asked.metrics_app, "GET", f"/metrics/v1/games?interval={interval}", headers={"X-API-Key": "key-of-acme"}
+def test_a_list_reads_an_interval_as_a_query_does(stage: Stage, interval: str) -> None:
+    """A list reads every form of an interval, with the plus sign quoted or not.
+
+    Wire 2.8, Intervals and buckets; Wire 2.11, Lists.
+    """
+    unquoted = call(
+        stage.metrics_app, "GET", f"/metrics/v1/games?interval={interval}", headers={"X-API-Key": "key-of-acme"}
     )
-    assert asked.get("games", interval=interval).json() == careless.json() == [{"id": "1001", "title": "Tile Saga"}]
+    assert stage.get("games", interval=interval).json() == unquoted.json() == [{"id": "1001", "title": "Tile Saga"}]
 
 
-def test_events_of_somebody_else_are_in_no_answer(asked: Stage):
-    """architecture: scoped to the caller's organisation at the bottom."""
-    series = SERIES | {"interval": "2026-11-20/P1D"}
-    ours, theirs = (asked.ask("event_count", api_key=f"key-of-{name}", **series).json() for name in ("acme", "rival"))
-    assert [it["result"][0]["result"]["event_count"] for it in (ours, theirs)] == [1, 1]
-    assert "secret" not in asked.get("dimensions/platform", interval=WEEK["interval"]).text
+def test_events_of_another_organisation_are_in_no_answer(stage: Stage) -> None:
+    """Answers contain the events of the caller's organisation alone (Wire 2.13, Scope)."""
+    series = TIMESERIES | {"interval": "2026-11-20/P1D"}
+    of_acme, of_rival = (
+        stage.ask("event_count", api_key=f"key-of-{name}", **series).json() for name in ("acme", "rival")
+    )
+    assert [answer["result"][0]["result"]["event_count"] for answer in (of_acme, of_rival)] == [1, 1]
+    assert "secret" not in stage.get("dimensions/platform", interval=WEEK["interval"]).text
 
 
-def test_a_filter_reaches_nobody_else_s_game(asked: Stage):
-    """architecture: scoped to the caller's organisation at the bottom."""
-    for wanted in ({"game_id": "9001"}, {"not": {"game_id": "1001"}}, {"platform": "secret"}):
-        answer = asked.ask("event_count", **SERIES | {"filter": wanted}).json()
-        assert {it["result"]["event_count"] for it in answer["result"]} == {0}
+def test_a_filter_cannot_select_another_organisation_s_game(stage: Stage) -> None:
+    """A filter by another organisation's game or value selects no event (Wire 2.13, Scope)."""
+    for filter_ in ({"game_id": "9001"}, {"not": {"game_id": "1001"}}, {"platform": "secret"}):
+        answer = stage.ask("event_count", **TIMESERIES | {"filter": filter_}).json()
+        assert {bucket["result"]["event_count"] for bucket in answer["result"]} == {0}
 
 
-def test_an_organisation_lists_its_own(asked: Stage):
-    """Metrics, GET studios and games."""
-    lists = [asked.get(path, api_key="key-of-rival", interval=WEEK["interval"]).json() for path in ("studios", "games")]
+def test_an_organisation_lists_its_own(stage: Stage) -> None:
+    """Studios and games are those of the caller's organisation.
+
+    Wire 2.11, Lists; Wire 2.13, Scope.
+    """
+    lists = [stage.get(path, api_key="key-of-rival", interval=WEEK["interval"]).json() for path in ("studios", "games")]
     assert lists == [[{"id": "1", "name": "Studio 1"}], [{"id": "9001", "title": "Game 9001"}]]
 
 
-def test_production_games_are_never_listed(asked: Stage):
-    """design/metrics, GET lists."""
-    listed = asked.get("games", interval="2020-01-01/P20Y", studios="s2").json()
+def test_production_games_are_never_listed(stage: Stage) -> None:
+    """A production game is not in the list of games (Wire 2.13, Scope)."""
+    listed = stage.get("games", interval="2020-01-01/P20Y", studios="s2").json()
     assert listed == []
 
 
-def test_games_and_studios_without_events_in_the_interval_are_not_listed(asked: Stage):
-    """design/metrics, GET lists: those with an event in the interval by event time."""
-    assert asked.get("games", interval="2026-11-21/P1D").json() == []
-    assert asked.get("studios", interval="2026-11-21/P1D").json() == []
+def test_games_and_studios_without_events_in_the_interval_are_not_listed(stage: Stage) -> None:
+    """Games and studios without events in the interval are not listed (Wire 2.11, Lists)."""
+    assert stage.get("games", interval="2026-11-21/P1D").json() == []
+    assert stage.get("studios", interval="2026-11-21/P1D").json() == []
 
 
 @pytest.mark.parametrize("query", [{"studios": "s1,s2"}, {"studios": ["s1", "s2"]}, {"studios": "s1"}, {}])
-def test_several_values_may_be_repeated_or_come_with_commas(asked: Stage, query: dict[str, Any]):
-    """Public facts 3.6."""
-    assert len(asked.get("games", interval=WEEK["interval"], **query).json()) == 1
+def test_several_values_may_be_repeated_or_come_with_commas(stage: Stage, query: dict[str, Any]) -> None:
+    """A parameter with several values is repeated or separated by commas (Wire 2.11, Lists)."""
+    assert len(stage.get("games", interval=WEEK["interval"], **query).json()) == 1

@@ -1,4 +1,4 @@
-"""contract, Sandbox configuration file; architecture, Decisions: one state directory, mode 0700, locked."""
+"""Organisations, games and keys, and the state directory that stores them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from types import CodeType, FunctionType, ModuleType
 
 import pytest
 
-from conftest import Stage
 from gamelens.errors import BadQuery, GamelensError, Refused
 from gamelens.sandbox.server import Sandbox, SandboxOptions
 from gamelens.sandbox.tenants import TenantDirectory, describe, load_tenants
+from support.sandbox_stage import Stage
 
 SECRET, KEY = "5ec5e7" + "0" * 34, "c0ffee" + "0" * 26
 ONE = f"""
@@ -29,8 +29,8 @@ secret_key = "{SECRET}"
 """
 
 
-def start(state: Path, text: str | None) -> tuple[TenantDirectory, dict[str, str]]:
-    """Who is who after a start, and the API keys for its ready file."""
+def start_with(state: Path, text: str | None) -> tuple[TenantDirectory, dict[str, str]]:
+    """Load the configuration *text*, and return organisations and API keys."""
     config = state.parent / "sandbox.toml"
     if text is not None:
         config.write_text(text)
@@ -38,48 +38,56 @@ def start(state: Path, text: str | None) -> tuple[TenantDirectory, dict[str, str
 
 
 def load(state: Path, text: str | None) -> TenantDirectory:
-    return start(state, text)[0]
+    """Return the organisations after a start with the configuration *text*."""
+    return start_with(state, text)[0]
 
 
 def reachable(root: object) -> Iterator[str]:
-    """Every text that can be reached from *root* through objects, without modules, types and code."""
-    seen, waiting = set(), [root]
-    while waiting:
-        thing = waiting.pop()
-        if id(thing) in seen or isinstance(thing, type | ModuleType | CodeType):
+    """Return every text reachable from *root*, except through modules, types and code."""
+    seen, remaining = set(), [root]
+    while remaining:
+        current = remaining.pop()
+        if id(current) in seen or isinstance(current, type | ModuleType | CodeType):
             continue
-        seen.add(id(thing))
-        if isinstance(thing, str | bytes):
-            yield thing if isinstance(thing, str) else thing.decode("latin-1")
-        elif isinstance(thing, FunctionType):  # its module is everybody's, its closure is its own
-            waiting += [thing.__closure__, thing.__defaults__, thing.__kwdefaults__]
+        seen.add(id(current))
+        if isinstance(current, str | bytes):
+            yield current if isinstance(current, str) else current.decode("latin-1")
+        elif isinstance(current, FunctionType):  # its module is everybody's, its closure is its own
+            remaining += [current.__closure__, current.__defaults__, current.__kwdefaults__]
         else:
-            waiting += gc.get_referents(thing)
+            remaining += gc.get_referents(current)
 
 
 def mode(path: Path) -> int:
+    """Return the permissions of *path*."""
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_without_a_file_there_are_two_studios_and_three_games(state: Path):
-    """contract, Commands: one organisation, two studios, three games."""
+def test_without_a_file_there_are_two_studios_and_three_games(state: Path) -> None:
+    """Without a file there is one organisation with two studios and three games.
+
+    Wire 5.4, Sandbox configuration.
+    """
     (organisation,) = load(state, None).organisations
     assert [len(studio.games) for studio in organisation.studios] == [2, 1]
 
 
-def test_keys_that_were_made_are_kept_over_restarts(state: Path):
-    """contract, Commands: keeps their keys in DIR."""
-    assert describe(*start(state, None)) == describe(*start(state, None))
+def test_generated_keys_are_kept_over_restarts(state: Path) -> None:
+    """Generated keys are the same after a restart (Wire 5.4, Sandbox configuration)."""
+    assert describe(*start_with(state, None)) == describe(*start_with(state, None))
 
 
-def test_made_keys_are_kept_with_a_file_too(state: Path):
-    """contract, Sandbox configuration file: made and kept when absent."""
+def test_generated_keys_are_kept_with_a_file_too(state: Path) -> None:
+    """Keys that the file leaves out are generated once (Wire 5.4, Sandbox configuration)."""
     absent = ONE.replace(f'secret_key = "{SECRET}"', "").replace(f'game_key = "{KEY}"', "")
-    assert describe(*start(state, absent)) == describe(*start(state, absent))
+    assert describe(*start_with(state, absent)) == describe(*start_with(state, absent))
 
 
-def test_made_keys_follow_their_game_when_another_comes_before_it(state: Path):
-    """contract, Sandbox configuration file: made and kept."""
+def test_generated_keys_follow_their_game(state: Path) -> None:
+    """A game keeps its generated key when another is put before it in the file.
+
+    Wire 5.4, Sandbox configuration.
+    """
 
     def keys(*ids: str) -> dict[str, str]:
         games = "".join(f'[[organisation.studio.game]]\nid = "{id_}"\n' for id_ in ids)
@@ -90,22 +98,23 @@ def test_made_keys_follow_their_game_when_another_comes_before_it(state: Path):
     assert after["7"] == before["7"] != after["3"]
 
 
-def test_two_sandboxes_make_different_keys(state: Path, tmp_path: Path):
+def test_two_sandboxes_make_different_keys(state: Path, tmp_path: Path) -> None:
+    """Two state directories have different keys (Wire 5.4, Sandbox configuration)."""
     other = tmp_path / "other"
     other.mkdir()
-    assert describe(*start(state, None)) != describe(*start(other, None))
+    assert describe(*start_with(state, None)) != describe(*start_with(other, None))
 
 
-def test_keys_of_the_file_are_used_as_they_are(state: Path):
-    """contract, Sandbox configuration file."""
-    tenants, api_keys = start(state, ONE)
+def test_keys_of_the_file_are_used_as_they_are(state: Path) -> None:
+    """Keys in the file are used unchanged (Wire 5.4, Sandbox configuration)."""
+    tenants, api_keys = start_with(state, ONE)
     organisation, game = tenants.game(KEY) or pytest.fail("unknown key")
     assert tenants.organisation("api-secret") is organisation
     assert (api_keys, game.secret_key) == ({"acme": "api-secret"}, SECRET)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "named"),
+    ("old", "new", "field"),
     [
         (KEY, KEY.upper(), "game_key"),
         (KEY, KEY[:-1], "game_key"),
@@ -122,11 +131,14 @@ def test_keys_of_the_file_are_used_as_they_are(state: Path):
         ('"api-secret"', '"api-sécret"', "api_key"),
     ],
 )
-def test_a_mistake_is_named_and_no_key_is_shown(state: Path, old: str, new: str, named: str):
-    """contract, Commands: one clear line. A log is no place for keys."""
+def test_a_mistake_is_named_without_a_key(state: Path, old: str, new: str, field: str) -> None:
+    """The error for a wrong value names the field and shows no key.
+
+    Wire 5.4, Sandbox configuration.
+    """
     with pytest.raises(BadQuery) as refused:
         load(state, ONE.replace(old, new))
-    assert named in str(refused.value)
+    assert field in str(refused.value)
     for secret in ("5ec5e7", "c0ffee", "C0FFEE", "api-secret"):
         assert secret not in str(refused.value) + repr(refused.value)
 
@@ -149,10 +161,13 @@ def test_a_mistake_is_named_and_no_key_is_shown(state: Path, old: str, new: str,
         ),
     ],
 )
-def test_a_field_it_does_not_know_is_named_with_the_nearest(
+def test_an_unknown_field_is_named_with_a_suggestion(
     state: Path, old: str, new: str, field: str, nearest: str | None
-):
-    """contract, Sandbox configuration file: what is there is meant, so what is ignored is a mistake nobody hears of."""
+) -> None:
+    """An unknown field is refused, with its path and the nearest field.
+
+    Wire 5.4, Sandbox configuration.
+    """
     with pytest.raises(BadQuery, match="is not part of a sandbox configuration") as refused:
         load(state, ONE.replace(old, new))
     assert (refused.value.field, refused.value.did_you_mean) == (field, nearest)
@@ -160,7 +175,7 @@ def test_a_field_it_does_not_know_is_named_with_the_nearest(
 
 
 @pytest.mark.parametrize(
-    ("more", "named"),
+    ("addition", "field"),
     [
         (f'[[organisation.studio.game]]\nid = "2"\ngame_key = "{KEY}"', "game_key"),
         ('[[organisation.studio.game]]\nid = "1"', "game.id"),
@@ -169,68 +184,91 @@ def test_a_field_it_does_not_know_is_named_with_the_nearest(
         ('[[organisation]]\nname = "other"\napi_key = "api-secret"', "api_key"),
     ],
 )
-def test_what_must_be_unique_is_named(state: Path, more: str, named: str):
-    """Two owners of one key would see each other's events."""
+def test_a_duplicate_is_named(state: Path, addition: str, field: str) -> None:
+    """A name, id or key that occurs twice is refused, with its field and without a key.
+
+    Wire 5.4, Sandbox configuration.
+    """
     with pytest.raises(BadQuery) as refused:
-        load(state, ONE + more)
-    assert refused.value.field == named
+        load(state, ONE + addition)
+    assert refused.value.field == field
     assert "c0ffee" not in str(refused.value)
     assert "api-secret" not in str(refused.value)
 
 
-def test_a_file_that_is_no_text_is_refused(state: Path):
+def test_a_file_that_is_no_text_is_refused(state: Path) -> None:
+    """A configuration that is no UTF-8 is refused with the option's name."""
     (state / "sandbox.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(BadQuery, match="--config"):
         load_tenants(state, state / "sandbox.toml")
 
 
-def test_a_file_that_is_not_there_is_refused(state: Path):
+def test_a_file_that_is_not_there_is_refused(state: Path) -> None:
+    """A configuration file that does not exist is refused."""
     with pytest.raises(Refused, match="cannot read"):
         load_tenants(state, state / "nowhere.toml")
 
 
-def test_nobody_s_repr_shows_a_key(state: Path):
-    """A traceback is no place for keys."""
+def test_no_repr_shows_a_key(state: Path) -> None:
+    """The repr of organisations and games, as in a traceback, shows no key."""
     tenants = load(state, ONE)
-    shown = repr(tenants.organisations) + repr(tenants.organisations[0].games)
-    assert "api-secret" not in shown
-    assert "5ec5e7" not in shown
+    text = repr(tenants.organisations) + repr(tenants.organisations[0].games)
+    assert "api-secret" not in text
+    assert "5ec5e7" not in text
 
 
-def test_an_api_key_of_the_file_is_kept_as_a_digest_only(state: Path):
-    """Our choice: keys are stored hashed. The digest is that of `printf api-secret | sha256sum`."""
+def test_a_given_api_key_is_stored_as_a_digest(state: Path) -> None:
+    """Only the SHA-256 digest of a given API key is stored.
+
+    The digest is that of `printf api-secret` piped to `sha256sum`.
+
+    Wire 5.4, Sandbox configuration.
+    """
     load(state, ONE)
-    kept = {path.name: path.read_text() for path in state.iterdir()}
-    assert "014c243ff960e87afc8482648f41e2084dce765aa062dcdcbf4e0e43c4db8a41" in kept["tenants.json"]
-    assert [name for name, text in kept.items() if "api-secret" in text] == []
+    contents = {path.name: path.read_text() for path in state.iterdir()}
+    assert "014c243ff960e87afc8482648f41e2084dce765aa062dcdcbf4e0e43c4db8a41" in contents["tenants.json"]
+    assert [name for name, text in contents.items() if "api-secret" in text] == []
 
 
-def test_an_api_key_that_was_made_is_kept_for_the_ready_file_only(state: Path):
-    """contract, Commands: keeps their keys in DIR, and writes FILE at every start."""
-    tenants, api_keys = start(state, None)
+def test_a_generated_api_key_is_stored_for_the_ready_file(state: Path) -> None:
+    """A generated API key is in one private file, for the ready file of every start.
+
+    Wire 5.4, Sandbox configuration.
+    """
+    tenants, api_keys = start_with(state, None)
     (key,) = api_keys.values()
     assert tenants.organisation(key) is tenants.organisations[0]
     assert [path.name for path in state.iterdir() if key in path.read_text()] == ["keys.json"]
     assert mode(state / "keys.json") == 0o600
 
 
-def test_without_its_file_a_given_key_still_opens_and_is_not_told(state: Path):
-    """contract, Commands: a start without --config goes on with what was configured."""
+def test_a_given_key_stays_valid_without_its_file(state: Path) -> None:
+    """After a start without the file a given key is valid, and null in the ready file.
+
+    Wire 5.4, Sandbox configuration.
+    """
     load(state, ONE)
-    tenants, api_keys = start(state, None)
+    tenants, api_keys = start_with(state, None)
     assert tenants.organisation("api-secret") is tenants.organisations[0]
     assert describe(tenants, api_keys)[0]["api_key"] is None
 
 
-def test_a_given_key_replaces_a_made_one(state: Path):
-    """contract, Sandbox configuration file: made when absent."""
-    made = start(state, ONE.replace('api_key = "api-secret"', ""))[1]["acme"]
+def test_a_given_key_replaces_a_generated_one(state: Path) -> None:
+    """A generated key is invalid and deleted once the file gives one.
+
+    Wire 5.4, Sandbox configuration.
+    """
+    made_key = start_with(state, ONE.replace('api_key = "api-secret"', ""))[1]["acme"]
     tenants = load(state, ONE)
-    assert tenants.organisation(made) is None
-    assert made not in (state / "keys.json").read_text()
+    assert tenants.organisation(made_key) is None
+    assert made_key not in (state / "keys.json").read_text()
 
 
-def test_a_key_that_was_changed_no_longer_opens(state: Path):
+def test_a_changed_key_is_no_longer_valid(state: Path) -> None:
+    """After a change of the key in the file only the new one is valid.
+
+    Wire 5.4, Sandbox configuration.
+    """
     load(state, ONE)
     changed = load(state, ONE.replace("api-secret", "api-other"))
     assert changed.organisation("api-secret") is None
@@ -238,36 +276,36 @@ def test_a_key_that_was_changed_no_longer_opens(state: Path):
 
 
 @pytest.mark.parametrize("name", ["tenants.json", "keys.json"])
-def test_kept_keys_that_are_damaged_stop_the_start(state: Path, name: str):
-    """New keys in their place would lock out whoever has the old ones."""
+def test_damaged_key_files_are_refused(state: Path, name: str) -> None:
+    """A damaged key file stops the start, because new keys would lock out their owners."""
     load(state, None)
     (state / name).write_bytes(b"\xff{")
     with pytest.raises(Refused, match=f"{name} is damaged"):
         load(state, None)
 
 
-def test_what_answers_requests_holds_no_api_key(stage: Stage):
-    """Our choice: keys are stored hashed. Only what writes the ready file has them, and no service can reach it."""
+def test_the_services_hold_no_api_key(stage: Stage) -> None:
+    """No API key is reachable in memory from the objects that serve requests."""
     assert [text for text in reachable(stage.sandbox) if "key-of-" in text] != []
-    reached = [*reachable(stage.sandbox.metrics), *reachable(stage.sandbox.collector)]
-    assert any("1001" in text for text in reached)
-    assert [text for text in reached if "key-of-" in text] == []
+    reachable_texts = [*reachable(stage.sandbox.metrics), *reachable(stage.sandbox.collector)]
+    assert any("1001" in text for text in reachable_texts)
+    assert [text for text in reachable_texts if "key-of-" in text] == []
 
 
-def test_the_state_directory_is_for_its_owner(stage: Stage):
-    """architecture: mode 0700."""
+def test_the_state_directory_is_for_its_owner(stage: Stage) -> None:
+    """The state directory has mode 0700."""
     assert mode(stage.sandbox.options.state) == 0o700
 
 
-def test_a_state_directory_that_was_open_is_closed(tmp_path: Path):
-    """architecture: mode 0700."""
+def test_an_open_state_directory_is_made_private(tmp_path: Path) -> None:
+    """A state directory with mode 0755 gets mode 0700."""
     (tmp_path / "open").mkdir(mode=0o755)
     Sandbox(SandboxOptions(state=tmp_path / "open")).close()
     assert mode(tmp_path / "open") == 0o700
 
 
-def test_files_with_keys_are_for_their_owner(stage: Stage):
-    """contract, Commands: FILE (0600)."""
+def test_files_with_keys_are_for_their_owner(stage: Stage) -> None:
+    """The one file with secret keys has mode 0600."""
     keys = [game.secret_key.encode() for org in stage.sandbox.tenants.organisations for game in org.games]
     holding = [
         path
@@ -278,19 +316,20 @@ def test_files_with_keys_are_for_their_owner(stage: Stage):
     assert {mode(path) for path in holding} == {0o600}
 
 
-def test_a_second_sandbox_on_the_same_state_is_refused(stage: Stage):
-    """architecture: locked against a second server."""
+def test_a_second_sandbox_on_the_same_state_is_refused(stage: Stage) -> None:
+    """A second sandbox on one state directory is refused."""
     with pytest.raises(Refused, match="belongs to a running sandbox"):
         Sandbox(SandboxOptions(state=stage.sandbox.options.state))
 
 
-def test_a_state_is_free_again_when_its_sandbox_has_closed(make_stage: Callable[..., Stage]):
-    """architecture: locked against a second server."""
+def test_a_closed_sandbox_unlocks_its_state(make_stage: Callable[..., Stage]) -> None:
+    """A state directory can be used again once its sandbox is closed."""
     make_stage().sandbox.close()
     assert make_stage().get("interval").status_code == 200
 
 
-def test_a_configuration_that_is_refused_holds_no_lock(tmp_path: Path):
+def test_a_refused_configuration_leaves_no_lock(tmp_path: Path) -> None:
+    """A start with a bad configuration leaves the state directory unlocked."""
     (tmp_path / "bad.toml").write_text("x")
     with pytest.raises(GamelensError):
         Sandbox(SandboxOptions(state=tmp_path / "state", config=tmp_path / "bad.toml"))

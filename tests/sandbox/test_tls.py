@@ -1,4 +1,4 @@
-"""Collector, What the service does 3: only HTTPS in earnest; contract, sandbox up --tls."""
+"""HTTPS of both services, with a certificate of the sandbox (Wire 1.2, Connections)."""
 
 from __future__ import annotations
 
@@ -22,75 +22,90 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
+def secure_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxInfo]:
+    """Run a sandbox process with TLS."""
     with running_sandbox(tmp_path_factory.mktemp("tls") / "state", tls=True) as ready:
         yield ready
 
 
-def test_both_services_are_https_and_the_console_is_not(secure: SandboxInfo):
-    """contract: the console stays on loopback, in plain HTTP."""
-    schemes = [url.partition(":")[0] for url in (secure.collector_url, secure.metrics_url, secure.console_url)]
+def test_both_services_are_https_and_the_control_api_is_not(secure_sandbox: SandboxInfo) -> None:
+    """Both services use HTTPS, and the control API stays on loopback HTTP.
+
+    Wire 1.2, Connections; Wire 5.1, Control API.
+    """
+    schemes = [
+        url.partition(":")[0]
+        for url in (secure_sandbox.collector_url, secure_sandbox.metrics_url, secure_sandbox.console_url)
+    ]
     assert schemes == ["https", "https", "http"]
 
 
-def test_whoever_trusts_the_ca_file_may_talk(secure: SandboxInfo):
-    """contract: the ready file names the certificate to trust."""
-    trusting = ssl.create_default_context(cafile=secure.ca_file)
+def test_a_client_that_trusts_the_ca_file_connects(secure_sandbox: SandboxInfo) -> None:
+    """A client that trusts the `ca_file` of the ready file reaches both services.
+
+    Wire 1.2, Connections.
+    """
+    trusting = ssl.create_default_context(cafile=secure_sandbox.ca_file)
     with httpx.Client(verify=trusting) as client:
-        assert client.get(f"{secure.metrics_url}/metrics/v1/metrics").status_code == 401
-        assert client.get(f"{secure.collector_url}/").status_code == 404
+        assert client.get(f"{secure_sandbox.metrics_url}/metrics/v1/metrics").status_code == 401
+        assert client.get(f"{secure_sandbox.collector_url}/").status_code == 404
 
 
-def test_nobody_else_does(secure: SandboxInfo):
+def test_other_clients_do_not_connect(secure_sandbox: SandboxInfo) -> None:
+    """A client without the `ca_file` fails to verify the certificate."""
     with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
-        httpx.get(secure.metrics_url)
+        httpx.get(secure_sandbox.metrics_url)
 
 
-def test_players_play_over_https(secure: SandboxInfo):
-    """The same scenario, the same requests."""
-    few = msgspec.structs.replace(load_scenario("small"), players=5, days=3)
-    assert populate(secure, few).events > 0
+def test_players_send_events_over_https(secure_sandbox: SandboxInfo) -> None:
+    """A scenario is played over HTTPS like over HTTP."""
+    few_players = msgspec.structs.replace(load_scenario("small"), players=5, days=3)
+    assert populate(secure_sandbox, few_players).events > 0
 
 
-def test_the_library_trusts_what_ssl_cert_file_names(secure: SandboxInfo, monkeypatch: pytest.MonkeyPatch):
-    """`gamelens sandbox up --help`: SSL_CERT_FILE, as with curl and OpenSSL."""
-    for name, value in environment_of(secure).items():
+def test_the_client_trusts_ssl_cert_file(secure_sandbox: SandboxInfo, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client trusts the certificates of `SSL_CERT_FILE`, as curl and OpenSSL do."""
+    for name, value in environment_of(secure_sandbox).items():
         monkeypatch.setenv(name, value)
     with Client() as client:
         assert "revenue" in client.metrics()
 
 
-def test_an_untrusted_certificate_is_called_that(secure: SandboxInfo):
-    """house-style: every message names the next step."""
-    api_key = secure.organisations[0].api_key
+def test_an_untrusted_certificate_is_reported(secure_sandbox: SandboxInfo) -> None:
+    """The error for an untrusted certificate names `SSL_CERT_FILE`."""
+    api_key = secure_sandbox.organisations[0].api_key
     with (
-        Client(api_key=api_key, metrics_url=secure.metrics_url, max_wait_s=0) as client,
+        Client(api_key=api_key, metrics_url=secure_sandbox.metrics_url, max_wait_s=0) as client,
         pytest.raises(Unreachable, match="SSL_CERT_FILE"),
     ):
         client.metrics()
 
 
-def test_a_ca_file_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_a_missing_ca_file_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An `SSL_CERT_FILE` that does not exist raises `BadQuery` with its name."""
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "nowhere.pem"))
     with pytest.raises(BadQuery, match=r"nowhere\.pem"):
         Client(api_key="k", metrics_url="https://127.0.0.1:1")
 
 
-def test_the_certificate_is_kept(state: Path):
-    """contract: made at the first start; a client goes on trusting it."""
-    made = load_certificate(state)
-    before = made.ca_file.read_bytes(), made.server_file.read_bytes()
-    kept = load_certificate(state)
-    assert (kept.ca_file.read_bytes(), kept.server_file.read_bytes()) == before
+def test_the_certificate_is_kept(state: Path) -> None:
+    """The certificate of the first start is used again, so that clients trust it still.
+
+    Wire 1.2, Connections.
+    """
+    certificate = load_certificate(state)
+    before = certificate.ca_file.read_bytes(), certificate.server_file.read_bytes()
+    reloaded = load_certificate(state)
+    assert (reloaded.ca_file.read_bytes(), reloaded.server_file.read_bytes()) == before
 
 
-def test_the_certificate_is_its_owners_only(state: Path):
-    """architecture, Decisions: one state directory, for nobody else."""
-    made = load_certificate(state)
-    assert {path.stat().st_mode & 0o777 for path in (made.ca_file, made.server_file)} == {0o600}
+def test_the_certificate_is_its_owners_only(state: Path) -> None:
+    """The files of the certificate have mode 0600."""
+    certificate = load_certificate(state)
+    assert {path.stat().st_mode & 0o777 for path in (certificate.ca_file, certificate.server_file)} == {0o600}
 
 
-def test_the_authority_cannot_sign_again(state: Path):
-    """Its key is thrown away: trusting the file is trusting one certificate."""
+def test_the_authority_cannot_sign_again(state: Path) -> None:
+    """The key of the authority is not stored, so that it signs one certificate only."""
     load_certificate(state)
     assert b"PRIVATE KEY" not in (state / "ca.pem").read_bytes()

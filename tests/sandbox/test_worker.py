@@ -1,4 +1,4 @@
-"""Processing in a process of its own gives the same lake, says why it could not, and ends with its server."""
+"""Processing in a worker process: the same lake, errors with reasons, no orphans."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from uuid import UUID
 import httpx
 import pytest
 
-from conftest import NOW, Stage, event
 from gamelens.client.connection.control_api import ControlApi
 from gamelens.errors import Refused, Unreachable
 from gamelens.local.sandbox_info import SandboxInfo
@@ -26,48 +25,52 @@ from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.processing.worker import process_in_worker
 from gamelens.sandbox.state_directory import lock_state_directory
 from gamelens.wire.signing import sign
-from sandbox.conftest import number
+from support.game_events import NOW, event
+from support.sandbox_stage import Stage, metric_value
 
 pytestmark = pytest.mark.slow
 
 STARTS_WITHIN_S = 30
-FILLING = 25_000
+BATCH_EVENTS = 25_000
 
 
-def beside(state: Path) -> None:
+def process_in_own_process(state: Path) -> None:
+    """Run the processing of *state* in a worker process, at the time `NOW`."""
     clock = Clock()
     clock.freeze(NOW)
     with lock_state_directory(state) as lock:
         asyncio.run(process_in_worker(state, clock, lock=lock))
 
 
-def test_a_worker_makes_the_same_lake(make_stage: Callable[..., Stage]):
+def test_a_worker_makes_the_same_lake(make_stage: Callable[..., Stage]) -> None:
+    """A worker process writes a lake with the same answers, at the given time."""
     stage = make_stage()
     for user in range(30):
         stage.submit([event(user_id=f"u{user}"), event(user_id=f"u{user}", category="session_end", length=user)])
     stage.sandbox.close()
-    beside(stage.sandbox.options.state)
+    process_in_own_process(stage.sandbox.options.state)
     again = make_stage()
-    assert (number(again), number(again, "user_unique")) == (60, 30)
+    assert (metric_value(again), metric_value(again, "user_unique")) == (60, 30)
     assert again.sandbox.lake.last_run().processed_ms == NOW.timestamp() * 1000
 
 
-def test_what_a_worker_cannot_do_is_refused_with_its_reason(make_stage: Callable[..., Stage]):
+def test_a_failure_of_a_worker_is_refused_with_its_reason(make_stage: Callable[..., Stage]) -> None:
+    """A failed worker raises `Refused` with its reason, and changes nothing."""
     stage = make_stage()
     stage.submit([event()])
     stage.sandbox.close()
     state = stage.sandbox.options.state
     (state / "scratch").write_text("in the way")
     with pytest.raises(Refused, match=r"processing stopped, nothing was changed: .*scratch"):
-        beside(state)
+        process_in_own_process(state)
     assert make_stage().sandbox.summary()["pending"] == 1
 
 
-def fill(ready: SandboxInfo, *, number: int) -> None:
-    """More events than a server processes by itself; others for each *number*."""
+def send_events(ready: SandboxInfo, *, number: int) -> None:
+    """Send more events than a server processes by itself, others for each *number*."""
     game = ready.organisations[0].games[0]
     with httpx.Client(base_url=ready.collector_url) as http:
-        for start in range(number * FILLING, (number + 1) * FILLING, 1000):
+        for start in range(number * BATCH_EVENTS, (number + 1) * BATCH_EVENTS, 1000):
             events = [event(event_uuid=str(UUID(int=start + place))) for place in range(1000)]
             body = gzip.compress(json.dumps(events).encode(), 1)
             headers = {"Authorization": sign(body, secret_key=game.secret_key), "Content-Encoding": "gzip"}
@@ -75,28 +78,33 @@ def fill(ready: SandboxInfo, *, number: int) -> None:
 
 
 def worker_of(pid: int) -> int:
-    """The process id of the worker that the server *pid* has started."""
+    """Return the process id of the worker that the server *pid* has started."""
     deadline = time.monotonic() + STARTS_WITHIN_S
     while time.monotonic() < deadline:
-        found = subprocess.run(["pgrep", "-P", str(pid), "-f", "worker"], capture_output=True, text=True).stdout.split()
-        if found:
-            return int(found[0])
+        command = ["pgrep", "-P", str(pid), "-f", "worker"]
+        pids = subprocess.run(command, capture_output=True, text=True).stdout.split()
+        if pids:
+            return int(pids[0])
         time.sleep(0.005)
     raise AssertionError("no worker was started")
 
 
-def test_a_worker_ends_with_its_server_and_nothing_is_lost(tmp_path: Path):
-    """contract, Collector: a crash loses nothing acknowledged, at whatever step processing was."""
+def test_a_worker_ends_with_its_server_and_nothing_is_lost(tmp_path: Path) -> None:
+    """A killed server ends its worker, and all events are processed later, once.
+
+    Wire 1.7, Submitting events.
+    """
     state = tmp_path / "state"
     waits_s = (0.0, 0.3, 0.6, 0.9)
     for place, wait_s in enumerate(waits_s):
-        with running_sandbox(state) as ready, ThreadPoolExecutor() as asking:
-            fill(ready, number=place)
-            asked = asking.submit(call_console, ready, ControlApi.process)
+        with running_sandbox(state) as ready, ThreadPoolExecutor() as pool:
+            send_events(ready, number=place)
+            processing = pool.submit(call_console, ready, ControlApi.process)
+            assert ready.pid is not None
             worker = worker_of(ready.pid)
             time.sleep(wait_s)
             os.kill(ready.pid, signal.SIGKILL)
-            assert isinstance(asked.exception(), Unreachable | None)
+            assert isinstance(processing.exception(), Unreachable | None)
         deadline = time.monotonic() + 5
         while Path(f"/proc/{worker}").exists():
             assert time.monotonic() < deadline
@@ -104,5 +112,5 @@ def test_a_worker_ends_with_its_server_and_nothing_is_lost(tmp_path: Path):
     with running_sandbox(state) as ready:
         process_at(state)
         summary = call_console(ready, ControlApi.summary)
-    sent = FILLING * len(waits_s)
-    assert (summary.accepted, summary.processed, summary.duplicate) == (sent, sent, 0)
+    sent_events = BATCH_EVENTS * len(waits_s)
+    assert (summary.accepted, summary.processed, summary.duplicate) == (sent_events, sent_events, 0)

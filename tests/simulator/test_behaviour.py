@@ -39,7 +39,7 @@ def with_sessions(scenario: Scenario, **changed) -> Scenario:
     [{}, {"per_day": 6.0, "median_length_s": 1800.0}, {"per_day": 20.0, "median_length_s": 7200.0}],
     ids=["as shipped", "much", "whole days"],
 )
-def test_players_send_events_on_the_days_they_play_and_on_no_other(sessions):
+def test_players_send_events_on_the_days_they_play_and_on_no_other(sessions) -> None:
     """So that what the ledger says of retention has a closed form, to the last player."""
     block = block_of(with_sessions(load_scenario("small", days=20), **sessions), 1500)
     day = (block.events.ts_s - MONDAY_S) // DAY_S
@@ -49,20 +49,20 @@ def test_players_send_events_on_the_days_they_play_and_on_no_other(sessions):
 
 
 @pytest.mark.parametrize("per_day", [1.5, 20.0])
-def test_sessions_of_a_player_never_overlap(per_day):
+def test_sessions_of_a_player_never_overlap(per_day) -> None:
     sessions = block_of(with_sessions(load_scenario("small", days=10), per_day=per_day), 400).sessions
     is_same = sessions.player[1:] == sessions.player[:-1]
     gap = sessions.start_s[1:] - sessions.start_s[:-1] - sessions.length_s[:-1]
     assert (gap[is_same] >= 30).all()
 
 
-def test_some_sessions_run_past_midnight_into_a_day_that_is_played():
+def test_some_sessions_run_past_midnight_into_a_day_that_is_played() -> None:
     sessions = block_of(load_scenario("small", days=20), 1500).sessions
     days = (sessions.start_s - MONDAY_S) // DAY_S, (sessions.start_s + sessions.length_s - MONDAY_S) // DAY_S
     assert np.count_nonzero(days[0] < days[1])
 
 
-def test_nobody_spends_coins_he_has_not_got(played):
+def test_nobody_spends_coins_he_has_not_got(played) -> None:
     """Source and sink events of each player, in the order sent."""
     for number, game_id in enumerate(("1001", "1002", "2001")):
         balance: dict[str, int] = defaultdict(lambda start=played.scenario.games[number].economy.start: start)
@@ -73,7 +73,7 @@ def test_nobody_spends_coins_he_has_not_got(played):
         assert balance
 
 
-def test_sinks_are_whole_prices_and_sources_positive(played):
+def test_sinks_are_whole_prices_and_sources_positive(played) -> None:
     prices = {game_id: game.economy.price for game_id, game in zip(GAME_IDS, played.scenario.games, strict=True)}
     told = [event for event in played.events if event["category"] == "resource"]
     for event in told:
@@ -86,7 +86,7 @@ def test_sinks_are_whole_prices_and_sources_positive(played):
 GAME_IDS = ("1001", "1002", "2001")
 
 
-def test_a_bought_pack_is_a_source_right_after_the_purchase(played):
+def test_a_bought_pack_is_a_source_right_after_the_purchase(played) -> None:
     grants = {item.id: item.grants for game in played.scenario.games for item in game.purchases.items}
     following = dict(zip(map(id, played.events), played.events[1:], strict=False))
     bought = [event for event in played.events if event["category"] == "business" and grants[event["event_id"]]]
@@ -98,7 +98,7 @@ def test_a_bought_pack_is_a_source_right_after_the_purchase(played):
         assert granted["amount"] == grants[event["event_id"]]
 
 
-def test_those_who_play_most_spend_most_of_their_coins():
+def test_those_who_play_most_spend_most_of_their_coins() -> None:
     """What is left to the others is less than a price, or waits for their next visit to the shop."""
     scenario = load_scenario("small", days=30)
     block, start = block_of(scenario, 1500), scenario.games[0].economy.start
@@ -109,7 +109,7 @@ def test_those_who_play_most_spend_most_of_their_coins():
     assert 0.5 < spent[eager].sum() / came[eager].sum() < 1
 
 
-def test_sessions_start_by_the_hour_of_the_country():
+def test_sessions_start_by_the_hour_of_the_country() -> None:
     """The evening of Japan is the morning of UTC."""
     scenario = with_sessions(load_scenario("demo", days=10), weekend=1.0)
     block = block_of(scenario, 6000)
@@ -120,7 +120,7 @@ def test_sessions_start_by_the_hour_of_the_country():
     assert (busiest["JP"] + 9) % 24 in range(19, 23)
 
 
-def test_weekends_begin_later():
+def test_weekends_begin_later() -> None:
     scenario = with_sessions(load_scenario("demo", days=14), weekend=1.0)
     block = block_of(scenario, 8000)
     is_british = block.players.country[block.sessions.player] == list(scenario.games[0].countries).index("GB")
@@ -130,7 +130,7 @@ def test_weekends_begin_later():
     assert is_early[is_weekend].mean() < 0.8 * is_early[~is_weekend].mean()
 
 
-def test_weekend_days_hold_more_sessions():
+def test_weekend_days_hold_more_sessions() -> None:
     scenario = with_sessions(load_scenario("demo", days=14), weekend=1.5, per_day=3.0)
     block = block_of(scenario, 4000)
     played, day = block.players.active.sum(axis=0), block.sessions.day
@@ -140,14 +140,14 @@ def test_weekend_days_hold_more_sessions():
     assert np.delete(by_day, weekend).mean() == pytest.approx(3.0, rel=0.05)
 
 
-def test_positions_are_drawn_by_the_shares_of_their_row():
+def test_positions_are_drawn_by_the_shares_of_their_row() -> None:
     weights, row = np.array([[1.0, 0, 3], [0, 1, 0]]), np.repeat([0, 1], 40_000)
     place = pick_by(np.random.default_rng(1), weights, row)
     assert np.bincount(place[row == 0], minlength=3) / 40_000 == pytest.approx([0.25, 0, 0.75], abs=0.01)
     assert (place[row == 1] == 1).all()
 
 
-def test_every_payer_pays_and_nobody_else():
+def test_every_payer_pays_and_nobody_else() -> None:
     block = block_of(load_scenario("demo", days=20), 4000)
     rounds = block.rounds.session[block.money.item >= 0]
     payers = np.unique(block.sessions.player[rounds])

@@ -57,17 +57,17 @@ def inside(share: float, published: float, count: int) -> bool:
     return abs(share - published) < 1.96 * sqrt(published * (1 - published) / count)
 
 
-def test_cookie_cats_has_the_players_of_the_data_set(cookie_cats):
+def test_cookie_cats_has_the_players_of_the_data_set(cookie_cats) -> None:
     assert len(cookie_cats.players) == COOKIE_CATS
 
 
-def test_cookie_cats_d1_d7_and_both(cookie_cats):
+def test_cookie_cats_d1_d7_and_both(cookie_cats) -> None:
     assert inside(cookie_cats.d1.mean(), 0.4452, COOKIE_CATS)
     assert inside(cookie_cats.d7.mean(), 0.1861, COOKIE_CATS)
     assert inside((cookie_cats.d1 & cookie_cats.d7).mean(), 0.1462, COOKIE_CATS)
 
 
-def test_cookie_cats_in_closed_form():
+def test_cookie_cats_in_closed_form() -> None:
     scenario = load_scenario("cookie-cats")
     truth = mixture_of(scenario.games[0], scenario=scenario, first_weekday=0)
     found = (truth.retention(1), truth.retention(7), truth.retention_both(1, 7))
@@ -77,7 +77,7 @@ def test_cookie_cats_in_closed_form():
 @pytest.mark.parametrize(
     ("gate", "d1", "d7"), [(0, 20034 / 44700, 8502 / 44700), (1, 20119 / 45489, 8279 / 45489)], ids=GATES
 )
-def test_cookie_cats_arms(cookie_cats, gate, d1, d7):
+def test_cookie_cats_arms(cookie_cats, gate, d1, d7) -> None:
     """Two draws are compared here, ours and theirs: 2.6 standard errors of each."""
     arm = cookie_cats.players.arm == gate
     for came, published in ((cookie_cats.d1, d1), (cookie_cats.d7, d7)):
@@ -85,11 +85,11 @@ def test_cookie_cats_arms(cookie_cats, gate, d1, d7):
 
 
 @pytest.mark.parametrize(("quantile", "rounds"), [(0.5, 16), (0.9, 134), (0.99, 493)])
-def test_cookie_cats_rounds_played(cookie_cats, quantile, rounds):
+def test_cookie_cats_rounds_played(cookie_cats, quantile, rounds) -> None:
     assert np.quantile(cookie_cats.rounds, quantile) == pytest.approx(rounds, rel=0.1)
 
 
-def test_cookie_cats_mean_of_rounds(cookie_cats):
+def test_cookie_cats_mean_of_rounds(cookie_cats) -> None:
     assert cookie_cats.rounds.mean() == pytest.approx(51.9, rel=0.1)
 
 
@@ -137,28 +137,28 @@ def figures(request: pytest.FixtureRequest) -> Figures:
         (28, 0.0, 0.030),  # three quarters of games are below 3 %; nothing is published of the bottom quarter
     ],
 )
-def test_retention_lies_between_the_published_quartiles(figures, day, bottom, top):
+def test_retention_lies_between_the_published_quartiles(figures, day, bottom, top) -> None:
     """public-facts 5.1, report of 2025 over 11,600 games: the narrow ends of each range."""
     assert bottom < figures.retention(day) < top
 
 
-def test_sessions_a_day_are_about_four(figures):
+def test_sessions_a_day_are_about_four(figures) -> None:
     """public-facts 5.2: "about 4" is all that is published."""
     assert 3.5 < figures.by_dau("session_unique", "session_unique") < 4.5
 
 
-def test_session_length_lies_between_the_published_figures(figures):
+def test_session_length_lies_between_the_published_figures(figures) -> None:
     """public-facts 5.2: median of 2019 from 4 minutes, top quarter of 2024 from 8; no bottom quarter is published."""
     row = figures.ledger.metric("session_length", interval=f"2026-09-22/{ENDS_ON}", granularity="all")[0]
     assert 4 * 60 < row["session_length"] < 8 * 60
 
 
-def test_share_of_payers_lies_between_the_published_figures(figures):
+def test_share_of_payers_lies_between_the_published_figures(figures) -> None:
     """public-facts 5.3, daily conversion of 2018: bottom 0.1 %, top 15 % of games 1.2 %."""
     assert 0.001 < figures.by_dau("paying_users", "paying_users") < 0.012
 
 
-def test_ads_a_day_lie_between_the_published_figures(figures):
+def test_ads_a_day_lie_between_the_published_figures(figures) -> None:
     """public-facts 5.4: 5 to 8 interstitials a day; 5 rewarded videos to the 45 % who watch any, or to all."""
     name = "ad_impressions_count"
     shown = {kind: figures.by_dau(name, name, where=dim.ad_type == kind) for kind in ("interstitial", "rewarded_video")}
@@ -171,18 +171,18 @@ def test_ads_a_day_lie_between_the_published_figures(figures):
 
 
 @pytest.mark.parametrize("name", scenario_names())
-def test_every_shipped_scenario_plays(name):
+def test_every_shipped_scenario_plays(name) -> None:
     scenario = load_scenario(name, players=120, days=12)
     assert sum(batch.events for batch in play(scenario, ends_on=ENDS_ON)) > 120 * 10
 
 
-def test_portfolio_is_twenty_games_of_four_studios():
+def test_portfolio_is_twenty_games_of_four_studios() -> None:
     portfolio = load_scenario("portfolio")
     assert (len(portfolio.studios), len(portfolio.games)) == (4, 20)
 
 
 @pytest.mark.parametrize("name", ["demo", "midcore"])
-def test_two_thirds_of_the_purchases_of_an_rpg_cost_five_dollars_or_less(name):
+def test_two_thirds_of_the_purchases_of_an_rpg_cost_five_dollars_or_less(name) -> None:
     """public-facts 5.3: 67 % at 1 to 5 dollars (2014)."""
     game = load_scenario(name).games[-1]
     spec, prices = game.purchases, np.array([item.price["USD"] for item in game.purchases.items])

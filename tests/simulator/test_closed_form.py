@@ -7,7 +7,7 @@ import pytest
 
 from gamelens.simulator import BgbbMixture, BgbbModel, fit_retention
 from gamelens.simulator.population.players import draw_active
-from simulator.proofs import Draw, drawn, holm_rejects, p_values, uniform
+from support.statistical_tests import Draw, drawn, holm_rejects, p_values, uniform
 
 pytestmark = pytest.mark.slow
 
@@ -26,16 +26,16 @@ POPULATIONS = {
 
 @pytest.mark.parametrize("name", POPULATIONS)
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_every_day_and_pair_is_as_the_closed_form_says(name, seed):
+def test_every_day_and_pair_is_as_the_closed_form_says(name, seed) -> None:
     activity = POPULATIONS[name]
     assert not holm_rejects(p_values(drawn(activity, PLAYERS, np.random.default_rng(seed)), activity))
 
 
-def test_everybody_plays_on_day_0():
+def test_everybody_plays_on_day_0() -> None:
     assert drawn(CASUAL, 1000, np.random.default_rng(1))[:, 0].all()
 
 
-def test_the_arms_of_an_experiment_counted_together_are_a_mixture():
+def test_the_arms_of_an_experiment_counted_together_are_a_mixture() -> None:
     rng, moved = np.random.default_rng(5), CASUAL.moved(play=0.8, drop_out=-0.7)
     active = np.concatenate([drawn(CASUAL, 150_000, rng), drawn(moved, 50_000, rng)])
     assert not holm_rejects(p_values(active, BgbbMixture(((3.0, CASUAL), (1.0, moved)))))
@@ -89,11 +89,11 @@ def never_dropping_out(activity: BgbbModel, players: int, rng: np.random.Generat
 @pytest.mark.parametrize(
     "wrong", [alike, equally_loyal, a_day_late, past_midnight, losing_some, without_the_step, never_dropping_out]
 )
-def test_a_population_with_one_mechanism_broken_is_found_out(wrong: Draw):
+def test_a_population_with_one_mechanism_broken_is_found_out(wrong: Draw) -> None:
     assert holm_rejects(p_values(wrong(CASUAL, PLAYERS, np.random.default_rng(1)), CASUAL))
 
 
-def test_uniform_numbers_pass_for_uniform_and_others_do_not():
+def test_uniform_numbers_pass_for_uniform_and_others_do_not() -> None:
     numbers = np.random.default_rng(1).random(200)
     assert uniform(numbers) > 0.1
     assert uniform(numbers**1.5) < 0.001

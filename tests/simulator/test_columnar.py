@@ -89,26 +89,26 @@ def files(folder: Path, **given) -> dict[date, bytes]:
     return {day: b"".join(path.read_bytes() for path in paths) for day, paths in written.items()}
 
 
-def test_columns_are_those_of_a_lake():
+def test_columns_are_those_of_a_lake() -> None:
     """Neither room knows the other, so that nothing but this holds their words together."""
     kinds = {"BIGINT": pa.int64(), "TIMESTAMP": pa.timestamp("us"), "DATE": pa.date32(), "VARCHAR": pa.string()}
     assert pa.schema({name: kinds[kind] for name, kind in EVENT_COLUMNS.items()}).equals(PLAIN)
 
 
-def test_files_have_the_types_of_a_lake(written: Stage):
+def test_files_have_the_types_of_a_lake(written: Stage) -> None:
     """No dictionary of Arrow's own is left in them: other engines, and a comparison, see plain text."""
     path = next(iter(written.sandbox.lake.snapshot("acme").days.values()))
     assert {str(kind) for kind in pq.read_schema(path).types} == {"int64", "timestamp[us]", "date32[day]", "string"}
 
 
-def test_the_lake_has_the_events_that_are_sent(sent: Stage, written: Stage):
+def test_the_lake_has_the_events_that_are_sent(sent: Stage, written: Stage) -> None:
     """In the same order, day by day."""
     assert rows(sent).num_rows > 15_000
     assert rows(written).equals(rows(sent))
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_every_metric_is_the_same(sent: Stage, written: Stage, name: str):
+def test_every_metric_is_the_same(sent: Stage, written: Stage, name: str) -> None:
     kinds = METRICS[name].kinds
     asked = {
         "plain": {"granularity": "day", "query": {"type": "split", "dimensions": ["country_code", "first_build"]}},
@@ -121,12 +121,12 @@ def test_every_metric_is_the_same(sent: Stage, written: Stage, name: str):
     assert answers[0].json()["result"]
 
 
-def test_what_was_written_is_available(tmp_path: Path):
+def test_what_was_written_is_available(tmp_path: Path) -> None:
     """Metrics, GET interval."""
     assert fill(tmp_path / "state")["acme"] == "2026-10-21T00:00Z/2026-11-20T10:00Z"
 
 
-def test_what_is_received_later_is_added(tmp_path: Path, make_stage: Callable[..., Stage]):
+def test_what_is_received_later_is_added(tmp_path: Path, make_stage: Callable[..., Stage]) -> None:
     """As if everything that was written had been received before."""
     fill(tmp_path / "state")
     stage = make_stage()
@@ -138,7 +138,7 @@ def test_what_is_received_later_is_added(tmp_path: Path, make_stage: Callable[..
     assert rows(stage).num_rows == before.num_rows + batch.events
 
 
-def test_an_event_that_was_written_is_not_received_again(tmp_path: Path, make_stage: Callable[..., Stage]):
+def test_an_event_that_was_written_is_not_received_again(tmp_path: Path, make_stage: Callable[..., Stage]) -> None:
     """metrics.md, Words: the same event_uuid of a game counts once, the first copy to arrive."""
     fill(tmp_path / "state")
     stage = make_stage()
@@ -148,33 +148,33 @@ def test_an_event_that_was_written_is_not_received_again(tmp_path: Path, make_st
     assert rows(stage).equals(before)
 
 
-def test_a_lake_that_was_written_cannot_be_verified(written: Stage):
+def test_a_lake_that_was_written_cannot_be_verified(written: Stage) -> None:
     """There are no raw events to compare it with, which is no difference either."""
     with pytest.raises(Refused, match="written, not received"):
         verify(written.sandbox.options.state)
 
 
-def test_a_sandbox_with_events_is_not_written_to(tmp_path: Path):
+def test_a_sandbox_with_events_is_not_written_to(tmp_path: Path) -> None:
     fill(tmp_path / "state")
     with pytest.raises(Refused, match="has events already"):
         fill(tmp_path / "state")
 
 
-def test_a_sandbox_that_runs_is_not_written_to(stage: Stage):
+def test_a_sandbox_that_runs_is_not_written_to(stage: Stage) -> None:
     with pytest.raises(Refused, match="running sandbox"), open_bulk_load(stage.sandbox.options.state):
         raise AssertionError("two hold it")
 
 
-def test_same_seed_same_files(tmp_path: Path):
+def test_same_seed_same_files(tmp_path: Path) -> None:
     assert files(tmp_path / "one") == files(tmp_path / "two")
 
 
-def test_files_are_the_same_with_any_number_of_workers(tmp_path: Path):
+def test_files_are_the_same_with_any_number_of_workers(tmp_path: Path) -> None:
     """Issue, Build 7."""
     assert files(tmp_path / "one") == files(tmp_path / "two", workers=2)
 
 
-def test_the_ledger_of_columns_is_that_of_bodies(tmp_path: Path):
+def test_the_ledger_of_columns_is_that_of_bodies(tmp_path: Path) -> None:
     books = Ledger(), Ledger()
     scenario = load_scenario("small", players=60, days=5)
     play_columns(scenario, tmp_path, ends_on=ENDS_ON, ledger=books[0])
@@ -189,7 +189,7 @@ def table(paths: list[Path]) -> pa.Table:
     return pa.concat_tables([pq.read_table(path) for path in paths])
 
 
-def test_chapters_change_nothing_but_the_row_groups(tmp_path: Path):
+def test_chapters_change_nothing_but_the_row_groups(tmp_path: Path) -> None:
     """A day's rows are in the order sent, whichever chapter they came in."""
     scenario = load_scenario("small", players=2000, days=3)
     folders = [tmp_path / "one", tmp_path / "several"]
@@ -205,7 +205,7 @@ def test_chapters_change_nothing_but_the_row_groups(tmp_path: Path):
         assert len(paths) == 1 < pq.read_metadata(paths[0]).num_row_groups
 
 
-def test_more_days_than_may_be_open_are_in_several_files_each(tmp_path: Path):
+def test_more_days_than_may_be_open_are_in_several_files_each(tmp_path: Path) -> None:
     """Of each game a chapter: no file of a day waits for more, and nothing is lost between two of them."""
     told: list[int] = []
     scenario = load_scenario("small", players=60, days=520)
@@ -215,6 +215,6 @@ def test_more_days_than_may_be_open_are_in_several_files_each(tmp_path: Path):
     assert all(table(paths)["day"].unique().to_pylist() == [day] for day, paths in written.items())
 
 
-def test_as_many_ids_as_games_are_asked_for(tmp_path: Path):
+def test_as_many_ids_as_games_are_asked_for(tmp_path: Path) -> None:
     with pytest.raises(BadQuery, match="game_ids"):
         play_columns(SCENARIO, tmp_path, game_ids=["1001"])

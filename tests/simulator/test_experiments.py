@@ -17,7 +17,7 @@ from gamelens.simulator.population.experiment_arms import NO_ARM, Arm, arms_of, 
 from gamelens.simulator.population.players import draw_active, draw_chances
 from gamelens.simulator.retention_model.quadrature import beta_mean, shifted
 from gamelens.simulator.scenarios.timeline import ScenarioExperiment, ScenarioVariant
-from simulator.proofs import compared, power
+from support.statistical_tests import compared, power
 
 CASUAL = fit_retention(0.37, 0.125, 0.04)
 RUNS = 500
@@ -43,7 +43,7 @@ def p_of_runs(treated: ScenarioVariant, players: int, *, seed: int, cohorts: int
 
 
 @pytest.mark.slow
-def test_an_experiment_without_effect_is_found_in_one_of_twenty_runs():
+def test_an_experiment_without_effect_is_found_in_one_of_twenty_runs() -> None:
     """Read by cohort, ten to a run: with one, chance alone would leave the allowed 1 % every third time."""
     p = p_of_runs(ScenarioVariant(id="same"), 1000, seed=1, cohorts=10)
     assert (p < 0.05).mean() == pytest.approx(0.05, abs=0.01)
@@ -52,7 +52,7 @@ def test_an_experiment_without_effect_is_found_in_one_of_twenty_runs():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("players", [5000, 20_000])
-def test_five_percent_more_d1_is_found_with_the_power_the_formula_says(players):
+def test_five_percent_more_d1_is_found_with_the_power_the_formula_says(players) -> None:
     step = logit_step_for_lift(CASUAL, 1.05)
     expected = power(CASUAL.retention(1), CASUAL.moved(play=step).retention(1), players // 2)
     share = (p_of_runs(ScenarioVariant(id="better", play=step), players, seed=2) < 0.05).mean()
@@ -61,12 +61,12 @@ def test_five_percent_more_d1_is_found_with_the_power_the_formula_says(players):
 
 @pytest.mark.parametrize("lift", [0.5, 0.95, 1.05, 1.5])
 @pytest.mark.parametrize("day", [1, 7, 28])
-def test_a_step_of_play_lifts_every_day_alike(lift, day):
+def test_a_step_of_play_lifts_every_day_alike(lift, day) -> None:
     moved = CASUAL.moved(play=logit_step_for_lift(CASUAL, lift))
     assert moved.retention(day) == pytest.approx(lift * CASUAL.retention(day), rel=1e-9)
 
 
-def test_a_lift_beyond_playing_every_day_is_refused():
+def test_a_lift_beyond_playing_every_day_is_refused() -> None:
     with pytest.raises(BadQuery, match="lift = 3"):
         logit_step_for_lift(CASUAL, 3)
 
@@ -76,7 +76,7 @@ SHAPES = st.floats(0.2, 20)
 
 @settings(deadline=None, max_examples=examples(15))
 @given(SHAPES, SHAPES, st.floats(-2, 2), st.integers(1, 30))
-def test_the_integral_is_the_hypergeometric_series(a, b, step, times):
+def test_the_integral_is_the_hypergeometric_series(a, b, step, times) -> None:
     """E[(c x / (1 - x + c x))^n] of x ~ Beta(a, b) is c^n E[x^n] 2F1(n, a + n; a + b + n; 1 - c)."""
     c, k = np.exp(step), np.arange(4000)
     # Of the two forms (Pfaff's) the one whose argument lies between 0 and 1 converges.
@@ -92,14 +92,14 @@ def test_the_integral_is_the_hypergeometric_series(a, b, step, times):
 
 @settings(deadline=None, max_examples=examples(10))
 @given(SHAPES, SHAPES, SHAPES, SHAPES, st.integers(1, 40))
-def test_a_step_too_small_to_see_changes_nothing(alpha, beta, gamma, delta, day):
+def test_a_step_too_small_to_see_changes_nothing(alpha, beta, gamma, delta, day) -> None:
     plain = BgbbModel(alpha, beta, gamma, delta)
     moved = plain.moved(play=1e-9, drop_out=1e-9)
     assert moved.retention(day) == pytest.approx(plain.retention(day), rel=1e-6)
     assert moved.retention_both(day, day + 3) == pytest.approx(plain.retention_both(day, day + 3), rel=1e-6)
 
 
-def test_players_are_in_one_arm_or_none_by_the_shares():
+def test_players_are_in_one_arm_or_none_by_the_shares() -> None:
     install = np.repeat(np.arange(20), 10_000)
     first = arms(ScenarioVariant(id="a", share=1), ScenarioVariant(id="b", share=3), share=0.4, day=5, days=10)
     second = arms(ScenarioVariant(id="c"), ScenarioVariant(id="d"), share=0.6, day=10)
@@ -113,7 +113,7 @@ def test_players_are_in_one_arm_or_none_by_the_shares():
         assert shares == pytest.approx(wanted, abs=0.01)
 
 
-def test_an_experiment_that_is_over_leaves_its_players_to_the_next():
+def test_an_experiment_that_is_over_leaves_its_players_to_the_next() -> None:
     install = np.repeat(np.arange(10), 1000)
     first = arms(ScenarioVariant(id="a"), ScenarioVariant(id="b"), day=0, days=5)
     second = arms(ScenarioVariant(id="c"), ScenarioVariant(id="d"), day=5)
@@ -122,7 +122,7 @@ def test_an_experiment_that_is_over_leaves_its_players_to_the_next():
     assert set(arm[install >= 5]) == {2, 3}
 
 
-def test_the_mixture_weighs_arms_by_those_who_install_while_they_run():
+def test_the_mixture_weighs_arms_by_those_who_install_while_they_run() -> None:
     scenario = msgspec.structs.replace(
         load_scenario("demo", days=20),
         weekdays=(1.0,) * 7,
@@ -146,6 +146,6 @@ def test_the_mixture_weighs_arms_by_those_who_install_while_they_run():
     assert len(arms_of(game, scenario=scenario)) == 2
 
 
-def test_spending_moves_the_share_of_payers_on_the_logit_scale():
+def test_spending_moves_the_share_of_payers_on_the_logit_scale() -> None:
     """Twice the odds of 2 %."""
     assert shifted(np.array([0.02]), np.log(2.0))[0] == pytest.approx(0.04 / 1.02)

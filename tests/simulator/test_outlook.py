@@ -17,7 +17,7 @@ from gamelens.simulator.population.installs import plan_installs
 from gamelens.simulator.population.players import Players, draw_players
 from gamelens.simulator.scenarios.timeline import BadBuild, GameSilence, NetworkOutage
 from gamelens.wire.currencies import USD_PER_UNIT
-from simulator.proofs import holm_rejects, two_sided
+from support.statistical_tests import holm_rejects, two_sided
 
 ENDS_ON, MONDAY = date(2026, 11, 21), 0
 TITLE = "Rooftop Dash"
@@ -67,7 +67,7 @@ def of_means(each: np.ndarray, expected: np.ndarray | float) -> list[float]:
 
 
 @pytest.mark.parametrize("incidents", TROUBLE.values(), ids=TROUBLE)
-def test_days_played_are_expected_day_by_day_country_by_country(incidents: tuple[object, ...]):
+def test_days_played_are_expected_day_by_day_country_by_country(incidents: tuple[object, ...]) -> None:
     """Silences, bad builds, campaigns and experiments: 20,000 players, z-tests, Holm's correction."""
     scenario = troubled(*incidents)
     players, present = drawn(scenario, 20_000), outlook_of(scenario).present
@@ -78,7 +78,7 @@ def test_days_played_are_expected_day_by_day_country_by_country(incidents: tuple
     assert not holm_rejects(p)
 
 
-def test_nobody_is_expected_on_silent_days():
+def test_nobody_is_expected_on_silent_days() -> None:
     assert (outlook_of(troubled(SILENCE)).present.sum(axis=(1, 2)) == 0).nonzero()[0].tolist() == [20, 21, 22]
 
 
@@ -89,7 +89,7 @@ def d_n(players: Players, day: int) -> tuple[float, int]:
 
 
 @pytest.mark.parametrize("incidents", TROUBLE.values(), ids=TROUBLE)
-def test_retention_is_expected_as_it_is_measured(incidents: tuple[object, ...]):
+def test_retention_is_expected_as_it_is_measured(incidents: tuple[object, ...]) -> None:
     """Over the cohorts that can be seen: those hit by an incident count as much as they are among them."""
     scenario = troubled(*incidents)
     players, outlook = drawn(scenario, 20_000), outlook_of(scenario)
@@ -99,7 +99,7 @@ def test_retention_is_expected_as_it_is_measured(incidents: tuple[object, ...]):
     )
 
 
-def test_incidents_left_out_would_be_found():
+def test_incidents_left_out_would_be_found() -> None:
     """The tests above can tell: against the population as it is without them."""
     scenario = troubled(*TROUBLE["both"])
     players = drawn(scenario, 20_000)
@@ -109,7 +109,7 @@ def test_incidents_left_out_would_be_found():
     assert holm_rejects(of_means(players.active.sum(axis=1), outlook_of(troubled()).present.sum()))
 
 
-def test_without_anything_special_it_is_the_closed_form():
+def test_without_anything_special_it_is_the_closed_form() -> None:
     scenario = change(troubled(), campaigns=(), experiments=(), install_days=1)
     outlook, activity = outlook_of(scenario), scenario.games[0].retention.activity()
     assert outlook.present.sum(axis=(1, 2)) == pytest.approx([activity.retention(day) for day in range(35)])
@@ -121,7 +121,7 @@ OUTAGES = {"all well": (), "one is out": (ANDROID_OUT,)}
 
 
 @pytest.mark.parametrize("incidents", OUTAGES.values(), ids=OUTAGES)
-def test_ads_and_what_they_earn_are_expected(incidents: tuple[object, ...]):
+def test_ads_and_what_they_earn_are_expected(incidents: tuple[object, ...]) -> None:
     """With the habits of those who played, the rest is the closed form of the waterfall."""
     scenario = troubled(*incidents)
     block = played(scenario, 3000)
@@ -132,7 +132,7 @@ def test_ads_and_what_they_earn_are_expected(incidents: tuple[object, ...]):
     assert not holm_rejects(of_means(np.column_stack([shown, usd]), np.array([ads, earned])))
 
 
-def test_of_an_outage_the_part_is_expected_that_nobody_takes_over():
+def test_of_an_outage_the_part_is_expected_that_nobody_takes_over() -> None:
     """The share of breaks that show an ad, expected and played."""
     hit, well = troubled(ANDROID_OUT), troubled()
     block = played(hit, 3000)
@@ -146,7 +146,7 @@ def test_of_an_outage_the_part_is_expected_that_nobody_takes_over():
     assert two_sided(share, fill, breaks) < 1e-9
 
 
-def test_revenue_is_expected():
+def test_revenue_is_expected() -> None:
     """With half of all players paying, so that there is enough of it."""
     game = load_scenario("demo").games[1]
     scenario = troubled(purchases=change(game.purchases, payers=0.5))
@@ -161,7 +161,7 @@ def test_revenue_is_expected():
     assert not holm_rejects(of_means(usd, outlook_of(scenario).revenue(SampledPlay.of(block))))
 
 
-def test_a_dry_run_knows_of_incidents():
+def test_a_dry_run_knows_of_incidents() -> None:
     """Issue, Build 8: what would be sent, expected DAU, D1, D7 and revenue."""
     well, hit = (expect(troubled(*TROUBLE[name]), ends_on=ENDS_ON) for name in ("none", "both"))
     assert hit.dau < 0.95 * well.dau

@@ -67,11 +67,11 @@ def paths(value, at=()):
         (("row", 1, "item", 1, "c"), 27),
     ],
 )
-def test_keys_and_elements_stand_on_their_lines(path, line):
+def test_keys_and_elements_stand_on_their_lines(path, line) -> None:
     assert lines_of(AWKWARD)[path] == line
 
 
-def test_windows_line_ends_count_once():
+def test_windows_line_ends_count_once() -> None:
     assert lines_of(AWKWARD.replace("\n", "\r\n")) == lines_of(AWKWARD)
 
 
@@ -83,7 +83,7 @@ SHIPPED = [
 
 
 @pytest.mark.parametrize("text", [AWKWARD, *(entry.read_text() for entry in SHIPPED)])
-def test_every_path_that_tomllib_finds_has_a_line_with_its_key(text):
+def test_every_path_that_tomllib_finds_has_a_line_with_its_key(text) -> None:
     lines, written = lines_of(text), text.splitlines()
     found = list(paths(tomllib.loads(text)))
     assert set(found) <= lines.keys()

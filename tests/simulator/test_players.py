@@ -25,32 +25,32 @@ def drawn(players: int = 100_000, days: int = 30) -> np.ndarray:
 
 
 @given(SHAPES, SHAPES, SHAPES, SHAPES, st.integers(1, 60))
-def test_retention_is_the_ratio_of_beta_functions(alpha, beta, gamma, delta, day):
+def test_retention_is_the_ratio_of_beta_functions(alpha, beta, gamma, delta, day) -> None:
     log_survival = lgamma(delta + day) - lgamma(delta) + lgamma(gamma + delta) - lgamma(gamma + delta + day)
     expected = alpha / (alpha + beta) * np.exp(log_survival)
     assert BgbbModel(alpha, beta, gamma, delta).retention(day) == pytest.approx(expected, rel=1e-9)
 
 
 @given(SHAPES, SHAPES, SHAPES, SHAPES)
-def test_everybody_plays_on_the_install_day(alpha, beta, gamma, delta):
+def test_everybody_plays_on_the_install_day(alpha, beta, gamma, delta) -> None:
     assert BgbbModel(alpha, beta, gamma, delta).retention(0) == 1
 
 
 @given(SHAPES, SHAPES, SHAPES, SHAPES, st.integers(1, 60))
-def test_retention_never_rises(alpha, beta, gamma, delta, day):
+def test_retention_never_rises(alpha, beta, gamma, delta, day) -> None:
     activity = BgbbModel(alpha, beta, gamma, delta)
     assert activity.retention(day + 1) <= activity.retention(day)
 
 
 @pytest.mark.parametrize("game", load_scenario("demo").games, ids=lambda game: game.title)
-def test_fit_meets_its_three_targets(game):
+def test_fit_meets_its_three_targets(game) -> None:
     fitted, target = game.retention.activity(), game.retention
     retained = [fitted.retention(day) for day in (1, 7, 28)]
     assert retained == pytest.approx([target.d1, target.d7, target.d28], rel=1e-8)
 
 
 @given(st.floats(0.2, 5), st.floats(0.2, 5), st.floats(0.1, 0.9))
-def test_fit_finds_back_any_population_from_its_retention(gamma, delta, mean):
+def test_fit_finds_back_any_population_from_its_retention(gamma, delta, mean) -> None:
     truth = BgbbModel(mean * 3, (1 - mean) * 3, gamma, delta)
     found = fit_retention(*(truth.retention(day) for day in (1, 7, 28)))
     assert [found.retention(day) for day in (2, 14)] == pytest.approx(
@@ -58,37 +58,37 @@ def test_fit_finds_back_any_population_from_its_retention(gamma, delta, mean):
     )
 
 
-def test_fit_refuses_what_no_population_does():
+def test_fit_refuses_what_no_population_does() -> None:
     with pytest.raises(BadQuery, match="has no BG/BB population"):
         fit_retention(0.9, 0.2, 0.19)
 
 
 @pytest.mark.parametrize("day", [1, 2, 7, 14, 28])
-def test_drawn_players_come_back_as_the_closed_form_says(day):
+def test_drawn_players_come_back_as_the_closed_form_says(day) -> None:
     """A z-test at a fixed seed: 4 standard errors."""
     active, expected = drawn(), CASUAL.retention(day)
     assert abs(active[:, day].mean() - expected) < 4 * sqrt(expected * (1 - expected) / len(active))
 
 
 @pytest.mark.parametrize("pair", [(1, 7), (1, 28), (7, 28)])
-def test_drawn_players_come_back_on_both_days_as_the_closed_form_says(pair):
+def test_drawn_players_come_back_on_both_days_as_the_closed_form_says(pair) -> None:
     first, second = pair
     active, expected = drawn(), CASUAL.retention_both(first, second)
     share = (active[:, first] & active[:, second]).mean()
     assert abs(share - expected) < 4 * sqrt(expected * (1 - expected) / len(active))
 
 
-def test_mean_active_days_follow_the_closed_form():
+def test_mean_active_days_follow_the_closed_form() -> None:
     assert drawn().sum(axis=1).mean() == pytest.approx(CASUAL.active_days(30), rel=0.01)
 
 
-def test_nobody_plays_before_the_install_day():
+def test_nobody_plays_before_the_install_day() -> None:
     install = np.arange(20, dtype=np.int64)
     active = draw_active(install, days=20, activity=CASUAL, rng=np.random.default_rng(2))
     assert [int(np.argmax(row)) for row in active] == install.tolist()
 
 
-def test_installs_follow_the_weekday():
+def test_installs_follow_the_weekday() -> None:
     """2026-11-21 is a Saturday."""
     scenario = msgspec.structs.replace(load_scenario("demo", days=7), trend=0.0, campaigns=())
     intake = plan_installs(scenario.games[0], scenario=scenario, first_weekday=date(2026, 11, 21).weekday())
@@ -96,7 +96,7 @@ def test_installs_follow_the_weekday():
     assert intake.installs.sum(axis=0) == pytest.approx(expected)
 
 
-def test_ios_odds_of_the_country_decide_the_platform_mix():
+def test_ios_odds_of_the_country_decide_the_platform_mix() -> None:
     scenario = msgspec.structs.replace(load_scenario("demo"), campaigns=())
     game = scenario.games[0]
     players = draw_players(
@@ -113,7 +113,7 @@ def test_ios_odds_of_the_country_decide_the_platform_mix():
 
 
 @pytest.mark.parametrize("device", [device for devices in DEVICES.values() for device in devices])
-def test_devices_have_the_platform_of_their_os_version(device):
+def test_devices_have_the_platform_of_their_os_version(device) -> None:
     """public-facts 2.3: os_version is the platform and up to three numbers."""
     platform = next(name for name, devices in DEVICES.items() if device in devices)
     assert device[2].split()[0] == platform

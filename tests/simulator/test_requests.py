@@ -37,12 +37,12 @@ def requests() -> list[list[dict[str, Any]]]:
     return list(map(events_of, sent_by(DeliveryProfile(batch_s=20))))
 
 
-def test_a_request_is_of_one_device_and_one_session(requests: list[list[dict[str, Any]]]):
+def test_a_request_is_of_one_device_and_one_session(requests: list[list[dict[str, Any]]]) -> None:
     """Collector, POST events 3. Nothing is lost here, so nothing of another session comes along."""
     assert all(len({event["session_id"] for event in some}) == 1 for some in requests)
 
 
-def test_an_online_request_holds_what_was_gathered_in_20_seconds(requests: list[list[dict[str, Any]]]):
+def test_an_online_request_holds_what_was_gathered_in_20_seconds(requests: list[list[dict[str, Any]]]) -> None:
     """Collector, POST events 3: every 20 seconds, whatever there is."""
     periods = defaultdict(list)
     begun = {
@@ -59,19 +59,19 @@ def test_an_online_request_holds_what_was_gathered_in_20_seconds(requests: list[
     assert all(made == sorted(set(made)) for made in periods.values())
 
 
-def test_what_was_played_offline_is_one_request(requests: list[list[dict[str, Any]]]):
+def test_what_was_played_offline_is_one_request(requests: list[list[dict[str, Any]]]) -> None:
     offline = Counter(some[0]["session_id"] for some in requests if some[0]["connection_type"] == "offline")
     assert len(offline) > 5
     assert set(offline.values()) == {1}
 
 
-def test_a_request_holds_no_more_than_a_client_sends():
+def test_a_request_holds_no_more_than_a_client_sends() -> None:
     """An offline queue as long as a day."""
     batches = sent_by(DeliveryProfile(batch_s=3600, lost_answers=1.0), load_scenario("midcore", players=300, days=20))
     assert max(batch.events for batch in batches) <= BATCH_EVENTS
 
 
-def test_the_events_are_those_of_any_other_delivery(requests: list[list[dict[str, Any]]]):
+def test_the_events_are_those_of_any_other_delivery(requests: list[list[dict[str, Any]]]) -> None:
     """The rows are the same; only who makes the requests is another."""
 
     def all_of(made: list[list[dict[str, Any]]]) -> list[bytes]:
@@ -80,7 +80,7 @@ def test_the_events_are_those_of_any_other_delivery(requests: list[list[dict[str
     assert all_of(requests) == all_of(list(map(events_of, sent_by(DeliveryProfile()))))
 
 
-def test_requests_of_a_device_are_made_in_order():
+def test_requests_of_a_device_are_made_in_order() -> None:
     """Also where answers are lost: what is sent again comes with the next request or in one of its own."""
     scenario = msgspec.structs.replace(PEOPLE, delivery=DeliveryProfile(batch_s=20, lost_answers=0.2))
     ledger, seen = Ledger(), defaultdict(list)
@@ -96,11 +96,11 @@ def test_requests_of_a_device_are_made_in_order():
     assert ledger.labels()["sent again"] > 100
 
 
-def test_a_request_that_no_device_made_says_so():
+def test_a_request_that_no_device_made_says_so() -> None:
     assert {batch.device for batch in sent_by(DeliveryProfile())} == {None}
 
 
-def test_the_end_of_a_period_is_when_it_is_sent():
+def test_the_end_of_a_period_is_when_it_is_sent() -> None:
     scenario = load_scenario("small")
     block, _ = play_task(scenario, first_day(scenario, ENDS_ON), BlockTask(game=0, block=0, players=100))
     way = draw_delivery(block, DeliveryProfile(batch_s=45), rng=np.random.default_rng(5))
@@ -110,7 +110,7 @@ def test_the_end_of_a_period_is_when_it_is_sent():
 
 
 @pytest.mark.parametrize(("players", "delivery"), [(1200, None), (200, DeliveryProfile(batch_s=20, lost_answers=0.1))])
-def test_a_dry_run_counts_requests(players: int, delivery: DeliveryProfile | None):
+def test_a_dry_run_counts_requests(players: int, delivery: DeliveryProfile | None) -> None:
     """Issue, Build 8: what it would send. So few players may do more or less; how much goes together is known."""
     scenario = msgspec.structs.replace(load_scenario("small", players=players), delivery=delivery)
     batches, expected = list(play(scenario, ends_on=ENDS_ON)), expect(scenario, ends_on=ENDS_ON)

@@ -36,47 +36,47 @@ def demo_with(tmp_path: Path, old: str, new: str) -> Path:
 
 
 @pytest.mark.parametrize("name", ["demo", "small", "incident"])
-def test_the_demo_and_what_builds_on_it_has_two_studios_and_three_games(name):
+def test_the_demo_and_what_builds_on_it_has_two_studios_and_three_games(name) -> None:
     """The games a sandbox makes when nobody says which."""
     assert [len(studio.games) for studio in load_scenario(name).studios] == [2, 1]
 
 
-def test_demo_is_sixty_days_of_twenty_thousand_players():
+def test_demo_is_sixty_days_of_twenty_thousand_players() -> None:
     demo = load_scenario("demo")
     assert (demo.days, demo.players) == (60, 20_000)
 
 
-def test_small_differs_from_demo_in_size_only():
+def test_small_differs_from_demo_in_size_only() -> None:
     small, demo = load_scenario("small"), load_scenario("demo")
     same = {name: getattr(demo, name) for name in ("name", "about", "seed", "days", "players")}
     assert msgspec.structs.replace(small, **same) == demo
 
 
-def test_players_days_and_seed_can_be_given_in_place_of_the_files():
+def test_players_days_and_seed_can_be_given_in_place_of_the_files() -> None:
     mine = load_scenario("demo", players=10, days=3, seed=1)
     assert (mine.players, mine.days, mine.seed) == (10, 3, 1)
 
 
 @pytest.mark.parametrize("players", [1, 2, 7, 1000, 20_000])
-def test_players_of_the_games_add_up(players):
+def test_players_of_the_games_add_up(players) -> None:
     assert sum(load_scenario("demo", players=players).players_by_game()) == players
 
 
-def test_a_file_may_extend_a_shipped_scenario(tmp_path):
+def test_a_file_may_extend_a_shipped_scenario(tmp_path) -> None:
     assert load_scenario(changed(tmp_path, "players = 5")).players == 5
 
 
-def test_an_unknown_name_is_refused_with_the_nearest():
+def test_an_unknown_name_is_refused_with_the_nearest() -> None:
     with pytest.raises(BadQuery, match="Did you mean `demo`"):
         load_scenario("demos")
 
 
-def test_an_unknown_key_is_refused_with_the_nearest(tmp_path):
+def test_an_unknown_key_is_refused_with_the_nearest(tmp_path) -> None:
     with pytest.raises(BadQuery, match=r"playrs.*Did you mean `players`"):
         load_scenario(changed(tmp_path, "playrs = 5"))
 
 
-def test_an_unknown_key_deep_down_names_its_table_and_the_nearest(tmp_path):
+def test_an_unknown_key_deep_down_names_its_table_and_the_nearest(tmp_path) -> None:
     with pytest.raises(BadQuery, match=r"retention.*Did you mean `d28`"):
         load_scenario(demo_with(tmp_path, "d28 = 0.040", "d28 = 0.040, d2 = 0.5"))
 
@@ -93,7 +93,7 @@ def test_an_unknown_key_deep_down_names_its_table_and_the_nearest(tmp_path):
         ('extends = "demo"', "cannot be read"),
     ],
 )
-def test_a_top_level_value_that_is_not_allowed_is_named(tmp_path, lines, key):
+def test_a_top_level_value_that_is_not_allowed_is_named(tmp_path, lines, key) -> None:
     with pytest.raises(BadQuery, match=key):
         load_scenario(changed(tmp_path, lines))
 
@@ -116,7 +116,7 @@ def test_a_top_level_value_that_is_not_allowed_is_named(tmp_path, lines, key):
         ('id = "coins:small"', 'id = "coins"', r"purchases.item\[0\].id = 'coins' must be type:id"),
     ],
 )
-def test_a_value_deep_down_that_is_not_allowed_is_named(tmp_path, old, new, message):
+def test_a_value_deep_down_that_is_not_allowed_is_named(tmp_path, old, new, message) -> None:
     with pytest.raises(BadQuery, match=message):
         load_scenario(demo_with(tmp_path, old, new))
 
@@ -142,7 +142,7 @@ def test_a_value_deep_down_that_is_not_allowed_is_named(tmp_path, old, new, mess
         ("reward = 65", "reward = 0", "studio[0].game[0].economy.reward", "must be 1 to"),
     ],
 )
-def test_a_refusal_names_the_line_the_key_and_what_is_allowed(tmp_path, old, new, key, told):
+def test_a_refusal_names_the_line_the_key_and_what_is_allowed(tmp_path, old, new, key, told) -> None:
     path = demo_with(tmp_path, old, new)
     changed_line = next(
         number
@@ -170,7 +170,7 @@ def test_a_refusal_names_the_line_the_key_and_what_is_allowed(tmp_path, old, new
         ('extends = "demo"', 'extends = "dmeo"', "Did you mean `demo`"),
     ],
 )
-def test_an_incident_that_names_what_is_not_there_is_refused_on_its_line(tmp_path, old, new, told):
+def test_an_incident_that_names_what_is_not_there_is_refused_on_its_line(tmp_path, old, new, told) -> None:
     text = (SCENARIOS / "incident.toml").read_text()
     assert old in text
     path = tmp_path / "mine.toml"
@@ -195,7 +195,7 @@ title = "Tile Quay"
 NOTHING = "campaign = []\nexperiment = []\n"
 
 
-def test_a_game_may_be_like_one_of_the_scenario_extended_or_above_it(tmp_path):
+def test_a_game_may_be_like_one_of_the_scenario_extended_or_above_it(tmp_path) -> None:
     port, quay = load_scenario(changed(tmp_path, NOTHING + LIKE)).games
     harbor = load_scenario("demo").games[0]
     assert port.sessions == msgspec.structs.replace(harbor.sessions, per_day=3)
@@ -203,13 +203,13 @@ def test_a_game_may_be_like_one_of_the_scenario_extended_or_above_it(tmp_path):
     assert quay == msgspec.structs.replace(port, title="Tile Quay")
 
 
-def test_a_game_like_none_is_refused(tmp_path):
+def test_a_game_like_none_is_refused(tmp_path) -> None:
     misspelt = LIKE.replace('like = "Tile Port"', 'like = "Tile Prot"')
     with pytest.raises(BadQuery, match=r"line 11: studio.game.like = 'Tile Prot' .*Did you mean `Tile Port`"):
         load_scenario(changed(tmp_path, "campaign = []" + misspelt))
 
 
-def test_a_value_that_came_from_the_scenario_extended_is_shown_there(tmp_path):
+def test_a_value_that_came_from_the_scenario_extended_is_shown_there(tmp_path) -> None:
     """Rooftop Dash has a build that Tile Harbor has not."""
     lines = 'incident = [{ kind = "bad_build", game = "Tile Harbor", build = "1.9.0", country = "BR" }]\nplayers = 0'
     with pytest.raises(BadQuery, match=r"mine.toml, line 3: players"):
@@ -218,24 +218,24 @@ def test_a_value_that_came_from_the_scenario_extended_is_shown_there(tmp_path):
         load_scenario(changed(tmp_path, LIKE))
 
 
-def test_experiments_that_overlap_share_the_players(tmp_path):
+def test_experiments_that_overlap_share_the_players(tmp_path) -> None:
     arms = 'variant = [{ id = "a" }, { id = "b" }]'
     both = "".join(f'[[experiment]]\nid = "e{i}"\ngame = "Tile Harbor"\nshare = 0.6\n{arms}\n' for i in (1, 2))
     with pytest.raises(BadQuery, match=r"experiment = 1.2 is what the shares of \['e1', 'e2'\]"):
         load_scenario(changed(tmp_path, both))
 
 
-def test_two_games_of_one_title_are_refused(tmp_path):
+def test_two_games_of_one_title_are_refused(tmp_path) -> None:
     with pytest.raises(BadQuery, match="titles given twice"):
         load_scenario(demo_with(tmp_path, 'title = "Rooftop Dash"', 'title = "Tile Harbor"'))
 
 
-def test_a_missing_file_is_refused_by_name(tmp_path):
+def test_a_missing_file_is_refused_by_name(tmp_path) -> None:
     with pytest.raises(BadQuery, match=r"nowhere\.toml"):
         load_scenario(tmp_path / "nowhere.toml")
 
 
-def test_a_scenario_cannot_extend_itself(tmp_path):
+def test_a_scenario_cannot_extend_itself(tmp_path) -> None:
     path = tmp_path / "loop.toml"
     path.write_text(f'extends = "{path}"\n')
     with pytest.raises(BadQuery, match="extends"):
@@ -254,7 +254,7 @@ def test_a_scenario_cannot_extend_itself(tmp_path):
         ("[dirt]\nduplicate = 0.1", "dirt.duplicate", "mean `duplicates`"),
     ],
 )
-def test_conditions_that_cannot_be_are_refused_on_their_line(tmp_path, lines, key, told):
+def test_conditions_that_cannot_be_are_refused_on_their_line(tmp_path, lines, key, told) -> None:
     with pytest.raises(BadQuery, match=re.escape(key)) as refusal:
         load_scenario(changed(tmp_path, lines))
     assert "mine.toml, line 3" in str(refusal.value)

@@ -50,7 +50,7 @@ def _way(delivery: DeliveryProfile) -> Any:
     return block, draw_delivery(block, delivery, rng=np.random.default_rng(5))
 
 
-def test_the_collector_owes_each_body_what_the_batch_says(dirty: tuple[list[RequestBatch], Ledger]):
+def test_the_collector_owes_each_body_what_the_batch_says(dirty: tuple[list[RequestBatch], Ledger]) -> None:
     """Contract, Collector: the good events of a batch are collected, a body that cannot be read is refused whole."""
     for batch in dirty[0]:
         if batch.bad:
@@ -64,14 +64,14 @@ def test_the_collector_owes_each_body_what_the_batch_says(dirty: tuple[list[Requ
 
 
 @pytest.mark.parametrize("broken", BREAKS, ids=lambda each: each.name)
-def test_a_broken_body_is_broken_in_the_way_it_says(broken: Any, dirty: tuple[list[RequestBatch], Ledger]):
+def test_a_broken_body_is_broken_in_the_way_it_says(broken: Any, dirty: tuple[list[RequestBatch], Ledger]) -> None:
     body = next(batch.body for batch in dirty[0] if batch.events)
     with pytest.raises(UndecodableBody) as refusal:
         admit(broken.spoil(body))
     assert refusal.value.error_type == broken.error_type
 
 
-def test_bad_requests_are_in_the_ledger_with_the_status_they_are_owed(dirty: tuple[list[RequestBatch], Ledger]):
+def test_bad_requests_are_in_the_ledger_with_the_status_they_are_owed(dirty: tuple[list[RequestBatch], Ledger]) -> None:
     """Those that are told what is wrong with `/` count as rejected, the others as refused."""
     bad = Counter(batch.bad for batch in dirty[0] if batch.bad)
     assert set(bad) == set(BAD_REQUESTS)
@@ -80,19 +80,19 @@ def test_bad_requests_are_in_the_ledger_with_the_status_they_are_owed(dirty: tup
 
 
 @pytest.mark.parametrize("events", [1, 450])
-def test_a_body_that_is_too_large_is_so_as_it_is_sent(played: Played, events: int):
+def test_a_body_that_is_too_large_is_so_as_it_is_sent(played: Played, events: int) -> None:
     """Collector, Limits; made of good events, it would be taken if it were smaller."""
     body = too_large(msgspec.json.encode(msgspec.json.decode(played.batches[0].body)[:events]))
     assert BODY_BYTES < len(body) < 2 * BODY_BYTES
     assert len(msgspec.json.decode(body)) % events == 0
 
 
-def test_names_of_the_catalogue_are_different():
+def test_names_of_the_catalogue_are_different() -> None:
     names = [each.name for each in (*FLAWS, *ODDITIES, *BREAKS, *BAD_REQUESTS)]
     assert len(set(names)) == len(names)
 
 
-def test_same_seed_same_bytes_for_any_number_of_workers():
+def test_same_seed_same_bytes_for_any_number_of_workers() -> None:
     scenario = load_scenario("dirty", players=60)
     ledgers = Ledger(), Ledger()
     one, two = (
@@ -103,7 +103,7 @@ def test_same_seed_same_bytes_for_any_number_of_workers():
     assert ledgers[0].labels() == ledgers[1].labels()
 
 
-def test_delivery_and_dirt_change_nothing_in_what_players_do(dirty: tuple[list[RequestBatch], Ledger]):
+def test_delivery_and_dirt_change_nothing_in_what_players_do(dirty: tuple[list[RequestBatch], Ledger]) -> None:
     """Every clean event is sent, byte for byte, unless its device has a wrong clock, an old SDK or crashed."""
     before = Ledger()
     sent = Counter(
@@ -122,7 +122,7 @@ def test_delivery_and_dirt_change_nothing_in_what_players_do(dirty: tuple[list[R
     assert 0 < missing <= labels["wrong clock"] + labels["old SDK"] + labels["crash"]
 
 
-def test_no_delivery_and_no_dirt_is_the_clean_scenario(tmp_path: Any):
+def test_no_delivery_and_no_dirt_is_the_clean_scenario(tmp_path: Any) -> None:
     """A scenario with empty tables counts what the one without counts, in the order of sending."""
     still = msgspec.structs.replace(_clean(), delivery=DeliveryProfile())
     ledgers = Ledger(), Ledger()
@@ -137,7 +137,7 @@ def test_no_delivery_and_no_dirt_is_the_clean_scenario(tmp_path: Any):
     assert set(ledgers[1].labels()) == {"late"}
 
 
-def test_a_repeat_comes_after_its_original(dirty: tuple[list[RequestBatch], Ledger], tmp_path: Any):
+def test_a_repeat_comes_after_its_original(dirty: tuple[list[RequestBatch], Ledger], tmp_path: Any) -> None:
     """Metrics, Words: the first copy to arrive counts."""
     seen = set()
     for row in _table(dirty[1], tmp_path).to_pylist():
@@ -149,7 +149,7 @@ def test_a_repeat_comes_after_its_original(dirty: tuple[list[RequestBatch], Ledg
             seen.add(name)
 
 
-def test_what_has_no_usable_time_needs_an_arrival():
+def test_what_has_no_usable_time_needs_an_arrival() -> None:
     ledger = Ledger()
     for _ in play(load_scenario("dirty", players=100), ends_on=ENDS_ON, ledger=ledger):
         pass
@@ -159,7 +159,7 @@ def test_what_has_no_usable_time_needs_an_arrival():
     assert ledger.metric("event_count", interval="2026-11-21T12:00Z/PT1H")[0]["event_count"] > 0
 
 
-def test_bots_play_one_session_over_and_over(dirty: tuple[list[RequestBatch], Ledger], tmp_path: Any):
+def test_bots_play_one_session_over_and_over(dirty: tuple[list[RequestBatch], Ledger], tmp_path: Any) -> None:
     bots = [row for row in _table(dirty[1], tmp_path).to_pylist() if row["sent_as"] == "bot"]
     people = {row["user_id"] for row in _table(dirty[1], tmp_path).to_pylist() if row["sent_as"] is None}
     assert bots
@@ -167,7 +167,7 @@ def test_bots_play_one_session_over_and_over(dirty: tuple[list[RequestBatch], Le
     assert max(Counter(row["user_id"] for row in {row["session_id"]: row for row in bots}.values()).values()) == 20
 
 
-def test_online_events_are_sent_within_a_period():
+def test_online_events_are_sent_within_a_period() -> None:
     """Collector, POST events 3: every 20 seconds."""
     block, way = _way(DeliveryProfile())
     waited = way.sent_s - block.events.ts_s
@@ -177,7 +177,7 @@ def test_online_events_are_sent_within_a_period():
     assert way.is_late.any()
 
 
-def test_offline_sessions_are_sent_late_but_not_too_late():
+def test_offline_sessions_are_sent_late_but_not_too_late() -> None:
     block, way = _way(DeliveryProfile(offline_delay_h=10, offline_cap_h=24))
     ends = (block.sessions.start_s + block.sessions.length_s)[block.events.session]
     delays = (way.sent_s - ends)[way.is_late]
@@ -186,7 +186,7 @@ def test_offline_sessions_are_sent_late_but_not_too_late():
     assert 4 * 3600 < np.median(delays) < 24 * 3600
 
 
-def test_init_corrects_a_wrong_clock_from_the_first_online_session_on():
+def test_init_corrects_a_wrong_clock_from_the_first_online_session_on() -> None:
     """Collector, POST init 3."""
     block, way = _way(DeliveryProfile(clocks={"past": 1.0}))
     is_off = way.told_s != block.events.ts_s
@@ -195,7 +195,7 @@ def test_init_corrects_a_wrong_clock_from_the_first_online_session_on():
     assert (block.events.ts_s - way.told_s)[is_off].min() >= YEAR_S
 
 
-def test_who_ignores_the_servers_time_stays_wrong():
+def test_who_ignores_the_servers_time_stays_wrong() -> None:
     block, way = _way(DeliveryProfile(clocks={"future": 1.0}, uncorrected=1.0))
     assert not way.is_usable.any()
     assert way.told_s.min() > IN_2100_S
@@ -203,18 +203,18 @@ def test_who_ignores_the_servers_time_stays_wrong():
     assert set(np.unique(hours % 3600)) == {0}
 
 
-def test_crashes_take_ends_of_sessions_away():
+def test_crashes_take_ends_of_sessions_away() -> None:
     block, way = _way(DeliveryProfile(crashes=0.25))
     ends = len(block.sessions.day)
     assert 0.18 * ends < way.is_unsent.sum() < 0.32 * ends
 
 
-def test_a_scenario_with_dirt_must_be_sent(tmp_path: Any):
+def test_a_scenario_with_dirt_must_be_sent(tmp_path: Any) -> None:
     """Only a collector can judge it."""
     with pytest.raises(BadQuery, match="collector"):
         play_columns(load_scenario("dirty"), tmp_path)
 
 
-def test_expectation_counts_what_is_added(dirty: tuple[list[RequestBatch], Ledger]):
+def test_expectation_counts_what_is_added(dirty: tuple[list[RequestBatch], Ledger]) -> None:
     expected = expect(load_scenario("dirty"), ends_on=ENDS_ON)
     assert expected.events == pytest.approx(sum(batch.events for batch in dirty[0]), rel=0.15)

@@ -69,7 +69,7 @@ def shown_of_asked(scenario: Scenario, ledger: Ledger, day: int, days: int, **wh
     return counts.get("show", 0) / counts["request"]
 
 
-def test_a_dead_network_fills_nothing_on_its_platform_for_its_days(runner):
+def test_a_dead_network_fills_nothing_on_its_platform_for_its_days(runner) -> None:
     """It is asked all the same."""
     counts = ad_events(*runner, 50, 3, ad_sdk_name="unityads", platform="android")
     assert set(counts) <= {"request", "failed_show"}
@@ -86,13 +86,13 @@ def test_a_dead_network_fills_nothing_on_its_platform_for_its_days(runner):
     ],
     ids=["other platform", "other network", "before", "after"],
 )
-def test_a_dead_network_leaves_how_often_others_fill_alone(runner, day, days, where):
+def test_a_dead_network_leaves_how_often_others_fill_alone(runner, day, days, where) -> None:
     """Of what they are asked: of the weeks before, in which all was well."""
     before = shown_of_asked(*runner, 0, 44, **where)
     assert shown_of_asked(*runner, day, days, **where) == pytest.approx(before, abs=0.06)
 
 
-def test_a_dead_network_is_replaced_in_part(runner):
+def test_a_dead_network_is_replaced_in_part(runner) -> None:
     """Of 0.29 of the fill the others take over some, and more breaks than before stay without an ad."""
     shown = {}
     for name, day, days in (("before", 44, 6), ("meanwhile", 50, 3)):
@@ -102,7 +102,7 @@ def test_a_dead_network_is_replaced_in_part(runner):
     assert 0.93 * 0.71 + 0.05 < shown["meanwhile"] < 0.93 - 0.02
 
 
-def test_impressions_of_a_dead_network_are_missing_too(runner):
+def test_impressions_of_a_dead_network_are_missing_too(runner) -> None:
     scenario, ledger = runner
     where = (dim.ilrd_network_name == "Unity Ads") & (dim.platform == "android")
     rows = ledger.metric("ilrd_revenue", interval=interval(scenario, 48, 6), where=where)
@@ -128,7 +128,7 @@ def d1(scenario: Scenario, ledger: Ledger, country: str, days: range) -> tuple[f
     [("BR", range(36, 59), 0.5), ("BR", range(36), 1.0), ("IN", range(36, 59), 1.0)],
     ids=["hit", "before", "elsewhere"],
 )
-def test_a_bad_build_halves_d1_in_one_country(runner, country, days, of_closed_form):
+def test_a_bad_build_halves_d1_in_one_country(runner, country, days, of_closed_form) -> None:
     share, installs = d1(*runner, country, days)
     expected = of_closed_form * runner[0].games[0].retention.d1
     assert abs(share - expected) < 3 * sqrt(expected * (1 - expected) / installs)
@@ -140,18 +140,18 @@ def silenced() -> tuple[Scenario, Ledger]:
     return scenario, ledger_of(scenario)
 
 
-def test_a_silent_game_sends_nothing(silenced):
+def test_a_silent_game_sends_nothing(silenced) -> None:
     scenario, ledger = silenced
     rows = ledger.metric("event_count", interval=interval(scenario, 42, 8))
     assert [row["event_count"] > 0 for row in rows] == [True, True, False, False, False, False, True, True]
 
 
-def test_the_players_of_a_silent_game_install_on_other_days(silenced):
+def test_the_players_of_a_silent_game_install_on_other_days(silenced) -> None:
     scenario, ledger = silenced
     assert ledger.summary()["players"] == scenario.players
 
 
-def test_a_game_that_is_always_silent_is_refused():
+def test_a_game_that_is_always_silent_is_refused() -> None:
     scenario = load_scenario("small", days=5)
     dead = change(scenario, incidents=(GameSilence(game="Tile Harbor", day=0, days=9),))
     with pytest.raises(BadQuery, match="silent on every day"):
@@ -180,20 +180,20 @@ def new_users(scenario: Scenario, ledger: Ledger, day: int, days: int, *by: str)
     return {tuple(row[name] for name in by): row["new_users"] for row in rows}
 
 
-def test_a_campaign_brings_players_on_its_days_only(advertised):
+def test_a_campaign_brings_players_on_its_days_only(advertised) -> None:
     rows = advertised[1].metric(
         "new_users", interval=interval(advertised[0], 0, 20), where=dim.install_publisher == "TV"
     )
     assert [row["new_users"] > 0 for row in rows] == [10 <= day < 13 for day in range(20)]
 
 
-def test_a_campaign_has_the_size_it_says(advertised):
+def test_a_campaign_has_the_size_it_says(advertised) -> None:
     """20 ordinary days and 3 of twice an ordinary day make 26."""
     found = new_users(*advertised, 0, 20, "install_publisher")
     assert found[("TV",)] == pytest.approx(6000 * 6 / 26, abs=4 * sqrt(6000 * 6 / 26 * 20 / 26))
 
 
-def test_a_campaign_runs_where_it_says(advertised):
+def test_a_campaign_runs_where_it_says(advertised) -> None:
     found = new_users(*advertised, 10, 3, "install_publisher", "country_code", "platform")
     assert {(country, platform) for publisher, country, platform in found if publisher == "TV"} == {
         ("US", "ios"),
@@ -201,14 +201,14 @@ def test_a_campaign_runs_where_it_says(advertised):
     }
 
 
-def test_organic_players_have_no_publisher_and_bought_ones_theirs(advertised):
+def test_organic_players_have_no_publisher_and_bought_ones_theirs(advertised) -> None:
     found = new_users(*advertised, 0, 20, "install_publisher")
     ordinary = 6000 * 20 / 26
     assert found[(None,)] == pytest.approx(ordinary * 0.54, rel=0.06)
     assert found[("Meta Ads",)] == pytest.approx(ordinary * 0.46 * 0.45, rel=0.1)
 
 
-def test_the_publisher_is_on_every_event_of_a_player(played):
+def test_the_publisher_is_on_every_event_of_a_player(played) -> None:
     told = defaultdict(set)
     for event in played.events:
         told[event["game_id"], event["user_id"]].add(event.get("install_publisher"))
@@ -216,19 +216,19 @@ def test_the_publisher_is_on_every_event_of_a_player(played):
     assert {next(iter(publishers)) for publishers in told.values()} >= {None, "Meta Ads", "TikTok Ads"}
 
 
-def test_installs_grow_by_the_trend():
+def test_installs_grow_by_the_trend() -> None:
     scenario = change(load_scenario("small", days=15), weekdays=(1.0,) * 7, trend=0.5, campaigns=())
     by_day = plan_installs(scenario.games[0], scenario=scenario, first_weekday=3).installs.sum(axis=0)
     assert by_day[7:] / by_day[:-7] == pytest.approx(np.full(8, 1.5))
 
 
-def test_installs_end_after_the_install_days():
+def test_installs_end_after_the_install_days() -> None:
     scenario = change(load_scenario("small", days=15), install_days=4, campaigns=())
     by_day = plan_installs(scenario.games[0], scenario=scenario, first_weekday=0).installs.sum(axis=0)
     assert np.flatnonzero(by_day).tolist() == [0, 1, 2, 3]
 
 
-def test_every_event_of_a_player_tells_one_arm_or_none(played):
+def test_every_event_of_a_player_tells_one_arm_or_none(played) -> None:
     told = defaultdict(set)
     for event in played.events:
         told[event["game_id"], event["user_id"]].add((event.get("ab_id"), event.get("ab_variant_id")))
@@ -241,7 +241,7 @@ def test_every_event_of_a_player_tells_one_arm_or_none(played):
     assert {next(iter(arms)) for arms in told.values()} == known | {(None, None)}
 
 
-def test_an_experiment_takes_players_who_install_while_it_runs(played):
+def test_an_experiment_takes_players_who_install_while_it_runs(played) -> None:
     first = {}
     for event in played.events:
         first.setdefault((event["game_id"], event["user_id"]), event)
@@ -256,7 +256,7 @@ def test_an_experiment_takes_players_who_install_while_it_runs(played):
 
 
 @pytest.mark.slow
-def test_an_arm_that_spends_more_has_more_payers():
+def test_an_arm_that_spends_more_has_more_payers() -> None:
     scenario = only(load_scenario("demo", players=8000, days=20), "Rooftop Dash")
     test = change(scenario.experiments[0], day=0, days=None, share=1.0)
     moved = change(test, variants=(test.variants[0], change(test.variants[1], spend=2.0)))

@@ -20,7 +20,7 @@ from gamelens.simulator.population.monetisation import ECPM_SIGMA
 from gamelens.simulator.scenarios.game_profile import TIERS, AdProfile, GameProfile
 from gamelens.simulator.scenarios.timeline import NetworkOutage
 from gamelens.wire.filters import dim
-from simulator.proofs import holm_rejects, two_sided
+from support.statistical_tests import holm_rejects, two_sided
 
 ENDS_ON, DAYS = date(2026, 11, 21), "2026-11-07/2026-11-21"
 SHIPPED = [game for name in ("demo", "hypercasual", "midcore") for game in load_scenario(name).games]
@@ -38,7 +38,7 @@ def realised(ads: AdProfile, *, out: tuple[int, ...] = ()) -> np.ndarray:
 
 
 @pytest.mark.parametrize("game", SHIPPED, ids=lambda game: game.title)
-def test_fill_and_shares_are_what_the_scenario_says_in_every_tier_and_format(game: GameProfile):
+def test_fill_and_shares_are_what_the_scenario_says_in_every_tier_and_format(game: GameProfile) -> None:
     """Whoever is asked first there."""
     total = sum(network.share for network in game.ads.networks)
     expected = [*(game.ads.fill * network.share / total for network in game.ads.networks), 1 - game.ads.fill]
@@ -47,7 +47,7 @@ def test_fill_and_shares_are_what_the_scenario_says_in_every_tier_and_format(gam
 
 
 @pytest.mark.parametrize("game", SHIPPED, ids=lambda game: game.title)
-def test_the_best_paid_is_asked_first(game: GameProfile):
+def test_the_best_paid_is_asked_first(game: GameProfile) -> None:
     ads, order = game.ads, waterfall_of(game.ads).order
     for lineup, places in enumerate(order.tolist()):
         tier, format_ = divmod(lineup, len(ads.formats))
@@ -55,7 +55,7 @@ def test_the_best_paid_is_asked_first(game: GameProfile):
         assert pays == sorted(pays, reverse=True)
 
 
-def test_who_is_asked_later_fills_more_of_what_is_left():
+def test_who_is_asked_later_fills_more_of_what_is_left() -> None:
     """By hand: 0.9 filled, two thirds of it by the first, one third by the other, who is asked 0.4 of the times."""
     ads = SHIPPED[0].ads
     pair = tuple(change(network, share=share) for network, share in zip(ads.networks[:2], (2.0, 1.0), strict=True))
@@ -65,7 +65,7 @@ def test_who_is_asked_later_fills_more_of_what_is_left():
 @given(
     fill=st.floats(0, 1), weights=st.lists(st.floats(1e-6, 1e6), min_size=4, max_size=4), out=st.sets(st.integers(0, 3))
 )
-def test_chances_are_chances(fill: float, weights: list[float], out: set[int]):
+def test_chances_are_chances(fill: float, weights: list[float], out: set[int]) -> None:
     ads = SHIPPED[1].ads
     networks = tuple(change(network, share=weight) for network, weight in zip(ads.networks, weights, strict=True))
     ads = change(ads, fill=fill, networks=networks)
@@ -77,7 +77,7 @@ def test_chances_are_chances(fill: float, weights: list[float], out: set[int]):
 
 
 @pytest.mark.parametrize("dead", range(4))
-def test_those_asked_after_a_dead_network_take_over(dead: int):
+def test_those_asked_after_a_dead_network_take_over(dead: int) -> None:
     """Each shows more by what the dead one would have filled of what came to it; nobody before it shows more."""
     ads = SHIPPED[1].ads
     waterfall, alive, lineups = waterfall_of(ads), realised(ads), realised(ads, out=(dead,))
@@ -90,7 +90,7 @@ def test_those_asked_after_a_dead_network_take_over(dead: int):
         assert lineups[lineup, after] == pytest.approx(alive[lineup, after] * more)
 
 
-def test_an_outage_without_a_platform_is_one_of_all():
+def test_an_outage_without_a_platform_is_one_of_all() -> None:
     scenario = load_scenario("demo", days=9)
     game = scenario.games[0]
     dead = NetworkOutage(game=game.title, network="Mintegral", day=7, days=5)
@@ -141,7 +141,7 @@ def counts(runner: Runner, *, is_hit: bool) -> dict[tuple[int, str, str, str], i
 
 
 @pytest.mark.parametrize("is_hit", [False, True], ids=["all well", "one is out"])
-def test_networks_fill_what_they_are_asked_as_often_as_they_should(runner: Runner, is_hit: bool):
+def test_networks_fill_what_they_are_asked_as_often_as_they_should(runner: Runner, is_hit: bool) -> None:
     """Shows by requests of each network, tier and format; whoever comes next is asked what the one before left."""
     waterfall, found, p = waterfall_of(runner.ads), counts(runner, is_hit=is_hit), []
     names = [network.sdk_name for network in runner.ads.networks]
@@ -162,7 +162,7 @@ def test_networks_fill_what_they_are_asked_as_often_as_they_should(runner: Runne
     assert not holm_rejects(p)
 
 
-def test_a_wrong_chance_is_found(runner: Runner):
+def test_a_wrong_chance_is_found(runner: Runner) -> None:
     """The test above can tell: here each is to fill as often as it is shown, as if nobody were asked before it."""
     found, p = counts(runner, is_hit=False), []
     for network in runner.ads.networks:
@@ -174,7 +174,7 @@ def test_a_wrong_chance_is_found(runner: Runner):
     assert holm_rejects(p)
 
 
-def test_the_others_take_over_a_part_and_the_rest_stays_empty(runner: Runner):
+def test_the_others_take_over_a_part_and_the_rest_stays_empty(runner: Runner) -> None:
     """Of all breaks of a tier and format: what each network shows of them while one is out."""
     found, p = counts(runner, is_hit=True), []
     names = [network.sdk_name for network in runner.ads.networks]
@@ -193,7 +193,7 @@ def test_the_others_take_over_a_part_and_the_rest_stays_empty(runner: Runner):
     assert not holm_rejects(p)
 
 
-def test_impressions_pay_their_network_format_and_tier(runner: Runner):
+def test_impressions_pay_their_network_format_and_tier(runner: Runner) -> None:
     """eCPM in the mean of a log-normal spread; only the networks that the vendor tells."""
     tiers, found = {country.code: country.tier for country in runner.scenario.countries}, Counter()
     by = ("country_code", "ilrd_adunit_format", "ilrd_network_name")
@@ -214,7 +214,7 @@ def test_impressions_pay_their_network_format_and_tier(runner: Runner):
     assert not holm_rejects(p)
 
 
-def test_requests_go_down_the_waterfall_until_one_shows_or_none_is_left(runner: Runner):
+def test_requests_go_down_the_waterfall_until_one_shows_or_none_is_left(runner: Runner) -> None:
     """public-facts 2.5: ad_action and ad_sdk_name, in the order sent."""
     tiers = {country.code: country.tier - 1 for country in runner.scenario.countries}
     formats, order = list(runner.ads.formats), waterfall_of(runner.ads).order
@@ -235,7 +235,7 @@ def test_requests_go_down_the_waterfall_until_one_shows_or_none_is_left(runner: 
     assert {places for action, places in seen if action == "show"} == {1, 2, 3, 4}
 
 
-def test_a_break_without_an_ad_is_told_once_with_its_reason(runner: Runner):
+def test_a_break_without_an_ad_is_told_once_with_its_reason(runner: Runner) -> None:
     """public-facts 2.5: a reason goes with failed_show alone."""
     reasons = Counter(event.get("ad_fail_show_reason") for event in runner.events if event["category"] == "ads")
     failed = sum(event.get("ad_action") == "failed_show" for event in runner.events)

@@ -1,4 +1,4 @@
-"""Public facts 3.4; design/metrics, Query kinds: filters."""
+"""Filters as JSON and as Python expressions (Wire 2.7, Filters)."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ JSON = st.recursive(
 
 
 def nested(depth: int) -> dict[str, Any]:
+    """Return a filter of *depth* nested objects."""
     node: dict[str, Any] = {"platform": "ios"}
     for level in range(depth - 1):
         node = {"not": node} if level % 2 else {"and": [node]}
@@ -39,13 +40,18 @@ def nested(depth: int) -> dict[str, Any]:
 
 
 @given(wire=FILTERS)
-def test_a_filter_means_the_same_after_a_round_trip(wire: dict[str, Any]):
+def test_a_filter_means_the_same_after_a_round_trip(wire: dict[str, Any]) -> None:
+    """A filter that is written as JSON and read again is the same filter (Wire 2.7, Filters)."""
     node = parse_filter(wire)
     assert parse_filter(wire_filter(node)) == node
 
 
 @given(wire=JSON)
-def test_any_json_is_a_filter_or_is_refused_by_field(wire: Any):
+def test_any_json_is_a_filter_or_is_refused_with_its_field(wire: Any) -> None:
+    """Any JSON is a filter or raises `BadQuery` with a field inside `filter`.
+
+    Wire 2.7, Filters.
+    """
     field = "filter"
     try:
         parse_filter(wire)
@@ -54,31 +60,37 @@ def test_any_json_is_a_filter_or_is_refused_by_field(wire: Any):
     assert field.startswith("filter")
 
 
-def test_sixteen_objects_may_be_nested():
-    """design/metrics, Query kinds: every object counts, the leaf included."""
+def test_sixteen_objects_may_be_nested() -> None:
+    """A filter may nest 16 objects, of which the comparison is the innermost.
+
+    Wire 2.7, Filters.
+    """
     assert list(dimensions_in(parse_filter(nested(16)))) == ["platform"]
 
 
-def test_seventeen_objects_may_not():
-    """design/metrics, Query kinds: deeper is 422."""
+def test_seventeen_nested_objects_are_refused() -> None:
+    """A filter that nests 17 objects is refused (Wire 2.7, Filters)."""
     with pytest.raises(BadQuery, match="deeper than 16"):
         parse_filter(nested(17))
 
 
-def made_of(objects: int) -> dict[str, Any]:
-    """A filter of so many objects."""
+def filter_of(objects: int) -> dict[str, Any]:
+    """Return a filter of so many *objects*."""
     return {"or": [{"not": {"platform": "ios"}}, *[{"build": str(number)} for number in range(objects - 3)]]}
 
 
-def test_five_hundred_objects_are_a_filter_and_one_more_is_none():
-    """The sandbox package, Our choices: every object counts, as it does in depth."""
-    assert len(list(dimensions_in(parse_filter(made_of(500))))) == 498
+def test_a_filter_has_at_most_five_hundred_objects() -> None:
+    """A filter may have 500 objects, and the error for 501 says how to need fewer.
+
+    Wire 2.7, Filters.
+    """
+    assert len(list(dimensions_in(parse_filter(filter_of(500))))) == 498
     with pytest.raises(BadQuery, match="at most 500 objects: several values of a dimension go into one list"):
-        parse_filter(made_of(501))
+        parse_filter(filter_of(501))
 
 
-def test_a_list_of_values_is_no_more_than_one_object():
-    """The sandbox package, Our choices: however long."""
+def test_a_list_of_values_is_no_more_than_one_object() -> None:
+    """A comparison with 30,000 values counts as one object (Wire 2.7, Filters)."""
     values = [str(number) for number in range(30_000)]
     assert parse_filter({"not": {"country_code": values}}) == Not(Match("country_code", tuple(values)))
 
@@ -107,52 +119,63 @@ def test_a_list_of_values_is_no_more_than_one_object():
         ({"or": [{"build": [1]}]}, "filter.build"),
     ],
 )
-def test_anything_else_is_refused_by_its_field(wire: Any, field: str):
-    """design/metrics, Query kinds: exactly one key an object, no empty lists, values are strings."""
-    with pytest.raises(BadQuery) as refused:
+def test_anything_else_is_refused_with_its_field(wire: Any, field: str) -> None:
+    """An object has one key, lists are not empty, and values are strings (Wire 2.7, Filters)."""
+    with pytest.raises(BadQuery) as raised:
         parse_filter(wire)
-    assert refused.value.field == field
+    assert raised.value.field == field
 
 
-def test_operators_make_the_filter_they_look_like():
-    """Public facts 3.4."""
-    made = (dim.platform == "ios") & ~dim.country_code.isin(["US", "NA"]) | (dim.build != "2")
+def test_operators_make_the_filter_they_look_like() -> None:
+    """`==`, `!=`, `isin`, `&`, `|` and `~` build the filter objects of the wire.
+
+    Wire 2.7, Filters.
+    """
+    combined = (dim.platform == "ios") & ~dim.country_code.isin(["US", "NA"]) | (dim.build != "2")
     ios, countries, build = Match("platform", ("ios",)), Match("country_code", ("US", "NA")), Match("build", ("2",))
-    assert made == Or((And((ios, Not(countries))), Not(build)))
+    assert combined == Or((And((ios, Not(countries))), Not(build)))
 
 
-def test_a_filter_is_neither_true_nor_false():
-    """`and`, `or`, `not` and `in` would throw half of it away."""
+def test_a_filter_is_neither_true_nor_false() -> None:
+    """A filter has no truth value, because `and`, `or` and `not` would drop a part of it."""
     with pytest.raises(TypeError, match=r"&, \| and ~"):
         bool(dim.platform == "ios")
 
 
-def test_python_s_and_is_refused():
+def test_python_s_and_is_refused() -> None:
+    """Two comparisons joined by `and` raise a TypeError."""
     with pytest.raises(TypeError):
         _ = (dim.platform == "ios") and (dim.build == "1")
 
 
 @pytest.mark.parametrize("value", [7, None, True, [], [1]])
-def test_a_dimension_is_compared_with_strings_only(value: Any):
+def test_a_dimension_is_compared_with_strings_only(value: Any) -> None:
+    """A comparison with anything but a string or strings raises `BadQuery`.
+
+    Wire 2.7, Filters.
+    """
     with pytest.raises(BadQuery):
         _ = dim.platform == value
 
 
-def test_dimensions_come_in_the_order_of_the_filter():
+def test_dimensions_come_in_the_order_of_the_filter() -> None:
+    """Dimensions of a filter are listed in its order, with repetitions."""
     wire = {"and": [{"build": "1"}, {"not": {"or": [{"game_id": "7"}, {"build": "2"}]}}]}
     assert list(dimensions_in(parse_filter(wire))) == ["build", "game_id", "build"]
 
 
-def test_isin_takes_no_single_text():
-    """Its letters would each be a value, and the answer nothing."""
+def test_isin_takes_no_single_text() -> None:
+    """`isin` refuses a single string, of which every letter would become a value."""
     with pytest.raises(BadQuery, match="is one value"):
         dim.platform.isin("ios")
 
 
-def test_comparisons_without_parentheses_say_what_is_wrong():
+def test_comparisons_without_parentheses_say_what_is_wrong() -> None:
+    """Comparisons joined without parentheses raise a TypeError that asks for them."""
     with pytest.raises(TypeError, match="in parentheses"):
-        _ = dim.platform == "ios" & dim.build == "2"
+        _ = dim.platform == "ios" & dim.build == "2"  # type: ignore[comparison-overlap]
 
 
-def test_a_dimension_s_name_may_be_in_a_variable():
+def test_a_dimension_s_name_may_be_in_a_variable() -> None:
+    """`dim["platform"]` is the same dimension as `dim.platform`."""
     assert (dim["platform"] == "ios") == (dim.platform == "ios")

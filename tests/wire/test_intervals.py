@@ -1,4 +1,4 @@
-"""Metrics, Query request body: interval and granularity; design/metrics, Query kinds."""
+"""Intervals and the buckets they are cut into (Wire 2.8, Intervals and buckets)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gamelens.errors import BadQuery
-from gamelens.wire.intervals import GRANULARITIES, Interval, MalformedInterval, bucket_start, wire_timestamp
+from gamelens.wire.intervals import (
+    GRANULARITIES,
+    Granularity,
+    Interval,
+    MalformedInterval,
+    bucket_start,
+    wire_timestamp,
+)
 
 MOMENTS = st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 30), timezones=st.just(UTC))
 SHORT = st.timedeltas(timedelta(microseconds=1), timedelta(days=70))
@@ -18,19 +25,22 @@ SHORT = st.timedeltas(timedelta(microseconds=1), timedelta(days=70))
 
 @st.composite
 def intervals(draw: st.DrawFn) -> Interval:
+    """Draw an interval of up to 70 days between 1970 and 2100."""
     start = draw(st.datetimes(datetime(1970, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)))
     return Interval(start, start + draw(SHORT))
 
 
-def _read(text: str) -> Interval | None:
+def parsed(text: str) -> Interval | None:
+    """Return the interval that *text* is, or None if it is malformed."""
     try:
         return Interval.parse(text)
     except MalformedInterval:
         return None
 
 
-def starts(text: str, granularity: str) -> list[str]:
-    return [f"{bucket.start:%m-%d}" for bucket in Interval.parse(text).buckets(granularity)]  # type: ignore[arg-type]
+def starts(text: str, granularity: Granularity) -> list[str]:
+    """Return month and day of the start of every bucket."""
+    return [f"{bucket.start:%m-%d}" for bucket in Interval.parse(text).buckets(granularity)]
 
 
 @pytest.mark.parametrize(
@@ -46,8 +56,11 @@ def starts(text: str, granularity: str) -> list[str]:
         " 2026-11-01/P7D ",
     ],
 )
-def test_a_week_may_be_written_in_three_ways(text: str):
-    """Public facts 3.3: start/duration, start/end, duration/end."""
+def test_a_week_may_be_written_in_three_ways(text: str) -> None:
+    """An interval is start/duration, start/end or duration/end, with any offset.
+
+    Wire 2.8, Intervals and buckets.
+    """
     assert Interval.parse(text) == Interval(datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 11, 8, tzinfo=UTC))
 
 
@@ -62,12 +75,16 @@ def test_a_week_may_be_written_in_three_ways(text: str):
         ("2026-01-31/P1M1D", "2026-03-01"),
     ],
 )
-def test_months_are_added_in_utc_and_end_where_the_month_ends(text: str, end: str):
-    """design/metrics, Availability: 31 January + P1M is the end of February."""
+def test_months_are_added_in_utc_and_end_where_the_month_ends(text: str, end: str) -> None:
+    """A month after 31 January ends on the last day of February.
+
+    Wire 2.8, Intervals and buckets.
+    """
     assert Interval.parse(text).end == datetime.fromisoformat(end).replace(tzinfo=UTC)
 
 
-def test_a_month_before_an_end_is_counted_backwards():
+def test_a_month_before_an_end_is_counted_backwards() -> None:
+    """A month before 31 March starts on 28 February (Wire 2.8, Intervals and buckets)."""
     assert Interval.parse("P1M/2026-03-31").start == datetime(2026, 2, 28, tzinfo=UTC)
 
 
@@ -81,36 +98,49 @@ def test_a_month_before_an_end_is_counted_backwards():
         "2026-11-01/P" + "9" * 60 + "Y",
     ],
 )
-def test_anything_else_is_malformed(text: str):
-    """design/metrics, Query kinds: a malformed interval."""
-    assert not _read(text)  # nothing at all is an interval, and one that every query refuses
+def test_other_texts_are_malformed(text: str) -> None:
+    """A text in no form of an interval, or with end before start, is malformed.
+
+    Wire 2.8, Intervals and buckets.
+    """
+    assert not parsed(text)  # an empty interval parses, and every query refuses it
 
 
 @given(text=st.text(alphabet="0123456789-:/TPZWMDHYS.+ ", max_size=40) | st.text(max_size=20))
-def test_no_text_does_worse_than_being_malformed(text: str):
-    _read(text)
+def test_any_text_is_parsed_or_malformed(text: str) -> None:
+    """No text makes the parser raise anything but `MalformedInterval`.
+
+    Wire 2.8, Intervals and buckets.
+    """
+    parsed(text)
 
 
 @given(interval=intervals())
-def test_an_interval_reads_back_as_it_is_written(interval: Interval):
+def test_an_interval_reads_back_as_it_is_written(interval: Interval) -> None:
+    """The text of an interval parses to the same interval (Wire 2.8, Intervals and buckets)."""
     assert Interval.parse(str(interval)) == interval
 
 
 @given(start=MOMENTS, hours=st.integers(-14, 14))
-def test_a_zone_changes_the_clock_face_and_not_the_moment(start: datetime, hours: int):
+def test_intervals_of_equal_moments_in_any_zone_are_equal(start: datetime, hours: int) -> None:
+    """Intervals of the same moments in different zones are equal.
+
+    Wire 2.8, Intervals and buckets.
+    """
     if datetime(2, 1, 1, tzinfo=UTC) < start < datetime(9998, 1, 1, tzinfo=UTC):
         local = start.astimezone(timezone(timedelta(hours=hours)))
         assert Interval(local, local + timedelta(hours=1)) == Interval(start, start + timedelta(hours=1))
 
 
 @given(a=intervals(), b=intervals(), moment=st.datetimes(datetime(1970, 1, 1), datetime(2100, 1, 1)))
-def test_the_intersection_holds_what_both_hold(a: Interval, b: Interval, moment: datetime):
+def test_the_intersection_holds_what_both_hold(a: Interval, b: Interval, moment: datetime) -> None:
+    """A moment is in the intersection of two intervals if it is in both."""
     moment = moment.replace(tzinfo=UTC)
     assert (moment in (a & b)) == (moment in a and moment in b)
 
 
-def test_an_interval_is_half_open():
-    """design/metrics, Query kinds: half-open."""
+def test_an_interval_is_half_open() -> None:
+    """An interval contains its start and not its end (Wire 2.8, Intervals and buckets)."""
     day = Interval.parse("2026-11-01/P1D")
     assert day.start in day
     assert day.end not in day
@@ -129,39 +159,52 @@ def test_an_interval_is_half_open():
         ("2026-11-15/2027-01-03", "all", ["11-15"]),
     ],
 )
-def test_cut_buckets_keep_the_start_of_the_whole_one(text: str, granularity: str, expected: list[str]):
-    """design/metrics, Words: bucket. Weeks start on Monday."""
+def test_cut_buckets_keep_the_start_of_the_whole_one(text: str, granularity: Granularity, expected: list[str]) -> None:
+    """A cut bucket has the start of the whole one, and weeks start on Monday.
+
+    Wire 2.8, Intervals and buckets.
+    """
     assert starts(text, granularity) == expected
 
 
 @given(interval=intervals(), granularity=st.sampled_from(("day", "week", "month")))
-def test_buckets_touch_and_cover_the_interval(interval: Interval, granularity: str):
-    """design/metrics, Words: bucket."""
-    buckets = list(interval.buckets(granularity))  # type: ignore[arg-type]
+def test_buckets_touch_and_cover_the_interval(interval: Interval, granularity: Granularity) -> None:
+    """Buckets are adjacent, and the first and last one contain the ends.
+
+    Wire 2.8, Intervals and buckets.
+    """
+    buckets = list(interval.buckets(granularity))
     assert buckets[0].start <= interval.start < buckets[0].end
     assert buckets[-1].start < interval.end <= buckets[-1].end
     assert all(one.end == other.start for one, other in pairwise(buckets))
 
 
 @given(moment=MOMENTS)
-def test_weeks_are_those_of_iso_8601(moment: datetime):
-    """design/metrics, Words: bucket."""
+def test_weeks_are_those_of_iso_8601(moment: datetime) -> None:
+    """The bucket of a week is the ISO 8601 week of the moment.
+
+    Wire 2.8, Intervals and buckets.
+    """
     start = bucket_start(moment, "week")
     assert start.isoweekday() == 1
     assert start.isocalendar()[:2] == moment.isocalendar()[:2]
 
 
 @given(moment=MOMENTS)
-def test_all_is_one_bucket_with_the_interval_s_own_start(moment: datetime):
-    """design/metrics, Words: bucket."""
+def test_all_is_one_bucket_with_the_interval_s_own_start(moment: datetime) -> None:
+    """Granularity "all" is one bucket, which is the interval itself.
+
+    Wire 2.8, Intervals and buckets.
+    """
     interval = Interval(moment, moment + timedelta(hours=1))
     assert list(interval.buckets("all")) == [interval]
 
 
 @pytest.mark.parametrize("granularity", GRANULARITIES)
-def test_the_last_day_of_the_calendar_is_in_a_bucket(granularity: str):
+def test_the_last_day_of_the_calendar_is_in_a_bucket(granularity: Granularity) -> None:
+    """The last day that a datetime can represent has a bucket of every granularity."""
     interval = Interval.parse("9999-12-31/9999-12-31T12:00")
-    assert len(list(interval.buckets(granularity))) == 1  # type: ignore[arg-type]
+    assert len(list(interval.buckets(granularity))) == 1
 
 
 @pytest.mark.parametrize(
@@ -173,18 +216,23 @@ def test_the_last_day_of_the_calendar_is_in_a_bucket(granularity: str):
         (datetime(2026, 11, 20, tzinfo=timezone(timedelta(hours=1))), "2026-11-19T23:00:00.000Z"),
     ],
 )
-def test_timestamps_travel_with_milliseconds_and_z(moment: datetime, written: str):
-    """Public facts 3.7."""
+def test_timestamps_travel_with_milliseconds_and_z(moment: datetime, written: str) -> None:
+    """A timestamp is written in UTC, with three digits of milliseconds and Z.
+
+    Wire 2.9, Answer shapes.
+    """
     assert wire_timestamp(moment) == written
 
 
-def test_an_interval_is_its_days() -> None:
+def test_iterating_an_interval_gives_its_days() -> None:
+    """Iterating over an interval gives every UTC day it touches."""
     assert [str(day) for day in Interval.parse("2026-11-01T12:00Z/2026-11-03")] == [
         "2026-11-01T00:00Z/2026-11-02T00:00Z",
         "2026-11-02T00:00Z/2026-11-03T00:00Z",
     ]
 
 
-def test_texts_are_read_by_parse_and_not_by_the_interval_itself() -> None:
+def test_the_constructor_refuses_texts() -> None:
+    """`Interval` refuses strings, and the error names `Interval.parse`."""
     with pytest.raises(BadQuery, match="parse"):
         Interval("2026-11-01", "2026-11-08")  # type: ignore[arg-type]

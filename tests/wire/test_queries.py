@@ -1,4 +1,4 @@
-"""Metrics, Query request body and Query type exceptions: every refusal names its field."""
+"""Bodies of metric queries, and the field that every refusal names (Wire 2.5, Query body)."""
 
 from __future__ import annotations
 
@@ -70,17 +70,23 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("change", "field"), REFUSED, ids=[json.dumps(change) for change, _ in REFUSED])
-def test_a_refusal_names_its_field(change: dict[str, Any], field: str):
-    """design/metrics, Query kinds: refused with 422 and a body that names the field."""
-    with pytest.raises(BadQuery) as refused:
+def test_a_refusal_names_its_field(change: dict[str, Any], field: str) -> None:
+    """A body that breaks a rule raises `BadQuery` with the path of the field.
+
+    Wire 2.12, Refusals.
+    """
+    with pytest.raises(BadQuery) as raised:
         decode_query({name: value for name, value in (BODY | change).items() if value is not None})
-    assert refused.value.field == field
-    assert not isinstance(refused.value, MalformedInterval)
+    assert raised.value.field == field
+    assert not isinstance(raised.value, MalformedInterval)
 
 
 @pytest.mark.parametrize("interval", ["", "P7D", "2026-11-01/P0D", "2026-11-02/2026-11-01", "2026-11-01/2026-11-01"])
-def test_a_string_that_is_no_interval_is_malformed(interval: str):
-    """design/metrics, Query kinds: malformed, and start at or after end, are 400."""
+def test_an_unreadable_interval_is_malformed(interval: str) -> None:
+    """A text that is no interval, or an empty one, raises `MalformedInterval`.
+
+    Wire 2.8, Intervals and buckets.
+    """
     with pytest.raises(MalformedInterval):
         decode_query(BODY | {"interval": interval})
 
@@ -94,38 +100,44 @@ def test_a_string_that_is_no_interval_is_malformed(interval: str):
         ({"query": GROUP | {"limits": 1}}, "limit"),
     ],
 )
-def test_a_misspelt_name_hears_the_nearest(change: dict[str, Any], nearest: str | None):
-    """design/metrics, Query kinds: for names, the nearest one."""
-    with pytest.raises(BadQuery) as refused:
+def test_a_misspelt_name_gets_a_suggestion(change: dict[str, Any], nearest: str) -> None:
+    """An unknown name comes with the nearest allowed one and the allowed names.
+
+    Wire 2.12, Refusals.
+    """
+    with pytest.raises(BadQuery) as raised:
         decode_query(BODY | change)
-    assert refused.value.did_you_mean == nearest
-    assert refused.value.allowed
+    assert raised.value.did_you_mean == nearest
+    assert raised.value.allowed
 
 
-def test_thirty_one_days_are_not_too_many():
-    """Public facts 3.3: interval maximum."""
+def test_thirty_one_days_are_not_too_many() -> None:
+    """A query by day may cover 31 days (Wire 2.8, Intervals and buckets)."""
     assert decode_query(BODY | {"interval": "2026-10-01/P31D"}).interval.length.days == 31
 
 
 @pytest.mark.parametrize("granularity", ["week", "month", "all"])
-def test_only_days_have_a_longest_interval(granularity: str):
-    """Public facts 3.3: interval maximum."""
+def test_only_days_have_a_longest_interval(granularity: str) -> None:
+    """A query by week, by month or as a whole may cover any interval.
+
+    Wire 2.8, Intervals and buckets.
+    """
     assert decode_query(BODY | {"interval": "2020-01-01/P5Y", "granularity": granularity})
 
 
-def test_null_is_no_filter():
-    """design/metrics, Query kinds: `filter: null` is no filter."""
+def test_a_null_filter_is_no_filter() -> None:
+    """A null `filter` is the same as none (Wire 2.7, Filters)."""
     assert decode_query(BODY | {"filter": None}).filter is None
 
 
-def test_a_limit_beside_a_split_changes_nothing():
-    """design/metrics, Query kinds: elsewhere it is accepted in the same range."""
+def test_a_limit_does_not_change_a_split() -> None:
+    """A split query accepts a limit in its range and ignores it (Wire 2.5, Query body)."""
     split = {"type": "split", "dimensions": ["platform", "build"]}
     assert decode_query(BODY | {"query": split | {"limit": 5}}) == decode_query(BODY | {"query": split})
 
 
-def test_an_absent_granularity_is_whatever_its_metric_has():
-    """design/metrics, Query kinds: granularity absent or `day`, for retention_retro."""
+def test_an_absent_granularity_is_the_default_of_the_metric() -> None:
+    """A body without granularity takes the default that its metric has (Wire 2.5, Query body)."""
     body = {"interval": "2026-11-01/P7D", "split_by": "platform", "since_days_ago": 1}
     assert decode_query(body, granularity="day").granularity == "day"
 
@@ -140,7 +152,17 @@ IDS = st.none() | st.lists(st.text(max_size=3), max_size=2).map(tuple)
 
 
 @given(kind=KINDS, game=st.none() | st.just("1"), games=IDS, studios=IDS, since=st.none() | st.integers(1))
-def test_a_query_reads_back_as_it_is_written(kind: Any, game: Any, games: Any, studios: Any, since: Any):
+def test_a_query_reads_back_as_it_is_written(
+    kind: Group | Split | Timeseries,
+    game: str | None,
+    games: tuple[str, ...] | None,
+    studios: tuple[str, ...] | None,
+    since: int | None,
+) -> None:
+    """Any query that is written as JSON and read again is the same query.
+
+    Wire 2.5, Query body.
+    """
     query = MetricQuery(
         interval=decode_query(BODY).interval,
         query=kind,
@@ -160,8 +182,12 @@ JSON = st.recursive(
 
 
 @given(change=st.dictionaries(st.sampled_from([*MetricQuery.__struct_fields__, "x"]), JSON, max_size=3))
-def test_any_body_is_a_query_or_is_refused(change: dict[str, Any]):
-    field = "query"  # which split_by may not stand beside
+def test_any_body_is_a_query_or_is_refused(change: dict[str, Any]) -> None:
+    """Any body is a query or raises `BadQuery` with a field that was changed.
+
+    Wire 2.12, Refusals.
+    """
+    field = "query"  # of a body that is accepted, or of split_by beside query
     try:
         decode_query(BODY | change)
     except BadQuery as error:

@@ -57,81 +57,81 @@ def numbers(*texts: str | None, **how: str):
         ([".5", "1.25"], [0.5, 1.25]),
     ],
 )
-def test_a_column_is_read(texts: list[str], values: list[float]):
+def test_a_column_is_read(texts: list[str], values: list[float]) -> None:
     assert numbers(*texts) == values
 
 
-def test_whole_numbers_are_counts():
+def test_whole_numbers_are_counts() -> None:
     assert read("1", "2").numbers.dtype == "Int64"
     assert read("1,234,567", "12").numbers.dtype == "Int64"
 
 
-def test_money_is_a_float_even_when_whole():
+def test_money_is_a_float_even_when_whole() -> None:
     assert read("$5", "$6").numbers.dtype == "float64"
 
 
-def test_empty_cells_are_missing():
+def test_empty_cells_are_missing() -> None:
     assert read("$5", None, " ").numbers.isna().tolist() == [False, True, True]
 
 
 @pytest.mark.parametrize("text", ["1,234", "$1,234", "1.234", "1.234 €", "12,345"])
-def test_three_digits_behind_the_only_mark_are_refused(text: str):
+def test_three_digits_behind_the_only_mark_are_refused(text: str) -> None:
     with pytest.raises(BadQuery, match="say decimal="):
         read(text)
 
 
-def test_the_message_names_both_readings():
+def test_the_message_names_both_readings() -> None:
     with pytest.raises(BadQuery, match=re.escape("is 1234 (decimal='.') or 1.234 (decimal=',')")):
         read("1,234")
 
 
 @pytest.mark.parametrize(("decimal", "value"), [(".", 1234.0), (",", 1.234)])
-def test_decimal_settles_it(decimal: str, value: float):
+def test_decimal_settles_it(decimal: str, value: float) -> None:
     assert numbers("1,234", decimal=decimal) == [value]
 
 
-def test_what_decimal_cannot_be_is_refused():
+def test_what_decimal_cannot_be_is_refused() -> None:
     with pytest.raises(BadQuery, match=r"is no number with decimal=','"):
         read("1,234.50", decimal=",")
 
 
-def test_thousands_are_grouped_where_smaller_numbers_have_no_mark_and_the_report_hears_of_it():
+def test_thousands_are_grouped_where_smaller_numbers_have_no_mark_and_the_report_hears_of_it() -> None:
     found = read("1,234", "987", "12,500")
     assert found.numbers.tolist() == [1234, 987, 12500]
     assert "1,234 is read as 1234" in found.note
 
 
 @pytest.mark.parametrize("texts", [("1,234", "1234"), ("1,234", "0"), ("1,234", "1.234")])
-def test_no_evidence_is_refused(texts: tuple[str, str]):
+def test_no_evidence_is_refused(texts: tuple[str, str]) -> None:
     with pytest.raises(BadQuery, match="decimal="):
         read(*texts)
 
 
-def test_semicolons_speak_for_decimal_commas():
+def test_semicolons_speak_for_decimal_commas() -> None:
     with pytest.raises(BadQuery, match="decimal="):
         read("1,234", "987", separator=";")
 
 
-def test_a_point_in_a_file_of_commas_is_decimal_and_the_report_hears_of_it():
+def test_a_point_in_a_file_of_commas_is_decimal_and_the_report_hears_of_it() -> None:
     found = read("1.234", "2.345", separator=",")
     assert (found.numbers.tolist(), "1.234 is read as 1.234" in found.note) == ([1.234, 2.345], True)
 
 
-def test_two_ways_to_write_numbers_are_refused():
+def test_two_ways_to_write_numbers_are_refused() -> None:
     with pytest.raises(BadQuery, match="do not agree on the decimal mark"):
         read("1,234.50", "1.234,50")
 
 
-def test_currencies_do_not_mix():
+def test_currencies_do_not_mix() -> None:
     with pytest.raises(BadQuery, match=r"are in \$, EUR: convert"):
         read("$5", "5 €")
 
 
-def test_a_bare_number_among_money_is_said():
+def test_a_bare_number_among_money_is_said() -> None:
     assert "names no currency" in read("$5", "0").note
 
 
-def test_percentages_and_numbers_do_not_mix():
+def test_percentages_and_numbers_do_not_mix() -> None:
     with pytest.raises(BadQuery, match="mixes percentages"):
         read("12%", "0.5")
 
@@ -140,15 +140,15 @@ def test_percentages_and_numbers_do_not_mix():
     "texts",
     [("007", "12"), ("a", "b"), ("12345678901234567891",), ("TOP 10",), ("1-2",), ("#N/A",), ("1.2.3", "1.2.4")],
 )
-def test_names_are_no_numbers(texts: tuple[str, ...]):
+def test_names_are_no_numbers(texts: tuple[str, ...]) -> None:
     assert not isinstance(read(*texts), ParsedNumbers)
 
 
-def test_the_text_that_keeps_a_column_from_being_numbers_is_named():
+def test_the_text_that_keeps_a_column_from_being_numbers_is_named() -> None:
     assert read("1.5", "n/a", "2") == "n/a"
 
 
-def test_nothing_is_no_number():
+def test_nothing_is_no_number() -> None:
     assert read(None, "") is None
 
 
@@ -157,7 +157,7 @@ FLOATS = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, 
 
 @settings(deadline=None)
 @given(FLOATS)
-def test_what_python_writes_is_read_to_the_last_bit(values: list[float]):
+def test_what_python_writes_is_read_to_the_last_bit(values: list[float]) -> None:
     texts = [repr(value) for value in values]
     found = read(*texts, decimal=".")
     assert [float(value) for value in found.numbers] == values
@@ -168,7 +168,7 @@ CENTS = st.lists(st.integers(-(10**12), 10**12), min_size=1, max_size=20)
 
 @settings(deadline=None)
 @given(CENTS, st.sampled_from([(",", "."), (".", ","), (" ", ","), ("'", "."), ("", "."), ("", ",")]), st.booleans())
-def test_money_survives_any_notation(cents: list[int], marks: tuple[str, str], is_money: bool):
+def test_money_survives_any_notation(cents: list[int], marks: tuple[str, str], is_money: bool) -> None:
     group, point = marks
 
     def written(value: int) -> str:
@@ -183,7 +183,7 @@ WHOLES = st.lists(st.integers(0, 10**9), min_size=1, max_size=10)
 
 @settings(deadline=None)
 @given(WHOLES, st.sampled_from(",.' "))
-def test_grouped_numbers_are_right_or_refused(wholes: list[int], group: str):
+def test_grouped_numbers_are_right_or_refused(wholes: list[int], group: str) -> None:
     """Off by a thousand, and in silence, is the one thing that never happens."""
     texts = [f"{value:,}".replace(",", group) for value in wholes]
     found = outcome(*texts)
@@ -192,6 +192,6 @@ def test_grouped_numbers_are_right_or_refused(wholes: list[int], group: str):
 
 @settings(deadline=None)
 @given(st.lists(st.text(alphabet="0123456789.,-+()% $€eE'A", max_size=12), min_size=1, max_size=6))
-def test_any_text_is_read_or_refused(texts: list[str]):
+def test_any_text_is_read_or_refused(texts: list[str]) -> None:
     found = outcome(*texts)
     assert found is None or isinstance(found, (str, BadQuery)) or len(found.numbers) == len(texts)

@@ -8,10 +8,10 @@ from itertools import count
 import httpx
 import pytest
 
-from client.served import World, populate
 from conftest import Stage
 from gamelens.client.sync_client import Client
-from thousand import send_networks
+from support.served_metrics import World, populate
+from support.thousand_networks import send_networks
 
 _addresses = (f"http://127.0.0.1:{port}" for port in count(1))
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from client.served import KEY, World
 from gamelens import BadQuery
 from gamelens.client.sync_client import Client
 from gamelens.notebook import widgets
 from gamelens.notebook.widgets.health_board import MOST_ROWS, HealthBoard
 from gamelens.notebook.widgets.html_blocks import FIGURE
-from thousand import HOSTILE
+from support.served_metrics import KEY, World
+from support.thousand_networks import HOSTILE
 
 pytestmark = pytest.mark.slow
 
@@ -25,13 +25,13 @@ def board(calm: Client) -> Iterator[HealthBoard]:
     made.close()
 
 
-def test_it_shows_the_worst_first(board: HealthBoard):
+def test_it_shows_the_worst_first(board: HealthBoard) -> None:
     assert board.seen is not None
     shown = [row.children[0].description for row in board.rows.children]
     assert shown == [str(severity) for severity in board.seen.board["severity"].head(MOST_ROWS)]
 
 
-def test_a_search_narrows_it(board: HealthBoard):
+def test_a_search_narrows_it(board: HealthBoard) -> None:
     board.search.value = "ember"
     assert 0 < len(board.rows.children) < MOST_ROWS
     assert all("Ember" in row.children[1].value for row in board.rows.children)
@@ -41,14 +41,14 @@ def test_a_search_narrows_it(board: HealthBoard):
     assert len(board.rows.children) > 0
 
 
-def test_only_rows_as_bad_as_that(board: HealthBoard):
+def test_only_rows_as_bad_as_that(board: HealthBoard) -> None:
     board.least.value = "critical"
     assert all(row.children[0].description == "critical" for row in board.rows.children)
     board.least.value = ""
     assert len(board.rows.children) > 0
 
 
-def test_a_click_shows_its_days_and_what_is_behind(board: HealthBoard):
+def test_a_click_shows_its_days_and_what_is_behind(board: HealthBoard) -> None:
     row = next(row for row in board.rows.children if "Active players" in row.children[1].value)
     row.children[0].click()
     assert board.settled()
@@ -58,14 +58,14 @@ def test_a_click_shows_its_days_and_what_is_behind(board: HealthBoard):
     assert "country" in board._segments.value
 
 
-def test_its_twin_is_a_table_and_a_figure(board: HealthBoard):
+def test_its_twin_is_a_table_and_a_figure(board: HealthBoard) -> None:
     table, figure = board.bundles()
     assert "<table>" in table["text/html"]
     assert figure[FIGURE]["data"]
     assert KEY not in table["text/html"]
 
 
-def test_hostile_names_are_only_text(board: HealthBoard):
+def test_hostile_names_are_only_text(board: HealthBoard) -> None:
     assert "<img" not in str([row.children[1].value for row in board.rows.children])
     assert "<img" not in board.static().html
     assert board.seen is not None
@@ -76,7 +76,7 @@ def test_hostile_names_are_only_text(board: HealthBoard):
     assert "<img" not in str(board.figure)
 
 
-def test_a_service_that_fails_is_a_message(world: World, lens: Client):
+def test_a_service_that_fails_is_a_message(world: World, lens: Client) -> None:
     world.fail(status=500)
     board = widgets.health_board(lens)
     assert board.settled()
@@ -89,6 +89,6 @@ def test_a_service_that_fails_is_a_message(world: World, lens: Client):
     board.close()
 
 
-def test_only_a_client_can_be_asked():
+def test_only_a_client_can_be_asked() -> None:
     with pytest.raises(BadQuery, match="must be a client"):
         widgets.health_board("https://somewhere")  # type: ignore[arg-type]

@@ -11,7 +11,6 @@ from typing import Any
 import httpx
 import pytest
 
-from client.served import KEY, METRICS, World
 from conftest import Stage
 from gamelens import BadQuery, dim
 from gamelens.client.sync_client import Client
@@ -20,7 +19,8 @@ from gamelens.notebook.widgets.explorer import Explorer
 from gamelens.notebook.widgets.html_blocks import FIGURE
 from gamelens.notebook.widgets.pickers import MOST_SHOWN
 from gamelens.notebook.widgets.static_view import VIEW, StaticView
-from thousand import FORMULA, HOSTILE, NETWORKS
+from support.served_metrics import KEY, METRICS, World
+from support.thousand_networks import FORMULA, HOSTILE, NETWORKS
 
 pytestmark = pytest.mark.slow
 
@@ -45,7 +45,7 @@ def text_of(explorer: Explorer) -> str:
     return html.unescape(re.sub(r"<style>.*?</style>|<[^>]*>", " ", explorer.static().html, flags=re.DOTALL))
 
 
-def test_the_code_asks_for_exactly_what_is_shown(calm: Client, explore: Callable[..., Explorer]):
+def test_the_code_asks_for_exactly_what_is_shown(calm: Client, explore: Callable[..., Explorer]) -> None:
     explorer = explore(by=["game", "platform"], where=dim.country_code.isin(["US", "NA"]), top=3, games="1001")
     again = eval(explorer.code, {"lens": calm})
     assert explorer.frame is not None
@@ -66,7 +66,7 @@ def test_the_code_asks_for_exactly_what_is_shown(calm: Client, explore: Callable
 )
 def test_a_picker_changes_question_table_and_figure(
     explore: Callable[..., Explorer], picker: str, value: Any, code: str
-):
+) -> None:
     explorer = explore()
     before, table, figure = explorer.frame, explorer.static().html, explorer.figure
     getattr(explorer.pick, picker).value = value
@@ -77,7 +77,7 @@ def test_a_picker_changes_question_table_and_figure(
     assert explorer.figure is not figure
 
 
-def test_a_filter_is_picked_from_the_values_there_are(explore: Callable[..., Explorer]):
+def test_a_filter_is_picked_from_the_values_there_are(explore: Callable[..., Explorer]) -> None:
     explorer = explore()
     explorer.pick.where.value = "platform"
     assert explorer.settled()
@@ -87,7 +87,7 @@ def test_a_filter_is_picked_from_the_values_there_are(explore: Callable[..., Exp
     assert 'where={"platform": "ios"}' in explorer.code
 
 
-def test_another_dimension_forgets_the_values_picked(explore: Callable[..., Explorer]):
+def test_another_dimension_forgets_the_values_picked(explore: Callable[..., Explorer]) -> None:
     explorer = explore(where={"platform": "ios"})
     explorer.pick.where.value = "country_code"
     assert explorer.settled()
@@ -95,7 +95,9 @@ def test_another_dimension_forgets_the_values_picked(explore: Callable[..., Expl
     assert explorer.pick.values.offered == ("DE", "NA", "US")
 
 
-def test_changes_in_quick_succession_are_one_question(world: World, lens: Client, explore: Callable[..., Explorer]):
+def test_changes_in_quick_succession_are_one_question(
+    world: World, lens: Client, explore: Callable[..., Explorer]
+) -> None:
     explorer = explore(lens)
     before = world.arrived("/metrics/v1/metrics/")
     for metric in ("event_count", "session_unique", "new_users", "revenue"):
@@ -105,7 +107,7 @@ def test_changes_in_quick_succession_are_one_question(world: World, lens: Client
     assert world.arrived("/metrics/v1/metrics/") == before + 1
 
 
-def test_the_last_answer_wins(world: World, lens: Client, explore: Callable[..., Explorer]):
+def test_the_last_answer_wins(world: World, lens: Client, explore: Callable[..., Explorer]) -> None:
     explorer = explore(lens)
     world.fail("/metrics/v1/metrics/event_count", latency_s=1.0)
     explorer.pick.metric.value = "event_count"
@@ -118,7 +120,7 @@ def test_the_last_answer_wins(world: World, lens: Client, explore: Callable[...,
     assert "session_unique" in explorer.frame
 
 
-def test_a_name_the_service_does_not_know_is_a_message(explore: Callable[..., Explorer]):
+def test_a_name_the_service_does_not_know_is_a_message(explore: Callable[..., Explorer]) -> None:
     explorer = explore(by="platfrom")
     assert "Did you mean `platform`?" in text_of(explorer)
     assert explorer.frame is explorer.figure is None
@@ -129,7 +131,7 @@ def test_a_name_the_service_does_not_know_is_a_message(explore: Callable[..., Ex
 
 def test_a_service_that_fails_leaves_the_pickers_and_says_what_to_do(
     world: World, lens: Client, explore: Callable[..., Explorer]
-):
+) -> None:
     world.fail(status=500)
     explorer = explore(lens)
     said = text_of(explorer)
@@ -146,18 +148,20 @@ def test_a_service_that_fails_leaves_the_pickers_and_says_what_to_do(
     assert "Ask again" not in text_of(explorer)
 
 
-def test_a_service_that_is_gone_is_a_message(explore: Callable[..., Explorer]):
+def test_a_service_that_is_gone_is_a_message(explore: Callable[..., Explorer]) -> None:
     gone = Client(api_key=KEY, metrics_url="http://127.0.0.1:9", cache=False, max_wait_s=0.1)
     assert "nothing answers at http://127.0.0.1:9" in text_of(explore(gone))
     gone.close()
 
 
-def test_a_client_that_is_closed_is_a_message(lens: Client, explore: Callable[..., Explorer]):
+def test_a_client_that_is_closed_is_a_message(lens: Client, explore: Callable[..., Explorer]) -> None:
     lens.close()
     assert "this client is closed" in text_of(explore(lens))
 
 
-def test_pieces_that_came_are_shown_though_others_failed(world: World, lens: Client, explore: Callable[..., Explorer]):
+def test_pieces_that_came_are_shown_though_others_failed(
+    world: World, lens: Client, explore: Callable[..., Explorer]
+) -> None:
     explorer = explore(lens)
     world.last(1, METRICS, status=503)
     explorer.pick.over.value = "last 90 complete days"
@@ -167,11 +171,11 @@ def test_pieces_that_came_are_shown_though_others_failed(world: World, lens: Cli
     assert 0 < len(explorer.frame) < 90
 
 
-def test_what_is_not_available_yet_is_cut_and_said(explore: Callable[..., Explorer]):
+def test_what_is_not_available_yet_is_cut_and_said(explore: Callable[..., Explorer]) -> None:
     assert "Cut to what is available" in text_of(explore(over=("2026-11-18", "2026-12-24")))
 
 
-def test_an_organisation_without_events_is_a_message(make_stage: Callable[..., Stage]):
+def test_an_organisation_without_events_is_a_message(make_stage: Callable[..., Stage]) -> None:
     stage = make_stage()
     lens = Client(
         api_key=KEY, metrics_url="http://127.0.0.1:2", cache=False, transport=httpx.ASGITransport(stage.metrics_app)
@@ -184,7 +188,7 @@ def test_an_organisation_without_events_is_a_message(make_stage: Callable[..., S
     lens.close()
 
 
-def test_a_thousand_values_stay_pickable(explore: Callable[..., Explorer]):
+def test_a_thousand_values_stay_pickable(explore: Callable[..., Explorer]) -> None:
     explorer = explore(metric="ilrd_revenue", by="ilrd_network_name", where={"ilrd_network_name": "Network 0001"})
     assert len(explorer.pick.values.offered) == NETWORKS
     assert len(explorer.pick.values.list.options) == MOST_SHOWN
@@ -196,7 +200,7 @@ def test_a_thousand_values_stay_pickable(explore: Callable[..., Explorer]):
     assert set(explorer.frame["ilrd_network_name"]) == {"Network 0001", "Network 0777"}
 
 
-def test_all_thousand_are_a_table_of_which_the_first_are_shown(explore: Callable[..., Explorer]):
+def test_all_thousand_are_a_table_of_which_the_first_are_shown(explore: Callable[..., Explorer]) -> None:
     explorer = explore(metric="ilrd_revenue", by="ilrd_network_name", top=None)
     assert explorer.frame is not None
     assert len(explorer.frame) == NETWORKS
@@ -204,7 +208,7 @@ def test_all_thousand_are_a_table_of_which_the_first_are_shown(explore: Callable
 
 
 @pytest.mark.parametrize("name", [HOSTILE, FORMULA])
-def test_a_hostile_name_is_only_text(calm: Client, explore: Callable[..., Explorer], name: str):
+def test_a_hostile_name_is_only_text(calm: Client, explore: Callable[..., Explorer], name: str) -> None:
     """In table, code and figure; pickers show their options as text."""
     explorer = explore(metric="ilrd_revenue", by="ilrd_network_name", where={"ilrd_network_name": name})
     assert "<img" not in explorer.static().html
@@ -213,7 +217,7 @@ def test_a_hostile_name_is_only_text(calm: Client, explore: Callable[..., Explor
     assert eval(explorer.code, {"lens": calm})["ilrd_network_name"].tolist() == [name]
 
 
-def test_retention_is_asked_by_age_and_day(explore: Callable[..., Explorer]):
+def test_retention_is_asked_by_age_and_day(explore: Callable[..., Explorer]) -> None:
     explorer = explore(metric="retention_retro", every="week")
     assert explorer.pick.age.layout.display is None
     assert explorer.pick.every.layout.display == "none"
@@ -225,7 +229,7 @@ def test_retention_is_asked_by_age_and_day(explore: Callable[..., Explorer]):
     assert 'every="week"' in explorer.code
 
 
-def test_a_studio_has_its_own_games(explore: Callable[..., Explorer]):
+def test_a_studio_has_its_own_games(explore: Callable[..., Explorer]) -> None:
     explorer = explore(games=["1001", "2001"])
     explorer.pick.studio.value = "s2"
     assert explorer.settled()
@@ -233,7 +237,7 @@ def test_a_studio_has_its_own_games(explore: Callable[..., Explorer]):
     assert explorer.picked.games == ("2001",)
 
 
-def test_everything_there_is_can_be_picked(calm: Client, explore: Callable[..., Explorer]):
+def test_everything_there_is_can_be_picked(calm: Client, explore: Callable[..., Explorer]) -> None:
     explorer = explore()
     explorer.pick.over.value = explorer.pick.over.options[-1][1]
     assert explorer.settled()
@@ -242,20 +246,20 @@ def test_everything_there_is_can_be_picked(calm: Client, explore: Callable[..., 
     assert str(calm.available()) in explorer.code
 
 
-def test_where_no_kernel_is_there_are_a_table_and_a_figure(explore: Callable[..., Explorer]):
+def test_where_no_kernel_is_there_are_a_table_and_a_figure(explore: Callable[..., Explorer]) -> None:
     table, figure = explore(by="platform").bundles()
     assert "<table>" in table["text/html"]
     assert figure[FIGURE]["data"]
 
 
-def test_where_a_kernel_is_the_widget_is_preferred_to_its_twin(explore: Callable[..., Explorer]):
+def test_where_a_kernel_is_the_widget_is_preferred_to_its_twin(explore: Callable[..., Explorer]) -> None:
     """Every output of its cell has a view: its own, and one that shows nothing beside the figure it shows itself."""
     explorer = explore()
     own, nothing = [output[VIEW]["model_id"] for output in explorer.bundles()]
     assert (own, nothing) == (explorer.model_id, "")
 
 
-def test_a_closed_explorer_asks_no_more(world: World, lens: Client, explore: Callable[..., Explorer]):
+def test_a_closed_explorer_asks_no_more(world: World, lens: Client, explore: Callable[..., Explorer]) -> None:
     explorer = explore(lens)
     explorer.pick.metric.value = "event_count"
     explorer.close()
@@ -263,7 +267,7 @@ def test_a_closed_explorer_asks_no_more(world: World, lens: Client, explore: Cal
     assert world.arrived("/metrics/event_count") == 0
 
 
-def test_its_twin_says_nothing_of_keys(explore: Callable[..., Explorer]):
+def test_its_twin_says_nothing_of_keys(explore: Callable[..., Explorer]) -> None:
     twin = explore().static()
     assert isinstance(twin, StaticView)
     assert KEY not in f"{twin!r}{twin.html}{twin.figure}"
@@ -277,11 +281,11 @@ def test_its_twin_says_nothing_of_keys(explore: Callable[..., Explorer]):
         ({"where": {"platform": []}}, "platform"),
     ],
 )
-def test_what_the_pickers_cannot_show_is_refused(calm: Client, picked: dict[str, Any], field: str):
+def test_what_the_pickers_cannot_show_is_refused(calm: Client, picked: dict[str, Any], field: str) -> None:
     with pytest.raises(BadQuery, match=field):
         widgets.explorer(calm, **picked)
 
 
-def test_only_a_client_can_be_asked():
+def test_only_a_client_can_be_asked() -> None:
     with pytest.raises(BadQuery, match="must be a client"):
         widgets.explorer("https://somewhere")  # type: ignore[arg-type]

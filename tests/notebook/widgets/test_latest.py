@@ -26,7 +26,7 @@ class Told:
         return run
 
 
-def test_the_newest_of_several_is_all_that_is_done():
+def test_the_newest_of_several_is_all_that_is_done() -> None:
     told, latest = Told(), LatestTask(quiet_s=0.05)
     for name in "abc":
         latest.start(told.work(name))
@@ -34,7 +34,7 @@ def test_the_newest_of_several_is_all_that_is_done():
     assert (told.begun, told.shown) == (["c"], ["c"])
 
 
-def test_work_under_way_is_cancelled_by_newer_work():
+def test_work_under_way_is_cancelled_by_newer_work() -> None:
     told, latest = Told(), LatestTask(quiet_s=0.0)
     latest.start(told.work("slow", seconds=60))
     assert told.is_begun.wait(5)
@@ -43,7 +43,7 @@ def test_work_under_way_is_cancelled_by_newer_work():
     assert (told.begun, told.shown) == (["slow", "quick"], ["quick"])
 
 
-def test_what_is_stopped_shows_nothing():
+def test_what_is_stopped_shows_nothing() -> None:
     told, latest = Told(), LatestTask(quiet_s=0.0)
     latest.start(told.work("slow", seconds=60))
     assert told.is_begun.wait(5)
@@ -52,7 +52,7 @@ def test_what_is_stopped_shows_nothing():
     assert told.shown == []
 
 
-def test_waiting_ends_in_time():
+def test_waiting_ends_in_time() -> None:
     told, latest = Told(), LatestTask(quiet_s=0.0)
     latest.start(told.work("slow", seconds=60))
     assert not latest.settled(0.05)
@@ -60,5 +60,5 @@ def test_waiting_ends_in_time():
     latest.stop()
 
 
-def test_nothing_to_do_is_settled():
+def test_nothing_to_do_is_settled() -> None:
     assert LatestTask().settled(0)

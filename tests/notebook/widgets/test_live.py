@@ -17,7 +17,7 @@ from gamelens.client.connection.control_api import ControlApi
 from gamelens.notebook import widgets
 from gamelens.notebook.widgets.live_view import LiveView
 from gamelens.sandbox.control.control_app import console_app
-from thousand import HOSTILE
+from support.thousand_networks import HOSTILE
 
 TOKEN = "a-token-of-its-own"
 
@@ -60,7 +60,7 @@ def until(is_true: Callable[[], bool]) -> bool:
     return is_true()
 
 
-def test_what_arrives_is_seen(sandbox: Sandbox, view: LiveView):
+def test_what_arrives_is_seen(sandbox: Sandbox, view: LiveView) -> None:
     view.start_button.click()
     sandbox.stage.submit([event(user_id="somebody"), event(v=1)])
     assert until(lambda: view.summary is not None and view.summary.rejected == 1)
@@ -70,7 +70,7 @@ def test_what_arrives_is_seen(sandbox: Sandbox, view: LiveView):
     assert re.search(r">rejected</td><td>/v not in \w+</td>", shown)
 
 
-def test_stop_stops(sandbox: Sandbox, view: LiveView):
+def test_stop_stops(sandbox: Sandbox, view: LiveView) -> None:
     view.start_button.click()
     assert until(lambda: sandbox.asked > 1)
     view.stop_button.click()
@@ -82,7 +82,7 @@ def test_stop_stops(sandbox: Sandbox, view: LiveView):
     assert (view.start_button.disabled, view.stop_button.disabled) == (False, True)
 
 
-def test_a_closed_view_looks_no_more(sandbox: Sandbox, view: LiveView):
+def test_a_closed_view_looks_no_more(sandbox: Sandbox, view: LiveView) -> None:
     view.start()
     assert until(lambda: sandbox.asked > 1)
     view.close()
@@ -92,14 +92,14 @@ def test_a_closed_view_looks_no_more(sandbox: Sandbox, view: LiveView):
     assert sandbox.asked == before
 
 
-def test_starting_twice_looks_once(sandbox: Sandbox, view: LiveView):
+def test_starting_twice_looks_once(sandbox: Sandbox, view: LiveView) -> None:
     view.start()
     first = view._future
     view.start()
     assert view._future is first
 
 
-def test_a_sandbox_that_is_gone_is_a_message_until_it_is_back(sandbox: Sandbox, view: LiveView):
+def test_a_sandbox_that_is_gone_is_a_message_until_it_is_back(sandbox: Sandbox, view: LiveView) -> None:
     sandbox.is_gone = True
     view.start()
     assert until(lambda: "Is the sandbox running" in view.static().html)
@@ -108,13 +108,13 @@ def test_a_sandbox_that_is_gone_is_a_message_until_it_is_back(sandbox: Sandbox, 
     assert until(lambda: "events accepted" in view.static().html)
 
 
-def test_without_a_start_the_twin_shows_what_is_there_now(sandbox: Sandbox, view: LiveView):
+def test_without_a_start_the_twin_shows_what_is_there_now(sandbox: Sandbox, view: LiveView) -> None:
     sandbox.stage.submit([event()])
     assert "1 events accepted" in view.bundles()[0]["text/html"]
     assert not view.is_running
 
 
-def test_events_are_only_text_and_keys_are_not_shown(sandbox: Sandbox, view: LiveView):
+def test_events_are_only_text_and_keys_are_not_shown(sandbox: Sandbox, view: LiveView) -> None:
     sandbox.stage.submit([event(category=HOSTILE), event(user_id=HOSTILE), HOSTILE, None, {HOSTILE: HOSTILE}])
     shown = view.static().html
     assert "<img" not in shown
@@ -122,6 +122,6 @@ def test_events_are_only_text_and_keys_are_not_shown(sandbox: Sandbox, view: Liv
 
 
 @pytest.mark.parametrize("every_s", [0.5, 0, -1, float("nan")])
-def test_nobody_looks_more_than_once_a_second(every_s: float):
+def test_nobody_looks_more_than_once_a_second(every_s: float) -> None:
     with pytest.raises(BadQuery, match="every_s"):
         widgets.live("http://127.0.0.1:1/token", every_s=every_s)

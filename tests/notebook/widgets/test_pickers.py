@@ -12,7 +12,7 @@ from gamelens.notebook.widgets.form_query import FormQuery
 from gamelens.notebook.widgets.pickers import MOST_SHOWN, MultiPicker, distinct, label, offer, one
 from gamelens.notebook.widgets.query_form import FormChoices, QueryForm
 from gamelens.wire.intervals import Interval
-from thousand import FORMULA, HOSTILE
+from support.thousand_networks import FORMULA, HOSTILE
 
 LISTS = FormChoices(
     available=Interval(datetime(2026, 8, 1, tzinfo=UTC), datetime(2026, 11, 20, 10, tzinfo=UTC)),
@@ -40,7 +40,7 @@ class Told:
         self.dimensions += 1
 
 
-def test_offering_what_the_service_has_changes_no_pick():
+def test_offering_what_the_service_has_changes_no_pick() -> None:
     """Also where the service lists in another order than the catalog."""
     told = Told(by=("platform", "country_code"), where=("build", ("1.0",)), games=("2",), studio="s2", top=10)
     before = told.panel.picked
@@ -51,7 +51,7 @@ def test_offering_what_the_service_has_changes_no_pick():
     assert [value for _, value in told.panel.where.options] == ["", *LISTS.dimensions]
 
 
-def test_another_studio_is_one_change():
+def test_another_studio_is_one_change() -> None:
     told = Told(games=("1", "2"))
     told.panel.offer(LISTS)
     before = told.changes
@@ -60,7 +60,7 @@ def test_another_studio_is_one_change():
     assert told.changes == before + 1
 
 
-def test_another_dimension_is_asked_for_once():
+def test_another_dimension_is_asked_for_once() -> None:
     told = Told(where=("platform", ("ios",)))
     told.panel.where.value = "build"
     assert (told.panel.values.value, told.dimensions) == ((), 1)
@@ -70,21 +70,21 @@ def values(picker: MultiPicker) -> list[str]:
     return [value for _, value in picker.list.options]
 
 
-def test_what_is_picked_stays_though_it_is_not_offered():
+def test_what_is_picked_stays_though_it_is_not_offered() -> None:
     picker = one("metric", ["a", "b"], "c")
     offer(picker, ["a", "d"])
     assert picker.value == "c"
     assert [value for _, value in picker.options] == ["c", "a", "d"]
 
 
-def test_offering_the_same_again_changes_nothing():
+def test_offering_the_same_again_changes_nothing() -> None:
     picker, heard = one("metric", ["a", "b"], "b"), []
     picker.observe(heard.append, "value")
     offer(picker, ["a", "b"])
     assert heard == []
 
 
-def test_several_keeps_what_is_picked_in_front_while_searching():
+def test_several_keeps_what_is_picked_in_front_while_searching() -> None:
     picker = MultiPicker("games", ["9"])
     picker.offer([(f"Game {number}", str(number)) for number in range(20)])
     picker.search.value = "game 1"
@@ -92,7 +92,7 @@ def test_several_keeps_what_is_picked_in_front_while_searching():
     assert picker.value == ("9",)
 
 
-def test_picking_from_the_list_moves_nothing_under_the_pointer():
+def test_picking_from_the_list_moves_nothing_under_the_pointer() -> None:
     picker = MultiPicker("games")
     picker.offer([("A", "a"), ("B", "b"), ("C", "c")])
     picker.list.value = ("c",)
@@ -100,7 +100,7 @@ def test_picking_from_the_list_moves_nothing_under_the_pointer():
     assert values(picker) == ["a", "b", "c"]
 
 
-def test_more_than_a_page_holds_are_searched():
+def test_more_than_a_page_holds_are_searched() -> None:
     picker = MultiPicker("is")
     picker.offer([(str(number), str(number)) for number in range(1000)])
     assert len(picker.list.options) == MOST_SHOWN
@@ -109,11 +109,11 @@ def test_more_than_a_page_holds_are_searched():
     assert values(picker) == ["999"]
 
 
-def test_nothing_to_pick_from_is_said():
+def test_nothing_to_pick_from_is_said() -> None:
     assert MultiPicker("games").search.placeholder == "nothing to pick from"
 
 
-def test_games_of_the_same_name_are_told_apart():
+def test_games_of_the_same_name_are_told_apart() -> None:
     assert distinct([("Tile", "1"), ("Tile", "2"), ("Ember", "3")], ["North", "South", "South"]) == [
         ("Tile · North · 1", "1"),
         ("Tile · South · 2", "2"),
@@ -124,14 +124,14 @@ def test_games_of_the_same_name_are_told_apart():
 @pytest.mark.parametrize(
     ("text", "shown"), [(HOSTILE, HOSTILE), (FORMULA, FORMULA), ("two\nlines", "two lines"), ("", "(empty)")]
 )
-def test_a_label_is_one_line_of_plain_text(text: str, shown: str):
+def test_a_label_is_one_line_of_plain_text(text: str, shown: str) -> None:
     assert label(text) == shown
 
 
 @pytest.mark.parametrize(
     "value", [HOSTILE, FORMULA, "both \" and '", "back\\slash", "two\nlines", "two  spaces", "é\u202e"]
 )
-def test_any_value_comes_back_from_the_code(value: str):
+def test_any_value_comes_back_from_the_code(value: str) -> None:
     asked: dict[str, object] = {}
 
     class Lens:

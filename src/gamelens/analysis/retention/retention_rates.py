@@ -90,9 +90,10 @@ def day_spread(frame: DataFrame, by: str | None = None) -> DataFrame:
 
 
 def by_half(frame: DataFrame) -> DataFrame:
-    """The frame with a column half (category: earlier, later), install days cut in the middle: has it changed?
+    """Return *frame* with a column that tells earlier from later install days.
 
-    Columns: those of the frame, and half. The later half has no ages its cohorts have not reached.
+    Columns: those of the frame, and half (category: earlier, later), cut in the middle. The later half has no ages its
+    cohorts have not reached.
     """
     days = frame["timestamp"].drop_duplicates().sort_values()
     is_later = frame["timestamp"] >= days.iloc[len(days) // 2] if len(days) > 1 else frame["timestamp"].isna()

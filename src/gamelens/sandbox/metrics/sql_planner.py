@@ -256,8 +256,10 @@ class _QueryBuilder:
         self._reads[table] = (*self._reads.get(table, ()), span)
 
     def _conditions(self, node: Filter, values: dict[str, str]) -> list[str]:
-        """Conditions that must all be true. Outside of any negation null may stand for false, which is the faster way:
-        plain comparisons keep an engine from reading what cannot match.
+        """Return conditions that must all be true.
+
+        Outside of any negation null may stand for false, which is faster: plain comparisons keep an engine from
+        reading what cannot match.
         """
         match node:
             case And(members):

@@ -1,0 +1,207 @@
+"""The public surface: its names, what importing it costs, and one list of arguments for everything that queries."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import click
+import pytest
+
+import gamelens
+from gamelens.cli import cli
+from house.ratchet import Violation, hold
+from house.source import ROOT, TOP, exported, modules
+
+PUBLIC = {
+    *("AsyncClient", "AuthError", "BadQuery", "Client", "CollectorClient", "GameServer", "GamelensError", "Interval"),
+    *("Joined", "NotAdditive", "NotRecorded", "NotYetAvailable", "PartialResult", "Plan", "PlayerSession"),
+    *("RateLimited", "Receipt", "Refused", "Retryable", "ServiceError", "Truncated", "Unreachable"),
+    *("connect", "dim", "export_csv", "join"),
+}
+"""All that `gl.` has."""
+
+IMPORT_S = 0.15
+HELP_S = 0.2
+HEAVY = {"pandas", "numpy", "httpx", "plotly", "duckdb", "sqlglot", "starlette", "gamelens.sandbox", "gamelens.client"}
+ACCESSOR = "gamelens.notebook.accessor"
+
+NOT_TYPED = {"to", "progress"}
+"""Arguments of `query` that make no sense on a command line."""
+TYPED_AS = {"deadline_s": "deadline"}
+"""Options called otherwise than the argument."""
+CONNECTION = {"more", "cache", "pace", "record", "replay", "out", "as_json"}
+"""Options of `gamelens query` that are not about the query: more values of --by, the client, the output."""
+
+
+def run(*arguments: str) -> str:
+    """Run Python with *arguments* in a process of its own, as fast as it can: with bytecode, without coverage."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    environment.setdefault("PYTHONPYCACHEPREFIX", str(ROOT / ".cache" / "bytecode"))
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
+
+
+def seconds(*arguments: str) -> float:
+    """Return the processor time that `run` takes: unlike time, it is the same on a busy machine."""
+
+    def used() -> float:
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return usage.ru_utime + usage.ru_stime
+
+    def once() -> float:
+        before = used()
+        run(*arguments)
+        return used() - before
+
+    return min(once() for _ in range(5))
+
+
+def loaded_after(code: str) -> set[str]:
+    """Return the modules that a new interpreter has loaded after *code*."""
+    return set(json.loads(run("-c", f"{code}\nimport sys, json\nprint(json.dumps([*sys.modules]))")))
+
+
+# Names.
+
+
+def test_gamelens_has_the_public_names_and_no_others() -> None:
+    """Adding a name to `gl.` is a decision, and written down here."""
+    listed = set(gamelens.__all__)
+    extra = [Violation(TOP, f"gl.{name} is not one of the public names") for name in sorted(listed - PUBLIC)]
+    hold("public_names", extra + [Violation(TOP, f"gl.{name} is missing") for name in sorted(PUBLIC - listed)])
+
+
+@pytest.mark.parametrize("name", gamelens.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    """Names are loaded when first used, so a wrong path would show late."""
+    assert getattr(gamelens, name) is not None
+    assert name in dir(gamelens)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    """As with any module."""
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = gamelens.nothing  # type: ignore[attr-defined]
+
+
+def test_readme_and_notebooks_use_public_names_only() -> None:
+    """Public is a name that `__all__` of gamelens or of a room lists; every other module is internal."""
+    used = {(path, name): None for path, code in printed_code() for name in used_names(code)}
+    hold("internal_names", (Violation(TOP, f"{path}: {name}") for path, name in used if not is_public(name)))
+
+
+def printed_code() -> Iterator[tuple[str, str]]:
+    """Yield the Python code of the README and of each notebook's cells, with the file's name."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for code in re.findall(r"```python\n(.*?)```", readme, re.DOTALL):
+        yield "README.md", code
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        yield path.name, "\n".join("".join(it["source"]) for it in cells if it["cell_type"] == "code")
+
+
+def used_names(code: str) -> Iterator[str]:
+    """Yield the dotted names of gamelens that *code* imports, and those it reads from modules so imported."""
+    tree = ast.parse(code)
+    aliases: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            aliases |= {it.asname or TOP: it.name for it in node.names if it.name.partition(".")[0] == TOP}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == TOP:
+            aliases |= {it.asname or it.name: f"{node.module}.{it.name}" for it in node.names}
+    yield from aliases.values()
+    known = {module.name for module in modules()}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            module = aliases.get(node.value.id)
+            if module in known:
+                yield f"{module}.{node.attr}"
+
+
+def is_public(name: str) -> bool:
+    """Return whether *name* is `gamelens`, or is listed at each step by the package or module that holds it.
+
+    All modules beside the rooms and the rooms themselves count as listed by gamelens.
+    """
+    holder, _, last = name.rpartition(".")
+    if holder in ("", TOP):
+        rooms = {module.name for module in modules() if not module.path.name.startswith("__main__")}
+        return name == TOP or last in exported(TOP) or (name in rooms and not last.startswith("_"))
+    return is_public(holder) and last in exported(holder)
+
+
+# Imports.
+
+
+def test_importing_gamelens_takes_at_most_a_seventh_of_a_second() -> None:
+    """0.15 s more than Python alone."""
+    assert seconds("-c", "import gamelens") - seconds("-c", "pass") <= IMPORT_S
+
+
+def test_help_takes_at_most_a_fifth_of_a_second() -> None:
+    """`gamelens --help`, as a shell starts it."""
+    assert seconds("-m", "gamelens", "--help") <= HELP_S
+
+
+def test_importing_gamelens_loads_nothing_heavy() -> None:
+    """Neither pandas nor HTTP, an engine or a room."""
+    assert HEAVY.isdisjoint(loaded_after("import gamelens"))
+
+
+def test_filters_and_intervals_need_no_pandas() -> None:
+    """They are values of the wire."""
+    assert "pandas" not in loaded_after("from gamelens import dim, Interval")
+
+
+def test_a_client_brings_the_accessor_but_neither_sandbox_nor_plotly() -> None:
+    """`df.lens` is there as soon as there can be a frame; figures and the sandbox are loaded when used."""
+    loaded = loaded_after("from gamelens import Client")
+    assert ACCESSOR in loaded
+    assert {"gamelens.sandbox", "plotly", "duckdb"}.isdisjoint(loaded)
+
+
+def test_pandas_first_gets_the_accessor_at_once() -> None:
+    """Frames may already be there."""
+    assert ACCESSOR in loaded_after("import pandas, gamelens")
+
+
+# Arguments of a query.
+
+
+def arguments_of(client: type, method: str) -> list[inspect.Parameter]:
+    """Return the parameters of a client's method, without `self`."""
+    return [*inspect.signature(getattr(client, method)).parameters.values()][1:]
+
+
+@pytest.mark.parametrize("method", ["query", "plan"])
+@pytest.mark.parametrize("client", ["Client", "AsyncClient"])
+def test_a_query_takes_the_same_arguments_everywhere(client: str, method: str) -> None:
+    """Names, order, defaults and types are those of `query_arguments`, where that is, else of `Client.query`."""
+    assert arguments_of(getattr(gamelens, client), method) == query_arguments()
+
+
+def query_arguments() -> list[inspect.Parameter]:
+    """Return the parameters that define a query."""
+    home = next((it.name for it in modules() if "query_arguments" in exported(it.name)), None)
+    if home is None:
+        return arguments_of(gamelens.Client, "query")
+    module = __import__(home, fromlist=["query_arguments"])
+    return [*inspect.signature(module.query_arguments).parameters.values()]
+
+
+@pytest.mark.parametrize("command", ["query", "plan"])
+def test_the_command_line_takes_every_argument_of_a_query(command: str) -> None:
+    """And no others, but for those about the connection and the output."""
+    found = cli.commands[command]
+    assert isinstance(found, click.Command)
+    wanted = {TYPED_AS.get(it.name, it.name) for it in query_arguments() if it.name not in NOT_TYPED}
+    assert {it.name for it in found.params} == wanted | CONNECTION

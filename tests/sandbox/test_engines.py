@@ -1,0 +1,128 @@
+"""The choice of a query engine, and the lake as its only source of data."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from gamelens.catalog import METRICS
+from gamelens.errors import Refused
+from gamelens.sandbox.engines.duckdb_engine import DuckDBReader
+from gamelens.sandbox.engines.engine import LakeLocation
+from gamelens.sandbox.engines.open_engine import open_engine
+from gamelens.sandbox.engines.sql_dialects import render
+from gamelens.sandbox.metrics.sql_planner import compile_query
+from gamelens.sandbox.storage.lake import Snapshot
+from gamelens.wire.queries import decode_query
+from support.game_events import event
+from support.sandbox_stage import Stage
+
+BODY = {"interval": "2026-11-01/P30D", "granularity": "all", "query": {"type": "group", "dimension": "platform"}}
+PLAN = compile_query(METRICS["event_count"], decode_query(BODY), games=["1001"])
+
+
+@pytest.fixture
+def played(stage: Stage) -> Stage:
+    """Return a sandbox with events of two platforms."""
+    stage.submit([event(), event(platform="android")])
+    stage.process()
+    return stage
+
+
+def rows_at(stage: Stage, url: str | None, *, snapshot: Snapshot | None = None) -> list[dict[str, Any]]:
+    """Return the rows of the query from the lake at *url*, or from the local lake."""
+    engine = open_engine("duckdb", LakeLocation(stage.sandbox.lake.root, url))
+    try:
+        return engine.rows(PLAN, snapshot or stage.sandbox.lake.snapshot("acme"))
+    finally:
+        engine.close()
+
+
+def test_a_copy_of_the_lake_answers_as_the_lake_does(played: Stage, tmp_path: Path) -> None:
+    """A copy of the lake, at a path or a file URL, gives the rows of the original."""
+    copy = tmp_path / "the copy, 100%"
+    shutil.copytree(played.sandbox.lake.root, copy)
+    expected = rows_at(played, None)
+    assert len(expected) == 2
+    shutil.move(played.sandbox.lake.root, tmp_path / "elsewhere")
+    assert rows_at(played, copy.as_uri()) == rows_at(played, str(copy)) == expected
+
+
+@pytest.fixture
+def in_memory(played: Stage) -> Iterator[str]:
+    """Return the URL of a copy of the lake in an fsspec memory filesystem."""
+    fsspec = pytest.importorskip("fsspec")
+    memory = fsspec.filesystem("memory")
+    memory.put(str(played.sandbox.lake.root), "/lake", recursive=True)
+    memory.pipe_file("/other/secret.parquet", b"PAR1")
+    yield "memory://lake"
+    memory.rm("/lake", recursive=True)
+    memory.rm("/other", recursive=True)
+
+
+def test_a_lake_at_a_url_is_read_through_fsspec(played: Stage, in_memory: str) -> None:
+    """A lake at an fsspec URL gives the rows of the local lake."""
+    assert rows_at(played, in_memory) == rows_at(played, None)
+
+
+@pytest.mark.parametrize("path", ["../other/secret.parquet", "../../etc/hostname"])
+def test_nothing_outside_the_lake_is_read(played: Stage, in_memory: str, path: str) -> None:
+    """DuckDB refuses a path outside the lake, of the same filesystem or of the machine."""
+    outside = {name: dict.fromkeys(days, played.sandbox.lake.root / path) for name, days in _tables(played).items()}
+    with pytest.raises(duckdb.PermissionException):
+        rows_at(played, in_memory, snapshot=Snapshot(outside))
+
+
+def _tables(stage: Stage) -> dict[str, Any]:
+    return dict(stage.sandbox.lake.snapshot("acme").tables)
+
+
+def test_a_url_of_an_unknown_filesystem_is_refused(stage: Stage) -> None:
+    """A URL whose scheme no filesystem has is refused."""
+    with pytest.raises(Refused, match="cannot be read"):
+        DuckDBReader(LakeLocation(stage.sandbox.lake.root, "nonsense://bucket/lake"))
+
+
+def test_an_unknown_engine_is_refused(stage: Stage) -> None:
+    """An unknown engine is refused with the list of engines."""
+    with pytest.raises(Refused, match="is no engine: duckdb, spark"):
+        open_engine("sqlite", LakeLocation(stage.sandbox.lake.root))
+
+
+@pytest.mark.parametrize(
+    ("written", "in_spark"),
+    [
+        ("CAST(money AS HUGEINT)", "CAST(money AS DECIMAL(38, 0))"),
+        ("ROW(game_id, user_id)", "STRUCT(game_id, user_id)"),
+        ("a / b", "CAST(a AS DOUBLE) / CAST(b AS DOUBLE)"),
+        ("ts >= :start", "ts >= :start"),
+    ],
+)
+def test_sql_is_translated_for_spark(written: str, in_spark: str) -> None:
+    """Types, rows and quotients of DuckDB are written as Spark has them."""
+    assert render(f"SELECT {written}", "spark") == f"SELECT {in_spark}"
+
+
+def test_whole_quotients_in_spark_avoid_div() -> None:
+    """A whole quotient does not use Spark's DIV, which wraps around at 64 bits."""
+    assert " DIV " not in render("SELECT a // b", "spark")
+
+
+@pytest.mark.skipif(find_spec("pyspark") is not None, reason="it is not missing")
+def test_missing_spark_says_how_to_install_it(stage: Stage) -> None:
+    """Without pyspark, the engine "spark" is refused with the extra to install."""
+    with pytest.raises(Refused, match=r"gamelens\[spark\]"):
+        open_engine("spark", LakeLocation(stage.sandbox.lake.root))
+
+
+def test_an_unknown_engine_is_refused_before_the_start(tmp_path: Path) -> None:
+    """An unknown engine is refused before anything is served, and the state is unlocked."""
+    with pytest.raises(Refused, match="is no engine"):
+        Stage(tmp_path / "state", engine="sqlite")
+    Stage(tmp_path / "state").sandbox.close()

@@ -1,0 +1,422 @@
+"""The live feed of events and the page that shows it (Wire 5.2, Live feed)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Callable, MutableMapping
+from typing import Any
+
+import pytest
+
+from gamelens.sandbox.collector.live_entries import FeedFilter
+from gamelens.sandbox.collector.live_feed import KEPT_EVENTS, QUEUED_EVENTS, FeedSubscriber
+from gamelens.sandbox.control.control_app import console_app
+from gamelens.sandbox.control.live_stream import server_sent_events
+from gamelens.wire.signing import sign
+from support.app_requests import Call, call
+from support.collector_requests import GAME_KEY
+from support.game_events import NOW, event
+from support.sandbox_stage import Stage
+
+pytestmark = pytest.mark.slow
+
+IP = "203.0.113.77"
+NEW_EVENTS = FeedFilter(limit=0)
+POLICY = {"default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "frame-ancestors 'none'"}
+
+
+def users(shown_events: list[dict[str, Any]]) -> list[str]:
+    """Return the `user_id` of every event."""
+    return [shown["event"]["user_id"] for shown in shown_events]
+
+
+# -- GET /events ------------------------------------------------------------------------------------------------------
+
+
+def test_an_accepted_event_is_shown_as_it_was_sent(stage: Stage, control_api: Call) -> None:
+    """An accepted event is listed as sent, with arrival, game, status and no errors.
+
+    Wire 5.2, Live feed.
+    """
+    sent = event(own_field={"kept": [1, "two"]})
+    stage.submit([sent])
+    assert control_api("GET", "/events").json() == [
+        {
+            "arrival_ts": int(NOW.timestamp()),
+            "game_key": GAME_KEY,
+            "status": "accepted",
+            "event": sent,
+            "errors": [],
+        }
+    ]
+
+
+def test_a_rejected_event_is_shown_with_every_reason(stage: Stage, control_api: Call) -> None:
+    """A rejected event is listed with the errors of the 400 response (Wire 5.2, Live feed)."""
+    answer = stage.submit([event(user_id=None, v=3)])
+    (shown,) = control_api("GET", "/events", params={"status": "rejected"}).json()
+    assert {"event": shown["event"], "errors": shown["errors"]} == answer.json()[0]
+
+
+def test_the_newest_event_is_first(stage: Stage, control_api: Call) -> None:
+    """Events are listed newest first, within a batch as well (Wire 5.2, Live feed)."""
+    stage.submit([event(user_id="a"), event(user_id="b")])
+    stage.submit([event(user_id="c")], game_id="1002")
+    stage.submit([event(user_id="d")])
+    assert users(control_api("GET", "/events").json()) == ["d", "c", "b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("params", "shown"),
+    [
+        ({"status": "accepted"}, ["ember", "shop", "ann"]),
+        ({"status": "rejected"}, ["bad"]),
+        ({"game_key": GAME_KEY}, ["bad", "shop", "ann"]),
+        ({"category": "session_end"}, ["shop"]),
+        ({"category": "unknown"}, ["bad"]),
+        ({"category": "<b>"}, ["bad"]),
+        ({"status": "accepted", "limit": "2"}, ["ember", "shop"]),
+        ({"limit": "0"}, []),
+        ({"status": "", "category": ""}, ["ember", "bad", "shop", "ann"]),
+    ],
+)
+def test_events_are_filtered(stage: Stage, control_api: Call, params: dict[str, str], shown: list[str]) -> None:
+    """Events are filtered by status, game, category and limit, where not empty.
+
+    Wire 5.2, Live feed.
+    """
+    stage.submit([event(), event(category="session_end", length=3, user_id="shop")])
+    stage.submit([event(category="<b>", user_id="bad")])
+    stage.submit([event(user_id="ember")], game_id="2001")
+    assert users(control_api("GET", "/events", params=params).json()) == shown
+
+
+@pytest.mark.parametrize(
+    ("params", "field"),
+    [
+        ({"status": "good"}, "status"),
+        ({"game_key": "0" * 32}, "game_key"),
+        ({"limit": "-1"}, "limit"),
+        ({"limit": "many"}, "limit"),
+        ({"limit": "10001"}, "limit"),
+        ({"categroy": "user"}, "categroy"),
+    ],
+)
+def test_a_bad_filter_is_refused_by_field(control_api: Call, params: dict[str, str], field: str) -> None:
+    """A wrong value or an unknown parameter gets 422 with its name (Wire 5.2, Live feed)."""
+    answer = control_api("GET", "/events", params=params)
+    assert (answer.status_code, answer.json()["field"]) == (422, field)
+
+
+def test_accepted_events_are_still_there_after_a_restart(make_stage: Callable[..., Stage]) -> None:
+    """Accepted events are listed after a restart, because they are read from disk.
+
+    Wire 5.2, Live feed.
+    """
+    first = make_stage()
+    first.submit([event(user_id="a"), event(user_id="b")])
+    first.sandbox.close()
+    control = console_app(make_stage().sandbox, token="t")
+    assert users(call(control, "GET", "/t/events").json()) == ["b", "a"]
+
+
+def test_kept_events_are_bounded(stage: Stage, control_api: Call) -> None:
+    """The newest events of a game and status stay, up to a bound, in whole batches.
+
+    Wire 5.2, Live feed.
+    """
+    for number in range(7):
+        stage.submit([event(user_id=str(number))] * (KEPT_EVENTS // 5))
+    shown = users(control_api("GET", "/events", params={"limit": 10_000}).json())
+    assert (len(shown), set(shown)) == (KEPT_EVENTS, {"2", "3", "4", "5", "6"})
+
+
+def test_a_busy_game_does_not_push_out_another(stage: Stage, control_api: Call) -> None:
+    """The bound on kept events is for each game alone (Wire 5.2, Live feed)."""
+    stage.submit([event(user_id="quiet")], game_id="2001")
+    stage.submit([event()] * (KEPT_EVENTS + 1))
+    assert users(control_api("GET", "/events", params={"game_key": stage.game("2001").game_key}).json()) == ["quiet"]
+
+
+def test_neither_address_nor_keys_are_shown(stage: Stage, control_api: Call) -> None:
+    """Neither IP addresses nor keys appear in events and summary.
+
+    Wire 1.17, Country; Wire 5.2, Live feed.
+    """
+    stage.submit([event(), event(v=1)], headers={"X-Forwarded-For": IP})
+    shown = control_api("GET", "/events").text + control_api("GET", "/summary").text
+    assert not [secret for secret in (IP, stage.game("1001").secret_key, "key-of-acme") if secret in shown]
+
+
+def test_reset_empties_the_feed(stage: Stage, control_api: Call) -> None:
+    """`POST /reset` removes accepted and rejected events from the list.
+
+    Wire 5.1, Control API.
+    """
+    stage.submit([event(), event(v=1)])
+    control_api("POST", "/reset")
+    assert control_api("GET", "/events").json() == []
+
+
+# -- GET /summary -----------------------------------------------------------------------------------------------------
+
+
+def test_counts_are_kept_by_category(stage: Stage, control_api: Call) -> None:
+    """Events are counted by category, and unknown categories as "unknown".
+
+    Wire 5.2, Live feed.
+    """
+    stage.submit([event(), event(), event(v=1), event(category="session_end", length=1), event(category="x"), 17])
+    counts = control_api("GET", "/summary").json()["since_start"]["categories"]
+    assert counts == {
+        "session_end": {"accepted": 1, "rejected": 0},
+        "unknown": {"accepted": 0, "rejected": 2},
+        "user": {"accepted": 2, "rejected": 1},
+    }
+
+
+def test_counts_are_kept_by_game(stage: Stage, control_api: Call) -> None:
+    """Events are counted by game key, and production games are left out.
+
+    Wire 5.1, Control API.
+    """
+    stage.submit([event(), event(v=1)])
+    counts = control_api("GET", "/summary").json()["since_start"]["games"]
+    assert counts[GAME_KEY] == {"title": "Tile Saga", "accepted": 1, "rejected": 1}
+    assert stage.game("2002").game_key not in counts
+
+
+def test_refused_requests_are_counted_by_status(stage: Stage, control_api: Call) -> None:
+    """Refused requests are counted by status, although they store no event.
+
+    Wire 5.2, Live feed.
+    """
+    stage.submit([event()], headers={"Authorization": "wrong"})
+    stage.submit({"no": "array"})
+    stage.submit([event(v=1)])
+    assert control_api("GET", "/summary").json()["since_start"]["refused"] == {"400": 1, "401": 1}
+
+
+def test_repeated_summaries_add_up(stage: Stage) -> None:
+    """Every summary has the totals, although it sums only what is new (Wire 5.1, Control API)."""
+    for accepted in (1, 2, 3):
+        stage.submit([event(), event(v=1)])
+        assert stage.sandbox.summary()["games"]["1001"] == {
+            "accepted": accepted,
+            "rejected": accepted,
+            "pending": accepted,
+        }
+
+
+# -- GET /live --------------------------------------------------------------------------------------------------------
+
+
+def parsed_messages(chunk: bytes) -> list[tuple[str, Any]]:
+    """Return kind and content of every message in a piece of the stream."""
+    messages = []
+    for block in chunk.decode().split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))
+        if "data" in fields:
+            messages.append((fields.get("event", "message"), json.loads(fields["data"])))
+    return messages
+
+
+def messages_of(
+    stage: Stage, *actions: Callable[[], Any], feed_filter: FeedFilter = NEW_EVENTS, keepalive_s: float = 5
+) -> list[tuple[str, Any]]:
+    """Return the messages a new subscriber gets while *actions* run one after the other."""
+    return [
+        message
+        for chunk in asyncio.run(_stream(stage, actions, feed_filter, keepalive_s))
+        for message in parsed_messages(chunk)
+    ]
+
+
+async def _stream(
+    stage: Stage, actions: tuple[Callable[[], Any], ...], feed_filter: FeedFilter, keepalive_s: float
+) -> list[bytes]:
+    stream: AsyncIterator[bytes] = server_sent_events(
+        stage.sandbox.live, feed_filter, gather_s=0, silence_s=keepalive_s
+    )
+    chunks = [await anext(stream), await anext(stream)]
+    for action in actions:
+        await asyncio.to_thread(action)
+        chunks.append(await anext(stream))
+    stage.sandbox.live.close()
+    return chunks + [chunk async for chunk in stream]
+
+
+def events_in(messages: list[tuple[str, Any]]) -> list[dict[str, Any]]:
+    """Return the events among *messages*."""
+    return [content for kind, content in messages if kind == "message"]
+
+
+def test_a_subscriber_gets_the_events_that_are_listed(stage: Stage, control_api: Call) -> None:
+    """`GET /live` sends the events that `GET /events` lists (Wire 5.2, Live feed)."""
+    messages = messages_of(stage, lambda: stage.submit([event(), event(v=1)]))
+    assert events_in(messages)[::-1] == control_api("GET", "/events").json()
+
+
+def test_a_subscriber_may_start_with_the_newest_events(stage: Stage) -> None:
+    """With a limit, the newest events come first, in the order of arrival.
+
+    Wire 5.2, Live feed.
+    """
+    stage.submit([event(user_id=name) for name in "abc"])
+    messages = messages_of(stage, lambda: stage.submit([event(user_id="d")]), feed_filter=FeedFilter(limit=2))
+    assert users(events_in(messages)) == ["b", "c", "d"]
+
+
+def test_a_subscriber_gets_only_events_of_its_filter(stage: Stage) -> None:
+    """`GET /live` has the filters of `GET /events` (Wire 5.2, Live feed)."""
+    feed_filter = FeedFilter(limit=0, status="rejected", category="user")
+    messages = messages_of(stage, lambda: stage.submit([event(), event(v=1, user_id="bad")]), feed_filter=feed_filter)
+    assert users(events_in(messages)) == ["bad"]
+
+
+def test_counts_are_sent_with_the_events(stage: Stage) -> None:
+    """The counts are sent at the start and with every change (Wire 5.2, Live feed)."""
+    messages = messages_of(stage, lambda: stage.submit([event()]))
+    assert [content["accepted"] for kind, content in messages if kind == "counts"][:2] == [0, 1]
+
+
+def test_line_ends_inside_an_event_do_not_end_the_message(stage: Stage) -> None:
+    """An event that was sent with line breaks is still one message (Wire 5.2, Live feed)."""
+    game = stage.game("1001")
+    body = json.dumps([event(user_id="a\nb")], indent=2).replace("\n", "\r\n").encode()
+    signed = {"Authorization": sign(body, secret_key=game.secret_key)}
+    messages = messages_of(stage, lambda: stage.post(f"/v2/{game.game_key}/events", body, signed))
+    assert users(events_in(messages)) == ["a\nb"]
+
+
+def test_a_slow_subscriber_loses_the_oldest_events(stage: Stage) -> None:
+    """A slow subscriber loses the oldest events, and their number is reported.
+
+    Wire 5.2, Live feed.
+    """
+    listener = FeedSubscriber(FeedFilter())
+    stage.sandbox.live.listen(listener)
+    for number in range(3):
+        stage.submit([event(user_id=str(number))] * (QUEUED_EVENTS // 2))
+    entries, missed = listener.take()
+    user_ids = {json.loads(bytes(entry.event))["user_id"] for entry in entries}
+    assert (len(entries), user_ids, missed) == (QUEUED_EVENTS, {"1", "2"}, QUEUED_EVENTS // 2)
+
+
+def test_a_batch_larger_than_the_queue_of_a_subscriber(stage: Stage) -> None:
+    """Of a batch beyond the queue the newest events are sent, and the rest counted.
+
+    Wire 5.2, Live feed.
+    """
+    messages = messages_of(stage, lambda: stage.submit([event()] * (QUEUED_EVENTS + 7)))
+    assert ("missed", {"events": 7}) in messages
+    assert len(events_in(messages)) == QUEUED_EVENTS
+
+
+def test_a_reset_is_sent_to_subscribers(stage: Stage) -> None:
+    """A reset is sent to subscribers, so that they can drop the events they show.
+
+    Wire 5.2, Live feed.
+    """
+    messages = messages_of(stage, lambda: asyncio.run(stage.sandbox.reset()))
+    assert ("reset", {}) in messages
+
+
+def test_silence_is_filled_with_comments(stage: Stage) -> None:
+    """A comment is sent when there are no events, to keep the connection open.
+
+    Wire 5.2, Live feed.
+    """
+    chunks = asyncio.run(_stream(stage, (lambda: None,), FeedFilter(limit=0), 0.01))
+    assert chunks[2].startswith(b":")
+
+
+def test_a_subscriber_that_disconnects_is_removed(stage: Stage) -> None:
+    """A client that disconnects is removed, even if it has stopped reading.
+
+    Wire 5.2, Live feed.
+    """
+    asyncio.run(_leave(stage))
+    assert not stage.sandbox.live._listeners
+
+
+async def _leave(stage: Stage) -> None:
+    app = console_app(stage.sandbox, token="t")
+    scope: dict[str, Any] = {
+        "type": "http",
+        "method": "GET",
+        "path": "/t/live",
+        "raw_path": b"/t/live",
+        "query_string": b"",
+    }
+    scope |= {"headers": [(b"host", b"127.0.0.1")], "asgi": {"spec_version": "2.3"}, "http_version": "1.1"}
+    started = asyncio.Event()
+
+    async def receive() -> dict[str, str]:
+        await started.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        if message.get("body"):
+            assert stage.sandbox.live._listeners
+            started.set()
+            await asyncio.sleep(3600)  # a client that stops reading and disconnects later
+
+    async with asyncio.timeout(5):
+        await app(scope, receive, send)
+
+
+# -- GET / ------------------------------------------------------------------------------------------------------------
+
+
+def test_every_file_the_page_names_is_served(control_api: Call) -> None:
+    """The page has an icon, one script and one stylesheet, and all are served.
+
+    Wire 5.2, Live feed.
+    """
+    names = re.findall(r'(?:src|href)="([^"]+)"', control_api("GET", "/").text)
+    assert {name: control_api("GET", f"/{name}").headers["content-type"].split(";")[0] for name in names} == {
+        "icon.svg": "image/svg+xml",
+        "live.css": "text/css",
+        "live.js": "text/javascript",
+    }
+
+
+def test_the_page_may_load_nothing_but_its_own_files(control_api: Call) -> None:
+    """The page's Content-Security-Policy allows its own files and nothing else.
+
+    Wire 5.2, Live feed.
+    """
+    answer = control_api("GET", "/")
+    assert set(answer.headers["content-security-policy"].split("; ")) >= POLICY
+    assert "unsafe" not in answer.headers["content-security-policy"]
+
+
+def test_the_page_has_nothing_inline(control_api: Call) -> None:
+    """The page has no inline script, style or event handler (Wire 5.2, Live feed)."""
+    assert not re.search(r"<style|<script>|\son\w+=|\sstyle=", control_api("GET", "/").text)
+
+
+def test_the_script_sets_text_and_never_markup(control_api: Call) -> None:
+    """The script uses no function that would turn event data into markup.
+
+    Wire 5.2, Live feed.
+    """
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", control_api("GET", "/live.js").text
+    )
+
+
+@pytest.mark.parametrize("path", ["/", "/events", "/live", "/live.js", "/faults"])
+def test_a_foreign_host_header_is_403(stage: Stage, path: str) -> None:
+    """Every path of the page is 403 for a foreign `Host` header (Wire 5.1, Control API)."""
+    app = console_app(stage.sandbox, token="t")
+    assert call(app, "GET", f"/t{path}", base_url="http://evil.example").status_code == 403
+
+
+@pytest.mark.parametrize("path", ["/", "/events", "/live", "/faults"])
+def test_without_the_token_every_path_is_404(stage: Stage, path: str) -> None:
+    """Every path of the page is 404 without the token (Wire 5.1, Control API)."""
+    assert call(console_app(stage.sandbox, token="t"), "GET", f"/wrong{path}").status_code == 404

@@ -1,0 +1,42 @@
+"""The metrics service against a reference implementation, on random events and queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from support.brute_force import ReferenceMetrics
+from support.differential_test import assert_equal_answers
+from support.random_worlds import GAMES, POOLS, play, random_query
+from support.sandbox_stage import Stage
+
+pytestmark = pytest.mark.slow
+
+QUERIES = 100  # in each of 20 worlds
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_answer_is_the_one_plain_python_gives(make_stage: Callable[..., Stage], seed: int) -> None:
+    """2,000 random queries get the rows of the reference implementation, in its order.
+
+    Wire 2.10, Row order.
+    """
+    assert_equal_answers(make_stage(), seed, queries=QUERIES)
+
+
+@pytest.mark.parametrize("seed", [3])
+def test_every_list_of_values_is_the_one_plain_python_gives(make_stage: Callable[..., Stage], seed: int) -> None:
+    """The values of every dimension are those of the reference implementation.
+
+    Wire 2.11, Lists.
+    """
+    random, stage = Random(seed), make_stage()
+    reference = ReferenceMetrics(play(stage, random)["acme"])
+    for dimension in POOLS:
+        query = random_query(random, "acme")
+        limit = random.choice((1, 2, 100))
+        response = stage.get(f"dimensions/{dimension}", interval=query.body["interval"], limit=limit)
+        expected = reference.values(dimension, query.start, query.end, set(GAMES["acme"]), limit)
+        assert response.json() == {"dimension": dimension, "values": expected}, query

@@ -1,0 +1,131 @@
+"""Both services against their OpenAPI descriptions, tested by schemathesis."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from requests import Request
+from schemathesis import GenerationMode
+from schemathesis.checks import CHECKS
+
+from gamelens.sandbox.http.openapi import DESCRIPTIONS
+from gamelens.wire.signing import sign
+from support.described_transport import JSON, schema_validator
+from support.game_events import event
+from support.sandbox_stage import Stage
+
+pytestmark = pytest.mark.slow
+
+KEY = {"X-API-Key": "key-of-acme"}
+MANY = settings(
+    max_examples=25,
+    phases=[Phase.explicit, Phase.generate],
+    deadline=None,
+    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+STARTS = st.sampled_from(
+    ["2026-11-15", "2026-11-20T10:00:00Z", "2026-10-31T23:30:00+01:00", "0001-01-01", "9999-11-01"]
+)
+SPANS = st.sampled_from(["P1D", "P1W", "P1M", "PT1H", "P31D", "P1Y"])
+schemathesis.openapi.format("interval", st.builds("{}/{}".format, STARTS, SPANS))
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """Return a sandbox with a few events, whose answers always have a body."""
+    stage = Stage(tmp_path_factory.mktemp("described") / "state", reply="json")
+    stage.submit([event(), event(platform="android"), event(category="session_end", length=60)])
+    stage.process()
+    yield stage
+    stage.sandbox.close()
+    vars(stage.sandbox.reader).clear()  # schemathesis keeps the app, and DuckDB warns of open connections
+
+
+def operations(service: str) -> list[Any]:
+    """Return the operations of *service*, with requests as described and with others."""
+    schema = schemathesis.openapi.from_dict(json.loads(DESCRIPTIONS[service]()))
+    results: Iterable[Any] = schema.get_all_operations()
+    described = [result.ok() for result in results]
+    return [
+        pytest.param(operation, mode, id=f"{operation.label} {mode.value}")
+        for operation in described
+        for mode in (GenerationMode if operation.query or operation.body else [GenerationMode.POSITIVE])
+    ]
+
+
+# A schema cannot say which ids exist and how long an interval may be, so a request that satisfies it may be refused.
+# Requests that break it are checked here, because unknown query parameters are ignored and null is an absent field.
+BEYOND_A_SCHEMA = ["positive_data_acceptance", "negative_data_rejection"]
+NO_SIGNATURES = ["ignored_auth"]
+
+
+def checks_named(names: list[str]) -> list[Any]:
+    """Return the checks of schemathesis with these *names*."""
+    return [check for check in CHECKS.get_all() if check.__name__ in names]
+
+
+def without_nulls(case: Any) -> Any:
+    """Return the body of *case* without the fields that are null."""
+    body = case.body
+    if not isinstance(body, dict):
+        return body if body is None or isinstance(body, str | int | float | list) else None
+    fields = {name: value for name, value in body.items() if value is not None}
+    query = fields.get("query")
+    inner = {name: value for name, value in query.items() if value is not None} if isinstance(query, dict) else query
+    return fields | ({"query": inner} if "query" in fields else {})
+
+
+@pytest.mark.parametrize(("operation", "mode"), operations("metrics"))
+def test_the_metrics_service_answers_as_described(stage: Stage, operation: Any, mode: GenerationMode) -> None:
+    """Every request gets a described response, and 4xx if its body breaks the schema.
+
+    Wire 2.1, Metrics addresses; Wire 5.5, Service descriptions.
+    """
+    operation.schema.app = stage.metrics_app
+    statuses: set[int] = set()
+
+    @MANY
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def check(case: Any) -> None:
+        arguments = {"app": stage.metrics_app, "excluded_checks": checks_named(BEYOND_A_SCHEMA)}
+        status = case.call_and_validate(headers=KEY, **arguments).status_code
+        statuses.add(status)
+        if operation.body and not schema_validator(
+            "metrics", "paths", case.path, "post", "requestBody", *JSON
+        ).is_valid(without_nulls(case)):
+            assert status >= 400
+
+    check()
+    assert mode == GenerationMode.NEGATIVE or 200 in statuses
+
+
+@pytest.mark.parametrize(("operation", "mode"), operations("collector"))
+def test_the_collector_answers_as_described(stage: Stage, operation: Any, mode: GenerationMode) -> None:
+    """Every signed request gets a described response.
+
+    Wire 1.1, Collector addresses; Wire 5.5, Service descriptions.
+    """
+    app = operation.schema.app = stage.sandbox.collector
+    game = stage.game("1001")
+    statuses: set[int] = set()
+
+    @MANY
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def check(case: Any) -> None:
+        parameters = case.path_parameters if "{game_key}" in case.path else case.query
+        parameters["game_key"] = game.game_key
+        prepared = Request(**case.as_transport_kwargs(base_url="http://testserver")).prepare().body or b""
+        assert isinstance(prepared, bytes | str)
+        body = prepared if isinstance(prepared, bytes) else prepared.encode()
+        signed = {"Authorization": sign(body, secret_key=game.secret_key)}
+        checks = checks_named(BEYOND_A_SCHEMA + NO_SIGNATURES)
+        statuses.add(case.call_and_validate(headers=signed, app=app, excluded_checks=checks).status_code)
+
+    check()
+    assert mode == GenerationMode.NEGATIVE or statuses & {200, 201}

@@ -1,0 +1,346 @@
+"""Processing from the inbox to the lake: event times, installs, repetitions and countries."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gamelens.errors import Refused
+from gamelens.sandbox.processing.pipeline import process
+from gamelens.wire.event_validator import LENIENT
+from support.candidate_events import near_events
+from support.game_events import NOW, event
+from support.sandbox_stage import Stage, event_counts, metric_value
+
+pytestmark = pytest.mark.slow
+
+DAY_S = 86_400
+NOW_S = int(NOW.timestamp())
+
+
+def days(stage: Stage) -> list[str]:
+    """Return the days of which the lake has files."""
+    return sorted(str(day) for day in stage.sandbox.lake.snapshot("acme").days)
+
+
+def by_day(stage: Stage, metric: str, **body: Any) -> dict[str, Any]:
+    """Return the metric on each of the last twenty days on which it is not 0."""
+    query = {"interval": "2026-11-02/P20D", "granularity": "day", "query": {"type": "timeseries"}} | body
+    result = stage.ask(metric, **query).json()["result"]
+    return {entry["timestamp"][:10]: entry["result"][metric] for entry in result if entry["result"][metric]}
+
+
+def purchase(**fields: Any) -> dict[str, Any]:
+    """Return a purchase of 1 dollar with *fields* replaced."""
+    base = {"category": "business", "event_id": "a:b", "amount": 100, "currency": "USD", "transaction_num": 1}
+    return event(**base | fields)
+
+
+def test_a_file_holds_the_events_of_one_day_by_event_time(stage: Stage) -> None:
+    """Events a second apart at midnight are in the files of two days (Wire 4.1, Event time)."""
+    midnight = NOW_S - NOW_S % DAY_S
+    stage.submit([event(client_ts=midnight - 1), event(client_ts=midnight), event(client_ts=midnight - 5 * DAY_S)])
+    stage.process()
+    assert days(stage) == ["2026-11-15", "2026-11-19", "2026-11-20"]
+
+
+@pytest.mark.parametrize(
+    ("client_ts", "day"),
+    [
+        (None, "2026-11-20"),
+        (-1, "2026-11-20"),
+        (10**11, "2026-11-20"),
+        (-(10**30), "2026-11-20"),
+        (10**30, "2026-11-20"),
+        (NOW_S + DAY_S, "2026-11-21"),
+        (NOW_S + DAY_S + 1, "2026-11-20"),
+        (0, "1970-01-01"),
+    ],
+)
+def test_an_unusable_client_ts_is_replaced_by_the_arrival(stage: Stage, client_ts: int | None, day: str) -> None:
+    """An absent `client_ts`, or one over 24 h ahead, is replaced by the arrival.
+
+    Wire 4.1, Event time.
+    """
+    assert stage.submit([event(client_ts=client_ts)]).status_code == 200
+    stage.process()
+    assert days(stage) == [day]
+
+
+def test_the_arrival_is_not_the_time_of_processing(stage: Stage) -> None:
+    """An event processed three days later is on the day of its arrival (Wire 4.1, Event time)."""
+    stage.submit([event(client_ts=None)])
+    stage.clock.advance(timedelta(days=3))
+    stage.process()
+    assert days(stage) == ["2026-11-20"]
+
+
+def test_a_late_event_moves_the_install(stage: Stage) -> None:
+    """A late event of a player moves the install to its day and build.
+
+    Wire 4.4, Install; Wire 4.9, Late events.
+    """
+    stage.submit([event(build="2.0")])
+    stage.process()
+    stage.submit([event(client_ts=NOW_S - 3 * DAY_S, build="1.0")])
+    stage.process()
+    assert by_day(stage, "new_users") == {"2026-11-17": 1}
+    assert by_day(stage, "event_count", filter={"first_build": "1.0"}) == {"2026-11-17": 1, "2026-11-20": 1}
+
+
+def test_a_late_purchase_moves_the_first_purchase(stage: Stage) -> None:
+    """A late purchase is the first one, and events after it are of a payer.
+
+    Wire 4.5, Purchase; Wire 4.9, Late events.
+    """
+    stage.submit([purchase(), event(client_ts=NOW_S - DAY_S)])
+    stage.process()
+    stage.submit([purchase(client_ts=NOW_S - 2 * DAY_S)])
+    stage.process()
+    assert by_day(stage, "converting_users") == {"2026-11-18": 1}
+    assert by_day(stage, "event_count", filter={"is_paying": "true"}) == {
+        "2026-11-18": 1,
+        "2026-11-19": 1,
+        "2026-11-20": 1,
+    }
+
+
+def test_the_first_of_two_events_in_one_second_is_the_install(stage: Stage) -> None:
+    """Of events in one second the first to arrive is the install (Wire 4.4, Install)."""
+    stage.submit([event(build="2.0"), event(build="1.0")])
+    stage.submit([event(build="0.9")])
+    stage.process()
+    assert metric_value(stage, "new_users", filter={"build": "2.0"}) == 1
+
+
+def test_an_event_without_a_player_is_no_install(stage: Stage) -> None:
+    """An event without `user_id` counts as an event, not as a player or install.
+
+    Wire 4.4, Install.
+    """
+    no_player = {"user_id": None, "session_id": None, "session_num": None}
+    stage.submit([event(category="sdk_error", error_category="a", error_area="b", error_action="c", **no_player)])
+    stage.process()
+    assert [
+        metric_value(stage, metric) for metric in ("event_count", "new_users", "user_unique", "session_unique")
+    ] == [*(1, 0, 0, 0)]
+
+
+def test_an_event_uuid_counts_once_in_a_batch_over_batches_and_over_runs(stage: Stage) -> None:
+    """A repeated `event_uuid` counts once, in a batch, over batches and over runs.
+
+    Wire 4.8, Repeated events.
+    """
+    repeated = event(event_uuid="u1")
+    stage.submit([repeated, repeated])
+    stage.submit([repeated])
+    stage.process()
+    stage.submit([repeated, event(event_uuid="u2")])
+    stage.process()
+    assert metric_value(stage) == 2
+    assert event_counts(stage) == {"accepted": 5, "rejected": 0, "pending": 0, "processed": 2, "duplicate": 3}
+
+
+def test_the_first_copy_to_arrive_is_the_one_that_counts(stage: Stage) -> None:
+    """Of copies with different fields the first to arrive counts (Wire 4.8, Repeated events)."""
+    stage.submit([event(event_uuid="u1", platform="ios")])
+    stage.submit([event(event_uuid="u1", platform="android", client_ts=NOW_S - 9 * DAY_S)])
+    stage.process()
+    assert metric_value(stage, filter={"platform": "ios"}) == metric_value(stage) == 1
+
+
+def test_a_repeated_purchase_counts_once(stage: Stage) -> None:
+    """A purchase that a client sends again in a later run is revenue once.
+
+    Wire 4.8, Repeated events.
+    """
+    stage.submit([purchase(event_uuid="u1")])
+    stage.process()
+    stage.submit([purchase(event_uuid="u1")])
+    stage.process()
+    assert stage.ask("revenue", interval="2026-11-20/P1D", granularity="day", query={"type": "timeseries"}).json()[
+        "result"
+    ][0]["result"] == {"event_count": 1, "mean": 1.0, "sum": 1.0, "sum_cents": 100.0}
+
+
+def test_two_games_may_use_the_same_event_uuid(stage: Stage) -> None:
+    """The same `event_uuid` in two games is two events (Wire 4.8, Repeated events)."""
+    for game_id in ("1001", "1002"):
+        stage.submit([event(event_uuid="u1")], game_id=game_id)
+    stage.process()
+    assert metric_value(stage) == 2
+
+
+def test_events_without_event_uuid_are_never_merged(stage: Stage) -> None:
+    """Equal events without `event_uuid` are all counted (Wire 4.8, Repeated events)."""
+    stage.submit([event(), event()])
+    stage.submit([event(), event()])
+    stage.process()
+    assert metric_value(stage) == 4
+
+
+def test_processing_twice_changes_nothing(stage: Stage) -> None:
+    """A run without new events changes no file and adds a version."""
+    stage.submit([event(), purchase()])
+    stage.process()
+    lake = stage.sandbox.lake
+    contents = {path: path.read_bytes() for path in lake.root.rglob("*.parquet")}
+    version = lake.last_run().version
+    stage.process()
+    assert {path: path.read_bytes() for path in lake.root.rglob("*.parquet")} == contents
+    assert lake.last_run().version == version + 1
+
+
+def test_days_without_new_events_keep_their_files(stage: Stage) -> None:
+    """A run replaces only the files of days with new events."""
+    stage.submit([event(), event(client_ts=NOW_S - DAY_S)])
+    stage.process()
+    before = stage.sandbox.lake.snapshot("acme").days
+    stage.submit([event()])
+    stage.process()
+    after = stage.sandbox.lake.snapshot("acme").days
+    assert [day for day in before if before[day] == after[day]] == [date(2026, 11, 19)]
+
+
+@pytest.mark.parametrize("path", ["lake/2", "scratch"])
+def test_a_run_that_fails_leaves_the_lake_as_it_was(stage: Stage, path: str) -> None:
+    """A failed run changes nothing, and the next one processes all events.
+
+    The run fails because a file is in the place of a folder.
+    """
+    stage.submit([event()])
+    stage.process()
+    stage.submit([event(), event(client_ts=NOW_S - DAY_S)])
+    obstacle = stage.sandbox.options.state / path
+    obstacle.write_text("")
+    with pytest.raises(Refused, match="nothing was changed"):
+        stage.process()
+    assert (metric_value(stage), days(stage), event_counts(stage)["pending"]) == (1, ["2026-11-20"], 2)
+    obstacle.unlink()
+    stage.process()
+    assert (metric_value(stage), days(stage), event_counts(stage)["pending"]) == (3, ["2026-11-19", "2026-11-20"], 0)
+
+
+@pytest.mark.parametrize(
+    ("fields", "address", "country"),
+    [
+        ({"country_code": "de"}, "192.0.2.1", "DE"),
+        ({"country_code": None}, "192.0.2.1", "US"),
+        ({"country_code": None}, "198.51.100.255", "DE"),
+        ({"country_code": None}, "203.0.113.9, 192.0.2.1", "JP"),
+        ({"country_code": None}, "2001:db8::7", "NA"),
+        ({"country_code": None}, "10.0.0.1", None),
+        ({"country_code": None}, "not an address", None),
+        ({"country_code": None}, None, None),
+    ],
+)
+def test_the_country_is_the_event_s_else_that_of_the_address(
+    stage: Stage, fields: dict[str, Any], address: str | None, country: str | None
+) -> None:
+    """The country is the event's in capitals, else the one of the address.
+
+    Wire 1.17, Country.
+    """
+    stage.submit([event(**fields)], headers={"X-Forwarded-For": address} if address else None)
+    stage.process()
+    rows = stage.ask(
+        "event_count",
+        interval="2026-11-20/P1D",
+        granularity="day",
+        query={"type": "group", "dimension": "country_code"},
+    ).json()["result"][0]["result"]
+    assert rows == [{"country_code": country, "event_count": 1}]
+
+
+def test_null_is_no_country(stage: Stage) -> None:
+    """A null `country_code` is replaced by the country of the address (Wire 1.17, Country)."""
+    body = json.dumps([event(), event()]).encode().replace(b'"US"', b"null")
+    stage.submit(json.loads(body), headers={"X-Forwarded-For": "192.0.2.1"})
+    stage.process()
+    assert metric_value(stage, filter={"country_code": "US"}) == 2
+
+
+def test_no_file_contains_an_ip_address(stage: Stage) -> None:
+    """No file of the state directory contains the address of a request (Wire 1.17, Country)."""
+    addresses = ("203.0.113.77", "10.77.66.55", "2001:db8::cafe")
+    for address in addresses:
+        stage.submit([event()], headers={"X-Forwarded-For": address})
+        stage.submit([event(), None], headers={"X-Forwarded-For": address})
+    stage.process()
+    files = [path for path in stage.sandbox.options.state.rglob("*") if path.is_file()]
+    assert len(files) > 4
+    for path in files:
+        content = path.read_bytes()
+        assert not [address for address in addresses if address.encode() in content], path
+
+
+def test_an_organisation_s_events_are_in_files_of_its_own(stage: Stage) -> None:
+    """The players of an organisation are in a file without those of another.
+
+    Wire 2.13, Scope.
+    """
+    stage.submit([event(user_id="theirs")], game_id="9001")
+    stage.submit([event(user_id="ours")])
+    stage.process()
+    for name, user, other in (("acme", b"ours", b"theirs"), ("rival", b"theirs", b"ours")):
+        snapshot = stage.sandbox.lake.snapshot(name)
+        assert snapshot.players
+        assert user in snapshot.players.read_bytes()
+        assert other not in snapshot.players.read_bytes()
+
+
+FOREIGN = {
+    "ad_type": [],
+    "ad_action": 5,
+    "ad_sdk_name": {},
+    "severity": 1,
+    "length": "x",
+    "amount": {},
+    "currency": [],
+    "ad_network_name": 7,
+    "impression_data": "x",
+}
+
+
+def test_fields_of_other_categories_are_ignored(stage: Stage) -> None:
+    """Fields of other categories may have any value and are ignored (Wire 3.3, Common fields)."""
+    assert stage.submit([event(**FOREIGN)]).status_code == 200
+    stage.process()
+    assert metric_value(stage) == 1
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        {"revenue": "1.5", "publisher_revenue": [], "netPayout": None},
+        {"revenue": 10**40, "publisher_revenue": 1e300, "netPayout": -1},
+        {"revenue": 1, "publisher_revenue": 1, "netPayout": 1, "currency": []},
+        {"revenue": 1, "publisher_revenue": 1, "netPayout": True, "currency": {"x": 1}},
+        {"id": 5, "auction_id": [], "network_name": {}, "adunit_name": 1.5, "adunit_format": False},
+    ],
+)
+def test_any_impression_data_can_be_processed(stage: Stage, data: dict[str, Any]) -> None:
+    """An impression without usable revenue counts as an event with 0 (Wire 4.6, Impression)."""
+    impression = {"category": "impression", "ad_network_version": "", "impression_data": data}
+    vendors = ("max", "admob", "mopub", "fyber", "ironsource", "aequus")
+    assert stage.submit([event(ad_network_name=vendor, **impression) for vendor in vendors]).status_code == 200
+    stage.process()
+    assert metric_value(stage, "ilrd_id_unique") == len(vendors)
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(events=st.lists(near_events(), min_size=20, max_size=60))
+def test_every_admitted_event_can_be_processed(stage: Stage, events: list[Any]) -> None:
+    """A run takes all accepted batches: none of them can stop it."""
+    before = event_counts(stage)["accepted"]
+    good = len([repeated for repeated in events if not LENIENT.faults(repeated)])
+    stage.submit(events)
+    process(stage.sandbox.options.state, stage.clock)
+    counts = event_counts(stage)
+    assert (counts["accepted"] - before, counts["pending"]) == (good, 0)

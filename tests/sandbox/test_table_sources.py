@@ -1,0 +1,138 @@
+"""The planner's choice of tables, which changes no answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+from gamelens.catalog import METRICS
+from gamelens.sandbox.engines.sql_query import SqlQuery
+from gamelens.sandbox.metrics.sql_planner import TABLES, compile_dimension_values, compile_query
+from gamelens.wire.queries import MetricQuery, decode_query
+from support.random_worlds import GAMES, POOLS, UNUSED_VALUES, play, random_query
+from support.sandbox_stage import Stage
+
+pytestmark = pytest.mark.slow
+
+WHOLE_DAYS = ("2026-11-01/P20D", "2026-10-20/P31D", "2026-11-20/P1D", "2026-10-01/P60D")
+
+
+def random_metric_query(random: Random) -> tuple[str, MetricQuery]:
+    """Return a random metric and query, half of them over whole days, as most tables need."""
+    query = random_query(random, "acme")
+    body = dict(query.body)
+    if random.random() < 0.5:
+        body["interval"] = random.choice(WHOLE_DAYS[: 3 if query.granularity == "day" else 4])
+    return query.metric, decode_query(body, granularity="day" if query.metric == "retention_retro" else None)
+
+
+def rows(stage: Stage, plan: SqlQuery) -> list[dict[str, Any]]:
+    """Return the rows of *plan* from the lake of *stage*."""
+    return stage.sandbox.reader.rows(plan, stage.sandbox.lake.snapshot("acme"))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_table_that_can_answer_gives_the_same_answer(make_stage: Callable[..., Stage], seed: int) -> None:
+    """A query gives the rows of the events, whatever tables the planner may use."""
+    random, stage = Random(1000 + seed), make_stage()
+    play(stage, random)
+    used: set[str] = set()
+    for _ in range(150):
+        metric, query = random_metric_query(random)
+        expected = rows(stage, compile_query(METRICS[metric], query, games=GAMES["acme"], tables=()))
+        for tables in (*((name,) for name in TABLES), TABLES):
+            plan = compile_query(METRICS[metric], query, games=GAMES["acme"], tables=tables)
+            used |= plan.reads.keys()
+            assert rows(stage, plan) == expected, (metric, query, tables)
+        assert rows(stage, compile_query(METRICS[metric], query, games=None)) == expected, (metric, query)
+    assert used == {"events", "players", "slim", "cube", "active", "sessions", "returns"}
+
+
+def test_every_table_lists_the_same_values(make_stage: Callable[..., Stage]) -> None:
+    """The values of a dimension are the same from every table (Wire 2.11, Lists)."""
+    random, stage = Random(7), make_stage()
+    play(stage, random)
+    for dimension in POOLS:
+        for _ in range(4):
+            _, query = random_metric_query(random)
+            plans = [
+                compile_dimension_values(dimension, query.interval, games=GAMES["acme"], limit=100, tables=tables)
+                for tables in ((), *((name,) for name in TABLES), TABLES)
+            ]
+            plans.append(compile_dimension_values(dimension, query.interval, games=None, limit=100))
+            first, *others = [rows(stage, plan) for plan in plans]
+            assert all(other == first for other in others), (dimension, query)
+
+
+def test_long_and_short_value_lists_mean_the_same(make_stage: Callable[..., Stage]) -> None:
+    """Filters of equal meaning give equal rows, with few long or many short lists.
+
+    Wire 2.7, Filters.
+    """
+    random, stage = Random(11), make_stage()
+    play(stage, random)
+    body = {"interval": "2026-10-01/P60D", "granularity": "all", "query": {"type": "group", "dimension": "build"}}
+    for condition in ({"platform": "ios"}, {"not": {"platform": "ios"}}):
+        results = set()
+        for repetitions in (1, 16, 17):
+            for unused in (0, 1, 19, 20, 100):
+                longer = {"platform": ["ios", *UNUSED_VALUES[:unused]]}
+                combined = {"and": [{"not": longer} if "not" in condition else {"or": [longer]}] * repetitions}
+                for filter_ in (condition, combined, {"or": [combined]}):
+                    query = decode_query(body | {"filter": filter_})
+                    plan = compile_query(METRICS["user_unique"], query, games=GAMES["acme"])
+                    results.add(str(rows(stage, plan)))
+        assert len(results) == 1
+        assert "user_unique" in results.pop()
+
+
+def test_a_longer_list_makes_no_longer_statement() -> None:
+    """A list of 30,000 values makes the statement of a list of 21, as a parameter.
+
+    Wire 2.7, Filters.
+    """
+    body = {"interval": "2026-10-01/P60D", "granularity": "all", "query": {"type": "timeseries"}}
+    values = [str(number) for number in range(30_000)]
+    texts = set()
+    for some_values in (values[:21], values):
+        query = decode_query(body | {"filter": {"not": {"country_code": some_values}}})
+        plan = compile_query(METRICS["event_count"], query, games=None)
+        texts.add(plan.statement.text)
+        assert some_values in plan.parameters.values()
+    assert len(texts) == 1
+
+
+@pytest.mark.parametrize(
+    ("metric", "change", "tables"),
+    [
+        ("event_count", {}, {"slim"}),
+        ("event_count", {"filter": {"ad_type": "banner"}}, {"cube"}),
+        ("event_count", {"filter": {"ab_id": "exp1"}}, {"active"}),
+        ("event_count", {"filter": {"is_paying": "true"}}, {"events", "players"}),
+        ("event_count", {"interval": "2026-11-01T01:00/P5D"}, {"slim", "events"}),
+        ("event_count", {"interval": "2026-11-01T01:00/PT20H"}, {"events"}),
+        ("revenue", {}, {"slim"}),
+        ("ilrd_revenue", {"filter": {"ilrd_network_name": "NetA"}}, {"cube"}),
+        ("user_unique", {}, {"active"}),
+        ("user_unique", {"filter": {"category": "ads"}}, {"events"}),
+        ("arpu", {}, {"slim", "active"}),
+        ("new_users", {"interval": "2026-11-01T01:00/PT20H", "filter": {"category": "ads"}}, {"players"}),
+        ("converting_users", {"filter": {"is_paying": "true"}}, {"players"}),
+        ("session_unique", {}, {"sessions"}),
+        ("session_length", {}, {"slim", "sessions"}),
+        ("session_unique", {"filter": {"first_build": "1.0"}}, {"events", "players"}),
+        ("ilrd_id_unique", {}, {"events"}),
+    ],
+)
+def test_the_smallest_table_is_read(metric: str, change: dict[str, Any], tables: set[str]) -> None:
+    """The planner reads the smallest tables that can answer exactly."""
+    body: dict[str, Any] = {
+        "interval": "2026-11-01/P7D",
+        "granularity": "all",
+        "query": {"type": "timeseries"},
+    } | change
+    plan = compile_query(METRICS[metric], decode_query(body), games=["1001"])
+    assert plan.reads.keys() == tables

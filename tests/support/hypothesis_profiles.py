@@ -1,0 +1,25 @@
+"""Hypothesis profiles of the test suite, and numbers of examples that follow them."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+
+def register_profiles() -> None:
+    """Register the profiles "whole" and "quick", and load "whole".
+
+    Neither has a deadline: on a busy machine a slow example is not a failure.
+    """
+    settings.register_profile("whole", deadline=None)
+    settings.register_profile("quick", deadline=None, max_examples=20)
+    settings.load_profile("whole")
+
+
+def examples(number: int) -> int:
+    """Return *number* scaled to the loaded profile, and at least 5.
+
+    The default profile has 100 examples.
+    """
+    profile = settings.default
+    assert profile is not None
+    return max(number * profile.max_examples // 100, 5)
