@@ -18,7 +18,11 @@ from gamelens.errors import BadQuery
 from support.scripted_service import KEY, Script
 
 CLIENTS = [Client, AsyncClient]
-DEFINED_BY: dict[str, Callable[..., object]] = {"query": query_arguments, "plan": query_arguments, "retention": retention_arguments}
+DEFINED_BY: dict[str, Callable[..., object]] = {
+    "query": query_arguments,
+    "plan": query_arguments,
+    "retention": retention_arguments,
+}
 
 
 def double(number: int, *, times: int = 2) -> int:

@@ -45,7 +45,7 @@ def planned(
     passed: Sequence[str] = (),
     **question: Any,
 ) -> list[MetricPlan]:
-    return plan_requests(QuerySpec(metrics=metrics, **question), over, max_days=max_days, passed=passed, lists=lists)
+    return plan_requests(QuerySpec(metrics=metrics, **question), over, max_days=max_days, unknown=passed, values=lists)
 
 
 def part(*metrics: str, **question: Any) -> MetricPlan:
@@ -314,12 +314,12 @@ def test_players_make_up_a_total_over_games_and_studios(by: tuple[str, ...]) -> 
 def test_ninety_days_are_three_requests() -> None:
     """public-facts 3.3: at most 31 days at day granularity."""
     made = part("user_unique", over=QUARTER)
-    assert [len(run) for run in made.pieces(made.asked)] == [31, 31, 28]
+    assert [len(run) for run in made.runs(made.slices)] == [31, 31, 28]
 
 
 def test_all_is_one_request_however_long() -> None:
     made = part("user_unique", over=QUARTER, every="all")
-    assert (len(made.pieces(made.asked)), made.adds_up) == (1, False)
+    assert (len(made.runs(made.slices)), made.adds_up) == (1, False)
 
 
 @pytest.mark.parametrize("metric", ["user_unique", "arpu", "session_length", "brand_new"])
@@ -335,7 +335,7 @@ def test_a_week_that_is_cut_is_refused_as_well() -> None:
 
 def test_money_over_pieces_is_added_up() -> None:
     made = part("revenue", over=QUARTER, every="all", max_days=31)
-    assert (made.adds_up, len(made.pieces(made.asked))) == (True, 3)
+    assert (made.adds_up, len(made.runs(made.slices))) == (True, 3)
 
 
 # Studios

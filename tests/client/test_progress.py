@@ -142,7 +142,7 @@ def test_closed_before_it_was_drawn_it_leaves_no_trace(progress: Progress, shown
 
 
 LONG = """
-from gamelens.client.progress import Bar, Progress
+from gamelens.client.query.progress import Bar, Progress
 progress = Progress()
 bar = Bar(progress, wanted=None)
 progress.expect(50)
