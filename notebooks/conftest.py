@@ -1,7 +1,7 @@
-"""What the notebooks need when pytest runs them with nbmake: a sandbox with the `small` scenario, and a strict reader.
+"""Fixtures of notebooks run by pytest with nbmake: a sandbox with `small`, and a check of what they print.
 
-Where GAMELENS_REPLAY names recorded answers they need no sandbox. A notebook that writes to standard error, as a
-warning does, fails: its reader would see that.
+With recorded answers in GAMELENS_REPLAY no sandbox is started. A notebook that writes to standard error, as a warning
+does, fails, because its reader would see that text.
 """
 
 from __future__ import annotations
@@ -10,29 +10,30 @@ import os
 from pathlib import Path
 
 import pytest
-from nbmake.nb_result import NotebookError
-from nbmake.nb_run import NotebookRun
-from nbmake.pytest_items import NotebookFailedException, NotebookItem
+from nbformat import NotebookNode
+from nbmake.nb_result import NotebookError  # type: ignore[import-untyped]
+from nbmake.nb_run import NotebookRun  # type: ignore[import-untyped]
+from nbmake.pytest_items import NotebookFailedException, NotebookItem  # type: ignore[import-untyped]
 
 from gamelens.local.pytest_plugin import sandbox_for
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Let every kernel find a sandbox as it would find the real service."""
+    """Start the sandbox that every kernel finds through the environment."""
     if "GAMELENS_REPLAY" not in os.environ:
         sandbox_for(item.config, scenario="small")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Read what nbmake's notebooks print as well."""
+    """Replace the items of nbmake by items that check the output as well."""
     items[:] = [_quiet(item) if type(item) is NotebookItem else item for item in items]
 
 
-class QuietNotebook(NotebookItem):
-    """A notebook that must run, and complain of nothing."""
+class QuietNotebook(NotebookItem):  # type: ignore[misc]
+    """A notebook that must run without error, warning or output to standard error."""
 
     def runtest(self) -> None:
-        """Run it as nbmake does, and read what it printed."""
+        """Execute the notebook as nbmake does and fail at the first complaint."""
         option = self.config.option
         ran = NotebookRun(Path(self.filename), option.nbmake_timeout, kernel=option.nbmake_kernel).execute()
         if ran.error is None:
@@ -42,13 +43,15 @@ class QuietNotebook(NotebookItem):
 
 
 def _quiet(item: NotebookItem) -> QuietNotebook:
-    return QuietNotebook.from_parent(item.parent, filename=item.filename)
+    quiet: QuietNotebook = QuietNotebook.from_parent(item.parent, filename=item.filename)
+    return quiet
 
 
-def _complaint(place: int, cell: dict) -> NotebookError | None:
-    said = "".join(
+def _complaint(place: int, cell: NotebookNode) -> NotebookError | None:
+    """Return the text that cell number *place* wrote to standard error, as an error."""
+    text = "".join(
         output.text
         for output in cell.get("outputs", [])
         if output.output_type == "stream" and (output.name == "stderr" or "Warning: " in output.text)
     )
-    return NotebookError(said.strip().splitlines()[0], f"{cell.source}\n\n{said}", place) if said.strip() else None
+    return NotebookError(text.strip().splitlines()[0], f"{cell.source}\n\n{text}", place) if text.strip() else None

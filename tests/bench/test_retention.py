@@ -1,4 +1,7 @@
-"""Retention: do intervals and bands hold the truth as often as they say, and which curve foretells D30 from 14 days?"""
+"""Coverage of retention intervals and bands, and the error of D30 from 14 days.
+
+Run by `make bench`.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 from gamelens.analysis import retention
 from gamelens.simulator import BgbbModel, fit_retention, load_scenario
@@ -30,19 +33,22 @@ POPULATIONS = {
 
 
 def returned(
-    activity: BgbbModel, installs: Sequence[int], rng: np.random.Generator, *, day_sigma: float = 0.0
+    activity: BgbbModel, installs: Sequence[int] | np.ndarray, rng: np.random.Generator, *, day_sigma: float = 0.0
 ) -> np.ndarray:
-    """How many of each cohort come back at each age; days differ by *day_sigma*, on the logit scale of playing."""
+    """Return how many of each cohort return at each age.
+
+    Install days differ by *day_sigma* on the logit scale of playing.
+    """
     counts = np.empty((len(installs), len(AGES)))
     for cohort, size in enumerate(installs):
-        lucky = activity.moved(play=day_sigma * rng.standard_normal()) if day_sigma else activity
-        played = draw_active(np.zeros(size, dtype=np.int64), days=len(AGES) + 1, activity=lucky, rng=rng)
+        of_day = activity.moved(play=day_sigma * rng.standard_normal()) if day_sigma else activity
+        played = draw_active(np.zeros(size, dtype=np.int64), days=len(AGES) + 1, activity=of_day, rng=rng)
         counts[cohort] = played[:, 1:].sum(axis=0)
     return counts
 
 
 def test_wilson_intervals_of_a_thousand_cohorts() -> None:
-    """A thousand cohorts of 150 to 2,000 players: 95 % within 1.5, and no age far from it."""
+    """Of 1,000 cohorts 95 % within 1.5 points hold the closed form, and each age within 2.5."""
     rng = np.random.default_rng(7)
     sizes = rng.integers(150, 2000, 1000)
     low, high = retention.wilson(returned(CASUAL, sizes, rng), sizes[:, None] * np.ones(len(AGES)))
@@ -55,7 +61,10 @@ def test_wilson_intervals_of_a_thousand_cohorts() -> None:
 
 
 def typical_lift(activity: BgbbModel, day_sigma: float) -> float:
-    """What days that differ by *day_sigma* do to retention on average: D-n has E[p] as a factor."""
+    """Return the factor by which differing days raise mean retention.
+
+    D-n has the mean chance to play as a factor, and that mean rises with the spread on the logit scale.
+    """
     if not day_sigma:
         return 1.0
     shifts = np.linspace(-4, 4, 41)
@@ -65,16 +74,16 @@ def typical_lift(activity: BgbbModel, day_sigma: float) -> float:
 
 @pytest.mark.parametrize("day_sigma", [0.0, 0.15, 0.3])
 def test_average_curve_when_days_differ(day_sigma: float) -> None:
-    """Plain intervals are about these players; widened ones hold the truth where days differ as well."""
+    """Widened intervals hold the truth in over 93 %, plain ones in 95 % where days are alike."""
     rng, sizes = np.random.default_rng(11), [400] * 28
-    held: dict[bool, list[np.ndarray]] = {False: [], True: []}
+    held: dict[bool, list[Series[bool]]] = {False: [], True: []}
     truth = typical_lift(CASUAL, day_sigma) * np.array([CASUAL.retention(age) for age in AGES])
     for _ in range(150):
         frame = frame_of(sizes, returned(CASUAL, sizes, rng, day_sigma=day_sigma), AGES, until=29)
-        for widened, found in held.items():
-            curve = retention.average_curve(frame, widened=widened)
-            found.append((curve["low"] <= truth) & (truth <= curve["high"]))
-    plain, widened = (np.mean(found) for found in (held[False], held[True]))
+        for is_widened, results in held.items():
+            curve = retention.average_curve(frame, widened=is_widened)
+            results.append((curve["low"] <= truth) & (truth <= curve["high"]))
+    plain, widened = (np.mean(results) for results in (held[False], held[True]))
     print(f"\ndays differing by {day_sigma:.2f} (logit of playing): plain {plain:.1%}, widened {widened:.1%}")
     assert widened > 0.93
     if not day_sigma:
@@ -84,7 +93,10 @@ def test_average_curve_when_days_differ(day_sigma: float) -> None:
 @pytest.mark.parametrize("name", POPULATIONS)
 @pytest.mark.parametrize("is_cut", [False, True], ids=["14 ages", "right-censored"])
 def test_bands_of_projections_hold_the_truth(name: str, is_cut: bool) -> None:
-    """D30, D90 and lifetime value from ages 1 to 14: those like published games nearly as often as they say."""
+    """Bands of D30, D90 and LTV from 14 ages hold the truth in over 85 % of the draws.
+
+    60 % suffice for a population unlike any published game.
+    """
     activity, sizes = POPULATIONS[name]
     until = max(len(sizes), len(AGES)) + 1 if is_cut else None
     held, is_bg_bb = bands(activity, sizes, until=until)
@@ -96,6 +108,7 @@ def test_bands_of_projections_hold_the_truth(name: str, is_cut: bool) -> None:
 
 @pytest.mark.parametrize("day_sigma", [0.15, 0.3])
 def test_bands_of_projections_when_days_differ(day_sigma: float) -> None:
+    """Bands hold D30, D90 and LTV in over 85 % of the draws, although install days differ."""
     held, _ = bands(CASUAL, [400] * 28, day_sigma=day_sigma)
     print(
         f"\ndays differing by {day_sigma:.2f}: the band holds D30 {held[0]:.0%}, D90 {held[1]:.0%}, LTV {held[2]:.0%}"
@@ -106,7 +119,10 @@ def test_bands_of_projections_when_days_differ(day_sigma: float) -> None:
 def bands(
     activity: BgbbModel, sizes: Sequence[int], *, until: int | None = None, day_sigma: float = 0.0, seeds: int = 100
 ) -> tuple[np.ndarray, float]:
-    """How often the bands hold the true D30, D90 and days played until then, and how often BG/BB is taken."""
+    """Return how often bands hold the true D30, D90 and LTV, and how often BG/BB is chosen.
+
+    LTV is the number of days played until day 90, each worth 1.
+    """
     rng, held, models = np.random.default_rng(13), [], []
     lift = typical_lift(activity, day_sigma)
     truth = [lift * activity.retention(30), lift * activity.retention(90), 1 + lift * (activity.active_days(91) - 1)]
@@ -120,8 +136,11 @@ def bands(
     return np.mean(held, axis=0), float(np.mean(models))
 
 
-def drawn(scenario_name: str, rng: np.random.Generator, *, is_cut: bool) -> tuple[DataFrame, float]:
-    """The first 14 ages of a scenario's cohorts, or all that has come two weeks after its start; and the true D30."""
+def draw_cohorts(scenario_name: str, rng: np.random.Generator, *, is_cut: bool) -> tuple[DataFrame, float]:
+    """Return the cohorts of a scenario at 14 ages, and the true D30.
+
+    With *is_cut* only what has happened two weeks after the start is known.
+    """
     scenario = load_scenario(scenario_name)
     game = scenario.games[0]
     players = draw_players(
@@ -137,11 +156,11 @@ def drawn(scenario_name: str, rng: np.random.Generator, *, is_cut: bool) -> tupl
     days = [day for day in days if sizes[day]]
     back = [[players.active[players.install_day == day, day + age].sum() for age in AGES] for day in days]
     truth = mixture_of(game, scenario=scenario, first_weekday=0).retention(30)
-    return frame_of(sizes[days], np.array(back), AGES, until=15 if is_cut else None), truth
+    return frame_of(sizes[days].tolist(), np.array(back), AGES, until=15 if is_cut else None), truth
 
 
 def straight_line(frame: DataFrame) -> float:
-    """D30 by least squares through the logarithms of the average curve: the power law as it is usually fitted."""
+    """Return D30 of a power law fitted to the logarithms of the average curve."""
     curve = retention.average_curve(frame)
     curve = curve[curve["returned"] > 0]
     slope, start = np.polyfit(np.log(curve["age"].astype(float)), np.log(curve["retention"].astype(float)), 1)
@@ -151,14 +170,15 @@ def straight_line(frame: DataFrame) -> float:
 @pytest.mark.parametrize("scenario", ["cookie-cats", "midcore"])
 @pytest.mark.parametrize("is_cut", [False, True], ids=["14 ages", "two weeks after launch"])
 def test_d30_from_14_days_beats_the_power_law(scenario: str, is_cut: bool) -> None:
+    """The mean error of the chosen curve is below that of the power law, fitted either way."""
     errors: dict[str, list[float]] = {}
     for seed in range(60):
-        frame, truth = drawn(scenario, np.random.default_rng([17, seed]), is_cut=is_cut)
+        frame, truth = draw_cohorts(scenario, np.random.default_rng([17, seed]), is_cut=is_cut)
         lines = retention.project_retention(frame, ages=[30], model="all", draws=2)
-        found = {row.model: row.retention for row in lines.itertuples()}
-        found["as chosen"] = lines.loc[lines["is_chosen"], "retention"].item()
-        found["power law, straight line"] = straight_line(frame)
-        for model, share in found.items():
+        predictions: dict[str, float] = dict(zip(lines["model"], lines["retention"], strict=True))
+        predictions["as chosen"] = lines.loc[lines["is_chosen"], "retention"].item()
+        predictions["power law, straight line"] = straight_line(frame)
+        for model, share in predictions.items():
             errors.setdefault(model, []).append(share / truth - 1)
     print(f"\n{scenario}, true D30 {truth:.2%}, 60 seeds: mean absolute error of D30 (bias)")
     for model, off in errors.items():
@@ -167,8 +187,8 @@ def test_d30_from_14_days_beats_the_power_law(scenario: str, is_cut: bool) -> No
     assert size["as chosen"] < min(size["power law"], size["power law, straight line"])
 
 
-def test_a_curve_of_another_kind_is_taken_when_it_foretells_better() -> None:
-    """Where the power law is the truth, D30 is right too."""
+def test_the_power_law_is_chosen_where_it_predicts_better() -> None:
+    """If the power law is the truth, the mean error of D30 is below 5 %."""
     rng, off, models = np.random.default_rng(19), [], []
     truth = 0.35 * 30**-0.6
     for _ in range(60):

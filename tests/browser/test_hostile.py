@@ -9,10 +9,10 @@ import nbformat
 import pytest
 from playwright.sync_api import Browser, Page
 
-from conftest import Stage
 from gamelens.notebook import charts
 from gamelens.notebook.reports.report import write_report
 from support.hostile_names import CONFIG, NAMES, played
+from support.sandbox_stage import Stage
 from support.served_metrics import KEY, World, serving
 
 OVER = "2026-11-17/2026-11-19"

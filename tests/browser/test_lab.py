@@ -17,13 +17,13 @@ import nbformat
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from conftest import event
 from gamelens.client.connection.control_api import ControlApi
 from gamelens.local.demo import notebooks_folder
 from gamelens.local.sandbox_info import environment_of
 from gamelens.local.sandbox_population import ensure_populated
 from gamelens.local.sandbox_process import call_console, running_sandbox
 from gamelens.wire.signing import sign
+from support.game_events import event
 from support.hostile_names import NAMES
 
 TITLE, NETWORK = NAMES["tag"], NAMES["formula"]

@@ -13,10 +13,10 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from conftest import event
 from gamelens.local.sandbox_info import SandboxGame, SandboxInfo
 from gamelens.local.sandbox_process import running_sandbox
 from gamelens.wire.signing import sign
+from support.game_events import event
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 SEEN_MS = 2000  # contract, Control surface: within 2 s of arrival

@@ -13,12 +13,12 @@ import httpx
 import pyarrow.parquet as pq
 import pytest
 
-from conftest import event
 from gamelens.local.sandbox_info import environment_of, read_sandbox_info
 from gamelens.local.sandbox_process import running_sandbox
 from gamelens.sandbox.server import Sandbox, SandboxOptions
 from gamelens.wire.signing import sign
 from support.command_process import GAMELENS, run
+from support.game_events import event
 
 
 def test_process_prints_what_is_available(stage: tuple[Path, dict[str, str]]) -> None:

@@ -1,4 +1,4 @@
-"""Clients in front of a scripted metrics service, and games in front of the sandbox's collector."""
+"""Fixtures of the client's tests: scripted services, keyrings, populations and games."""
 
 from __future__ import annotations
 
@@ -10,28 +10,30 @@ from typing import Any
 import httpx
 import keyring
 import pytest
+from starlette.types import ASGIApp
 
-from conftest import Stage
 from gamelens.client.sync_client import Client
 from support.game_network import Game, Time, Wire
-from support.memory_keyring import Drawer
+from support.memory_keyring import MemoryKeyring
+from support.sandbox_stage import Stage
 from support.scripted_service import KEY, Script
 from support.watched_service import World
 
 
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give each test a cache folder of its own."""
     monkeypatch.setenv("GAMELENS_CACHE_DIR", str(tmp_path / "cache"))
 
 
 @pytest.fixture
-def use() -> Iterator[Callable[[Drawer], Drawer]]:
-    """Puts a keyring into use until the end of the test."""
+def use() -> Iterator[Callable[[MemoryKeyring], MemoryKeyring]]:
+    """Return a function that installs a keyring until the end of the test."""
     before = keyring.get_keyring()
 
-    def put(drawer: Drawer) -> Drawer:
-        keyring.set_keyring(drawer)
-        return drawer
+    def put(ring: MemoryKeyring) -> MemoryKeyring:
+        keyring.set_keyring(ring)
+        return ring
 
     yield put
     keyring.set_keyring(before)
@@ -39,6 +41,7 @@ def use() -> Iterator[Callable[[Drawer], Drawer]]:
 
 @pytest.fixture
 def script() -> Script:
+    """Return a metrics service whose answers the test chooses."""
     return Script()
 
 
@@ -47,13 +50,13 @@ _addresses = (f"http://127.0.0.1:{port}" for port in itertools.count(1))
 
 @pytest.fixture
 def make_lens(script: Script) -> Iterator[Callable[..., Client]]:
-    """Clients of the script; each at an address of its own, and so with a budget of its own."""
+    """Return a factory of clients, each with an address and so a rate limiter of its own."""
     clients: list[Client] = []
 
-    def make(app: Any = None, **options: Any) -> Client:
+    def make(app: ASGIApp | None = None, **options: Any) -> Client:
         pool = httpx.ASGITransport(app or script.app())
-        options = {"api_key": KEY, "metrics_url": next(_addresses), "transport": pool} | options
-        clients.append(Client(**options))
+        defaults: dict[str, Any] = {"api_key": KEY, "metrics_url": next(_addresses), "transport": pool}
+        clients.append(Client(**defaults | options))
         return clients[-1]
 
     yield make
@@ -63,7 +66,7 @@ def make_lens(script: Script) -> Iterator[Callable[..., Client]]:
 
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """One random population for all questions that change nothing."""
+    """Return one random population, shared by all queries that change nothing."""
     stage = Stage(tmp_path_factory.mktemp("world") / "state")
     yield World.played(stage)
     stage.sandbox.close()
@@ -71,27 +74,31 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture
 def lens(make_lens: Callable[..., Client]) -> Client:
+    """Return a client of the scripted service."""
     return make_lens()
 
 
 @pytest.fixture(scope="session")
-def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The real collector, for all games: what each sends is seen on its own wire."""
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ASGIApp]:
+    """Return the sandbox's collector, shared by all games, each of which has its own wire."""
     stage = Stage(tmp_path_factory.mktemp("games") / "state")
     yield stage.sandbox.collector
     stage.sandbox.close()
 
 
 @pytest.fixture
-def wire(collector: Any) -> Wire:
+def wire(collector: ASGIApp) -> Wire:
+    """Return a wire to the collector that a test can cut, script and inspect."""
     return Wire(collector)
 
 
 @pytest.fixture
 def time() -> Time:
+    """Return a clock that only the test moves."""
     return Time()
 
 
 @pytest.fixture
 def game(wire: Wire, time: Time) -> Game:
+    """Return a game whose sessions use the fixtures `wire` and `time`."""
     return Game(wire, time)

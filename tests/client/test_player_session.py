@@ -1,4 +1,4 @@
-"""One player's session against the sandbox's collector (Collector, POST init and POST events)."""
+"""One player's session against the sandbox's collector."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from conftest import NOW, Stage
 from gamelens.client.events.player_session import PlayerSession
 from gamelens.errors import AuthError, BadQuery, Refused, Unreachable
 from support.game_network import ANN, GAME_KEY, KEYS, SECRET_KEY, Game, Time, Wire, in_loop
@@ -23,16 +22,17 @@ pytestmark = pytest.mark.slow
 
 TIME = int(NOW.timestamp())
 DISABLED = (200, b'{"enabled":false,"server_ts":%d,"flags":[]}' % TIME)
-BUY = {"event_id": "gems:small", "amount": 499, "currency": "USD", "transaction_num": 1}
+BUY: dict[str, Any] = {"event_id": "gems:small", "amount": 499, "currency": "USD", "transaction_num": 1}
 
 
-def big(**fields: Any) -> tuple[int, bytes]:
+def init_answer(**fields: Any) -> tuple[int, bytes]:
+    """Return an init answer with a configs hash and *fields*."""
     return 201, json.dumps({"server_ts": TIME, "configs": [], "configs_hash": "abc"} | fields).encode()
 
 
 @in_loop
 async def test_a_session_goes_from_init_to_its_end(game: Game) -> None:
-    """Collector, POST events 4, and public-facts 2.5: user first, session_end last."""
+    """`user` is first and `session_end` last (Wire 3.5, Category fields)."""
     async with game.session() as player:
         player.add("progression", event_id="Start:world1")
         player.add("business", **BUY)
@@ -41,14 +41,15 @@ async def test_a_session_goes_from_init_to_its_end(game: Game) -> None:
 
 @in_loop
 async def test_init_comes_before_every_event(game: Game) -> None:
-    """Collector, POST init 1: whenever a new session starts."""
+    """Both inits are sent whenever a session starts (Wire 1.11, Version 2 init)."""
     async with game.session():
-        await game.time.pauses_are(1)
+        await game.time.wait_for_pause(1)
     assert [sent.route for sent in game.wire.sent][:3] == ["init_v2", "init", "events"]
 
 
 @in_loop
-async def test_the_sandbox_counts_what_the_session_sent(stage: Stage, time: Time) -> None:
+async def test_the_sandbox_counts_the_events_of_a_session(stage: Stage, time: Time) -> None:
+    """The session reports as many collected events as the sandbox accepted."""
     session = Game(Wire(stage.sandbox.collector), time).session()
     async with session as player:
         player.add("design", event_id="menu:open")
@@ -56,8 +57,8 @@ async def test_the_sandbox_counts_what_the_session_sent(stage: Stage, time: Time
 
 
 @in_loop
-async def test_every_event_says_who_where_and_when(game: Game) -> None:
-    """public-facts 2.3, Default annotations."""
+async def test_every_event_has_the_common_fields(game: Game) -> None:
+    """Each event has player, device, session and time (Wire 3.3, Common fields)."""
     async with game.session(
         device="iPhone15,2", manufacturer="apple", build="1.0", also={"custom_01": "red"}
     ) as player:
@@ -84,24 +85,25 @@ async def test_every_event_says_who_where_and_when(game: Game) -> None:
 
 @in_loop
 async def test_every_event_has_a_uuid_of_its_own(game: Game) -> None:
+    """No two events share an `event_uuid` (Wire 3.3, Common fields)."""
     async with game.session() as player:
         player.add("design", event_id="menu:open")
     assert len({event["event_uuid"] for event in game.wire.events}) == 3
 
 
 @in_loop
-async def test_a_wrong_clock_is_put_right(game: Game) -> None:
-    """Collector, POST init 3: the offset is applied to the client_ts of every event."""
+async def test_a_wrong_clock_is_corrected(game: Game) -> None:
+    """`client_ts` of every event has the server's offset (Wire 1.14, Server time)."""
     game.time.now_s -= 5000
     async with game.session() as player:
-        game.time.pass_s(7)
+        game.time.advance(7)
         player.add("design", event_id="menu:open")
     assert [event["client_ts"] for event in game.wire.events] == [TIME, TIME + 7, TIME + 7]
 
 
 @in_loop
 async def test_the_offset_holds_across_restarts_while_offline(game: Game, tmp_path: Path) -> None:
-    """Collector, POST init 3: store the offset."""
+    """The offset is stored and used by an offline session (Wire 1.14, Server time)."""
     game.time.now_s -= 5000
     for game.wire.is_down in (False, True, False):
         async with game.session(queue=tmp_path / "events.sqlite"):
@@ -110,16 +112,16 @@ async def test_the_offset_holds_across_restarts_while_offline(game: Game, tmp_pa
 
 
 @in_loop
-async def test_the_end_says_how_long_the_session_was(game: Game) -> None:
-    """public-facts 2.5, session_end: length in seconds."""
+async def test_session_end_has_the_length(game: Game) -> None:
+    """`session_end` has the length in seconds (Wire 3.5, Category fields)."""
     async with game.session():
-        game.time.pass_s(95)
+        game.time.advance(95)
     assert game.wire.events[-1]["length"] == 95
 
 
 @in_loop
 async def test_sessions_are_numbered_across_restarts(game: Game, tmp_path: Path) -> None:
-    """public-facts 2.3, session_num."""
+    """`session_num` goes on after a restart (Wire 3.3, Common fields)."""
     for _ in range(2):
         async with game.session(queue=tmp_path / "events.sqlite"):
             pass
@@ -127,19 +129,20 @@ async def test_sessions_are_numbered_across_restarts(game: Game, tmp_path: Path)
 
 
 @in_loop
-async def test_what_waits_goes_every_20_seconds(game: Game) -> None:
-    """Collector, POST events 3: 20 seconds is the suggested period."""
+async def test_queued_events_are_sent_every_20_seconds(game: Game) -> None:
+    """The queue is sent every 20 seconds (Wire 1.15, Client queue)."""
     async with game.session() as player:
-        await game.time.pauses_are(1)
+        await game.time.wait_for_pause(1)
         player.add("design", event_id="menu:open")
-        game.time.pass_s(20)
-        await game.time.pauses_are(2)
+        game.time.advance(20)
+        await game.time.wait_for_pause(2)
         assert game.wire.categories == ["user", "design"]
     assert game.time.pauses == [20, 20]
 
 
 @in_loop
 async def test_a_flush_does_not_wait(game: Game) -> None:
+    """`flush` sends at once and reports the events collected so far."""
     async with game.session() as player:
         player.add("design", event_id="menu:open")
         report = await player.flush()
@@ -148,18 +151,18 @@ async def test_a_flush_does_not_wait(game: Game) -> None:
 
 @in_loop
 async def test_events_of_all_kinds_share_a_request(game: Game) -> None:
-    """Collector, POST events 1."""
+    """A request may mix categories (Wire 1.7, Submitting events)."""
     async with game.session() as player:
-        await game.time.pauses_are(1)
+        await game.time.wait_for_pause(1)
         player.add("design", event_id="menu:open")
         player.add("error", severity="info", message="hm")
         await player.flush()
-    assert len(game.wire.of("events")[1].said) == 2
+    assert len(game.wire.of("events")[1].content) == 2
 
 
 @in_loop
 async def test_requests_are_gzipped_and_signed_as_sent(game: Game) -> None:
-    """Collector, Authentication 3: a wrong signature would be answered 401."""
+    """A wrong signature would be answered 401 (Wire 1.4, Signature)."""
     async with game.session():
         pass
     assert {(sent.headers["content-encoding"], sent.status) for sent in game.wire.of("events")} == {("gzip", 200)}
@@ -170,7 +173,7 @@ async def test_requests_are_gzipped_and_signed_as_sent(game: Game) -> None:
 
 @in_loop
 async def test_a_disabled_game_sends_nothing(game: Game) -> None:
-    """Collector, Init response: when enabled is false the client must not send events."""
+    """A game with `enabled` false sends no events (Wire 1.11, Version 2 init)."""
     game.wire.script["init_v2"] = [DISABLED]
     session = game.session()
     async with session as player:
@@ -182,7 +185,8 @@ async def test_a_disabled_game_sends_nothing(game: Game) -> None:
 
 
 @in_loop
-async def test_a_disabled_game_keeps_what_waited_before(game: Game, tmp_path: Path) -> None:
+async def test_a_disabled_game_keeps_queued_events(game: Game, tmp_path: Path) -> None:
+    """Events queued before a game was disabled are sent once it is enabled again."""
     path = tmp_path / "events.sqlite"
     game.wire.is_down = True
     async with game.session(queue=path):
@@ -197,7 +201,7 @@ async def test_a_disabled_game_keeps_what_waited_before(game: Game, tmp_path: Pa
 
 @in_loop
 async def test_wrong_keys_disable_the_session(game: Game) -> None:
-    """public-facts 1.9: 401 on init."""
+    """A 401 on init disables the session (Wire 1.18, Official clients)."""
     game.wire.script["init_v2"] = [(401, b'{"message":"not authorised"}')]
     session = game.session()
     async with session as player:
@@ -207,20 +211,21 @@ async def test_wrong_keys_disable_the_session(game: Game) -> None:
 
 
 @in_loop
-async def test_an_init_that_is_no_answer_disables_nothing(game: Game) -> None:
-    """public-facts 1.9: 400, 5xx, bad JSON: keep working."""
+async def test_a_failed_init_disables_nothing(game: Game) -> None:
+    """After a 400, a 5xx or bad JSON events are sent (Wire 1.18, Official clients)."""
     game.wire.script["init_v2"] = [(500, b""), (400, b"[]"), (200, b"hello")]
     async with game.session() as player:
-        await game.time.pauses_are(1)
+        await game.time.wait_for_pause(1)
         await player.flush()
         assert game.wire.categories == ["user"]
 
 
 @in_loop
-async def test_init_is_asked_again_until_it_is_answered(game: Game) -> None:
+async def test_init_is_repeated_until_it_is_answered(game: Game) -> None:
+    """A session that starts offline repeats init before its events."""
     game.wire.is_down = True
     async with game.session() as player:
-        await game.time.pauses_are(1)
+        await game.time.wait_for_pause(1)
         game.wire.is_down = False
         await player.flush()
         await player.flush()
@@ -230,7 +235,7 @@ async def test_init_is_asked_again_until_it_is_answered(game: Game) -> None:
 
 @in_loop
 async def test_the_hash_is_sent_at_the_next_start(game: Game, tmp_path: Path) -> None:
-    """Collector, POST remote_configs init 1, 2 and 4."""
+    """The stored hash is sent at the next start (Wire 1.12, Remote config init)."""
     path = tmp_path / "events.sqlite"
     async with game.session(queue=path):
         pass
@@ -244,7 +249,7 @@ async def test_the_hash_is_sent_at_the_next_start(game: Game, tmp_path: Path) ->
 
 @in_loop
 async def test_the_hash_is_dropped_when_the_user_changes(game: Game, tmp_path: Path) -> None:
-    """public-facts 1.5, Hash and user change."""
+    """Another user sends no hash (Wire 1.12, Remote config init)."""
     for user_id in ("ann", "bob", "ann"):
         async with game.session(queue=tmp_path / "events.sqlite", user_id=user_id):
             pass
@@ -252,17 +257,17 @@ async def test_the_hash_is_dropped_when_the_user_changes(game: Game, tmp_path: P
 
 
 @in_loop
-async def test_the_configs_heard_last_hold_while_offline(game: Game, tmp_path: Path) -> None:
-    """public-facts 1.9: offline, use the cached config."""
+async def test_the_last_configs_hold_while_offline(game: Game, tmp_path: Path) -> None:
+    """Offline, the stored configs are used (Wire 1.18, Official clients)."""
     for game.wire.is_down in (False, True):
         async with game.session(queue=tmp_path / "events.sqlite") as player:
             assert player.configs == {"difficulty": "normal"}
 
 
 @in_loop
-async def test_a_player_in_an_experiment_says_so(game: Game) -> None:
-    """public-facts 2.3: ab_id, ab_variant_id from init."""
-    game.wire.script["init"] = [big(ab_id="exp1", ab_variant_id="fast")]
+async def test_events_of_an_experiment_carry_its_ids(game: Game) -> None:
+    """Experiment and variant of init are in each event (Wire 3.3, Common fields)."""
+    game.wire.script["init"] = [init_answer(ab_id="exp1", ab_variant_id="fast")]
     async with game.session():
         pass
     assert {(event["ab_id"], event["ab_variant_id"]) for event in game.wire.events} == {("exp1", "fast")}
@@ -280,12 +285,12 @@ async def test_a_player_in_an_experiment_says_so(game: Game) -> None:
 def test_a_config_holds_strictly_within_its_window(
     game: Game, start_ts: int | None, end_ts: int | None, holds: bool
 ) -> None:
-    """public-facts 1.5, Active window."""
+    """A config holds between its times, exclusively (Wire 1.13, Configs and experiments)."""
 
     @in_loop
     async def main() -> None:
         config = {"key": "speed", "value": 2, "start_ts": start_ts, "end_ts": end_ts}
-        game.wire.script["init"] = [big(configs=[config])]
+        game.wire.script["init"] = [init_answer(configs=[config])]
         async with game.session() as player:
             assert player.configs == ({"speed": 2} if holds else {})
 
@@ -297,7 +302,7 @@ def test_a_config_holds_strictly_within_its_window(
 
 @in_loop
 async def test_offline_events_wait_and_go_when_the_connection_is_back(game: Game) -> None:
-    """Collector, POST events 3: while offline, queue events and submit after the connection returns."""
+    """Events are queued while offline and sent afterwards (Wire 1.15, Client queue)."""
     game.wire.is_down = True
     async with game.session() as player:
         player.add("design", event_id="menu:open")
@@ -309,7 +314,8 @@ async def test_offline_events_wait_and_go_when_the_connection_is_back(game: Game
 
 
 @in_loop
-async def test_a_collector_that_does_not_answer_keeps_no_player_waiting(game: Game) -> None:
+async def test_a_silent_collector_does_not_block_the_game(game: Game) -> None:
+    """The session ends after `wait_s` even if the collector never answers."""
     game.wire.gate = asyncio.Event()
     session = game.session(wait_s=0.02)
     async with session as player:
@@ -326,14 +332,15 @@ async def test_a_request_under_way_at_the_end_is_not_sent_twice(game: Game) -> N
         await asyncio.sleep(0.01)
         assert [sent.status for sent in game.wire.of("events")] == [0]
         asyncio.get_running_loop().call_later(0.01, gate.set)
-    assert [[event["category"] for event in sent.said] for sent in game.wire.of("events")] == [
+    assert [[event["category"] for event in sent.content] for sent in game.wire.of("events")] == [
         ["user"],
         ["session_end"],
     ]
 
 
 @in_loop
-async def test_a_session_that_could_not_start_lets_the_queue_go(game: Game, tmp_path: Path) -> None:
+async def test_a_session_that_could_not_start_closes_its_queue(game: Game, tmp_path: Path) -> None:
+    """A start that is cancelled releases the queue file for the next session."""
     path = tmp_path / "events.sqlite"
     game.wire.gate = asyncio.Event()
     with pytest.raises(TimeoutError):
@@ -347,6 +354,7 @@ async def test_a_session_that_could_not_start_lets_the_queue_go(game: Game, tmp_
 
 @in_loop
 async def test_a_session_that_starts_and_ends_offline_is_sent_by_the_next(game: Game, tmp_path: Path) -> None:
+    """Events of an offline session are sent by the next one, in order."""
     path = tmp_path / "events.sqlite"
     game.wire.is_down = True
     async with game.session(queue=path) as player:
@@ -359,11 +367,12 @@ async def test_a_session_that_starts_and_ends_offline_is_sent_by_the_next(game: 
 
 
 @in_loop
-async def test_what_a_memory_queue_could_not_send_is_reported(game: Game) -> None:
+async def test_unsent_events_in_memory_are_reported(game: Game) -> None:
+    """The report of an offline session counts its waiting events and names the failure."""
     game.wire.is_down = True
     session = game.session()
     async with session:
-        await game.time.pauses_are(1)
+        await game.time.wait_for_pause(1)
     report = session.report()
     assert (report.waiting, report.collected) == (2, 0)
     assert "nothing answers" in (report.trouble or "")
@@ -371,7 +380,7 @@ async def test_what_a_memory_queue_could_not_send_is_reported(game: Game) -> Non
 
 @in_loop
 async def test_an_hour_offline_in_a_small_cache_is_counted_to_the_last_event(game: Game, tmp_path: Path) -> None:
-    """Collector, POST events 3: define a maximum cache size."""
+    """Each event is waiting or dropped in a bounded queue (Wire 1.15, Client queue)."""
     path, added = tmp_path / "events.sqlite", 0
     game.wire.is_down = True
     for _ in range(3):
@@ -387,12 +396,14 @@ async def test_an_hour_offline_in_a_small_cache_is_counted_to_the_last_event(gam
 
 
 def test_a_killed_session_gets_its_end_at_the_next_start(game: Game, tmp_path: Path) -> None:
-    """public-facts 1.10, Missing session_end: length = last event time - session start."""
+    """A missing `session_end` is made at the last event (Wire 1.15, Client queue)."""
     path = tmp_path / "events.sqlite"
     script = f"""
 import asyncio, os, signal
 from gamelens.client.collector import CollectorClient
 from gamelens.client.session import PlayerSession
+from support.game_events import NOW
+from support.sandbox_stage import Stage
 
 seconds = [{TIME - 3600}]
 
@@ -421,7 +432,7 @@ asyncio.run(main())
     assert len({event["session_id"] for event in killed}) == 1
 
 
-# What may be added
+# Valid events
 
 
 @pytest.mark.parametrize(
@@ -445,8 +456,8 @@ asyncio.run(main())
         ("design", {"event_id": "a", "custom_fields": {"a": "x" * 1_100_000}}, "event"),
     ],
 )
-def test_a_bad_event_is_refused_at_once(game: Game, category: str, fields: dict[str, Any], field: str) -> None:
-    """public-facts 2.5: nothing is queued that the collector would reject."""
+def test_an_invalid_event_is_refused_at_once(game: Game, category: str, fields: dict[str, Any], field: str) -> None:
+    """An event the collector would reject is never queued (Wire 3.5, Category fields)."""
 
     @in_loop
     async def main() -> None:
@@ -459,7 +470,9 @@ def test_a_bad_event_is_refused_at_once(game: Game, category: str, fields: dict[
     assert game.wire.categories == ["user", "session_end"]
 
 
-def test_a_slip_of_the_pen_gets_a_suggestion(game: Game) -> None:
+def test_a_misspelt_category_gets_a_suggestion(game: Game) -> None:
+    """A misspelt category is a `BadQuery` with the nearest one."""
+
     @in_loop
     async def main() -> None:
         async with game.session() as player:
@@ -471,6 +484,7 @@ def test_a_slip_of_the_pen_gets_a_suggestion(game: Game) -> None:
 
 @in_loop
 async def test_a_field_that_is_none_is_left_out(game: Game) -> None:
+    """A field given as None is not sent."""
     async with game.session() as player:
         player.add("design", event_id="menu:open", value=None)
     assert "value" not in game.wire.events[1]
@@ -486,13 +500,15 @@ async def test_a_field_that_is_none_is_left_out(game: Game) -> None:
         ({"also": {"v": 3}}, "v"),
     ],
 )
-def test_a_bad_device_is_refused_before_anything_starts(game: Game, fields: dict[str, Any], field: str) -> None:
+def test_an_invalid_device_is_refused_before_the_start(game: Game, fields: dict[str, Any], field: str) -> None:
+    """Invalid common fields are a `BadQuery` when the session is made."""
     with pytest.raises(BadQuery) as refused:
         game.session(**fields)
     assert refused.value.field == field
 
 
-def test_a_missing_key_is_said_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_key_is_refused_before_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing game key is an `AuthError` when the session is made."""
     monkeypatch.setenv("GAMELENS_COLLECTOR_URL", "http://127.0.0.1:9")
     monkeypatch.delenv("GAMELENS_GAME_KEY", raising=False)
     with pytest.raises(AuthError, match="game_key"):
@@ -500,6 +516,7 @@ def test_a_missing_key_is_said_before_anything_starts(monkeypatch: pytest.Monkey
 
 
 def test_keys_and_address_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Address, game key and secret key are read from the environment."""
     for name, value in (KEYS | {"collector_url": "http://127.0.0.1:9"}).items():
         monkeypatch.setenv(f"GAMELENS_{name.upper()}", value)
     session = PlayerSession(**ANN)
@@ -510,6 +527,7 @@ def test_keys_and_address_may_come_from_the_environment(monkeypatch: pytest.Monk
 
 @in_loop
 async def test_events_belong_between_start_and_end(game: Game) -> None:
+    """Adding an event before the start or after the end raises `Refused`."""
     session = game.session()
     with pytest.raises(Refused):
         session.add("design", event_id="menu:open")
@@ -521,6 +539,7 @@ async def test_events_belong_between_start_and_end(game: Game) -> None:
 
 @in_loop
 async def test_a_session_starts_once(game: Game) -> None:
+    """A session that ended cannot be started again."""
     session = game.session()
     async with session:
         pass
@@ -528,11 +547,11 @@ async def test_a_session_starts_once(game: Game) -> None:
         await session.start()
 
 
-# The rest
+# Use from a game
 
 
-def test_a_game_without_a_loop_says_with(game: Game) -> None:
-    """The same session on the background loop, added to from this thread."""
+def test_a_session_works_without_an_event_loop(game: Game) -> None:
+    """With plain `with` the session runs on the background loop."""
     session = PlayerSession(game.wire.collector(), **ANN)
     with session as player:
         for _ in range(100):
@@ -541,20 +560,22 @@ def test_a_game_without_a_loop_says_with(game: Game) -> None:
     assert game.wire.categories == ["user"] + ["design"] * 100 + ["session_end"]
 
 
-def test_the_secret_is_neither_shown_nor_kept(game: Game, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_secret_is_neither_shown_nor_stored(game: Game, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The secret key is in no repr, log, report or queue file."""
     caplog.set_level("DEBUG")
     session = game.session(queue=tmp_path / "events.sqlite")
     with session as player:
         player.add("design", event_id="menu:open")
-        kept = b"".join(path.read_bytes() for path in tmp_path.glob("events.sqlite*"))
+        stored = b"".join(path.read_bytes() for path in tmp_path.glob("events.sqlite*"))
         shown = repr(player) + repr(vars(player)) + repr(player.report())
-    assert b"menu:open" in kept
-    assert SECRET_KEY.encode() not in kept
+    assert b"menu:open" in stored
+    assert SECRET_KEY.encode() not in stored
     assert SECRET_KEY not in shown + caplog.text
 
 
 @in_loop
 async def test_an_error_in_the_game_still_ends_the_session(game: Game) -> None:
+    """An exception inside `with` passes through after `session_end` is sent."""
     with pytest.raises(ZeroDivisionError):
         async with game.session():
             raise ZeroDivisionError
@@ -563,20 +584,25 @@ async def test_an_error_in_the_game_still_ends_the_session(game: Game) -> None:
 
 @in_loop
 async def test_nothing_is_left_running(game: Game) -> None:
+    """No task is left on the loop after a session."""
     async with game.session():
-        await game.time.pauses_are(1)
+        await game.time.wait_for_pause(1)
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 @in_loop
 async def test_a_day_is_processed_as_it_was_played(stage: Stage, time: Time) -> None:
-    """The journey of an event, from `add` to the metrics service."""
+    """Events added in a session are counted by the metrics service."""
     async with Game(Wire(stage.sandbox.collector), time).session() as player:
         player.add("business", **BUY)
     stage.clock.advance(timedelta(days=1))
     await stage.sandbox.process()
     day = f"{NOW:%Y-%m-%d}"
-    query = {"interval": f"{day}/P1D", "granularity": "day", "query": {"type": "group", "dimension": "category"}}
+    query: dict[str, Any] = {
+        "interval": f"{day}/P1D",
+        "granularity": "day",
+        "query": {"type": "group", "dimension": "category"},
+    }
     answer = await asyncio.to_thread(lambda: stage.ask("event_count", **query))
     assert {row["category"]: row["event_count"] for row in answer.json()["result"][0]["result"]} == {
         "user": 1,

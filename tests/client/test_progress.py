@@ -1,4 +1,4 @@
-"""The bar for work that lasts (analyst-api, promise 13)."""
+"""The progress bar of a query that lasts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Shown = Callable[[], str]
 
 
 class Clock:
-    """Seconds, moved by hand."""
+    """A clock in seconds, moved by hand."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
@@ -29,24 +29,27 @@ class Clock:
 
 @pytest.fixture
 def clock() -> Clock:
+    """Return a clock that only the test moves."""
     return Clock()
 
 
 @pytest.fixture
 def progress() -> Progress:
+    """Return the progress of a query without requests."""
     return Progress()
 
 
 @pytest.fixture
 def bar(progress: Progress, clock: Clock) -> Iterator[Bar]:
-    made = Bar(progress, wanted=True, clock=clock)
-    yield made
-    made.close()
+    """Return a bar that is wanted, closed after the test."""
+    drawn = Bar(progress, wanted=True, clock=clock)
+    yield drawn
+    drawn.close()
 
 
 @pytest.fixture
 def shown(capsys: pytest.CaptureFixture[str]) -> Shown:
-    """What has been drawn since the last look."""
+    """Return a function that returns the text drawn since its last call."""
 
     def read() -> str:
         written = capsys.readouterr()
@@ -58,17 +61,20 @@ def shown(capsys: pytest.CaptureFixture[str]) -> Shown:
 
 @pytest.mark.parametrize(("requests", "seconds"), [(0, 0.0), (1, 0.0), (5, 0.0), (6, 0.2), (15, 2.0), (100, 19.0)])
 def test_five_requests_start_at_once_and_five_in_every_second_after(requests: int, seconds: float) -> None:
-    """Metrics, Limits."""
+    """The expected time follows from 5 starts per second (Wire 2.3, Rate limits)."""
     assert expected_s(requests) == pytest.approx(seconds)
 
 
-def test_what_is_expected_adds_up(progress: Progress) -> None:
+def test_expected_requests_add_up(progress: Progress) -> None:
+    """Several announcements add up to the total number of requests."""
     progress.expect(5)
     progress.expect(10)
-    assert (progress.total, progress.expected_s) == (15, pytest.approx(SHOWN_FROM_S))
+    assert progress.total == 15
+    assert progress.expected_s == pytest.approx(SHOWN_FROM_S)
 
 
 def test_short_work_has_no_bar(bar: Bar, progress: Progress, clock: Clock, shown: Shown) -> None:
+    """A query expected to last less than `SHOWN_FROM_S` draws nothing."""
     progress.expect(14)
     bar.draw()
     clock.now_s += SHOWN_FROM_S - 0.01
@@ -76,36 +82,41 @@ def test_short_work_has_no_bar(bar: Bar, progress: Progress, clock: Clock, shown
     assert shown() == ""
 
 
-def test_work_that_is_expected_to_last_has_one_at_once(bar: Bar, progress: Progress, shown: Shown) -> None:
+def test_long_work_has_a_bar_at_once(bar: Bar, progress: Progress, shown: Shown) -> None:
+    """A query expected to last draws its bar immediately."""
     progress.expect(15)
     bar.draw()
     assert "gamelens" in (text := shown())
     assert "0/15" in text
 
 
-def test_work_that_lasts_longer_than_expected_gets_one(
+def test_work_that_lasts_longer_than_expected_gets_a_bar(
     bar: Bar, progress: Progress, clock: Clock, shown: Shown
 ) -> None:
+    """A query that lasts longer than expected draws its bar after `SHOWN_FROM_S`."""
     progress.expect(1)
     clock.now_s += SHOWN_FROM_S
     bar.draw()
     assert "0/1" in shown()
 
 
-def test_before_anything_is_known_there_is_nothing_to_show(bar: Bar, clock: Clock, shown: Shown) -> None:
+def test_a_query_without_known_requests_has_no_bar(bar: Bar, clock: Clock, shown: Shown) -> None:
+    """Without an expected number of requests nothing is drawn."""
     clock.now_s += 60
     bar.draw()
     assert shown() == ""
 
 
-def test_waiting_for_a_place_is_shown_in_words(bar: Bar, progress: Progress, clock: Clock, shown: Shown) -> None:
+def test_a_reason_to_wait_is_shown(bar: Bar, progress: Progress, clock: Clock, shown: Shown) -> None:
+    """The reason for a wait is drawn as text."""
     progress.tally.note = "waiting for the data of today"
     clock.now_s += SHOWN_FROM_S
     bar.draw()
     assert "waiting for the data of today" in shown()
 
 
-def test_it_shows_how_far_the_work_is(bar: Bar, progress: Progress, shown: Shown) -> None:
+def test_the_bar_shows_done_and_total_requests(bar: Bar, progress: Progress, shown: Shown) -> None:
+    """The bar shows requests done of all, as both grow."""
     progress.expect(20)
     bar.draw()
     shown()
@@ -116,6 +127,7 @@ def test_it_shows_how_far_the_work_is(bar: Bar, progress: Progress, shown: Shown
 
 
 def test_a_bar_that_is_not_wanted_is_never_drawn(progress: Progress, clock: Clock, shown: Shown) -> None:
+    """With `wanted=False` nothing is drawn, however long the query lasts."""
     bar = Bar(progress, wanted=False, clock=clock)
     progress.expect(1000)
     clock.now_s += 1000
@@ -124,19 +136,21 @@ def test_a_bar_that_is_not_wanted_is_never_drawn(progress: Progress, clock: Cloc
     assert shown() == ""
 
 
-def test_closed_it_is_gone(progress: Progress, clock: Clock, shown: Shown) -> None:
-    before = len(tqdm._instances)
+def test_a_closed_bar_is_removed(progress: Progress, clock: Clock, shown: Shown) -> None:
+    """A closed bar is erased, and a second `close` does nothing."""
+    before = len(tqdm._instances)  # type: ignore[attr-defined]
     bar = Bar(progress, wanted=True, clock=clock)
     progress.expect(15)
     bar.draw()
     shown()
     bar.close()
     bar.close()
-    assert len(tqdm._instances) == before
+    assert len(tqdm._instances) == before  # type: ignore[attr-defined]
     assert shown().strip("\r\n ") == ""
 
 
-def test_closed_before_it_was_drawn_it_leaves_no_trace(progress: Progress, shown: Shown) -> None:
+def test_a_bar_closed_before_it_was_drawn_leaves_no_trace(progress: Progress, shown: Shown) -> None:
+    """Closing a bar that was never drawn writes nothing."""
     Bar(progress, wanted=True).close()
     assert shown() == ""
 
@@ -151,37 +165,41 @@ bar.close()
 """
 
 
-def on_a_terminal(**environment: str) -> str:
-    """What a long question writes to the terminal of somebody who did not say whether a bar is wanted."""
-    ours, theirs = pty.openpty()
-    termios.tcsetwinsize(ours, (24, 80))
-    known = {name: value for name, value in os.environ.items() if name != "CI"}
-    with subprocess.Popen([sys.executable, "-c", LONG], stderr=theirs, env=known | environment) as process:
-        os.close(theirs)
+def output_on_a_terminal(**environment: str) -> str:
+    """Return what a long query writes to a terminal if no choice is made about the bar."""
+    reading_end, writing_end = pty.openpty()
+    termios.tcsetwinsize(reading_end, (24, 80))
+    inherited = {name: value for name, value in os.environ.items() if name != "CI"}
+    with subprocess.Popen([sys.executable, "-c", LONG], stderr=writing_end, env=inherited | environment) as process:
+        os.close(writing_end)
         written = b""
-        while chunk := _read(ours):
+        while chunk := _read(reading_end):
             written += chunk
-    os.close(ours)
+    os.close(reading_end)
     assert process.returncode == 0, written
     return written.decode()
 
 
 def _read(terminal: int) -> bytes:
+    """Return bytes written to a terminal, empty at its end."""
     try:
         return os.read(terminal, 4096)
-    except OSError:  # nobody holds the other end any more
+    except OSError:  # the other end is closed
         return b""
 
 
-def test_somebody_at_a_terminal_sees_it() -> None:
-    assert "0/50" in on_a_terminal()
+def test_a_terminal_shows_the_bar_by_default() -> None:
+    """By default a bar is drawn on a terminal."""
+    assert "0/50" in output_on_a_terminal()
 
 
-def test_nobody_watches_in_ci() -> None:
-    assert on_a_terminal(CI="true") == ""
+def test_ci_shows_no_bar_by_default() -> None:
+    """By default no bar is drawn where `CI` is set."""
+    assert output_on_a_terminal(CI="true") == ""
 
 
-def test_nobody_watches_where_there_is_no_terminal() -> None:
+def test_a_pipe_shows_no_bar_by_default() -> None:
+    """By default no bar is drawn where standard error is no terminal."""
     environment = {name: value for name, value in os.environ.items() if name != "CI"}
     done = subprocess.run([sys.executable, "-c", LONG], capture_output=True, check=True, env=environment)
     assert (done.stdout, done.stderr) == (b"", b"")

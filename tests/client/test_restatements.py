@@ -1,11 +1,11 @@
-"""What the service said otherwise the second time (analyst-api, Names: refresh, restatements)."""
+"""Restatements: past buckets whose rows changed when they were requested again."""
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -15,39 +15,42 @@ from gamelens.client.cache import index_queries
 from gamelens.client.cache.answer_cache import AnswerCache, CacheKey
 from gamelens.client.cache.sqlite_index import SqliteIndex
 from gamelens.client.tables.table_differences import FieldChange, Restatement, rows_changed
-from support.cache_writer import ASKED, BEGAN_S, Clock, available, find, keep, of_seed, rows, unit
+from support.cache_writer import ASKED, BEGAN_S, Clock, available, day_slice, find, keep, rows, rows_of_seed
 
 WHOLE = CacheKey("revenue", (), "{}", adds_up=False)
 
 
 @pytest.fixture
 def clock() -> Clock:
+    """Return a clock that only the test moves."""
     return Clock()
 
 
 @pytest.fixture
 def cache(tmp_path: Path, clock: Clock) -> Iterator[AnswerCache]:
-    made = AnswerCache(tmp_path, owner="ann", now=clock)
-    yield made
-    made.close()
+    """Return the cache of the owner "ann"."""
+    opened = AnswerCache(tmp_path, owner="ann", now=clock)
+    yield opened
+    opened.close()
 
 
-def twice(cache: AnswerCache, old: pa.Table, new: pa.Table, asked: CacheKey = ASKED) -> list[Restatement]:
-    """What is restated when day 1 is *old* first and then *new*."""
-    assert keep(cache, [1], old, available(2), asked) == []
-    found: list[Restatement] = keep(cache, [1], new, available(2.5), asked)
-    return found
+def restatements_of(cache: AnswerCache, old: pa.Table, new: pa.Table, key: CacheKey = ASKED) -> list[Restatement]:
+    """Return the restatements of storing day 1 as *old* and then as *new*."""
+    assert keep(cache, [1], old, available(2), key) == []
+    changes: list[Restatement] = keep(cache, [1], new, available(2.5), key)
+    return changes
 
 
-def test_a_restatement_says_what_moved_from_when_to_when(cache: AnswerCache) -> None:
+def test_a_restatement_has_totals_and_times_before_and_after(cache: AnswerCache) -> None:
+    """A restatement has changed rows, totals and data times of both answers."""
     old, new = rows(1, ("US", 10), ("DE", 5), (None, 1)), rows(1, ("US", 12), ("DE", 5), ("FR", 2))
-    assert twice(cache, old, new) == [
+    assert restatements_of(cache, old, new) == [
         Restatement(
             metric="revenue",
             dimensions=("country_code",),
             text=ASKED.text,
-            interval=unit(1).interval,
-            stamp=unit(1).stamp,
+            interval=day_slice(1).interval,
+            bucket_start=day_slice(1).bucket_start,
             before_as_of=available(2).end,
             as_of=available(2.5).end,
             rows_changed=3,
@@ -59,39 +62,44 @@ def test_a_restatement_says_what_moved_from_when_to_when(cache: AnswerCache) -> 
 
 
 def test_restatements_are_listed_oldest_first_and_by_metric(cache: AnswerCache) -> None:
+    """Restatements are listed oldest first, of all metrics or of one."""
     other = msgspec.structs.replace(ASKED, metric="ilrd_revenue")
-    found = [twice(cache, of_seed(1, 1), of_seed(1, 2), asked)[0] for asked in (ASKED, other)]
-    assert cache.restatements() == found
-    assert cache.restatements("ilrd_revenue") == found[1:]
+    changes = [restatements_of(cache, rows_of_seed(1, 1), rows_of_seed(1, 2), key)[0] for key in (ASKED, other)]
+    assert cache.restatements() == changes
+    assert cache.restatements("ilrd_revenue") == changes[1:]
     assert cache.restatements("arpu") == []
 
 
 def test_restatements_outlive_the_rows(cache: AnswerCache, tmp_path: Path) -> None:
-    found = twice(cache, of_seed(1, 1), of_seed(1, 2))
+    """Restatements stay listed after their rows were removed from the cache."""
+    changes = restatements_of(cache, rows_of_seed(1, 1), rows_of_seed(1, 2))
     cache.close()
     later = AnswerCache(tmp_path, owner="ann", max_bytes=0)
-    later.keep(ASKED, [unit(2)], of_seed(2, 1), available=available(9))
-    assert later.restatements() == found
+    later.keep(ASKED, [day_slice(2)], rows_of_seed(2, 1), available=available(9))
+    assert later.restatements() == changes
     later.close()
 
 
-def test_the_settled_takes_part_when_it_is_asked_again(cache: AnswerCache) -> None:
-    keep(cache, [1], of_seed(1, 1), available(9))
-    (found,) = keep(cache, [1], of_seed(1, 2), available(9))
-    assert found.rows_changed == 5
+def test_a_settled_bucket_requested_again_is_compared_too(cache: AnswerCache) -> None:
+    """A settled bucket that is requested again is compared too."""
+    keep(cache, [1], rows_of_seed(1, 1), available(9))
+    (changes,) = keep(cache, [1], rows_of_seed(1, 2), available(9))
+    assert changes.rows_changed == 5
 
 
-def test_only_units_that_changed_are_restated(cache: AnswerCache) -> None:
-    keep(cache, [1, 2, 3], pa.concat_tables([of_seed(day, 1) for day in (1, 2, 3)]))
-    found = keep(cache, [2, 3, 4], pa.concat_tables([of_seed(2, 1), of_seed(3, 2), of_seed(4, 2)]))
-    assert [it.interval for it in found] == [unit(3).interval]
+def test_only_changed_slices_are_restated(cache: AnswerCache) -> None:
+    """Of three stored slices only the one with changed rows is restated."""
+    keep(cache, [1, 2, 3], pa.concat_tables([rows_of_seed(day, 1) for day in (1, 2, 3)]))
+    changes = keep(cache, [2, 3, 4], pa.concat_tables([rows_of_seed(2, 1), rows_of_seed(3, 2), rows_of_seed(4, 2)]))
+    assert [check.interval for check in changes] == [day_slice(3).interval]
 
 
-def test_what_was_merged_with_other_files_is_compared_too(cache: AnswerCache) -> None:
+def test_merged_rows_are_compared_too(cache: AnswerCache) -> None:
+    """Rows that were merged with other files are compared with new ones."""
     for day in range(30):
-        keep(cache, [day], of_seed(day, 1))
-    found = keep(cache, range(30), pa.concat_tables([of_seed(day, 1 + (day == 17)) for day in range(30)]))
-    assert [it.interval for it in found] == [unit(17).interval]
+        keep(cache, [day], rows_of_seed(day, 1))
+    changes = keep(cache, range(30), pa.concat_tables([rows_of_seed(day, 1 + (day == 17)) for day in range(30)]))
+    assert [check.interval for check in changes] == [day_slice(17).interval]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +108,7 @@ def test_what_was_merged_with_other_files_is_compared_too(cache: AnswerCache) ->
         pytest.param(rows(1, ("a", 1), ("b", 2)), rows(1, ("b", 2), ("a", 1)), id="another order"),
         pytest.param(rows(1, ("a", 1e6)), rows(1, ("a", 1e6 + 1e-4)), id="the tenth digit"),
         pytest.param(rows(1, ("a", float(3))), rows(1, ("a", 3)), id="3.0 and 3"),
-        pytest.param(rows(1, ("a", 1)), rows(1, ("a", 1), new=pa.array([4])), id="a field more"),
+        pytest.param(rows(1, ("a", 1)), rows(1, ("a", 1), new=pa.array([4])), id="an added field"),
         pytest.param(
             rows(1, ("a", 1), m=pa.array([float("nan")])), rows(1, ("a", 1), m=pa.array([float("nan")])), id="NaN"
         ),
@@ -108,8 +116,9 @@ def test_what_was_merged_with_other_files_is_compared_too(cache: AnswerCache) ->
         pytest.param(rows(1, ("a", 1), m=pa.array([2])), rows(1, ("a", 1), m=pa.array([2.0])), id="another type"),
     ],
 )
-def test_what_says_the_same_is_no_restatement(cache: AnswerCache, old: pa.Table, new: pa.Table) -> None:
-    assert twice(cache, old, new) == []
+def test_equal_rows_are_no_restatement(cache: AnswerCache, old: pa.Table, new: pa.Table) -> None:
+    """Order, the tenth digit, another number type and added fields are no changes."""
+    assert restatements_of(cache, old, new) == []
 
 
 @pytest.mark.parametrize(
@@ -128,81 +137,92 @@ def test_what_says_the_same_is_no_restatement(cache: AnswerCache, old: pa.Table,
             1,
             id="whole numbers exactly",
         ),
-        pytest.param(rows(1), rows(1, ("a", 1), ("b", 1)), 2, id="where nothing was"),
-        pytest.param(rows(1, ("a", 1)), rows(1), 1, id="where nothing is"),
+        pytest.param(rows(1), rows(1, ("a", 1), ("b", 1)), 2, id="from no rows"),
+        pytest.param(rows(1, ("a", 1)), rows(1), 1, id="to no rows"),
     ],
 )
-def test_rows_that_came_went_or_changed_are_counted(
+def test_added_removed_and_changed_rows_are_counted(
     cache: AnswerCache, old: pa.Table, new: pa.Table, changed: int
 ) -> None:
-    assert [it.rows_changed for it in twice(cache, old, new)] == [changed]
+    """Each row that is added, removed or different counts once."""
+    assert [restatement.rows_changed for restatement in restatements_of(cache, old, new)] == [changed]
 
 
-def test_totals_of_nothing_are_0(cache: AnswerCache) -> None:
-    (found,) = twice(cache, rows(1), rows(1, ("a", 4)))
-    assert found.fields == (FieldChange("event_count", 0, 4), FieldChange("sum", 0, 4.0))
+def test_totals_of_no_rows_are_0(cache: AnswerCache) -> None:
+    """The total before the first rows is 0."""
+    (changes,) = restatements_of(cache, rows(1), rows(1, ("a", 4)))
+    assert changes.fields == (FieldChange("event_count", 0, 4), FieldChange("sum", 0, 4.0))
 
 
 def test_rows_that_do_not_add_up_have_no_totals(cache: AnswerCache) -> None:
-    asked = msgspec.structs.replace(ASKED, metric="user_unique", adds_up=False)
-    (found,) = twice(cache, rows(1, ("a", 1)), rows(1, ("a", 2)), asked)
-    assert found.fields == (FieldChange("event_count", None, None), FieldChange("sum", None, None))
+    """Fields of a metric that does not add up have no totals."""
+    key = msgspec.structs.replace(ASKED, metric="user_unique", adds_up=False)
+    (changes,) = restatements_of(cache, rows(1, ("a", 1)), rows(1, ("a", 2)), key)
+    assert changes.fields == (FieldChange("event_count", None, None), FieldChange("sum", None, None))
 
 
-def test_a_mean_has_no_total_where_there_are_groups(cache: AnswerCache) -> None:
-    """catalog: how a field combines."""
+def test_a_mean_of_several_rows_has_no_total(cache: AnswerCache) -> None:
+    """The catalog says that a mean is not summed over rows."""
     tables = [rows(1, ("a", number), ("b", 1), mean=pa.array([number, 1.0])) for number in (1.0, 2.0)]
-    (found,) = twice(cache, *tables)
-    assert found.fields[-1] == FieldChange("mean", None, None)
+    (changes,) = restatements_of(cache, *tables)
+    assert changes.fields[-1] == FieldChange("mean", None, None)
 
 
 def test_one_row_is_its_own_total(cache: AnswerCache) -> None:
+    """With a single row and no dimensions every field is its own total."""
+
     def row(mean: float | None) -> pa.Table:
         return rows(1, ("a", 1), mean=pa.array([mean], pa.float64())).drop_columns(["country_code", "event_count"])
 
-    (found,) = twice(cache, row(None), row(2.5), WHOLE)
-    assert found.fields == (FieldChange("sum", 1.0, 1.0), FieldChange("mean", None, 2.5))
+    (changes,) = restatements_of(cache, row(None), row(2.5), WHOLE)
+    assert changes.fields == (FieldChange("sum", 1.0, 1.0), FieldChange("mean", None, 2.5))
 
 
 def test_texts_have_no_totals(cache: AnswerCache) -> None:
-    (found,) = twice(cache, rows(1, ("a", 1), m=["x"]), rows(1, ("a", 1), m=["y"]))
-    assert [it.field for it in found.fields] == ["event_count", "sum"]
+    """Text columns are left out of the totals."""
+    (changes,) = restatements_of(cache, rows(1, ("a", 1), m=["x"]), rows(1, ("a", 1), m=["y"]))
+    assert [check.field for check in changes.fields] == ["event_count", "sum"]
 
 
-def test_what_was_damaged_is_compared_with_nothing(cache: AnswerCache) -> None:
-    keep(cache, [1], of_seed(1, 1))
+def test_a_damaged_file_is_not_compared(cache: AnswerCache) -> None:
+    """New rows are not compared with a damaged file."""
+    keep(cache, [1], rows_of_seed(1, 1))
     (path,) = (cache.folder / "answers").glob("*.parquet")
     path.write_bytes(b"nothing of the kind")
-    assert keep(cache, [1], of_seed(1, 2)) == []
-    assert find(cache, [1]) == of_seed(1, 2)
+    assert keep(cache, [1], rows_of_seed(1, 2)) == []
+    assert find(cache, [1]) == rows_of_seed(1, 2)
 
 
 def test_restatements_are_forgotten_after_a_year(cache: AnswerCache, clock: Clock) -> None:
-    twice(cache, of_seed(1, 1), of_seed(1, 2))
+    """Restatements older than 366 days are removed."""
+    restatements_of(cache, rows_of_seed(1, 1), rows_of_seed(1, 2))
     clock.advance(367 * 86_400)
-    later = keep(cache, [1], of_seed(1, 3))
+    later = keep(cache, [1], rows_of_seed(1, 3))
     assert cache.restatements() == later
 
 
 def test_restatements_are_100_000_at_most(tmp_path: Path) -> None:
+    """At most the newest 100,000 restatements are kept."""
     index = SqliteIndex(tmp_path, patience_s=1)
 
-    def add(db: Any) -> tuple[int, bytes]:
+    def add(db: sqlite3.Connection) -> tuple[int, bytes]:
         bodies = [b"%d" % number for number in range(100_003)]
         index_queries.add_restatements(db, "ann", "revenue", bodies, noticed_at=0.0)
-        kept = index_queries.restatements(db, "ann", None)
-        return len(kept), kept[0]
+        remaining = index_queries.restatements(db, "ann", None)
+        return len(remaining), remaining[0]
 
     assert index.run(add, writing=True) == (100_000, b"3")
     index.close()
 
 
 def test_rows_without_dimensions_are_compared_one_by_one() -> None:
+    """Rows without dimension columns are compared by their fields."""
     table = rows(1, ("a", 1)).drop_columns(["country_code"])
     assert rows_changed(table, table, ()) == 0
     assert rows_changed(table, rows(1, ("a", 2)).drop_columns(["country_code"]), ()) == 1
 
 
-def test_a_dimension_that_is_missing_is_null() -> None:
+def test_an_absent_dimension_column_counts_as_null() -> None:
+    """A table without a dimension column equals one in which it is null."""
     bare = rows(1, (None, 1))
     assert rows_changed(bare.drop_columns(["country_code"]), bare, ("country_code",)) == 0

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from gamelens import _files
 from gamelens._files import DRAFT_NAME, replace_file, write_private
 
 
@@ -57,7 +56,7 @@ def test_a_private_file_replaces_a_link_and_does_not_follow_it(tmp_path: Path) -
 
 
 def test_a_link_at_the_name_of_the_draft_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_files.secrets, "token_hex", lambda _: "00000000")
+    monkeypatch.setattr("secrets.token_hex", lambda _: "00000000")
     elsewhere = tmp_path / "elsewhere"
     (tmp_path / ".keys.json.00000000.part").symlink_to(elsewhere)
     with pytest.raises(FileExistsError):

@@ -1,4 +1,7 @@
-"""The notebooks as house-style has them; notebooks/conftest.py sees to what they say when they run."""
+"""Rules for the shipped notebooks, read as files: structure, parameters, no outputs.
+
+`notebooks/conftest.py` checks what they print when they run.
+"""
 
 from __future__ import annotations
 
@@ -16,89 +19,94 @@ from gamelens.notebook.reports.notebook_parameters import parameters_of
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SCENARIOS = (ROOT / "src/gamelens/simulator/scenarios").glob("*.toml")
-each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
 def cells(path: Path, kind: str | None = None) -> list[Any]:
-    return [cell for cell in nbformat.read(path, as_version=4).cells if kind in (None, cell.cell_type)]
+    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+    return [cell for cell in notebook.cells if kind in (None, cell.cell_type)]
 
 
-def made_up_names() -> set[str]:
-    """Titles of games and studios, and networks, that our own scenarios invented."""
+def invented_names() -> set[str]:
+    """Return titles of games and studios, and networks, that the shipped scenarios invented."""
     described = [tomllib.loads(path.read_text()) for path in SCENARIOS]
     studios = [studio for scenario in described for studio in scenario.get("studio", [])]
     games = [game for studio in studios for game in studio.get("game", [])]
-    return {it.get("title") or it.get("name") for it in [*studios, *games]} - {None}
+    return {table.get("title") or table.get("name") for table in [*studios, *games]} - {None}
 
 
-def _assigned(line: Any) -> list[tuple[str, Any]]:
+def _assigned(line: ast.stmt) -> list[tuple[str, Any]]:
+    """Return the names and literals that one line of a parameters cell assigns."""
+    assert isinstance(line, ast.Assign | ast.AnnAssign)
+    assert line.value is not None
     targets = line.targets if isinstance(line, ast.Assign) else [line.target]
-    return [(target.id, ast.literal_eval(line.value)) for target in targets]
+    return [(target.id, ast.literal_eval(line.value)) for target in targets if isinstance(target, ast.Name)]
 
 
 def test_the_notebooks_are_there() -> None:
-    """architecture, The house."""
+    """The tour and the notebooks on revenue, retention and health exist."""
     assert {"00_tour", "01_ad_revenue", "02_retention", "03_health"} <= {path.stem for path in NOTEBOOKS}
 
 
-@each
+@every_notebook
 def test_a_notebook_holds_no_outputs(path: Path) -> None:
-    """house-style, Notebooks: no stored outputs."""
+    """Notebooks are stored without outputs and execution counts."""
     assert not [cell for cell in cells(path, "code") if cell.outputs or cell.execution_count]
 
 
-@each
+@every_notebook
 def test_cells_keep_their_ids(path: Path) -> None:
-    """A change shows as what it is: format 4.5, and an id for each cell."""
-    raw = nbformat.read(path, as_version=nbformat.NO_CONVERT)
+    """Format 4.5 and unique cell ids keep the difference of two versions readable."""
+    raw = nbformat.read(path, as_version=nbformat.NO_CONVERT)  # type: ignore[no-untyped-call]
     assert (raw.nbformat, raw.nbformat_minor) >= (4, 5)
     assert len({cell.id for cell in raw.cells}) == len(raw.cells)
 
 
-@each
+@every_notebook
 def test_cells_are_short(path: Path) -> None:
-    """house-style, Notebooks: short cells."""
+    """A code cell has at most twelve lines."""
     assert max(len(cell.source.splitlines()) for cell in cells(path, "code")) <= 12
 
 
-@each
+@every_notebook
 def test_a_notebook_begins_with_a_title_and_a_promise(path: Path) -> None:
-    """house-style, Notebooks: a title, a one-sentence promise."""
+    """The first cell is a title and one sentence that says what the notebook shows."""
     first = cells(path)[0]
     assert first.cell_type == "markdown"
     assert re.fullmatch(r"# \S[^\n]*\n\n[A-Z0-9][^\n]*[^.\n]\.", first.source)
 
 
-@each
+@every_notebook
 def test_parameters_are_plain_and_come_second(path: Path) -> None:
-    """papermill and `gamelens report` set them: names and literals, nothing else."""
+    """The second cell is tagged `parameters` and assigns literals, as papermill needs it."""
     second = cells(path)[1]
     assert second.metadata.get("tags") == ["parameters"]
     lines = ast.parse(second.source).body
     assert {type(line) for line in lines} <= {ast.Assign, ast.AnnAssign}
     values = {name: value for line in lines for name, value in _assigned(line)}
-    assert parameters_of(nbformat.read(path, as_version=4)) == values != {}
+    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+    assert parameters_of(notebook) == values != {}
 
 
-@each
+@every_notebook
 def test_a_notebook_starts_from_connect(path: Path) -> None:
-    """house-style, Notebooks: one setup cell."""
+    """The first code cell after the parameters calls `gl.connect()`, and no other does."""
     setup, *rest = cells(path, "code")[1:]
     assert "gl.connect()" in setup.source
     assert not [cell.source for cell in rest if "connect(" in cell.source]
 
 
-@each
+@every_notebook
 def test_text_comes_before_code(path: Path) -> None:
-    """house-style, Notebooks: each section says what it is about."""
+    """A notebook has at least three headings, and text before its first result."""
     headings = [cell.source for cell in cells(path, "markdown")[1:] if cell.source.startswith("#")]
     assert len(headings) >= 3
     assert cells(path)[3].cell_type == "markdown"
 
 
-@each
-def test_a_notebook_ends_in_what_an_analyst_would_conclude(path: Path) -> None:
-    """The last section is a heading and sentences computed from the data."""
+@every_notebook
+def test_a_notebook_ends_in_conclusions(path: Path) -> None:
+    """The last section has sentences computed from the data with `say`."""
     end = cells(path)
     last = max(
         place for place, cell in enumerate(end) if cell.cell_type == "markdown" and cell.source.startswith("## ")
@@ -106,8 +114,8 @@ def test_a_notebook_ends_in_what_an_analyst_would_conclude(path: Path) -> None:
     assert any("say(" in cell.source for cell in end[last + 1 :] if cell.cell_type == "code")
 
 
-@each
-def test_a_notebook_knows_no_game_by_name(path: Path) -> None:
-    """It runs on anybody's data."""
+@every_notebook
+def test_a_notebook_names_no_game_of_the_scenarios(path: Path) -> None:
+    """Notebooks run on any data, so they name no game or studio of the shipped scenarios."""
     source = "\n".join(cell.source for cell in cells(path))
-    assert not [name for name in made_up_names() if name in source]
+    assert not [name for name in invented_names() if name in source]

@@ -1,4 +1,4 @@
-"""Every public name as a user types it, for the type checker; nobody runs it."""
+"""Script that uses every public name as a user does, for the type checker only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gamelens import dim
 
 
 def connected() -> gl.Client:
-    """A client, by `connect` and by hand."""
+    """Return a client of `connect`, and construct one by hand."""
     lens: gl.Client = gl.connect()
     with gl.Client(
         api_key="…",
@@ -32,15 +32,15 @@ def connected() -> gl.Client:
 
 
 def lists(lens: gl.Client) -> list[str]:
-    """What there is."""
+    """Return the names that every list method gives."""
     available: gl.Interval = lens.available()
     frames: list[pd.DataFrame] = [lens.studios(over=available), lens.games(over=available, studios=["s1"])]
     values: list[str] = lens.dimension_values("platform", over="last 7 complete days", studios="s1", games=["1001"])
     return [*lens.metrics(), *lens.dimensions(), *values, *(name for frame in frames for name in frame.columns)]
 
 
-def asked(lens: gl.Client) -> pd.DataFrame:
-    """A question with every argument, what it would cost, and what can be done with the answer."""
+def queried(lens: gl.Client) -> pd.DataFrame:
+    """Return a query with every argument, after planning, resuming and refreshing it."""
     where = (dim.platform == "ios") & dim.country_code.isin(["US", "NA"]) | ~(dim.build == "1.0")
     frame: pd.DataFrame = lens.query(
         ["revenue", "returning_users"],
@@ -90,7 +90,7 @@ def asked(lens: gl.Client) -> pd.DataFrame:
 
 
 def cohorts(lens: gl.Client) -> pd.DataFrame:
-    """Retention with every argument."""
+    """Return retention, with every argument."""
     return lens.retention(
         [1, 3, 7],
         over="last 60 complete days",
@@ -107,7 +107,7 @@ def cohorts(lens: gl.Client) -> pd.DataFrame:
 
 
 def joined(frame: pd.DataFrame) -> gl.Joined:
-    """A frame beside data from elsewhere, and written for a spreadsheet."""
+    """Return a frame joined with an external table, and export it."""
     both: gl.Joined = gl.join(frame, "spend.csv", on={"timestamp": "day", "country_code": "geo"}, how="left")
     print(both.report.matched_share, both.report.only_left, both.report.only_right)
     gl.export_csv(both.frame, "both.csv")
@@ -115,7 +115,7 @@ def joined(frame: pd.DataFrame) -> gl.Joined:
 
 
 async def awaited() -> pd.DataFrame:
-    """The same methods, awaited."""
+    """Return a frame of the asynchronous client, after calling each of its methods."""
     async with gl.AsyncClient(
         api_key="…",
         metrics_url="https://metrics.example.com",
@@ -189,8 +189,8 @@ async def awaited() -> pd.DataFrame:
     return frame
 
 
-def why(error: gl.GamelensError) -> object:
-    """What each error says beyond its words."""
+def error_details(error: gl.GamelensError) -> object:
+    """Return the fields of each error class."""
     match error:
         case gl.BadQuery():
             return error.field, error.value, error.allowed, error.did_you_mean
@@ -215,4 +215,4 @@ def why(error: gl.GamelensError) -> object:
 
 if __name__ == "__main__":
     lens = connected()
-    print(lists(lens), joined(asked(lens)), cohorts(lens), asyncio.run(awaited()))
+    print(lists(lens), joined(queried(lens)), cohorts(lens), asyncio.run(awaited()))

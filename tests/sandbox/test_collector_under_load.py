@@ -14,9 +14,16 @@ from typing import Any
 
 import pytest
 
-from bench.siege import besiege, best, bombard, port_of, post, zeros
 from gamelens.local.sandbox_info import SandboxInfo
 from gamelens.local.sandbox_process import running_sandbox
+from support.collector_load import (
+    best_of_rounds,
+    collector_port,
+    gzip_of_zeros,
+    measure_refusals,
+    run_beside_slow_connections,
+    signed_request,
+)
 from support.game_events import event
 
 pytestmark = pytest.mark.slow
@@ -40,7 +47,9 @@ def test_many_bombs_at_once_take_little_memory(ready: SandboxInfo) -> None:
 
     Wire 1.6, Body limits.
     """
-    answers, p50_ms, grown_mib = bombard(ready, post(ready.organisations[0].games[0], zeros(1000)), times=5, at_once=50)
+    answers, p50_ms, grown_mib = measure_refusals(
+        ready, signed_request(ready.organisations[0].games[0], gzip_of_zeros(1000)), times=5, at_once=50
+    )
     assert answers == {413}
     assert p50_ms < 20
     assert grown_mib < 20
@@ -53,19 +62,19 @@ def test_good_clients_are_served_beside_slow_ones(ready: SandboxInfo) -> None:
 
     Wire 1.2, Connections.
     """
-    request = post(ready.organisations[0].games[0], gzip.compress(json.dumps([event()] * 20).encode()))
-    requests, port = struct.pack(">I", len(request)) + request, port_of(ready)
+    request = signed_request(ready.organisations[0].games[0], gzip.compress(json.dumps([event()] * 20).encode()))
+    requests, port = struct.pack(">I", len(request)) + request, collector_port(ready)
 
     def measure() -> dict[str, Any]:
-        return best(port, requests, rounds=4, seconds=0.5, connections=4)
+        return best_of_rounds(port, requests, rounds=4, seconds=0.5, connections=4)
 
     alone = measure()
-    under_load, _ = besiege(ready, 40, measure, to_the_end=False)
+    under_load, _ = run_beside_slow_connections(ready, 40, measure, to_the_end=False)
     assert alone["statuses"] == under_load["statuses"] == {"200"}
     assert under_load["p99_ms"] < 2 * alone["p99_ms"] + 50
 
 
 def test_bad_requests_are_not_logged(ready: SandboxInfo, folder: Path) -> None:
     """Bad requests leave the log empty: no error and no address (Wire 1.2, Connections)."""
-    bombard(ready, b"garbage\r\n\r\n", times=3, at_once=3)
+    measure_refusals(ready, b"garbage\r\n\r\n", times=3, at_once=3)
     assert (folder / "state" / "log.txt").read_text() == ""

@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.siege import zeros
 from gamelens.sandbox.http.request_body import (
     MEMBERS,
     BodyTooLarge,
@@ -25,6 +24,7 @@ from gamelens.sandbox.http.request_body import (
     read_body,
     unpack,
 )
+from support.collector_load import gzip_of_zeros
 from support.hypothesis_profiles import examples
 
 MIB = 1 << 20
@@ -123,7 +123,7 @@ def test_one_bad_member_makes_the_body_undecodable(bad: str, before: int) -> Non
 
 def test_a_small_bomb_is_valid_gzip() -> None:
     """The bombs of this module are valid gzip, and refused for their size alone."""
-    assert unpack(zeros(16)).content == bytes(16 * MIB)
+    assert unpack(gzip_of_zeros(16)).content == bytes(16 * MIB)
 
 
 def test_damage_far_inside_a_large_body_is_found() -> None:
@@ -150,7 +150,7 @@ def test_a_gzip_bomb_takes_little_memory_and_time() -> None:
 
     Wire 1.6, Body limits.
     """
-    bomb = zeros(1000)
+    bomb = gzip_of_zeros(1000)
     with at_most(3):
         assert refusal_of(bomb) == "BodyTooLarge"
     assert shortest_s(lambda: refusal_of(bomb)) < 0.015

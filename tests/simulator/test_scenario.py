@@ -1,4 +1,4 @@
-"""Scenario files: what ships can be played, what cannot be played is refused with its key, value and rule."""
+"""Scenario files: shipped ones load, bad ones are refused by line, key and rule."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from gamelens.simulator import load_scenario
 SCENARIOS = resources.files("gamelens.simulator.scenarios") / "shipped"
 
 
-def changed(tmp_path: Path, lines: str) -> Path:
-    """A file that extends the demo with *lines*."""
+def extended_demo(tmp_path: Path, lines: str) -> Path:
+    """Write a file that extends `demo` with *lines*."""
     path = tmp_path / "mine.toml"
     path.write_text(f'extends = "demo"\n{lines}\n')
     return path
@@ -27,7 +27,7 @@ def demo_text() -> str:
 
 
 def demo_with(tmp_path: Path, old: str, new: str) -> Path:
-    """The demo's file with *old* replaced."""
+    """Write the file of `demo` with *old* replaced by *new*."""
     text = demo_text()
     assert old in text
     path = tmp_path / "mine.toml"
@@ -36,53 +36,61 @@ def demo_with(tmp_path: Path, old: str, new: str) -> Path:
 
 
 @pytest.mark.parametrize("name", ["demo", "small", "incident"])
-def test_the_demo_and_what_builds_on_it_has_two_studios_and_three_games(name) -> None:
-    """The games a sandbox makes when nobody says which."""
+def test_demo_and_its_extensions_have_two_studios_and_three_games(name: str) -> None:
+    """They fit the studios and games of a sandbox without a configuration file."""
     assert [len(studio.games) for studio in load_scenario(name).studios] == [2, 1]
 
 
 def test_demo_is_sixty_days_of_twenty_thousand_players() -> None:
+    """The size of `demo` is 20,000 players over 60 days."""
     demo = load_scenario("demo")
     assert (demo.days, demo.players) == (60, 20_000)
 
 
 def test_small_differs_from_demo_in_size_only() -> None:
+    """`small` equals `demo` but for name, text, seed, days and players."""
     small, demo = load_scenario("small"), load_scenario("demo")
     same = {name: getattr(demo, name) for name in ("name", "about", "seed", "days", "players")}
     assert msgspec.structs.replace(small, **same) == demo
 
 
 def test_players_days_and_seed_can_be_given_in_place_of_the_files() -> None:
+    """Arguments of `load_scenario` replace the values of the file."""
     mine = load_scenario("demo", players=10, days=3, seed=1)
     assert (mine.players, mine.days, mine.seed) == (10, 3, 1)
 
 
 @pytest.mark.parametrize("players", [1, 2, 7, 1000, 20_000])
-def test_players_of_the_games_add_up(players) -> None:
+def test_players_of_the_games_add_up(players: int) -> None:
+    """Players are divided among the games without a rounding loss, a single one too."""
     assert sum(load_scenario("demo", players=players).players_by_game()) == players
 
 
-def test_a_file_may_extend_a_shipped_scenario(tmp_path) -> None:
-    assert load_scenario(changed(tmp_path, "players = 5")).players == 5
+def test_a_file_may_extend_a_shipped_scenario(tmp_path: Path) -> None:
+    """`extends = "demo"` and one key give `demo` with that key changed."""
+    assert load_scenario(extended_demo(tmp_path, "players = 5")).players == 5
 
 
 def test_an_unknown_name_is_refused_with_the_nearest() -> None:
+    """An unknown scenario name raises `BadQuery` with the nearest name."""
     with pytest.raises(BadQuery, match="Did you mean `demo`"):
         load_scenario("demos")
 
 
-def test_an_unknown_key_is_refused_with_the_nearest(tmp_path) -> None:
+def test_an_unknown_key_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    """An unknown top-level key raises `BadQuery` with the nearest key."""
     with pytest.raises(BadQuery, match=r"playrs.*Did you mean `players`"):
-        load_scenario(changed(tmp_path, "playrs = 5"))
+        load_scenario(extended_demo(tmp_path, "playrs = 5"))
 
 
-def test_an_unknown_key_deep_down_names_its_table_and_the_nearest(tmp_path) -> None:
+def test_an_unknown_key_deep_down_names_its_table_and_the_nearest(tmp_path: Path) -> None:
+    """An unknown key of a nested table raises `BadQuery` with the table and the nearest key."""
     with pytest.raises(BadQuery, match=r"retention.*Did you mean `d28`"):
         load_scenario(demo_with(tmp_path, "d28 = 0.040", "d28 = 0.040, d2 = 0.5"))
 
 
 @pytest.mark.parametrize(
-    ("lines", "key"),
+    ("lines", "message"),
     [
         ("players = 0", "players = 0 must be 1"),
         ("days = 0", "days = 0 must be 1"),
@@ -93,9 +101,10 @@ def test_an_unknown_key_deep_down_names_its_table_and_the_nearest(tmp_path) -> N
         ('extends = "demo"', "cannot be read"),
     ],
 )
-def test_a_top_level_value_that_is_not_allowed_is_named(tmp_path, lines, key) -> None:
-    with pytest.raises(BadQuery, match=key):
-        load_scenario(changed(tmp_path, lines))
+def test_a_top_level_value_that_is_not_allowed_is_named(tmp_path: Path, lines: str, message: str) -> None:
+    """A bad top-level value raises `BadQuery` with the key, the value and the rule."""
+    with pytest.raises(BadQuery, match=message):
+        load_scenario(extended_demo(tmp_path, lines))
 
 
 @pytest.mark.parametrize(
@@ -116,13 +125,14 @@ def test_a_top_level_value_that_is_not_allowed_is_named(tmp_path, lines, key) ->
         ('id = "coins:small"', 'id = "coins"', r"purchases.item\[0\].id = 'coins' must be type:id"),
     ],
 )
-def test_a_value_deep_down_that_is_not_allowed_is_named(tmp_path, old, new, message) -> None:
+def test_a_value_deep_down_that_is_not_allowed_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
+    """A bad nested value raises `BadQuery` with its full path, the value and the rule."""
     with pytest.raises(BadQuery, match=message):
         load_scenario(demo_with(tmp_path, old, new))
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "key", "told"),
+    ("old", "new", "key", "message"),
     [
         ("per_round = 0.34", "per_round = 1.34", "studio[0].game[0].ads.per_round", "1.34 must be 0 to 1"),
         ('vendor = "max"', 'vendor = "maxx"', "studio[0].game[0].ads.vendor", "Did you mean `max`"),
@@ -142,7 +152,10 @@ def test_a_value_deep_down_that_is_not_allowed_is_named(tmp_path, old, new, mess
         ("reward = 65", "reward = 0", "studio[0].game[0].economy.reward", "must be 1 to"),
     ],
 )
-def test_a_refusal_names_the_line_the_key_and_what_is_allowed(tmp_path, old, new, key, told) -> None:
+def test_a_refusal_names_the_line_the_key_and_what_is_allowed(
+    tmp_path: Path, old: str, new: str, key: str, message: str
+) -> None:
+    """The error starts with file and line, has the path as `field`, and names what is allowed."""
     path = demo_with(tmp_path, old, new)
     changed_line = next(
         number
@@ -151,16 +164,16 @@ def test_a_refusal_names_the_line_the_key_and_what_is_allowed(tmp_path, old, new
         )
         if line != before
     )
-    with pytest.raises(BadQuery) as refused:
+    with pytest.raises(BadQuery) as raised:
         load_scenario(path)
     if key != "experiment[0].variant":  # stands where its first element does
-        assert str(refused.value).startswith(f"mine.toml, line {changed_line}: ")
-    assert refused.value.field == key
-    assert told in str(refused.value)
+        assert str(raised.value).startswith(f"mine.toml, line {changed_line}: ")
+    assert raised.value.field == key
+    assert message in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ('kind = "silence"', 'kind = "silent"', "Did you mean `silence`"),
         ('network = "Unity Ads"', 'network = "Unity"', "Did you mean `Unity Ads`"),
@@ -170,13 +183,16 @@ def test_a_refusal_names_the_line_the_key_and_what_is_allowed(tmp_path, old, new
         ('extends = "demo"', 'extends = "dmeo"', "Did you mean `demo`"),
     ],
 )
-def test_an_incident_that_names_what_is_not_there_is_refused_on_its_line(tmp_path, old, new, told) -> None:
+def test_an_incident_with_an_unknown_name_is_refused_on_its_line(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    """An incident with an unknown network, build or country is refused with line and nearest."""
     text = (SCENARIOS / "incident.toml").read_text()
     assert old in text
     path = tmp_path / "mine.toml"
     path.write_text(text.replace(old, new, 1))
     line = text[: text.index(old)].count("\n") + 1
-    with pytest.raises(BadQuery, match=rf"^mine.toml, line {line}: .*{told}"):
+    with pytest.raises(BadQuery, match=rf"^mine.toml, line {line}: .*{message}"):
         load_scenario(path)
 
 
@@ -192,50 +208,56 @@ sessions = { per_day = 3 }
 like = "Tile Port"
 title = "Tile Quay"
 """
-NOTHING = "campaign = []\nexperiment = []\n"
+NO_TIMELINE = "campaign = []\nexperiment = []\n"
 
 
-def test_a_game_may_be_like_one_of_the_scenario_extended_or_above_it(tmp_path) -> None:
-    port, quay = load_scenario(changed(tmp_path, NOTHING + LIKE)).games
+def test_a_game_may_be_like_one_of_the_scenario_extended_or_above_it(tmp_path: Path) -> None:
+    """`like` copies a game of the extended scenario or of the file itself, but for given keys."""
+    port, quay = load_scenario(extended_demo(tmp_path, NO_TIMELINE + LIKE)).games
     harbor = load_scenario("demo").games[0]
     assert port.sessions == msgspec.structs.replace(harbor.sessions, per_day=3)
     assert (port.ads, port.retention.d1) == (harbor.ads, 0.3)
     assert quay == msgspec.structs.replace(port, title="Tile Quay")
 
 
-def test_a_game_like_none_is_refused(tmp_path) -> None:
+def test_a_game_like_an_unknown_game_is_refused(tmp_path: Path) -> None:
+    """`like` with an unknown title raises `BadQuery` with the line and the nearest title."""
     misspelt = LIKE.replace('like = "Tile Port"', 'like = "Tile Prot"')
     with pytest.raises(BadQuery, match=r"line 11: studio.game.like = 'Tile Prot' .*Did you mean `Tile Port`"):
-        load_scenario(changed(tmp_path, "campaign = []" + misspelt))
+        load_scenario(extended_demo(tmp_path, "campaign = []" + misspelt))
 
 
-def test_a_value_that_came_from_the_scenario_extended_is_shown_there(tmp_path) -> None:
-    """Rooftop Dash has a build that Tile Harbor has not."""
+def test_a_bad_value_is_reported_in_the_file_it_stands_in(tmp_path: Path) -> None:
+    """An error names the extended file if the bad value stands there, else the user's own."""
     lines = 'incident = [{ kind = "bad_build", game = "Tile Harbor", build = "1.9.0", country = "BR" }]\nplayers = 0'
     with pytest.raises(BadQuery, match=r"mine.toml, line 3: players"):
-        load_scenario(changed(tmp_path, lines))
+        load_scenario(extended_demo(tmp_path, lines))
     with pytest.raises(BadQuery, match=r"demo.toml, line \d+: campaign\[0\].game = 'Ember Realms'"):
-        load_scenario(changed(tmp_path, LIKE))
+        load_scenario(extended_demo(tmp_path, LIKE))
 
 
-def test_experiments_that_overlap_share_the_players(tmp_path) -> None:
+def test_experiments_that_overlap_share_the_players(tmp_path: Path) -> None:
+    """Shares of experiments that run at the same time may not exceed 1 in total."""
     arms = 'variant = [{ id = "a" }, { id = "b" }]'
     both = "".join(f'[[experiment]]\nid = "e{i}"\ngame = "Tile Harbor"\nshare = 0.6\n{arms}\n' for i in (1, 2))
     with pytest.raises(BadQuery, match=r"experiment = 1.2 is what the shares of \['e1', 'e2'\]"):
-        load_scenario(changed(tmp_path, both))
+        load_scenario(extended_demo(tmp_path, both))
 
 
-def test_two_games_of_one_title_are_refused(tmp_path) -> None:
+def test_two_games_of_one_title_are_refused(tmp_path: Path) -> None:
+    """Titles of games are unique, because campaigns and incidents refer to them."""
     with pytest.raises(BadQuery, match="titles given twice"):
         load_scenario(demo_with(tmp_path, 'title = "Rooftop Dash"', 'title = "Tile Harbor"'))
 
 
-def test_a_missing_file_is_refused_by_name(tmp_path) -> None:
+def test_a_missing_file_is_refused_by_name(tmp_path: Path) -> None:
+    """A missing file raises `BadQuery` with its name."""
     with pytest.raises(BadQuery, match=r"nowhere\.toml"):
         load_scenario(tmp_path / "nowhere.toml")
 
 
-def test_a_scenario_cannot_extend_itself(tmp_path) -> None:
+def test_a_scenario_cannot_extend_itself(tmp_path: Path) -> None:
+    """A circular `extends` raises `BadQuery` instead of recursing."""
     path = tmp_path / "loop.toml"
     path.write_text(f'extends = "{path}"\n')
     with pytest.raises(BadQuery, match="extends"):
@@ -243,7 +265,7 @@ def test_a_scenario_cannot_extend_itself(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "key", "told"),
+    ("lines", "key", "message"),
     [
         ("[delivery]\ncrashes = 1.5", "delivery.crashes", "must be 0 to 1"),
         ("[delivery]\nbatch_s = 0", "delivery.batch_s", "1 to 3600"),
@@ -254,8 +276,11 @@ def test_a_scenario_cannot_extend_itself(tmp_path) -> None:
         ("[dirt]\nduplicate = 0.1", "dirt.duplicate", "mean `duplicates`"),
     ],
 )
-def test_conditions_that_cannot_be_are_refused_on_their_line(tmp_path, lines, key, told) -> None:
-    with pytest.raises(BadQuery, match=re.escape(key)) as refusal:
-        load_scenario(changed(tmp_path, lines))
-    assert "mine.toml, line 3" in str(refusal.value)
-    assert told in str(refusal.value)
+def test_impossible_delivery_and_dirt_are_refused_on_their_line(
+    tmp_path: Path, lines: str, key: str, message: str
+) -> None:
+    """Bad values of `delivery` and `dirt` raise `BadQuery` with line, key and rule."""
+    with pytest.raises(BadQuery, match=re.escape(key)) as raised:
+        load_scenario(extended_demo(tmp_path, lines))
+    assert "mine.toml, line 3" in str(raised.value)
+    assert message in str(raised.value)

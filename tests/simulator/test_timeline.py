@@ -1,10 +1,11 @@
-"""Campaigns, experiments and incidents: the ledger shows them as the scenario says."""
+"""Campaigns, experiments and incidents have the stated effects in the ledger."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from datetime import UTC, date, datetime, timedelta
 from math import sqrt
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -16,9 +17,12 @@ from gamelens.simulator.population.experiment_arms import arms_of
 from gamelens.simulator.population.installs import plan_installs
 from gamelens.simulator.scenarios.timeline import Campaign, GameSilence
 from gamelens.wire.filters import dim
+from support.played_scenario import ENDS_ON, PlayedScenario
 
-ENDS_ON = date(2026, 11, 21)
 change = msgspec.structs.replace
+Population = tuple[Scenario, Ledger]
+"""A scenario and the ledger of it played."""
+TIMELINE = ("campaigns", "experiments", "incidents")
 
 
 def day_of(scenario: Scenario, day: int) -> date:
@@ -33,28 +37,29 @@ def ledger_of(scenario: Scenario) -> Ledger:
 
 
 def interval(scenario: Scenario, day: int, days: int) -> str:
+    """Return *days* days of *scenario* from *day* on as an interval."""
     return f"{day_of(scenario, day)}/{day_of(scenario, day + days)}"
 
 
-def only(scenario: Scenario, title: str, **changed) -> Scenario:
-    """The one game called *title*, and what happens to it."""
+def only(scenario: Scenario, title: str, **changed: Any) -> Scenario:
+    """Return *scenario* with the game called *title* only, and its timeline entries."""
     game = next(game for game in scenario.games if game.title == title)
-    of = {name: tuple(each for each in getattr(scenario, name) if each.game == title) for name in TIMELINE}
-    return change(scenario, studios=(change(scenario.studios[0], games=(game,)),), **{**of, **changed})
-
-
-TIMELINE = ("campaigns", "experiments", "incidents")
+    entries: dict[str, Any] = {
+        name: tuple(entry for entry in getattr(scenario, name) if entry.game == title) for name in TIMELINE
+    }
+    return change(scenario, studios=(change(scenario.studios[0], games=(game,)),), **(entries | changed))
 
 
 @pytest.fixture(scope="module")
-def runner() -> tuple[Scenario, Ledger]:
-    """The game with the dead network and the bad build."""
+def runner() -> Population:
+    """Play 6,000 players of the game with the dead network and the bad build."""
     scenario = only(load_scenario("incident", players=6000), "Rooftop Dash")
     return scenario, ledger_of(scenario)
 
 
-def ad_events(scenario: Scenario, ledger: Ledger, day: int, days: int, **where: str) -> dict[str, int]:
-    """How many ad events of each action there are; on no day none."""
+def ad_events(population: Population, day: int, days: int, /, **where: str) -> dict[str, int]:
+    """Return the number of ad events by action, without actions that have none."""
+    scenario, ledger = population
     selected = dim.category == "ads"
     for name, value in where.items():
         selected = selected & (getattr(dim, name) == value)
@@ -64,14 +69,15 @@ def ad_events(scenario: Scenario, ledger: Ledger, day: int, days: int, **where: 
     return {row["ad_action"]: row["event_count"] for row in rows}
 
 
-def shown_of_asked(scenario: Scenario, ledger: Ledger, day: int, days: int, **where: str) -> float:
-    counts = ad_events(scenario, ledger, day, days, **where)
+def fill_rate(population: Population, day: int, days: int, /, **where: str) -> float:
+    """Return the shown ads divided by the requests."""
+    counts = ad_events(population, day, days, **where)
     return counts.get("show", 0) / counts["request"]
 
 
-def test_a_dead_network_fills_nothing_on_its_platform_for_its_days(runner) -> None:
-    """It is asked all the same."""
-    counts = ad_events(*runner, 50, 3, ad_sdk_name="unityads", platform="android")
+def test_a_dead_network_fills_nothing_on_its_platform_for_its_days(runner: Population) -> None:
+    """A network that is out gets requests and shows no ad."""
+    counts = ad_events(runner, 50, 3, ad_sdk_name="unityads", platform="android")
     assert set(counts) <= {"request", "failed_show"}
     assert counts["request"] > 100
 
@@ -86,23 +92,26 @@ def test_a_dead_network_fills_nothing_on_its_platform_for_its_days(runner) -> No
     ],
     ids=["other platform", "other network", "before", "after"],
 )
-def test_a_dead_network_leaves_how_often_others_fill_alone(runner, day, days, where) -> None:
-    """Of what they are asked: of the weeks before, in which all was well."""
-    before = shown_of_asked(*runner, 0, 44, **where)
-    assert shown_of_asked(*runner, day, days, **where) == pytest.approx(before, abs=0.06)
+def test_a_dead_network_does_not_change_the_fill_rate_of_others(
+    runner: Population, day: int, days: int, where: dict[str, str]
+) -> None:
+    """Other networks, platforms and days keep the fill rate of the first 44 days."""
+    before = fill_rate(runner, 0, 44, **where)
+    assert fill_rate(runner, day, days, **where) == pytest.approx(before, abs=0.06)
 
 
-def test_a_dead_network_is_replaced_in_part(runner) -> None:
-    """Of 0.29 of the fill the others take over some, and more breaks than before stay without an ad."""
+def test_a_dead_network_is_replaced_in_part(runner: Population) -> None:
+    """Others fill part of the dead network's 0.29, and more breaks than before stay empty."""
     shown = {}
-    for name, day, days in (("before", 44, 6), ("meanwhile", 50, 3)):
-        counts = ad_events(*runner, day, days, platform="android")
+    for name, day, days in (("before", 44, 6), ("during", 50, 3)):
+        counts = ad_events(runner, day, days, platform="android")
         shown[name] = counts["show"] / (counts["show"] + counts["failed_show"])
     assert shown["before"] == pytest.approx(0.93, abs=0.02)
-    assert 0.93 * 0.71 + 0.05 < shown["meanwhile"] < 0.93 - 0.02
+    assert 0.93 * 0.71 + 0.05 < shown["during"] < 0.93 - 0.02
 
 
-def test_impressions_of_a_dead_network_are_missing_too(runner) -> None:
+def test_impressions_of_a_dead_network_are_missing_too(runner: Population) -> None:
+    """The dead network has no impressions during the three days of its outage."""
     scenario, ledger = runner
     where = (dim.ilrd_network_name == "Unity Ads") & (dim.platform == "android")
     rows = ledger.metric("ilrd_revenue", interval=interval(scenario, 48, 6), where=where)
@@ -110,48 +119,53 @@ def test_impressions_of_a_dead_network_are_missing_too(runner) -> None:
 
 
 def d1(scenario: Scenario, ledger: Ledger, country: str, days: range) -> tuple[float, int]:
-    """D1 of those who installed on these days in *country*, and how many they are."""
-    where, came, installs = dim.country_code == country, 0.0, 0
+    """Return D1 of players of *country* who installed on *days*, and their number."""
+    where, returned, installs = dim.country_code == country, 0.0, 0
     new = ledger.metric("new_users", interval=interval(scenario, days[0], len(days)), where=where)
     back = ledger.metric(
         "retention_retro", interval=interval(scenario, days[0] + 1, len(days)), where=where, since_days_ago=1
     )
     shares = {row["timestamp"] - timedelta(days=1): row["retention"] for row in back}
     for row in new:
-        came += row["new_users"] * shares.get(row["timestamp"], 0.0)
+        returned += row["new_users"] * shares.get(row["timestamp"], 0.0)
         installs += row["new_users"]
-    return came / installs, installs
+    return returned / installs, installs
 
 
 @pytest.mark.parametrize(
-    ("country", "days", "of_closed_form"),
+    ("country", "days", "factor"),
     [("BR", range(36, 59), 0.5), ("BR", range(36), 1.0), ("IN", range(36, 59), 1.0)],
     ids=["hit", "before", "elsewhere"],
 )
-def test_a_bad_build_halves_d1_in_one_country(runner, country, days, of_closed_form) -> None:
+def test_a_bad_build_halves_d1_in_one_country(runner: Population, country: str, days: range, factor: float) -> None:
+    """`stay = 0.5` halves D1 in its country from its release on, not before and not elsewhere."""
     share, installs = d1(*runner, country, days)
-    expected = of_closed_form * runner[0].games[0].retention.d1
+    expected = factor * runner[0].games[0].retention.d1
     assert abs(share - expected) < 3 * sqrt(expected * (1 - expected) / installs)
 
 
 @pytest.fixture(scope="module")
-def silenced() -> tuple[Scenario, Ledger]:
+def silenced() -> Population:
+    """Play 1,500 players of the game that falls silent."""
     scenario = only(load_scenario("incident", players=1500), "Ember Realms")
     return scenario, ledger_of(scenario)
 
 
-def test_a_silent_game_sends_nothing(silenced) -> None:
+def test_a_silent_game_sends_nothing(silenced: Population) -> None:
+    """A silent game has no events on its four days."""
     scenario, ledger = silenced
     rows = ledger.metric("event_count", interval=interval(scenario, 42, 8))
     assert [row["event_count"] > 0 for row in rows] == [True, True, False, False, False, False, True, True]
 
 
-def test_the_players_of_a_silent_game_install_on_other_days(silenced) -> None:
+def test_the_players_of_a_silent_game_install_on_other_days(silenced: Population) -> None:
+    """A silence moves installs to other days and keeps the number of players."""
     scenario, ledger = silenced
     assert ledger.summary()["players"] == scenario.players
 
 
 def test_a_game_that_is_always_silent_is_refused() -> None:
+    """A silence over the whole scenario raises `BadQuery`: its players could not install."""
     scenario = load_scenario("small", days=5)
     dead = change(scenario, incidents=(GameSilence(game="Tile Harbor", day=0, days=9),))
     with pytest.raises(BadQuery, match="silent on every day"):
@@ -159,8 +173,8 @@ def test_a_game_that_is_always_silent_is_refused() -> None:
 
 
 @pytest.fixture(scope="module")
-def advertised() -> tuple[Scenario, Ledger]:
-    """A campaign of three days that brings twice an ordinary day's players, on iOS in two countries."""
+def advertised() -> Population:
+    """Play a game with a campaign of three days, size 2, on iOS in two countries."""
     pulse = Campaign(
         game="Tile Harbor",
         publisher="TV",
@@ -175,74 +189,83 @@ def advertised() -> tuple[Scenario, Ledger]:
     return scenario, ledger_of(scenario)
 
 
-def new_users(scenario: Scenario, ledger: Ledger, day: int, days: int, *by: str) -> dict[tuple, int]:
+def new_users(scenario: Scenario, ledger: Ledger, day: int, days: int, *by: str) -> dict[tuple[str | None, ...], int]:
+    """Return new users by the values of the dimensions *by*."""
     rows = ledger.metric("new_users", interval=interval(scenario, day, days), granularity="all", by=by)
     return {tuple(row[name] for name in by): row["new_users"] for row in rows}
 
 
-def test_a_campaign_brings_players_on_its_days_only(advertised) -> None:
+def test_a_campaign_brings_players_on_its_days_only(advertised: Population) -> None:
+    """Installs of the campaign's publisher occur on its three days only."""
     rows = advertised[1].metric(
         "new_users", interval=interval(advertised[0], 0, 20), where=dim.install_publisher == "TV"
     )
     assert [row["new_users"] > 0 for row in rows] == [10 <= day < 13 for day in range(20)]
 
 
-def test_a_campaign_has_the_size_it_says(advertised) -> None:
-    """20 ordinary days and 3 of twice an ordinary day make 26."""
-    found = new_users(*advertised, 0, 20, "install_publisher")
-    assert found[("TV",)] == pytest.approx(6000 * 6 / 26, abs=4 * sqrt(6000 * 6 / 26 * 20 / 26))
+def test_a_campaign_has_the_size_it_says(advertised: Population) -> None:
+    """A campaign of size 2 brings 6 of 26 installs: 20 ordinary days and 3 times 2."""
+    counts = new_users(*advertised, 0, 20, "install_publisher")
+    assert counts[("TV",)] == pytest.approx(6000 * 6 / 26, abs=4 * sqrt(6000 * 6 / 26 * 20 / 26))
 
 
-def test_a_campaign_runs_where_it_says(advertised) -> None:
-    found = new_users(*advertised, 10, 3, "install_publisher", "country_code", "platform")
-    assert {(country, platform) for publisher, country, platform in found if publisher == "TV"} == {
+def test_a_campaign_runs_where_it_says(advertised: Population) -> None:
+    """Installs of the campaign come from its two countries, on iOS only."""
+    counts = new_users(*advertised, 10, 3, "install_publisher", "country_code", "platform")
+    assert {(country, platform) for publisher, country, platform in counts if publisher == "TV"} == {
         ("US", "ios"),
         ("DE", "ios"),
     }
 
 
-def test_organic_players_have_no_publisher_and_bought_ones_theirs(advertised) -> None:
-    found = new_users(*advertised, 0, 20, "install_publisher")
+def test_organic_players_have_no_publisher_and_bought_ones_theirs(advertised: Population) -> None:
+    """Organic installs have a null publisher, bought ones follow the publishers' weights."""
+    counts = new_users(*advertised, 0, 20, "install_publisher")
     ordinary = 6000 * 20 / 26
-    assert found[(None,)] == pytest.approx(ordinary * 0.54, rel=0.06)
-    assert found[("Meta Ads",)] == pytest.approx(ordinary * 0.46 * 0.45, rel=0.1)
+    assert counts[(None,)] == pytest.approx(ordinary * 0.54, rel=0.06)
+    assert counts[("Meta Ads",)] == pytest.approx(ordinary * 0.46 * 0.45, rel=0.1)
 
 
-def test_the_publisher_is_on_every_event_of_a_player(played) -> None:
-    told = defaultdict(set)
+def test_the_publisher_is_on_every_event_of_a_player(played: PlayedScenario) -> None:
+    """All events of a player carry the same `install_publisher` or none."""
+    by_player = defaultdict(set)
     for event in played.events:
-        told[event["game_id"], event["user_id"]].add(event.get("install_publisher"))
-    assert {len(publishers) for publishers in told.values()} == {1}
-    assert {next(iter(publishers)) for publishers in told.values()} >= {None, "Meta Ads", "TikTok Ads"}
+        by_player[event["game_id"], event["user_id"]].add(event.get("install_publisher"))
+    assert {len(publishers) for publishers in by_player.values()} == {1}
+    assert {next(iter(publishers)) for publishers in by_player.values()} >= {None, "Meta Ads", "TikTok Ads"}
 
 
 def test_installs_grow_by_the_trend() -> None:
+    """A trend of 0.5 multiplies installs by 1.5 from week to week."""
     scenario = change(load_scenario("small", days=15), weekdays=(1.0,) * 7, trend=0.5, campaigns=())
     by_day = plan_installs(scenario.games[0], scenario=scenario, first_weekday=3).installs.sum(axis=0)
     assert by_day[7:] / by_day[:-7] == pytest.approx(np.full(8, 1.5))
 
 
 def test_installs_end_after_the_install_days() -> None:
+    """`install_days = 4` allows installs on the first four days only."""
     scenario = change(load_scenario("small", days=15), install_days=4, campaigns=())
     by_day = plan_installs(scenario.games[0], scenario=scenario, first_weekday=0).installs.sum(axis=0)
     assert np.flatnonzero(by_day).tolist() == [0, 1, 2, 3]
 
 
-def test_every_event_of_a_player_tells_one_arm_or_none(played) -> None:
-    told = defaultdict(set)
+def test_all_events_of_a_player_name_the_same_arm_or_none(played: PlayedScenario) -> None:
+    """Arm ids are constant per player, and every arm of the scenario occurs."""
+    by_player = defaultdict(set)
     for event in played.events:
-        told[event["game_id"], event["user_id"]].add((event.get("ab_id"), event.get("ab_variant_id")))
-    assert {len(arms) for arms in told.values()} == {1}
-    known = {
+        by_player[event["game_id"], event["user_id"]].add((event.get("ab_id"), event.get("ab_variant_id")))
+    assert {len(arms) for arms in by_player.values()} == {1}
+    defined: set[tuple[str | None, str | None]] = {
         (arm.experiment.id, arm.variant.id)
         for game in played.scenario.games
         for arm in arms_of(game, scenario=played.scenario)
     }
-    assert {next(iter(arms)) for arms in told.values()} == known | {(None, None)}
+    assert {next(iter(arms)) for arms in by_player.values()} == defined | {(None, None)}
 
 
-def test_an_experiment_takes_players_who_install_while_it_runs(played) -> None:
-    first = {}
+def test_an_experiment_takes_players_who_install_while_it_runs(played: PlayedScenario) -> None:
+    """Players of an experiment installed on one of its days."""
+    first: dict[tuple[str, str], dict[str, Any]] = {}
     for event in played.events:
         first.setdefault((event["game_id"], event["user_id"]), event)
     begins = datetime.combine(day_of(played.scenario, 0), datetime.min.time(), UTC).timestamp()
@@ -257,6 +280,7 @@ def test_an_experiment_takes_players_who_install_while_it_runs(played) -> None:
 
 @pytest.mark.slow
 def test_an_arm_that_spends_more_has_more_payers() -> None:
+    """`spend = 2` multiplies the odds of paying by e squared, in that arm only."""
     scenario = only(load_scenario("demo", players=8000, days=20), "Rooftop Dash")
     test = change(scenario.experiments[0], day=0, days=None, share=1.0)
     moved = change(test, variants=(test.variants[0], change(test.variants[1], spend=2.0)))

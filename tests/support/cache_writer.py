@@ -1,10 +1,10 @@
-"""Units, tables and caches for the tests of the cache, and the process that writes one until it is killed.
+"""Slices, tables and caches for tests of the cache, and a process that writes to one.
 
-python cache_writer.py write FOLDER SEED    keeps day after day, prints a line for each, for ever
-python cache_writer.py race FOLDER SEED     keeps the same ten days twenty times over
-python cache_writer.py fork FOLDER SEED     keeps a day, and another in a forked child
-python cache_writer.py full FOLDER SEED     keeps where no file may be larger than 64 KiB, prints why it is off
-python cache_writer.py nobody FOLDER SEED   keeps as a user who may not write there, prints why it is off
+python cache_writer.py write FOLDER SEED    stores day after day for ever, and prints a line for each
+python cache_writer.py race FOLDER SEED     stores the same ten days twenty times
+python cache_writer.py fork FOLDER SEED     stores a day, and another in a forked child
+python cache_writer.py full FOLDER SEED     stores with files limited to 64 KiB, and prints why the cache is off
+python cache_writer.py denied FOLDER SEED   stores as a user without permission, and prints why the cache is off
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from gamelens.client.cache.answer_cache import AnswerCache, CacheKey
+from gamelens.client.tables.table_differences import Restatement
 from gamelens.client.tables.time_ranges import BucketSlice
 from gamelens.wire.intervals import Interval
 
@@ -30,7 +31,7 @@ BEGAN_S = 1_790_000_000.0
 
 
 class Clock:
-    """Seconds since 1970, moved by hand."""
+    """A clock in seconds since 1970, moved by hand."""
 
     def __init__(self) -> None:
         self.now_s = BEGAN_S
@@ -39,21 +40,23 @@ class Clock:
         return self.now_s
 
     def advance(self, seconds: float) -> None:
+        """Move the clock by *seconds*."""
         self.now_s += seconds
 
 
-def unit(day: int) -> BucketSlice:
-    """A whole day."""
+def day_slice(day: int) -> BucketSlice:
+    """Return the slice of a whole day."""
     start = START + day * DAY
     return BucketSlice(Interval(start, start + DAY), start)
 
 
-def units(days: Iterable[int]) -> list[BucketSlice]:
-    return [unit(day) for day in days]
+def day_slices(days: Iterable[int]) -> list[BucketSlice]:
+    """Return the slices of whole *days*."""
+    return [day_slice(day) for day in days]
 
 
 def available(until: float) -> Interval:
-    """All up to the start of day *until*."""
+    """Return the available interval up to the start of day *until*."""
     return Interval(START - 100 * DAY, START + until * DAY)
 
 
@@ -61,7 +64,7 @@ LATER = available(1000)  # long after all days of the tests: everything is settl
 
 
 def rows(day: int, *values: tuple[str | None, float], **more: Any) -> pa.Table:
-    """Rows of one day, one for each country and sum."""
+    """Return rows of one day, one for each country and sum."""
     return pa.table(
         {
             "timestamp": pa.array([START + day * DAY for _ in values], STAMP),
@@ -73,44 +76,48 @@ def rows(day: int, *values: tuple[str | None, float], **more: Any) -> pa.Table:
     )
 
 
-def of_seed(day: int, seed: int, size: int = 5) -> pa.Table:
-    """Rows of one day that tell who wrote them."""
+def rows_of_seed(day: int, seed: int, size: int = 5) -> pa.Table:
+    """Return rows of one day that identify the writer by its *seed*."""
     return rows(day, *((f"C{number}", seed * 1000.0 + day) for number in range(size)))
 
 
 def keep(
-    cache: AnswerCache, days: Sequence[int], table: pa.Table, until: Interval = LATER, asked: CacheKey = ASKED
-) -> Any:
-    return cache.keep(asked, units(days), table, available=until)
+    cache: AnswerCache, days: Sequence[int], table: pa.Table, until: Interval = LATER, key: CacheKey = ASKED
+) -> list[Restatement]:
+    """Store *table* as the rows of *days*, and return the restatements."""
+    return cache.keep(key, day_slices(days), table, available=until)
 
 
 def find(
-    cache: AnswerCache, days: Sequence[int], until: Interval = LATER, fresh_s: float = 0.0, asked: CacheKey = ASKED
+    cache: AnswerCache, days: Sequence[int], until: Interval = LATER, fresh_s: float = 0.0, key: CacheKey = ASKED
 ) -> pa.Table | None:
-    return cache.find(asked, units(days), available=until, fresh_s=fresh_s).table
+    """Return the cached rows of *days*."""
+    return cache.find(key, day_slices(days), available=until, fresh_s=fresh_s).table
 
 
-def there(
-    cache: AnswerCache, days: Sequence[int], until: Interval = LATER, fresh_s: float = 0.0, asked: CacheKey = ASKED
+def found_days(
+    cache: AnswerCache, days: Sequence[int], until: Interval = LATER, fresh_s: float = 0.0, key: CacheKey = ASKED
 ) -> list[int]:
-    """Which of *days* are found; what `look` says must be the same."""
-    looked = cache.look(asked, units(days), available=until, fresh_s=fresh_s)
-    found = cache.find(asked, units(days), available=until, fresh_s=fresh_s).units
-    assert looked == found
-    return [day for day in days if unit(day) in found]
+    """Return which of *days* are cached, and assert that the index agrees with the files."""
+    looked = cache.fresh_slices(key, day_slices(days), available=until, fresh_s=fresh_s)
+    result = cache.find(key, day_slices(days), available=until, fresh_s=fresh_s).slices
+    assert looked == result
+    return [day for day in days if day_slice(day) in result]
 
 
 def _write(cache: AnswerCache, seed: int) -> None:
+    """Store day after day."""
     for day in range(10_000):
-        keep(cache, [day], of_seed(day, seed))
+        keep(cache, [day], rows_of_seed(day, seed))
         print(day, flush=True)
 
 
 def _race(cache: AnswerCache, seed: int) -> None:
+    """Store the same ten days twenty times, and read them each time."""
     print("ready", flush=True)
     sys.stdin.readline()
     for _ in range(20):
-        keep(cache, range(10), pa.concat_tables([of_seed(day, seed) for day in range(10)]))
+        keep(cache, range(10), pa.concat_tables([rows_of_seed(day, seed) for day in range(10)]))
         table = find(cache, range(10))
         assert table is not None
         assert len(table) == 50
@@ -118,36 +125,39 @@ def _race(cache: AnswerCache, seed: int) -> None:
 
 
 def _fork(cache: AnswerCache, seed: int) -> None:
-    keep(cache, [0], of_seed(0, seed))
+    """Store a day, another one in a forked child, and a third afterwards."""
+    keep(cache, [0], rows_of_seed(0, seed))
     child = os.fork()
     if not child:
-        keep(cache, [1], of_seed(1, seed))
-        os._exit(0 if there(cache, [0, 1]) == [0, 1] and cache.info().off is None else 1)
+        keep(cache, [1], rows_of_seed(1, seed))
+        os._exit(0 if found_days(cache, [0, 1]) == [0, 1] and cache.info().off is None else 1)
     assert os.waitpid(child, 0)[1] == 0
-    keep(cache, [2], of_seed(2, seed))
-    assert there(cache, [0, 1, 2]) == [0, 1, 2]
+    keep(cache, [2], rows_of_seed(2, seed))
+    assert found_days(cache, [0, 1, 2]) == [0, 1, 2]
     assert cache.info().off is None, cache.info()
 
 
 def _full(cache: AnswerCache, seed: int) -> None:
+    """Store until files would exceed 64 KiB."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 10, 64 << 10))
     _until_off(cache, seed)
 
 
-def _nobody(cache: AnswerCache, seed: int) -> None:
-    keep(
-        AnswerCache(cache.folder.parent / "warm", owner="ann"), [0], of_seed(0, seed)
-    )  # imports what a user may not read
+def _denied(cache: AnswerCache, seed: int) -> None:
+    """Store as a user without permission."""
+    # Imports what is imported on first use, since the other user may not read the modules.
+    keep(AnswerCache(cache.folder.parent / "warm", owner="ann"), [0], rows_of_seed(0, seed))
     if os.geteuid() == 0:
         os.setuid(65534)
     _until_off(cache, seed)
 
 
 def _until_off(cache: AnswerCache, seed: int) -> None:
+    """Store days until the cache is off, and print why."""
     for day in range(200):
-        keep(cache, [day], of_seed(day, seed))
+        keep(cache, [day], rows_of_seed(day, seed))
         if cache.info().off is not None:
             break
     assert find(cache, [0]) is None
@@ -155,7 +165,7 @@ def _until_off(cache: AnswerCache, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    work = {"write": _write, "race": _race, "fork": _fork, "full": _full, "nobody": _nobody}[sys.argv[1]]
-    held = AnswerCache(Path(sys.argv[2]), owner="ann")
-    work(held, int(sys.argv[3]))
-    held.close()
+    work = {"write": _write, "race": _race, "fork": _fork, "full": _full, "denied": _denied}[sys.argv[1]]
+    cache = AnswerCache(Path(sys.argv[2]), owner="ann")
+    work(cache, int(sys.argv[3]))
+    cache.close()

@@ -1,4 +1,4 @@
-"""A game in front of the sandbox: time that stands still, and a wire that can be cut, scripted and listened to."""
+"""Games connected to the sandbox's collector by a wire that tests cut, script and inspect."""
 
 from __future__ import annotations
 
@@ -8,33 +8,34 @@ import gzip
 import itertools
 import json
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import httpx
+from starlette.types import ASGIApp
 
-from conftest import NOW
 from gamelens.client.events.collector_client import CollectorClient
 from gamelens.client.events.player_session import PlayerSession
+from support.game_events import NOW
 
 GAME_KEY = "0123456789abcdef0123456789abcdef"
 SECRET_KEY = "0123456789abcdef0123456789abcdef01234567"
-KEYS = {"collector_url": "http://127.0.0.1", "game_key": GAME_KEY, "secret_key": SECRET_KEY}
-ANN = {"user_id": "ann", "platform": "ios", "os_version": "ios 17.0"}
+KEYS: dict[str, Any] = {"collector_url": "http://127.0.0.1", "game_key": GAME_KEY, "secret_key": SECRET_KEY}
+ANN: dict[str, Any] = {"user_id": "ann", "platform": "ios", "os_version": "ios 17.0"}
 
 
-def in_loop(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """*test* on an event loop of its own."""
+def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run the coroutine function *test* on an event loop of its own."""
 
     @functools.wraps(test)
     def run(**fixtures: Any) -> None:
-        asyncio.run(test(**fixtures))  # type: ignore[arg-type]
+        asyncio.run(test(**fixtures))
 
     return run
 
 
 class Sent:
-    """A request as it went over the wire, and the status that came back."""
+    """A request as it was sent, its decoded content, and the status of its response."""
 
     def __init__(self, request: httpx.Request) -> None:
         self.route = {"/v2": "events", "/re": "init"}[request.url.path[:3]]
@@ -44,14 +45,24 @@ class Sent:
         self.headers = dict(request.headers)
         self.body = request.content
         zipped = self.headers.get("content-encoding") == "gzip"
-        self.said = json.loads(gzip.decompress(self.body) if zipped else self.body)
+        self.content = json.loads(gzip.decompress(self.body) if zipped else self.body)
         self.status = 0
 
 
 class Wire:
-    """Carries requests to *app*, once the gate is open, unless it is down or a script has an answer for the route."""
+    """A connection to *app* that may be down, held back, or scripted by route.
 
-    def __init__(self, app: Any) -> None:
+    Attributes:
+        is_down: whether connecting fails.
+        gate: an event that responses wait for.
+        takes_bytes: the largest body that is not answered 413.
+        takes_events: the largest batch that is not answered 413.
+        retry_after_s: the `Retry-After` header of scripted responses.
+        script: statuses and bodies to answer next, by route.
+        sent: all requests so far.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
         self._app = httpx.ASGITransport(app)
         self.is_down = False
         self.gate: asyncio.Event | None = None
@@ -77,23 +88,26 @@ class Wire:
             status, body = self.script[sent.route].pop(0)
             waits = {"retry-after": str(self.retry_after_s)} if self.retry_after_s is not None else {}
             return httpx.Response(status, content=body, headers=waits)
-        if _is_over(len(sent.body), self.takes_bytes) or _is_over(len(sent.said), self.takes_events):
+        if _is_over(len(sent.body), self.takes_bytes) or _is_over(len(sent.content), self.takes_events):
             return httpx.Response(413, content=b'{"message":"too large"}')
         return await self._app.handle_async_request(request)
 
     def of(self, route: str) -> list[Sent]:
+        """Return the requests of *route*: events, init or init_v2."""
         return [sent for sent in self.sent if sent.route == route]
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """Events of requests that were answered 200, in order."""
-        return [event for sent in self.of("events") if sent.status == 200 for event in sent.said]
+        """Events of all requests that were answered 200, in order."""
+        return [event for sent in self.of("events") if sent.status == 200 for event in sent.content]
 
     @property
     def categories(self) -> list[str]:
+        """Categories of the collected events, in order."""
         return [event["category"] for event in self.events]
 
     def collector(self, **options: Any) -> CollectorClient:
+        """Return a collector client that sends through this wire."""
         return CollectorClient(transport=self, **(KEYS | options))
 
 
@@ -102,7 +116,7 @@ def _is_over(size: int, limit: int | None) -> bool:
 
 
 class Time:
-    """A clock that a test moves; whoever sleeps is woken by it."""
+    """A clock that tests move, which wakes the tasks that sleep on it."""
 
     def __init__(self) -> None:
         self.now_s = NOW.timestamp()
@@ -112,23 +126,26 @@ class Time:
         self._uuids = (f"00000000-0000-4000-8000-{number:012x}" for number in itertools.count(1))
 
     def clock(self) -> float:
+        """Return the time in seconds since 1970."""
         return self.now_s
 
     async def sleep(self, seconds: float) -> None:
+        """Sleep until the clock is moved by *seconds*."""
         self.pauses.append(seconds)
         self._slept.set()
         woken = asyncio.get_running_loop().create_future()
         self._sleepers.append((self.now_s + seconds, woken))
         await woken
 
-    def pass_s(self, seconds: float) -> None:
+    def advance(self, seconds: float) -> None:
+        """Move the clock by *seconds*, and wake the tasks whose time has come."""
         self.now_s += seconds
         for wake_s, woken in self._sleepers:
             if wake_s <= self.now_s and not woken.done():
                 woken.set_result(None)
 
-    async def pauses_are(self, number: int) -> float:
-        """Wait until somebody sleeps for the *number*th time; how long."""
+    async def wait_for_pause(self, number: int) -> float:
+        """Wait until a task sleeps for the *number*th time, and return how long."""
         async with asyncio.timeout(5):
             while len(self.pauses) < number:
                 self._slept.clear()
@@ -136,7 +153,7 @@ class Time:
         return self.pauses[number - 1]
 
     def seams(self, **options: Any) -> dict[str, Any]:
-        """Time and chance for a session or a server."""
+        """Return clock, sleep, chance and ids for a session or a server."""
         seams = {
             "clock": self.clock,
             "sleep": self.sleep,
@@ -147,11 +164,12 @@ class Time:
 
 
 class Game:
-    """Makes sessions of ann at one collector."""
+    """A game of the player "ann" at one collector."""
 
     def __init__(self, wire: Wire, time: Time) -> None:
         self.wire = wire
         self.time = time
 
     def session(self, **options: Any) -> PlayerSession:
+        """Return a new session of ann."""
         return PlayerSession(self.wire.collector(), **(ANN | self.time.seams() | options))

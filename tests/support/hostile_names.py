@@ -12,7 +12,8 @@ from datetime import timedelta
 from html.parser import HTMLParser
 from typing import Any, Final
 
-from conftest import NOW, Stage, event
+from support.game_events import NOW, event
+from support.sandbox_stage import Stage
 
 NAMES: Final = {
     "tag": "<img src=x onerror=alert(1)>",

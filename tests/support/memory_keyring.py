@@ -1,4 +1,4 @@
-"""A keyring in memory."""
+"""A keyring in memory for tests."""
 
 from __future__ import annotations
 
@@ -7,27 +7,29 @@ from collections.abc import Callable
 from keyring.backend import KeyringBackend
 
 
-class Drawer(KeyringBackend):
-    """A keyring in memory, which counts how often it is opened and may refuse."""
+class MemoryKeyring(KeyringBackend):
+    """A keyring in memory that records the names it is asked for and may raise."""
 
     priority = 1
 
-    def __init__(self, held: dict[str, str], refuse: Callable[[], None] = lambda: None) -> None:
-        super().__init__()
-        self.asked: list[str] = []
-        self._held = held
+    def __init__(self, passwords: dict[str, str], refuse: Callable[[], object] = lambda: None) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.requested: list[str] = []
+        self._passwords = passwords
         self._refuse = refuse
 
     def get_password(self, service: str, username: str) -> str | None:
-        self.asked.append(username)
+        self.requested.append(username)
         self._refuse()
-        return self._held.get(username) if service == "gamelens" else None
+        return self._passwords.get(username) if service == "gamelens" else None
 
     def set_password(self, service: str, username: str, password: str) -> None:
-        self._held[username] = password
+        self._passwords[username] = password
 
 
 def failing(error: Exception) -> Callable[[], None]:
+    """Return a function that raises *error*."""
+
     def fail() -> None:
         raise error
 

@@ -18,7 +18,15 @@ Answer = Callable[[dict[str, Any]], Any]
 
 
 class Script:
-    """Answers the lists of the specification and, to each metric, what a test says; keeps what it was asked."""
+    """The answers of a metrics service, and the requests it received.
+
+    Attributes:
+        available: the available interval.
+        moves_to: the available intervals after each time it is read.
+        answers: a function of the body for each metric.
+        bodies: the bodies of all metric requests.
+        paths: the paths of all requests.
+    """
 
     def __init__(self) -> None:
         self.available = AVAILABLE
@@ -32,6 +40,7 @@ class Script:
         self.paths: list[str] = []
 
     def app(self) -> Starlette:
+        """Return the service as an app."""
         return Starlette(
             routes=[
                 Route("/metrics/v1/interval", self._list(self._interval)),
@@ -48,7 +57,7 @@ class Script:
         self.available = self.moves_to.pop(0) if self.moves_to else now
         return now
 
-    def _list(self, content: Callable[[Request], Any]) -> Callable[[Request], Response]:
+    def _list(self, content: Callable[[Request], object]) -> Callable[[Request], Response]:
         def answer(request: Request) -> Response:
             self.paths.append(request.url.path)
             return JSONResponse(content(request))

@@ -1,7 +1,7 @@
-"""The sandbox's metrics service on a real socket, behind faults that a test chooses, at as many addresses as it likes.
+"""The sandbox's metrics service on a real socket, behind faults that a test chooses.
 
-Each address is a world of its own: its faults, its log of arrivals and, since the budget is shared by address, its own
-5 requests a second.
+It serves any number of addresses. Each is a world of its own with its own faults, its own log of arrivals and, since
+the rate limiter is shared by address, its own 5 requests a second.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from typing import Any
 import msgspec
 import uvloop
 
-from conftest import NOW, Stage, event
 from gamelens.client.sync_client import Client
 from gamelens.sandbox.control.fault_injection import App, FaultInjector, Message, Receive, Send, read_rule
 from gamelens.sandbox.http.http_server import http_server
+from support.game_events import NOW, event
+from support.sandbox_stage import Stage
 
 KEY = "key-of-acme"
 DAYS = 120
@@ -32,14 +33,17 @@ METRICS = "/metrics/v1/metrics/*"
 
 
 class Arrival(msgspec.Struct, frozen=True):
-    """One request as it came in: when, and for what."""
+    """One request: when it arrived, and its path."""
 
     at: float
     path: str
 
 
 class World:
-    """What a client at one *address* meets; *key* is the only one that is known there, *seed* decides by chance."""
+    """The service at one *address*, which accepts only *key*.
+
+    Faults with a probability are drawn from *seed*.
+    """
 
     def __init__(self, address: str, app: App, *, key: str = KEY, seed: int = 0) -> None:
         self.address = address
@@ -48,21 +52,22 @@ class World:
         self._app = app
         self._key = key
         self._random = random.Random(seed).random
+        self._faulted: App = self._answer
         self.heal()
 
     def fail(self, route: str = "*", **fault: Any) -> None:
-        """One more fault rule, in the words of the control surface, behind those that are there."""
+        """Add a fault rule, in the words of the control API, behind the earlier ones."""
         self._faults.add(read_rule({"service": "metrics", "route": route, **fault}))
 
     def mix(self, *faults: dict[str, Any]) -> None:
-        """Several faults that strike independently: of rules for the same route only the first would be asked."""
+        """Add faults that are drawn independently of each other and of earlier rules."""
         for fault in faults:
             behind = FaultInjector(random=self._random)
             behind.add(read_rule({"service": "metrics", "route": METRICS, **fault}))
             self._faulted = behind.around("metrics", self._faulted)
 
     def last(self, good: int, route: str = "*", **fault: Any) -> None:
-        """Answer *good* questions about metrics, and when these are answered none of *route* any more."""
+        """Answer *good* metric requests, and once these are answered fail all of *route*."""
         until = _Until(good, self._faulted)
         ended = FaultInjector(random=self._random)
         ended.add(read_rule({"service": "metrics", "route": route, **fault}))
@@ -70,21 +75,21 @@ class World:
         self._faulted = until
 
     def heal(self) -> None:
-        """No faults any more."""
+        """Remove all faults."""
         self.answers.clear()
         self._faults = FaultInjector(random=self._random)
         self._faulted = self._faults.around("metrics", self._answer)
 
     def client(self, **options: Any) -> Client:
-        """A client of this world that keeps nothing, unless told otherwise."""
+        """Return a client of this world, without a cache unless *options* have one."""
         return Client(**self.settings(**options))
 
     def settings(self, **options: Any) -> dict[str, Any]:
-        """The same for a client of either face."""
+        """Return the arguments of a sync or async client of this world."""
         return {"api_key": self._key, "metrics_url": self.address, "cache": False, "progress": False} | options
 
     def arrived(self, part: str = "") -> int:
-        """How many requests came for an address with *part* in it."""
+        """Return how many requests arrived whose path contains *part*."""
         return sum(part in arrival.path for arrival in self.arrivals)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -92,15 +97,15 @@ class World:
         await self._faulted(scope, receive, send)
 
     async def _answer(self, scope: Message, receive: Receive, send: Send) -> None:
-        """What a test says about the end of the path; else what the service says."""
-        said = next((app for end, app in self.answers.items() if scope["path"].endswith(end)), self._app)
-        mine = (b"x-api-key", self._key.encode())
-        headers = [(b"x-api-key", KEY.encode()) if field == mine else field for field in scope["headers"]]
-        await said({**scope, "headers": headers}, receive, send)
+        """Answer as the test says for the end of the path, else as the service does."""
+        app = next((app for end, app in self.answers.items() if scope["path"].endswith(end)), self._app)
+        key_header = (b"x-api-key", self._key.encode())
+        headers = [(b"x-api-key", KEY.encode()) if field == key_header else field for field in scope["headers"]]
+        await app({**scope, "headers": headers}, receive, send)
 
 
 class _Until:
-    """*before*, until it has answered so many questions about metrics; *then* from there on."""
+    """The app *before*, until it has answered *good* metric requests, then the app *then*."""
 
     def __init__(self, good: int, before: App) -> None:
         self.then = before
@@ -134,7 +139,7 @@ class Served:
         self._worlds: dict[str, World] = {}
 
     def world(self, **options: Any) -> World:
-        """One more world."""
+        """Return a new world."""
         name = f"w{len(self._worlds)}"
         self._worlds[name] = World(f"http://127.0.0.1:{self._port}/{name}", self._app, **options)
         return self._worlds[name]
@@ -146,7 +151,7 @@ class Served:
 
 @contextmanager
 def served(state: Path) -> Iterator[Served]:
-    """A populated sandbox, its metrics service on a free port for as long as this lasts."""
+    """Serve the metrics service of a populated sandbox on a free port."""
     stage = Stage(state)
     populate(stage)
     with serving(stage) as worlds:
@@ -155,7 +160,7 @@ def served(state: Path) -> Iterator[Served]:
 
 @contextmanager
 def serving(stage: Stage) -> Iterator[Served]:
-    """The metrics service of *stage* on a free port, and the end of *stage* afterwards."""
+    """Serve the metrics service of *stage* on a free port, and close *stage* afterwards."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     worlds = Served(stage.metrics_app, listener.getsockname()[1])
@@ -177,7 +182,7 @@ def serving(stage: Stage) -> Iterator[Served]:
 
 
 def populate(stage: Stage) -> None:
-    """A few players of three games on each of so many days, no two days alike."""
+    """Submit events of a few players of three games for each of `DAYS` days, all different."""
     chance = random.Random(7)
     for game_id in ("1001", "1002", "2001"):
         events = [

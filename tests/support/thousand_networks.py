@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from conftest import NOW, Stage, event
+from support.game_events import NOW, event
 from support.hostile_names import NAMES
+from support.sandbox_stage import Stage
 
 HOSTILE: Final = NAMES["tag"]
 FORMULA: Final = NAMES["formula"]

@@ -1,4 +1,4 @@
-"""An event loop whose clock moves on only when everybody waits: minutes of pacing in milliseconds."""
+"""An event loop whose clock moves only when all tasks wait: minutes in milliseconds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class _Leaping(selectors.DefaultSelector):
-    """Waits for nothing: it says how long it was asked to."""
+    """A selector that does not wait, and reports the time it would have waited."""
 
     def __init__(self, leap: Callable[[float], None]) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class _Leaping(selectors.DefaultSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """A loop at *now*."""
+    """An event loop with a clock of its own, *now*."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -38,6 +38,6 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def run(work: Callable[[Callable[[], float]], Coroutine[Any, Any, T]]) -> T:
-    """Result of *work*, which is given the loop's clock."""
+    """Return the result of *work*, which receives the loop's clock."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(work(runner.get_loop().time))

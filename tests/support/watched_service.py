@@ -1,8 +1,8 @@
-"""The real sandbox behind an app that sees every request, clients that nothing holds up, and the truth about both.
+"""The sandbox behind an app that records requests, quick clients, and the expected rows.
 
-A `WatchedMetric` stands before the metrics service: it keeps what it was asked, fails what a test wants to fail, spoils what it
-wants to be wrong. `quick` makes clients without a budget, so that a fan-out is not five requests a second. `Wide`
-answers by any number of dimensions from the raw events.
+A `WatchedMetric` stands before the metrics service: it records requests, and fails or changes answers as a test says. `quick`
+makes clients without a rate limiter, so that a fan-out is not held to five requests a second. `WideTruth` computes
+expected rows by any number of dimensions from the raw events.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 import httpx
 import pandas as pd
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from conftest import Stage, event
 from gamelens.client.cache.answer_cache import AnswerCache
 from gamelens.client.connection.metrics_api import MetricsApi
 from gamelens.client.connection.settings import Secret
@@ -33,17 +33,23 @@ from gamelens.client.sync_client import Client
 from gamelens.sandbox.http.certificates import Certificate, load_certificate
 from gamelens.wire.intervals import Interval
 from support.brute_force import PER_GAME, SORTS_BY, Arrived, Asked, Fact, Row, Truth, _buckets
+from support.game_events import event
 from support.random_worlds import GAMES, STUDIOS, play
+from support.sandbox_stage import Stage
 
 KEY = "key-of-acme"
 ADDRESS = "http://127.0.0.1:9"
 SEED, BATCHES = 11, 6  # three games in two studios, and null in every dimension that may be null
 
 Body = dict[str, Any]
+Request = tuple[str, str, bytes, bytes | None]
+"""The end of a path, the query string, the body and the key."""
+Response = tuple[int, list[tuple[bytes, bytes]], bytes]
+"""Status, headers and body."""
 
 
 class Sent(NamedTuple):
-    """One request as it came in; *name* is the end of its path, *body* what it asked a metric."""
+    """One request: the end of its path, its query string, and its body if it is a metric."""
 
     name: str
     query: str
@@ -51,34 +57,42 @@ class Sent(NamedTuple):
 
 
 class Watch:
-    """*app*, and what it is asked; with *memory* what has been answered once is answered again."""
+    """An app in front of *app* that records requests, and fails or changes some.
 
-    def __init__(self, app: Any, memory: dict[Any, Any] | None = None) -> None:
+    With *memory* an answer that was given once is given again.
+
+    Attributes:
+        sent: all requests so far.
+        fails: which requests are answered 500.
+        changes: a change to the JSON of good answers.
+    """
+
+    def __init__(self, app: ASGIApp, memory: dict[Request, Response] | None = None) -> None:
         self.sent: list[Sent] = []
         self.fails: Callable[[Sent], bool] = lambda _: False
-        self.spoils: Callable[[Sent, Any], Any] | None = None
+        self.changes: Callable[[Sent, Any], object] | None = None
         self._app = app
         self._memory = memory
 
     @property
-    def asked(self) -> list[Sent]:
-        """The requests for metrics."""
-        return [it for it in self.sent if it.body is not None]
+    def queries(self) -> list[Sent]:
+        """The metric requests."""
+        return [request for request in self.sent if request.body is not None]
 
     @property
-    def listed(self) -> list[str]:
-        """The lists that were asked for, but for the available interval."""
-        return [it.name for it in self.sent if it.body is None and it.name != "interval"]
+    def lists(self) -> list[str]:
+        """The names of the lists that were requested, but for the available interval."""
+        return [request.name for request in self.sent if request.body is None and request.name != "interval"]
 
     def intervals(self) -> list[str]:
-        """The intervals of the requests for metrics, in order."""
-        return sorted(it.body["interval"] for it in self.asked if it.body is not None)
+        """Return the intervals of the metric requests, in order."""
+        return sorted(request.body["interval"] for request in self.queries if request.body is not None)
 
     def clear(self) -> None:
-        """Forget what was asked."""
+        """Forget all requests."""
         self.sent.clear()
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         raw = await _read(receive)
         name = scope["path"].rpartition("/")[2]
         body = json.loads(raw) if scope["method"] == "POST" else None
@@ -86,7 +100,7 @@ class Watch:
         self.sent.append(sent)
         key = (name, sent.query, raw, dict(scope["headers"]).get(b"x-api-key"))
         if self.fails(sent):
-            answer = (500, [(b"content-type", b"application/json")], b'{"message": "not today"}')
+            answer: Response = (500, [(b"content-type", b"application/json")], b'{"message": "not today"}')
         elif self._memory is not None and key in self._memory:
             answer = self._memory[key]
         else:
@@ -94,27 +108,31 @@ class Watch:
             if self._memory is not None:
                 self._memory[key] = answer
         status, headers, content = answer
-        if self.spoils is not None and status == 200:
-            content = json.dumps(self.spoils(sent, json.loads(content))).encode()
+        if self.changes is not None and status == 200:
+            content = json.dumps(self.changes(sent, json.loads(content))).encode()
             headers = [(header, value) for header, value in headers if header != b"content-length"]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": content})
 
-    async def _ask(self, scope: Any, raw: bytes) -> tuple[int, list[Any], bytes]:
-        messages: list[Any] = []
+    async def _ask(self, scope: Scope, raw: bytes) -> Response:
+        messages: list[Message] = []
 
-        async def keep(message: Any) -> None:
+        async def keep(message: Message) -> None:
             messages.append(message)
 
-        async def give() -> Any:
+        async def give() -> Message:
             return {"type": "http.request", "body": raw, "more_body": False}
 
         await self._app(scope, give, keep)
-        return messages[0]["status"], messages[0]["headers"], b"".join(it.get("body", b"") for it in messages[1:])
+        return (
+            messages[0]["status"],
+            messages[0]["headers"],
+            b"".join(message.get("body", b"") for message in messages[1:]),
+        )
 
 
-class Ticks:
-    """The client's own time, moved by hand."""
+class ManualClock:
+    """The client's own clock, moved by hand."""
 
     def __init__(self) -> None:
         self.now_s = 1_795_000_000.0
@@ -124,62 +142,62 @@ class Ticks:
 
 
 def quick(
-    app: Any,
+    app: ASGIApp,
     *,
     cache: Path | None = None,
     key: str = KEY,
     address: str = ADDRESS,
     refresh_s: float = 3600.0,
     max_days: int | None = None,
-    ticks: Ticks | None = None,
+    clock: ManualClock | None = None,
 ) -> Client:
-    """A client that sends at once and whose time stands still, unless *ticks* move."""
-    ticks = ticks or Ticks()
+    """Return a client without a rate limiter, whose clock is *ticks* or stands still."""
+    clock = clock or ManualClock()
     lens = copy(_blank())
-    kept = AnswerCache(cache, owner=f"{address} {key}", now=ticks) if cache is not None else None
-    door = Transport(address, key=Secret(key), pool=httpx.ASGITransport(app), ca_file=str(_authority().ca_file))
-    service = MetricsApi(door, refresh_s=refresh_s, clock=ticks)
-    lens._executor = QueryExecutor(service, kept, max_days=max_days, refresh_s=refresh_s)
+    answers = AnswerCache(cache, owner=f"{address} {key}", now=clock) if cache is not None else None
+    transport = Transport(address, key=Secret(key), pool=httpx.ASGITransport(app), ca_file=str(_authority().ca_file))
+    service = MetricsApi(transport, refresh_s=refresh_s, clock=clock)
+    lens._executor = QueryExecutor(service, answers, max_days=max_days, refresh_s=refresh_s)
     return lens
 
 
 @cache
 def _blank() -> Client:
-    """What all quick clients are copies of."""
+    """Return the client that all quick clients are copies of."""
     return Client(api_key=KEY, metrics_url=ADDRESS, cache=False, progress=False)
 
 
 @cache
 def _authority() -> Certificate:
-    """A short list of authorities: to read the usual ones takes longer than most questions do here."""
+    """Return a certificate: reading the usual authorities takes longer than most queries."""
     folder = Path(mkdtemp())
     atexit.register(rmtree, folder)
     return load_certificate(folder)
 
 
 class World:
-    """A sandbox that is played in once, and all that happened in it."""
+    """A sandbox with events in it, and the expected rows of any query."""
 
     def __init__(self, stage: Stage, arrived: Sequence[Arrived] = ()) -> None:
         self.stage = stage
-        self.truth = Wide(list(arrived))
-        self._memory: dict[Any, Any] = {}
+        self.truth = WideTruth(list(arrived))
+        self._memory: dict[Request, Response] = {}
 
     @classmethod
     def played(cls, stage: Stage) -> World:
-        """The random population of `SEED`."""
+        """Return a world with the random population of `SEED`."""
         return cls(stage, play(stage, Random(SEED), batches=BATCHES)["acme"])
 
     def watch(self) -> Watch:
-        """A look at what is asked; answers are remembered for all who look, since nothing changes here."""
+        """Return a view of the requests, with answers remembered since no data changes."""
         return Watch(self.stage.metrics_app, self._memory)
 
 
-class Wide(Truth):
-    """What happened, by any number of dimensions, `studio_id` among them."""
+class WideTruth(Truth):
+    """Expected rows by any number of dimensions, `studio_id` among them."""
 
     def value(self, fact: Fact, dimension: str) -> str | None:
-        """As `Truth.value`, which knows no studios."""
+        """Return the value of *dimension*, which may be `studio_id`."""
         if dimension == "studio_id":
             return next(studio for studio, games in STUDIOS.items() if fact.game_id in games)
         return super().value(fact, dimension)
@@ -196,38 +214,38 @@ class Wide(Truth):
         studios: Iterable[str] | None = None,
         since_days_ago: int | None = None,
     ) -> list[Row]:
-        """The rows that a frame must have: timestamp, *by* (ids), the game where the metric is per game, the fields.
+        """Return the rows that a frame must have, in each bucket as the service orders them.
 
-        In each bucket as the service orders them, dimensions in the order of the columns.
+        Columns: timestamp, *by* (ids), the game if the metric is per game, the fields.
         """
-        held = set(GAMES["acme"])
-        held &= set(games) if games is not None else held
-        held &= set().union(*(STUDIOS[it] for it in studios)) if studios is not None else held
+        game_ids = set(GAMES["acme"])
+        game_ids &= set(games) if games is not None else game_ids
+        game_ids &= set().union(*(STUDIOS[studio] for studio in studios)) if studios is not None else game_ids
         names = [*by]
         if (metric in PER_GAME or metric == "retention_retro") and "game_id" not in names:
             names.append("game_id")
         body: Body = {"filter": where, "since_days_ago": since_days_ago}
-        asked = Asked(metric, over.start, over.end, every, body, held)
+        selection = Asked(metric, over.start, over.end, every, body, game_ids)
         if metric == "retention_retro":
-            return self._returns(asked, names)
-        facts = [it for it in self.facts if over.start <= it.ts < over.end and it.game_id in held]
-        facts = [it for it in facts if self._meets(it, where)]
-        found: list[Row] = []
+            return self._returns(selection, names)
+        facts = [fact for fact in self.facts if over.start <= fact.ts < over.end and fact.game_id in game_ids]
+        facts = [fact for fact in facts if self._meets(fact, where)]
+        result: list[Row] = []
         for stamp, first, last in _buckets(over.start, over.end, every):
-            bucket = [it for it in facts if first <= it.ts < last]
-            rows = self._rows(asked, bucket, names) if names else [self._fields(asked, bucket)]
-            found += [{"timestamp": _moment(stamp), **_plain(row)} for row in rows]
-        return found
+            bucket = [fact for fact in facts if first <= fact.ts < last]
+            rows = self._rows(selection, bucket, names) if names else [self._fields(selection, bucket)]
+            result += [{"timestamp": _moment(stamp), **_plain(row)} for row in rows]
+        return result
 
-    def _returns(self, asked: Asked, names: list[str]) -> list[Row]:
-        """As `Truth._retention`, by any dimensions of the install event."""
-        since, found = asked.body["since_days_ago"], []
-        for stamp, first, last in _buckets(asked.start, asked.end, "day"):
-            start, end = max(first, asked.start), min(last, asked.end)
+    def _returns(self, selection: Asked, names: list[str]) -> list[Row]:
+        """Return expected retention by any dimensions of the install event."""
+        since, result = selection.body["since_days_ago"], []
+        for stamp, first, last in _buckets(selection.start, selection.end, "day"):
+            start, end = max(first, selection.start), min(last, selection.end)
             active = {fact.player for fact in self.facts if fact.player and start <= fact.ts < end}
             cohorts: dict[tuple[Any, ...], list[Any]] = {}
             for player, install in self.installs.items():
-                is_asked = install.game_id in asked.games and self._meets(install, asked.body["filter"])
+                is_asked = install.game_id in selection.games and self._meets(install, selection.body["filter"])
                 if is_asked and (first.date() - install.day).days == since:
                     cohorts.setdefault(tuple(self.value(install, name) for name in names), []).append(player)
             rows = [
@@ -235,72 +253,81 @@ class Wide(Truth):
                 for key, players in cohorts.items()
                 if (back := len(active & set(players)))
             ]
-            found += sorted(rows, key=lambda row: rank(row, "retention", names))
-        return found
+            result += sorted(rows, key=lambda row: rank(row, "retention", names))
+        return result
 
 
 def sale(day: str, amount: int = 499, **fields: Any) -> Body:
-    """A purchase at noon of *day*, in hundredths of a dollar."""
+    """Return a purchase at noon of *day*, in cents."""
     noon = datetime.fromisoformat(f"{day}T12:00+00:00")
     bought = {"event_id": "pack:gold", "amount": amount, "currency": "USD", "transaction_num": 1}
     return event(**{"category": "business", "client_ts": int(noon.timestamp())} | bought | fields)
 
 
 def sell(stage: Stage, *events: Body, game_id: str = "1001") -> None:
-    """Let the service know of *events*, at once."""
+    """Submit *events* and process them at once."""
     assert stage.submit(list(events), game_id=game_id).status_code == 200
     stage.process()
 
 
-def rank(row: Row, main: str, names: Sequence[str]) -> Any:
-    """Where a row stands in its bucket: largest first, null last; ties by the values, null last (design/metrics)."""
+def rank(row: Row, main: str, names: Sequence[str]) -> tuple[bool, float, tuple[tuple[bool, str], ...]]:
+    """Return the sort key of a row: largest first, null last (Wire 2.10, Row order)."""
     value = row[main]
     return (value is None, -(value or 0), tuple((row[name] is None, row[name] or "") for name in names))
 
 
 def sorts_by(metric: str) -> str:
-    """The field that orders the rows of *metric*."""
+    """Return the field that orders the rows of *metric*."""
     return "retention" if metric == "retention_retro" else SORTS_BY.get(metric, metric)
 
 
 def rows_of(frame: pd.DataFrame, *, titles: bool = False) -> list[Row]:
-    """The rows of a frame in plain Python, null as None, titles left out unless wanted."""
-    kept = [name for name in frame.columns if titles or name not in ("game", "studio")]
-    plain = frame[kept].astype(object)
-    records: list[Row] = plain.where(plain.notna(), None).to_dict("records")
-    return [{**row, "timestamp": row["timestamp"].to_pydatetime()} for row in records]
+    """Return the rows of a frame in plain Python, null as None, titles only if wanted."""
+    names = [name for name in frame.columns if titles or name not in ("game", "studio")]
+    plain = frame[names].astype(object)
+    records = plain.where(plain.notna(), None).to_dict("records")
+    return [
+        {str(name): value for name, value in row.items()} | {"timestamp": row["timestamp"].to_pydatetime()}
+        for row in records
+    ]
 
 
 def assert_equal(one: pd.DataFrame, other: pd.DataFrame) -> None:
-    """The same rows in the same order, columns, dtypes and categories; receipts may differ."""
-    plain = [frame.copy() for frame in (one, other)]
-    for frame in plain:
-        frame.attrs = {}
-    pd.testing.assert_frame_equal(*plain, check_exact=False, rtol=1e-12)
+    """Assert the same rows, order, columns, dtypes and categories.
+
+    Receipts may differ.
+    """
+    left, right = one.copy(), other.copy()
+    left.attrs = right.attrs = {}
+    pd.testing.assert_frame_equal(left, right, check_exact=False, rtol=1e-12)
 
 
-def is_close(one: Any, other: Any) -> bool:
-    """Whether two values of a row are the same but for the last digits of a number."""
+def is_close(one: object, other: object) -> bool:
+    """Return whether two values are equal but for the last digits of a number."""
     if isinstance(one, float) and isinstance(other, float):
         return abs(one - other) <= 1e-9 * max(1.0, abs(one), abs(other))
     return bool(one == other)
 
 
 def assert_same(frame: pd.DataFrame, expected: list[Row], metric: str, names: Sequence[str]) -> None:
-    """*frame* has exactly the rows *expected*; in each bucket largest first, ties by *names*."""
+    """Assert that *frame* has exactly the rows *expected*, ordered as the service does."""
     rows = rows_of(frame)
     keys = ["timestamp", *(name for name in frame.columns if name in (*names, "game_id", "studio_id"))]
 
     def by_key(some: list[Row]) -> dict[Any, Row]:
-        found = {tuple(row[key] for key in keys): row for row in some}
-        assert len(found) == len(some), "two rows of the same bucket and values"
-        return found
+        by_values = {tuple(row[key] for key in keys): row for row in some}
+        assert len(by_values) == len(some), "two rows of the same bucket and values"
+        return by_values
 
-    got, wanted = by_key(rows), by_key(expected)
-    assert got.keys() == wanted.keys(), (sorted(map(str, got.keys() ^ wanted.keys())), len(got), len(wanted))
-    for key, row in wanted.items():
-        assert got[key].keys() == row.keys(), (key, got[key], row)
-        assert all(is_close(got[key][name], row[name]) for name in row), (key, got[key], row)
+    actual, expected_rows = by_key(rows), by_key(expected)
+    assert actual.keys() == expected_rows.keys(), (
+        sorted(map(str, actual.keys() ^ expected_rows.keys())),
+        len(actual),
+        len(expected_rows),
+    )
+    for key, row in expected_rows.items():
+        assert actual[key].keys() == row.keys(), (key, actual[key], row)
+        assert all(is_close(actual[key][name], row[name]) for name in row), (key, actual[key], row)
     stamps = [row["timestamp"] for row in rows]
     assert stamps == sorted(stamps)
     for _, bucket in groupby(rows, key=lambda row: row["timestamp"]):
@@ -319,7 +346,7 @@ def _plain(row: Row) -> Row:
     }
 
 
-async def _read(receive: Any) -> bytes:
+async def _read(receive: Receive) -> bytes:
     parts, is_more = [], True
     while is_more:
         message = await receive()

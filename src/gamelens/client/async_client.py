@@ -51,41 +51,41 @@ class AsyncClient(BaseClient):
     async def aclose(self) -> None:
         """Close the connections; every later call raises `Refused`."""
         if self._closing.detach():
-            await self._loop.wait_async(self._executor.service.aclose())
+            await self._loop.run_async(self._executor.service.aclose())
 
     @_documented
     async def available(self) -> Interval:
         """Return the same as `Client.available`."""
-        return await self._loop.wait_async(self._executor.service.available())
+        return await self._loop.run_async(self._executor.service.available())
 
     @_documented
     async def metrics(self) -> list[str]:
         """Return the same as `Client.metrics`."""
-        return await self._loop.wait_async(self._executor.service.metrics())
+        return await self._loop.run_async(self._executor.service.metrics())
 
     @_documented
     async def dimensions(self) -> list[str]:
         """Return the same as `Client.dimensions`."""
-        return await self._loop.wait_async(self._executor.service.dimensions())
+        return await self._loop.run_async(self._executor.service.dimensions())
 
     @_documented
     async def dimension_values(
         self, dimension: str, *, over: TimeRange, studios: Names | None = None, games: Names | None = None
     ) -> list[str]:
         """Return the same as `Client.dimension_values`."""
-        return await self._loop.wait_async(
+        return await self._loop.run_async(
             self._executor.dimension_values(dimension, over, as_names("studios", studios), as_names("games", games))
         )
 
     @_documented
     async def studios(self, *, over: TimeRange) -> DataFrame:
         """Return the same as `Client.studios`."""
-        return await self._loop.wait_async(self._executor.studios(over))
+        return await self._loop.run_async(self._executor.studios(over))
 
     @_documented
     async def games(self, *, over: TimeRange, studios: Names | None = None) -> DataFrame:
         """Return the same as `Client.games`."""
-        return await self._loop.wait_async(self._executor.games(over, optional_names("studios", studios)))
+        return await self._loop.run_async(self._executor.games(over, optional_names("studios", studios)))
 
     @_documented
     @accepts(query_arguments)
@@ -98,7 +98,7 @@ class AsyncClient(BaseClient):
     @accepts(query_arguments)
     async def plan(self, arguments: QueryArguments) -> Plan:
         """Return the same as `Client.plan`."""
-        return await self._loop.wait_async(self._executor.plan(arguments.spec, arguments.options))
+        return await self._loop.run_async(self._executor.plan(arguments.spec, arguments.options))
 
     @_documented
     @accepts(retention_arguments)
@@ -138,14 +138,14 @@ class AsyncClient(BaseClient):
     @_documented
     async def restatements(self, metric: str | None = None) -> DataFrame:
         """Return the same as `Client.restatements`."""
-        return await self._loop.wait_async(self._executor.restatements(metric))
+        return await self._loop.run_async(self._executor.restatements(metric))
 
     async def _run_async(self, run: RunQuery, progress: bool | None) -> DataFrame:
         """Run a query on the background loop, with a bar if *progress* says so, and emit its warnings."""
         counter = Progress()
         bar = Bar(counter, wanted=self._progress if progress is None else progress)
         try:
-            result = await self._loop.wait_async(run(counter), on_tick=bar.draw)
+            result = await self._loop.run_async(run(counter), on_tick=bar.draw)
         finally:
             bar.close()
         return self._executor.emit_warnings(result)

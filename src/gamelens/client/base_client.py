@@ -65,7 +65,7 @@ class BaseClient:
             sender = Transport(
                 settings.metrics_url,
                 key=settings.api_key,
-                budget=shared_rate_limiter(settings.metrics_url, fingerprint, pace),
+                rate_limiter=shared_rate_limiter(settings.metrics_url, fingerprint, pace),
                 max_wait_s=max_wait_s,
                 at_once=_CONNECTIONS,
                 pool=transport,
@@ -90,4 +90,4 @@ class BaseClient:
 
 def _close(service: MetricsApi) -> None:
     """Close the connections of a collected client on the background loop, without waiting."""
-    shared_loop().hand_over(service.aclose())
+    shared_loop().submit(service.aclose())

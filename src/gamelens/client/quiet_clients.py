@@ -24,7 +24,7 @@ class QuietAsyncClient(AsyncClient):
         share_connection(self, client)
 
     async def _run_async(self, run: RunQuery, progress: bool | None) -> DataFrame:
-        result = await self._loop.wait_async(run(Progress()))
+        result = await self._loop.run_async(run(Progress()))
         return cast("DataFrame", result.frame)
 
 
@@ -35,7 +35,7 @@ class QuietClient(Client):
         share_connection(self, client)
 
     def _run(self, run: RunQuery, progress: bool | None) -> DataFrame:
-        return cast("DataFrame", self._loop.wait(run(Progress())).frame)
+        return cast("DataFrame", self._loop.run(run(Progress())).frame)
 
 
 def share_connection(copy: BaseClient, client: BaseClient) -> None:

@@ -66,19 +66,19 @@ class Client(BaseClient):
     def close(self) -> None:
         """Close the connections; every later call raises `Refused`."""
         if self._closing.detach():
-            self._loop.wait(self._executor.service.aclose())
+            self._loop.run(self._executor.service.aclose())
 
     def available(self) -> Interval:
         """Return the interval the service can answer for, requested once every *refresh_s*."""
-        return self._loop.wait(self._executor.service.available())
+        return self._loop.run(self._executor.service.available())
 
     def metrics(self) -> list[str]:
         """Return the names of the service's metrics."""
-        return self._loop.wait(self._executor.service.metrics())
+        return self._loop.run(self._executor.service.metrics())
 
     def dimensions(self) -> list[str]:
         """Return the names of the service's dimensions."""
-        return self._loop.wait(self._executor.service.dimensions())
+        return self._loop.run(self._executor.service.dimensions())
 
     def dimension_values(
         self, dimension: str, *, over: TimeRange, studios: Names | None = None, games: Names | None = None
@@ -89,20 +89,20 @@ class Client(BaseClient):
             BadQuery: no such dimension.
             Truncated: there are more than 30000.
         """
-        return self._loop.wait(
+        return self._loop.run(
             self._executor.dimension_values(dimension, over, as_names("studios", studios), as_names("games", games))
         )
 
     def studios(self, *, over: TimeRange) -> DataFrame:
         """Return the studios that sent data during *over*. Columns: studio_id, studio (str)."""
-        return self._loop.wait(self._executor.studios(over))
+        return self._loop.run(self._executor.studios(over))
 
     def games(self, *, over: TimeRange, studios: Names | None = None) -> DataFrame:
         """Return the games that sent data during *over*, of all studios or of those named by id.
 
         Columns: game_id, game (the title), studio_id, studio (str).
         """
-        return self._loop.wait(self._executor.games(over, optional_names("studios", studios)))
+        return self._loop.run(self._executor.games(over, optional_names("studios", studios)))
 
     @accepts(query_arguments)
     def query(self, arguments: QueryArguments) -> DataFrame:
@@ -141,7 +141,7 @@ class Client(BaseClient):
         Raises:
             NotYetAvailable, BadQuery, NotAdditive: as `query`.
         """
-        return self._loop.wait(self._executor.plan(arguments.spec, arguments.options))
+        return self._loop.run(self._executor.plan(arguments.spec, arguments.options))
 
     @accepts(retention_arguments)
     def retention(self, arguments: RetentionArguments) -> DataFrame:
@@ -206,14 +206,14 @@ class Client(BaseClient):
         over all rows of the bucket; NA where they cannot be added up), rows (Int64, how many changed), before_as_of,
         as_of (datetime64[us, UTC]).
         """
-        return self._loop.wait(self._executor.restatements(metric))
+        return self._loop.run(self._executor.restatements(metric))
 
     def _run(self, run: RunQuery, progress: bool | None) -> DataFrame:
         """Run a query on the background loop, with a bar if *progress* says so, and emit its warnings."""
         counter = Progress()
         bar = Bar(counter, wanted=self._progress if progress is None else progress)
         try:
-            result = self._loop.wait(run(counter), on_tick=bar.draw)
+            result = self._loop.run(run(counter), on_tick=bar.draw)
         finally:
             bar.close()
         return self._executor.emit_warnings(result)

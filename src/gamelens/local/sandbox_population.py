@@ -67,7 +67,7 @@ def populate(
         return await _received(await asyncio.to_thread(find) if find else ready)
 
     sender = EventSender(_clients(ready), received, on_batch=on_batch, on_rejected=on_rejected)
-    shared_loop().wait(sender.submit_all(batches, in_order=not scenario.is_clean))
+    shared_loop().run(sender.submit_all(batches, in_order=not scenario.is_clean))
     if ledger is not None and not scenario.is_clean:
         ledger.date_arrivals(datetime.now(UTC))
     return msgspec.structs.replace(
@@ -152,7 +152,7 @@ def play_live(
             await send_live(coming, sender, game_ids, begins_s=now_s, speed=speed)
         return sender.events
 
-    return shared_loop().wait(play())
+    return shared_loop().run(play())
 
 
 def _live_days(scenario: Scenario, today: date) -> Iterator[list[LiveEvent]]:
@@ -195,9 +195,9 @@ def _record_into(
     began = time.monotonic()
     try:
         recording = record_sessions(sessions, _clients(ready), mode=mode, set_time=set_time, on_batch=on_batch)
-        events = shared_loop().wait(recording)
+        events = shared_loop().run(recording)
     finally:
-        shared_loop().wait(release())
+        shared_loop().run(release())
     return msgspec.structs.replace(population_id(scenario, ends_on), events=events, seconds=time.monotonic() - began)
 
 

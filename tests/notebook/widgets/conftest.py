@@ -8,8 +8,8 @@ from itertools import count
 import httpx
 import pytest
 
-from conftest import Stage
 from gamelens.client.sync_client import Client
+from support.sandbox_stage import Stage
 from support.served_metrics import World, populate
 from support.thousand_networks import send_networks
 

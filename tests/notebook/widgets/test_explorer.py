@@ -11,7 +11,6 @@ from typing import Any
 import httpx
 import pytest
 
-from conftest import Stage
 from gamelens import BadQuery, dim
 from gamelens.client.sync_client import Client
 from gamelens.notebook import widgets
@@ -19,6 +18,7 @@ from gamelens.notebook.widgets.explorer import Explorer
 from gamelens.notebook.widgets.html_blocks import FIGURE
 from gamelens.notebook.widgets.pickers import MOST_SHOWN
 from gamelens.notebook.widgets.static_view import VIEW, StaticView
+from support.sandbox_stage import Stage
 from support.served_metrics import KEY, METRICS, World
 from support.thousand_networks import FORMULA, HOSTILE, NETWORKS
 

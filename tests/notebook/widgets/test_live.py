@@ -11,12 +11,13 @@ from typing import Any
 import httpx
 import pytest
 
-from conftest import Stage, event
 from gamelens import BadQuery
 from gamelens.client.connection.control_api import ControlApi
 from gamelens.notebook import widgets
 from gamelens.notebook.widgets.live_view import LiveView
 from gamelens.sandbox.control.control_app import console_app
+from support.game_events import event
+from support.sandbox_stage import Stage
 from support.thousand_networks import HOSTILE
 
 TOKEN = "a-token-of-its-own"

@@ -63,19 +63,19 @@ class QueryExecutor:
         self, dimension: str, over: TimeRange, studios: Sequence[str], games: Sequence[str]
     ) -> list[str]:
         """Return the values of *dimension* during *over*."""
-        await self.service.list_strange("by", (dimension,), DIMENSIONS)
-        times = await self.service.settle(over, "raise")
-        return await self.service.dimension_values(dimension, times.kept, studios=studios, games=games)
+        await self.service.unknown_names("by", (dimension,), DIMENSIONS)
+        times = await self.service.resolve_range(over, "raise")
+        return await self.service.dimension_values(dimension, times.covered, studios=studios, games=games)
 
     async def studios(self, over: TimeRange) -> DataFrame:
         """Return the studios that sent data during *over*."""
-        times = await self.service.settle(over, "raise")
-        return studios_frame(await self.service.studios(times.kept))
+        times = await self.service.resolve_range(over, "raise")
+        return studios_frame(await self.service.studios(times.covered))
 
     async def games(self, over: TimeRange, studios: Sequence[str] | None) -> DataFrame:
         """Return the games that sent data during *over*."""
-        times = await self.service.settle(over, "raise")
-        return games_frame(await self.service.games(times.kept, studios))
+        times = await self.service.resolve_range(over, "raise")
+        return games_frame(await self.service.games(times.covered, studios))
 
     async def query(self, spec: QuerySpec, options: ExecutionOptions, progress: Progress) -> QueryResult:
         """Return the result of a query for rows."""
@@ -88,7 +88,7 @@ class QueryExecutor:
     async def plan(self, spec: QuerySpec, options: ExecutionOptions) -> Plan:
         """Return what *spec* will cost; only the available interval is requested."""
         _check_names(spec)
-        resolving = self.service.settle(options.over, "clip" if options.when_unavailable == "clip" else "raise")
+        resolving = self.service.resolve_range(options.over, "clip" if options.when_unavailable == "clip" else "raise")
         times = await Deadline(options.deadline_s).run(resolving)
         estimator = PlanEstimator(self.service, self.cache, fresh_s=self._refresh_s)
         return estimator.plan(spec, times, max_days=self._max_days)
@@ -114,7 +114,7 @@ class QueryExecutor:
     async def restatements(self, metric: str | None) -> DataFrame:
         """Return the restatements that the cache, or without one this client, has recorded."""
         if metric is not None:
-            await self.service.list_strange("metric", (metric,), METRICS)
+            await self.service.unknown_names("metric", (metric,), METRICS)
         if self.cache is not None:
             return restatements_frame(restatements_as_json(self.cache.restatements(metric)))
         return restatements_frame([entry for entry in self._restated if metric in (None, entry["metric"])])

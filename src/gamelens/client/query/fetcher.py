@@ -86,7 +86,7 @@ class Fetcher:
     def missing_buckets(self, plan: MetricPlan) -> set[datetime]:
         """Return the starts of the buckets for which rows of *plan* or of its total are missing."""
         jobs = [job for job in self.missing if job.plan is plan or job.plan is plan.total]
-        return {slice_.stamp for job in jobs for slice_ in job.run}
+        return {slice_.bucket_start for job in jobs for slice_ in job.run}
 
     async def fetch(self, plans: Sequence[MetricPlan], available: Interval) -> list[TemplateRows]:
         """Return the rows of each of *plans*; requests that failed are in `gaps`.
@@ -119,8 +119,8 @@ class Fetcher:
         for plan, rows_of_templates in zip(plans, found, strict=True):
             for template, rows in zip(plan.templates, rows_of_templates, strict=True):
                 self._slices += len(plan.slices)
-                self._source_slices += len(rows.units)
-                absent = [slice_ for slice_ in plan.slices if slice_ not in rows.units]
+                self._source_slices += len(rows.slices)
+                absent = [slice_ for slice_ in plan.slices if slice_ not in rows.slices]
                 yield from (FetchJob(plan, template, run) for run in plan.runs(absent))
 
     async def _send(self, jobs: Sequence[FetchJob], available: Interval) -> None:
@@ -149,7 +149,7 @@ class Fetcher:
     async def _answer(self, job: FetchJob, available: Interval) -> None:
         query = job.template.over(enclosing_interval(job.run))
         try:
-            body = await self._service.ask(job.template.metric, query, self._tally)
+            body = await self._service.post_query(job.template.metric, query, self._tally)
             # In a thread: a large answer takes long enough to delay the requests of all other queries.
             self._answers[job] = await asyncio.to_thread(self._read, job, query, body, available)
         except Retryable as error:
@@ -175,7 +175,7 @@ class Fetcher:
             return answers
         if plan.every == "all":  # a part of the only number there is would be a wrong number
             return []
-        return [tables.drop_buckets(table, [slice_.stamp for slice_ in missing]) for table in answers]
+        return [tables.drop_buckets(table, [slice_.bucket_start for slice_ in missing]) for table in answers]
 
 
 class TableBuilder:
@@ -222,7 +222,7 @@ class TableBuilder:
         own_columns = [name for name in plan.dimensions if name not in plan.labels]
         table = self._concatenated(plan, answers, own_columns)
         if plan.adds_up:
-            start = self._times.kept.start if plan.every == "all" else None
+            start = self._times.covered.start if plan.every == "all" else None
             table = tables.sum_split_buckets(METRICS[plan.metric], own_columns, table, start)
         elif len(plan.templates) > 1:
             table = tables.sort_as_service(table, plan.metric, own_columns)
@@ -281,8 +281,8 @@ def _gap(job: FetchJob, error: GamelensError) -> Gap:
     """Return the gap that a failed *job* leaves, with the slices that share its buckets if they are summed."""
     plan, interval = job.plan, enclosing_interval(job.run)
     if plan.adds_up:  # rows of the same bucket cannot be summed without it
-        starts = {slice_.stamp for slice_ in job.run}
-        shared = [slice_ for slice_ in plan.slices if plan.every == "all" or slice_.stamp in starts]
+        starts = {slice_.bucket_start for slice_ in job.run}
+        shared = [slice_ for slice_ in plan.slices if plan.every == "all" or slice_.bucket_start in starts]
         interval = enclosing_interval(shared)
     return {
         "metric": job.template.metric,

@@ -113,9 +113,9 @@ class PlanEstimator:
             BadQuery: the query cannot be sent.
         """
         values = self._fan_out_values(spec, fan_out_interval(spec, times))
-        plans = plan_requests(spec, times.kept, max_days=max_days, values=values)
+        plans = plan_requests(spec, times.covered, max_days=max_days, values=values)
         plans += [plan.total for plan in plans if plan.total is not None]
-        self._count_title_lists(spec, plans, times.kept)
+        self._count_title_lists(spec, plans, times.covered)
         pieces, slices, cached_slices = [], 0, 0
         for plan in plans:
             for template in plan.templates:
@@ -133,7 +133,7 @@ class PlanEstimator:
             seconds=round(expected_s(requests), 1),
             cached_share=cached_slices / slices if slices else 0.0,
             pieces=tuple(pieces),
-            clipped=times.kept if times.kept != times.asked else None,
+            clipped=times.covered if times.covered != times.requested else None,
             guessed=tuple(self._guessed),
         )
 
@@ -141,7 +141,7 @@ class PlanEstimator:
         if self._cache is None:
             return frozenset()
         key = cache_key(template, self._service.edition)
-        return self._cache.look(key, plan.slices, available=times.available, fresh_s=self._fresh_s)
+        return self._cache.fresh_slices(key, plan.slices, available=times.available, fresh_s=self._fresh_s)
 
     def _fan_out_values(self, spec: QuerySpec, interval: Interval) -> FanOutValues:
         dimensions = fan_out_dimensions(spec)

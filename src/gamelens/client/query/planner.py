@@ -150,9 +150,9 @@ def fan_out_interval(spec: QuerySpec, times: ResolvedRange) -> Interval:
     """Return the interval whose values a fan-out covers; for retention it begins with the first install day."""
     is_retention = any(name in METRICS and METRICS[name].kinds == "retention" for name in spec.metrics)
     if not is_retention:
-        return times.kept
-    first_install_day = bucket_start(times.kept.start - (spec.since_days_ago or 0) * _DAY, "day")
-    return Interval(max(times.available.start, first_install_day), times.kept.end)
+        return times.covered
+    first_install_day = bucket_start(times.covered.start - (spec.since_days_ago or 0) * _DAY, "day")
+    return Interval(max(times.available.start, first_install_day), times.covered.end)
 
 
 def plan_requests(

@@ -113,7 +113,7 @@ class RowsSteps:
 
     def plan(self, times: ResolvedRange, values: FanOutValues, unknown: Collection[str]) -> list[MetricPlan]:
         """Return the requests of each metric."""
-        return plan_requests(self.sent, times.kept, max_days=self._max_days, unknown=unknown, values=values)
+        return plan_requests(self.sent, times.covered, max_days=self._max_days, unknown=unknown, values=values)
 
     def assemble(
         self, run: QueryRun, plans: Sequence[MetricPlan], tables: Sequence[pa.Table], times: ResolvedRange
@@ -220,9 +220,9 @@ class QueryRun:
         """
         filtered = list(dimensions_in(spec.where)) if spec.where is not None else []
         columns = {*DIMENSIONS, STUDIO_ID}
-        metrics = await self._service.list_strange("metric", spec.metrics, METRICS)
-        dimensions = await self._service.list_strange("by", spec.dimensions, columns)
-        dimensions += await self._service.list_strange("where", filtered, DIMENSIONS)
+        metrics = await self._service.unknown_names("metric", spec.metrics, METRICS)
+        dimensions = await self._service.unknown_names("by", spec.dimensions, columns)
+        dimensions += await self._service.unknown_names("where", filtered, DIMENSIONS)
         for name in dict.fromkeys([*metrics, *dimensions]):
             self.warnings.append(f"this version does not know {name}, the service does: passed on as it is")
         return dimensions
@@ -234,7 +234,9 @@ class QueryRun:
             NotYetAvailable: part of the time range is not available, or not by the deadline.
         """
         options = self._options
-        resolving = self._service.settle(options.over, options.when_unavailable, self._deadline.left_s, self._tally)
+        resolving = self._service.resolve_range(
+            options.over, options.when_unavailable, self._deadline.left_s, self._tally
+        )
         try:
             return await self._deadline.run(resolving)
         except Unreachable:
@@ -275,7 +277,7 @@ class QueryRun:
 
         Before the rows: a list that fails later would cost rows that are already there.
         """
-        interval = times.kept
+        interval = times.covered
         if STUDIO_ID in spec.dimensions and GAME_ID in plans[0].dimensions:
             games = await self._service.games(interval, tally=self._tally)
             self.studio_of_game = {game.id: game.studio_id for game in games}
@@ -371,7 +373,7 @@ def receipt(
     that sent something then, asked for or not.
     """
     return {
-        "asked": {**asked, "interval": str(span.asked)},
+        "asked": {**asked, "interval": str(span.requested)},
         "asked_at": asked_at.astimezone(UTC).isoformat(timespec="seconds"),
         "as_of": span.available.end.isoformat(),
         "available": str(span.available),
@@ -379,7 +381,7 @@ def receipt(
         "retries": tally.retries,
         "cached_share": round(cached_share, 4),
         "gaps": list(gaps),
-        "clipped": str(span.kept) if span.kept != span.asked else None,
+        "clipped": str(span.covered) if span.covered != span.requested else None,
         "truncated": is_truncated,
         "warnings": list(warnings),
         **({"titles": sorted(titles)} if titles else {}),

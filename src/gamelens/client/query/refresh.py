@@ -113,7 +113,7 @@ class FrameSource:
             column = rows[name]
             rows = rows.filter(pc.is_null(column) if value is None else pc.equal(column, value))
         names = [name for name in rows.column_names if name not in plan.dimensions or name in template.carried]
-        table = drop_buckets(rows.select(names), {slice_.stamp for slice_ in missing})
+        table = drop_buckets(rows.select(names), {slice_.bucket_start for slice_ in missing})
         slices = frozenset(plan.slices) - set(missing)
         if not missing:
             return CachedRows(table, slices)
@@ -121,7 +121,7 @@ class FrameSource:
         if rest.table is None:
             return CachedRows(table, slices)
         columns = schema(template.metric, template.carried)
-        return CachedRows(concatenate([table, rest.table], columns), slices | rest.units)
+        return CachedRows(concatenate([table, rest.table], columns), slices | rest.slices)
 
     def store(self, job: FetchJob, table: pa.Table, available: Interval) -> None:
         """Store *table* in the fallback."""
@@ -186,7 +186,7 @@ def restatements_as_json(restatements: Iterable[Restatement]) -> list[dict[str, 
     return [
         {
             "metric": restatement.metric,
-            "timestamp": restatement.stamp.isoformat(),
+            "timestamp": restatement.bucket_start.isoformat(),
             "by": list(restatement.dimensions),
             "rows": restatement.rows_changed,
             "field": change.field,

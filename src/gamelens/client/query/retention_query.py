@@ -114,9 +114,9 @@ class RetentionSteps:
 
 def _whole_days(times: ResolvedRange) -> Interval:
     """Return the covered interval widened to whole available days: a cohort is that of a whole day."""
-    end = bucket_start(times.kept.end, "day")
-    end = end if end == times.kept.end else end + _DAY
-    return Interval(bucket_start(times.kept.start, "day"), end) & times.available
+    end = bucket_start(times.covered.end, "day")
+    end = end if end == times.covered.end else end + _DAY
+    return Interval(bucket_start(times.covered.start, "day"), end) & times.available
 
 
 def _daily_values(plan: MetricPlan, table: pa.Table, carried: Sequence[str]) -> DailyValues:

@@ -71,7 +71,7 @@ class CacheSource:
 
     def store(self, job: FetchJob, table: pa.Table, available: Interval) -> None:
         """Store *table* by bucket, unless the buckets of the service differ from those of *job*."""
-        if bucket_starts(table) <= {slice_.stamp for slice_ in job.run}:
+        if bucket_starts(table) <= {slice_.bucket_start for slice_ in job.run}:
             self._cache.keep(cache_key(job.template, self._service.edition), job.run, table, available=available)
 
     @property

@@ -1,0 +1,257 @@
+"""A game server that submits events for its players."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gamelens.client.events.event_recorder import EventRecorder
+from gamelens.client.events.game_server import GameServer
+from gamelens.errors import BadQuery, Refused, ServiceError, Unreachable
+from support.game_events import NOW
+from support.game_network import Game, Sent, Time, Wire, in_loop
+from support.sandbox_stage import Stage
+
+PHONE: dict[str, Any] = {"platform": "ios", "os_version": "ios 17.0"}
+OK = (200, b"")
+
+
+def server(game: Game, **options: Any) -> GameServer:
+    """Return a game server with the clock and chance of *game*."""
+    return GameServer(game.wire.collector(), **game.time.seams(**options))
+
+
+async def join(at: GameServer, *names: str) -> list[EventRecorder]:
+    """Return recorders of players called *names*, each at an IP of their own."""
+    return [await at.join(name, ip=f"192.0.2.{number}", **PHONE) for number, name in enumerate(names, start=1)]
+
+
+def players_of(sent: Sent) -> set[str]:
+    """Return the players whose events a request has."""
+    return {event["user_id"] for event in sent.content}
+
+
+@in_loop
+async def test_each_player_has_a_request_with_their_address(game: Game) -> None:
+    """One request has one user, X-Forwarded-For their IP (Wire 1.16, Submitting for players)."""
+    async with server(game) as at:
+        await game.time.wait_for_pause(1)
+        ann, bob = await join(at, "ann", "bob")
+        for _ in range(3):
+            ann.add("design", event_id="menu:open")
+            bob.add("design", event_id="menu:open")
+        await at.submit()
+        first, second = game.wire.of("events")
+    assert [(players_of(sent), sent.headers["x-forwarded-for"], len(sent.content)) for sent in (first, second)] == [
+        ({"ann"}, "192.0.2.1", 4),
+        ({"bob"}, "192.0.2.2", 4),
+    ]
+
+
+@in_loop
+async def test_init_is_sent_with_the_players_address(game: Game) -> None:
+    """Both inits have user and IP of the player (Wire 1.11, Version 2 init)."""
+    async with server(game) as at:
+        await join(at, "ann")
+    inits = [sent for sent in game.wire.sent if sent.route != "events"]
+    assert [(sent.route, sent.content["user_id"], sent.headers["x-forwarded-for"]) for sent in inits] == [
+        ("init_v2", "ann", "192.0.2.1"),
+        ("init", "ann", "192.0.2.1"),
+    ]
+
+
+@in_loop
+async def test_one_round_is_one_request_per_player(game: Game) -> None:
+    """A round sends one request per player, in turn (Wire 1.16, Submitting for players)."""
+    async with server(game) as at:
+        await game.time.wait_for_pause(1)
+        ann, _ = await join(at, "ann", "bob")
+        for _ in range(600):
+            ann.add("design", event_id="menu:open")
+        await at.submit()
+        assert [len(sent.content) for sent in game.wire.of("events")] == [500, 1]
+        await at.submit()
+        assert [len(sent.content) for sent in game.wire.of("events")] == [500, 1, 101]
+
+
+@pytest.mark.parametrize(("chance", "pause_s"), [(0.0, 15), (0.5, 17.5), (1.0, 20)])
+def test_the_pause_is_15_to_20_seconds(game: Game, chance: float, pause_s: float) -> None:
+    """Rounds are 15 to 20 seconds apart, by chance (Wire 1.16, Submitting for players)."""
+
+    @in_loop
+    async def main() -> None:
+        async with server(game, random=lambda: chance):
+            assert await game.time.wait_for_pause(1) == pause_s
+
+    main()
+
+
+@in_loop
+async def test_rounds_repeat(game: Game) -> None:
+    """A round starts after each pause."""
+    async with server(game) as at:
+        await game.time.wait_for_pause(1)
+        await join(at, "ann")
+        game.time.advance(20)
+        await game.time.wait_for_pause(2)
+        assert game.wire.categories == ["user"]
+
+
+@in_loop
+async def test_a_player_who_leaves_gets_a_session_end(game: Game) -> None:
+    """The server submits `session_end` with the length (Wire 1.16, Submitting for players)."""
+    async with server(game) as at:
+        await join(at, "ann")
+        game.time.advance(65)
+        at.leave("ann")
+        await at.submit()
+        assert (game.wire.events[-1]["category"], game.wire.events[-1]["length"]) == ("session_end", 65)
+
+
+@in_loop
+async def test_an_idle_player_leaves_at_the_last_event(game: Game) -> None:
+    """An idle session ends at its last event (Wire 1.16, Submitting for players)."""
+    async with server(game, idle_s=300) as at:
+        ann, bob = await join(at, "ann", "bob")
+        game.time.advance(100)
+        ann.add("design", event_id="menu:open")
+        game.time.advance(290)
+        bob.add("design", event_id="menu:open")
+        game.time.advance(20)
+        await at.submit()
+        (end,) = [event for event in game.wire.events if event["category"] == "session_end"]
+        assert (end["user_id"], end["length"]) == ("ann", 100)
+        with pytest.raises(Refused):
+            ann.add("design", event_id="menu:open")
+        assert bob.add("design", event_id="menu:open")
+
+
+@in_loop
+async def test_a_player_who_joins_again_begins_a_new_session(game: Game) -> None:
+    """Joining again ends the open session and starts the next."""
+    async with server(game) as at:
+        await join(at, "ann")
+        await join(at, "ann")
+    sessions = [(event["category"], event["session_num"]) for event in game.wire.events]
+    assert sessions == [("user", 1), ("session_end", 1), ("user", 2), ("session_end", 2)]
+
+
+@in_loop
+async def test_closing_ends_every_session(game: Game) -> None:
+    """Closing the server ends and sends every open session."""
+    at = server(game)
+    async with at:
+        await join(at, "ann", "bob")
+    assert sorted(game.wire.categories) == ["session_end", "session_end", "user", "user"]
+    assert at.report().waiting == 0
+
+
+@in_loop
+async def test_the_country_is_that_of_each_player(stage: Stage, time: Time) -> None:
+    """The country is looked up from X-Forwarded-For (Wire 1.17, Country)."""
+    async with server(Game(Wire(stage.sandbox.collector), time)) as at:
+        await at.join("ann", ip="198.51.100.7", **PHONE)
+        await at.join("bob", ip="203.0.113.7", **PHONE)
+    stage.clock.advance(timedelta(days=1))
+    await stage.sandbox.process()
+    query: dict[str, Any] = {"interval": f"{NOW:%Y-%m-%d}/P1D", "query": {"type": "group", "dimension": "country_code"}}
+    answer = await asyncio.to_thread(lambda: stage.ask("user_unique", granularity="day", **query))
+    assert {row["country_code"] for row in answer.json()["result"][0]["result"]} == {"DE", "JP"}
+
+
+@in_loop
+async def test_a_failed_player_is_last_in_the_next_round(game: Game) -> None:
+    """After a failure the next round begins with the players not yet sent."""
+    async with server(game) as at:
+        await game.time.wait_for_pause(1)
+        await join(at, "ann", "bob", "cid")
+        game.wire.script["events"] = [(500, b"")]
+        with pytest.raises(ServiceError):
+            await at.submit()
+        await at.submit()
+        assert [next(iter(players_of(sent))) for sent in game.wire.of("events")] == ["ann", "bob", "cid", "ann"]
+
+
+@in_loop
+async def test_players_may_join_and_play_offline(game: Game) -> None:
+    """Events of offline players are queued and sent later (Wire 1.15, Client queue)."""
+    game.wire.is_down = True
+    async with server(game) as at:
+        (ann,) = await join(at, "ann")
+        ann.add("design", event_id="menu:open")
+        with pytest.raises(Unreachable):
+            await at.submit()
+        game.wire.is_down = False
+        await at.submit()
+        assert game.wire.categories == ["user", "design"]
+        assert ann.configs == {"difficulty": "normal"}
+
+
+@in_loop
+async def test_a_server_that_was_stopped_sends_the_rest_at_the_next_start(game: Game, tmp_path: Path) -> None:
+    """Queued events keep their IP over a restart, so that the country is right."""
+    path = tmp_path / "events.sqlite"
+    game.wire.is_down = True
+    async with server(game, queue=path) as at:
+        await join(at, "ann", "bob")
+    game.wire.is_down = False
+    async with server(game, queue=path):
+        await game.time.wait_for_pause(1)
+    sent = game.wire.of("events")
+    assert [(players_of(one), one.headers["x-forwarded-for"]) for one in sent[:2]] == [
+        ({"ann"}, "192.0.2.1"),
+        ({"bob"}, "192.0.2.2"),
+    ]
+
+
+@in_loop
+async def test_addresses_leave_the_queue_with_the_last_event(game: Game, tmp_path: Path) -> None:
+    """The queue file holds no IP of a player without queued events."""
+    path = tmp_path / "events.sqlite"
+    async with server(game, queue=path) as at:
+        await join(at, "ann")
+    assert b"192.0.2.1" not in await asyncio.to_thread(path.read_bytes)
+
+
+@in_loop
+async def test_a_disabled_game_sends_nothing_for_anyone(game: Game) -> None:
+    """A game with `enabled` false sends no events (Wire 1.11, Version 2 init)."""
+    game.wire.script["init_v2"] = [(200, b'{"enabled":false,"server_ts":1795000000,"flags":[]}')]
+    at = server(game)
+    async with at:
+        ann, bob = await join(at, "ann", "bob")
+        assert not ann.add("design", event_id="menu:open")
+        assert not bob.add("design", event_id="menu:open")
+        await at.submit()
+    assert [sent.route for sent in game.wire.sent] == ["init_v2"]
+    assert at.report().dropped == {"disabled": 4}
+
+
+@pytest.mark.parametrize("ip", ["", "ann's house", "192.0.2.1\r\nX-Evil: 1", "192.0.2.300"])
+def test_an_invalid_ip_is_refused(game: Game, ip: str) -> None:
+    """A player's `ip` is an IPv4 or IPv6 address, else a `BadQuery`."""
+
+    @in_loop
+    async def main() -> None:
+        async with server(game) as at:
+            with pytest.raises(BadQuery, match="ip"):
+                await at.join("ann", ip=ip, **PHONE)
+
+    main()
+
+
+@in_loop
+async def test_many_players_are_told_apart(game: Game) -> None:
+    """Each request of thirty players has events of one of them, and none is lost."""
+    async with server(game) as at:
+        players = await join(at, *(f"player{number}" for number in range(30)))
+        for player in players:
+            player.add("design", event_id="menu:open")
+        await at.submit()
+        rounds = [sent for sent in game.wire.of("events") if sent.status == 200]
+        assert all(len(players_of(sent)) == 1 for sent in rounds)
+        assert at.report().collected == 60

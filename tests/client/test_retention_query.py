@@ -1,0 +1,232 @@
+"""Retention by install day, computed from `retention_retro` by activity day."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, timedelta
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from gamelens.client.sync_client import Client
+from gamelens.errors import BadQuery, NotYetAvailable, ServiceError
+from support.scripted_service import Script
+
+Make = Callable[..., Client]
+
+# Installs of two games by install day, game and platform, and the players who were back at an age.
+INSTALLS = {
+    ("2026-11-01", "1001", "ios"): 10,
+    ("2026-11-01", "1001", "android"): 4,
+    ("2026-11-01", "2001", "ios"): 30,
+    ("2026-11-02", "1001", "ios"): 3,
+    ("2026-11-18", "1001", None): 5,
+}
+RETURNED = {
+    (1, "2026-11-01", "1001", "ios"): 5,
+    (1, "2026-11-01", "2001", "ios"): 3,
+    (7, "2026-11-01", "1001", "android"): 1,
+    (1, "2026-11-02", "1001", "ios"): 1,
+    (1, "2026-11-18", "1001", None): 2,
+}
+
+
+def stamp(day: str) -> str:
+    """Return the timestamp of *day* as the service writes it."""
+    return f"{day}T00:00:00.000Z"
+
+
+def days_of(body: dict[str, Any]) -> tuple[str, str]:
+    """Return first day and end day of the interval of *body*."""
+    start, end = body["interval"].split("/")
+    return start[:10], end[:10]
+
+
+def new_users(body: dict[str, Any]) -> list[Any]:
+    """Return installs by game_id, or by platform and game_id (Wire 2.9, Answer shapes)."""
+    start, end = days_of(body)
+    rows = {key: number for key, number in INSTALLS.items() if start <= key[0] < end}
+    if body["query"]["type"] == "split":
+        return [
+            {"event": {"platform": platform, "game_id": game, "new_users": number}, "timestamp": stamp(day)}
+            for (day, game, platform), number in rows.items()
+        ]
+    answer: dict[str, dict[str, int]] = {}
+    for (day, game, _), number in rows.items():
+        games = answer.setdefault(day, {})
+        games[game] = games.get(game, 0) + number
+    return [
+        {"result": [{"game_id": game, "new_users": number} for game, number in games.items()], "timestamp": stamp(day)}
+        for day, games in answer.items()
+    ]
+
+
+def retention_retro(body: dict[str, Any]) -> list[Any]:
+    """Return a row per game and value with returning users (Wire 4.12, Retention)."""
+    start, end = days_of(body)
+    groups: dict[tuple[str, str, str | None], list[int]] = {}
+    split = body["split_by"]
+    for (day, game, platform), installs in INSTALLS.items():
+        group = (day, game, platform if split == "platform" else game)
+        back = RETURNED.get((body["since_days_ago"], day, game, platform), 0)
+        total = groups.setdefault(group, [0, 0])
+        total[0], total[1] = total[0] + back, total[1] + installs
+    answer = []
+    for (day, game, value), (back, installs) in groups.items():
+        active = str(date.fromisoformat(day) + timedelta(days=body["since_days_ago"]))
+        if back and start <= active < end:
+            row = {split: value, "game_id": game, "retention": back / installs}
+            answer.append({"result": row, "timestamp": stamp(active)})
+    return sorted(answer, key=lambda row: row["timestamp"])
+
+
+@pytest.fixture
+def lens(make_lens: Make, script: Script) -> Client:
+    """Return a client of a service with the installs and returns above."""
+    script.answers = {"new_users": new_users, "retention_retro": retention_retro}
+    return make_lens()
+
+
+def table(frame: pd.DataFrame, *columns: str) -> list[tuple[Any, ...]]:
+    """Return the rows of *columns*, days as month and day, null as None."""
+    plain = frame.assign(timestamp=frame["timestamp"].dt.strftime("%m-%d")).astype(object)
+    return list(plain.where(plain.notna(), None)[list(columns)].itertuples(index=False, name=None))
+
+
+def test_games_are_pooled_by_their_installs(lens: Client) -> None:
+    """Retention over games is all returning players by all installs, not a mean of shares."""
+    frame = lens.retention([1], over="2026-11-01")
+    assert table(frame, "age", "retention", "installs", "returned") == [(1, 8 / 44, 44, 8)]
+
+
+def test_by_game_is_not_pooled(lens: Client) -> None:
+    """By game each game has its own installs and returning players."""
+    frame = lens.retention([1], over="2026-11-01", by="game_id")
+    assert table(frame, "game_id", "installs", "returned") == [("1001", 14, 5), ("2001", 30, 3)]
+
+
+def test_another_dimension_is_pooled_over_games(lens: Client) -> None:
+    """By another dimension the games of each value are pooled."""
+    frame = lens.retention([1], over="2026-11-01", by="platform")
+    assert table(frame, "platform", "installs", "returned") == [("ios", 40, 8), ("android", 4, 0)]
+
+
+def test_a_dimension_and_the_game_are_not_pooled(lens: Client) -> None:
+    """By game and another dimension nothing is pooled."""
+    frame = lens.retention([7], over="2026-11-01", by=["platform", "game_id"])
+    assert table(frame, "platform", "game_id", "returned") == [
+        ("ios", "1001", 0),
+        ("android", "1001", 1),
+        ("ios", "2001", 0),
+    ]
+
+
+def test_an_absent_row_is_retention_zero(lens: Client) -> None:
+    """A game without returning users has no row (Wire 2.9, Answer shapes)."""
+    frame = lens.retention(7, over="2026-11-02")
+    assert table(frame, "retention", "returned") == [(0.0, 0)]
+
+
+def test_a_day_that_has_not_come_is_na(lens: Client) -> None:
+    """After the last complete day, 19 November here, retention is NA."""
+    frame = lens.retention([1, 2], over="2026-11-18")
+    assert table(frame, "age", "retention", "installs", "returned") == [(1, 0.4, 5, 2), (2, None, 5, None)]
+
+
+def test_a_null_value_is_a_group(lens: Client) -> None:
+    """Players with a null dimension are a group of their own."""
+    frame = lens.retention(1, over="2026-11-18", by="platform")
+    assert table(frame, "platform", "returned") == [(None, 2)]
+
+
+def test_there_is_a_row_for_each_install_day_and_age_with_installs(lens: Client) -> None:
+    """Days with installs have a row for each age, days without have none."""
+    frame = lens.retention([1, 7], over=("2026-11-01", "2026-11-05"))
+    assert table(frame, "timestamp", "age") == [("11-01", 1), ("11-01", 7), ("11-02", 1), ("11-02", 7)]
+
+
+def test_columns_have_the_documented_dtypes(lens: Client) -> None:
+    """Ages and counts are Int64, retention float64 and dimensions categories."""
+    frame = lens.retention([1], over="2026-11-01", by="platform")
+    assert {name: str(kind) for name, kind in frame.dtypes.items()} == {
+        "timestamp": "datetime64[us, UTC]",
+        "age": "Int64",
+        "platform": "category",
+        "retention": "float64",
+        "installs": "Int64",
+        "returned": "Int64",
+    }
+
+
+def test_an_answer_without_installs_has_the_same_dtypes(lens: Client) -> None:
+    """Retention without installs is an empty frame with the same dtypes."""
+    empty, full = lens.retention(1, over="2026-10-01"), lens.retention(1, over="2026-11-01")
+    assert (len(empty), empty.dtypes.tolist()) == (0, full.dtypes.tolist())
+
+
+def test_the_game_comes_with_its_title(lens: Client) -> None:
+    """Retention by game has a title column."""
+    assert lens.retention(1, over="2026-11-02", by="game")["game"].tolist() == ["Tile Saga"]
+
+
+def test_each_age_is_requested_over_days_shifted_by_it(lens: Client, script: Script) -> None:
+    """An age is requested over its activity days (Wire 4.12, Retention)."""
+    lens.retention([1, 7], over=("2026-11-01", "2026-11-03"))
+    intervals = {body.get("since_days_ago"): body["interval"] for body in script.bodies}
+    assert intervals == {
+        None: "2026-11-01T00:00Z/2026-11-04T00:00Z",
+        1: "2026-11-02T00:00Z/2026-11-05T00:00Z",
+        7: "2026-11-08T00:00Z/2026-11-11T00:00Z",
+    }
+
+
+def test_long_ranges_are_cut_into_pieces_of_31_days(lens: Client, script: Script) -> None:
+    """Sixty days are two requests per metric (Wire 2.8, Intervals and buckets)."""
+    lens.retention([1], over="last 60 complete days")
+    assert len(script.bodies) == 4
+
+
+def test_days_that_have_not_come_are_not_requested(lens: Client, script: Script) -> None:
+    """If no activity day has come, only installs are requested."""
+    lens.retention([28], over="2026-11-18")
+    assert [body["query"]["type"] for body in script.bodies] == ["group"]
+
+
+def test_an_unfinished_install_day_counts_its_available_part(lens: Client, script: Script) -> None:
+    """With "clip" the installs of an unfinished day are those available."""
+    lens.retention(1, over=("2026-11-18", "2026-11-20"), when_unavailable="clip")
+    assert script.bodies[0]["interval"] == "2026-11-18T00:00Z/2026-11-20T11:00Z"
+
+
+def test_install_days_that_are_not_available_are_refused(lens: Client) -> None:
+    """Install days after the available interval raise `NotYetAvailable`."""
+    with pytest.raises(NotYetAvailable):
+        lens.retention(1, over="2026-11-25")
+
+
+@pytest.mark.parametrize("days", [0, -1, [], [1, 1], [1.5], [True]])
+def test_an_age_is_a_day_after_install(lens: Client, days: int | list[Any]) -> None:
+    """Ages are distinct whole numbers of days, 1 or more, at least one."""
+    with pytest.raises(BadQuery, match="days"):
+        lens.retention(days, over="2026-11-01")
+
+
+def test_retention_by_a_dimension_without_installs_is_refused(lens: Client, script: Script) -> None:
+    """Install events have no ad type: the query is refused before anything is requested."""
+    with pytest.raises(BadQuery, match="ad_type"):
+        lens.retention(1, over="2026-11-01", by="ad_type")
+    assert script.bodies == []
+
+
+def test_a_row_without_retention_is_a_service_error(lens: Client, script: Script) -> None:
+    """A `retention_retro` row without its field is a `ServiceError`."""
+    script.answers["retention_retro"] = lambda _: [{"result": {"game_id": "1001"}, "timestamp": stamp("2026-11-02")}]
+    with pytest.raises(ServiceError, match="retention"):
+        lens.retention(1, over="2026-11-01")
+
+
+def test_the_receipt_has_the_ages(lens: Client) -> None:
+    """The receipt of retention has the metric "retention" and its days."""
+    query = lens.retention([1, 7], over="2026-11-01").attrs["gamelens"]["asked"]
+    assert (query["metric"], query["days"]) == ("retention", [1, 7])

@@ -1,0 +1,318 @@
+"""Time ranges: the meaning of `over`, clipping, and cutting into requests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gamelens.client.tables.time_ranges import (
+    BucketSlice,
+    bucket_slices,
+    clip_to_available,
+    enclosing_interval,
+    has_split_buckets,
+    request_runs,
+    resolve_range,
+)
+from gamelens.errors import BadQuery, NotYetAvailable
+from gamelens.wire.intervals import Granularity, Interval, bucket_start
+
+DAY = timedelta(days=1)
+AVAILABLE = Interval.parse("2026-08-22T00:00Z/2026-11-20T11:00Z")  # ends on a Friday
+
+
+def resolved(value: Any) -> str:
+    """Return the interval that *value* means."""
+    return str(resolve_range(value, AVAILABLE))
+
+
+@pytest.mark.parametrize(
+    ("value", "interval"),
+    [
+        ("last 7 complete days", "2026-11-13T00:00Z/2026-11-20T00:00Z"),
+        ("last complete day", "2026-11-19T00:00Z/2026-11-20T00:00Z"),
+        ("Last 2 complete weeks", "2026-11-02T00:00Z/2026-11-16T00:00Z"),
+        ("last 2 complete months", "2026-09-01T00:00Z/2026-11-01T00:00Z"),
+        ("last 11 complete months", "2025-12-01T00:00Z/2026-11-01T00:00Z"),
+        ("2026-11-01", "2026-11-01T00:00Z/2026-11-02T00:00Z"),
+        (date(2026, 11, 1), "2026-11-01T00:00Z/2026-11-02T00:00Z"),
+        ((date(2026, 11, 1), date(2026, 11, 3)), "2026-11-01T00:00Z/2026-11-04T00:00Z"),
+        (("2026-11-01", "2026-11-03"), "2026-11-01T00:00Z/2026-11-04T00:00Z"),
+        ("2026-11-01/2026-11-03", "2026-11-01T00:00Z/2026-11-03T00:00Z"),
+        ("2026-11-01/P1W", "2026-11-01T00:00Z/2026-11-08T00:00Z"),
+        (Interval.parse("2026-11-01T06:00Z/PT1H"), "2026-11-01T06:00Z/2026-11-01T07:00Z"),
+    ],
+)
+def test_a_time_range_is_resolved(value: Any, interval: str) -> None:
+    """ "last N complete", a day, two days, ISO 8601 and intervals are all accepted."""
+    assert resolved(value) == interval
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        "last week",
+        "last 0 complete days",
+        "last 99999 complete months",
+        "2026-13-01",
+        "2026-11-03/2026-11-03",
+        ("2026-11-03", "2026-11-01"),
+        ("2026-11-03",),
+        datetime(2026, 11, 1, tzinfo=UTC),
+        7,
+        None,
+    ],
+)
+def test_an_invalid_time_range_is_refused(nonsense: Any) -> None:
+    """Any other value of `over` is a `BadQuery`."""
+    with pytest.raises(BadQuery):
+        resolved(nonsense)
+
+
+@pytest.mark.parametrize("backwards", [("2026-11-03", "2026-11-01"), "2026-11-03/2026-11-01", "2026-11-03/2026-11-03"])
+def test_a_range_that_ends_before_it_starts_is_quoted(backwards: Any) -> None:
+    """A range that ends before it starts is a `BadQuery` with the value as given."""
+    with pytest.raises(BadQuery, match="end after it starts") as refused:
+        resolved(backwards)
+    assert (refused.value.field, refused.value.value) == ("over", backwards)
+
+
+def test_a_datetime_is_not_taken_for_a_day() -> None:
+    """A datetime is a `BadQuery` that suggests `.date()`."""
+    with pytest.raises(BadQuery, match=r"pass its \.date\(\)"):
+        resolved(datetime(2026, 11, 1, 15))
+
+
+def test_an_available_range_is_not_changed() -> None:
+    """A range that is fully available is not clipped."""
+    requested = Interval.parse("2026-11-01/2026-11-03")
+    assert clip_to_available(requested, AVAILABLE, "raise") == requested
+
+
+def test_a_partly_available_range_is_refused() -> None:
+    """The error names the available interval (Wire 2.4, Available interval)."""
+    with pytest.raises(NotYetAvailable, match=r"the service has 2026-08-22T00:00Z/2026-11-20T11:00Z"):
+        clip_to_available(Interval.parse("2026-11-20/2026-11-21"), AVAILABLE, "raise")
+
+
+def test_clip_keeps_the_unfinished_bucket() -> None:
+    """With "clip" the range ends where the data ends, in the middle of a bucket."""
+    clipped = clip_to_available(Interval.parse("2026-11-19/2026-11-25"), AVAILABLE, "clip")
+    assert str(clipped) == "2026-11-19T00:00Z/2026-11-20T11:00Z"
+
+
+def test_clip_refuses_a_range_without_data() -> None:
+    """With "clip" a range without data is refused, without the advice to clip."""
+    with pytest.raises(NotYetAvailable) as refused:
+        clip_to_available(Interval.parse("2026-12-01/2026-12-02"), AVAILABLE, "clip")
+    assert "not available at all" in str(refused.value)
+    assert 'when_unavailable="clip"' not in str(refused.value)
+
+
+def runs_of(resolved: str, granularity: Granularity, max_days: int | None = None) -> list[tuple[BucketSlice, ...]]:
+    """Return the requests that a range is cut into."""
+    return request_runs(bucket_slices(Interval.parse(resolved), granularity, max_days), granularity, max_days)
+
+
+def days_of(run: Sequence[BucketSlice]) -> float:
+    """Return the length of *run* in days."""
+    return enclosing_interval(run).length / DAY
+
+
+def test_slices_of_days_are_days() -> None:
+    """A range of three days has three bucket slices."""
+    slices = bucket_slices(Interval.parse("2026-11-01/P3D"), "day", None)
+    assert [str(slice_.bucket_start.date()) for slice_ in slices] == ["2026-11-01", "2026-11-02", "2026-11-03"]
+
+
+def test_a_bucket_cut_by_the_range_keeps_its_start() -> None:
+    """A cut bucket has the start of the full one (Wire 2.8, Intervals and buckets)."""
+    (unit,) = bucket_slices(Interval.parse("2026-11-04T06:00Z/2026-11-06"), "week", None)
+    assert (str(unit.interval), str(unit.bucket_start.date())) == ("2026-11-04T06:00Z/2026-11-06T00:00Z", "2026-11-02")
+
+
+def test_the_slice_of_all_starts_with_the_range() -> None:
+    """The bucket of "all" starts where the range does."""
+    (unit,) = bucket_slices(Interval.parse("2026-11-04T06:00Z/2026-12-06"), "all", None)
+    assert unit.bucket_start == datetime(2026, 11, 4, 6, tzinfo=UTC)
+
+
+def test_days_are_cut_at_thirty_one() -> None:
+    """A request has at most 31 days (Wire 2.8, Intervals and buckets)."""
+    assert list(map(days_of, runs_of("2026-08-22/P90D", "day"))) == [31, 31, 28]
+
+
+@pytest.mark.parametrize("granularity", ["week", "month", "all"])
+def test_other_buckets_are_not_cut(granularity: Granularity) -> None:
+    """Weeks, months and "all" have no limit (Wire 2.8, Intervals and buckets)."""
+    assert len(runs_of("2020-01-01/2026-01-01", granularity)) == 1
+
+
+def test_max_days_caps_days_below_thirty_one() -> None:
+    """`max_days` may lower the limit of 31 days."""
+    assert len(runs_of("2026-11-01/P10D", "day", 3)) == 4
+
+
+def test_max_days_does_not_raise_the_limit_of_the_service() -> None:
+    """`max_days` above 31 leaves days at 31."""
+    assert len(runs_of("2026-01-01/P62D", "day", 365)) == 2
+
+
+def test_weeks_are_cut_on_mondays() -> None:
+    """A range of weeks is cut at the starts of ISO weeks."""
+    assert [str(run[0].interval.start.date()) for run in runs_of("2026-10-28/2026-11-25", "week", 10)] == [
+        "2026-10-28",
+        "2026-11-02",
+        "2026-11-09",
+        "2026-11-16",
+    ]
+
+
+def test_a_range_that_starts_at_noon_is_cut_at_midnight() -> None:
+    """Requests end at midnight, so that no day is shared by two of them."""
+    first = runs_of("2026-01-01T12:00Z/P40D", "day")[0]
+    assert enclosing_interval(first).end == datetime(2026, 2, 1, tzinfo=UTC)
+
+
+def test_a_bucket_longer_than_max_days_is_split() -> None:
+    """A bucket longer than `max_days` is requested in pieces."""
+    assert list(map(days_of, runs_of("2026-11-01/P10D", "all", 4))) == [4, 4, 2]
+    assert has_split_buckets(bucket_slices(Interval.parse("2026-11-01/P10D"), "all", 4), "all")
+
+
+@pytest.mark.parametrize(
+    ("granularity", "max_days", "shared"),
+    [
+        ("all", None, False),
+        ("all", 10, False),
+        ("all", 9, True),
+        ("week", 7, False),
+        ("week", 6, True),
+        ("day", 1, False),
+    ],
+)
+def test_buckets_are_split_only_if_longer_than_max_days(
+    granularity: Granularity, max_days: int | None, shared: bool
+) -> None:
+    """A bucket counts as split only if it is longer than `max_days`."""
+    slices = bucket_slices(Interval.parse("2026-11-02/P10D"), granularity, max_days)
+    assert has_split_buckets(slices, granularity) is shared
+
+
+def test_no_slices_have_no_split_buckets() -> None:
+    """Without slices there are no split buckets and no requests."""
+    assert not has_split_buckets([], "all")
+    assert request_runs([], "day", None) == []
+
+
+def test_known_slices_between_are_not_requested() -> None:
+    """A known slice between missing ones separates two requests."""
+    slices = bucket_slices(Interval.parse("2026-11-01/P5D"), "day", None)
+    assert [days_of(run) for run in request_runs([slices[0], slices[1], slices[4]], "day", None)] == [2, 1]
+
+
+@pytest.mark.parametrize("granularity", ["week", "all"])
+def test_two_slices_of_one_bucket_are_never_one_request(granularity: Granularity) -> None:
+    """A bucket cached in two parts is requested in two parts."""
+    stamp = datetime(2026, 11, 2, tzinfo=UTC)
+    first, second = Interval.parse("2026-11-02/P3D"), Interval.parse("2026-11-05/P4D")
+    later = second.start if granularity == "all" else stamp
+    assert len(request_runs([BucketSlice(first, stamp), BucketSlice(second, later)], granularity, None)) == 2
+
+
+moments = st.datetimes(datetime(2025, 1, 1), datetime(2026, 12, 31), timezones=st.just(UTC))
+granularities = st.sampled_from(["day", "week", "month", "all"])
+caps = st.none() | st.integers(1, 40)
+
+
+@st.composite
+def intervals(draw: st.DrawFn) -> Interval:
+    """Draw an interval of one hour to 400 days."""
+    start = draw(moments)
+    return Interval(start, start + timedelta(hours=draw(st.integers(1, 400 * 24))))
+
+
+def longest(granularity: Granularity, max_days: int | None) -> timedelta:
+    """Return the longest allowed request (Wire 2.8, Intervals and buckets)."""
+    limit = max_days if max_days is not None else 10_000
+    return DAY * (min(limit, 31) if granularity == "day" else limit)
+
+
+@given(intervals(), granularities, caps)
+@settings(deadline=None)
+def test_slices_cover_the_range_once(interval: Interval, granularity: Granularity, max_days: int | None) -> None:
+    """Slices cover the range without overlap, each within one bucket."""
+    slices = bucket_slices(interval, granularity, max_days)
+    assert (slices[0].interval.start, slices[-1].interval.end) == (interval.start, interval.end)
+    assert all(earlier.interval.end == later.interval.start for earlier, later in pairwise(slices))
+    for unit in slices:
+        assert timedelta(0) < unit.interval.length <= longest(granularity, max_days)
+        assert unit.bucket_start == (
+            unit.interval.start if granularity == "all" else bucket_start(unit.interval.start, granularity)
+        )
+        last = unit.interval.end - timedelta.resolution
+        assert granularity == "all" or bucket_start(last, granularity) == unit.bucket_start
+
+
+@given(intervals(), granularities, caps)
+@settings(deadline=None)
+def test_a_bucket_is_split_only_if_it_is_too_long(
+    interval: Interval, granularity: Granularity, max_days: int | None
+) -> None:
+    """A bucket has several slices only if it is longer than a request may be."""
+    slices = bucket_slices(interval, granularity, max_days)
+    for bucket in interval.buckets(granularity):
+        inside = [unit for unit in slices if unit.interval in bucket]
+        assert len(inside) == 1 or (bucket & interval).length > longest(granularity, max_days)
+
+
+@given(intervals(), granularities, caps, st.data())
+@settings(deadline=None)
+def test_requests_are_runs_of_adjacent_missing_slices(
+    interval: Interval, granularity: Granularity, max_days: int | None, data: st.DataObject
+) -> None:
+    """Each missing slice is in one request of adjacent slices that is not too long."""
+    slices = bucket_slices(interval, granularity, max_days)
+    known_slices = data.draw(st.sets(st.sampled_from(slices)))
+    missing = [unit for unit in slices if unit not in known_slices]
+    runs = request_runs(missing, granularity, max_days)
+    assert [unit for run in runs for unit in run] == missing
+    for run in runs:
+        assert all(earlier.interval.end == later.interval.start for earlier, later in pairwise(run))
+        assert enclosing_interval(run).length <= longest(granularity, max_days)
+        assert len({unit.bucket_start for unit in run}) == len(run)
+        assert granularity != "all" or len(run) == 1
+        assert enclosing_interval(run).length == sum((unit.interval.length for unit in run), timedelta(0))
+
+
+@given(intervals(), granularities, caps)
+@settings(deadline=None)
+def test_a_contiguous_range_takes_as_few_requests_as_possible(
+    interval: Interval, granularity: Granularity, max_days: int | None
+) -> None:
+    """No allowed grouping of adjacent slices has fewer requests."""
+    slices = bucket_slices(interval, granularity, max_days)
+    fewest = [0, *([len(slices)] * len(slices))]  # requests for the first so many slices
+    for end in range(1, len(slices) + 1):
+        for start in range(end):
+            run = slices[start:end]
+            is_one = enclosing_interval(run).length <= longest(granularity, max_days) and granularity != "all"
+            if len(run) == 1 or (is_one and len({unit.bucket_start for unit in run}) == len(run)):
+                fewest[end] = min(fewest[end], fewest[start] + 1)
+    assert len(request_runs(slices, granularity, max_days)) == fewest[-1]
+
+
+@given(intervals(), granularities, caps)
+@settings(deadline=None)
+def test_buckets_are_split_if_one_has_several_slices(
+    interval: Interval, granularity: Granularity, max_days: int | None
+) -> None:
+    """Buckets count as split exactly if there are more slices than buckets."""
+    slices = bucket_slices(interval, granularity, max_days)
+    assert has_split_buckets(slices, granularity) == (len(slices) > len(list(interval.buckets(granularity))))

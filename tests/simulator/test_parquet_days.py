@@ -1,0 +1,231 @@
+"""Days written as Parquet: the events, answers and bytes that sending the batches gives."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gamelens.catalog import METRICS
+from gamelens.errors import BadQuery, Refused
+from gamelens.sandbox.bulk_load import open_bulk_load
+from gamelens.sandbox.clock import Clock
+from gamelens.sandbox.processing.verification import verify
+from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
+from gamelens.simulator import Ledger, RequestBatch, load_scenario, play, play_columns
+from gamelens.simulator.output.row_groups import SCHEMA
+from gamelens.wire.signing import sign
+from support.game_events import NOW
+from support.sandbox_stage import Stage
+
+pytestmark = pytest.mark.slow
+
+ENDS_ON = date(2026, 11, 20)
+GAME_IDS = ["1001", "1002", "2001"]
+SPAN = "2026-10-21/2026-11-20"
+PLAIN = pa.schema(
+    {field.name: field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in SCHEMA}
+)
+SCENARIO = load_scenario("small", players=400, days=30)
+
+
+def frozen_clock() -> Clock:
+    clock = Clock()
+    clock.freeze(NOW)
+    return clock
+
+
+@pytest.fixture(scope="module")
+def sent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """Return a sandbox that received and processed every batch of the scenario."""
+    stage = Stage(tmp_path_factory.mktemp("sent") / "state")
+    for batch in play(SCENARIO, ends_on=ENDS_ON, game_ids=GAME_IDS):
+        submit(stage, batch)
+    stage.process()
+    yield stage
+    stage.sandbox.close()
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """Return a sandbox whose lake the same scenario was written to."""
+    state = tmp_path_factory.mktemp("written") / "state"
+    write_small(state)
+    stage = Stage(state)
+    yield stage
+    stage.sandbox.close()
+
+
+def write_small(state: Path) -> dict[str, str]:
+    """Write the scenario to the lake of a new sandbox and return the available intervals."""
+    Stage(state).sandbox.close()  # which gives it its games
+    with open_bulk_load(state, clock=frozen_clock()) as lake:
+        return lake.take(play_columns(SCENARIO, lake.folder, ends_on=ENDS_ON, game_ids=lake.game_ids))
+
+
+def rows(stage: Stage) -> pa.Table:
+    """Return every event in the lake in the order received, without the sequence number."""
+    days = [pq.read_table(path) for path in stage.sandbox.lake.snapshot("acme").days.values()]
+    return (
+        pa.concat_tables([day.cast(PLAIN) for day in days])
+        .sort_by([("day", "ascending"), ("seq", "ascending")])
+        .drop_columns("seq")
+    )
+
+
+def submit(stage: Stage, batch: RequestBatch) -> None:
+    game, body = stage.game(batch.game_id), gzip.compress(batch.body, 1)
+    headers = {"Authorization": sign(body, secret_key=game.secret_key), "Content-Encoding": "gzip"}
+    assert stage.post(f"/v2/{game.game_key}/events", body, headers).status_code == 200
+
+
+def written_bytes(folder: Path, **given: Any) -> dict[date, bytes]:
+    """Return the bytes of each written day of a small scenario."""
+    folder.mkdir()
+    scenario = load_scenario("small", players=1300, days=3)
+    written = play_columns(scenario, folder, ends_on=ENDS_ON, **given)
+    return {day: b"".join(path.read_bytes() for path in paths) for day, paths in written.items()}
+
+
+def test_columns_are_those_of_a_lake() -> None:
+    """Names and types equal those of the sandbox, which shares no code with the simulator."""
+    kinds = {"BIGINT": pa.int64(), "TIMESTAMP": pa.timestamp("us"), "DATE": pa.date32(), "VARCHAR": pa.string()}
+    assert pa.schema({name: kinds[kind] for name, kind in EVENT_COLUMNS.items()}).equals(PLAIN)
+
+
+def test_files_have_the_types_of_a_lake(written: Stage) -> None:
+    """Written files hold plain strings, no Arrow dictionaries, so any engine can read them."""
+    path = next(iter(written.sandbox.lake.snapshot("acme").days.values()))
+    assert {str(kind) for kind in pq.read_schema(path).types} == {"int64", "timestamp[us]", "date32[day]", "string"}
+
+
+def test_the_lake_has_the_events_that_are_sent(sent: Stage, written: Stage) -> None:
+    """A written lake equals a received one, row by row and in the same order."""
+    assert rows(sent).num_rows > 15_000
+    assert rows(written).equals(rows(sent))
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_metric_is_the_same(sent: Stage, written: Stage, name: str) -> None:
+    """Every metric of a written lake equals the metric of a received one, as JSON."""
+    kinds = METRICS[name].kinds
+    bodies: dict[str, dict[str, Any]] = {
+        "plain": {"granularity": "day", "query": {"type": "split", "dimensions": ["country_code", "first_build"]}},
+        "per game": {"granularity": "day", "split_by": "platform"},
+        "retention": {"granularity": "day", "split_by": "platform", "since_days_ago": 1},
+    }
+    answers = [stage.ask(name, interval=SPAN, **bodies[kinds]) for stage in (sent, written)]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert answers[0].json() == answers[1].json()
+    assert answers[0].json()["result"]
+
+
+def test_written_days_are_in_the_available_interval(tmp_path: Path) -> None:
+    """Written days are available from the first one on (Wire 2.4, Available interval)."""
+    assert write_small(tmp_path / "state")["acme"] == "2026-10-21T00:00Z/2026-11-20T10:00Z"
+
+
+def test_events_received_later_are_added(tmp_path: Path, make_stage: Callable[..., Stage]) -> None:
+    """Events received after writing are added to the written ones."""
+    write_small(tmp_path / "state")
+    stage = make_stage()
+    stage.process()
+    before = rows(stage)
+    batch = next(play(load_scenario("small", players=5, days=3, seed=9), ends_on=ENDS_ON, game_ids=GAME_IDS))
+    submit(stage, batch)
+    stage.process()
+    assert rows(stage).num_rows == before.num_rows + batch.events
+
+
+def test_an_event_that_was_written_is_not_received_again(tmp_path: Path, make_stage: Callable[..., Stage]) -> None:
+    """A received copy of a written event is dropped (Wire 4.8, Repeated events)."""
+    write_small(tmp_path / "state")
+    stage = make_stage()
+    before = rows(stage)
+    submit(stage, next(play(SCENARIO, ends_on=ENDS_ON, game_ids=GAME_IDS)))
+    stage.process()
+    assert rows(stage).equals(before)
+
+
+def test_a_lake_that_was_written_cannot_be_verified(written: Stage) -> None:
+    """`verify` raises `Refused`: there are no raw events to compare the lake with."""
+    with pytest.raises(Refused, match="written, not received"):
+        verify(written.sandbox.options.state)
+
+
+def test_a_sandbox_with_events_is_not_written_to(tmp_path: Path) -> None:
+    """Writing to a lake that has events raises `Refused`."""
+    write_small(tmp_path / "state")
+    with pytest.raises(Refused, match="has events already"):
+        write_small(tmp_path / "state")
+
+
+def test_a_running_sandbox_is_not_written_to(stage: Stage) -> None:
+    """Writing while a sandbox holds the state directory raises `Refused`."""
+    with pytest.raises(Refused, match="running sandbox"), open_bulk_load(stage.sandbox.options.state):
+        raise AssertionError("two processes hold the state directory")
+
+
+def test_same_seed_same_files(tmp_path: Path) -> None:
+    """The same seed gives the same bytes in every file."""
+    assert written_bytes(tmp_path / "one") == written_bytes(tmp_path / "two")
+
+
+def test_files_are_the_same_with_any_number_of_workers(tmp_path: Path) -> None:
+    """Two workers write the same bytes as one."""
+    assert written_bytes(tmp_path / "one") == written_bytes(tmp_path / "two", workers=2)
+
+
+def test_the_ledger_of_columns_is_that_of_bodies(tmp_path: Path) -> None:
+    """`play_columns` and `play` record the same ledger, byte for byte equal as a table."""
+    ledgers = Ledger(), Ledger()
+    scenario = load_scenario("small", players=60, days=5)
+    play_columns(scenario, tmp_path, ends_on=ENDS_ON, ledger=ledgers[0])
+    assert list(play(scenario, ends_on=ENDS_ON, ledger=ledgers[1]))
+    assert ledgers[0].summary() == ledgers[1].summary()
+    for ledger, name in zip(ledgers, ("one", "two"), strict=True):
+        ledger.write(tmp_path / name)
+    assert pq.read_table(tmp_path / "one").equals(pq.read_table(tmp_path / "two"))
+
+
+def table(paths: list[Path]) -> pa.Table:
+    """Return the rows of several Parquet files as one table."""
+    return pa.concat_tables([pq.read_table(path) for path in paths])
+
+
+def test_the_chapter_size_changes_only_the_row_groups(tmp_path: Path) -> None:
+    """Smaller chapters give more row groups in one file a day, with equal rows in equal order."""
+    scenario = load_scenario("small", players=2000, days=3)
+    folders = [tmp_path / "one", tmp_path / "several"]
+    for folder in folders:
+        folder.mkdir()
+    whole, cut = (
+        play_columns(scenario, folder, ends_on=ENDS_ON, chapter_events=events)
+        for folder, events in zip(folders, (10**6, 1), strict=True)
+    )
+    assert whole.keys() == cut.keys()
+    for day, paths in cut.items():
+        assert table(paths).equals(table(whole[day]))
+        assert len(paths) == 1 < pq.read_metadata(paths[0]).num_row_groups
+
+
+def test_more_days_than_may_be_open_are_in_several_files_each(tmp_path: Path) -> None:
+    """With more days than files may be open, a day has one file per chapter, none lost."""
+    counts: list[int] = []
+    scenario = load_scenario("small", players=60, days=520)
+    written = play_columns(scenario, tmp_path, ends_on=ENDS_ON, chapter_events=1, on_events=counts.append)
+    assert max(map(len, written.values())) == len(counts)
+    assert sum(table(paths).num_rows for paths in written.values()) == sum(counts)
+    assert all(table(paths)["day"].unique().to_pylist() == [day] for day, paths in written.items())
+
+
+def test_fewer_game_ids_than_games_are_refused(tmp_path: Path) -> None:
+    """`play_columns` raises `BadQuery` if it gets fewer game ids than games."""
+    with pytest.raises(BadQuery, match="game_ids"):
+        play_columns(SCENARIO, tmp_path, game_ids=["1001"])
