@@ -18,6 +18,8 @@ from gamelens.client.events.collector_client import CollectorClient
 from gamelens.errors import AuthError, BadQuery, ServiceError
 from gamelens.wire.remote_config import InitAnswer, InitUnchanged, V2InitAnswer
 from gamelens.wire.signing import is_signed
+from support.game_events import NOW, event
+from support.sandbox_stage import Stage
 
 GAME_KEY = "0123456789abcdef0123456789abcdef"
 SECRET_KEY = "0123456789abcdef0123456789abcdef01234567"
@@ -135,8 +137,6 @@ _WITHOUT_ZLIB_NG = """
 import gzip, sys
 sys.modules["zlib_ng"] = None  # as where only the client is installed
 from gamelens.client.events import collector_client as collector
-from support.game_events import NOW, event
-from support.sandbox_stage import Stage
 body = collector.compress(b"[]", 2, wbits=31)
 assert (gzip.decompress(body), body[4:8]) == (b"[]", bytes(4))
 """

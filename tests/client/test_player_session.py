@@ -400,8 +400,7 @@ def test_a_killed_session_gets_its_end_at_the_next_start(game: Game, tmp_path: P
     path = tmp_path / "events.sqlite"
     script = f"""
 import asyncio, os, signal
-from gamelens.client.collector import CollectorClient
-from gamelens.client.session import PlayerSession
+from gamelens import CollectorClient, PlayerSession
 from support.game_events import NOW
 from support.sandbox_stage import Stage
 

@@ -274,8 +274,8 @@ def test_a_cancelled_request_frees_its_permit_once_it_was_counted(tmp_path: Path
 HOLDER = """
 import sys, time
 from pathlib import Path
-from gamelens.client.slots import Guarantee
-held = Guarantee("key", folder=Path(sys.argv[1]), clock=time.monotonic)
+from gamelens.client.connection.shared_slots import SharedSlots
+held = SharedSlots("key", folder=Path(sys.argv[1]), clock=time.monotonic)
 assert all(slot.take(time.monotonic()) for slot in held.starts + held.in_flight)
 print("held", flush=True)
 time.sleep(60)
@@ -305,8 +305,8 @@ def test_a_killed_process_frees_its_permits_at_once(tmp_path: Path) -> None:
 FORKED = """
 import asyncio, os, sys
 from pathlib import Path
-from gamelens.client.pacing import shared_budget
-mine = shared_budget("https://a.example", "f", folder=Path(sys.argv[1]))
+from gamelens.client.connection.rate_limit import shared_rate_limiter
+mine = shared_rate_limiter("https://a.example", "f", folder=Path(sys.argv[1]))
 
 async def waits():
     try:
@@ -321,7 +321,7 @@ async def main():
     return os.fork()
 
 child = asyncio.new_event_loop().run_until_complete(main())
-budget = shared_budget("https://a.example", "f", folder=Path(sys.argv[1]))
+budget = shared_rate_limiter("https://a.example", "f", folder=Path(sys.argv[1]))
 if child:
     assert os.waitpid(child, 0)[1] == 0
     print(budget is mine, asyncio.new_event_loop().run_until_complete(waits()))

@@ -38,8 +38,8 @@ def test_a_freed_slot_rests_until_its_time(tmp_path: Path) -> None:
 DYING = """
 import os, signal, sys
 from pathlib import Path
-from gamelens.client.slots import SharedSlot
-slot = SharedSlot(Path(sys.argv[1]))
+from gamelens.client.connection.shared_slots import FileSlot
+slot = FileSlot(Path(sys.argv[1]))
 assert slot.take(1.0)
 slot.mark(2.0)
 os.kill(os.getpid(), signal.SIGTERM if os.name == 'nt' else signal.SIGKILL)

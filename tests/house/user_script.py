@@ -189,6 +189,25 @@ async def awaited() -> pd.DataFrame:
     return frame
 
 
+async def submitted(events: bytes) -> int:
+    """Return how many events of a JSON array a collector rejected."""
+    async with gl.CollectorClient(
+        game_key="a" * 32, secret_key="b" * 40, collector_url="http://127.0.0.1:1"
+    ) as collector:
+        return len((await collector.submit(events)).rejected)
+
+
+def server_and_session() -> tuple[type[gl.GameServer], type[gl.PlayerSession]]:
+    """Return the classes that record and deliver events."""
+    return gl.GameServer, gl.PlayerSession
+
+
+def planned(lens: gl.Client) -> int:
+    """Return the number of requests of a plan."""
+    plan: gl.Plan = lens.plan("revenue", over="yesterday")
+    return plan.requests
+
+
 def error_details(error: gl.GamelensError) -> object:
     """Return the fields of each error class."""
     match error:
