@@ -1,6 +1,6 @@
-"""The client for asynchronous code: `AsyncClient`, on any event loop, also on several at once.
+"""The client for asynchronous code: `AsyncClient`, on one event loop or several.
 
-`Client` has the same methods with the same arguments; the docstrings are taken from there.
+`Client` has the same methods with the same arguments. The docstrings are taken from there.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ def _documented(method: Method) -> Method:
 
 
 class AsyncClient(BaseClient):
-    """A client of one metrics service whose methods are awaited; its arguments are those of `Client`."""
+    """A client of one metrics service whose methods are awaited.
+
+    Its arguments are those of `Client`.
+    """
 
     async def __aenter__(self) -> Self:
         return self
@@ -49,7 +52,7 @@ class AsyncClient(BaseClient):
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the connections; every later call raises `Refused`."""
+        """Close the connections, after which every call raises `Refused`."""
         if self._closing.detach():
             await self._loop.run_async(self._executor.service.aclose())
 
@@ -141,7 +144,7 @@ class AsyncClient(BaseClient):
         return await self._loop.run_async(self._executor.restatements(metric))
 
     async def _run_async(self, run: RunQuery, progress: bool | None) -> DataFrame:
-        """Run a query on the background loop, with a bar if *progress* says so, and emit its warnings."""
+        """Run a query on the background loop, draw its bar and emit its warnings."""
         counter = Progress()
         bar = Bar(counter, wanted=self._progress if progress is None else progress)
         try:

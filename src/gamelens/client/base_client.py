@@ -1,4 +1,4 @@
-"""The part that both clients share: their arguments, the transport, the cache and the executor."""
+"""The part that both clients share: arguments, transport, cache and executor."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CONNECTIONS = 50  # opened as needed: an adaptive pace may have that many reque
 
 
 class BaseClient:
-    """The base of both clients: checks the arguments, builds the executor, closes the connections."""
+    """The base of both clients: checks the arguments, builds the executor, closes connections."""
 
     def __init__(
         self,
@@ -84,7 +84,10 @@ class BaseClient:
 
     @property
     def cache(self) -> AnswerCache | None:
-        """The answers stored on disk, with `cache.info()` and `cache.clear()`; None for a client without a cache."""
+        """The answers stored on disk, or None for a client without a cache.
+
+        `cache.info()` describes them, `cache.clear()` deletes them.
+        """
         return self._executor.cache
 
 

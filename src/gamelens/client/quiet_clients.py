@@ -1,4 +1,4 @@
-"""Copies of a client without progress bar and warnings, for widgets that query in the background.
+"""Copies of a client without bar and warnings, for queries in the background.
 
 A warning or a bar of a background query would appear in an arbitrary notebook cell. The same texts are in the receipt
 of each frame.
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class QuietAsyncClient(AsyncClient):
-    """A copy of *client* with awaited methods; it shares connections, rate limit, cache and remembered lists."""
+    """A copy of *client* with awaited methods.
+
+    It shares connections, rate limit, cache and remembered lists with *client*.
+    """
 
     def __init__(self, client: BaseClient) -> None:
         share_connection(self, client)
@@ -29,7 +32,10 @@ class QuietAsyncClient(AsyncClient):
 
 
 class QuietClient(Client):
-    """A copy of *client* for a thread that may wait; it shares connections, rate limit, cache and remembered lists."""
+    """A copy of *client* for a thread that may wait.
+
+    It shares connections, rate limit, cache and remembered lists with *client*.
+    """
 
     def __init__(self, client: BaseClient) -> None:
         share_connection(self, client)
@@ -39,6 +45,6 @@ class QuietClient(Client):
 
 
 def share_connection(copy: BaseClient, client: BaseClient) -> None:
-    """Give *copy* the attributes of *client*, so that it opens no connection and no cache of its own."""
+    """Give *copy* the attributes of *client*, so that it opens nothing of its own."""
     # the client itself is kept too: its connections close with the last reference to it
     copy.__dict__.update({**client.__dict__, "_owner": client})

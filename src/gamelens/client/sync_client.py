@@ -64,7 +64,7 @@ class Client(BaseClient):
         self.close()
 
     def close(self) -> None:
-        """Close the connections; every later call raises `Refused`."""
+        """Close the connections, after which every call raises `Refused`."""
         if self._closing.detach():
             self._loop.run(self._executor.service.aclose())
 
@@ -169,14 +169,14 @@ class Client(BaseClient):
         on_error: OnError = "raise",
         progress: bool | None = None,
     ) -> DataFrame:
-        """Return a new frame like *frame* without its gaps; only the missing rows are requested.
+        """Return a new frame like *frame* without its gaps.
 
-        A frame of retention, or of rows with `other` or `check`, does not hold all it was computed from: its answers
-        are taken from the cache, and without a cache they are requested again.
+        Only the missing rows are requested. A frame of retention, or of rows with `other` or `check`, does not hold all
+        it was computed from: its answers are taken from the cache, and without a cache they are requested again.
 
         Raises:
             BadQuery: *frame* has no receipt, or no longer the columns it was returned with.
-            PartialResult: a gap is still one; holds the frame of the answers.
+            PartialResult: a request failed again; holds the frame of the answers.
         """
         options = execution_options("", deadline_s=deadline_s, on_error=on_error)
         return self._run(lambda counter: self._executor.resume(frame, options, counter), progress)
@@ -209,7 +209,7 @@ class Client(BaseClient):
         return self._loop.run(self._executor.restatements(metric))
 
     def _run(self, run: RunQuery, progress: bool | None) -> DataFrame:
-        """Run a query on the background loop, with a bar if *progress* says so, and emit its warnings."""
+        """Run a query on the background loop, draw its bar and emit its warnings."""
         counter = Progress()
         bar = Bar(counter, wanted=self._progress if progress is None else progress)
         try:

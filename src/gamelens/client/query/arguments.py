@@ -1,7 +1,7 @@
-"""Arguments of a query as an analyst types them, checked and made into values of `query_spec`.
+"""Arguments of a query as an analyst types them, checked and made into values.
 
 The keywords, defaults and `Args:` texts stand once, in `query_arguments` and `retention_arguments`. `accepts` gives
-them to the methods of both clients.
+them to the methods of both clients. The values are those of `query_spec`.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def accepts(parse: Callable[P, Q]) -> Callable[[Callable[[S, Q], R]], Callable[C
 
 
 def _show_parameters(decorated: Any, method: Callable[..., Any], parse: Callable[..., Any]) -> None:
-    """Give *decorated* the signature and the docstring of *method* with the parameters of *parse*."""
+    """Give *decorated* the signature and docstring of *method* with the parameters of *parse*."""
     signature = inspect.signature(method)
     first = next(iter(signature.parameters.values()))
     decorated.__signature__ = signature.replace(parameters=[first, *inspect.signature(parse).parameters.values()])
@@ -243,12 +243,12 @@ def execution_options(
 
 
 def optional_names(field: str, names: Names | None) -> tuple[str, ...] | None:
-    """Return *names*, the argument *field*, as a tuple; None, which means all, stays None."""
+    """Return *names*, the argument *field*, as a tuple, or None, which means all."""
     return None if names is None else as_names(field, names)
 
 
 def as_names(field: str, names: Names | None) -> tuple[str, ...]:
-    """Return *names*, the argument *field*, as a tuple; None gives an empty one.
+    """Return *names*, the argument *field*, as a tuple, which is empty for None.
 
     Raises:
         BadQuery: a name is not text, such as an id that was read as a number.

@@ -1,4 +1,4 @@
-"""Tidy frames made of Arrow tables: `timestamp` in UTC, dimensions as categories, counts Int64, numbers float64.
+"""Tidy frames made of Arrow tables: UTC timestamps, dimensions as categories, numbers.
 
 The only module of this room that imports pandas and polars.
 """
@@ -27,11 +27,12 @@ TITLES: Final = {"game_id": "game", "studio_id": "studio"}
 
 
 def to_frame(table: pa.Table, dimensions: Sequence[str], receipt: Receipt, to: FrameKind = "pandas") -> Any:
-    """Return *table* as a tidy frame of the kind *to*: `timestamp`, dimensions and titles, numbers.
+    """Return *table* as a tidy frame of the kind *to*, with the receipt.
 
-    Columns and rows are in the order of *table*. pandas: timestamp datetime64[us, UTC], *dimensions* and titles
-    category with null kept, counts Int64, numbers float64, other types unchanged; the receipt in `attrs`. arrow: the
-    same columns, dictionaries for categories, the receipt as JSON in the schema's metadata. polars: the same columns.
+    Columns and rows are in the order of *table*: `timestamp`, dimensions and titles, numbers. pandas: timestamp
+    datetime64[us, UTC], *dimensions* and titles category with null kept, counts Int64, numbers float64, other types
+    unchanged; the receipt in `attrs`. arrow: the same columns, dictionaries for categories, the receipt as JSON in the
+    schema's metadata. polars: the same columns.
     """
     if to == "pandas":
         return _pandas(table, dimensions, receipt)
@@ -61,7 +62,10 @@ def to_table(frame: pd.DataFrame) -> pa.Table:
 
 
 def add_titles(table: pa.Table, titles: Mapping[str, Mapping[str, str]]) -> pa.Table:
-    """Return *table* with a column of titles beside each column of ids in *titles*; an id without one is shown."""
+    """Return *table* with a column of titles beside each column of ids in *titles*.
+
+    An id without a title is shown itself.
+    """
     for name, title_of in titles.items():
         shown = {value: title_of.get(value, value) for value in pc.unique(table[name]).to_pylist() if value is not None}
         table = add_lookup_column(table, TITLES[name], name, shown, table.schema.get_field_index(name) + 1)
@@ -104,7 +108,10 @@ def restatements_frame(entries: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def unique_game_titles(games: Sequence[GameListing]) -> dict[str, str]:
-    """Return the title of each game id; one that occurs twice gets its studio, then its id, appended."""
+    """Return the title of each game id, made unique.
+
+    A title that occurs twice gets its studio appended, then its id.
+    """
     counts = Counter(game.title for game in games)
     with_studio = {
         game.id: f"{game.title} ({game.studio or game.studio_id})" for game in games if counts[game.title] > 1
@@ -121,7 +128,7 @@ def unique_game_titles(games: Sequence[GameListing]) -> dict[str, str]:
 
 
 def unique_studio_names(studios: Sequence[Studio]) -> dict[str, str]:
-    """Return the name of each studio id; one that occurs twice gets its id appended."""
+    """Return the name of each studio id, with the id appended to a name that occurs twice."""
     counts = Counter(studio.name for studio in studios)
     return {
         studio.id: studio.name if counts[studio.name] == 1 else f"{studio.name} ({studio.id})" for studio in studios
@@ -160,7 +167,10 @@ def _typed(column: pa.Array) -> Any:
 
 
 def _dictionary(column: pa.ChunkedArray | pa.Array) -> pa.DictionaryArray:
-    """Return *column* as a dictionary in code point order; null stays null, and the text "NA" stays a value."""
+    """Return *column* as a dictionary in code point order.
+
+    Null stays null, and the text "NA" stays a value.
+    """
     values = pc.unique(column).drop_null()
     values = values.take(pc.sort_indices(values))
     indices = pc.index_in(column, value_set=values)

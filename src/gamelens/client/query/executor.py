@@ -1,4 +1,4 @@
-"""The executor that both clients share: one service, one cache, and the queries sent to them."""
+"""The executor that both clients share: one service, one cache, and their queries."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PACKAGE: Final = str(Path(__file__).parents[2]) + os.sep
 
 
 class QueryExecutor:
-    """The executor of one client: it chooses the steps and the row source of each query.
+    """The executor of one client, which chooses the steps and the row source of each query.
 
     Its coroutines run on the background loop.
 
@@ -86,7 +86,7 @@ class QueryExecutor:
         return await self._execute(self._retention_steps(spec), options, progress, self._source())
 
     async def plan(self, spec: QuerySpec, options: ExecutionOptions) -> Plan:
-        """Return what *spec* will cost; only the available interval is requested."""
+        """Return the cost of *spec*, requesting only the available interval."""
         _check_names(spec)
         resolving = self.service.resolve_range(options.over, "clip" if options.when_unavailable == "clip" else "raise")
         times = await Deadline(options.deadline_s).run(resolving)
@@ -94,7 +94,7 @@ class QueryExecutor:
         return estimator.plan(spec, times, max_days=self._max_days)
 
     async def resume(self, frame: DataFrame, options: ExecutionOptions, progress: Progress) -> QueryResult:
-        """Return *frame* without its gaps; only the missing rows are requested."""
+        """Return *frame* without its gaps, requesting only the missing rows."""
         previous = previous_result(frame)
         source = self._source()
         if previous.holds_answers:
@@ -102,7 +102,7 @@ class QueryExecutor:
         return await self._repeat(previous, options, progress, source)
 
     async def refresh(self, frame: DataFrame, options: ExecutionOptions, progress: Progress) -> QueryResult:
-        """Return *frame* with every row requested again; its receipt lists the restatements."""
+        """Return *frame* with every row requested again, and its restatements in the receipt."""
         previous = previous_result(frame)
         result = await self._repeat(previous, options, progress, self._source(reads=False))
         restated = find_restatements(frame, result.table, previous, result.receipt["as_of"])
@@ -130,7 +130,10 @@ class QueryExecutor:
     async def _repeat(
         self, previous: PreviousResult, options: ExecutionOptions, progress: Progress, source: RowSource
     ) -> QueryResult:
-        """Execute the query of *previous* again, over the interval it covered; the receipt names its time range."""
+        """Execute the query of *previous* again, over the interval it covered.
+
+        The receipt names the time range of *previous*, not that interval.
+        """
         steps: QuerySteps = self._rows_steps(previous.spec)
         if previous.ages:
             steps = self._retention_steps(previous.retention_spec)
@@ -153,14 +156,20 @@ class QueryExecutor:
         return RetentionSteps(spec, max_days=self._max_days)
 
     def _source(self, *, reads: bool = True) -> RowSource:
-        """Return the row source of a query: the cache, which with *reads* false only stores, or none."""
+        """Return the row source of a query: the cache, or none.
+
+        With *reads* false the cache only stores the answers.
+        """
         if self.cache is None:
             return NoSource()
         return CacheSource(self.cache, self.service, fresh_s=self._refresh_s, reads=reads)
 
 
 def _analyst_stacklevel() -> int:
-    """Return the `stacklevel` at which `warnings.warn`, called by the caller, names the first line outside gamelens."""
+    """Return the `stacklevel` for `warnings.warn` that names the first line outside gamelens.
+
+    It is counted from the caller of this function.
+    """
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1
@@ -168,7 +177,9 @@ def _analyst_stacklevel() -> int:
 
 
 def _check_names(spec: QuerySpec) -> None:
-    """Refuse names that the catalog does not know: only a request could tell whether the service does.
+    """Refuse names that the catalog does not know.
+
+    Whether the service knows them could only be found out by a request.
 
     Raises:
         BadQuery: such a name, with the nearest one.

@@ -1,7 +1,7 @@
-"""Answers of metric plans: rows of the row source, then requests, then gaps; and the table of each plan.
+"""Answers of metric plans: rows of the row source, then requests, then gaps.
 
 All requests of a query go to the rate limiter together. A request that fails stops the others, unless gaps are wanted;
-the answers received until then stay in the frame.
+the answers received until then stay in the frame. `TableBuilder` puts the rows of each plan together.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from gamelens.catalog import METRICS
 from gamelens.client.cache.answer_cache import CachedRows
 from gamelens.client.connection.deadline import Deadline
 from gamelens.client.connection.metrics_api import MetricsApi
-from gamelens.client.connection.transport import RequestStats
 from gamelens.client.query.planner import MetricPlan
 from gamelens.client.query.progress import Progress
 from gamelens.client.query.query_spec import GAME_ID, OnError
@@ -30,7 +29,7 @@ from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import MetricQuery
 
 TemplateRows = Sequence[Sequence[pa.Table]]
-"""Rows of one metric plan: for each of its templates, the tables of its answers and of the row source."""
+"""Rows of one metric plan: the tables of each of its templates, in their order."""
 
 
 class Fetcher:
@@ -39,7 +38,7 @@ class Fetcher:
     Args:
         service: answers the requests.
         source: rows that need no request; it also stores the answers.
-        tally, progress: count the requests, for the receipt and for the bar.
+        progress: counts the requests, for the bar and the receipt.
         on_error: whether a request that fails stops the others ("raise") or leaves a gap.
         deadline: the time limit.
 
@@ -54,14 +53,13 @@ class Fetcher:
         service: MetricsApi,
         *,
         source: RowSource,
-        tally: RequestStats,
         progress: Progress,
         on_error: OnError,
         deadline: Deadline,
     ) -> None:
         self._service = service
         self._source = source
-        self._tally = tally
+        self._tally = progress.tally
         self._progress = progress
         self._on_error = on_error
         self._deadline = deadline
@@ -75,7 +73,7 @@ class Fetcher:
 
     @property
     def source_warning(self) -> str | None:
-        """The warning of the row source; None when it works."""
+        """The warning of the row source, or None when it works."""
         return self._source.warning
 
     @property
@@ -89,13 +87,13 @@ class Fetcher:
         return {slice_.bucket_start for job in jobs for slice_ in job.run}
 
     async def fetch(self, plans: Sequence[MetricPlan], available: Interval) -> list[TemplateRows]:
-        """Return the rows of each of *plans*; requests that failed are in `gaps`.
+        """Return the rows of each of *plans*, leaving requests that failed in `gaps`.
 
         Raises:
             GamelensError: a request failed for a reason that repeating cannot change, or there are no rows at all.
         """
-        found = await asyncio.to_thread(self._read_source, plans, available)
-        jobs = list(self._jobs(plans, found))
+        source_rows = await asyncio.to_thread(self._read_source, plans, available)
+        jobs = list(self._jobs(plans, source_rows))
         self._progress.expect(len(jobs))
         await self._send(jobs, available)
         if self.failure is not None and not self._answers and not self._source_slices:
@@ -106,25 +104,25 @@ class Fetcher:
         return [
             [
                 self._template_rows(plan, rows, jobs_of.get(id(template), ()))
-                for template, rows in zip(plan.templates, rows_of_templates, strict=True)
+                for template, rows in zip(plan.templates, template_rows, strict=True)
             ]
-            for plan, rows_of_templates in zip(plans, found, strict=True)
+            for plan, template_rows in zip(plans, source_rows, strict=True)
         ]
 
     def _read_source(self, plans: Sequence[MetricPlan], available: Interval) -> list[list[CachedRows]]:
         return [[self._source.find(plan, template, available) for template in plan.templates] for plan in plans]
 
-    def _jobs(self, plans: Sequence[MetricPlan], found: Sequence[Sequence[CachedRows]]) -> Iterator[FetchJob]:
+    def _jobs(self, plans: Sequence[MetricPlan], source_rows: Sequence[Sequence[CachedRows]]) -> Iterator[FetchJob]:
         """Yield a request for each run of slices that the row source does not have."""
-        for plan, rows_of_templates in zip(plans, found, strict=True):
-            for template, rows in zip(plan.templates, rows_of_templates, strict=True):
+        for plan, template_rows in zip(plans, source_rows, strict=True):
+            for template, rows in zip(plan.templates, template_rows, strict=True):
                 self._slices += len(plan.slices)
                 self._source_slices += len(rows.slices)
                 absent = [slice_ for slice_ in plan.slices if slice_ not in rows.slices]
                 yield from (FetchJob(plan, template, run) for run in plan.runs(absent))
 
     async def _send(self, jobs: Sequence[FetchJob], available: Interval) -> None:
-        """Send all *jobs* and wait until the deadline, or until one fails in a way that stops the others."""
+        """Send all *jobs* and wait until the deadline, or until a failure stops the others."""
         if not jobs:
             return
         tasks = {asyncio.create_task(self._answer(job, available)): job for job in jobs}
@@ -258,7 +256,7 @@ class TableBuilder:
         return table
 
     def _concatenated(self, plan: MetricPlan, answers: TemplateRows, columns: Sequence[str]) -> pa.Table:
-        """Return the rows of all templates of *plan* in one table, with the fixed values as columns."""
+        """Return the rows of all templates of *plan*, with the fixed values as columns."""
         parts = []
         for template, template_tables in zip(plan.templates, answers, strict=True):
             for table in template_tables:
@@ -278,7 +276,10 @@ class TableBuilder:
 
 
 def _gap(job: FetchJob, error: GamelensError) -> Gap:
-    """Return the gap that a failed *job* leaves, with the slices that share its buckets if they are summed."""
+    """Return the gap that a failed *job* leaves.
+
+    Where the rows of a bucket are summed over several requests, the gap covers all slices of the bucket.
+    """
     plan, interval = job.plan, enclosing_interval(job.run)
     if plan.adds_up:  # rows of the same bucket cannot be summed without it
         starts = {slice_.bucket_start for slice_ in job.run}

@@ -91,7 +91,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlanEstimator:
-    """Estimates the plan of one query from remembered lists and the cache; where a list is not known, it guesses.
+    """Estimates the plan of one query from remembered lists and the cache.
+
+    The number of values in a list that is not remembered is guessed.
 
     Args:
         service: its remembered lists are read, no list is requested.
@@ -172,14 +174,20 @@ class PlanEstimator:
         return tuple(game for game in ids if spec.games is None or game in spec.games)
 
     def _count_title_lists(self, spec: QuerySpec, plans: Sequence[MetricPlan], interval: Interval) -> None:
-        """Count the lists for titles and for the studios of games; the titles of studios are in one of them."""
+        """Count the lists for titles and for the studios of games.
+
+        The titles of studios are in the list that those of games begin with.
+        """
         if any(plan.labels for plan in plans):
             self._game_lists(None, interval)
         if GAME_ID in spec.titled:
             self._game_lists(spec.studios, interval)
 
     def _game_lists(self, studios: Sequence[str] | None, interval: Interval) -> list[list[GameListing] | None]:
-        """Return the games of each of *studios*, of all when None; None for a list that is not remembered."""
+        """Return the games of each of *studios*, or None for a list that is not remembered.
+
+        For all studios, *studios* is None.
+        """
         listed = self._remembered(studios_key(interval))
         if studios is None:
             studios = (
@@ -195,6 +203,6 @@ class PlanEstimator:
         return answer
 
     def _guess(self, name: str, values: tuple[str, ...]) -> tuple[str, ...]:
-        """Return *values* as stand-ins for those of *name*, and record that their number is a guess."""
+        """Return *values* in place of those of *name*, and record that their number is a guess."""
         self._guessed[name] = None
         return values

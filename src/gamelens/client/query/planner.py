@@ -1,4 +1,4 @@
-"""Requests that a query takes: the kind of each, the dimensions that are fanned out, the runs of time.
+"""Requests that a query takes: their kinds, the fan-out, and the runs of time.
 
 One request carries at most two dimensions, or the game and one more for a metric that exists per game (Wire 2.6, Query
 kinds). Further dimensions are fanned out: one request for each value, over the dimensions with the fewest values.
@@ -141,13 +141,19 @@ def typical_values(dimension: str) -> tuple[str, ...]:
 
 
 def placeholder_values(dimensions: Iterable[str]) -> FanOutValues:
-    """Return one placeholder for each of *dimensions*: enough to see whether a query can be sent at all."""
+    """Return one placeholder for each of *dimensions*.
+
+    That is enough to find out whether a query can be sent at all.
+    """
     one = ("…",)
     return FanOutValues(games=one, studios=one, values=dict.fromkeys(dimensions, one))
 
 
 def fan_out_interval(spec: QuerySpec, times: ResolvedRange) -> Interval:
-    """Return the interval whose values a fan-out covers; for retention it begins with the first install day."""
+    """Return the interval whose values a fan-out covers.
+
+    For a retention metric it begins with the first install day.
+    """
     is_retention = any(name in METRICS and METRICS[name].kinds == "retention" for name in spec.metrics)
     if not is_retention:
         return times.covered
@@ -198,7 +204,10 @@ def plan_requests(
 
 
 def _dimensions(spec: QuerySpec) -> tuple[str, ...]:
-    """Return the columns of all rows: those of *spec*, and the game where a metric exists only per game."""
+    """Return the columns of all rows: the dimensions of *spec*, and a game that is implied.
+
+    The game is implied where a metric exists only per game.
+    """
     per_game = any(_is_per_game(METRICS.get(name)) for name in spec.metrics)
     extra = (GAME_ID,) if per_game and GAME_ID not in spec.dimensions else ()
     return (*spec.dimensions, *extra)
@@ -251,7 +260,10 @@ def _metric_plan(
 def _requests(
     metric: Metric | None, spec: QuerySpec, dimensions: Sequence[str], values: FanOutValues, *, is_cut: bool
 ) -> Iterator[tuple[dict[str, Any], tuple[str, ...], tuple[FixedValue, ...]]]:
-    """Yield, for each request of a fan-out, the fields of its query, the carried dimensions and the fixed values."""
+    """Yield the variable parts of each request of a fan-out.
+
+    These are the fields of its query that depend on the fan-out, the dimensions its rows carry, and the fixed values.
+    """
     carried, fanned, names_game = _carried(metric, dimensions, values)
     is_per_game = _is_per_game(metric)
     kind: dict[str, Any] = {}
@@ -276,9 +288,9 @@ def _requests(
 def _carried(
     metric: Metric | None, dimensions: Sequence[str], values: FanOutValues
 ) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
-    """Choose the dimensions that a request carries and those that are fanned out, with the fewest requests.
+    """Choose the dimensions that a request carries and those that are fanned out.
 
-    The third value is whether each request names its one game.
+    The choice takes the fewest requests. The third value is whether each request names its one game.
     """
     if not _is_per_game(metric):
         studios = [name for name in dimensions if name == STUDIO_ID]
@@ -297,7 +309,7 @@ def _carried(
 
 
 def _largest(dimensions: Sequence[str], most: int, values: FanOutValues) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the *most* dimensions with the most values, and the others; both in their order."""
+    """Return the *most* dimensions with the most values, and the others, each in their order."""
     if len(dimensions) <= most:
         return tuple(dimensions), ()
     chosen = set(sorted(dimensions, key=values.request_count, reverse=True)[:most])
@@ -323,7 +335,10 @@ def _query(carried: Sequence[str], limit: int) -> Query:
 
 
 def _without(dimension: str, values: FanOutValues) -> Filter | None:
-    """Return the filter of events without a value of *dimension*: those that match none of its values."""
+    """Return the filter of events without a value of *dimension*.
+
+    They are the events that match none of its values.
+    """
     names = values.values[dimension]
     return Not(Match(dimension, names)) if names else None
 

@@ -62,17 +62,17 @@ class QuerySteps(Protocol):
 
     @property
     def recorded(self) -> QuerySpec:
-        """The query as the receipt records it; its titles are looked up."""
+        """The query as the receipt records it and titles are looked up for it."""
         ...
 
     @property
     def sent(self) -> QuerySpec:
-        """The query that is sent: its names are checked, its dimensions fanned out."""
+        """The query whose names are checked and whose dimensions are fanned out."""
         ...
 
     @property
     def ages(self) -> tuple[int, ...]:
-        """Days since install that the receipt records; empty for rows."""
+        """The days since install that the receipt records, empty for rows."""
         ...
 
     def fan_out_interval(self, times: ResolvedRange) -> Interval:
@@ -80,7 +80,9 @@ class QuerySteps(Protocol):
         ...
 
     def plan(self, times: ResolvedRange, values: FanOutValues, unknown: Collection[str]) -> list[MetricPlan]:
-        """Return the requests of each metric; *unknown* are dimensions that only the service knows.
+        """Return the requests of each metric.
+
+        *unknown* are dimensions that only the service knows.
 
         Raises:
             BadQuery, NotAdditive: the query cannot be sent, or its answers not be put together.
@@ -108,7 +110,7 @@ class RowsSteps:
         self._max_days = max_days
 
     def fan_out_interval(self, times: ResolvedRange) -> Interval:
-        """Return the covered interval; of retention metrics from the first install day on."""
+        """Return the covered interval, for retention metrics from the first install day on."""
         return fan_out_interval(self.sent, times)
 
     def plan(self, times: ResolvedRange, values: FanOutValues, unknown: Collection[str]) -> list[MetricPlan]:
@@ -118,9 +120,10 @@ class RowsSteps:
     def assemble(
         self, run: QueryRun, plans: Sequence[MetricPlan], tables: Sequence[pa.Table], times: ResolvedRange
     ) -> pa.Table:
-        """Return the tables of all metrics joined; a field that two of them have is prefixed with its metric.
+        """Return the tables of all metrics joined.
 
-        A field that the catalog does not know is kept, with a warning.
+        A field that two metrics have is prefixed with its metric. A field that the catalog does not know is kept,
+        with a warning.
         """
         fields = []
         for plan, table in zip(plans, tables, strict=True):
@@ -178,12 +181,7 @@ class QueryRun:
         self._deadline = Deadline(options.deadline_s)
         self._started_at = datetime.fromtimestamp(now(), UTC)
         self._fetcher = Fetcher(
-            service,
-            source=source,
-            tally=self._tally,
-            progress=progress,
-            on_error=options.on_error,
-            deadline=self._deadline,
+            service, source=source, progress=progress, on_error=options.on_error, deadline=self._deadline
         )
 
     async def execute(self, steps: QuerySteps) -> QueryResult:
@@ -213,7 +211,7 @@ class QueryRun:
         ]
 
     async def _check_names(self, spec: QuerySpec) -> list[str]:
-        """Return the dimensions that only the service knows, and add a warning for each unknown name.
+        """Return the dimensions that only the service knows, and warn of each unknown name.
 
         Raises:
             BadQuery: the service does not know a name either.
@@ -259,7 +257,7 @@ class QueryRun:
         return FanOutValues(games=games, studios=studios, values=values)
 
     async def _list(self, dimension: str, spec: QuerySpec, interval: Interval) -> tuple[str, ...]:
-        """Return the values of *dimension* sent in *interval*, within the games and studios of *spec*."""
+        """Return the values of *dimension* in *interval*, within the games and studios of *spec*."""
         games, studios = spec.games, spec.studios
         if dimension == GAME_ID:
             listings = await self._service.games(interval, studios, tally=self._tally)

@@ -85,7 +85,7 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExecutionOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a query is executed.
+    """The options that a query is executed with.
 
     Attributes:
         over: the time range.

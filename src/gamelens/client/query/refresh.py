@@ -1,4 +1,4 @@
-"""Earlier frames: the query each answers, its rows as a row source, the rows that changed since."""
+"""Earlier frames: the query of each, its rows as a row source, and restatements."""
 
 from __future__ import annotations
 
@@ -92,7 +92,10 @@ def previous_result(frame: Any) -> PreviousResult:
 
 
 class FrameSource:
-    """Rows of an earlier frame; its gaps are looked up in *fallback*, which also stores the answers."""
+    """Rows of an earlier frame.
+
+    Its gaps are looked up in *fallback*, which also stores the answers.
+    """
 
     def __init__(self, frame: DataFrame, previous: PreviousResult, fallback: RowSource) -> None:
         self._rows = to_table(frame)
@@ -134,7 +137,10 @@ class FrameSource:
 
 
 def rows_of_metric(rows: pa.Table, metric: str, dimensions: Sequence[str], metrics: Sequence[str]) -> pa.Table:
-    """Return the rows of *metric* from those of several *metrics*, with its fields as the service names them."""
+    """Return the rows of one metric from a table of several.
+
+    The fields are named as the service names them.
+    """
     own_fields = schema(metric, ()).names[1:]
     if len(metrics) == 1:
         dropped = {TIMESTAMP, *dimensions, *TITLES.values()}
@@ -153,10 +159,11 @@ def rows_of_metric(rows: pa.Table, metric: str, dimensions: Sequence[str], metri
 
 
 def find_restatements(frame: DataFrame, table: pa.Table, previous: PreviousResult, as_of: str) -> list[dict[str, Any]]:
-    """Return the restatements of *frame* by *table*: totals of each changed bucket and field before and after.
+    """Return the restatements of *frame* by *table*.
 
-    A total is null where its rows cannot be added up. Rows that are known now and were in a gap of *frame* are not
-    restated; neither is retention whose day had not come.
+    Each has the totals of one field over the rows of a changed bucket, before and after; null where they cannot be
+    added up. Rows that are known now and were in a gap of *frame* are not restated; neither is retention whose day had
+    not come.
     """
     old, spec = to_table(frame), previous.spec
     dimensions = (AGE, *spec.dimensions) if previous.ages else _key_columns(table, spec)
@@ -182,7 +189,7 @@ def find_restatements(frame: DataFrame, table: pa.Table, previous: PreviousResul
 
 
 def restatements_as_json(restatements: Iterable[Restatement]) -> list[dict[str, Any]]:
-    """Return the restatements that the cache recorded, with the same keys as `find_restatements`."""
+    """Return the restatements of the cache with the same keys as `find_restatements`."""
     return [
         {
             "metric": restatement.metric,
@@ -211,7 +218,10 @@ def _without_new_days(old: pa.Table, new: pa.Table, dimensions: Sequence[str]) -
 
 
 def _missing_buckets(previous: PreviousResult, metric: str) -> Iterator[datetime]:
-    """Yield the starts of the buckets of *metric* in a gap of an earlier frame: for retention, the install days."""
+    """Yield the starts of the buckets of *metric* that are in a gap of an earlier frame.
+
+    For retention these are the install days.
+    """
     for gap in previous.gaps:
         interval, days = Interval.parse(gap["interval"]), 0
         if previous.ages:
@@ -226,7 +236,10 @@ def _key_columns(table: pa.Table, spec: QuerySpec) -> tuple[str, ...]:
 
 
 def _missing_columns(spec: QuerySpec, columns: Collection[str]) -> list[str]:
-    """Return the columns that a frame of *spec* has and *columns* lack; fields may be prefixed with their metric."""
+    """Return the columns that a frame of *spec* has and *columns* lack.
+
+    With several metrics a field may be prefixed with its metric.
+    """
     metrics = [METRICS[name] for name in spec.metrics if name in METRICS]
     is_per_game = any(metric.kinds != "plain" for metric in metrics)
     needed = dict.fromkeys([TIMESTAMP, *spec.dimensions, *([GAME_ID] if is_per_game else [])])

@@ -1,8 +1,9 @@
-"""Retention by install day, computed from retention_retro by activity day (Wire 4.12, Retention).
+"""Retention by install day, computed from retention by activity day.
 
-The service gives, for each day T, the share of the players installed N days before who came back. An install day D at
-age N is therefore read on T = D + N: one series for each age, over the days moved by N, instead of a request for each
-install day. The number of installs is in new_users; the product of both is the number who came back.
+The service gives, for each day T, the share of the players installed N days before who came back (Wire 4.12,
+Retention). An install day D at age N is therefore read on T = D + N: one series for each age, over the days moved by N,
+instead of a request for each install day. The number of installs is in new_users; the product of both is the number who
+came back.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _DAY: Final = timedelta(days=1)
 
 
 class RetentionSteps:
-    """The steps of a query for retention: one plan for installs, one for each age, and their rows combined."""
+    """The steps of a query for retention: one plan for installs and one for each age."""
 
     def __init__(self, spec: RetentionSpec, *, max_days: int | None) -> None:
         self.ages = spec.ages
@@ -102,7 +103,7 @@ class RetentionSteps:
     def _pools(
         self, installs: DailyValues, studio_of_game: Mapping[str, str | None]
     ) -> Iterator[tuple[datetime, dict[Group, Pool]]]:
-        """Yield, for each install day, ascending, the groups of all games by the group they are shown in."""
+        """Yield, for each install day, the groups of all games by the group they are shown in."""
         days: dict[datetime, dict[Group, Pool]] = {}
         for (day, group), number in installs.items():
             if number > 0:
@@ -113,7 +114,7 @@ class RetentionSteps:
 
 
 def _whole_days(times: ResolvedRange) -> Interval:
-    """Return the covered interval widened to whole available days: a cohort is that of a whole day."""
+    """Return the covered interval widened to whole available days, as cohorts are."""
     end = bucket_start(times.covered.end, "day")
     end = end if end == times.covered.end else end + _DAY
     return Interval(bucket_start(times.covered.start, "day"), end) & times.available
@@ -138,9 +139,10 @@ def _daily_values(plan: MetricPlan, table: pa.Table, carried: Sequence[str]) -> 
 def _share_lookup(
     shares: DailyValues, active_day: datetime, known_until: datetime, missing: Sequence[Interval]
 ) -> Callable[[Group], float] | None:
-    """Return a function from a group to the share that was active; None where the day is missing or has not come.
+    """Return a function from a group to the share that was active on *active_day*.
 
-    A group without a row has the share 0 (Wire 4.12, Retention).
+    A group without a row has the share 0 (Wire 4.12, Retention). The result is None where the day is missing or has not
+    come.
     """
     if active_day + _DAY > known_until or any(active_day in interval for interval in missing):
         return None

@@ -1,4 +1,7 @@
-"""Sources of rows that need no request: the cache, or none. `refresh` has a third, an earlier frame."""
+"""Sources of rows that need no request: the cache, or none.
+
+`refresh` has a third, an earlier frame.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ class RowSource(Protocol):
 
     @property
     def warning(self) -> str | None:
-        """A warning for the analyst; None when the source works."""
+        """A warning for the analyst, or None when the source works."""
         ...
 
 
@@ -54,7 +57,10 @@ class FetchJob(msgspec.Struct, frozen=True, eq=False):
 
 
 class CacheSource:
-    """The cache as a source; it stores every answer. With *reads* false it only stores."""
+    """The cache as a source, which also stores every answer.
+
+    With *reads* false it only stores.
+    """
 
     def __init__(self, cache: AnswerCache, service: MetricsApi, *, fresh_s: float, reads: bool = True) -> None:
         self._cache = cache
@@ -95,7 +101,7 @@ class NoSource:
 
 
 def template_scope(template: RequestTemplate) -> dict[str, Any] | None:
-    """Return the fixed values that distinguish *template* from the other requests of its plan, or None."""
+    """Return the values that distinguish *template* from others of its plan, or None."""
     since = template.query.since_days_ago
     return dict(template.fixed) | ({"since_days_ago": since} if since is not None else {}) or None
 
