@@ -68,11 +68,11 @@ def columns(*names: str, **values: Any) -> pa.Table:
 def test_the_receipt_holds_the_whole_query(question: QuerySpec) -> None:
     """The query is read back from the receipt without loss."""
     parts = plan_requests(
-        question, WEEK, max_days=None, passed=question.dimensions, lists=FanOutValues(studios=("s1",))
+        question, WEEK, max_days=None, unknown=question.dimensions, values=FanOutValues(studios=("s1",))
     )
     names = {name: name for part in parts for name in schema(part.metric, part.dimensions).names}
     frame = to_frame(pa.table({name: pa.array([], pa.int64()) for name in names}), (), receipt(question))
-    assert previous_result(frame).question == question
+    assert previous_result(frame).spec == question
 
 
 def test_retention_is_recognised_by_its_days() -> None:
@@ -137,7 +137,7 @@ def rows_by_request(*gaps: dict[str, Any]) -> tuple[CachedRows, CachedRows]:
     question = QuerySpec(metrics=("event_count",), by=BY)
     frame = to_frame(from_rows(ROWS, schema("event_count", BY)), BY, receipt(question, *gaps))
     before = PreviousResult(question, (), WEEK, gaps, frame.attrs["gamelens"])
-    (part,) = plan_requests(question, WEEK, max_days=None, lists=LISTS)
+    (part,) = plan_requests(question, WEEK, max_days=None, values=LISTS)
     source = FrameSource(frame, before, NoSource())
     ios_rows, null_rows = (source.find(part, template, WEEK) for template in part.templates)
     return ios_rows, null_rows

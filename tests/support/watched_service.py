@@ -157,7 +157,7 @@ def quick(
     answers = AnswerCache(cache, owner=f"{address} {key}", now=clock) if cache is not None else None
     transport = Transport(address, key=Secret(key), pool=httpx.ASGITransport(app), ca_file=str(_authority().ca_file))
     service = MetricsApi(transport, refresh_s=refresh_s, clock=clock)
-    lens._core = QueryExecutor(service, answers, max_days=max_days, refresh_s=refresh_s)
+    lens._executor = QueryExecutor(service, answers, max_days=max_days, refresh_s=refresh_s)
     return lens
 
 
