@@ -17,7 +17,7 @@ from gamelens.wire.field_rules import FieldRule, Violation, struct_of, violation
 
 Validation = Literal["lenient", "strict"]
 
-MOST_FAULTS: Final = 100
+MOST_VIOLATIONS: Final = 100
 """Most violations reported of one event, more than the lenient rules can find."""
 
 
@@ -54,15 +54,15 @@ class EventValidator:
         """Decode *body* into one typed struct per event.
 
         Raises:
-            msgspec.DecodeError: the body is not JSON or no array, or an event is bad (see `faults`).
+            msgspec.DecodeError: the body is not JSON or no array, or an event is bad (see `violations`).
         """
         events: list[Any] = self._decoder.decode(body)
         return events
 
-    def faults(self, event: object) -> list[Violation]:
+    def violations(self, event: object) -> list[Violation]:
         """Return the broken rules of one decoded *event*, at most 100 (Wire 1.9, Error types)."""
         category = event.get("category") if isinstance(event, Mapping) else None
-        return list(islice(violations_of(event, self.rule(category)), MOST_FAULTS))
+        return list(islice(violations_of(event, self.rule(category)), MOST_VIOLATIONS))
 
     @cached_property
     def types(self) -> tuple[type[msgspec.Struct], ...]:

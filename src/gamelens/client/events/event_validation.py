@@ -94,7 +94,7 @@ def validated_json(event: Mapping[str, Any]) -> bytes:
         as_read = msgspec.json.decode(body)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise BadQuery("event", category, f"cannot be written as JSON: {error}") from None
-    for fault in LENIENT.faults(as_read):
+    for fault in LENIENT.violations(as_read):
         raise _refusal(as_read, fault)
     if len(body) > BATCH_BYTES:
         raise BadQuery("event", category, f"is {len(body)} bytes long, and a request takes {BATCH_BYTES}")

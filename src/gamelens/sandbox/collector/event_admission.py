@@ -107,7 +107,7 @@ def _faults(member: msgspec.Raw, rules: EventValidator) -> list[Violation]:
     else:
         return []
     try:
-        return rules.faults(msgspec.json.decode(member)) or [Violation("wrong_format", "/")]
+        return rules.violations(msgspec.json.decode(member)) or [Violation("wrong_format", "/")]
     except msgspec.ValidationError:
         return [Violation("wrong_format", "/")]
 
