@@ -41,8 +41,8 @@ def games_in_scope(
     Raises:
         BadQuery: an id is unknown.
     """
-    game_ids = [it.id for it in organisation.games]
-    studio_ids = [it.id for it in organisation.studios]
+    game_ids = [candidate.id for candidate in organisation.games]
+    studio_ids = [studio.id for studio in organisation.studios]
     for field, requested, allowed in (
         ("game", None if game is None else (game,), game_ids),
         ("games", games, game_ids),
@@ -56,11 +56,11 @@ def games_in_scope(
                     "is not one of the organisation's: GET /metrics/v1/" + field.rstrip("s") + "s lists them",
                 )
     return [
-        it.id
+        candidate.id
         for studio in organisation.studios
-        for it in studio.games
-        if (studios is None or studio.id in studios) and (games is None or it.id in games)
-        if (game is None or it.id == game) and it.environment == "sandbox"
+        for candidate in studio.games
+        if (studios is None or studio.id in studios) and (games is None or candidate.id in games)
+        if (game is None or candidate.id == game) and candidate.environment == "sandbox"
     ]
 
 
