@@ -187,7 +187,7 @@ class Sandbox:
         return {
             **totals,
             "duplicate": duplicates,
-            "asked": self.metrics.asked,
+            "asked": self.metrics.request_count,
             "processed": totals["accepted"] - totals["pending"] - duplicates,
             "available": available_intervals(self.tenants, self.lake, self.clock),
             "games": per_game,

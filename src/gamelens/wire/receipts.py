@@ -1,4 +1,4 @@
-"""The receipt that travels with a frame: plain JSON, never a key, and it survives Parquet."""
+"""The receipt that travels with a frame: plain JSON without a key, which survives Parquet."""
 
 from __future__ import annotations
 
