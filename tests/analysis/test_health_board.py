@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +14,7 @@ from scipy import stats
 from gamelens.analysis import health
 from gamelens.analysis.significance import false_discovery, two_sided
 from gamelens.client.query.data_frames import restatements_frame
+from gamelens.wire.receipts import RestatementRecord
 
 DAYS = 42
 FIRST = pd.Timestamp("2026-10-05", tz="UTC")
@@ -118,7 +120,8 @@ def restatement(
     """The last day, first asked for *hours* after it began, in the words of the client."""
     told = {"metric": metric, "by": ["game_id"], "field": field, "before": before, "after": after, "rows": 1}
     asked = {"timestamp": LAST, "before_as_of": LAST + pd.Timedelta(hours=hours), "as_of": pd.Timestamp(AS_OF_LATER)}
-    return restatements_frame([told | {name: moment.isoformat() for name, moment in asked.items()}])
+    entry = told | {name: moment.isoformat() for name, moment in asked.items()}
+    return restatements_frame([msgspec.convert(entry, RestatementRecord)])
 
 
 def board_of(answers: list[DataFrame], **more: object) -> DataFrame:

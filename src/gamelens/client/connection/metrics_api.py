@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Literal, TypeVar, cast
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -27,6 +27,7 @@ from gamelens.errors import BadQuery, NotYetAvailable, ServiceError, Truncated
 from gamelens.wire.intervals import Interval, MalformedInterval
 from gamelens.wire.limits import MAX_LIMIT
 from gamelens.wire.queries import MetricQuery, encode_query
+from gamelens.wire.receipts import Provenance
 from gamelens.wire.results import Game, Studio, Values
 
 T = TypeVar("T")
@@ -36,6 +37,9 @@ _JSON = {"Accept": "application/json"}
 _JSON_BOTH = {"Accept": "application/json", "Content-Type": "application/json"}
 _LEAST_POLL_S = 0.2
 _EDITION = "x-data-edition"
+_SCENARIO = "x-sandbox-scenario"
+PROVENANCE_HEADERS = (_EDITION, _SCENARIO)
+"""Headers of the available interval that only a sandbox sends."""
 _OWN_QUESTIONS = {"retention": "lens.retention()"}
 
 
@@ -72,8 +76,9 @@ class MetricsApi:
         changes: False for a recording, where waiting for more is of no use.
         clock, sleep: time.
 
-    *edition* is the name the service gives to its data, if it does: other data has another. *last_available* is what it
-    last said, however long ago.
+    *edition* is the name the service gives to its data, if it does: other data has another. *provenance* is the origin
+    of the answers: a service that names an edition is a sandbox. *last_available* is what it last said, however long
+    ago.
     """
 
     def __init__(
@@ -89,6 +94,7 @@ class MetricsApi:
         self._refresh_s = refresh_s
         self._changes = changes
         self.edition = ""
+        self.provenance = transport.provenance
         self.last_available: Interval | None = None
         self._clock = clock
         self._sleep = sleep
@@ -227,6 +233,7 @@ class MetricsApi:
         answer = await self._send("/interval")
         text = _decoded(answer, str)
         self.edition = answer.headers.get(_EDITION, "")
+        self.provenance = _provenance(self._transport.provenance, answer)
         try:
             self.last_available = Interval.parse(text)
             return self.last_available
@@ -272,6 +279,13 @@ def unknown_name_error(field: str, name: str, rule: str, known: Collection[str])
     """The refusal of *name*; where the client answers to that name itself, it says how."""
     own = _OWN_QUESTIONS.get(name) if field == "metric" else None
     return BadQuery(field, name, rule, [own] if own else sorted(known))
+
+
+def _provenance(sender: Provenance, answer: HttpResponse) -> Provenance:
+    """Return the provenance of *sender* with what the headers of *answer* add to it."""
+    scenario = unquote(answer.headers.get(_SCENARIO, "")) or None
+    is_sandbox = sender.kind == "real" and _EDITION in answer.headers
+    return msgspec.structs.replace(sender, kind="sandbox" if is_sandbox else sender.kind, scenario=scenario)
 
 
 def _decoded(answer: HttpResponse, kind: type[T]) -> T:

@@ -12,6 +12,7 @@
 One file for each different request: the order of an object's names, of parameters, games, studios and of what a filter
 lists makes no difference. A file is known by what is in it, so it may be renamed. Kept are answers, and refusals that
 would come again; faults that pass are not, nor is a request that holds the key. Titles and figures are in there.
+The answer of a sandbox to `GET /metrics/v1/interval` has its two headers too, so that a replay knows the scenario.
 
 A replay is as old as the recording, its available interval too: "last 90 complete days" are those of back then.
 """
@@ -33,10 +34,10 @@ from urllib.parse import unquote, urlencode
 import msgspec
 
 from gamelens._files import replace_file
-from gamelens.client.connection.metrics_api import BASE
+from gamelens.client.connection.metrics_api import BASE, PROVENANCE_HEADERS
 from gamelens.client.connection.transport import HttpRequest, HttpResponse, RequestStats, Transport, error_for
 from gamelens.errors import BadQuery, NotRecorded
-from gamelens.wire.receipts import package_version
+from gamelens.wire.receipts import Provenance, package_version
 
 REFUSALS: Final = frozenset({400, 404, 413, 422})
 _SETS: Final = frozenset({"games", "studios", "filter"})  # lists whose order says nothing
@@ -97,16 +98,21 @@ class RecordedRequest(msgspec.Struct, frozen=True):
 
 
 class RecordedResponse(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An answer on disk: its body as the JSON that came, digit for digit, or as text where it is no JSON."""
+    """An answer on disk: its body as the JSON that came, digit for digit, or as text where it is no JSON.
+
+    *headers* are those that tell a sandbox from the real service (`PROVENANCE_HEADERS`).
+    """
 
     status: int
+    headers: dict[str, str] = {}
     body: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     text: str | msgspec.UnsetType = msgspec.UNSET
 
     def answer(self) -> HttpResponse:
         """The answer as it came, but for white space."""
         text = "" if self.text is msgspec.UNSET else self.text
-        return HttpResponse(self.status, text.encode() if self.body is msgspec.UNSET else bytes(self.body))
+        body = text.encode() if self.body is msgspec.UNSET else bytes(self.body)
+        return HttpResponse(self.status, body, self.headers)
 
 
 class _Head(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,6 +155,11 @@ class RecordingSender:
     def __repr__(self) -> str:
         return f"Recording({str(self._folder)!r})"
 
+    @property
+    def provenance(self) -> Provenance:
+        """The service that is recorded."""
+        return self._transport.provenance
+
     async def send(self, request: HttpRequest, tally: RequestStats | None = None) -> HttpResponse:
         """As `Transport.send`; what will be answered alike next time is in the folder before it is here.
 
@@ -170,7 +181,8 @@ class RecordingSender:
 
     def _keep(self, request: HttpRequest, answer: HttpResponse) -> None:
         asked = RecordedRequest.of(request)
-        kept = _kept(answer.status, self._transport.without_key(answer.body))
+        headers = {name: answer.headers[name] for name in PROVENANCE_HEADERS if name in answer.headers}
+        kept = _kept(answer.status, self._transport.without_key(answer.body), headers)
         # Somebody put the key where a value goes: nothing is written, and a replay has no key to look for.
         quotes_key = any(self._transport.without_key(said) != said for said in _said(asked))
         if kept is not None and not quotes_key:
@@ -210,6 +222,11 @@ class ReplaySender:
     def __repr__(self) -> str:
         return f"Replay({str(self._folder)!r})"
 
+    @property
+    def provenance(self) -> Provenance:
+        """A replay of the folder, by its name alone: a path would tell more than a reader of a figure needs."""
+        return Provenance(kind="replay", url=self._folder.resolve().name)
+
     async def send(self, request: HttpRequest, tally: RequestStats | None = None) -> HttpResponse:
         """The recorded answer to *request*; *tally* counts nothing, for nothing is sent.
 
@@ -240,14 +257,15 @@ class ReplaySender:
         return _read(found[1], _File).answer.answer()
 
 
-def _kept(status: int, body: bytes) -> RecordedResponse | None:
+def _kept(status: int, body: bytes, headers: dict[str, str]) -> RecordedResponse | None:
     """What of an answer is written; None where it would not come again."""
     try:
         body.decode()
         msgspec.json.format(body, indent=0)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return RecordedResponse(status, text=body.decode(errors="replace")) if status in REFUSALS else None
-    return RecordedResponse(status, body=msgspec.Raw(body)) if status in REFUSALS or 200 <= status < 300 else None
+        return RecordedResponse(status, headers, text=body.decode(errors="replace")) if status in REFUSALS else None
+    is_lasting = status in REFUSALS or 200 <= status < 300
+    return RecordedResponse(status, headers, body=msgspec.Raw(body)) if is_lasting else None
 
 
 def _said(asked: RecordedRequest) -> tuple[bytes, bytes]:

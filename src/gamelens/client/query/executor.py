@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -23,12 +23,13 @@ from gamelens.client.query.refresh import (
     PreviousResult,
     find_restatements,
     previous_result,
-    restatements_as_json,
+    restatement_records,
 )
 from gamelens.client.query.retention_query import retention
 from gamelens.client.query.row_sources import CacheSource, NoSource, RowSource
 from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.wire.filters import dimensions_in
+from gamelens.wire.receipts import RestatementRecord
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -50,7 +51,7 @@ class QueryExecutor:
         self.cache = cache
         self._max_days = max_days
         self._refresh_s = refresh_s
-        self._moved: list[dict[str, Any]] = []
+        self._moved: list[RestatementRecord] = []
         self._said: set[str] = set()
 
     async def dimension_values(
@@ -99,23 +100,22 @@ class QueryExecutor:
         """The frame, all of it asked again; its receipt says what moved."""
         before = previous_result(frame)
         answered = await self._again(before, self._known(reads=False), terms, progress)
-        moved = find_restatements(frame, answered.table, before, answered.receipt["as_of"])
-        answered.receipt["restated"] = moved
+        restated = find_restatements(frame, answered.table, before, answered.receipt.as_of)
         if self.cache is None:
-            self._moved += moved
-        return answered
+            self._moved += restated
+        return answered.with_receipt(msgspec.structs.replace(answered.receipt, restated=tuple(restated)))
 
     async def restatements(self, metric: str | None) -> DataFrame:
         """What moved, as far as this cache has seen it."""
         if metric is not None:
             await self.service.list_strange("metric", (metric,), METRICS)
         if self.cache is not None:
-            return restatements_frame(restatements_as_json(self.cache.restatements(metric)))
-        return restatements_frame([it for it in self._moved if metric in (None, it["metric"])])
+            return restatements_frame(restatement_records(self.cache.restatements(metric)))
+        return restatements_frame([it for it in self._moved if metric in (None, it.metric)])
 
     def say(self, answered: QueryResult) -> DataFrame:
         """The frame; what its receipt warns of is said once."""
-        for text in answered.receipt["warnings"]:
+        for text in answered.receipt.warnings:
             if text not in self._said:
                 self._said.add(text)
                 warnings.warn(text, UserWarning, stacklevel=4)
@@ -137,10 +137,11 @@ class QueryExecutor:
             answered = await retention(self._inquiry(terms, progress, known), cohorts, max_days=self._max_days)
         else:
             answered = await self._ask(before.question, terms, progress, known)
-        for name in ("over", "interval"):
-            answered.receipt["asked"][name] = before.receipt["asked"][name]
-        answered.receipt["clipped"] = before.receipt["clipped"]
-        return answered
+        earlier = before.receipt
+        asked = msgspec.structs.replace(
+            answered.receipt.asked, over=earlier.asked.over, interval=earlier.asked.interval
+        )
+        return answered.with_receipt(msgspec.structs.replace(answered.receipt, asked=asked, clipped=earlier.clipped))
 
     async def _ask(
         self, question: QuerySpec, terms: ExecutionOptions, progress: Progress, known: RowSource

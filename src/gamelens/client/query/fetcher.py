@@ -19,13 +19,14 @@ from gamelens.client.connection.transport import RequestStats
 from gamelens.client.query.planner import MetricPlan
 from gamelens.client.query.progress import Progress
 from gamelens.client.query.query_spec import OnError
-from gamelens.client.query.row_sources import FetchJob, Gap, RowSource, template_scope
+from gamelens.client.query.row_sources import FetchJob, RowSource, template_scope
 from gamelens.client.tables.answer_decoding import read_answer
 from gamelens.client.tables.table_operations import drop_buckets, sort_by_time
 from gamelens.client.tables.time_ranges import enclosing_interval
 from gamelens.errors import GamelensError, RateLimited, Retryable, Unreachable
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import MetricQuery
+from gamelens.wire.receipts import Gap
 
 
 class Fetcher:
@@ -170,9 +171,9 @@ def _gap(job: FetchJob, error: GamelensError) -> Gap:
         stamps = {unit.stamp for unit in job.run}
         shared = [unit for unit in part.asked if part.every == "all" or unit.stamp in stamps]
         interval = enclosing_interval(shared)
-    return {
-        "metric": job.template.metric,
-        "interval": str(interval),
-        "scope": template_scope(job.template),
-        "error": str(error),
-    }
+    return Gap(
+        metric=job.template.metric,
+        interval=str(interval),
+        scope=template_scope(job.template),
+        error=str(error),
+    )

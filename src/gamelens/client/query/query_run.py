@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,7 +16,6 @@ from gamelens.catalog import DIMENSIONS, METRICS
 from gamelens.client.connection.deadline import Deadline
 from gamelens.client.connection.event_loop import gather
 from gamelens.client.connection.metrics_api import MetricsApi
-from gamelens.client.connection.transport import RequestStats
 from gamelens.client.query.data_frames import add_titles, to_frame, unique_game_titles, unique_studio_names
 from gamelens.client.query.fetcher import Fetcher
 from gamelens.client.query.planner import (
@@ -35,7 +34,7 @@ from gamelens.client.tables.time_ranges import ResolvedRange, TimeRange, enclosi
 from gamelens.errors import NotYetAvailable, PartialResult, Truncated, Unreachable
 from gamelens.wire.filters import dimensions_in, wire_filter
 from gamelens.wire.intervals import Interval, bucket_start
-from gamelens.wire.receipts import Receipt, package_version
+from gamelens.wire.receipts import RECEIPT, QueryRecord, Receipt, package_version
 
 
 class QueryResult(msgspec.Struct, frozen=True):
@@ -44,6 +43,12 @@ class QueryResult(msgspec.Struct, frozen=True):
     frame: Any
     receipt: Receipt
     table: pa.Table
+
+    def with_receipt(self, receipt: Receipt) -> QueryResult:
+        """Return the result with another receipt, which its pandas frame then carries."""
+        if hasattr(self.frame, "attrs"):
+            self.frame.attrs[RECEIPT] = receipt.to_json()
+        return msgspec.structs.replace(self, receipt=receipt)
 
 
 class QueryRun:
@@ -140,7 +145,9 @@ class QueryRun:
         # In a thread: a large frame takes long enough to hold up everybody else's requests.
         frame = await asyncio.to_thread(to_frame, table, dimensions, made, kind)
         if self._fetcher.gaps and self.terms.on_error == "raise":
-            raise PartialResult(frame, self._fetcher.gaps) from self._fetcher.failure
+            raise PartialResult(
+                frame, [msgspec.structs.asdict(gap) for gap in self._fetcher.gaps]
+            ) from self._fetcher.failure
         return QueryResult(frame, made, table)
 
     def _table(
@@ -236,16 +243,21 @@ class QueryRun:
         return tuple(values)
 
     def _receipt(self, question: QuerySpec, span: ResolvedRange, **more: Any) -> Receipt:
-        return receipt(
-            asked(question, self.terms.over, **more),
-            asked_at=self._asked_at,
-            span=span,
-            tally=self.tally,
-            cached_share=self._fetcher.cached_share,
-            gaps=self._fetcher.gaps,
-            is_truncated=self.is_truncated,
-            warnings=self.warnings,
-            titles=self._titles.get(GAME_ID, {}).values(),
+        return Receipt(
+            asked=asked(question, self.terms.over, interval=str(span.asked), **more),
+            asked_at=self._asked_at.isoformat(timespec="seconds"),
+            as_of=span.available.end.isoformat(),
+            available=str(span.available),
+            requests=self.tally.requests,
+            retries=self.tally.retries,
+            cached_share=round(self._fetcher.cached_share, 4),
+            gaps=tuple(self._fetcher.gaps),
+            clipped=str(span.kept) if span.kept != span.asked else None,
+            truncated=self.is_truncated,
+            warnings=tuple(self.warnings),
+            titles=tuple(sorted(self._titles.get(GAME_ID, {}).values())),
+            version=package_version(),
+            provenance=self.service.provenance,
         )
 
 
@@ -305,59 +317,22 @@ def _side_by_side(inquiry: QueryRun, parts: Sequence[MetricPlan], answers: Seque
     return table_operations.join_metrics(parts[0].dimensions, renamed)
 
 
-def asked(question: QuerySpec, over: TimeRange, **more: Any) -> dict[str, Any]:
-    """The question as JSON: the arguments as they were given, *over* as text."""
-    return {
-        "metric": list(question.metrics) if len(question.metrics) > 1 else question.metrics[0],
-        "by": list(question.by),
-        "over": over_text(over),
-        "every": question.every,
-        "where": wire_filter(question.where) if question.where is not None else None,
-        "top": question.top,
-        "games": _listed(question.games),
-        "studios": _listed(question.studios),
-        "since_days_ago": question.since_days_ago,
-        **({"other": True} if question.other else {}),
-        **({"check": True} if question.check else {}),
+def asked(question: QuerySpec, over: TimeRange, **more: Any) -> QueryRecord:
+    """Return the record of a query: the arguments as they were given, *over* as text."""
+    return QueryRecord(
+        metric=question.metrics if len(question.metrics) > 1 else question.metrics[0],
+        by=tuple(question.by),
+        over=over_text(over),
+        every=question.every,
+        where=wire_filter(question.where) if question.where is not None else None,
+        top=question.top,
+        games=_listed(question.games),
+        studios=_listed(question.studios),
+        since_days_ago=question.since_days_ago,
+        other=question.other,
+        check=question.check,
         **more,
-    }
-
-
-def receipt(
-    asked: dict[str, Any],
-    *,
-    asked_at: datetime,
-    span: ResolvedRange,
-    tally: RequestStats,
-    cached_share: float,
-    gaps: Sequence[dict[str, Any]],
-    is_truncated: bool,
-    warnings: Sequence[str],
-    titles: Collection[str] = (),
-) -> Receipt:
-    """The receipt.
-
-    `clipped` is null, or the part of the interval that was asked; `truncated` is true when `top` left values out or
-    may have; `requests` counts all requests for this question, repeats (`retries`) and lists of titles included, the
-    hourly availability call not; `cached_share` is the share of the buckets that needed no request; a gap is what did
-    not come: `{"metric", "interval", "scope", "error"}`. Where titles were looked up, `unique_game_titles` are those of all games
-    that sent something then, asked for or not.
-    """
-    return {
-        "asked": {**asked, "interval": str(span.asked)},
-        "asked_at": asked_at.astimezone(UTC).isoformat(timespec="seconds"),
-        "as_of": span.available.end.isoformat(),
-        "available": str(span.available),
-        "requests": tally.requests,
-        "retries": tally.retries,
-        "cached_share": round(cached_share, 4),
-        "gaps": list(gaps),
-        "clipped": str(span.kept) if span.kept != span.asked else None,
-        "truncated": is_truncated,
-        "warnings": list(warnings),
-        **({"titles": sorted(titles)} if titles else {}),
-        "version": package_version(),
-    }
+    )
 
 
 def over_text(over: TimeRange) -> str:
@@ -367,5 +342,5 @@ def over_text(over: TimeRange) -> str:
     return str(over)
 
 
-def _listed(names: Sequence[str] | None) -> list[str] | None:
-    return None if names is None else list(names)
+def _listed(names: Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if names is None else tuple(names)

@@ -16,13 +16,13 @@ from gamelens.client.query.arguments import as_filter
 from gamelens.client.query.data_frames import TITLES, to_table
 from gamelens.client.query.planner import MetricPlan, RequestTemplate
 from gamelens.client.query.query_spec import GAME_ID, QuerySpec
-from gamelens.client.query.row_sources import FetchJob, Gap, RowSource, template_scope
-from gamelens.client.tables.table_differences import Restatement, field_changes, rows_changed
+from gamelens.client.query.row_sources import FetchJob, RowSource, template_scope
+from gamelens.client.tables.table_differences import FieldChange, Restatement, field_changes, rows_changed
 from gamelens.client.tables.table_operations import bucket_starts, concatenate, drop_buckets
 from gamelens.client.tables.table_schema import TIMESTAMP, schema
 from gamelens.errors import BadQuery
 from gamelens.wire.intervals import Interval
-from gamelens.wire.receipts import RECEIPT, Receipt
+from gamelens.wire.receipts import Gap, Receipt, RestatementRecord
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -47,29 +47,27 @@ def previous_result(frame: Any) -> PreviousResult:
     Raises:
         BadQuery: its receipt is gone, or its columns are no longer those that came.
     """
-    receipt = getattr(frame, "attrs", {}).get(RECEIPT)
-    if not isinstance(receipt, dict) or "asked" not in receipt:
+    receipt = Receipt.of(getattr(frame, "attrs", None))
+    asked, interval = receipt.asked, receipt.interval
+    if not asked.metrics or asked.every is None or interval is None:
         raise BadQuery(
             "frame", type(frame).__name__, "has no receipt: pass a frame as query() or retention() returned it"
         )
-    asked = receipt["asked"]
-    metric = asked["metric"]
     question = QuerySpec(
-        metrics=(metric,) if isinstance(metric, str) else tuple(metric),
-        by=tuple(asked["by"]),
-        every=asked["every"],
-        where=as_filter(asked["where"]),
-        top=asked["top"],
-        games=_tuple(asked["games"]),
-        studios=_tuple(asked["studios"]),
-        since_days_ago=asked["since_days_ago"],
-        other=asked.get("other", False),
-        check=asked.get("check", False),
+        metrics=asked.metrics,
+        by=asked.by,
+        every=asked.every,
+        where=as_filter(asked.where),
+        top=asked.top,
+        games=asked.games,
+        studios=asked.studios,
+        since_days_ago=asked.since_days_ago,
+        other=asked.other,
+        check=asked.check,
     )
     if missing := _missing(question, frame.columns):
         raise BadQuery("frame", missing, "are columns it no longer has: pass it as query() or retention() returned it")
-    interval = Interval.parse(receipt["clipped"] or asked["interval"])
-    return PreviousResult(question, tuple(asked.get("days", ())), interval, tuple(receipt["gaps"]), receipt)
+    return PreviousResult(question, asked.days, interval, receipt.gaps, receipt)
 
 
 class FrameSource:
@@ -84,9 +82,9 @@ class FrameSource:
     def find(self, part: MetricPlan, template: RequestTemplate, available: Interval) -> CachedRows:
         """The rows of *template* in the frame, and of its gaps what is known elsewhere."""
         lost = [
-            Interval.parse(gap["interval"])
+            gap.times
             for gap in self._gaps
-            if gap["metric"] == template.metric and gap["scope"] == template_scope(template)
+            if gap.times and gap.metric == template.metric and gap.scope == template_scope(template)
         ]
         gone = tuple(unit for unit in part.asked if any(unit.interval in gap for gap in lost))
         rows = rows_of_metric(self._rows, template.metric, part.dimensions, self._metrics)
@@ -134,7 +132,9 @@ def rows_of_metric(rows: pa.Table, metric: str, dimensions: Sequence[str], metri
     return table.filter(is_there)
 
 
-def find_restatements(frame: DataFrame, table: pa.Table, before: PreviousResult, as_of: str) -> list[dict[str, Any]]:
+def find_restatements(
+    frame: DataFrame, table: pa.Table, before: PreviousResult, as_of: str | None
+) -> list[RestatementRecord]:
     """What is otherwise in *table* than in *frame*: of each bucket and field the totals before and after.
 
     A total is null where its rows cannot be added up. What was a gap in *frame* is not otherwise now, but known; so is
@@ -142,7 +142,7 @@ def find_restatements(frame: DataFrame, table: pa.Table, before: PreviousResult,
     """
     old, question = to_table(frame), before.question
     dimensions = (AGE, *question.dimensions) if before.ages else _dimensions(table, question)
-    found: list[dict[str, Any]] = []
+    found: list[RestatementRecord] = []
     for metric in question.metrics:
         was, now = (rows_of_metric(rows, metric, dimensions, question.metrics) for rows in (old, table))
         for stamp in sorted((bucket_starts(was) | bucket_starts(now)) - set(_lost(before, metric))):
@@ -150,33 +150,44 @@ def find_restatements(frame: DataFrame, table: pa.Table, before: PreviousResult,
             if before.ages:
                 new_rows = _known_then(old_rows, new_rows, dimensions)
             if changed := rows_changed(old_rows, new_rows, dimensions):
-                bucket = {"metric": metric, "timestamp": stamp.isoformat(), "by": list(dimensions), "rows": changed}
-                ends = {"before_as_of": before.receipt["as_of"], "as_of": as_of}
+                bucket = RestatementRecord(
+                    metric=metric,
+                    timestamp=stamp.isoformat(),
+                    by=tuple(dimensions),
+                    rows=changed,
+                    before_as_of=before.receipt.as_of,
+                    as_of=as_of,
+                )
                 for moved in field_changes(metric, old_rows, new_rows, dimensions, adds_up=not before.ages):
                     own = [TIMESTAMP, *dimensions, moved.field]
                     if before.ages and not rows_changed(old_rows.select(own), new_rows.select(own), dimensions):
                         continue
-                    found.append({**bucket, "field": moved.field, "before": moved.before, "after": moved.after, **ends})
+                    found.append(_with_change(bucket, moved))
     return found
 
 
-def restatements_as_json(restatements: Iterable[Restatement]) -> list[dict[str, Any]]:
-    """What the cache has seen move, in the same words as `find_restatements`."""
+def restatement_records(restatements: Iterable[Restatement]) -> list[RestatementRecord]:
+    """Return the restatements that the cache noticed, a record for each changed field."""
     return [
-        {
-            "metric": it.metric,
-            "timestamp": it.stamp.isoformat(),
-            "by": list(it.dimensions),
-            "rows": it.rows_changed,
-            "field": moved.field,
-            "before": moved.before,
-            "after": moved.after,
-            "before_as_of": it.before_as_of.isoformat(),
-            "as_of": it.as_of.isoformat(),
-        }
-        for it in restatements
-        for moved in it.fields
+        _with_change(
+            RestatementRecord(
+                metric=restatement.metric,
+                timestamp=restatement.stamp.isoformat(),
+                by=tuple(restatement.dimensions),
+                rows=restatement.rows_changed,
+                before_as_of=restatement.before_as_of.isoformat(),
+                as_of=restatement.as_of.isoformat(),
+            ),
+            change,
+        )
+        for restatement in restatements
+        for change in restatement.fields
     ]
+
+
+def _with_change(bucket: RestatementRecord, change: FieldChange) -> RestatementRecord:
+    """Return the record of one changed field of *bucket*."""
+    return msgspec.structs.replace(bucket, field=change.field, before=change.before, after=change.after)
 
 
 def _known_then(old: pa.Table, new: pa.Table, dimensions: Sequence[str]) -> pa.Table:
@@ -192,11 +203,9 @@ def _known_then(old: pa.Table, new: pa.Table, dimensions: Sequence[str]) -> pa.T
 def _lost(before: PreviousResult, metric: str) -> Iterator[datetime]:
     """The buckets of *metric* that an earlier frame has a gap in: for retention, the install days."""
     for gap in before.gaps:
-        interval, days = Interval.parse(gap["interval"]), 0
-        if before.ages:
-            days = (gap["scope"] or {}).get("since_days_ago", 0)
-        if before.ages or gap["metric"] == metric:
-            yield from (bucket.start - timedelta(days=days) for bucket in interval.buckets(before.question.every))
+        days = (gap.scope or {}).get("since_days_ago", 0) if before.ages else 0
+        if gap.times and (before.ages or gap.metric == metric):
+            yield from (bucket.start - timedelta(days=days) for bucket in gap.times.buckets(before.question.every))
 
 
 def _dimensions(table: pa.Table, question: QuerySpec) -> tuple[str, ...]:
@@ -216,7 +225,3 @@ def _missing(question: QuerySpec, columns: Collection[str]) -> list[str]:
         prefix = f"{metric.name}_" if len(question.metrics) > 1 else ""
         missing += [it.name for it in metric.fields if {it.name, prefix + it.name}.isdisjoint(columns)]
     return missing
-
-
-def _tuple(given: Sequence[str] | None) -> tuple[str, ...] | None:
-    return None if given is None else tuple(given)

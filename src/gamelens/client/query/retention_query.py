@@ -60,7 +60,7 @@ async def retention(inquiry: QueryRun, cohorts: RetentionSpec, *, max_days: int 
         for group, pool in pools.items()
     ]
     table = from_rows(rows, _schema(asked.dimensions))
-    return await inquiry.answered(asked, span, table, asked.dimensions, days=list(cohorts.ages))
+    return await inquiry.answered(asked, span, table, asked.dimensions, days=tuple(cohorts.ages))
 
 
 def _whole_days(interval: Interval, available: Interval) -> Interval:
