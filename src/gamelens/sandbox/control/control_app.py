@@ -28,6 +28,7 @@ from gamelens.sandbox.http.openapi import DESCRIPTIONS
 from gamelens.sandbox.http.responses import answer_json, on_bad_query, on_broken_off, on_failure, on_http_error, refuse
 
 Handler = Callable[[Request], Awaitable[Response]]
+_SCENARIO_LETTERS = 200
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -48,6 +49,10 @@ class SandboxControl(Protocol):
 
     async def reset(self) -> None:
         """Forget every event, keep the keys."""
+        ...
+
+    def set_scenario(self, name: str | None) -> None:
+        """Store the name of the scenario that the events are of."""
         ...
 
     def unhealthy_because(self) -> str | None:
@@ -91,6 +96,7 @@ def console_app(sandbox: SandboxControl, *, token: str) -> Starlette:
         Route("/summary", _local(summary)),
         Route("/process", _local(process), methods=["POST"]),
         Route("/reset", _local(reset), methods=["POST"]),
+        Route("/scenario", _local(_set_scenario(sandbox)), methods=["POST"]),
         Route("/clock", _local(clock), methods=["POST"]),
         Route("/faults", _local(faults)),
         Route("/faults", _local(set_fault), methods=["POST"]),
@@ -132,6 +138,24 @@ async def _json(request: Request) -> dict[str, Any]:
         return msgspec.json.decode(await request.body(), type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise BadQuery("body", "…", "must be a JSON object") from None
+
+
+def _set_scenario(sandbox: SandboxControl) -> Handler:
+    async def scenario(request: Request) -> Response:
+        name = _scenario_name(await _json(request))
+        sandbox.set_scenario(name)
+        return answer_json({"scenario": name})
+
+    return scenario
+
+
+def _scenario_name(order: dict[str, Any]) -> str | None:
+    match order:
+        case {"scenario": None}:
+            return None
+        case {"scenario": str(name)} if len(name.strip()) > 0 and len(name) <= _SCENARIO_LETTERS and name.isprintable():
+            return name.strip()
+    raise BadQuery("body", order, f"must hold a scenario: its name of up to {_SCENARIO_LETTERS} characters, or null")
 
 
 def _set_clock(clock: Clock, order: dict[str, Any]) -> None:

@@ -49,6 +49,10 @@ CREATE TABLE IF NOT EXISTS edition (        -- which collection of events this i
     only INTEGER PRIMARY KEY CHECK (only = 1),
     id TEXT NOT NULL
 );
+CREATE TABLE IF NOT EXISTS population (     -- the scenario that the events are of, if any: at most one row
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    scenario TEXT NOT NULL
+);
 """
 _COLUMNS: Final = "organisation, game_id, arrival_ms, country, events, rejected, is_gzipped, body, checksum"
 _VALUES: Final = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -109,10 +113,25 @@ def renew_edition(connection: sqlite3.Connection, *, otherwise: Literal["IGNORE"
     connection.execute(f"INSERT OR {otherwise} INTO edition VALUES (1, lower(hex(randomblob(16))))")  # noqa: S608
 
 
+def scenario(connection: sqlite3.Connection) -> str | None:
+    """Return the name of the scenario that the events in a store are of; None where it was not set."""
+    row = connection.execute("SELECT scenario FROM population").fetchone()
+    return None if row is None else str(row[0])
+
+
+def set_scenario(connection: sqlite3.Connection, name: str | None) -> None:
+    """Store the name of the scenario that the events are of; None removes it."""
+    if name is None:
+        connection.execute("DELETE FROM population")
+    else:
+        connection.execute("INSERT OR REPLACE INTO population VALUES (1, ?)", (name,))
+
+
 def delete_batches(connection: sqlite3.Connection) -> None:
     """Remove every batch, inside of a transaction of the caller's; what comes from now on is another edition."""
     connection.execute("DELETE FROM batches")
     connection.execute("DELETE FROM damaged")
+    set_scenario(connection, None)
     renew_edition(connection)
 
 

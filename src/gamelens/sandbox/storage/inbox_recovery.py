@@ -118,6 +118,8 @@ def _copy(damaged: Path, copy: Path) -> int:
 def _take_over(old: sqlite3.Connection, new: sqlite3.Connection) -> list[int]:
     """Copy everything that can be read; the numbers of the batches that cannot."""
     _take_over_manifest(old, new)
+    with contextlib.suppress(sqlite3.DatabaseError):  # without it the events are those of a sandbox all the same
+        _insert(new, "population", _select(old, "SELECT * FROM population"))
     last = max(_number(old, it) for it in _LAST_NUMBERS)
     first = _number(old, "SELECT min(id) FROM batches") or 1
     for start in range(first, last + 1, _SPAN):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from gamelens.sandbox.storage.inbox import edition
+from gamelens.sandbox.storage.inbox import edition, scenario
 from gamelens.sandbox.storage.lake_schema import COLUMNS, FORMAT
 from gamelens.wire.intervals import Interval, bucket_start
 
@@ -170,6 +170,11 @@ class Lake:
     def edition(self) -> str:
         """Which collection of events it is made from (see `inbox.edition`)."""
         return edition(self._store)
+
+    @property
+    def scenario(self) -> str | None:
+        """The scenario that the events are of (see `inbox.scenario`)."""
+        return scenario(self._store)
 
     def forget(self) -> None:
         """Have no version and no files any more, inside of a transaction of the caller's."""
