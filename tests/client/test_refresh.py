@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 import pytest
 
@@ -35,11 +34,11 @@ DAY = datetime(2026, 11, 1, tzinfo=UTC)
 NEXT = datetime(2026, 11, 2, tzinfo=UTC)
 
 
-def receipt(question: QuerySpec, *gaps: dict[str, Any], **more: Any) -> Receipt:
+def receipt(question: QuerySpec, *gaps: Gap, **more: Any) -> Receipt:
     """Return the receipt of a query with *gaps*."""
     return Receipt(
         asked=asked(question, "last complete week", interval=str(WEEK), **more),
-        gaps=tuple(msgspec.convert(gap, Gap) for gap in gaps),
+        gaps=gaps,
         as_of="2026-11-20T10:00:00+00:00",
     )
 
@@ -132,20 +131,21 @@ ROWS = [
 ]
 
 
-def rows_by_request(*gaps: dict[str, Any]) -> tuple[CachedRows, CachedRows]:
+def rows_by_request(*gaps: Gap) -> tuple[CachedRows, CachedRows]:
     """Return rows of a frame with *gaps* for each request: iOS, then null platform."""
     question = QuerySpec(metrics=("event_count",), by=BY)
-    frame = to_frame(from_rows(ROWS, schema("event_count", BY)), BY, receipt(question, *gaps))
-    before = PreviousResult(question, (), WEEK, gaps, frame.attrs["gamelens"])
+    record = receipt(question, *gaps)
+    frame = to_frame(from_rows(ROWS, schema("event_count", BY)), BY, record)
+    before = PreviousResult(question, (), WEEK, record.gaps, record)
     (part,) = plan_requests(question, WEEK, max_days=None, lists=LISTS)
     source = FrameSource(frame, before, NoSource())
     ios_rows, null_rows = (source.find(part, template, WEEK) for template in part.templates)
     return ios_rows, null_rows
 
 
-def gap(interval: str, platform: str | None, metric: str = "event_count") -> dict[str, Any]:
+def gap(interval: str, platform: str | None, metric: str = "event_count") -> Gap:
     """Return a gap of the requests for *platform*."""
-    return {"metric": metric, "interval": interval, "scope": {"platform": platform}, "error": "…"}
+    return Gap(metric=metric, interval=interval, scope={"platform": platform}, error="…")
 
 
 def test_each_request_finds_its_own_rows_again_null_among_them() -> None:

@@ -17,7 +17,6 @@ RECEIPT: Final = "gamelens"
 ProvenanceKind = Literal["real", "sandbox", "replay", "unknown"]
 S = TypeVar("S", bound=msgspec.Struct)
 T = TypeVar("T")
-_OMITTED: Final = (None, False, ())
 
 
 @cache
@@ -184,8 +183,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     def to_json(self) -> dict[str, Any]:
         """Return the receipt as plain JSON values, the form it has in `df.attrs["gamelens"]`."""
         written: dict[str, Any] = _plain(msgspec.to_builtins(self, str_keys=True, enc_hook=str))
-        _omit(written, self, ("titles", "joined", "restated"))
-        _omit(written["asked"], self.asked, ("other", "check", "days"))
+        _omit_defaults(written, self, ("titles", "joined", "restated"))
+        _omit_defaults(written["asked"], self.asked, ("other", "check", "days"))
         return written
 
     @property
@@ -251,10 +250,11 @@ def _interval(text: str | None) -> Interval | None:
         return None
 
 
-def _omit(written: dict[str, Any], struct: msgspec.Struct, names: Sequence[str]) -> None:
+def _omit_defaults(written: dict[str, Any], struct: msgspec.Struct, names: Sequence[str]) -> None:
     """Leave out the keys that only some receipts have."""
+    default = type(struct)()
     for name in names:
-        if getattr(struct, name) in _OMITTED:
+        if getattr(struct, name) == getattr(default, name):
             del written[name]
 
 

@@ -1,0 +1,64 @@
+"""The provenance of a frame in words: the line under a figure and `explain()`."""
+
+from __future__ import annotations
+
+import pytest
+from pandas import DataFrame
+
+import gamelens.notebook.accessor  # noqa: F401  (registers df.lens)
+from gamelens.notebook.receipt_text import explain, source_line
+from gamelens.wire.receipts import Provenance, QueryRecord, Receipt
+
+ORIGINS = [
+    (
+        Provenance(kind="sandbox", url="http://127.0.0.1:1", scenario="demo"),
+        " · sandbox, scenario demo",
+        "Simulated: answered by the sandbox at http://127.0.0.1:1, populated with the scenario demo.",
+    ),
+    (
+        Provenance(kind="sandbox", url="http://127.0.0.1:1"),
+        " · sandbox",
+        "Simulated: answered by the sandbox at http://127.0.0.1:1.",
+    ),
+    (
+        Provenance(kind="replay", url="recorded"),
+        " · replay of recorded",
+        "Replayed: answered from the recording recorded.",
+    ),
+    (
+        Provenance(kind="replay", url="recorded", scenario="demo"),
+        " · replay of recorded, scenario demo",
+        "Replayed: answered from the recording recorded of a sandbox, populated with the scenario demo.",
+    ),
+    (
+        Provenance(kind="real", url="https://metrics.example.com"),
+        " · metrics.example.com",
+        "Answered by https://metrics.example.com.",
+    ),
+    (Provenance(), "", ""),
+]
+
+
+@pytest.mark.parametrize(("provenance", "source", "sentence"), ORIGINS)
+def test_figures_and_explanations_name_the_origin(provenance: Provenance, source: str, sentence: str) -> None:
+    """The source line and `explain()` say which kind of service answered."""
+    receipt = Receipt(asked=QueryRecord(metric="revenue", over="last week"), version="0.1.0", provenance=provenance)
+    frame = DataFrame({"revenue": [1.0]})
+    frame.attrs["gamelens"] = receipt.to_json()
+    assert source_line(frame) == f"Source: gamelens 0.1.0{source} · last week"
+    assert explain(receipt).split("\n")[2:] == ([sentence] if sentence else [])
+
+
+def test_a_scenario_stays_on_one_line() -> None:
+    """A name from outside cannot break the source line."""
+    frame = DataFrame({"revenue": [1.0]})
+    frame.attrs["gamelens"] = Receipt(provenance=Provenance(kind="sandbox", scenario="a\nb\x00c")).to_json()
+    assert source_line(frame) == "Source: gamelens · sandbox, scenario a b c"
+
+
+def test_the_accessor_returns_the_receipt() -> None:
+    """`df.lens.receipt` is the struct, and an empty one for a frame without a receipt."""
+    frame = DataFrame({"revenue": [1.0]})
+    assert frame.lens.receipt == Receipt()
+    frame.attrs["gamelens"] = {"requests": 2, "provenance": {"kind": "sandbox"}}
+    assert frame.lens.receipt == Receipt(requests=2, provenance=Provenance(kind="sandbox"))
