@@ -10,6 +10,7 @@ import math
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -147,6 +148,8 @@ class MetricsApp:
             available = self._lake.available(organisation.name, now=self._clock.now())
             self._available[organisation.name] = self._clock.now_s(), available
         headers = {"X-Data-Edition": self._lake.edition}
+        if scenario := self._lake.scenario:
+            headers["X-Sandbox-Scenario"] = quote(scenario)
         return answer_json(f"{_in_seconds(available.start)}/{_in_seconds(available.end)}", headers=headers)
 
     async def _metric(self, request: Request, organisation: Organisation) -> Response:
