@@ -38,9 +38,11 @@ def cookie_cats() -> CookieCats:
     """Draw the players of `cookie-cats` and their rounds."""
     scenario = load_scenario("cookie-cats", days=21)
     game, rng = scenario.games[0], np.random.default_rng(scenario.seed)
-    intake = plan_installs(game, scenario=scenario, first_weekday=0)
+    install_plan = plan_installs(game, scenario=scenario, first_weekday=0)
     activity = game.retention.activity()
-    players = draw_players(scenario.players, game=game, scenario=scenario, activity=activity, intake=intake, rng=rng)
+    players = draw_players(
+        scenario.players, game=game, scenario=scenario, activity=activity, install_plan=install_plan, rng=rng
+    )
     sessions = begin_sessions(players, game=game, scenario=scenario, first_day_s=0, rng=rng)
     rounds = rounds_by_session(sessions, game=game, rng=rng)
     early = sessions.day - players.install_day[sessions.player] < 14

@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from gamelens.simulator.events.event_json import AD_ACTIONS, BlockIds, Texts
 from gamelens.simulator.events.impression_json import VENDOR_FORMATS
+from gamelens.simulator.population.arrays import Flags, Ints
 from gamelens.simulator.population.behaviour import SEVERITIES, EventSlot, PlayedBlock
 from gamelens.simulator.population.experiment_arms import arms_of
 from gamelens.simulator.population.installs import publishers_of
-from gamelens.simulator.population.players import Flags, Ints
 from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
 
@@ -62,7 +62,7 @@ SCHEMA: Final = pa.schema(
 An event without a verdict counts; one without a client_ts is from when it arrives.
 """
 
-_OF_THE_WAY: Final = ("sent_as", "verdict", "errors")
+_DELIVERY_COLUMNS: Final = ("sent_as", "verdict", "errors")
 
 CATEGORIES: Final[dict[EventSlot, str]] = {
     EventSlot.USER: "user",
@@ -92,7 +92,7 @@ class Names(NamedTuple):
 
     def to_arrow(self) -> pa.DictionaryArray:
         """A dictionary column."""
-        codes = pa.array(self.codes.astype(np.int32), mask=_none(self.has))
+        codes = pa.array(self.codes.astype(np.int32), mask=_null_mask(self.has))
         return pa.DictionaryArray.from_arrays(codes, pa.array(self.names, pa.string()))
 
 
@@ -104,7 +104,7 @@ class Numbers(NamedTuple):
 
     def to_arrow(self) -> pa.Array:
         """A column of 64 bits each."""
-        return pa.array(self.values, pa.int64(), mask=_none(self.has))
+        return pa.array(self.values, pa.int64(), mask=_null_mask(self.has))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -126,19 +126,21 @@ class EventColumns:
     def to_arrow(self) -> pa.Table:
         """Rows of `SCHEMA`."""
         columns = {
-            "user_id": _ids(self.player[self.session], self.ids.user),
-            "session_id": _ids(self.session, self.ids.session),
+            "user_id": _id_column(self.player[self.session], self.ids.user),
+            "session_id": _id_column(self.session, self.ids.session),
             "event_uuid": texts_of(self.ids.event),
             "client_ts": pa.array(self.ts_s),
-            "ilrd_id": _spread(texts_of(self.ids.impression), self.names["ilrd_sdk_vendor"].has),
+            "ilrd_id": _place_values(texts_of(self.ids.impression), self.names["ilrd_sdk_vendor"].has),
             **{name: column.at(self.session).to_arrow() for name, column in self.session_names.items()},
             **{name: column.to_arrow() for name, column in (self.names | self.numbers).items()},
-            **{name: pa.nulls(len(self.ts_s), SCHEMA.field(name).type) for name in _OF_THE_WAY},
+            **{name: pa.nulls(len(self.ts_s), SCHEMA.field(name).type) for name in _DELIVERY_COLUMNS},
         }
         return pa.table({name: columns[name] for name in SCHEMA.names}, schema=SCHEMA)
 
 
-def facts_of(block: PlayedBlock, ids: BlockIds, *, game: GameProfile, game_id: str, scenario: Scenario) -> EventColumns:
+def event_columns_of(
+    block: PlayedBlock, ids: BlockIds, *, game: GameProfile, game_id: str, scenario: Scenario
+) -> EventColumns:
     """What there is to know about the events of *block*."""
     slot, round_, session = block.events.slot, block.events.round, block.events.session
     players, player = block.players, block.sessions.player
@@ -148,9 +150,9 @@ def facts_of(block: PlayedBlock, ids: BlockIds, *, game: GameProfile, game_id: s
         player=player,
         ts_s=block.events.ts_s,
         names={
-            "category": _names([CATEGORIES[each] for each in EventSlot], slot),
-            "severity": _names(SEVERITIES, block.rounds.severity[round_], slot == EventSlot.ERROR),
-            "currency": _names(
+            "category": _name_column([CATEGORIES[each] for each in EventSlot], slot),
+            "severity": _name_column(SEVERITIES, block.rounds.severity[round_], slot == EventSlot.ERROR),
+            "currency": _name_column(
                 _currencies(game, scenario), players.country[player][session], slot == EventSlot.BUSINESS
             ),
             **_ad_columns(block, game),
@@ -162,10 +164,10 @@ def facts_of(block: PlayedBlock, ids: BlockIds, *, game: GameProfile, game_id: s
             "length": Numbers(block.sessions.length_s[session], slot == EventSlot.SESSION_END),
         },
         session_names={
-            "game_id": _names([game_id], np.zeros_like(player)),
-            "country_code": _names(list(game.countries), players.country[player]),
-            "platform": _names(list(game.platforms), players.platform[player]),
-            "build": _names([build.name for build in game.builds], block.sessions.build),
+            "game_id": _name_column([game_id], np.zeros_like(player)),
+            "country_code": _name_column(list(game.countries), players.country[player]),
+            "platform": _name_column(list(game.platforms), players.platform[player]),
+            "build": _name_column([build.name for build in game.builds], block.sessions.build),
             **_origin_columns(block, player, game, scenario),
         },
     )
@@ -176,9 +178,9 @@ def _origin_columns(block: PlayedBlock, player: Ints, game: GameProfile, scenari
     arms, arm = arms_of(game, scenario=scenario), block.players.arm[player]
     publisher = block.players.publisher[player]
     return {
-        "ab_id": _names([each.experiment.id for each in arms], arm, arm >= 0),
-        "ab_variant_id": _names([each.variant.id for each in arms], arm, arm >= 0),
-        "install_publisher": _names(publishers_of(game, scenario=scenario), publisher, publisher >= 0),
+        "ab_id": _name_column([each.experiment.id for each in arms], arm, arm >= 0),
+        "ab_variant_id": _name_column([each.variant.id for each in arms], arm, arm >= 0),
+        "install_publisher": _name_column(publishers_of(game, scenario=scenario), publisher, publisher >= 0),
     }
 
 
@@ -186,9 +188,9 @@ def _ad_columns(block: PlayedBlock, game: GameProfile) -> dict[str, Names]:
     slot, ad = block.events.slot, block.money.ad
     is_ad = np.isin(slot, list(AD_ACTIONS))
     return {
-        "ad_sdk_name": _names([network.sdk_name for network in game.ads.networks], block.events.network, is_ad),
-        "ad_type": _names(list(game.ads.formats), ad.format[block.events.round], is_ad),
-        "ad_action": _names([AD_ACTIONS.get(each, "") for each in EventSlot], slot, is_ad),
+        "ad_sdk_name": _name_column([network.sdk_name for network in game.ads.networks], block.events.network, is_ad),
+        "ad_type": _name_column(list(game.ads.formats), ad.format[block.events.round], is_ad),
+        "ad_action": _name_column([AD_ACTIONS.get(each, "") for each in EventSlot], slot, is_ad),
     }
 
 
@@ -197,13 +199,13 @@ def _impression_columns(block: PlayedBlock, game: GameProfile) -> dict[str, Name
     shown = block.events.slot == EventSlot.IMPRESSION
     formats = [VENDOR_FORMATS[ads.vendor][name] for name in ads.formats]
     return {
-        "ilrd_sdk_vendor": _names([ads.vendor], np.zeros_like(round_), shown),
-        "ilrd_adunit_name": _names([unit.unit for unit in ads.formats.values()], ad.format[round_], shown),
-        "ilrd_network_name": _names(
+        "ilrd_sdk_vendor": _name_column([ads.vendor], np.zeros_like(round_), shown),
+        "ilrd_adunit_name": _name_column([unit.unit for unit in ads.formats.values()], ad.format[round_], shown),
+        "ilrd_network_name": _name_column(
             [network.reported_name for network in ads.networks], ad.network[round_], shown & ~ad.is_unnamed[round_]
         ),
-        "ilrd_adunit_format": _names(formats, ad.format[round_], shown),
-        "ilrd_currency": _names([ads.currency], np.zeros_like(round_), shown),
+        "ilrd_adunit_format": _name_column(formats, ad.format[round_], shown),
+        "ilrd_currency": _name_column([ads.currency], np.zeros_like(round_), shown),
     }
 
 
@@ -227,19 +229,19 @@ def texts_of(ids: Texts) -> pa.StringArray:
     return pa.StringArray.from_buffers(len(ids), pa.py_buffer(ends), pa.py_buffer(ids))
 
 
-def _ids(codes: Ints, ids: Texts) -> pa.DictionaryArray:
+def _id_column(codes: Ints, ids: Texts) -> pa.DictionaryArray:
     """A dictionary column: ids[codes]."""
     return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), texts_of(ids))
 
 
-def _spread(values: pa.Array, has: Flags) -> pa.Array:
+def _place_values(values: pa.Array, has: Flags) -> pa.Array:
     """*values*, of which there are none or one for each that *has*, at their places; null elsewhere."""
     if not len(values):
         return pa.nulls(len(has), values.type)
     return values.take(pa.array(np.cumsum(has) - 1, mask=~has))
 
 
-def _names(names: Sequence[str], codes: Ints, has: Flags | None = None) -> Names:
+def _name_column(names: Sequence[str], codes: Ints, has: Flags | None = None) -> Names:
     """names[codes] where it *has* one (by default everywhere), else null; equal names share one entry."""
     distinct = list(dict.fromkeys(names))
     if len(distinct) != len(names):
@@ -247,6 +249,6 @@ def _names(names: Sequence[str], codes: Ints, has: Flags | None = None) -> Names
     return Names(distinct, codes, np.ones(len(codes), dtype=np.bool_) if has is None else has)
 
 
-def _none(has: Flags) -> Flags | None:
+def _null_mask(has: Flags) -> Flags | None:
     """Where there is nothing, if that is anywhere."""
     return None if has.all() else ~has

@@ -19,7 +19,7 @@ VENDOR_FORMATS: Final[dict[Vendor, dict[str, str]]] = {
 VENDORS_WITH_ID: Final = ("ironsource",)
 """Vendors whose payload carries an id of the impression."""
 
-Template = Callable[..., dict[str, Any]]
+PayloadBuilder = Callable[..., dict[str, Any]]
 
 
 def impression_opening(
@@ -30,7 +30,7 @@ def impression_opening(
     *network* is None where the vendor does not tell who filled the ad.
     """
     name = network.reported_name if network else None
-    data = _DATA[ads.vendor](ads, name, format_name, placement, country)
+    data = _PAYLOADS[ads.vendor](ads, name, format_name, placement, country)
     fields = {"category": "impression", "ad_network_name": ads.vendor, "ad_network_version": ads.vendor_version}
     return msgspec.json.encode(fields)[:-1] + b',"impression_data":' + msgspec.json.encode(data)[:-1]
 
@@ -84,4 +84,4 @@ def _unit(ads: AdProfile, format_name: str) -> str:
     return next(unit.unit for name, unit in ads.formats.items() if name == format_name)
 
 
-_DATA: Final[dict[Vendor, Template]] = {"max": _max, "ironsource": _ironsource, "admob": _admob}
+_PAYLOADS: Final[dict[Vendor, PayloadBuilder]] = {"max": _max, "ironsource": _ironsource, "admob": _admob}

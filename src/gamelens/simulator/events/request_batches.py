@@ -15,16 +15,16 @@ import numpy as np
 import pyarrow as pa
 
 from gamelens.simulator.events.defects import (
-    BAD_REQUESTS,
+    BODY_DEFECTS,
     BOT_REPEATS,
-    BREAKS,
-    FLAWS,
-    ODDITIES,
+    EVENT_DEFECTS,
+    EVENT_QUIRKS,
+    REQUEST_DEFECTS,
     RequestDefect,
-    stamp,
-    too_large,
+    enlarge_body,
+    time_fragment,
 )
-from gamelens.simulator.events.delivery_times import AGAIN_S, HOUR_S, EventDelivery, draw_delivery
+from gamelens.simulator.events.delivery_times import HOUR_S, RESEND_AFTER_S, EventDelivery, draw_delivery
 from gamelens.simulator.events.event_columns import CATEGORIES, SCHEMA
 from gamelens.simulator.events.event_json import SDK_VERSION, BlockIds, Event, Fragments, draw_uuids, join_events
 from gamelens.simulator.population.behaviour import EventSlot, PlayedBlock
@@ -41,9 +41,9 @@ UNSENT: Final = "unsent"
 refused with a status of its own, or it never left."""
 
 OLD_SDK: Final = b"unity 2.4.1"
-_SAID_SDK: Final = b'"sdk_version":"%b"' % SDK_VERSION.encode()
-_SAID_OLD_SDK: Final = b'"sdk_version":"%b"' % OLD_SDK
-_MOST_LATE_S: Final = 6 * HOUR_S
+_SDK_FIELD: Final = b'"sdk_version":"%b"' % SDK_VERSION.encode()
+_OLD_SDK_FIELD: Final = b'"sdk_version":"%b"' % OLD_SDK
+_MAX_DUPLICATE_DELAY_S: Final = 6 * HOUR_S
 """Our own guess: how much later a duplicate comes, at most."""
 
 
@@ -71,7 +71,7 @@ class SentEvent(NamedTuple):
     *client_ts* is None where the collector must take the time of arrival. *verdict* is None for what counts.
     """
 
-    origin: int
+    source_row: int
     sent_s: int
     event: Event
     client_ts: int | None
@@ -79,7 +79,7 @@ class SentEvent(NamedTuple):
     sent_as: str | None = None
     verdict: str | None = None
     errors: str | None = None
-    who: tuple[str, str] | None = None
+    bot_ids: tuple[str, str] | None = None
 
 
 _Request = tuple[int | None, list[SentEvent]]
@@ -89,15 +89,15 @@ _Request = tuple[int | None, list[SentEvent]]
 def batches_of(events: Fragments | Sequence[Event], game_id: str) -> Iterator[RequestBatch]:
     """Requests of at most `BATCH_EVENTS` of *events* each, once and in order."""
     for start in range(0, len(events), BATCH_EVENTS):
-        some = events[start : start + BATCH_EVENTS]
-        yield RequestBatch(game_id, join_events(some), len(some))
+        chunk = events[start : start + BATCH_EVENTS]
+        yield RequestBatch(game_id, join_events(chunk), len(chunk))
 
 
 def batches_with_defects(
     block: PlayedBlock,
     ids: BlockIds,
-    clean: list[Event],
-    facts: pa.Table,
+    clean_events: list[Event],
+    ledger_rows: pa.Table,
     *,
     delivery: DeliveryProfile,
     dirt: DirtProfile,
@@ -105,139 +105,161 @@ def batches_with_defects(
     seed: np.random.SeedSequence,
 ) -> tuple[list[RequestBatch], pa.Table]:
     """The requests of *block*, whose events are *clean* and in the ledger *facts*, and what the ledger has of them."""
-    for_delivery, for_dirt = (np.random.default_rng(child) for child in seed.spawn(2))
-    way = draw_delivery(block, delivery, rng=for_delivery)
-    sent = list(_on_their_way(block, ids, clean, way))
+    delivery_rng, dirt_rng = (np.random.default_rng(child) for child in seed.spawn(2))
+    event_delivery = draw_delivery(block, delivery, rng=delivery_rng)
+    sent = list(_deliver_events(block, ids, clean_events, event_delivery))
     added = [
-        *(again for one, is_again in zip(sent, way.is_again, strict=True) if is_again for again in _again(one)),
-        *_duplicates(sent, round(len(sent) * dirt.duplicates), rng=for_dirt),
-        *_malformed(block, sent, clean, for_dirt.binomial(len(sent), dirt.malformed), rng=for_dirt),
-        *_odd(block, sent, clean, for_dirt.binomial(len(sent), dirt.odd), rng=for_dirt),
-        *_bots(block, ids, clean, for_dirt.binomial(len(block.players), dirt.bots), ends_s=ends_s, rng=for_dirt),
+        *(
+            resent
+            for sent_event, is_resent in zip(sent, event_delivery.is_resent, strict=True)
+            if is_resent
+            for resent in _resend(sent_event)
+        ),
+        *_duplicates(sent, round(len(sent) * dirt.duplicates), rng=dirt_rng),
+        *_malformed(block, sent, clean_events, dirt_rng.binomial(len(sent), dirt.malformed), rng=dirt_rng),
+        *_quirks(block, sent, clean_events, dirt_rng.binomial(len(sent), dirt.odd), rng=dirt_rng),
+        *_bots(block, ids, clean_events, dirt_rng.binomial(len(block.players), dirt.bots), ends_s=ends_s, rng=dirt_rng),
     ]
-    sent = sorted([*sent, *added], key=lambda one: one.sent_s)
+    sent = sorted([*sent, *added], key=lambda sent_event: sent_event.sent_s)
     requests: Iterable[_Request]
     if delivery.batch_s is None:
-        requests = _filled(sent, device=None)
+        requests = _fill_requests(sent, device=None)
     else:
         sent, requests = _by_device(sent, block.sessions.player[block.events.session].tolist(), delivery.batch_s)
-    game_id = facts["game_id"][0].as_py() if len(facts) else ""
-    batches, broken = _batches(requests, game_id, dirt, rng=for_dirt)
-    return batches, pa.concat_tables([_rows(sent, facts), *broken])
+    game_id = ledger_rows["game_id"][0].as_py() if len(ledger_rows) else ""
+    batches, refused_rows = _batches(requests, game_id, dirt, rng=dirt_rng)
+    return batches, pa.concat_tables([_rows_of(sent, ledger_rows), *refused_rows])
 
 
-def _on_their_way(block: PlayedBlock, ids: BlockIds, clean: list[Event], way: EventDelivery) -> Iterator[SentEvent]:
+def _deliver_events(
+    block: PlayedBlock, ids: BlockIds, clean_events: list[Event], event_delivery: EventDelivery
+) -> Iterator[SentEvent]:
     """Every event once, as its device tells it."""
-    told = zip(
-        clean,
+    columns = zip(
+        clean_events,
         ids.event.tolist(),
         block.events.ts_s.tolist(),
-        *(column.tolist() for column in (way.told_s, way.is_usable, way.is_bare, way.is_late, way.is_unsent)),
-        way.sent_s.tolist(),
+        *(
+            column.tolist()
+            for column in (
+                event_delivery.claimed_s,
+                event_delivery.is_usable,
+                event_delivery.lacks_uuid,
+                event_delivery.is_offline,
+                event_delivery.is_unsent,
+            )
+        ),
+        event_delivery.sent_s.tolist(),
         strict=True,
     )
-    for origin, (event, name, ts_s, told_s, is_usable, is_bare, is_late, is_unsent, sent_s) in enumerate(told):
+    for source_row, (event, name, ts_s, claimed_s, is_usable, lacks_uuid, is_offline, is_unsent, sent_s) in enumerate(
+        columns
+    ):
         tail, head, end = event
-        if is_bare:
-            head, end = head.replace(_SAID_SDK, _SAID_OLD_SDK), stamp(told_s, None)
-        elif told_s != ts_s:
-            end = stamp(told_s, name)
-        ways = {"crash": is_unsent, "wrong clock": told_s != ts_s, "old SDK": is_bare, "late": is_late}
+        if lacks_uuid:
+            head, end = head.replace(_SDK_FIELD, _OLD_SDK_FIELD), time_fragment(claimed_s, None)
+        elif claimed_s != ts_s:
+            end = time_fragment(claimed_s, name)
+        labels = {"crash": is_unsent, "wrong clock": claimed_s != ts_s, "old SDK": lacks_uuid, "late": is_offline}
         yield SentEvent(
-            origin=origin,
+            source_row=source_row,
             sent_s=sent_s,
             event=(tail, head, end),
-            client_ts=told_s if is_usable else None,
-            event_uuid=None if is_bare else name.decode(),
-            sent_as=next((name for name, is_so in ways.items() if is_so), None),
+            client_ts=claimed_s if is_usable else None,
+            event_uuid=None if lacks_uuid else name.decode(),
+            sent_as=next((name for name, is_so in labels.items() if is_so), None),
             verdict=UNSENT if is_unsent else None,
         )
 
 
-def _again(one: SentEvent) -> Iterator[SentEvent]:
+def _resend(sent_event: SentEvent) -> Iterator[SentEvent]:
     """What is sent once more because nobody acknowledged it; without event_uuid nobody can tell that it is."""
-    if one.verdict is None:
-        verdict = REPEATED if one.event_uuid else None
-        yield one._replace(sent_s=one.sent_s + AGAIN_S, sent_as="sent again", verdict=verdict)
+    if sent_event.verdict is None:
+        verdict = REPEATED if sent_event.event_uuid else None
+        yield sent_event._replace(sent_s=sent_event.sent_s + RESEND_AFTER_S, sent_as="sent again", verdict=verdict)
 
 
 def _duplicates(sent: list[SentEvent], count: int, *, rng: np.random.Generator) -> Iterator[SentEvent]:
     """Exact copies of some events, sooner or later."""
-    for place, later_s in zip(_some(sent, count, rng), rng.integers(0, _MOST_LATE_S, count).tolist(), strict=True):
-        one = sent[place]
-        if one.verdict is None and one.event_uuid is not None:
-            yield one._replace(sent_s=one.sent_s + later_s, sent_as="duplicate", verdict=REPEATED)
+    for place, later_s in zip(
+        _pick_rows(sent, count, rng), rng.integers(0, _MAX_DUPLICATE_DELAY_S, count).tolist(), strict=True
+    ):
+        sent_event = sent[place]
+        if sent_event.verdict is None and sent_event.event_uuid is not None:
+            yield sent_event._replace(sent_s=sent_event.sent_s + later_s, sent_as="duplicate", verdict=REPEATED)
 
 
 def _malformed(
-    block: PlayedBlock, sent: list[SentEvent], clean: list[Event], count: int, *, rng: np.random.Generator
+    block: PlayedBlock, sent: list[SentEvent], clean_events: list[Event], count: int, *, rng: np.random.Generator
 ) -> Iterator[SentEvent]:
     """So many malformed events, each made of a good one, at its time and with an event_uuid of its own."""
-    of_category = _by_category(block)
+    rows_by_category = _by_category(block)
     names = draw_uuids(count, rng).tolist()
-    for name, kind, draw in zip(names, rng.integers(0, len(FLAWS), count).tolist(), rng.random(count), strict=True):
-        flaw = FLAWS[kind]
-        places = range(len(sent)) if flaw.category is None else of_category.get(flaw.category, ())
+    for name, kind, draw in zip(
+        names, rng.integers(0, len(EVENT_DEFECTS), count).tolist(), rng.random(count), strict=True
+    ):
+        defect = EVENT_DEFECTS[kind]
+        places = range(len(sent)) if defect.category is None else rows_by_category.get(defect.category, ())
         if not len(places):
             continue
-        one = sent[int(places[int(draw * len(places))])]
-        event = msgspec.json.decode(join_events([clean[one.origin]]))[0]
-        spoilt = flaw.spoil(event | {"event_uuid": name.decode()})
-        yield one._replace(
-            event=(msgspec.json.encode(spoilt), b"", b","),
-            event_uuid=name.decode() if isinstance(spoilt, dict) else None,
-            sent_as=flaw.name,
+        sent_event = sent[int(places[int(draw * len(places))])]
+        event = msgspec.json.decode(join_events([clean_events[sent_event.source_row]]))[0]
+        malformed = defect.apply(event | {"event_uuid": name.decode()})
+        yield sent_event._replace(
+            event=(msgspec.json.encode(malformed), b"", b","),
+            event_uuid=name.decode() if isinstance(malformed, dict) else None,
+            sent_as=defect.name,
             verdict=REJECTED,
-            errors="; ".join(f"{error_type} {path}" for error_type, path in flaw.errors),
+            errors="; ".join(f"{error_type} {path}" for error_type, path in defect.errors),
         )
 
 
-def _odd(
-    block: PlayedBlock, sent: list[SentEvent], clean: list[Event], count: int, *, rng: np.random.Generator
+def _quirks(
+    block: PlayedBlock, sent: list[SentEvent], clean_events: list[Event], count: int, *, rng: np.random.Generator
 ) -> Iterator[SentEvent]:
     """So many odd events, each made of a good one, at its time and with an event_uuid of its own."""
     names = draw_uuids(count, rng).tolist()
-    drawn = zip(_some(sent, count, rng), rng.integers(0, len(ODDITIES), count).tolist(), names, strict=True)
+    drawn = zip(_pick_rows(sent, count, rng), rng.integers(0, len(EVENT_QUIRKS), count).tolist(), names, strict=True)
     for place, kind, name in drawn:
-        one, oddity, ts_s = sent[place], ODDITIES[kind], int(block.events.ts_s[place])
-        yield one._replace(
-            event=oddity.bend(clean[one.origin], ts_s, name),
-            client_ts=ts_s if oddity.has_time else None,
+        sent_event, quirk, ts_s = sent[place], EVENT_QUIRKS[kind], int(block.events.ts_s[place])
+        yield sent_event._replace(
+            event=quirk.apply(clean_events[sent_event.source_row], ts_s, name),
+            client_ts=ts_s if quirk.has_time else None,
             event_uuid=name.decode(),
-            sent_as=oddity.name,
+            sent_as=quirk.name,
             verdict=None,
         )
 
 
 def _bots(
-    block: PlayedBlock, ids: BlockIds, clean: list[Event], count: int, *, ends_s: int, rng: np.random.Generator
+    block: PlayedBlock, ids: BlockIds, clean_events: list[Event], count: int, *, ends_s: int, rng: np.random.Generator
 ) -> Iterator[SentEvent]:
     """The events of so many bots: each plays a session of somebody over and over, without a pause, to the second."""
     if not len(block.events.slot):
         return
     starts = np.flatnonzero(np.diff(block.events.session, prepend=-1))
     for name, draw in zip(draw_uuids(count, rng).tolist(), rng.random(count), strict=True):
-        which = int(draw * len(starts))
-        end = starts[which + 1] if which + 1 < len(starts) else len(block.events.slot)
-        copied = range(int(starts[which]), int(end))
+        index = int(draw * len(starts))
+        end = starts[index + 1] if index + 1 < len(starts) else len(block.events.slot)
+        copied = range(int(starts[index]), int(end))
         session = int(block.events.session[copied[0]])
         begins_s = int(block.events.ts_s[copied[0]])
-        of_sessions = draw_uuids(BOT_REPEATS, rng).tolist()
-        of_events = iter(draw_uuids(BOT_REPEATS * len(copied), rng).tolist())
+        session_ids = draw_uuids(BOT_REPEATS, rng).tolist()
+        event_ids = iter(draw_uuids(BOT_REPEATS * len(copied), rng).tolist())
         user = ids.user[block.sessions.player[session]]
-        for turn, of_session in enumerate(of_sessions):
-            head = clean[copied[0]][1].replace(user, name).replace(ids.session[session], of_session)
-            for place, origin in enumerate(copied):
-                ts_s, uuid = begins_s + turn * len(copied) + place, next(of_events)
+        for repeat, session_id in enumerate(session_ids):
+            head = clean_events[copied[0]][1].replace(user, name).replace(ids.session[session], session_id)
+            for place, source_row in enumerate(copied):
+                ts_s, uuid = begins_s + repeat * len(copied) + place, next(event_ids)
                 if ts_s < ends_s:
                     yield SentEvent(
-                        origin=origin,
-                        sent_s=ts_s + AGAIN_S,
-                        event=(clean[origin][0], head, stamp(ts_s, uuid)),
+                        source_row=source_row,
+                        sent_s=ts_s + RESEND_AFTER_S,
+                        event=(clean_events[source_row][0], head, time_fragment(ts_s, uuid)),
                         client_ts=ts_s,
                         event_uuid=uuid.decode(),
                         sent_as="bot",
-                        who=(name.decode(), of_session.decode()),
+                        bot_ids=(name.decode(), session_id.decode()),
                     )
 
 
@@ -250,9 +272,9 @@ def _by_category(block: PlayedBlock) -> dict[str, Any]:
     }
 
 
-def _some(sent: list[SentEvent], count: int, rng: np.random.Generator) -> list[int]:
-    some: list[int] = rng.integers(0, max(len(sent), 1), count).tolist()
-    return some
+def _pick_rows(sent: list[SentEvent], count: int, rng: np.random.Generator) -> list[int]:
+    chosen: list[int] = rng.integers(0, max(len(sent), 1), count).tolist()
+    return chosen
 
 
 def _by_device(sent: list[SentEvent], device: list[int], batch_s: int) -> tuple[list[SentEvent], Iterator[_Request]]:
@@ -262,21 +284,23 @@ def _by_device(sent: list[SentEvent], device: list[int], batch_s: int) -> tuple[
     *batch_s* seconds at their end. What is due at the same moment goes together.
     """
 
-    def request(one: SentEvent) -> tuple[int, str, int]:
-        if one.who is None:
-            return one.sent_s, "", device[one.origin]
-        return -(-one.sent_s // batch_s) * batch_s, one.who[0], 0
+    def request(sent_event: SentEvent) -> tuple[int, str, int]:
+        if sent_event.bot_ids is None:
+            return sent_event.sent_s, "", device[sent_event.source_row]
+        return -(-sent_event.sent_s // batch_s) * batch_s, sent_event.bot_ids[0], 0
 
     sent = sorted(sent, key=request)
-    together = (list(some) for _, some in groupby(sent, key=request))
-    return sent, chain.from_iterable(_filled(some, device=device[some[0].origin]) for some in together)
+    together = (list(sent_events) for _, sent_events in groupby(sent, key=request))
+    return sent, chain.from_iterable(
+        _fill_requests(sent_events, device=device[sent_events[0].source_row]) for sent_events in together
+    )
 
 
-def _filled(sent: list[SentEvent], *, device: int | None) -> Iterator[_Request]:
+def _fill_requests(sent: list[SentEvent], *, device: int | None) -> Iterator[_Request]:
     """As many events to a request as one may hold, without those that a crash took away."""
-    leaving = [one for one in sent if one.verdict != UNSENT]
-    for start in range(0, len(leaving), BATCH_EVENTS):
-        yield device, leaving[start : start + BATCH_EVENTS]
+    sendable = [sent_event for sent_event in sent if sent_event.verdict != UNSENT]
+    for start in range(0, len(sendable), BATCH_EVENTS):
+        yield device, sendable[start : start + BATCH_EVENTS]
 
 
 def _batches(
@@ -284,51 +308,56 @@ def _batches(
 ) -> tuple[list[RequestBatch], list[pa.Table]]:
     """The requests, and rows for those of them that nobody can read."""
     batches, rows = [], []
-    for device, some in requests:
-        body = join_events(one.event for one in some)
-        for batch, told in _unreadable(body, game_id, dirt, device=device, rng=rng):
+    for device, sent_events in requests:
+        body = join_events(sent_event.event for sent_event in sent_events)
+        for batch, row in _refused_requests(body, game_id, dirt, device=device, rng=rng):
             batches.append(batch)
-            rows.append(pa.Table.from_pylist([{"game_id": game_id, **told}], SCHEMA))
+            rows.append(pa.Table.from_pylist([{"game_id": game_id, **row}], SCHEMA))
         batches.append(
             RequestBatch(
                 game_id,
                 body,
-                events=len(some),
-                rejected=sum(one.verdict == REJECTED for one in some),
-                is_repeatable=all(one.event_uuid or one.verdict == REJECTED for one in some),
+                events=len(sent_events),
+                rejected=sum(sent_event.verdict == REJECTED for sent_event in sent_events),
+                is_repeatable=all(
+                    sent_event.event_uuid or sent_event.verdict == REJECTED for sent_event in sent_events
+                ),
                 device=device,
             )
         )
     return batches, rows
 
 
-def _unreadable(
+def _refused_requests(
     body: bytes, game_id: str, dirt: DirtProfile, *, device: int | None, rng: np.random.Generator
 ) -> Iterator[tuple[RequestBatch, dict[str, str]]]:
     """What is sent before a good *body* and kept nothing of, if anything; and what is said of it."""
     if rng.random() < dirt.broken_bodies:
-        way = BREAKS[int(rng.integers(0, len(BREAKS)))]
-        told = {"sent_as": way.name, "verdict": REJECTED, "errors": f"{way.error_type} /"}
-        yield RequestBatch(game_id, way.spoil(body), events=0, rejected=1, device=device), told
+        defect = BODY_DEFECTS[int(rng.integers(0, len(BODY_DEFECTS)))]
+        row = {"sent_as": defect.name, "verdict": REJECTED, "errors": f"{defect.error_type} /"}
+        yield RequestBatch(game_id, defect.apply(body), events=0, rejected=1, device=device), row
     if rng.random() < dirt.bad_requests:
-        bad = BAD_REQUESTS[int(rng.integers(0, len(BAD_REQUESTS)))]
-        told = {"sent_as": bad.name, "verdict": REJECTED if bad.error_type else REFUSED, "errors": bad.errors}
-        content = body if bad.is_gzipped else too_large(body)
+        bad = REQUEST_DEFECTS[int(rng.integers(0, len(REQUEST_DEFECTS)))]
+        row = {"sent_as": bad.name, "verdict": REJECTED if bad.error_type else REFUSED, "errors": bad.errors}
+        content = body if bad.is_gzipped else enlarge_body(body)
         rejected = int(bad.error_type is not None)
-        yield RequestBatch(game_id, content, events=0, rejected=rejected, bad=bad, device=device), told
+        yield RequestBatch(game_id, content, events=0, rejected=rejected, bad=bad, device=device), row
 
 
-def _rows(sent: list[SentEvent], facts: pa.Table) -> pa.Table:
+def _rows_of(sent: list[SentEvent], ledger_rows: pa.Table) -> pa.Table:
     """What the ledger has of events *sent*, in their order."""
-    rows = facts.take([one.origin for one in sent])
-    changed: dict[str, list[Any]] = {
-        name: [getattr(one, name) for one in sent]
+    rows = ledger_rows.take([sent_event.source_row for sent_event in sent])
+    changes: dict[str, list[Any]] = {
+        name: [getattr(sent_event, name) for sent_event in sent]
         for name in ("client_ts", "event_uuid", "sent_as", "verdict", "errors")
     }
     for place, name in enumerate(("user_id", "session_id")):
-        own = rows[name].to_pylist()
-        changed[name] = [one.who[place] if one.who else was for one, was in zip(sent, own, strict=True)]
-    for name, values in changed.items():
+        originals = rows[name].to_pylist()
+        changes[name] = [
+            sent_event.bot_ids[place] if sent_event.bot_ids else original
+            for sent_event, original in zip(sent, originals, strict=True)
+        ]
+    for name, values in changes.items():
         kind = SCHEMA.field(name).type
         column = pa.array(values, pa.string() if pa.types.is_dictionary(kind) else kind)
         column = column.dictionary_encode() if pa.types.is_dictionary(kind) else column

@@ -108,7 +108,7 @@ class Ledger:
             BadQuery: an unknown metric or dimension, since_days_ago missing or out of place, or nobody said when events
                 without a usable time arrived.
         """
-        question = LedgerQuery(
+        query = LedgerQuery(
             name=name,
             interval=Interval.parse(interval) if isinstance(interval, str) else interval,
             granularity=granularity,
@@ -117,7 +117,7 @@ class Ledger:
             games=None if games is None else tuple(games),
             since_days_ago=since_days_ago,
         )
-        return compute_metric(question, self._read_columns())
+        return compute_metric(query, self._read_columns())
 
     def rejected(self) -> list[Row]:
         """What the collector must have rejected, in the order sent.

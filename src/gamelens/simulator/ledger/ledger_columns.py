@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 
 from gamelens.catalog import DIMENSIONS
 from gamelens.errors import BadQuery
-from gamelens.simulator.population.players import Flags, Ints
+from gamelens.simulator.population.arrays import Flags, Ints
+from gamelens.simulator.population.behaviour import DAY_S
 from gamelens.wire.filters import And, Filter, Match, Not, Or
 
-DAY_S: Final = 86_400
 EPOCH: Final = date(1970, 1, 1)
 _FALSE_TRUE: Final = ["false", "true"]
 
@@ -111,11 +111,11 @@ class LedgerColumns:
     def impression(self) -> Ints:
         """Impression each event tells of: by the vendor's id, else event_uuid, else its own; per game; -1 for none."""
         rows = np.flatnonzero(self.equals("category", "impression"))
-        told = self._table.select(["ilrd_id", "event_uuid"]).take(rows)
-        codes, names = _encode(pc.coalesce(told["ilrd_id"], told["event_uuid"]))
-        own = len(names) + np.arange(len(rows))
+        ids = self._table.select(["ilrd_id", "event_uuid"]).take(rows)
+        codes, names = _encode(pc.coalesce(ids["ilrd_id"], ids["event_uuid"]))
+        own_codes = len(names) + np.arange(len(rows))
         numbered = np.full(self.events, -1, dtype=np.int64)
-        numbered[rows] = self._in_game(np.where(codes >= 0, codes, own), rows)
+        numbered[rows] = self._in_game(np.where(codes >= 0, codes, own_codes), rows)
         return numbered
 
     def _code(self, name: str) -> tuple[Ints, list[str]]:
@@ -129,10 +129,10 @@ class LedgerColumns:
             self._coded[name] = derived[name]() if name in derived else _encode(self._table[name])
         return self._coded[name]
 
-    def _is_any(self, name: str, values: tuple[str, ...]) -> Flags:
-        asked = set(values)
-        wanted = [code for code, known in enumerate(self.names(name)) if known in asked]
-        return np.isin(self.codes(name), wanted)
+    def _is_any(self, column: str, values: tuple[str, ...]) -> Flags:
+        wanted_values = set(values)
+        codes = [code for code, name in enumerate(self.names(column)) if name in wanted_values]
+        return np.isin(self.codes(column), codes)
 
     def _pairs(self, name: str) -> Ints:
         codes, numbered = self.codes(name), np.full(self.events, -1, dtype=np.int64)
@@ -147,9 +147,9 @@ class LedgerColumns:
     def _first_by_player(self, rows: Ints) -> Ints:
         ordered = rows[np.lexsort((self.ts_s[rows], self.player[rows]))]
         players, first = np.unique(self.player[ordered], return_index=True)
-        found = np.full(self.players, -1, dtype=np.int64)
-        found[players] = ordered[first]
-        return found
+        rows_by_player = np.full(self.players, -1, dtype=np.int64)
+        rows_by_player[players] = ordered[first]
+        return rows_by_player
 
     def _of_player(self, values: Ints) -> Ints:
         """*values* by player, spread over their events; -1 for events of nobody."""

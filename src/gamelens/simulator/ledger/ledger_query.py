@@ -10,7 +10,7 @@ import numpy as np
 from gamelens.catalog import Metric, metric_named
 from gamelens.errors import BadQuery
 from gamelens.simulator.ledger.ledger_columns import LedgerColumns, check_dimension
-from gamelens.simulator.population.players import Flags, Ints
+from gamelens.simulator.population.arrays import Flags, Ints
 from gamelens.wire.currencies import SCALED_RATES
 from gamelens.wire.filters import Filter
 from gamelens.wire.intervals import Granularity, Interval, MalformedInterval
@@ -64,24 +64,24 @@ class LedgerQuery(msgspec.Struct, frozen=True, kw_only=True):
 class LedgerSelection:
     """A question put to columns: which events are in, and the bucket and group each belongs to."""
 
-    def __init__(self, question: LedgerQuery, columns: LedgerColumns) -> None:
-        self.columns, self.question = columns, question
-        self.buckets = list(question.interval.buckets(question.granularity))
+    def __init__(self, query: LedgerQuery, columns: LedgerColumns) -> None:
+        self.columns, self.query = columns, query
+        self.buckets = list(query.interval.buckets(query.granularity))
         self._starts_s = np.array([math.floor(bucket.start.timestamp()) for bucket in self.buckets], dtype=np.int64)
-        start, end = (math.ceil(moment.timestamp()) for moment in (question.interval.start, question.interval.end))
+        start, end = (math.ceil(moment.timestamp()) for moment in (query.interval.start, query.interval.end))
         self.is_inside: Flags = (columns.ts_s >= start) & (columns.ts_s < end)
         self.is_selected: Flags = np.ones(columns.events, dtype=np.bool_)
-        if question.where is not None:
-            self.is_selected &= columns.selected(question.where)
-        if question.games is not None:
-            known = columns.names("game_id")
-            wanted = [code for code, game in enumerate(known) if game in question.games]
+        if query.where is not None:
+            self.is_selected &= columns.selected(query.where)
+        if query.games is not None:
+            game_ids = columns.names("game_id")
+            wanted = [code for code, game in enumerate(game_ids) if game in query.games]
             self.is_selected &= np.isin(columns.codes("game_id"), wanted)
 
     def within(self, rows: Ints | None = None) -> Ints:
         """Of *rows* (all events by default) those inside the interval that the filters select."""
-        kept = self.is_inside & self.is_selected
-        return np.flatnonzero(kept) if rows is None else rows[kept[rows]]
+        is_counted = self.is_inside & self.is_selected
+        return np.flatnonzero(is_counted) if rows is None else rows[is_counted[rows]]
 
     def of(self, column: str, value: str) -> Ints:
         """Rows within that have *value* in *column*."""
@@ -94,14 +94,14 @@ class LedgerSelection:
     def keys(self, rows: Ints, bucket: Ints | None = None) -> Ints:
         """One number for the bucket and the dimension values of each row."""
         key = self.bucket(self.columns.ts_s[rows]) if bucket is None else bucket
-        for name in self.question.dimensions:
+        for name in self.query.dimensions:
             key = key * (len(self.columns.names(name)) + 1) + self.columns.codes(name)[rows] + 1
         return key
 
     def unkey(self, key: int) -> tuple[int, list[str | None]]:
         """The bucket and the dimension values of a key."""
         values: list[str | None] = []
-        for name in reversed(self.question.dimensions):
+        for name in reversed(self.query.dimensions):
             names = self.columns.names(name)
             key, code = divmod(key, len(names) + 1)
             values.append(names[code - 1] if code else None)
@@ -111,10 +111,10 @@ class LedgerSelection:
         """How many rows."""
         return count_by(self.keys(rows))
 
-    def distinct(self, rows: Ints, who: Ints) -> Totals:
+    def distinct(self, rows: Ints, ids: Ints) -> Totals:
         """How many different *who* (an array over all events); -1 counts as nobody."""
-        rows = rows[who[rows] >= 0]
-        return distinct_by(self.keys(rows), who[rows])
+        rows = rows[ids[rows] >= 0]
+        return distinct_by(self.keys(rows), ids[rows])
 
     def add(self, rows: Ints, values: Ints) -> Totals:
         """Sum of *values* (an array over all events)."""
@@ -132,16 +132,16 @@ class LedgerSelection:
 
 def count_by(keys: Ints) -> Totals:
     """How often each key comes."""
-    found, counts = np.unique(keys, return_counts=True)
-    return dict(zip(found.tolist(), counts.tolist(), strict=True))
+    unique_keys, counts = np.unique(keys, return_counts=True)
+    return dict(zip(unique_keys.tolist(), counts.tolist(), strict=True))
 
 
-def distinct_by(keys: Ints, who: Ints) -> Totals:
+def distinct_by(keys: Ints, ids: Ints) -> Totals:
     """How many different *who* each key comes with."""
-    found, group = np.unique(keys, return_inverse=True)
-    size = int(who.max(initial=0)) + 1
-    groups, counts = np.unique(np.unique(group * size + who) // size, return_counts=True)
-    return dict(zip(found[groups].tolist(), counts.tolist(), strict=True))
+    unique_keys, group = np.unique(keys, return_inverse=True)
+    size = int(ids.max(initial=0)) + 1
+    groups, counts = np.unique(np.unique(group * size + ids) // size, return_counts=True)
+    return dict(zip(unique_keys[groups].tolist(), counts.tolist(), strict=True))
 
 
 def sum_by(keys: Ints, values: Ints) -> Totals:
@@ -149,8 +149,8 @@ def sum_by(keys: Ints, values: Ints) -> Totals:
     if not len(keys):
         return {}
     order = np.argsort(keys, kind="stable")
-    found, first = np.unique(keys[order], return_index=True)
+    unique_keys, first = np.unique(keys[order], return_index=True)
     # Amounts a hostile event may hold overflow 64 bits when added up; Python's own numbers do not.
     wide = values.astype(object) if int(np.abs(values).max()) * len(values) >= 2**63 else values
     sums = np.add.reduceat(wide[order], first)
-    return {int(key): int(total) for key, total in zip(found, sums, strict=True)}
+    return {int(key): int(total) for key, total in zip(unique_keys, sums, strict=True)}

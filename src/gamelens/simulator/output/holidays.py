@@ -104,8 +104,8 @@ _THURSDAY: Final = 3
 
 def holidays(country: str, first: date, last: date) -> list[Holiday]:
     """Holidays of *country* from *first* to *last*, both days in, in order; none of a country not known here."""
-    found = [holiday for year in range(first.year, last.year + 1) for holiday in _in_year(country, year)]
-    return sorted((each for each in found if first <= each.day <= last), key=lambda each: each.day)
+    all_holidays = [holiday for year in range(first.year, last.year + 1) for holiday in _in_year(country, year)]
+    return sorted((each for each in all_holidays if first <= each.day <= last), key=lambda each: each.day)
 
 
 def easter(year: int) -> date:
@@ -122,18 +122,18 @@ def easter(year: int) -> date:
 def _in_year(country: str, year: int) -> Iterator[Holiday]:
     for month, day, name in _FIXED.get(country, ()):
         yield Holiday(date(year, month, day), country, name)
-    for month, place, name in _MONDAYS.get(country, ()):
-        yield Holiday(_weekday_of(year, month, _MONDAY, place), country, name)
+    for month, nth, name in _MONDAYS.get(country, ()):
+        yield Holiday(_weekday_of(year, month, _MONDAY, nth), country, name)
     for after, name in _EASTER.get(country, ()):
         yield Holiday(easter(year) + timedelta(days=after), country, name)
     if country == "US":
         yield Holiday(_weekday_of(year, 11, _THURSDAY, 4), country, "Thanksgiving")
 
 
-def _weekday_of(year: int, month: int, weekday: int, place: int) -> date:
+def _weekday_of(year: int, month: int, weekday: int, nth: int) -> date:
     """The *place*-th *weekday* of the month, from 1; -1 is the last."""
-    if place < 0:
+    if nth < 0:
         end = date(year + month // 12, month % 12 + 1, 1) - timedelta(days=1)
         return end - timedelta(days=(end.weekday() - weekday) % 7)
     first = date(year, month, 1)
-    return first + timedelta(days=(weekday - first.weekday()) % 7 + 7 * (place - 1))
+    return first + timedelta(days=(weekday - first.weekday()) % 7 + 7 * (nth - 1))

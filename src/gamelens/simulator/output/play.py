@@ -17,11 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from gamelens.errors import BadQuery
-from gamelens.simulator.events.event_columns import facts_of
+from gamelens.simulator.events.event_columns import event_columns_of
 from gamelens.simulator.events.event_json import BlockIds, draw_ids, encode_events
 from gamelens.simulator.events.request_batches import RequestBatch, batches_of, batches_with_defects
+from gamelens.simulator.ledger.ledger_columns import EPOCH
 from gamelens.simulator.output.forecast import GameForecast, SampledPlay
-from gamelens.simulator.output.process_pool import in_order
+from gamelens.simulator.output.process_pool import map_in_order
 from gamelens.simulator.population.behaviour import DAY_S, PlayedBlock, play_block
 from gamelens.simulator.population.installs import plan_installs
 from gamelens.simulator.population.players import draw_players
@@ -128,26 +129,26 @@ def first_day(scenario: Scenario, ends_on: date | None = None) -> date:
 def expect(scenario: Scenario, *, ends_on: date | None = None) -> Expectation:
     """What `play` would send, without playing more than one block of each game."""
     begins = first_day(scenario, ends_on)
-    games, requests, raw, gzipped = [], 0.0, 0.0, 0.0
+    games, requests, body_bytes, gzipped_bytes = [], 0.0, 0.0, 0.0
     for number, (game, players) in enumerate(zip(scenario.games, scenario.players_by_game(), strict=True)):
-        outlook = GameForecast(game, scenario=scenario, first_weekday=begins.weekday())
-        played_days = players * float(outlook.present.sum())
+        forecast = GameForecast(game, scenario=scenario, first_weekday=begins.weekday())
+        played_days = players * float(forecast.present.sum())
         sample = _sample(scenario, begins, number, min(players, BLOCK_PLAYERS))
         events = round(sample.events * played_days / max(sample.played_days, 1))
         requests += sample.requests * events / max(sample.events, 1)
-        raw += sample.body_bytes * events / max(sample.events, 1)
-        gzipped += sample.gzipped_bytes * events / max(sample.events, 1)
-        ads_shown, ad_revenue_usd = outlook.ads(sample.habits)
+        body_bytes += sample.body_bytes * events / max(sample.events, 1)
+        gzipped_bytes += sample.gzipped_bytes * events / max(sample.events, 1)
+        ads_shown, ad_revenue_usd = forecast.ads(sample.sampled_play)
         games.append(
             GameExpectation(
                 title=game.title,
                 players=players,
                 events=events,
                 dau=played_days / scenario.days,
-                **{f"d{day}": outlook.retention(day) for day in (1, 7, 28)},
+                **{f"d{day}": forecast.retention(day) for day in (1, 7, 28)},
                 ads_shown=round(players * ads_shown),
                 ad_revenue_usd=round(players * ad_revenue_usd, 2),
-                revenue_usd=round(players * outlook.revenue(sample.habits), 2),
+                revenue_usd=round(players * forecast.revenue(sample.sampled_play), 2),
             )
         )
     total = sum(game.events for game in games)
@@ -156,8 +157,8 @@ def expect(scenario: Scenario, *, ends_on: date | None = None) -> Expectation:
         players=scenario.players,
         events=total,
         requests=round(requests),
-        body_bytes=round(raw),
-        gzipped_bytes=round(gzipped),
+        body_bytes=round(body_bytes),
+        gzipped_bytes=round(gzipped_bytes),
         dau=sum(game.dau for game in games),
         ads_shown=sum(game.ads_shown for game in games),
         ad_revenue_usd=round(sum(game.ad_revenue_usd for game in games), 2),
@@ -166,101 +167,101 @@ def expect(scenario: Scenario, *, ends_on: date | None = None) -> Expectation:
     )
 
 
-class _Sample(msgspec.Struct, frozen=True):
+class _BlockSample(msgspec.Struct, frozen=True):
     events: int
     requests: int
     played_days: int
     body_bytes: int
     gzipped_bytes: int
-    habits: SampledPlay
+    sampled_play: SampledPlay
 
 
-def _sample(scenario: Scenario, begins: date, number: int, players: int) -> _Sample:
-    part = BlockTask(game=number, block=0, players=players)
-    block, ids = play_task(scenario, begins, part)
-    batches, _ = _requests(scenario, begins, part, block, ids, game_id="", is_recorded=False)
-    gzipped = sum(len(gzip.compress(batch.body, 6)) for batch in batches)
-    return _Sample(
+def _sample(scenario: Scenario, begins: date, number: int, players: int) -> _BlockSample:
+    task = BlockTask(game=number, block=0, players=players)
+    block, ids = play_task(scenario, begins, task)
+    batches, _ = _requests(scenario, begins, task, block, ids, game_id="", is_recorded=False)
+    gzipped_bytes = sum(len(gzip.compress(batch.body, 6)) for batch in batches)
+    return _BlockSample(
         events=sum(batch.events for batch in batches),
         requests=len(batches),
         played_days=int(block.players.active.sum()),
         body_bytes=sum(len(batch.body) for batch in batches),
-        gzipped_bytes=gzipped,
-        habits=SampledPlay.of(block),
+        gzipped_bytes=gzipped_bytes,
+        sampled_play=SampledPlay.of(block),
     )
 
 
 def _play(
     scenario: Scenario, begins: date, game_ids: list[str], ledger: Ledger | None, workers: int
 ) -> Iterator[RequestBatch]:
-    work = partial(_play_part, scenario, begins, game_ids, is_recorded=ledger is not None)
-    for batches, facts in in_order(work, parts(scenario), workers=workers):
-        if ledger is not None and facts is not None:
-            ledger.record(facts)
+    work = partial(_play_requests, scenario, begins, game_ids, is_recorded=ledger is not None)
+    for batches, ledger_rows in map_in_order(work, block_tasks(scenario), workers=workers):
+        if ledger is not None and ledger_rows is not None:
+            ledger.record(ledger_rows)
         yield from batches
 
 
-def _play_part(
-    scenario: Scenario, begins: date, game_ids: list[str], part: BlockTask, *, is_recorded: bool
+def _play_requests(
+    scenario: Scenario, begins: date, game_ids: list[str], task: BlockTask, *, is_recorded: bool
 ) -> tuple[list[RequestBatch], pa.Table | None]:
     """The requests of a part, and what the ledger has about it where there is one."""
-    block, ids = play_task(scenario, begins, part)
-    return _requests(scenario, begins, part, block, ids, game_id=game_ids[part.game], is_recorded=is_recorded)
+    block, ids = play_task(scenario, begins, task)
+    return _requests(scenario, begins, task, block, ids, game_id=game_ids[task.game], is_recorded=is_recorded)
 
 
 def _requests(
     scenario: Scenario,
     begins: date,
-    part: BlockTask,
+    task: BlockTask,
     block: PlayedBlock,
     ids: BlockIds,
     *,
     game_id: str,
     is_recorded: bool,
 ) -> tuple[list[RequestBatch], pa.Table | None]:
-    game = scenario.games[part.game]
+    game = scenario.games[task.game]
     events = encode_events(block, ids, game=game, scenario=scenario)
     if scenario.is_clean and not is_recorded:
         return list(batches_of(events, game_id)), None
-    facts = facts_of(block, ids, game=game, game_id=game_id, scenario=scenario).to_arrow()
+    ledger_rows = event_columns_of(block, ids, game=game, game_id=game_id, scenario=scenario).to_arrow()
     if scenario.is_clean:
-        return list(batches_of(events, game_id)), facts
+        return list(batches_of(events, game_id)), ledger_rows
     return batches_with_defects(
         block,
         ids,
         list(map(tuple, events.tolist())),
-        facts,
+        ledger_rows,
         delivery=scenario.delivery or DeliveryProfile(),
         dirt=scenario.dirt or DirtProfile(),
-        ends_s=((begins - date(1970, 1, 1)).days + scenario.days) * DAY_S,
-        seed=_seeds(scenario, part)[3],
+        ends_s=((begins - EPOCH).days + scenario.days) * DAY_S,
+        seed=_seeds(scenario, task)[3],
     )
 
 
-def parts(scenario: Scenario) -> Iterator[BlockTask]:
+def block_tasks(scenario: Scenario) -> Iterator[BlockTask]:
     """All blocks of players, game by game."""
     for number, players in enumerate(scenario.players_by_game()):
         for block, start in enumerate(range(0, players, BLOCK_PLAYERS)):
             yield BlockTask(game=number, block=block, players=min(BLOCK_PLAYERS, players - start))
 
 
-def play_task(scenario: Scenario, begins: date, part: BlockTask) -> tuple[PlayedBlock, BlockIds]:
+def play_task(scenario: Scenario, begins: date, task: BlockTask) -> tuple[PlayedBlock, BlockIds]:
     """What the players of *part* do from *begins* on, and the ids of all that is in it."""
-    game: GameProfile = scenario.games[part.game]
-    for_players, for_behaviour, for_ids = (np.random.default_rng(child) for child in _seeds(scenario, part)[:3])
-    people = draw_players(
-        part.players,
+    game: GameProfile = scenario.games[task.game]
+    players_rng, behaviour_rng, ids_rng = (np.random.default_rng(child) for child in _seeds(scenario, task)[:3])
+    players = draw_players(
+        task.players,
         game=game,
         scenario=scenario,
         activity=game.retention.activity(),
-        intake=plan_installs(game, scenario=scenario, first_weekday=begins.weekday()),
-        rng=for_players,
+        install_plan=plan_installs(game, scenario=scenario, first_weekday=begins.weekday()),
+        rng=players_rng,
     )
-    first_day_s = (begins - date(1970, 1, 1)).days * DAY_S
-    done = play_block(people, game=game, scenario=scenario, first_day_s=first_day_s, rng=for_behaviour)
-    return done, draw_ids(done, game=game, rng=for_ids)
+    first_day_s = (begins - EPOCH).days * DAY_S
+    block = play_block(players, game=game, scenario=scenario, first_day_s=first_day_s, rng=behaviour_rng)
+    return block, draw_ids(block, game=game, rng=ids_rng)
 
 
-def _seeds(scenario: Scenario, part: BlockTask) -> list[np.random.SeedSequence]:
+def _seeds(scenario: Scenario, task: BlockTask) -> list[np.random.SeedSequence]:
     """Of a part's players, of what they do, of all ids, and of what becomes of the events on the way."""
-    return np.random.SeedSequence(scenario.seed, spawn_key=(part.game, part.block)).spawn(4)
+    return np.random.SeedSequence(scenario.seed, spawn_key=(task.game, task.block)).spawn(4)

@@ -18,7 +18,7 @@ _Task = TypeVar("_Task")
 _Done = TypeVar("_Done")
 
 
-def in_order(work: Callable[[_Task], _Done], tasks: Iterable[_Task], *, workers: int) -> Iterator[_Done]:
+def map_in_order(work: Callable[[_Task], _Done], tasks: Iterable[_Task], *, workers: int) -> Iterator[_Done]:
     """*work* of each of *tasks*, in their order, done by so many *workers*; one works right here.
 
     More than one are processes of their own, each a new Python: *work* and *tasks* travel there, what was done back.
@@ -29,10 +29,10 @@ def in_order(work: Callable[[_Task], _Done], tasks: Iterable[_Task], *, workers:
     """
     if workers < 1:
         raise BadQuery("workers", workers, "must be 1 or more")
-    return map(work, tasks) if workers == 1 else _spread(work, tasks, workers)
+    return map(work, tasks) if workers == 1 else _map_in_processes(work, tasks, workers)
 
 
-def _spread(work: Callable[[_Task], _Done], tasks: Iterable[_Task], workers: int) -> Iterator[_Done]:
+def _map_in_processes(work: Callable[[_Task], _Done], tasks: Iterable[_Task], workers: int) -> Iterator[_Done]:
     # A fork would copy a process in which other threads run; whatever they hold locked would stay locked.
     pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
     waiting: deque[Future[_Done]] = deque()

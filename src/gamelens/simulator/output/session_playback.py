@@ -11,24 +11,24 @@ import numpy as np
 import pyarrow as pa
 
 from gamelens.errors import BadQuery
-from gamelens.simulator.events.defects import stamp
-from gamelens.simulator.events.event_columns import SCHEMA, facts_of
+from gamelens.simulator.events.defects import time_fragment
+from gamelens.simulator.events.event_columns import SCHEMA, event_columns_of
 from gamelens.simulator.events.event_json import Event, encode_events, join_events
 from gamelens.simulator.ledger.ledger_columns import EPOCH
-from gamelens.simulator.output.play import checked_ids, first_day, parts, play_task
+from gamelens.simulator.output.play import block_tasks, checked_ids, first_day, play_task
 from gamelens.simulator.population.behaviour import DAY_S, EventSlot
 
 if TYPE_CHECKING:
     from gamelens.simulator.ledger.ledger import Ledger
     from gamelens.simulator.scenarios.scenario import Scenario
 
-_OF_EVENT: Final = ("client_ts", "event_uuid")
-_VARIANT: Final = ("ab_id", "ab_variant_id")
-_WAYS_OUT: Final = "send ready-made bodies (--mode batches), or play it without its tables [delivery] and [dirt]"
-_IDENTITY: Final = ("user_id", "platform", "os_version", "device", "manufacturer", "build")
+_EVENT_FIELDS: Final = ("client_ts", "event_uuid")
+_VARIANT_FIELDS: Final = ("ab_id", "ab_variant_id")
+_ADVICE: Final = "send ready-made bodies (--mode batches), or play it without its tables [delivery] and [dirt]"
+_IDENTITY_FIELDS: Final = ("user_id", "platform", "os_version", "device", "manufacturer", "build")
 
 
-class Recorded(msgspec.Struct, frozen=True):
+class SessionEvent(msgspec.Struct, frozen=True):
     """One event of a session, which the player makes at *ts_s*."""
 
     ts_s: int
@@ -47,7 +47,7 @@ class PlayedSession(msgspec.Struct, frozen=True):
     session_id: str
     identity: dict[str, str]
     also: dict[str, Any]
-    events: list[Recorded]
+    events: list[SessionEvent]
 
 
 class LiveEvent(NamedTuple):
@@ -60,7 +60,7 @@ class LiveEvent(NamedTuple):
 
     def at(self, now_s: int) -> Event:
         """The event, as if it happened at *now_s*."""
-        return self.event[0], self.event[1], stamp(now_s, self.event_uuid)
+        return self.event[0], self.event[1], time_fragment(now_s, self.event_uuid)
 
 
 def play_sessions(
@@ -79,16 +79,16 @@ def play_sessions(
         BadQuery: as `play` does, or the scenario has delivery or dirt, which a client has of its own or not at all.
     """
     if not scenario.is_clean:
-        raise BadQuery("scenario", scenario.name, f"has delivery or dirt, which no client of ours has: {_WAYS_OUT}")
+        raise BadQuery("scenario", scenario.name, f"has delivery or dirt, which no client of ours has: {_ADVICE}")
     begins, ids_of_games = first_day(scenario, ends_on), checked_ids(scenario, game_ids)
-    for part in parts(scenario):
-        game, game_id = scenario.games[part.game], ids_of_games[part.game]
-        block, ids = play_task(scenario, begins, part)
+    for task in block_tasks(scenario):
+        game, game_id = scenario.games[task.game], ids_of_games[task.game]
+        block, ids = play_task(scenario, begins, task)
         is_whole = np.isin(block.events.session, block.events.session[block.events.slot == EventSlot.SESSION_END])
         if ledger is not None:
-            facts = facts_of(block, ids, game=game, game_id=game_id, scenario=scenario).to_arrow()
-            facts = facts.filter(pa.array(is_whole))
-            ledger.record(_without_variants(facts))
+            ledger_rows = event_columns_of(block, ids, game=game, game_id=game_id, scenario=scenario).to_arrow()
+            ledger_rows = ledger_rows.filter(pa.array(is_whole))
+            ledger.record(_without_variants(ledger_rows))
         events = encode_events(block, ids, game=game, scenario=scenario)
         starts = np.flatnonzero(np.diff(block.events.session, prepend=-1)).tolist()
         for start, end in zip(starts, [*starts[1:], len(events)], strict=True):
@@ -99,15 +99,15 @@ def play_sessions(
 def play_day(scenario: Scenario, day: date, *, begins: date) -> list[LiveEvent]:
     """What the players of *scenario*, which starts on *begins*, do on *day*, in order of time."""
     first_s = (day - EPOCH).days * DAY_S
-    found: list[LiveEvent] = []
-    for part in parts(scenario):
-        block, ids = play_task(scenario, begins, part)
+    live_events: list[LiveEvent] = []
+    for task in block_tasks(scenario):
+        block, ids = play_task(scenario, begins, task)
         today = np.flatnonzero((block.events.ts_s >= first_s) & (block.events.ts_s < first_s + DAY_S)).tolist()
         if today:
-            events = encode_events(block, ids, game=scenario.games[part.game], scenario=scenario)
+            events = encode_events(block, ids, game=scenario.games[task.game], scenario=scenario)
             times, names = block.events.ts_s.tolist(), ids.event.tolist()
-            found += [LiveEvent(times[place], part.game, events[place], names[place]) for place in today]
-    return sorted(found, key=lambda event: event.ts_s)
+            live_events += [LiveEvent(times[place], task.game, events[place], names[place]) for place in today]
+    return sorted(live_events, key=lambda event: event.ts_s)
 
 
 def live_start(scenario: Scenario, today: date) -> date:
@@ -115,28 +115,39 @@ def live_start(scenario: Scenario, today: date) -> date:
     return today - timedelta(days=scenario.days // 2)
 
 
-def _without_variants(facts: pa.Table) -> pa.Table:
-    for name in _VARIANT:
+def _without_variants(ledger_rows: pa.Table) -> pa.Table:
+    for name in _VARIANT_FIELDS:
         place = SCHEMA.get_field_index(name)
-        facts = facts.set_column(place, SCHEMA.field(name), pa.nulls(len(facts), SCHEMA.field(name).type))
-    return facts
+        ledger_rows = ledger_rows.set_column(
+            place, SCHEMA.field(name), pa.nulls(len(ledger_rows), SCHEMA.field(name).type)
+        )
+    return ledger_rows
 
 
 def _session(game_id: str, events: list[dict[str, Any]]) -> PlayedSession:
     first = events[0]
-    identity = {name: first[name] for name in _IDENTITY}
-    own = {"category", "v", "sdk_version", "session_id", "session_num", *_OF_EVENT, *_IDENTITY, *_VARIANT}
-    also = {name: value for name, value in first.items() if name not in own}
+    identity = {name: first[name] for name in _IDENTITY_FIELDS}
+    own_fields = {
+        "category",
+        "v",
+        "sdk_version",
+        "session_id",
+        "session_num",
+        *_EVENT_FIELDS,
+        *_IDENTITY_FIELDS,
+        *_VARIANT_FIELDS,
+    }
+    also = {name: value for name, value in first.items() if name not in own_fields}
     return PlayedSession(
         game_id=game_id,
         session_id=first["session_id"],
         identity=identity,
         also=also,
         events=[
-            Recorded(
+            SessionEvent(
                 ts_s=event["client_ts"],
                 category=event["category"],
-                fields={name: value for name, value in event.items() if name not in own and name not in also},
+                fields={name: value for name, value in event.items() if name not in own_fields and name not in also},
                 event_uuid=event["event_uuid"],
             )
             for event in events

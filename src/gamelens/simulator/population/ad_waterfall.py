@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gamelens.simulator.population.players import Flags, Floats, Ints, pick_by, shares
+from gamelens.simulator.population.arrays import Flags, Floats, Ints, pick_by, shares
 from gamelens.simulator.scenarios.game_profile import TIERS, AdProfile, GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
 from gamelens.simulator.scenarios.timeline import NetworkOutage
@@ -47,9 +47,9 @@ class Waterfall:
         Shape (..., line-ups, places + 1): the last place is that of nobody. They add up to 1.
         """
         fills = np.where(is_out[..., self.order], 0.0, self.fills)
-        passed = np.cumprod(1 - fills, axis=-1)
-        asked = np.concatenate([np.ones_like(passed[..., :1]), passed], axis=-1)
-        return np.concatenate([asked[..., :-1] * fills, asked[..., -1:]], axis=-1)
+        all_passed = np.cumprod(1 - fills, axis=-1)
+        reached = np.concatenate([np.ones_like(all_passed[..., :1]), all_passed], axis=-1)
+        return np.concatenate([reached[..., :-1] * fills, reached[..., -1:]], axis=-1)
 
     def draw_places(self, lineup: Ints, day: Ints, platform: Ints, *, is_out: Flags, rng: np.random.Generator) -> Ints:
         """The place that shows the ad of each break; *is_out* has the shape (days, platforms, networks)."""

@@ -14,8 +14,18 @@ from typing import Final
 
 import numpy as np
 
+from gamelens.simulator.population.arrays import (
+    Flags,
+    Ints,
+    pick,
+    pick_by,
+    run_starts,
+    running_count,
+    shares,
+    sum_before,
+)
 from gamelens.simulator.population.monetisation import AdBreaks, BlockMoney, draw_money
-from gamelens.simulator.population.players import Flags, Ints, Players, pick, pick_by, shares
+from gamelens.simulator.population.players import Players
 from gamelens.simulator.scenarios.economy import Economy
 from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
@@ -128,40 +138,21 @@ def play_block(
     players: Players, *, game: GameProfile, scenario: Scenario, first_day_s: int, rng: np.random.Generator
 ) -> PlayedBlock:
     """What *players* do from *first_day_s* (epoch seconds) to the end of the scenario, where sessions are cut off."""
-    begun = begin_sessions(players, game=game, scenario=scenario, first_day_s=first_day_s, rng=rng)
-    session = np.repeat(np.arange(len(begun.player)), rounds_by_session(begun, game=game, rng=rng))
-    player = begun.player[session]
-    money = draw_money(player, day=begun.day[session], players=players, game=game, scenario=scenario, rng=rng)
-    rounds, taken = _play_rounds(session, player, money, game=game, rng=rng)
-    _take_slots(taken, session, rounds, money)
-    round_, slot = _in_order(taken, money.ad.asked)
-    of = session[round_]
-    sessions, ts_s = _time_events(begun, of, players=players, first_day_s=first_day_s, rng=rng)
-    kept = ts_s < first_day_s + scenario.days * DAY_S
-    round_, slot = round_[kept], slot[kept]
-    events = PlayedEvents(round_, slot, of[kept], ts_s[kept], _networks(round_, slot, money.ad))
+    planned = begin_sessions(players, game=game, scenario=scenario, first_day_s=first_day_s, rng=rng)
+    session = np.repeat(np.arange(len(planned.player)), rounds_by_session(planned, game=game, rng=rng))
+    player = planned.player[session]
+    money = draw_money(player, day=planned.day[session], players=players, game=game, scenario=scenario, rng=rng)
+    rounds, has_slot = _play_rounds(session, player, money, game=game, rng=rng)
+    _set_other_slots(has_slot, session, rounds, money)
+    round_, slot = _flatten_slots(has_slot, money.ad.request_count)
+    session_of_event = session[round_]
+    sessions, ts_s = _time_events(planned, session_of_event, players=players, first_day_s=first_day_s, rng=rng)
+    is_inside = ts_s < first_day_s + scenario.days * DAY_S
+    round_, slot = round_[is_inside], slot[is_inside]
+    events = PlayedEvents(
+        round_, slot, session_of_event[is_inside], ts_s[is_inside], _network_of_event(round_, slot, money.ad)
+    )
     return PlayedBlock(players, sessions, rounds, money, events)
-
-
-def running_count(key: Ints) -> Ints:
-    """0, 1, 2 ... within each run of equal *key*s."""
-    index = np.arange(len(key))
-    place: Ints = index - np.maximum.accumulate(np.where(_starts(key), index, 0))
-    return place
-
-
-def _starts(key: Ints) -> Flags:
-    starts = np.ones(len(key), dtype=np.bool_)
-    starts[1:] = key[1:] != key[:-1]
-    return starts
-
-
-def _sum_before(values: Ints, key: Ints) -> Ints:
-    """Sum of the *values* before each one within its run of equal *key*s."""
-    before = np.cumsum(values) - values
-    first = np.flatnonzero(_starts(key))
-    summed: Ints = before - np.repeat(before[first], np.diff(np.append(first, len(key))))
-    return summed
 
 
 def begin_sessions(
@@ -186,10 +177,10 @@ def begin_sessions(
         player=player,
         day=day,
         number=running_count(player) + 1,
-        build=_builds(players, player, day, game=game),
+        build=_newest_builds(players, player, day, game=game),
         connection=pick(rng, np.array([0.72, 0.26, 0.02]), len(player)),
         start_s=first_day_s + day * DAY_S + second,
-        length_s=_fitting(length, player * scenario.days + day),
+        length_s=_fit_into_day(length, player * scenario.days + day),
     )
 
 
@@ -210,19 +201,19 @@ def _start_seconds(
     return slot * long_s + rng.integers(0, long_s, len(slot))
 
 
-def _fitting(length: Ints, key: Ints) -> Ints:
+def _fit_into_day(length: Ints, key: Ints) -> Ints:
     """Lengths cut so that the sessions of a day (equal *key*s) have room in it."""
-    first = np.flatnonzero(_starts(key))
+    first = np.flatnonzero(run_starts(key))
     if not len(first):
         return length
-    taken = np.add.reduceat(length + SESSION_GAP_S, first)
+    wanted_s = np.add.reduceat(length + SESSION_GAP_S, first)
     count = np.diff(np.append(first, len(key)))
-    share = np.minimum((DAY_ROOM_S - SESSION_GAP_S * count) / np.maximum(taken - SESSION_GAP_S * count, 1), 1)
+    share = np.minimum((DAY_ROOM_S - SESSION_GAP_S * count) / np.maximum(wanted_s - SESSION_GAP_S * count, 1), 1)
     cut: Ints = np.maximum((length * np.repeat(share, count)).astype(np.int64), 1)
     return cut
 
 
-def _builds(players: Players, player: Ints, day: Ints, *, game: GameProfile) -> Ints:
+def _newest_builds(players: Players, player: Ints, day: Ints, *, game: GameProfile) -> Ints:
     """The newest build a player has: players update with a lag, those who install get the newest."""
     released = np.array([build.day for build in game.builds])
     updated = np.searchsorted(released, day - players.update_lag[player], side="right") - 1
@@ -248,28 +239,28 @@ def _play_rounds(
     is_finished = rng.random(count) >= spec.quits
     finish = (rng.random(count) < chance).astype(np.int64)
     completes, fails = is_finished * finish, is_finished * (1 - finish)
-    level = 1 + _sum_before(completes, player)
+    level = 1 + sum_before(completes, player)
     grant = np.array([*(item.grants for item in game.purchases.items), 0])[money.item]
     coins = _coins(player, completes == 1, grant, economy=game.economy, rng=rng)
-    taken = np.zeros((count, len(EventSlot)), dtype=np.bool_)
-    taken[:, EventSlot.START] = True
-    taken[:, EventSlot.FINISH] = is_finished
-    taken[:, EventSlot.RESOURCE] = coins != 0
-    taken[:, EventSlot.GRANT] = grant != 0
-    taken[:, EventSlot.DESIGN] = (played < TUTORIAL_ROUNDS) | (rng.random(count) < 0.15)
-    taken[:, EventSlot.ERROR] = rng.random(count) < 0.004
+    has_slot = np.zeros((count, len(EventSlot)), dtype=np.bool_)
+    has_slot[:, EventSlot.START] = True
+    has_slot[:, EventSlot.FINISH] = is_finished
+    has_slot[:, EventSlot.RESOURCE] = coins != 0
+    has_slot[:, EventSlot.GRANT] = grant != 0
+    has_slot[:, EventSlot.DESIGN] = (played < TUTORIAL_ROUNDS) | (rng.random(count) < 0.15)
+    has_slot[:, EventSlot.ERROR] = rng.random(count) < 0.004
     rounds = Rounds(
         session=session,
         level=np.minimum(level, spec.levels),
         finish=finish,
-        attempt=1 + _sum_before(fails, player * (count + 1) + level),
+        attempt=1 + sum_before(fails, player * (count + 1) + level),
         score=rng.integers(50, 5000, count),
         design=np.where(played < TUTORIAL_ROUNDS, -1 - played, rng.integers(0, len(DESIGN_IDS), count)),
         coins=coins,
         grant=grant,
         severity=pick(rng, shares([5, 10, 35, 42, 8]), count),
     )
-    return rounds, taken
+    return rounds, has_slot
 
 
 def _coins(player: Ints, is_complete: Flags, grant: Ints, *, economy: Economy, rng: np.random.Generator) -> Ints:
@@ -284,78 +275,78 @@ def _coins(player: Ints, is_complete: Flags, grant: Ints, *, economy: Economy, r
     income = np.where(is_paid, np.maximum(np.rint(economy.reward * rng.uniform(0.5, 1.5, count)), 1), 0)
     income = income.astype(np.int64)
     # What comes with a purchase comes after the round's own coins, and what is there at the start before everything.
-    came = economy.start + _sum_before(income + grant, player)
+    received = economy.start + sum_before(income + grant, player)
     visits = np.flatnonzero(is_visit)
-    bought = came[visits] // economy.price
-    before = np.where(_starts(player[visits]), 0, np.append(0, bought[:-1])) if len(visits) else bought
+    bought = received[visits] // economy.price
+    before = np.where(run_starts(player[visits]), 0, np.append(0, bought[:-1])) if len(visits) else bought
     income[visits] = -(bought - before) * economy.price
     return income
 
 
-def _take_slots(taken: Flags, session: Ints, rounds: Rounds, money: BlockMoney) -> None:
+def _set_other_slots(has_slot: Flags, session: Ints, rounds: Rounds, money: BlockMoney) -> None:
     """Sets the slots of sessions, ads and purchases."""
-    is_first = _starts(session)
+    is_first = run_starts(session)
     is_rewarded = money.ad.is_shown & money.ad.is_rewarded
-    taken[:, EventSlot.USER] = is_first
-    taken[:, EventSlot.SESSION_END] = np.append(is_first[1:], True)
-    taken[:, EventSlot.BUSINESS] = money.item >= 0
-    taken[:, EventSlot.AD_REQUEST] = money.ad.asked > 0
-    taken[:, EventSlot.AD_FAILED] = (money.ad.asked > 0) & ~money.ad.is_shown
-    taken[:, EventSlot.AD_SHOW] = taken[:, EventSlot.IMPRESSION] = money.ad.is_shown
-    taken[:, EventSlot.AD_CLICK] = money.ad.is_shown & money.ad.is_clicked
-    taken[:, EventSlot.AD_REWARD] = is_rewarded
+    has_slot[:, EventSlot.USER] = is_first
+    has_slot[:, EventSlot.SESSION_END] = np.append(is_first[1:], True)
+    has_slot[:, EventSlot.BUSINESS] = money.item >= 0
+    has_slot[:, EventSlot.AD_REQUEST] = money.ad.request_count > 0
+    has_slot[:, EventSlot.AD_FAILED] = (money.ad.request_count > 0) & ~money.ad.is_shown
+    has_slot[:, EventSlot.AD_SHOW] = has_slot[:, EventSlot.IMPRESSION] = money.ad.is_shown
+    has_slot[:, EventSlot.AD_CLICK] = money.ad.is_shown & money.ad.is_clicked
+    has_slot[:, EventSlot.AD_REWARD] = is_rewarded
 
 
-def _in_order(taken: Flags, asked: Ints) -> tuple[Ints, Ints]:
+def _flatten_slots(has_slot: Flags, request_count: Ints) -> tuple[Ints, Ints]:
     """Round and slot of each event, with a request for each network that is *asked*."""
-    round_, slot = np.nonzero(taken)
+    round_, slot = np.nonzero(has_slot)
     times = np.ones(len(slot), dtype=np.int64)
     requests = np.flatnonzero(slot == EventSlot.AD_REQUEST)
-    times[requests] = asked[round_[requests]]
+    times[requests] = request_count[round_[requests]]
     return np.repeat(round_, times), np.repeat(slot, times)
 
 
-def _networks(round_: Ints, slot: Ints, ad: AdBreaks) -> Ints:
+def _network_of_event(round_: Ints, slot: Ints, ad: AdBreaks) -> Ints:
     """The network of each event that has one: of the requests for an ad the next one asked, of all else the last."""
     network = np.zeros(len(slot), dtype=np.int64)
-    told = np.flatnonzero((slot >= EventSlot.AD_REQUEST) & (slot <= EventSlot.AD_REWARD))
-    network[told] = ad.network[round_[told]]
-    requests = told[slot[told] == EventSlot.AD_REQUEST]
+    ad_events = np.flatnonzero((slot >= EventSlot.AD_REQUEST) & (slot <= EventSlot.AD_REWARD))
+    network[ad_events] = ad.network[round_[ad_events]]
+    requests = ad_events[slot[ad_events] == EventSlot.AD_REQUEST]
     network[requests] = ad.order[ad.lineup[round_[requests]], running_count(round_[requests])]
     return network
 
 
 def _time_events(
-    begun: Sessions, of: Ints, *, players: Players, first_day_s: int, rng: np.random.Generator
+    planned: Sessions, session_of_event: Ints, *, players: Players, first_day_s: int, rng: np.random.Generator
 ) -> tuple[Sessions, Ints]:
     """The sessions, and the second of every event, each *of* one. Sessions get long enough for an event a second."""
-    inner = np.bincount(of, minlength=len(begun.player)) - 2
-    length = np.maximum(begun.length_s, inner + 1)
-    start = _apart(begun.start_s, length, begun.player)
-    start = _in_time(start, length, begun, players=players, first_day_s=first_day_s)
-    place = running_count(of)
+    inner = np.bincount(session_of_event, minlength=len(planned.player)) - 2
+    length = np.maximum(planned.length_s, inner + 1)
+    start = _separate_sessions(planned.start_s, length, planned.player)
+    start = _end_on_active_days(start, length, planned, players=players, first_day_s=first_day_s)
+    place = running_count(session_of_event)
     # Sorted draws plus the place in the session: whole seconds, random, and strictly ascending.
-    drawn = np.sort(of + rng.random(len(of))) - of
-    room = (length - inner)[of]
+    drawn = np.sort(session_of_event + rng.random(len(session_of_event))) - session_of_event
+    room = (length - inner)[session_of_event]
     offset = np.minimum((drawn * room).astype(np.int64), room - 1) + place
-    offset = np.where(place == 0, 0, np.where(place == inner[of] + 1, length[of], offset))
+    offset = np.where(place == 0, 0, np.where(place == inner[session_of_event] + 1, length[session_of_event], offset))
     sessions = Sessions(
-        begun.player, begun.day, begun.number, begun.build, begun.connection, start_s=start, length_s=length
+        planned.player, planned.day, planned.number, planned.build, planned.connection, start_s=start, length_s=length
     )
-    return sessions, start[of] + offset
+    return sessions, start[session_of_event] + offset
 
 
-def _apart(start: Ints, length: Ints, player: Ints) -> Ints:
+def _separate_sessions(start: Ints, length: Ints, player: Ints) -> Ints:
     """Pushes back each session of a player that starts before the one before it is over."""
-    used = _sum_before(length + SESSION_GAP_S, player)
+    used = sum_before(length + SESSION_GAP_S, player)
     slack = start - used
     # A running maximum over everybody at once: a step larger than all slack keeps players apart.
     step = player * (slack.max() - slack.min() + 1) if len(slack) else player
-    pushed: Ints = np.maximum.accumulate(slack + step) - step + used
-    return pushed
+    starts: Ints = np.maximum.accumulate(slack + step) - step + used
+    return starts
 
 
-def _in_time(start: Ints, length: Ints, begun: Sessions, *, players: Players, first_day_s: int) -> Ints:
+def _end_on_active_days(start: Ints, length: Ints, planned: Sessions, *, players: Players, first_day_s: int) -> Ints:
     """Brings sessions forward that would run into a day on which their player does not play, and those before them.
 
     Else midnight would make players active on days nobody drew, and retention would lose its closed form. The end of
@@ -363,10 +354,10 @@ def _in_time(start: Ints, length: Ints, begun: Sessions, *, players: Players, fi
     """
     days = players.active.shape[1]
     plays_on = np.column_stack([players.active[:, 1:], np.ones(len(players), dtype=np.bool_)])
-    ends_by = np.where(plays_on[begun.player, begun.day], days + 1, begun.day + 1) * DAY_S + first_day_s - 1
-    used = _sum_before(length + SESSION_GAP_S, begun.player)
+    ends_by = np.where(plays_on[planned.player, planned.day], days + 1, planned.day + 1) * DAY_S + first_day_s - 1
+    used = sum_before(length + SESSION_GAP_S, planned.player)
     slack = np.minimum(start, ends_by - length) - used
     # The running minimum from the end, with players kept apart as in `_apart`.
-    step = begun.player * (slack.max() - slack.min() + 1) if len(slack) else begun.player
-    brought: Ints = np.minimum.accumulate((slack + step)[::-1])[::-1] - step + used
-    return brought
+    step = planned.player * (slack.max() - slack.min() + 1) if len(slack) else planned.player
+    starts: Ints = np.minimum.accumulate((slack + step)[::-1])[::-1] - step + used
+    return starts

@@ -7,7 +7,8 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from gamelens.simulator.population.installs import Floats, Ints, plan_installs
+from gamelens.simulator.population.arrays import Floats, Ints
+from gamelens.simulator.population.installs import plan_installs
 from gamelens.simulator.retention_model.bgbb import BgbbMixture, BgbbModel
 from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
@@ -35,19 +36,19 @@ def arms_of(game: GameProfile, *, scenario: Scenario) -> list[Arm]:
 
 def draw_arms(install_day: Ints, arms: list[Arm], *, rng: np.random.Generator) -> Ints:
     """The arm of each player, or `NO_ARM`: those that run on the install day share the players, one each at most."""
-    luck, arm = rng.random(len(install_day)), np.full(len(install_day), NO_ARM, dtype=np.int64)
-    taken = np.zeros(len(install_day))
-    for place, each in enumerate(arms):
+    position, arm = rng.random(len(install_day)), np.full(len(install_day), NO_ARM, dtype=np.int64)
+    used_share = np.zeros(len(install_day))
+    for index, each in enumerate(arms):
         is_running = (install_day >= each.experiment.day) & (install_day < each.experiment.until)
-        is_in = is_running & (taken <= luck) & (luck < taken + each.share)
-        arm[is_in] = place
-        taken = taken + is_running * each.share
+        is_in = is_running & (used_share <= position) & (position < used_share + each.share)
+        arm[is_in] = index
+        used_share = used_share + is_running * each.share
     return arm
 
 
-def steps(arms: list[Arm], of: str, arm: Ints) -> Floats:
+def steps(arms: list[Arm], effect: str, arm: Ints) -> Floats:
     """The step on the logit scale of play, drop_out or spend (*of*) for players of these arms; 0 for those of none."""
-    by_arm = np.array([*(getattr(each.variant, of) for each in arms), 0.0])
+    by_arm = np.array([*(getattr(each.variant, effect) for each in arms), 0.0])
     return by_arm[arm]
 
 

@@ -5,16 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gamelens.simulator.population.arrays import Flags, Floats, Ints
 from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
 from gamelens.simulator.scenarios.timeline import Campaign, GameSilence
 from gamelens.simulator.scenarios.validation import InvalidScenarioValue
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -47,15 +43,15 @@ def plan_installs(game: GameProfile, *, scenario: Scenario, first_weekday: int) 
     total = sum(weight for _, weight in bought)
     rows = [ordinary * (1 - share), *(ordinary * share * weight / total for _, weight in bought)]
     # A day of a campaign is measured in an ordinary day: the mean over all days on which people install.
-    a_day = 1 / max(int(np.count_nonzero(ordinary)), 1)
-    rows += [_pulse(campaign, scenario.days) * a_day for campaign in campaigns]
+    ordinary_day = 1 / max(int(np.count_nonzero(ordinary)), 1)
+    rows += [_pulse(campaign, scenario.days) * ordinary_day for campaign in campaigns]
     installs = np.array(rows)
     installs[:, ~open_days(game, scenario=scenario)] = 0
     if not installs.sum():
         raise InvalidScenarioValue("incident", game.title, "is silent on every day on which people would install it")
     publishers = publishers_of(game, scenario=scenario)
-    where: list[Campaign | None] = [None] * (1 + len(bought))
-    mixes = [_mix(game, scenario=scenario, campaign=campaign) for campaign in [*where, *campaigns]]
+    ordinary_sources: list[Campaign | None] = [None] * (1 + len(bought))
+    mixes = [_mix(game, scenario=scenario, campaign=campaign) for campaign in [*ordinary_sources, *campaigns]]
     return InstallPlan(
         installs=installs / installs.sum(),
         country=np.array([country for country, _ in mixes]),
@@ -102,8 +98,11 @@ def _mix(game: GameProfile, *, scenario: Scenario, campaign: Campaign | None) ->
     odds = [scenario.country(code).ios_odds for code in game.countries]
     platform = np.array(
         [
-            [(name in platforms) * share * (tilt if name == "ios" else 1) for name, share in game.platforms.items()]
-            for tilt in odds
+            [
+                (name in platforms) * share * (ios_factor if name == "ios" else 1)
+                for name, share in game.platforms.items()
+            ]
+            for ios_factor in odds
         ]
     )
     return country / country.sum(), platform / platform.sum(axis=1, keepdims=True)

@@ -14,7 +14,8 @@ from typing import Final
 import numpy as np
 
 from gamelens.simulator.population.ad_waterfall import outages, tiers_of, waterfall_of
-from gamelens.simulator.population.players import Flags, Floats, Ints, Players, pick, pick_by, shares
+from gamelens.simulator.population.arrays import Flags, Floats, Ints, pick, pick_by, shares
+from gamelens.simulator.population.players import Players
 from gamelens.simulator.scenarios.game_profile import AD_FORMATS, GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
 
@@ -31,7 +32,7 @@ class AdBreaks:
     what is shown. *lineup* is the row of *order*, where the networks stand as they are asked.
     """
 
-    asked: Ints
+    request_count: Ints
     is_shown: Flags
     is_clicked: Flags
     is_rewarded: Flags
@@ -71,19 +72,21 @@ def _draw_ads(
 ) -> AdBreaks:
     """The ad breaks after the rounds of *player*; nothing is drawn for the rounds that have none."""
     ads, waterfall = game.ads, waterfall_of(game.ads)
-    taken = np.flatnonzero(rng.random(len(player)) < ads.per_round)
-    who, count, nobody = player[taken], len(taken), len(ads.networks)
+    round_of_break = np.flatnonzero(rng.random(len(player)) < ads.per_round)
+    player_of_break, count, no_network = player[round_of_break], len(round_of_break), len(ads.networks)
     format_ = pick(rng, shares(unit.share for unit in ads.formats.values()), count)
-    lineup = tiers_of(game, scenario=scenario)[players.country[who]] * len(ads.formats) + format_
+    lineup = tiers_of(game, scenario=scenario)[players.country[player_of_break]] * len(ads.formats) + format_
     is_out = outages(game, scenario=scenario)
-    place = waterfall.draw_places(lineup, day[taken], players.platform[who], is_out=is_out, rng=rng)
-    last = np.minimum(place, nobody - 1)
+    place = waterfall.draw_places(
+        lineup, day[round_of_break], players.platform[player_of_break], is_out=is_out, rng=rng
+    )
+    last = np.minimum(place, no_network - 1)
     can_reward = np.array([name == AD_FORMATS[0] for name in ads.formats])[format_]
     placements = np.array([len(unit.placements) for unit in ads.formats.values()])
     spread = rng.lognormal(-(ECPM_SIGMA**2) / 2, ECPM_SIGMA, count)
-    drawn = {
-        "asked": last + 1,
-        "is_shown": place < nobody,
+    columns = {
+        "request_count": last + 1,
+        "is_shown": place < no_network,
         "is_clicked": rng.random(count) < ads.click,
         "is_rewarded": can_reward & (rng.random(count) < ads.reward),
         "is_unnamed": rng.random(count) < ads.unnamed,
@@ -94,9 +97,9 @@ def _draw_ads(
         "micros": np.rint(waterfall.ecpm[lineup, last] * 1000 * spread).astype(np.int64),
         "lineup": lineup,
     }
-    by_round = {name: np.zeros(len(player), dtype=values.dtype) for name, values in drawn.items()}
-    for name, values in drawn.items():
-        by_round[name][taken] = values
+    by_round = {name: np.zeros(len(player), dtype=values.dtype) for name, values in columns.items()}
+    for name, values in columns.items():
+        by_round[name][round_of_break] = values
     return AdBreaks(**by_round, order=waterfall.order)
 
 
@@ -105,19 +108,19 @@ def _draw_purchases(
 ) -> Ints:
     """The item bought in each round, or -1: each payer spreads a geometric number of purchases over his rounds."""
     spec = game.purchases
-    wanted = rng.geometric(1 / spec.per_payer, len(players))
+    purchase_count = rng.geometric(1 / spec.per_payer, len(players))
     median = np.log(spec.median_price) + spec.payer_sigma * rng.standard_normal(len(players))
     rounds = np.flatnonzero(players.is_payer[player])
     # Exponential times, later where a round weighs less: the first of them are a draw without replacement.
-    late = rng.exponential(size=len(rounds)) * np.exp(np.minimum(age_days[rounds] / spec.fade_days, 500))
-    rounds = rounds[np.lexsort((late, player[rounds]))]
+    sort_key = rng.exponential(size=len(rounds)) * np.exp(np.minimum(age_days[rounds] / spec.fade_days, 500))
+    rounds = rounds[np.lexsort((sort_key, player[rounds]))]
     payer = player[rounds]
-    place = np.arange(len(payer)) - np.searchsorted(payer, payer, side="left")
-    rounds = rounds[place < wanted[payer]]
+    rank = np.arange(len(payer)) - np.searchsorted(payer, payer, side="left")
+    rounds = rounds[rank < purchase_count[payer]]
     bought = np.full(len(player), -1, dtype=np.int64)
     if len(rounds):
-        rows = np.arange(len(rounds))
-        bought[rounds] = pick_by(rng, price_weights(game, median[player[rounds]]), rows)
+        positions = np.arange(len(rounds))
+        bought[rounds] = pick_by(rng, price_weights(game, median[player[rounds]]), positions)
     return bought
 
 

@@ -68,22 +68,22 @@ class BgbbModel(msgspec.Struct, frozen=True):
 class BgbbMixture(msgspec.Struct, frozen=True):
     """Several populations in one, each with its weight: the arms of an experiment, counted together."""
 
-    parts: tuple[tuple[float, BgbbModel], ...]
+    components: tuple[tuple[float, BgbbModel], ...]
 
     def retention(self, day: int) -> float:
         """Chance to play *day* days after install; 1 on day 0."""
-        return self._mean([part.retention(day) for _, part in self.parts])
+        return self._mean([component.retention(day) for _, component in self.components])
 
     def retention_both(self, first: int, second: int) -> float:
         """Chance to play on both days after install."""
-        return self._mean([part.retention_both(first, second) for _, part in self.parts])
+        return self._mean([component.retention_both(first, second) for _, component in self.components])
 
     def active_days(self, days: int) -> float:
         """Days played on average in the first *days* days, the install day counted."""
-        return self._mean([part.active_days(days) for _, part in self.parts])
+        return self._mean([component.active_days(days) for _, component in self.components])
 
     def _mean(self, values: Sequence[float]) -> float:
-        weights = [weight for weight, _ in self.parts]
+        weights = [weight for weight, _ in self.components]
         return float(np.dot(weights, values) / sum(weights))
 
 
@@ -93,11 +93,11 @@ def logit_step_for_lift(activity: BgbbModel, lift: float) -> float:
     Raises:
         BadQuery: even playing every day would not.
     """
-    wanted = activity.plays() * lift
-    if not 0 < wanted < 1:
+    target = activity.plays() * lift
+    if not 0 < target < 1:
         raise BadQuery("lift", lift, f"must be more than 0 and less than {1 / activity.plays():.4g}")
     low, high = -30.0, 30.0
     for _ in range(80):
         step = (low + high) / 2
-        low, high = (step, high) if activity.moved(play=step).plays() < wanted else (low, step)
+        low, high = (step, high) if activity.moved(play=step).plays() < target else (low, step)
     return (low + high) / 2

@@ -11,21 +11,21 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gamelens.errors import BadQuery
 from gamelens.simulator.retention_model.bgbb import BgbbModel
+from gamelens.simulator.retention_model.quadrature import Floats
 
-Floats = NDArray[np.float64]
-
-HABIT: Final = 3.0
+DEFAULT_CONCENTRATION: Final = 3.0
 _LAST_PRECISION: Final = 30.0  # log of gamma + delta: beyond it players are as alike as doubles can tell
 _INSIDE: Final = 0.02  # of the way from the edge of what is feasible to the other edge
 _EDGE: Final = 1e-9
 
 
 @lru_cache(maxsize=1024)
-def fit_retention(d1: float, d7: float, d28: float, both: float | None = None, *, habit: float = HABIT) -> BgbbModel:
+def fit_retention(
+    d1: float, d7: float, d28: float, both: float | None = None, *, habit: float = DEFAULT_CONCENTRATION
+) -> BgbbModel:
     """The population with these D1, D7 and D28, and with *both*: the share that plays on day 1 and on day 7.
 
     Without *both* the spread of p is free, and *habit* (alpha + beta) sets it: small makes players differ.
@@ -38,7 +38,7 @@ def fit_retention(d1: float, d7: float, d28: float, both: float | None = None, *
         raise BadQuery("retention", targets, "must be shares between 0 and 1")
     mean = _mean_of_p(d1, d7, d28) if d28 < d7 < d1 else None
     if mean is None or (both is not None and not d7 * mean < both < d7):
-        raise BadQuery("retention", targets, f"has no BG/BB population; the nearest that has: {_told(*targets)}")
+        raise BadQuery("retention", targets, f"has no BG/BB population; the nearest that has: {_format_targets(*targets)}")
     if both is not None:
         habit = (1 - both / d7) / (both / d7 - mean)
     precision = float(_precision(np.array([d1 / mean]), np.array([d7 / mean]))[0])
@@ -53,21 +53,21 @@ def nearest_feasible(d1: float, d7: float, d28: float, both: float | None = None
     if d1**7 * (1 + _INSIDE) < d7 < d1 * (1 - _INSIDE):
         candidates = np.append(candidates, d7)
     least, most = _d28_range(d1, candidates)
-    room = _INSIDE * np.log(most / least)
-    reached = np.exp(np.clip(np.log(max(d28, 1e-9)), np.log(least) + room, np.log(most) - room))
-    cost = np.log(candidates / max(d7, 1e-9)) ** 2 + np.log(reached / max(d28, 1e-9)) ** 2
+    log_margin = _INSIDE * np.log(most / least)
+    d28_reached = np.exp(np.clip(np.log(max(d28, 1e-9)), np.log(least) + log_margin, np.log(most) - log_margin))
+    cost = np.log(candidates / max(d7, 1e-9)) ** 2 + np.log(d28_reached / max(d28, 1e-9)) ** 2
     best = int(np.argmin(cost))
-    near = (d1, float(candidates[best]), float(reached[best]))
+    nearest = (d1, float(candidates[best]), float(d28_reached[best]))
     if both is None:
-        return near
-    mean = _mean_of_p(*near)
+        return nearest
+    mean = _mean_of_p(*nearest)
     if mean is None:
-        raise ArithmeticError(f"no population for {near}, which is inside of what is feasible")
-    beside = _INSIDE * (1 - mean)
-    return (*near, near[1] * min(max(both / near[1], mean + beside), 1 - beside))
+        raise ArithmeticError(f"no population for {nearest}, which is inside of what is feasible")
+    margin = _INSIDE * (1 - mean)
+    return (*nearest, nearest[1] * min(max(both / nearest[1], mean + margin), 1 - margin))
 
 
-def _told(*targets: float) -> str:
+def _format_targets(*targets: float) -> str:
     names = ("d1", "d7", "d28", "d1_and_d7")
     return ", ".join(f"{name} = {value:.8g}" for name, value in zip(names, nearest_feasible(*targets), strict=False))
 
@@ -82,9 +82,9 @@ def _mean_of_p(d1: float, d7: float, d28: float) -> float | None:
         return None
     for _ in range(10):
         means = np.linspace(low, high, 66)
-        reached = _d28(d1 / means[1:-1], d7 / means[1:-1]) * means[1:-1]
-        place = int(np.searchsorted(reached, d28))
-        low, high = means[place], means[place + 1]
+        d28_reached = _d28(d1 / means[1:-1], d7 / means[1:-1]) * means[1:-1]
+        index = int(np.searchsorted(d28_reached, d28))
+        low, high = means[index], means[index + 1]
     return float((low + high) / 2)
 
 
@@ -93,24 +93,24 @@ def _d28_range(d1: float, d7: Floats) -> tuple[Floats, Floats]:
     return d1 * (d7 / d1) ** (27 / 6), _d28(np.full(len(d7), d1), d7)
 
 
-def _d28(there_1: Floats, there_7: Floats) -> Floats:
+def _d28(present_1: Floats, present_7: Floats) -> Floats:
     """Chance to be there on day 28 where these are the chances on days 1 and 7."""
-    there: Floats = np.exp(_log_survival(there_1, _precision(there_1, there_7), 28))
-    return there
+    present: Floats = np.exp(_log_survival(present_1, _precision(present_1, present_7), 28))
+    return present
 
 
-def _precision(there_1: Floats, there_7: Floats) -> Floats:
+def _precision(present_1: Floats, present_7: Floats) -> Floats:
     """The gamma + delta with these chances to be there on days 1 and 7: survival falls as it grows."""
-    low, high = np.full(len(there_1), -_LAST_PRECISION), np.full(len(there_1), _LAST_PRECISION)
+    low, high = np.full(len(present_1), -_LAST_PRECISION), np.full(len(present_1), _LAST_PRECISION)
     for _ in range(70):
         middle = (low + high) / 2
-        is_above = _log_survival(there_1, np.exp(middle), 7) > np.log(there_7)
+        is_above = _log_survival(present_1, np.exp(middle), 7) > np.log(present_7)
         low, high = np.where(is_above, middle, low), np.where(is_above, high, middle)
-    found: Floats = np.exp((low + high) / 2)
-    return found
+    precision: Floats = np.exp((low + high) / 2)
+    return precision
 
 
-def _log_survival(there_1: Floats, precision: Floats, day: int) -> Floats:
+def _log_survival(present_1: Floats, precision: Floats, day: int) -> Floats:
     k = np.arange(day)[:, None]
-    summed: Floats = np.log((there_1 * precision + k) / (precision + k)).sum(axis=0)
-    return summed
+    log_survival: Floats = np.log((present_1 * precision + k) / (precision + k)).sum(axis=0)
+    return log_survival

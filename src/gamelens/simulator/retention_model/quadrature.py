@@ -36,14 +36,14 @@ def _rule(a: float, b: float) -> tuple[Floats, Floats]:
     """
     k = np.arange(1, NODES)
     total = a + b - 2
-    middle = np.empty(NODES)
-    middle[0] = (a - b) / (a + b)
-    middle[1:] = ((a - 1) ** 2 - (b - 1) ** 2) / ((2 * k + total) * (2 * k + total + 2))
+    diagonal = np.empty(NODES)
+    diagonal[0] = (a - b) / (a + b)
+    diagonal[1:] = ((a - 1) ** 2 - (b - 1) ** 2) / ((2 * k + total) * (2 * k + total + 2))
     # k = 1 apart: written like the others it would be 0 / 0 where a + b is 1.
-    beside = np.empty(NODES - 1)
-    beside[0] = 4 * a * b / ((a + b) ** 2 * (a + b + 1))
+    squared = np.empty(NODES - 1)
+    squared[0] = 4 * a * b / ((a + b) ** 2 * (a + b + 1))
     k = k[1:]
-    beside[1:] = 4 * k * (k + a - 1) * (k + b - 1) * (k + total) / ((2 * k + total) ** 2 * ((2 * k + total) ** 2 - 1))
-    sides = np.sqrt(beside)
-    values, vectors = np.linalg.eigh(np.diag(middle) + np.diag(sides, 1) + np.diag(sides, -1))
+    squared[1:] = 4 * k * (k + a - 1) * (k + b - 1) * (k + total) / ((2 * k + total) ** 2 * ((2 * k + total) ** 2 - 1))
+    off_diagonal = np.sqrt(squared)
+    values, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(off_diagonal, 1) + np.diag(off_diagonal, -1))
     return np.clip((1 + values) / 2, 0, 1), vectors[0] ** 2

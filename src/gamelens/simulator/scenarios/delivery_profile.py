@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from gamelens.simulator.scenarios.timeline import ScenarioTable
-from gamelens.simulator.scenarios.validation import positive, some_shares, within
+from gamelens.simulator.scenarios.validation import check_positive, check_shares, check_within
 
 Clock = Literal["exact", "minutes", "zone", "past", "future"]
 """How a device's clock is set: right, minutes off, in a wrong time zone, years behind, or in the next century."""
@@ -41,13 +41,13 @@ class DeliveryProfile(ScenarioTable, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.batch_s is not None:
-            within("delivery.batch_s", self.batch_s, 1, 3600)
+            check_within("delivery.batch_s", self.batch_s, 1, 3600)
         for name in ("offline_delay_h", "offline_cap_h"):
-            positive(f"delivery.{name}", getattr(self, name))
-        within("delivery.offline_sigma", self.offline_sigma, 0, 5)
+            check_positive(f"delivery.{name}", getattr(self, name))
+        check_within("delivery.offline_sigma", self.offline_sigma, 0, 5)
         for name in ("lost_answers", "crashes", "old_sdk", "uncorrected"):
-            within(f"delivery.{name}", getattr(self, name), 0, 1)
-        some_shares("delivery.clocks", {str(clock): share for clock, share in self.clocks.items()})
+            check_within(f"delivery.{name}", getattr(self, name), 0, 1)
+        check_shares("delivery.clocks", {str(clock): share for clock, share in self.clocks.items()})
 
 
 class DirtProfile(ScenarioTable, frozen=True, kw_only=True):
@@ -67,4 +67,4 @@ class DirtProfile(ScenarioTable, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
-            within(f"dirt.{name}", getattr(self, name), 0, 1)
+            check_within(f"dirt.{name}", getattr(self, name), 0, 1)

@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from gamelens.simulator.scenarios.timeline import ScenarioTable
-from gamelens.simulator.scenarios.validation import InvalidScenarioValue, positive, within
+from gamelens.simulator.scenarios.validation import InvalidScenarioValue, check_positive, check_within
 from gamelens.wire.currencies import USD_PER_UNIT
 
 
@@ -38,9 +38,9 @@ class Economy(ScenarioTable, frozen=True, kw_only=True):
         for name in ("source", "sink"):
             _type_and_id(f"economy.{name}", getattr(self, name))
         for name in ("start", "reward", "price"):
-            within(f"economy.{name}", getattr(self, name), 1, 10**6)
+            check_within(f"economy.{name}", getattr(self, name), 1, 10**6)
         for name in ("reward_share", "spends"):
-            within(f"economy.{name}", getattr(self, name), 0, 1)
+            check_within(f"economy.{name}", getattr(self, name), 0, 1)
 
 
 class Item(ScenarioTable, frozen=True, kw_only=True):
@@ -55,15 +55,15 @@ class Item(ScenarioTable, frozen=True, kw_only=True):
     grants: int = 0
 
     def __post_init__(self) -> None:
-        positive("purchases.item.weight", self.weight)
-        within("purchases.item.grants", self.grants, 0, 10**9)
+        check_positive("purchases.item.weight", self.weight)
+        check_within("purchases.item.grants", self.grants, 0, 10**9)
         _type_and_id("purchases.item.id", self.id)
         for currency, hundredths in self.price.items():
             if currency not in USD_PER_UNIT:
                 raise InvalidScenarioValue(
                     "purchases.item.price", currency, "is not a currency with a rate", USD_PER_UNIT
                 )
-            within(f"purchases.item.price.{currency}", hundredths, 1, 10**12)
+            check_within(f"purchases.item.price.{currency}", hundredths, 1, 10**12)
         if "USD" not in self.price:
             raise InvalidScenarioValue(
                 "purchases.item.price", sorted(self.price), "lacks USD, by which items are weighed"
@@ -86,10 +86,10 @@ class Purchases(ScenarioTable, frozen=True, kw_only=True):
     items: tuple[Item, ...] = msgspec.field(name="item")
 
     def __post_init__(self) -> None:
-        within("purchases.payers", self.payers, 0, 1)
-        within("purchases.per_payer", self.per_payer, 1, 1000)
+        check_within("purchases.payers", self.payers, 0, 1)
+        check_within("purchases.per_payer", self.per_payer, 1, 1000)
         for name in ("fade_days", "median_price", "price_sigma"):
-            positive(f"purchases.{name}", getattr(self, name))
-        within("purchases.payer_sigma", self.payer_sigma, 0, 3)
+            check_positive(f"purchases.{name}", getattr(self, name))
+        check_within("purchases.payer_sigma", self.payer_sigma, 0, 3)
         if not self.items:
             raise InvalidScenarioValue("purchases.item", (), "must hold at least one item")

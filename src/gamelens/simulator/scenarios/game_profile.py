@@ -14,10 +14,16 @@ import msgspec
 
 from gamelens.errors import BadQuery
 from gamelens.simulator.retention_model.bgbb import BgbbModel
-from gamelens.simulator.retention_model.bgbb_fit import HABIT, fit_retention
+from gamelens.simulator.retention_model.bgbb_fit import DEFAULT_CONCENTRATION, fit_retention
 from gamelens.simulator.scenarios.economy import Economy, Purchases
 from gamelens.simulator.scenarios.timeline import Paid, ScenarioTable
-from gamelens.simulator.scenarios.validation import InvalidScenarioValue, positive, some_shares, text, within
+from gamelens.simulator.scenarios.validation import (
+    InvalidScenarioValue,
+    check_positive,
+    check_shares,
+    check_text,
+    check_within,
+)
 from gamelens.wire.currencies import USD_PER_UNIT
 
 Vendor = Literal["max", "ironsource", "admob"]
@@ -42,8 +48,8 @@ class CountryProfile(ScenarioTable, frozen=True, kw_only=True):
             raise InvalidScenarioValue("country.tier", self.tier, f"must be 1 to {TIERS}")
         if self.currency not in USD_PER_UNIT:
             raise InvalidScenarioValue("country.currency", self.currency, "is not a currency with a rate", USD_PER_UNIT)
-        within("country.utc_offset_h", self.utc_offset_h, -12, 14)
-        positive("country.ios_odds", self.ios_odds)
+        check_within("country.utc_offset_h", self.utc_offset_h, -12, 14)
+        check_positive("country.ios_odds", self.ios_odds)
 
 
 class RetentionTargets(ScenarioTable, frozen=True, kw_only=True):
@@ -62,7 +68,7 @@ class RetentionTargets(ScenarioTable, frozen=True, kw_only=True):
         if not 0 < self.d28 < self.d7 < self.d1 < 1:
             raise InvalidScenarioValue("retention", (self.d1, self.d7, self.d28), "must fall: 0 < d28 < d7 < d1 < 1")
         if self.habit is not None:
-            positive("retention.habit", self.habit)
+            check_positive("retention.habit", self.habit)
             if self.d1_and_d7 is not None:
                 raise InvalidScenarioValue("retention.habit", self.habit, "follows from d1_and_d7: give one of them")
         try:
@@ -72,7 +78,7 @@ class RetentionTargets(ScenarioTable, frozen=True, kw_only=True):
 
     def activity(self) -> BgbbModel:
         """The BG/BB population that comes back like this."""
-        return fit_retention(self.d1, self.d7, self.d28, self.d1_and_d7, habit=self.habit or HABIT)
+        return fit_retention(self.d1, self.d7, self.d28, self.d1_and_d7, habit=self.habit or DEFAULT_CONCENTRATION)
 
 
 class SessionProfile(ScenarioTable, frozen=True, kw_only=True):
@@ -93,14 +99,14 @@ class SessionProfile(ScenarioTable, frozen=True, kw_only=True):
     weekend: float = 1.0
 
     def __post_init__(self) -> None:
-        within("sessions.per_day", self.per_day, 1, 50)
-        within("sessions.rounds", self.rounds, 1, 50)
-        within("sessions.keen", self.keen, 0, 2)
-        within("sessions.weekend", self.weekend, 0.5, 2)
+        check_within("sessions.per_day", self.per_day, 1, 50)
+        check_within("sessions.rounds", self.rounds, 1, 50)
+        check_within("sessions.keen", self.keen, 0, 2)
+        check_within("sessions.weekend", self.weekend, 0.5, 2)
         for name in ("dispersion", "median_length_s"):
-            positive(f"sessions.{name}", getattr(self, name))
+            check_positive(f"sessions.{name}", getattr(self, name))
         for name in ("length_sigma", "player_sigma"):
-            within(f"sessions.{name}", getattr(self, name), 0, 3)
+            check_within(f"sessions.{name}", getattr(self, name), 0, 3)
 
 
 class ProgressionProfile(ScenarioTable, frozen=True, kw_only=True):
@@ -113,10 +119,10 @@ class ProgressionProfile(ScenarioTable, frozen=True, kw_only=True):
     quits: float = 0.05
 
     def __post_init__(self) -> None:
-        within("progression.levels", self.levels, 1, 999)
-        within("progression.hardens_after", self.hardens_after, 1, 10**6)
+        check_within("progression.levels", self.levels, 1, 999)
+        check_within("progression.hardens_after", self.hardens_after, 1, 10**6)
         for name in ("easy", "hard", "quits"):
-            within(f"progression.{name}", getattr(self, name), 0, 1)
+            check_within(f"progression.{name}", getattr(self, name), 0, 1)
 
 
 class AdUnit(ScenarioTable, frozen=True, kw_only=True):
@@ -127,11 +133,11 @@ class AdUnit(ScenarioTable, frozen=True, kw_only=True):
     placements: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        positive("ads.formats.share", self.share)
+        check_positive("ads.formats.share", self.share)
         if not self.placements:
             raise InvalidScenarioValue("ads.formats.placements", (), "must name at least one placement")
         for name in (self.unit, *self.placements):
-            text("ads.formats.unit or placements", name)
+            check_text("ads.formats.unit or placements", name)
 
 
 class Network(ScenarioTable, frozen=True, kw_only=True):
@@ -147,13 +153,13 @@ class Network(ScenarioTable, frozen=True, kw_only=True):
     reports_as: str = ""
 
     def __post_init__(self) -> None:
-        text("ads.network.name", self.name)
+        check_text("ads.network.name", self.name)
         if not re.search("[A-Za-z0-9]", self.name):
             raise InvalidScenarioValue("ads.network.name", self.name, "must hold a letter or a digit")
-        positive("ads.network.share", self.share)
+        check_positive("ads.network.share", self.share)
         for format_, tiers in self.ecpm.items():
             for price in tiers:
-                within(f"ads.network.ecpm.{format_}", price, 0, 1000)
+                check_within(f"ads.network.ecpm.{format_}", price, 0, 1000)
 
     @property
     def sdk_name(self) -> str:
@@ -186,7 +192,7 @@ class AdProfile(ScenarioTable, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for name in ("per_round", "fill", "click", "reward", "unnamed"):
-            within(f"ads.{name}", getattr(self, name), 0, 1)
+            check_within(f"ads.{name}", getattr(self, name), 0, 1)
         if not self.formats or not self.networks:
             raise InvalidScenarioValue("ads.formats or ads.network", (), "must hold at least one")
         if not re.fullmatch(r"[0-9]{1,5}(\.[0-9]{1,5}){0,3}", self.vendor_version):
@@ -231,9 +237,9 @@ class GameProfile(ScenarioTable, frozen=True, kw_only=True):
     builds: tuple[Build, ...] = msgspec.field(name="build")
 
     def __post_init__(self) -> None:
-        positive("game.share", self.share)
+        check_positive("game.share", self.share)
         for name in ("platforms", "countries"):
-            some_shares(f"game.{name}", getattr(self, name))
+            check_shares(f"game.{name}", getattr(self, name))
         days = [build.day for build in self.builds]
         if not days or days[0] != 0 or days != sorted(set(days)):
             raise InvalidScenarioValue("game.build", days, "must start at 0 and ascend: every session needs a build")

@@ -22,7 +22,7 @@ from gamelens.simulator.scenarios.timeline import (
     ScenarioTable,
 )
 from gamelens.simulator.scenarios.toml_tables import decode, read_tables, scenario_names
-from gamelens.simulator.scenarios.validation import InvalidScenarioValue, one_of, positive, within
+from gamelens.simulator.scenarios.validation import InvalidScenarioValue, check_one_of, check_positive, check_within
 
 __all__ = ["Scenario", "StudioProfile", "load_scenario", "scenario_names"]
 
@@ -58,20 +58,20 @@ class Scenario(ScenarioTable, frozen=True, kw_only=True):
     dirt: DirtProfile | None = None
 
     def __post_init__(self) -> None:
-        within("seed", self.seed, 0, 2**63 - 1)
-        within("days", self.days, 1, 3660)
-        within("players", self.players, 1, 10**9)
-        within("trend", self.trend, -0.9, 9)
+        check_within("seed", self.seed, 0, 2**63 - 1)
+        check_within("days", self.days, 1, 3660)
+        check_within("players", self.players, 1, 10**9)
+        check_within("trend", self.trend, -0.9, 9)
         if self.install_days is not None:
-            within("install_days", self.install_days, 1, 3660)
+            check_within("install_days", self.install_days, 1, 3660)
         for weight in self.weekdays:
-            positive("weekdays", weight)
+            check_positive("weekdays", weight)
         if not self.games:
             raise InvalidScenarioValue("studio", (), "must hold at least one game")
         titles = [game.title for game in self.games]
-        if twice := {title for title in titles if titles.count(title) > 1}:
+        if duplicates := {title for title in titles if titles.count(title) > 1}:
             raise InvalidScenarioValue(
-                "studio", sorted(twice), "are titles given twice: campaigns and incidents name games by theirs"
+                "studio", sorted(duplicates), "are titles given twice: campaigns and incidents name games by theirs"
             )
         for number, studio in enumerate(self.studios):
             for place, game in enumerate(studio.games):
@@ -120,12 +120,14 @@ class Scenario(ScenarioTable, frozen=True, kw_only=True):
         return [incident for incident in self.incidents if incident.game == game.title]
 
     def _check_game(self, key: str, game: GameProfile) -> None:
-        known = {country.code: country for country in self.countries}
+        countries = {country.code: country for country in self.countries}
         for code in game.countries:
-            if code not in known:
-                raise InvalidScenarioValue(f"{key}.countries.{code}", code, "is not a country of the scenario", known)
+            if code not in countries:
+                raise InvalidScenarioValue(
+                    f"{key}.countries.{code}", code, "is not a country of the scenario", countries
+                )
             for place, item in enumerate(game.purchases.items):
-                if (currency := known[code].currency) not in item.price:
+                if (currency := countries[code].currency) not in item.price:
                     at = f"{key}.purchases.item.{place}.price"
                     raise InvalidScenarioValue(at, sorted(item.price), f"lacks {currency}, which {code} pays in")
 
@@ -133,10 +135,10 @@ class Scenario(ScenarioTable, frozen=True, kw_only=True):
         games = {game.title: game for game in self.games}
         for table in ("campaign", "experiment", "incident"):
             for number, entry in enumerate(getattr(self, f"{table}s")):
-                one_of(f"{table}.{number}.game", entry.game, games)
+                check_one_of(f"{table}.{number}.game", entry.game, games)
                 _check_names(f"{table}.{number}", entry, games[entry.game])
         for game in self.games:
-            _check_shares(self.experiments_of(game))
+            _check_experiment_shares(self.experiments_of(game))
 
 
 def load_scenario(
@@ -150,8 +152,8 @@ def load_scenario(
         BadQuery: no such scenario, no TOML, or a key with a value that is not allowed.
     """
     scenario = decode(read_tables(name_or_path), Scenario)
-    given = {"players": players, "days": days, "seed": seed}
-    changed = {key: value for key, value in given.items() if value is not None}
+    overrides = {"players": players, "days": days, "seed": seed}
+    changed = {key: value for key, value in overrides.items() if value is not None}
     return msgspec.structs.replace(scenario, **changed) if changed else scenario
 
 
@@ -159,19 +161,19 @@ def _check_names(key: str, entry: Campaign | ScenarioExperiment | Incident, game
     """What *entry* names must be of *game*."""
     match entry:
         case Campaign():
-            for field, known in (("countries", game.countries), ("platforms", game.platforms)):
+            for field, allowed in (("countries", game.countries), ("platforms", game.platforms)):
                 for name in getattr(entry, field):
-                    one_of(f"{key}.{field}", name, known)
+                    check_one_of(f"{key}.{field}", name, allowed)
         case NetworkOutage():
-            one_of(f"{key}.network", entry.network, [network.name for network in game.ads.networks])
+            check_one_of(f"{key}.network", entry.network, [network.name for network in game.ads.networks])
             if entry.platform is not None:
-                one_of(f"{key}.platform", entry.platform, game.platforms)
+                check_one_of(f"{key}.platform", entry.platform, game.platforms)
         case BadBuild():
-            one_of(f"{key}.build", entry.build, [build.name for build in game.builds])
-            one_of(f"{key}.country", entry.country, game.countries)
+            check_one_of(f"{key}.build", entry.build, [build.name for build in game.builds])
+            check_one_of(f"{key}.country", entry.country, game.countries)
 
 
-def _check_shares(experiments: list[ScenarioExperiment]) -> None:
+def _check_experiment_shares(experiments: list[ScenarioExperiment]) -> None:
     """A player is in one experiment at most: those that overlap share the players."""
     for day in {experiment.day for experiment in experiments}:
         running = [each for each in experiments if each.day <= day < each.until]

@@ -10,7 +10,13 @@ import math
 
 import msgspec
 
-from gamelens.simulator.scenarios.validation import InvalidScenarioValue, positive, some_shares, text, within
+from gamelens.simulator.scenarios.validation import (
+    InvalidScenarioValue,
+    check_positive,
+    check_shares,
+    check_text,
+    check_within,
+)
 
 
 class ScenarioTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -24,10 +30,10 @@ class Paid(ScenarioTable, frozen=True, kw_only=True):
     publishers: dict[str, float]
 
     def __post_init__(self) -> None:
-        within("paid.share", self.share, 0, 1)
-        some_shares("paid.publishers", self.publishers)
+        check_within("paid.share", self.share, 0, 1)
+        check_shares("paid.publishers", self.publishers)
         for name in self.publishers:
-            text("paid.publishers", name)
+            check_text("paid.publishers", name)
 
 
 class Campaign(ScenarioTable, frozen=True, kw_only=True):
@@ -46,9 +52,9 @@ class Campaign(ScenarioTable, frozen=True, kw_only=True):
     platforms: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        text("campaign.publisher", self.publisher)
+        check_text("campaign.publisher", self.publisher)
         _check_days("campaign", self.day, self.days)
-        positive("campaign.size", self.size)
+        check_positive("campaign.size", self.size)
 
 
 class ScenarioVariant(ScenarioTable, frozen=True, kw_only=True):
@@ -61,11 +67,11 @@ class ScenarioVariant(ScenarioTable, frozen=True, kw_only=True):
     spend: float = 0.0
 
     def __post_init__(self) -> None:
-        text("experiment.variant.id", self.id)
-        positive("experiment.variant.share", self.share)
+        check_text("experiment.variant.id", self.id)
+        check_positive("experiment.variant.share", self.share)
         for name in ("play", "drop_out", "spend"):
             # Beyond it the integrals behind the closed form would lose digits; it is already 98 % for 50 %.
-            within(f"experiment.variant.{name}", getattr(self, name), -4, 4)
+            check_within(f"experiment.variant.{name}", getattr(self, name), -4, 4)
 
 
 class ScenarioExperiment(ScenarioTable, frozen=True, kw_only=True):
@@ -79,8 +85,8 @@ class ScenarioExperiment(ScenarioTable, frozen=True, kw_only=True):
     days: int | None = None
 
     def __post_init__(self) -> None:
-        text("experiment.id", self.id)
-        within("experiment.share", self.share, 0, 1)
+        check_text("experiment.id", self.id)
+        check_within("experiment.share", self.share, 0, 1)
         _check_days("experiment", self.day, self.days)
         ids = [variant.id for variant in self.variants]
         if len(ids) < 2 or len(set(ids)) < len(ids):
@@ -120,7 +126,7 @@ class BadBuild(ScenarioTable, frozen=True, kw_only=True, tag_field="kind", tag="
     stay: float = 0.5
 
     def __post_init__(self) -> None:
-        within("incident.stay", self.stay, 0, 1)
+        check_within("incident.stay", self.stay, 0, 1)
 
 
 class GameSilence(ScenarioTable, frozen=True, kw_only=True, tag_field="kind", tag="silence"):
@@ -138,6 +144,6 @@ Incident = NetworkOutage | BadBuild | GameSilence
 
 
 def _check_days(table: str, day: int, days: int | None) -> None:
-    within(f"{table}.day", day, 0, 3660)
+    check_within(f"{table}.day", day, 0, 3660)
     if days is not None:
-        within(f"{table}.days", days, 1, 3660)
+        check_within(f"{table}.days", days, 1, 3660)

@@ -38,34 +38,34 @@ class InvalidScenario(BadQuery):
         self.args = (f"{where}: {self.args[0]}",)
 
 
-def positive(key: str, value: float) -> None:
+def check_positive(key: str, value: float) -> None:
     """Refuse a *value* of 0 or less."""
     if not value > 0:
         raise InvalidScenarioValue(key, value, "must be more than 0")
 
 
-def within(key: str, value: float, least: float, most: float) -> None:
+def check_within(key: str, value: float, least: float, most: float) -> None:
     """Refuse a *value* outside *least* to *most*."""
     if not least <= value <= most:
         raise InvalidScenarioValue(key, value, f"must be {least} to {most}")
 
 
-def text(key: str, value: str) -> None:
+def check_text(key: str, value: str) -> None:
     """Refuse a *value* that no event could carry as a name."""
     if not 1 <= len(value) <= 64:
         raise InvalidScenarioValue(key, value, "must be 1 to 64 characters")
 
 
-def some_shares(key: str, shares: dict[str, float]) -> None:
+def check_shares(key: str, shares: dict[str, float]) -> None:
     """Refuse a table of shares that is empty or holds one of 0 or less."""
     if not shares:
         raise InvalidScenarioValue(key, {}, "must hold at least one")
     for name, share in shares.items():
-        positive(f"{key}.{name}", share)
+        check_positive(f"{key}.{name}", share)
 
 
-def one_of(key: str, value: str, allowed: Iterable[str]) -> None:
+def check_one_of(key: str, value: str, allowed: Iterable[str]) -> None:
     """Refuse a *value* that is not *allowed*; the error lists them, or names the nearest."""
-    known = list(allowed)
-    if value not in known:
-        raise InvalidScenarioValue(key, value, "is not one of those here", known)
+    options = list(allowed)
+    if value not in options:
+        raise InvalidScenarioValue(key, value, "is not one of those here", options)
