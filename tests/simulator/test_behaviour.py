@@ -12,9 +12,10 @@ import pytest
 
 from gamelens.simulator import load_scenario
 from gamelens.simulator.population.arrays import pick_by
-from gamelens.simulator.population.behaviour import DAY_S, PlayedBlock, play_block
+from gamelens.simulator.population.behaviour import PlayedBlock, play_block
 from gamelens.simulator.population.installs import plan_installs
 from gamelens.simulator.population.players import draw_players
+from gamelens.simulator.population.session_times import DAY_S
 from gamelens.simulator.scenarios.scenario import Scenario
 from support.played_scenario import GAME_IDS, PlayedScenario
 

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from gamelens.simulator import Ledger, load_scenario, play, scenario_names
-from gamelens.simulator.population.behaviour import begin_sessions, rounds_by_session
+from gamelens.simulator.population.behaviour import rounds_by_session
 from gamelens.simulator.population.experiment_arms import mixture_of
 from gamelens.simulator.population.installs import plan_installs
 from gamelens.simulator.population.monetisation import price_weights
 from gamelens.simulator.population.players import Players, draw_players
+from gamelens.simulator.population.session_times import begin_sessions
 from gamelens.wire.filters import dim
 from support.played_scenario import ENDS_ON
 

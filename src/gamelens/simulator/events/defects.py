@@ -1,7 +1,7 @@
-"""What is wrong with events, bodies and requests on purpose, and what the collector owes each: a typed catalogue.
+"""The catalogue of defects in events, bodies and requests, with the errors due.
 
-A flaw says which faults its event has, in the collector's words (public-facts 1.7), a break of a body or a request what
-is answered to all of it. That is written down here by hand, never asked of the rules that judge it.
+The errors are written down by hand (Wire 1.9, Error types) and never taken from the rules that validate events, so that
+a wrong rule shows up as a difference.
 """
 
 from __future__ import annotations
@@ -16,13 +16,19 @@ from gamelens.simulator.events.event_json import Event
 from gamelens.wire.limits import BODY_BYTES
 
 Error = tuple[str, str]
-"""An error_type and its path."""
+"""An error_type and its path (Wire 1.8, Rejected events)."""
 
 
 class EventDefect(msgspec.Struct, frozen=True, kw_only=True):
-    """A way for an event to be malformed: fields that are *given* badly or left out (*without*); its *errors*.
+    """A way for an event to be malformed.
 
-    Only events of *category* can have it, where there is one; *instead* is what stands there in place of an event.
+    Attributes:
+        name: the label in the ledger.
+        errors: the errors the collector must report, in order.
+        category: the only category that can have it, or None for all.
+        replaced: fields with a bad value.
+        removed: fields left out.
+        replacement: the JSON value sent in place of the whole event, if set.
     """
 
     name: str
@@ -33,18 +39,19 @@ class EventDefect(msgspec.Struct, frozen=True, kw_only=True):
     replacement: Any = msgspec.UNSET
 
     def apply(self, event: dict[str, Any]) -> Any:
-        """*event* with this flaw."""
+        """Return *event* with this defect."""
         if self.replacement is not msgspec.UNSET:
             return self.replacement
         return {name: value for name, value in (event | self.replaced).items() if name not in self.removed}
 
 
 def _bad_value(name: str, error_type: str, field: str, value: Any, category: str | None = None) -> EventDefect:
-    """One field with a bad value."""
+    """Build the defect of one field with a bad value."""
     return EventDefect(name=name, errors=((error_type, f"/{field}"),), replaced={field: value}, category=category)
 
 
 def _missing(name: str, field: str, category: str | None = None) -> EventDefect:
+    """Build the defect of one missing field."""
     errors = (("missing_required_property", f"/{field}"),)
     return EventDefect(name=name, errors=errors, removed=(field,), category=category)
 
@@ -98,11 +105,17 @@ EVENT_DEFECTS: Final = (
     _bad_value("negative length", "not_in_range", "length", -5, "session_end"),
     _bad_value("length is text", "wrong_type", "length", "5 minutes", "session_end"),
 )
-"""Every way to be malformed; the first 21 are those of any event."""
+"""Every way for an event to be malformed. The first 21 apply to events of any category."""
 
 
 class EventQuirk(msgspec.Struct, frozen=True, kw_only=True):
-    """A way to be odd and yet collected; where not *has_time*, an event is from when it arrives."""
+    """A way for an event to be odd and still be accepted.
+
+    Attributes:
+        name: the label in the ledger.
+        apply: returns the event with the quirk, given its client_ts and event_uuid.
+        has_time: whether the event keeps a usable time. If not, it counts at the time of its arrival.
+    """
 
     name: str
     apply: Callable[[Event, int, bytes], Event]
@@ -110,13 +123,13 @@ class EventQuirk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def time_fragment(client_ts: int | None, event_uuid: bytes | None) -> bytes:
-    """The end of an event that tells this time and this id."""
+    """Return the last fragment of an event: its time and its id, where there are any."""
     fragment = b"" if client_ts is None else b',"client_ts":%d' % client_ts
     return fragment + (b"" if event_uuid is None else b',"event_uuid":"%b"' % event_uuid) + b"},"
 
 
 def _with_time(client_ts: int | None) -> Callable[[Event, int, bytes], Event]:
-    """The same event with this client_ts."""
+    """Return a quirk that sets this client_ts."""
     return lambda event, _, event_uuid: (event[0], event[1], time_fragment(client_ts, event_uuid))
 
 
@@ -137,11 +150,17 @@ EVENT_QUIRKS: Final = (
     EventQuirk(name="country in lower case", apply=_with_lower_case_country, has_time=True),
     EventQuirk(name="a field nobody knows", apply=_with_unknown_field, has_time=True),
 )
-"""Every way to be odd: the collector takes what has no usable time as being from now (metrics, event time)."""
+"""Every way for an event to be odd.
+
+The collector dates events without a usable time by their arrival (Wire 4.1, Event time).
+"""
 
 
 class BodyDefect(msgspec.Struct, frozen=True, kw_only=True):
-    """A way for a whole body to be unreadable, of which nothing is kept; *error_type* is said of `/`."""
+    """A way for a body to be unreadable as a whole.
+
+    The collector stores none of its events and reports *error_type* at `/`.
+    """
 
     name: str
     error_type: str
@@ -159,10 +178,17 @@ BODY_DEFECTS: Final = (
 
 
 class RequestDefect(msgspec.Struct, frozen=True, kw_only=True):
-    """A way for a request to be refused before anybody looks at its events, all of which may be good; none is kept.
+    """A way for a request to be refused before its events are validated.
 
-    *status* is what the collector owes it and *error_type* what it says of `/`, where it says that (400). The body
-    *is_gzipped* or not, *is_cut* or whole, and *is_signed* as it travels or, by mistake, as it was before gzip.
+    The collector stores none of its events, even if all are good.
+
+    Attributes:
+        name: the label in the ledger.
+        status: the status the collector must answer.
+        error_type: the error it reports at `/`, with status 400 only.
+        is_gzipped: whether the body is gzipped.
+        is_cut: whether the body is cut short.
+        is_signed: whether the signature covers the body as sent; if not, it covers the body before gzip.
     """
 
     name: str
@@ -174,7 +200,7 @@ class RequestDefect(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def errors(self) -> str:
-        """What the collector says, as the ledger has it."""
+        """The answer of the collector, as the ledger records it."""
         return f"{self.error_type} /" if self.error_type else str(self.status)
 
 
@@ -183,13 +209,13 @@ REQUEST_DEFECTS: Final = (
     RequestDefect(name="body over 1 MB", status=413, is_gzipped=False),
     RequestDefect(name="gzip cut short", status=400, error_type="wrong_format", is_cut=True),
 )
-"""Every way for a request to be refused (Collector, Authentication 3 and Limits; contract, Collector)."""
+"""Every way for a request to be refused as a whole (Wire 1.10, Collector statuses)."""
 
 
 def enlarge_body(body: bytes) -> bytes:
-    """The events of *body*, a JSON array, over and over until they are more than a request may hold."""
+    """Return a JSON array of the events of *body*, repeated beyond the limit of a request."""
     return b"[%b]" % b",".join([body[1:-1]] * (BODY_BYTES // (len(body) - 1) + 1))
 
 
 BOT_REPEATS: Final = 20
-"""How often a bot plays the same session, one after the other."""
+"""Number of times a bot plays the same session."""

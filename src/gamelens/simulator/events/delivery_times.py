@@ -1,7 +1,7 @@
-"""When each event of a block is sent, what time it claims to be from, and what gets lost on the way.
+"""The delivery of each event of a block: time of sending, claimed time and losses.
 
-A request of a device is what it recorded in 20 seconds of a session (in `batch_s` of the scenario, if it says so), or a
-whole session that was played offline.
+A request of a device holds the events of 20 seconds of a session (or of the scenario's `batch_s`), or of a whole
+session that was played offline.
 """
 
 from __future__ import annotations
@@ -12,25 +12,34 @@ from typing import Final
 import numpy as np
 
 from gamelens.simulator.population.arrays import Flags, Ints, pick, shares
-from gamelens.simulator.population.behaviour import CONNECTIONS, DAY_S, EventSlot, PlayedBlock, Sessions
+from gamelens.simulator.population.behaviour import EventSlot, PlayedBlock
+from gamelens.simulator.population.session_times import CONNECTIONS, DAY_S, Sessions
 from gamelens.simulator.scenarios.delivery_profile import Clock, DeliveryProfile
 from gamelens.wire.limits import SUBMIT_PERIOD_S
 
 YEAR_S: Final = 365 * DAY_S
 HOUR_S: Final = 3600
 IN_2100_S: Final = 4_102_444_800
-"""2100-01-01. A clock of the next century is beyond it, so that no arrival makes its events usable."""
+"""2100-01-01.
+
+Clocks of the next century are beyond it, so that their events are unusable at any time of arrival.
+"""
 RESEND_AFTER_S: Final = int(SUBMIT_PERIOD_S)
-"""A period, and what was not acknowledged is sent again with the next one."""
+"""Delay of a second attempt: events without a response are sent again with the next period."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class EventDelivery:
-    """How the events of a block travel, an array each.
+    """Delivery of each event of a block, one array per attribute.
 
-    *told_s* is the client_ts they carry, and *is_usable* whether the collector believes it; *is_bare* are those without
-    an event_uuid, *is_late* those recorded offline, *is_unsent* those a crash took away. *sent_s* is when they are
-    sent, *is_again* whether that is done again because no answer came.
+    Attributes:
+        claimed_s: the client_ts the event carries, by the clock of the device.
+        is_usable: whether the collector accepts that time.
+        lacks_uuid: whether the event has no event_uuid.
+        is_offline: whether it was recorded offline.
+        is_unsent: whether a crash lost it.
+        sent_s: time of sending, in epoch seconds.
+        is_resent: whether it is sent again because no response arrived.
     """
 
     claimed_s: Ints
@@ -43,12 +52,12 @@ class EventDelivery:
 
 
 def period_of(delivery: DeliveryProfile) -> int:
-    """Seconds of play in a request."""
+    """Return the seconds of play in a request."""
     return delivery.batch_s or RESEND_AFTER_S
 
 
 def draw_delivery(block: PlayedBlock, delivery: DeliveryProfile, *, rng: np.random.Generator) -> EventDelivery:
-    """The way of each event of *block*."""
+    """Draw the delivery of each event of *block*."""
     sessions, events = block.sessions, block.events
     player = sessions.player[events.session]
     offset_s = _session_offsets(sessions, len(block.players), delivery, rng=rng)
@@ -78,7 +87,10 @@ def draw_delivery(block: PlayedBlock, delivery: DeliveryProfile, *, rng: np.rand
 
 
 def _session_offsets(sessions: Sessions, players: int, delivery: DeliveryProfile, *, rng: np.random.Generator) -> Ints:
-    """How far each session's times are off: as the clock is, until an init has answered the right time."""
+    """Return the seconds by which the times of each session are off.
+
+    They are off by the device's clock, until the answer to an init has corrected it.
+    """
     names: list[Clock] = list(delivery.clocks)
     clock = pick(rng, shares(delivery.clocks.values()), players)
     offsets = np.vstack([_clock_offsets(name, players, rng=rng) for name in names])
@@ -92,7 +104,7 @@ def _session_offsets(sessions: Sessions, players: int, delivery: DeliveryProfile
 
 
 def _clock_offsets(clock: Clock, count: int, *, rng: np.random.Generator) -> Ints:
-    """Seconds that clocks of a kind are ahead."""
+    """Draw the seconds that clocks of one setting are ahead."""
     offset: Ints
     match clock:
         case "exact":
@@ -109,7 +121,7 @@ def _clock_offsets(clock: Clock, count: int, *, rng: np.random.Generator) -> Int
 
 
 def _offline_delays(count: int, delivery: DeliveryProfile, *, rng: np.random.Generator) -> Ints:
-    """Seconds from the end of a session until it is sent, had it been played offline."""
+    """Draw the seconds from the end of an offline session until it is sent."""
     hours = np.minimum(
         rng.lognormal(np.log(delivery.offline_delay_h), delivery.offline_sigma, count), delivery.offline_cap_h
     )
@@ -117,7 +129,10 @@ def _offline_delays(count: int, delivery: DeliveryProfile, *, rng: np.random.Gen
 
 
 def _answers_lost(session: Ints, period: Ints, delivery: DeliveryProfile, *, rng: np.random.Generator) -> Flags:
-    """Whether the answer to the request of each event was lost; requests are runs of one session and period."""
+    """Draw for each event whether the response to its request was lost.
+
+    A request is a run of events with the same session and period.
+    """
     starts = np.ones(len(session), dtype=np.bool_)
     starts[1:] = (session[1:] != session[:-1]) | (period[1:] != period[:-1])
     request = np.cumsum(starts) - 1

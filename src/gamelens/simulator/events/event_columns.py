@@ -1,7 +1,7 @@
-"""The columns of the ledger, and the block of events they are taken from.
+"""The columns of the ledger, taken from the arrays of a block.
 
-Columns come from the arrays the events were written from, never from the JSON: a fault in writing shows up as a
-difference between the ledger and the service.
+They are never taken from the JSON, so that a mistake in writing an event shows up as a difference between the ledger
+and the service.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ SCHEMA: Final = pa.schema(
         "ilrd_adunit_name": _NAME,
         "ilrd_network_name": _NAME,
         "ilrd_adunit_format": _NAME,
-        "ilrd_id": pa.string(),  # the vendor's id of the impression, where it gives one
+        "ilrd_id": pa.string(),  # the vendor's id of the impression, if it gives one
         "ilrd_nano": pa.int64(),  # impression revenue in 1e-9 of ilrd_currency
         "ilrd_currency": _NAME,
         "amount": pa.int64(),  # purchase, hundredths of currency
         "currency": _NAME,
-        "length": pa.int64(),  # of a session that ended, seconds
+        "length": pa.int64(),  # of a finished session, in seconds
         "severity": _NAME,
         "ab_id": _NAME,
         "ab_variant_id": _NAME,
         "install_publisher": _NAME,
-        "sent_as": _NAME,  # what was done to it on the way, on purpose
+        "sent_as": _NAME,  # the defect, quirk or delivery problem that was simulated
         "verdict": _NAME,  # why it does not count
-        "errors": pa.string(),  # owed by the collector: error_type and path, parted by semicolons; or a status
+        "errors": pa.string(),  # due from the collector: "error_type path", separated by semicolons; or a status
     }
 )
-"""One row an event, in the order sent; a value the event does not have is null.
+"""One row for each event, in the order sent. A value the event does not have is null.
 
-An event without a verdict counts; one without a client_ts is from when it arrives.
+An event without a verdict counts. An event without a client_ts counts at the time of its arrival.
 """
 
 _DELIVERY_COLUMNS: Final = ("sent_as", "verdict", "errors")
@@ -80,18 +80,18 @@ CATEGORIES: Final[dict[EventSlot, str]] = {
 
 
 class Names(NamedTuple):
-    """A column of names: *names* at *codes* where it *has* one, else null."""
+    """A column of names: `names[codes]` where it *has* one, else null."""
 
     names: list[str]
     codes: Ints
     has: Flags
 
     def at(self, rows: Ints) -> Names:
-        """The values of *rows*."""
+        """Return the values of *rows*."""
         return Names(self.names, self.codes[rows], self.has[rows])
 
     def to_arrow(self) -> pa.DictionaryArray:
-        """A dictionary column."""
+        """Return a dictionary column."""
         codes = pa.array(self.codes.astype(np.int32), mask=_null_mask(self.has))
         return pa.DictionaryArray.from_arrays(codes, pa.array(self.names, pa.string()))
 
@@ -103,16 +103,22 @@ class Numbers(NamedTuple):
     has: Flags
 
     def to_arrow(self) -> pa.Array:
-        """A column of 64 bits each."""
+        """Return an int64 column."""
         return pa.array(self.values, pa.int64(), mask=_null_mask(self.has))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class EventColumns:
-    """What there is to know about the events of a block, as arrays, in the order sent.
+    """The events of a block as columns, in the order sent.
 
-    *session* is that of each event, *player* that of each session; *ids* are everybody's. *names* and *numbers* are of
-    each event, *session_names* of each session, and of all events in it.
+    Attributes:
+        ids: UUIDs of players, sessions, events and impressions.
+        session: session of each event.
+        player: player of each session.
+        ts_s: time of each event in epoch seconds.
+        names: columns of names by event.
+        numbers: columns of numbers by event.
+        session_names: columns of names by session, which all its events share.
     """
 
     ids: BlockIds
@@ -124,7 +130,7 @@ class EventColumns:
     session_names: dict[str, Names]
 
     def to_arrow(self) -> pa.Table:
-        """Rows of `SCHEMA`."""
+        """Return the events as rows of `SCHEMA`."""
         columns = {
             "user_id": _id_column(self.player[self.session], self.ids.user),
             "session_id": _id_column(self.session, self.ids.session),
@@ -141,7 +147,7 @@ class EventColumns:
 def event_columns_of(
     block: PlayedBlock, ids: BlockIds, *, game: GameProfile, game_id: str, scenario: Scenario
 ) -> EventColumns:
-    """What there is to know about the events of *block*."""
+    """Return the columns of the events of *block*."""
     slot, round_, session = block.events.slot, block.events.round, block.events.session
     players, player = block.players, block.sessions.player
     return EventColumns(
@@ -174,7 +180,7 @@ def event_columns_of(
 
 
 def _origin_columns(block: PlayedBlock, player: Ints, game: GameProfile, scenario: Scenario) -> dict[str, Names]:
-    """The variant each *player* is in and who brought him."""
+    """Return the variant and the publisher of each *player*."""
     arms, arm = arms_of(game, scenario=scenario), block.players.arm[player]
     publisher = block.players.publisher[player]
     return {
@@ -185,6 +191,7 @@ def _origin_columns(block: PlayedBlock, player: Ints, game: GameProfile, scenari
 
 
 def _ad_columns(block: PlayedBlock, game: GameProfile) -> dict[str, Names]:
+    """Return the columns that only `ads` events have."""
     slot, ad = block.events.slot, block.money.ad
     is_ad = np.isin(slot, list(AD_ACTIONS))
     return {
@@ -195,6 +202,7 @@ def _ad_columns(block: PlayedBlock, game: GameProfile) -> dict[str, Names]:
 
 
 def _impression_columns(block: PlayedBlock, game: GameProfile) -> dict[str, Names]:
+    """Return the columns that only `impression` events have."""
     ad, ads, round_ = block.money.ad, game.ads, block.events.round
     shown = block.events.slot == EventSlot.IMPRESSION
     formats = [VENDOR_FORMATS[ads.vendor][name] for name in ads.formats]
@@ -210,7 +218,7 @@ def _impression_columns(block: PlayedBlock, game: GameProfile) -> dict[str, Name
 
 
 def _prices(block: PlayedBlock, game: GameProfile, scenario: Scenario) -> Numbers:
-    """What purchases cost, in hundredths of what the player pays in."""
+    """Return the prices of purchases, in hundredths of the player's currency."""
     bought = block.events.slot == EventSlot.BUSINESS
     prices = np.array([[item.price[name] for name in _currencies(game, scenario)] for item in game.purchases.items])
     country = block.players.country[block.sessions.player][block.events.session]
@@ -218,31 +226,37 @@ def _prices(block: PlayedBlock, game: GameProfile, scenario: Scenario) -> Number
 
 
 def _currencies(game: GameProfile, scenario: Scenario) -> list[str]:
-    """Of each country of *game*."""
+    """Return the currency of each country of *game*."""
     return [scenario.country(code).currency for code in game.countries]
 
 
 def texts_of(ids: Texts) -> pa.StringArray:
-    """*ids* as Arrow has them, not one of them copied."""
+    """Return *ids* as an Arrow array that shares their memory."""
     width = ids.dtype.itemsize
     ends = np.arange(len(ids) + 1, dtype=np.int32) * width
     return pa.StringArray.from_buffers(len(ids), pa.py_buffer(ends), pa.py_buffer(ids))
 
 
 def _id_column(codes: Ints, ids: Texts) -> pa.DictionaryArray:
-    """A dictionary column: ids[codes]."""
+    """Return a dictionary column of ids[codes]."""
     return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), texts_of(ids))
 
 
 def _place_values(values: pa.Array, has: Flags) -> pa.Array:
-    """*values*, of which there are none or one for each that *has*, at their places; null elsewhere."""
+    """Place one of *values* at each element that *has* one, and null elsewhere.
+
+    Without any values, all elements are null.
+    """
     if not len(values):
         return pa.nulls(len(has), values.type)
     return values.take(pa.array(np.cumsum(has) - 1, mask=~has))
 
 
 def _name_column(names: Sequence[str], codes: Ints, has: Flags | None = None) -> Names:
-    """names[codes] where it *has* one (by default everywhere), else null; equal names share one entry."""
+    """Return names[codes] where it *has* one (by default everywhere), else null.
+
+    Equal names share one entry.
+    """
     distinct = list(dict.fromkeys(names))
     if len(distinct) != len(names):
         codes = np.array([distinct.index(name) for name in names])[codes]
@@ -250,5 +264,5 @@ def _name_column(names: Sequence[str], codes: Ints, has: Flags | None = None) ->
 
 
 def _null_mask(has: Flags) -> Flags | None:
-    """Where there is nothing, if that is anywhere."""
+    """Return the mask of nulls that Arrow expects, or None if there are none."""
     return None if has.all() else ~has

@@ -1,8 +1,8 @@
-"""The events of a block as JSON, in fragments: what an event is, what its session repeats, and when it was.
+"""The events of a block as JSON, in three fragments: content, session and time.
 
-Fragments are encoded by msgspec, once for each distinct value where values repeat; only whole numbers and UUIDs are
-written into them directly. That is several times faster than an object an event, and a test decodes every event with
-the collector's own rules (`gamelens.wire.event_validator`).
+Fragments are encoded by msgspec, once for each distinct value. Only whole numbers and UUIDs are formatted directly.
+This is several times faster than encoding an object for each event. A test decodes every event with the rules of
+`gamelens.wire.event_validator`.
 """
 
 from __future__ import annotations
@@ -19,27 +19,21 @@ from numpy.typing import NDArray
 
 from gamelens.simulator.events.impression_json import VENDORS_WITH_ID, impression_opening, impression_tail
 from gamelens.simulator.population.arrays import Ints
-from gamelens.simulator.population.behaviour import (
-    CONNECTIONS,
-    DESIGN_IDS,
-    SEVERITIES,
-    TUTORIAL_ROUNDS,
-    EventSlot,
-    PlayedBlock,
-)
+from gamelens.simulator.population.behaviour import DESIGN_IDS, SEVERITIES, TUTORIAL_ROUNDS, EventSlot, PlayedBlock
 from gamelens.simulator.population.experiment_arms import arms_of
 from gamelens.simulator.population.installs import publishers_of
 from gamelens.simulator.population.monetisation import FAIL_REASONS
 from gamelens.simulator.population.players import DEVICES
+from gamelens.simulator.population.session_times import CONNECTIONS
 from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
 
 Texts = NDArray[np.bytes_]
-"""Texts of one length in one piece of memory, which Arrow reads as it lies."""
+"""Texts of one length in contiguous memory, which Arrow uses without a copy."""
 
 SDK_VERSION: Final = "rest api v2"
 Event = tuple[bytes, bytes, bytes]
-"""What an event is, whose it is, and when it was, with the comma that parts it from the next."""
+"""JSON fragments of an event: content, session, and time with the separating comma."""
 Fragments = NDArray[np.object_]
 """Events, shape (n, 3): the three fragments of each."""
 
@@ -66,7 +60,14 @@ MESSAGES: Final = (
 
 @dataclass(frozen=True, eq=False, slots=True)
 class BlockIds:
-    """UUIDs of a block, lower case: of players, sessions, events, and of impressions where the vendor gives them."""
+    """UUIDs of a block, lower case, as one array per kind.
+
+    Attributes:
+        user: ids of the players.
+        session: ids of the sessions.
+        event: ids of the events.
+        impression: ids of the impressions, empty if the vendor gives none.
+    """
 
     user: Texts
     session: Texts
@@ -75,7 +76,7 @@ class BlockIds:
 
 
 def draw_ids(block: PlayedBlock, *, game: GameProfile, rng: np.random.Generator) -> BlockIds:
-    """Version-4 UUIDs from *rng*, so that the same seed gives the same events."""
+    """Draw version-4 UUIDs for everything in *block*."""
     impressions = (
         np.count_nonzero(block.events.slot == EventSlot.IMPRESSION) if game.ads.vendor in VENDORS_WITH_ID else 0
     )
@@ -84,7 +85,7 @@ def draw_ids(block: PlayedBlock, *, game: GameProfile, rng: np.random.Generator)
 
 
 def encode_events(block: PlayedBlock, ids: BlockIds, *, game: GameProfile, scenario: Scenario) -> Fragments:
-    """The events in order; `join_events` makes a body of some of them."""
+    """Encode the events in order, as fragments for `join_events`."""
     events = block.events
     fragments = np.empty((len(events.slot), 3), dtype=object)
     for slot, write in _WRITERS.items():
@@ -98,14 +99,17 @@ def encode_events(block: PlayedBlock, ids: BlockIds, *, game: GameProfile, scena
 
 
 def join_events(events: Fragments | Iterable[Event]) -> bytes:
-    """A JSON array of *events*, of which there is at least one."""
+    """Return a JSON array of *events*, of which there must be at least one."""
     fragments = [b"[", *(events.ravel().tolist() if isinstance(events, np.ndarray) else chain.from_iterable(events))]
     fragments[-1] = fragments[-1][:-1] + b"]"
     return b"".join(fragments)
 
 
 def _stamps(ts_s: Ints, uuids: Texts) -> Texts:
-    """The end of each event, written into one array of text; of a time with fewer digits spaces take the place."""
+    """Return the last fragment of each event, formatted into one text array.
+
+    A time with fewer than ten digits is padded with spaces.
+    """
     text = np.tile(np.frombuffer(_STAMP, dtype=np.uint8), (len(ts_s), 1))
     moment, power = ts_s[:, None], 10 ** np.arange(9, -1, -1)
     text[:, _STAMP_TS] = np.where(moment < power, ord(" "), ord("0") + moment // power % 10)
@@ -116,7 +120,7 @@ def _stamps(ts_s: Ints, uuids: Texts) -> Texts:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _SlotEvents:
-    """The events of one slot; *at* are their positions in the block."""
+    """The events of one slot, by their *positions* in the block."""
 
     block: PlayedBlock
     ids: BlockIds
@@ -125,12 +129,12 @@ class _SlotEvents:
     positions: Ints
 
     def rounds(self, *columns: Any) -> list[list[int]]:
-        """Columns over rounds, for these events."""
+        """Return columns of the rounds, for these events."""
         round_ = self.block.events.round[self.positions]
         return [column[round_].tolist() for column in columns]
 
     def countries(self) -> list[int]:
-        """Positions in the game's countries."""
+        """Return the positions in the game's countries."""
         block = self.block
         countries: list[int] = block.players.country[
             block.sessions.player[block.events.session[self.positions]]
@@ -139,7 +143,7 @@ class _SlotEvents:
 
 
 def _opening(**fields: Any) -> bytes:
-    """A JSON object without its closing brace."""
+    """Return a JSON object without its closing brace."""
     return msgspec.json.encode(fields)[:-1]
 
 
@@ -209,7 +213,7 @@ def _business(events: _SlotEvents) -> Iterable[bytes]:
 
 
 def _ad(slot: EventSlot) -> Callable[[_SlotEvents], Iterable[bytes]]:
-    """Writes the `ads` events of one action."""
+    """Return a function that writes the `ads` events of one action."""
 
     def write(events: _SlotEvents) -> Iterable[bytes]:
         ad, ads = events.block.money.ad, events.game.ads
@@ -279,7 +283,10 @@ _WRITERS: Final[dict[EventSlot, Callable[[_SlotEvents], Iterable[bytes]]]] = {
 
 
 def _session_heads(block: PlayedBlock, ids: BlockIds, *, game: GameProfile, scenario: Scenario) -> list[bytes]:
-    """What every event of a session repeats, by session, from the comma before it on."""
+    """Return the fragment that all events of a session share, by session.
+
+    It begins with the comma after the content.
+    """
     player_heads = _player_heads(block, ids, game=game, scenario=scenario)
     builds = [msgspec.json.encode(build.name) for build in game.builds]
     connections = [name.encode() for name in CONNECTIONS]
@@ -295,6 +302,7 @@ def _session_heads(block: PlayedBlock, ids: BlockIds, *, game: GameProfile, scen
 
 
 def _player_heads(block: PlayedBlock, ids: BlockIds, *, game: GameProfile, scenario: Scenario) -> list[bytes]:
+    """Return the part of the session fragment that depends on the player only."""
     publishers, arms = publishers_of(game, scenario=scenario), arms_of(game, scenario=scenario)
     platforms, countries = list(game.platforms), list(game.countries)
     players = block.players
@@ -315,7 +323,7 @@ def _player_heads(block: PlayedBlock, ids: BlockIds, *, game: GameProfile, scena
 
     @cache
     def origin(publisher: int, arm: int) -> bytes:
-        """The end of a head: the variant and the publisher, of those who have them."""
+        """Return the fields of variant and publisher, with the comma before them."""
         fields: dict[str, str] = {}
         if arm >= 0:
             fields |= {"ab_id": arms[arm].experiment.id, "ab_variant_id": arms[arm].variant.id}
@@ -348,11 +356,11 @@ _WITH_HYPHENS: Final = np.dtype(
         "itemsize": 36,
     }
 )
-"""The parts of a UUID, where they lie in its digits and in its text."""
+"""Offsets of the parts of a UUID in its digits and in its text."""
 
 
 def draw_uuids(count: int, rng: np.random.Generator) -> Texts:
-    """*count* version-4 UUIDs as text."""
+    """Draw *count* version-4 UUIDs as text."""
     raw = np.frombuffer(rng.bytes(16 * count), dtype=np.uint8).reshape(count, 16).copy()
     raw[:, 6] = raw[:, 6] & 0x0F | 0x40
     raw[:, 8] = raw[:, 8] & 0x3F | 0x80

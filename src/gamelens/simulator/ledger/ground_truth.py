@@ -1,7 +1,9 @@
-"""What every metric is, in plain numpy over the ledger's columns; nothing here is shared with the sandbox.
+"""Every metric, in plain numpy over the ledger's columns.
 
-A metric is a recipe: exact whole numbers for each bucket and group, and the fields of a row made from them. Money
-stays in whole numbers (hundredths, or 1e-9, of a unit times the scaled rate of its currency) until the row is made.
+Nothing here is shared with the sandbox.
+
+A metric is a recipe: exact whole numbers for each bucket and group, and the fields of a row computed from them. Money
+stays in whole numbers (hundredths, or 1e-9, of a unit times the scaled rate of its currency) until the row is built.
 """
 
 from __future__ import annotations
@@ -17,27 +19,33 @@ import numpy as np
 from gamelens.simulator.ledger.ledger_columns import LedgerColumns
 from gamelens.simulator.ledger.ledger_query import LedgerQuery, LedgerSelection, Totals, count_by, distinct_by
 from gamelens.simulator.population.arrays import Ints
-from gamelens.simulator.population.behaviour import DAY_S
+from gamelens.simulator.population.session_times import DAY_S
 from gamelens.wire.currencies import RATE_SCALE
 from gamelens.wire.intervals import Interval
 
 Row = dict[str, Any]
 
 REVENUE_SCALE: Final = 100 * RATE_SCALE
-"""Revenue totals are US dollars times this."""
+"""Factor from US dollars to totals of revenue."""
 AD_REVENUE_SCALE: Final = 10**9 * RATE_SCALE
-"""Impression revenue totals are US dollars times this."""
+"""Factor from US dollars to totals of impression revenue."""
 
 
 class MetricRecipe(msgspec.Struct, frozen=True):
-    """How a metric is made: *totals* by name, and *fields*, which turns one number of each into the row's fields."""
+    """The computation of one metric.
+
+    *totals* are whole numbers by bucket and group, and *fields* turns one number of each into the fields of a row.
+    """
 
     totals: dict[str, Callable[[LedgerSelection], Totals]]
     fields: Callable[..., Row]
 
 
 def compute_metric(query: LedgerQuery, columns: LedgerColumns) -> list[Row]:
-    """The answer to *question*: buckets ascend, rows in each by the metric's own field, highest first, nulls last."""
+    """Compute the rows of *query*.
+
+    Buckets ascend. The rows of a bucket are sorted by the metric's own field, highest first, nulls last.
+    """
     selection, recipe = LedgerSelection(query, columns), _RECIPES[query.name]
     totals = {name: total(selection) for name, total in recipe.totals.items()}
     keys: set[int] = set().union(*totals.values())
@@ -65,22 +73,26 @@ def compute_metric(query: LedgerQuery, columns: LedgerColumns) -> list[Row]:
 
 
 def _exists(query: LedgerQuery, fields: Row) -> bool:
-    """A row exists when a whole number in it is not 0; retention, which has none, when somebody returned."""
+    """Return whether the service has a row with these fields.
+
+    A row exists if one of its counts is not 0. Retention has no counts; its rows exist if a player returned.
+    """
     counts = [field.name for field in query.metric.fields if field.kind == "count"]
     return any(fields[name] for name in counts or [query.metric.sorts_by])
 
 
 def revenue(columns: LedgerColumns) -> int:
-    """All purchases, US dollars times `REVENUE_SCALE`."""
+    """Return the revenue of all purchases, in US dollars times `REVENUE_SCALE`."""
     return _revenue(_select_everything(columns)).get(0, 0)
 
 
 def ad_revenue(columns: LedgerColumns) -> int:
-    """All impressions, US dollars times `AD_REVENUE_SCALE`."""
+    """Return the revenue of all impressions, in US dollars times `AD_REVENUE_SCALE`."""
     return _ad_revenue(_select_everything(columns)).get(0, 0)
 
 
 def _select_everything(columns: LedgerColumns) -> LedgerSelection:
+    """Return a selection of all events in one bucket."""
     ends = [int(columns.ts_s.min()), int(columns.ts_s.max()) + 1] if columns.events else [0, 0]
     start, end = (datetime.fromtimestamp(moment, UTC) for moment in ends)
     return LedgerSelection(LedgerQuery(name="revenue", interval=Interval(start, end), granularity="all"), columns)
@@ -145,12 +157,13 @@ def _ad_revenue(selection: LedgerSelection) -> Totals:
 
 
 def _cohort_rows(selection: LedgerSelection) -> Ints:
-    """Install rows the filters select, whenever they lie."""
+    """Return the rows of all installs that the filters select, at any time."""
     install = selection.columns.install
     return install[selection.is_selected[install]]
 
 
 def _installed(selection: LedgerSelection) -> Totals:
+    """Count the installs of each cohort, in the bucket of the day of return."""
     rows = _cohort_rows(selection)
     later_s = selection.columns.ts_s[rows] + (selection.query.since_days_ago or 0) * DAY_S
     bucket = selection.bucket(later_s)
@@ -159,6 +172,7 @@ def _installed(selection: LedgerSelection) -> Totals:
 
 
 def _returned(selection: LedgerSelection) -> Totals:
+    """Count the players of each cohort who returned on that day."""
     columns = selection.columns
     rows = np.flatnonzero(selection.is_inside & (columns.player >= 0))
     install = columns.install[columns.player[rows]]
@@ -185,7 +199,7 @@ def _money_fields(scale: int) -> Callable[..., Row]:
 
 
 def _single(name: str, total: Callable[[LedgerSelection], Totals]) -> MetricRecipe:
-    """A metric that is one whole number."""
+    """Build a metric that is one whole number."""
     return MetricRecipe({name: total}, lambda **totals: totals)
 
 
@@ -196,7 +210,7 @@ def _ratio(
     numerator_total: Callable[[LedgerSelection], Totals],
     denominator_total: Callable[[LedgerSelection], Totals],
 ) -> MetricRecipe:
-    """A metric that is one whole number over another, both in the row."""
+    """Build a metric that is one whole number over another, with both in the row."""
     return MetricRecipe(
         {numerator: numerator_total, denominator: denominator_total},
         lambda **n: {name: _share(n[numerator], n[denominator]), **n},
@@ -204,7 +218,10 @@ def _ratio(
 
 
 def _revenue_per(name: str, players_name: str, total: Callable[[LedgerSelection], Totals]) -> MetricRecipe:
-    """Revenue by player: exact dollars over players, and the total in cents, rounded half to even."""
+    """Build a metric of revenue by player.
+
+    The row has exact dollars per player, and the total in cents, rounded half to even.
+    """
 
     def fields(*, money: int, **players: int) -> Row:
         cents = round(Fraction(money, REVENUE_SCALE // 100))

@@ -1,17 +1,17 @@
-"""What other people's books say about a scenario: ad invoices, holidays, store charts, exchange rates.
+"""Outside files that fit a scenario: ad invoices, holidays, store ranks, exchange rates.
 
-An analyst gets such numbers from ad platforms, calendars, app stores and banks, as files with habits of their own. Here
-they are made from the same scenario the players come from, so that they fit: money was spent on the days, in the
-countries and with the publishers the players were bought from, and a game stands high in the store while many install
-it. The same scenario, ended on the same day, gives the same bytes.
+Analysts get such tables from ad platforms, calendars, app stores and banks, in formats of their own. These are made
+from the scenario of the players, so that they agree with it: money was spent on the days, in the countries and with the
+publishers the players were bought from, and a game ranks high in the store while many install it. The same scenario
+with the same last day gives the same bytes.
 
     ad_spend.csv        Day, Game, Channel, Geo, Spend   in euros, Britain is "UK", a few lines are billed in two parts
-    holidays.csv        date, country, holiday           what `holidays` knows
+    holidays.csv        date, country, holiday           from `holidays`
     store_rank.csv      Date, App, Country, Rank         the store of one country; beyond the chart it says "200+"
     exchange_rates.csv  date, usd_per_eur, usd_per_gbp   no rates on Saturdays and Sundays, as banks have it
 
-What is ours and not the scenario's: what an install costs (`_COST`, a plausible guess by tier of the country and by
-publisher), how strongly installs move a rank, and the daily moves of exchange rates around the sandbox's own table.
+Our choice, as no scenario says it: the cost of an install (`_COST`, a plausible guess by tier of the country and by
+publisher), the effect of installs on a rank, and the daily moves of exchange rates around the sandbox's own table.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Row = tuple[str, ...]
 
 _COST: Final = {1: 0.45, 2: 0.20, 3: 0.05}
 """US dollars for one install, by the tier of the country."""
-_MAX_PRICE_FACTOR: Final = 1.6  # publishers cost between 1 / that and that times the usual
+_MAX_PRICE_FACTOR: Final = 1.6  # publishers cost between 1 / 1.6 and 1.6 times the usual price
 _BILLING_NOISE: Final = 0.08
 _MIN_SPEND_EUR: Final = 0.005
 _SPLIT_INVOICES: Final = 3
@@ -59,7 +59,10 @@ _COUNTRY_NAMES: Final = {"GB": "UK"}
 
 
 def outside_files(scenario: Scenario, *, ends_on: date | None = None) -> dict[str, str]:
-    """The text of each file, by its name; the last day is the one before *ends_on* (today in UTC by default)."""
+    """Return the text of each file by its name.
+
+    The last day is the one before *ends_on* (today in UTC by default).
+    """
     days = [first_day(scenario, ends_on) + timedelta(days=day) for day in range(scenario.days)]
     rates = _rates(scenario, days)
     tables: dict[str, Iterable[Row]] = {
@@ -72,12 +75,15 @@ def outside_files(scenario: Scenario, *, ends_on: date | None = None) -> dict[st
 
 
 def empty_files() -> dict[str, str]:
-    """The files of a service nobody knows anything about: headers alone."""
+    """Return the files for a service without a scenario: only headers."""
     return {name: _csv(header, ()) for name, header in HEADERS.items()}
 
 
 def _spend(scenario: Scenario, days: Sequence[date], usd_per_eur: Floats) -> list[Row]:
-    """What the players that the scenario buys cost, the largest few amounts split into an invoice and a correction."""
+    """Return the cost of the bought players by day, game, publisher and country.
+
+    The few largest amounts are split into an invoice and a correction.
+    """
     rng = np.random.default_rng([scenario.seed, 1])
     rows: list[tuple[Row, float]] = []
     for game, count in zip(scenario.games, scenario.players_by_game(), strict=True):
@@ -125,7 +131,7 @@ def _holidays(scenario: Scenario, days: Sequence[date]) -> list[Row]:
 
 
 def _ranks(scenario: Scenario, days: Sequence[date]) -> Iterator[Row]:
-    """The rank of each day: many installs in the country of the store are a small number."""
+    """Yield the store rank of each game and day. Many installs give a small number."""
     rng = np.random.default_rng([scenario.seed, 2])
     for game in scenario.games:
         if _STORE not in game.countries:
@@ -141,7 +147,7 @@ def _ranks(scenario: Scenario, days: Sequence[date]) -> Iterator[Row]:
 
 
 def _rates(scenario: Scenario, days: Sequence[date]) -> tuple[Floats, Floats]:
-    """US dollars for a euro and for a pound on each day, weekends too: there the rate of Friday goes on."""
+    """Return US dollars for a euro and for a pound on each day. Weekends repeat Friday."""
     rng = np.random.default_rng([scenario.seed, 3])
     is_open = np.array([day.weekday() < _SATURDAY for day in days])
     steps = rng.normal(0, _DAILY_STEP, (2, len(days))) * is_open

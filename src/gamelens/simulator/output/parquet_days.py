@@ -1,8 +1,8 @@
-"""The same events as `play` sends, as columns: Parquet files of one day each, for a lake that takes them as its own.
+"""The events of `play` as Parquet files of one day each, in the schema of a lake.
 
-Nothing is serialised, sent or decoded on the way, so that a hundred million events take minutes. Blocks of players are
-cut by day as they come and gathered into chapters of a fixed number of events, each of which adds one row group to the
-file of every day it has events on: memory does not grow with players, and hardly with days.
+No event is serialised, sent or decoded, so a hundred million events take minutes. Blocks of players are cut by day and
+collected until they hold a fixed number of events. Each collection adds one row group to the file of every day it has
+events on, so memory does not grow with players, and hardly with days.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from gamelens.simulator.scenarios.scenario import Scenario
 
 FIRST_SEQ: Final = -(1 << 62)
-"""Of the first event: all of them came before the first that is ever received, whose number is above 0."""
+"""Sequence number of the first event.
+
+It is so low that all these events precede the first event received, whose number is above 0.
+"""
 
 ROW_GROUP_EVENTS: Final = 1 << 21
 _MAX_OPEN_FILES: Final = 512
@@ -38,7 +41,7 @@ _THREADS: Final = 2
 _FORMAT: Final[dict[str, Any]] = {
     "compression": "zstd",
     "compression_level": 1,
-    "store_schema": False,  # which columns have a dictionary is this room's own business
+    "store_schema": False,  # readers need not know which columns have a dictionary
     "write_statistics": ["seq", "ts", "day"],
     "use_dictionary": [field.name for field in SCHEMA if field.name not in ("seq", "ts", "event_uuid", "ilrd_id")],
     "column_encoding": {"seq": "DELTA_BINARY_PACKED", "ts": "DELTA_BINARY_PACKED"},
@@ -56,11 +59,19 @@ def play_columns(
     row_group_events: int = ROW_GROUP_EVENTS,
     on_events: Callable[[int], object] = lambda _: None,
 ) -> dict[date, list[Path]]:
-    """Write every event that `play` would send to files below *folder*; answer those of each day.
+    """Write every event of `play` to files below *folder* and return those of each day.
 
-    It is one file a day, unless there are more days than may be open files. Arguments are those of `play`. Of about
-    *chapter_events* events at a time, each day's are one row group; twice as many are held. *on_events* is told how
-    many more there are now and then.
+    A day has one file, unless there are more days than files that may be open.
+
+    Args:
+        scenario: the scenario to play.
+        folder: the folder of the files.
+        ends_on: the day after the last one, today in UTC by default.
+        game_ids: ids of the receiving games, as for `play`.
+        ledger: records every event.
+        workers: number of processes.
+        row_group_events: number of events collected before the row groups are written. Twice as many are in memory.
+        on_events: called with the number of new events after each block.
 
     Raises:
         BadQuery: as `play` does, or the scenario has delivery or dirt, which only a collector can judge.
@@ -88,10 +99,10 @@ def play_columns(
 
 @contextlib.contextmanager
 def _system_memory_pool() -> Iterator[None]:
-    """Have the system's allocator serve Arrow for a while.
+    """Make Arrow use the system's allocator for a while.
 
-    Buffers of the same sizes come and go; Arrow's own allocator gives them back to the system in between, which has to
-    clear them again: a tenth of all there is to do.
+    Buffers of the same sizes come and go. Arrow's own allocator returns them to the system in between, which has to
+    clear them again: a tenth of the whole time.
     """
     before = pa.default_memory_pool()
     pa.set_memory_pool(pa.system_memory_pool())
@@ -104,7 +115,7 @@ def _system_memory_pool() -> Iterator[None]:
 def _play_block_events(
     scenario: Scenario, begins: date, game_ids: list[str], task: BlockTask, *, is_recorded: bool
 ) -> tuple[BlockEvents, pa.Table | None]:
-    """The events of a part, and what the ledger has about it where there is one."""
+    """Return the events of a block, and their rows of the ledger if there is one."""
     block, ids = play_task(scenario, begins, task)
     columns = event_columns_of(
         block, ids, game=scenario.games[task.game], game_id=game_ids[task.game], scenario=scenario
@@ -113,7 +124,7 @@ def _play_block_events(
 
 
 class _DayFiles:
-    """The files of all days in *folder*; *threads* make rows of chapters and write them while the caller draws."""
+    """The files of all days in *folder*, written by *threads* while the caller simulates."""
 
     def __init__(self, folder: Path, threads: ThreadPoolExecutor, row_group_events: int, *, stays_open: bool) -> None:
         self._folder, self._threads, self._stays_open = folder, threads, stays_open
@@ -124,14 +135,14 @@ class _DayFiles:
         self._writing: list[Future[None]] = []
 
     def add(self, block_events: BlockEvents) -> None:
-        """Have *page* too, whose events were sent after all that are there."""
+        """Add events that were sent after all added so far."""
         self._blocks.append(block_events)
         self._seq += block_events.count
         if self._seq - self._written_up_to >= self._row_group_events:
             self._write()
 
     def finish(self) -> dict[date, list[Path]]:
-        """Write what is left; answer the files of each day."""
+        """Write the rest and return the files of each day."""
         if self._blocks:
             self._write()
         self._wait_for_writers()
@@ -140,7 +151,7 @@ class _DayFiles:
         return {day: self._files[day].paths for day in sorted(self._files)}
 
     def _write(self) -> None:
-        """Begin to write the chapter, once the one before is written."""
+        """Start writing the collected events, after the previous ones are written."""
         self._wait_for_writers()
         row_group = RowGroup(self._blocks, seq=self._written_up_to)
         self._blocks, self._written_up_to = [], self._seq
@@ -156,7 +167,10 @@ class _DayFiles:
 
 
 class _DayFile:
-    """The file of one *day*, or the files where it is not *is_kept_open*; used by one thread at a time."""
+    """The file of one *day*, or several if it is closed after each row group.
+
+    Only one thread at a time may use it.
+    """
 
     def __init__(self, folder: Path, day: date, *, stays_open: bool) -> None:
         self.paths: list[Path] = []
@@ -164,7 +178,7 @@ class _DayFile:
         self._writer: pq.ParquetWriter | None = None
 
     def add(self, row_group: RowGroup, day: int) -> None:
-        """Write what *chapter* has of *day* as one row group."""
+        """Write the events of *day* as one row group."""
         if self._writer is None:
             path = self._folder / f"{self._day}-{len(self.paths)}.parquet"
             self._writer = pq.ParquetWriter(path, SCHEMA, **_FORMAT)
@@ -175,7 +189,7 @@ class _DayFile:
             self.close()
 
     def close(self) -> None:
-        """Finish the file that is open, if one is."""
+        """Finish the open file, if there is one."""
         if self._writer:
             self._writer.close()
             self._writer = None

@@ -1,8 +1,8 @@
-"""The events of some blocks of players by day: from the arrays they were made in to the columns of a lake.
+"""The events of blocks by day: from the arrays of the simulation to the columns of a lake.
 
-A `BlockEvents` is one block, its events sorted by day; a `RowGroup` is a number of pages and hands out the rows of each day.
-Names stay codes all the way. What every event of a session repeats is kept once a session and repeated at the end; and
-since the events of a session lie together, and the sessions of a player, nobody has to look for equal ids.
+A `BlockEvents` is one block with its events sorted by day. A `RowGroup` combines several and returns the rows of each
+day. Names stay codes throughout. Values that all events of a session share are stored once for a session and repeated
+at the end. Since the events of a session and the sessions of a player are adjacent, equal ids need no search.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gamelens.errors import BadQuery
 from gamelens.simulator.events.event_columns import EventColumns, Names, Numbers, texts_of
 from gamelens.simulator.events.event_json import Texts
 from gamelens.simulator.population.arrays import Flags, Ints
-from gamelens.simulator.population.behaviour import DAY_S
+from gamelens.simulator.population.session_times import DAY_S
 
 _TEXT: Final = pa.string()
 _NAME: Final = pa.dictionary(pa.int16(), _TEXT)
@@ -37,13 +37,16 @@ SCHEMA: Final = pa.schema(
         **dict.fromkeys(("install_publisher", "ab_id", "ab_variant_id"), _NAME),
         **dict.fromkeys(("user_id", "session_id"), _ID),
         "event_uuid": _TEXT,
-        "ilrd_id": _TEXT,  # of an impression: i and the vendor's id, else u and event_uuid
+        "ilrd_id": _TEXT,  # of an impression: "i" and the vendor's id, else "u" and event_uuid
         "length": pa.int64(),  # seconds, of a session that ended
         "money": pa.int64(),  # hundredths of a purchase, billionths of an impression, in `currency`
         "currency": _NAME,
     }
 )
-"""What a lake holds about an event, in its order: the ledger's columns, with what an event earns in one of them."""
+"""The columns of a lake, in its order.
+
+They are those of the ledger, with the amounts of purchases and impressions in one column.
+"""
 
 _OF_SESSIONS: Final = ("game_id", "country_code", "platform", "build", "install_publisher", "ab_id", "ab_variant_id")
 _OF_EVENTS: Final = tuple(field.name for field in SCHEMA if field.type == _NAME and field.name not in _OF_SESSIONS)
@@ -57,7 +60,7 @@ Codes = NDArray[np.int16]
 
 
 class Day(NamedTuple):
-    """Where the events of *day* (days since 1970) are on a page, and the ids of those that are impressions."""
+    """The slices of a block with the events of *day* (days since 1970), and their impressions."""
 
     day: int
     events: slice
@@ -66,11 +69,15 @@ class Day(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class BlockEvents:
-    """The events of a block by day, within one in the order sent.
+    """The events of a block by day, and within a day in the order sent.
 
-    *events* are arrays over them: place (in the block), ts_s, session, event_uuid, length, money, and codes of names.
-    *sessions* are arrays over sessions: session_id, player, and codes. *names* are what the codes mean; *impressions*
-    are the ids of events that are one.
+    Attributes:
+        days: the slices of each day.
+        events: arrays by event: place (in the block), ts_s, session, event_uuid, length, money, and codes of names.
+        sessions: arrays by session: session_id, player, and codes of names.
+        users: ids of the players.
+        impressions: ids of the impressions.
+        names: the names that the codes refer to.
     """
 
     days: list[Day]
@@ -82,13 +89,13 @@ class BlockEvents:
 
     @property
     def count(self) -> int:
-        """How many events there are."""
+        """Number of events."""
         return len(self.events["place"])
 
 
 def events_by_day(columns: EventColumns) -> BlockEvents:
-    """*facts* by day."""
-    day = (columns.ts_s // DAY_S).astype(np.uint16)  # so short that it is sorted digit by digit
+    """Sort the events of a block by day."""
+    day = (columns.ts_s // DAY_S).astype(np.uint16)  # 16 bits, which numpy sorts by radix
     order = np.argsort(day, kind="stable")
     ends = np.flatnonzero(np.append(np.diff(day[order]), 1)) + 1 if len(day) else order
     names = columns.names | columns.session_names | {"currency": _money_currency(columns.names)}
@@ -117,7 +124,7 @@ def events_by_day(columns: EventColumns) -> BlockEvents:
 
 
 class RowGroup:
-    """The events of *pages*, of which the first was sent as number *seq*.
+    """The events of several blocks, the first of which has the sequence number *seq*.
 
     Raises:
         BadQuery: there are more names of a kind than codes.
@@ -146,11 +153,11 @@ class RowGroup:
 
     @property
     def days(self) -> list[int]:
-        """The days there are events on, days since 1970."""
+        """The days with events, in days since 1970."""
         return sorted(self._slices_by_day)
 
     def rows(self, day: int) -> pa.Table:
-        """The events of *day* as rows of `SCHEMA`, in the order sent."""
+        """Return the events of *day* as rows of `SCHEMA`, in the order sent."""
         spans = [(self._events[number], on.events) for number, on in self._slices_by_day[day]]
         events = {name: np.concatenate([each[name][span] for each, span in spans]) for name in spans[0][0]}
         shown = np.concatenate([self._impressions[number][on.impressions] for number, on in self._slices_by_day[day]])
@@ -174,7 +181,7 @@ class RowGroup:
         return pa.table({name: columns[name] for name in SCHEMA.names}, schema=SCHEMA)
 
     def _recoded(self, arrays: Arrays, block: BlockEvents) -> Arrays:
-        """*arrays* of *page*, whose codes of names are the chapter's from here on."""
+        """Return *arrays* of *block* with codes that refer to the names of the row group."""
         recoded = dict(arrays)
         for name in arrays.keys() & self._names.keys():
             if (block_names := block.names[name]) != (names := self._names[name])[: len(block_names)]:
@@ -189,7 +196,7 @@ class RowGroup:
 
 
 def _slice_days(days: NDArray[Any], ends: Ints, impressions: Ints) -> list[Day]:
-    """What ends there begins where the day before ends."""
+    """Build one `Day` per day from end offsets. Each starts where the previous one ends."""
     starts, shown = np.append(0, ends[:-1]), np.append(0, impressions[:-1])
     columns = (column.tolist() for column in (days, starts, ends, shown, impressions))
     return [
@@ -199,7 +206,7 @@ def _slice_days(days: NDArray[Any], ends: Ints, impressions: Ints) -> list[Day]:
 
 
 def _money_currency(names: dict[str, Names]) -> Names:
-    """The currency of a purchase, or of an impression."""
+    """Return the currency of a purchase, or of an impression."""
     bought, shown = names["currency"], names["ilrd_currency"]
     both = list(dict.fromkeys([*bought.names, *shown.names]))
     bought_in, shown_in = (np.array([both.index(name) for name in each.names]) for each in (bought, shown))
@@ -213,7 +220,7 @@ def _codes(names: Names) -> Codes:
 
 
 def _values(*columns: Numbers) -> Ints:
-    """The value that one of *columns* has, or `_NOTHING`."""
+    """Return for each event the value in one of *columns*, or `_NO_VALUE`."""
     values = np.full(len(columns[0].values), _NO_VALUE)
     for column in columns:
         values[column.has] = column.values[column.has]
@@ -221,7 +228,7 @@ def _values(*columns: Numbers) -> Ints:
 
 
 def _impression_ids(columns: EventColumns, is_shown: Flags) -> Texts:
-    """What tells impressions apart, and which of two ids it is."""
+    """Return the ids of impressions: "i" and the vendor's id, or "u" and event_uuid."""
     is_by_vendor = len(columns.ids.impression) > 0
     sources = columns.ids.impression if is_by_vendor else columns.ids.event[is_shown]
     text = np.empty((len(sources), 1 + sources.dtype.itemsize), dtype=np.uint8)
@@ -232,7 +239,7 @@ def _impression_ids(columns: EventColumns, is_shown: Flags) -> Texts:
 
 
 def _all_names(blocks: Sequence[BlockEvents], name: str) -> list[str]:
-    """What the codes of *pages* mean, in the order they came."""
+    """Return the names of all *blocks*, in order of first use."""
     names = list(dict.fromkeys(chain.from_iterable(block.names[name] for block in blocks)))
     if len(names) > _MAX_NAMES:
         raise BadQuery(name, len(names), f"are too many: a lake is written with {_MAX_NAMES} names of a kind at most")
@@ -240,18 +247,18 @@ def _all_names(blocks: Sequence[BlockEvents], name: str) -> list[str]:
 
 
 def _run_starts(values: Ints) -> Ints:
-    """Where a run of equal *values*, none of them negative, begins."""
+    """Return the start of each run of equal *values*, none of which may be negative."""
     return np.flatnonzero(np.diff(values, prepend=np.int32(-1)))
 
 
 def _repeat_runs(texts: Texts, lengths: Ints) -> pa.DictionaryArray:
-    """Each of *texts* so often; they differ."""
+    """Repeat each of *texts*, which are distinct, as often as *lengths* says."""
     places = np.repeat(np.arange(len(texts), dtype=np.int32), lengths)
     return pa.DictionaryArray.from_arrays(pa.array(places), texts_of(texts), safe=False)
 
 
 def _place_texts(texts: Texts, has: Flags) -> pa.StringArray:
-    """*texts*, one for each that *has*, at their places; null elsewhere."""
+    """Place one of *texts* at each element that *has* one, and null elsewhere."""
     ends = np.zeros(len(has) + 1, dtype=np.int32)
     np.cumsum(has, out=ends[1:])
     ends *= texts.dtype.itemsize
@@ -260,6 +267,6 @@ def _place_texts(texts: Texts, has: Flags) -> pa.StringArray:
 
 
 def _null_mask(values: NDArray[Any], missing: int) -> Flags | None:
-    """Where there is *nothing*, if that is anywhere."""
+    """Return a mask of the elements equal to *missing*, or None if there are none."""
     mask: Flags = values == missing
     return mask if mask.any() else None

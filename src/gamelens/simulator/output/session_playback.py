@@ -1,4 +1,4 @@
-"""What players do as a client records it: session by session, or, live, event by event as a day goes by."""
+"""The actions of players as a client records them: by session, or live by event."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from gamelens.simulator.events.event_columns import SCHEMA, event_columns_of
 from gamelens.simulator.events.event_json import Event, encode_events, join_events
 from gamelens.simulator.ledger.ledger_columns import EPOCH
 from gamelens.simulator.output.play import block_tasks, checked_ids, first_day, play_task
-from gamelens.simulator.population.behaviour import DAY_S, EventSlot
+from gamelens.simulator.population.behaviour import EventSlot
+from gamelens.simulator.population.session_times import DAY_S
 
 if TYPE_CHECKING:
     from gamelens.simulator.ledger.ledger import Ledger
@@ -29,7 +30,14 @@ _IDENTITY_FIELDS: Final = ("user_id", "platform", "os_version", "device", "manuf
 
 
 class SessionEvent(msgspec.Struct, frozen=True):
-    """One event of a session, which the player makes at *ts_s*."""
+    """One event of a session, recorded at *ts_s*.
+
+    Attributes:
+        ts_s: epoch seconds.
+        category: category of the event.
+        fields: its own fields.
+        event_uuid: its id.
+    """
 
     ts_s: int
     category: str
@@ -38,9 +46,14 @@ class SessionEvent(msgspec.Struct, frozen=True):
 
 
 class PlayedSession(msgspec.Struct, frozen=True):
-    """One session of one player, with the ids a client makes; *events* begin with `user` and end with `session_end`.
+    """One session of one player, with the ids a client makes.
 
-    *identity* is who plays on what, *also* what every event of the session carries besides.
+    Attributes:
+        game_id: the receiving game.
+        session_id: id of the session.
+        identity: player and device.
+        also: further fields of every event of the session.
+        events: its events, from `user` to `session_end`.
     """
 
     game_id: str
@@ -51,7 +64,7 @@ class PlayedSession(msgspec.Struct, frozen=True):
 
 
 class LiveEvent(NamedTuple):
-    """One event that is due at *ts_s*; *game* is a position in the scenario's games."""
+    """One event to be sent at *ts_s*, for the game at position *game* of the scenario."""
 
     ts_s: int
     game: int
@@ -59,7 +72,7 @@ class LiveEvent(NamedTuple):
     event_uuid: bytes
 
     def at(self, now_s: int) -> Event:
-        """The event, as if it happened at *now_s*."""
+        """Return the event with the time *now_s*."""
         return self.event[0], self.event[1], time_fragment(now_s, self.event_uuid)
 
 
@@ -70,10 +83,10 @@ def play_sessions(
     game_ids: Sequence[str] | None = None,
     ledger: Ledger | None = None,
 ) -> Iterator[PlayedSession]:
-    """The sessions that `play` sends the events of, player by player; arguments are those of `play`.
+    """Yield the sessions whose events `play` sends, player by player.
 
-    Sessions that the end of the scenario cuts off are left out, here and in the *ledger*. So are variants of the
-    scenario's experiments: a client is told by the service which it is in.
+    Arguments are those of `play`. Sessions that the end of the scenario cuts off are left out, here and in the
+    *ledger*, and so are variants of the scenario's experiments, because the service assigns clients to variants.
 
     Raises:
         BadQuery: as `play` does, or the scenario has delivery or dirt, which a client has of its own or not at all.
@@ -97,7 +110,7 @@ def play_sessions(
 
 
 def play_day(scenario: Scenario, day: date, *, begins: date) -> list[LiveEvent]:
-    """What the players of *scenario*, which starts on *begins*, do on *day*, in order of time."""
+    """Return the events of one *day* of *scenario*, which starts on *begins*, by time."""
     first_s = (day - EPOCH).days * DAY_S
     live_events: list[LiveEvent] = []
     for task in block_tasks(scenario):
@@ -111,11 +124,15 @@ def play_day(scenario: Scenario, day: date, *, begins: date) -> list[LiveEvent]:
 
 
 def live_start(scenario: Scenario, today: date) -> date:
-    """The first day of *scenario* when it is half over *today*: its players have had the time to become many."""
+    """Return the first day that puts *today* in the middle of *scenario*.
+
+    Half of its days have then brought it players.
+    """
     return today - timedelta(days=scenario.days // 2)
 
 
 def _without_variants(ledger_rows: pa.Table) -> pa.Table:
+    """Remove variants from rows of the ledger."""
     for name in _VARIANT_FIELDS:
         place = SCHEMA.get_field_index(name)
         ledger_rows = ledger_rows.set_column(
@@ -125,6 +142,7 @@ def _without_variants(ledger_rows: pa.Table) -> pa.Table:
 
 
 def _session(game_id: str, events: list[dict[str, Any]]) -> PlayedSession:
+    """Build the session of these decoded events."""
     first = events[0]
     identity = {name: first[name] for name in _IDENTITY_FIELDS}
     own_fields = {

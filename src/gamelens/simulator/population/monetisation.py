@@ -1,9 +1,9 @@
-"""Ads and purchases of a block of players, decided round by round.
+"""Ads and purchases of a block of players, drawn round by round.
 
-Ads: a round may end in an ad break, for which networks are asked until one fills (`waterfall`); what that one pays is
-its eCPM for the format and the country's tier, with log-normal spread, in whole micros (1e-6) of the vendor's currency
-so that sums are exact.
-Purchases: a hurdle. Few players ever pay; those who do buy early, at prices near their own (Purchases in the scenario).
+A round may end in an ad break, for which networks are asked until one fills (`ad_waterfall`). An impression pays the
+network's eCPM for the format and the country's tier, with log-normal spread, in whole micros (1e-6) of the vendor's
+currency so that sums are exact. Purchases follow a hurdle model: few players ever pay, and payers buy early, at prices
+near their own median (`Purchases` of the scenario).
 """
 
 from __future__ import annotations
@@ -26,10 +26,21 @@ ECPM_SIGMA: Final = 0.6
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AdBreaks:
-    """One possible ad break after each round; positions are in the game's formats, placements and networks.
+    """The ad break after each round, one array per attribute.
 
-    *asked* is how many networks were asked, 0 where there is no break, and *network* the one asked last, which fills
-    what is shown. *lineup* is the row of *order*, where the networks stand as they are asked.
+    Attributes:
+        request_count: number of networks asked, 0 without a break.
+        is_shown: whether an ad is shown.
+        is_clicked: whether it would be clicked.
+        is_rewarded: whether it would pay a reward.
+        is_unnamed: whether the vendor does not report the network.
+        format: position in the game's ad formats.
+        placement: position in the placements of the ad unit.
+        network: position of the network asked last, which fills the ad that is shown.
+        fail_reason: position in `FAIL_REASONS`.
+        micros: revenue of the impression in micros of the vendor's currency.
+        lineup: row of *order*.
+        order: positions of the networks in the order they are asked, by line-up.
     """
 
     request_count: Ints
@@ -48,7 +59,13 @@ class AdBreaks:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class BlockMoney:
-    """Ads and purchases by round; *item* is a position in the game's items or -1, *transaction* counts from 1."""
+    """Ads and purchases by round.
+
+    Attributes:
+        ad: the ad breaks.
+        item: position in the game's items, or -1.
+        transaction: number of the player's purchase, from 1, or 0.
+    """
 
     ad: AdBreaks
     item: Ints
@@ -58,7 +75,10 @@ class BlockMoney:
 def draw_money(
     player: Ints, *, day: Ints, players: Players, game: GameProfile, scenario: Scenario, rng: np.random.Generator
 ) -> BlockMoney:
-    """Money of the rounds of *player* (a position in *players*, ascending), on these days of the scenario."""
+    """Draw ads and purchases of rounds.
+
+    *player* holds the position of each round's player, ascending, and *day* its day of the scenario.
+    """
     item = _draw_purchases(player, day - players.install_day[player], players, game=game, rng=rng)
     transaction = np.zeros(len(item), dtype=np.int64)
     bought = np.flatnonzero(item >= 0)
@@ -70,7 +90,7 @@ def draw_money(
 def _draw_ads(
     player: Ints, day: Ints, players: Players, *, game: GameProfile, scenario: Scenario, rng: np.random.Generator
 ) -> AdBreaks:
-    """The ad breaks after the rounds of *player*; nothing is drawn for the rounds that have none."""
+    """Draw the ad break of each round, and its details only for rounds that have one."""
     ads, waterfall = game.ads, waterfall_of(game.ads)
     round_of_break = np.flatnonzero(rng.random(len(player)) < ads.per_round)
     player_of_break, count, no_network = player[round_of_break], len(round_of_break), len(ads.networks)
@@ -106,12 +126,15 @@ def _draw_ads(
 def _draw_purchases(
     player: Ints, age_days: Ints, players: Players, *, game: GameProfile, rng: np.random.Generator
 ) -> Ints:
-    """The item bought in each round, or -1: each payer spreads a geometric number of purchases over his rounds."""
+    """Draw the item bought in each round, or -1.
+
+    Each payer makes a geometric number of purchases, spread over the player's rounds.
+    """
     spec = game.purchases
     purchase_count = rng.geometric(1 / spec.per_payer, len(players))
     median = np.log(spec.median_price) + spec.payer_sigma * rng.standard_normal(len(players))
     rounds = np.flatnonzero(players.is_payer[player])
-    # Exponential times, later where a round weighs less: the first of them are a draw without replacement.
+    # Exponential times, longer for rounds of less weight: the earliest are a weighted draw without replacement.
     sort_key = rng.exponential(size=len(rounds)) * np.exp(np.minimum(age_days[rounds] / spec.fade_days, 500))
     rounds = rounds[np.lexsort((sort_key, player[rounds]))]
     payer = player[rounds]
@@ -125,11 +148,14 @@ def _draw_purchases(
 
 
 def price_weights(game: GameProfile, log_median: Floats) -> Floats:
-    """The weight of each item for payers of these medians (logarithms of USD), shape (payers, items)."""
+    """Return the weight of each item for payers, shape (payers, items).
+
+    *log_median* holds the logarithm of each payer's median price in USD.
+    """
     spec = game.purchases
     price = np.log([item.price["USD"] / 100 for item in spec.items])
     popular = np.array([item.weight for item in spec.items])
     off = (price - log_median[:, None]) / spec.price_sigma
-    # The nearest item always weighs 1: far from every price the weights of all would underflow.
+    # Scaled so that the nearest item has a factor of 1: far from every price, all would underflow.
     weights: Floats = popular * np.exp(-(off**2 - (off**2).min(axis=1, keepdims=True)) / 2)
     return weights

@@ -1,4 +1,4 @@
-"""Who the players are and on which days they come; `activity` says how likely that is."""
+"""The players of a block and the days on which they are active."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gamelens.simulator.scenarios.scenario import Scenario
 from gamelens.simulator.scenarios.timeline import BadBuild
 
 UPDATE_LAG_DAYS: Final = 2.0
-"""Mean days until a player who is already there updates the game."""
+"""Mean days until an existing player updates the game."""
 
 DEVICES: Final[dict[str, tuple[tuple[str, str, str], ...]]] = {
     "android": (
@@ -35,16 +35,26 @@ DEVICES: Final[dict[str, tuple[tuple[str, str, str], ...]]] = {
         ("apple", "iPad13,18", "ios 17.7"),
     ),
 }
-"""Manufacturer, device and os_version by platform, each as likely as the next."""
+"""Manufacturer, device and os_version by platform, all equally likely."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Players:
-    """A block of players of one game; arrays of shape (n,), days are days of the scenario.
+    """A block of players of one game, as arrays of shape (n,).
 
-    *country* and *platform* are positions in the game's mixes, *device* in `DEVICES` of the platform, *publisher* in
-    the intake's publishers or -1, *arm* in the game's arms or -1; *active* has shape (n, days). *appetite* is the
-    logarithm of how much longer than others' a player's sessions are.
+    Days are counted from the scenario's first.
+
+    Attributes:
+        install_day: day of the install.
+        active: whether the player is active on each day, shape (n, days).
+        country: position in the game's countries.
+        platform: position in the game's platforms.
+        device: position in `DEVICES` of the platform.
+        update_lag: days until the player updates to a new build.
+        is_payer: whether the player ever pays.
+        publisher: position in the publishers of the install plan, or -1.
+        arm: position in the game's arms, or -1.
+        appetite: logarithm of the player's session length relative to others.
     """
 
     install_day: Ints
@@ -71,7 +81,10 @@ def draw_players(
     install_plan: InstallPlan,
     rng: np.random.Generator,
 ) -> Players:
-    """*count* players of *game*, who come as *intake* says and come back as *activity* does."""
+    """Draw *count* players of *game*.
+
+    They install as *install_plan* says and return as *activity* says.
+    """
     source, install_day = np.divmod(pick(rng, install_plan.installs.ravel(), count), scenario.days)
     country = pick_by(rng, install_plan.country, source)
     platform = pick_by(
@@ -106,7 +119,10 @@ def draw_players(
 
 
 def draw_chances(count: int, *, activity: BgbbModel, rng: np.random.Generator, play: Floats | float = 0.0) -> Floats:
-    """The chance of each player to play on a day, moved by *play* on the logit scale on top of *activity*."""
+    """Draw each player's probability to play on a day.
+
+    *play* is a step on the logit scale, added to that of *activity*.
+    """
     return shifted(rng.beta(activity.alpha, activity.beta, count), activity.play + play)
 
 
@@ -120,15 +136,21 @@ def draw_active(
     drop_out: Floats | float = 0.0,
     quits_at_once: Floats | float = 0.0,
 ) -> Flags:
-    """Who plays on which day, shape (players, days).
+    """Draw the days on which each player is active, shape (players, days).
 
-    *chance* is each player's to play on a day (`draw_chances` by default); *drop_out* moves the one to drop out on the
-    logit scale, on top of what *activity* does; *driven_off* is the chance to drop out at once.
+    Args:
+        install_day: day of each player's install, counted from the scenario's first.
+        days: length of the scenario.
+        activity: the population.
+        rng: source of random numbers.
+        chance: each player's probability to play on a day; by default those of `draw_chances`.
+        drop_out: step on the logit scale of the probability to drop out, added to that of *activity*.
+        quits_at_once: probability to drop out right after the install day.
     """
     count = len(install_day)
     p = draw_chances(count, activity=activity, rng=rng) if chance is None else chance
     theta = shifted(rng.beta(activity.gamma, activity.delta, count), activity.drop_out + drop_out)
-    # The trials before the first drop-out are the days survived; theta is kept off 0, where there is no last trial.
+    # The trials before the first drop-out are the days survived. At theta = 0 there would be no last trial.
     survived = np.minimum(rng.geometric(np.clip(theta, 1e-12, 1)) - 1, days)
     survived = np.where(rng.random(count) < quits_at_once, 0, survived)
     age = np.arange(days)[None, :] - install_day[:, None]
@@ -138,13 +160,16 @@ def draw_active(
 
 
 def _draw_appetite(chance: Floats, *, game: GameProfile, activity: BgbbModel, rng: np.random.Generator) -> Floats:
-    """Longer sessions for some, and for those who play on more days."""
+    """Draw the logarithm of each player's relative session length.
+
+    Players who play on more days have longer sessions.
+    """
     log_ratio = np.log(np.maximum(chance, 1e-3) / activity.plays())
     return game.sessions.player_sigma * rng.standard_normal(len(chance)) + game.sessions.keen * log_ratio
 
 
 def staying_share(install_day: Ints, country: Ints, *, game: GameProfile, scenario: Scenario) -> Floats:
-    """The share of players who are not driven off at once by the build they install."""
+    """Return the share of players who do not quit at once because of a bad build."""
     share = np.ones(len(install_day))
     released = np.array([build.day for build in game.builds])
     build = np.searchsorted(released, install_day, side="right") - 1

@@ -1,6 +1,6 @@
-"""On which line of a TOML file each key and value stands: tomllib tells of syntax errors only.
+"""The line of each key and value of a TOML file, which tomllib does not report.
 
-The text is one that tomllib has read without complaint, so nothing here checks it again.
+The text must be one that tomllib has parsed, so the scanner does not validate it again.
 """
 
 from __future__ import annotations
@@ -17,19 +17,25 @@ _BARE_VALUE: Final = re.compile(r"[^,\]}#\n]+")
 
 
 def lines_of(text: str) -> dict[Path, int]:
-    """The line, from 1, of each key and array element of *text*, by its path: `("studio", 0, "name")`."""
+    """Return the line, from 1, of each key and array element by its path.
+
+    A path looks like `("studio", 0, "name")`.
+    """
     scanner = _Scanner(text.replace("\r\n", "\n"))
     scanner.scan()
     return scanner.lines
 
 
 class _Scanner:
+    """A single pass over the text that records the line of each key and element."""
+
     def __init__(self, text: str) -> None:
         self.lines: dict[Path, int] = {}
         self._text, self._position = text, 0
         self._elements: dict[Path, int] = {}
 
     def scan(self) -> None:
+        """Scan the whole text."""
         table: Path = ()
         while self._skip_blank():
             if self._text[self._position] == "[":
@@ -38,6 +44,7 @@ class _Scanner:
                 self._key_value(table)
 
     def _header(self) -> Path:
+        """Read a table header and return the path of the table."""
         is_element = self._text.startswith("[[", self._position)
         self._position += 2 if is_element else 1
         *above, last = self._key()
@@ -55,7 +62,7 @@ class _Scanner:
         return path
 
     def _latest_element(self, path: Path) -> Path:
-        """*path*, or its last element where it is an array of tables."""
+        """Return *path*, or the path of its last element if it is an array of tables."""
         return (*path, self._elements[path]) if path in self._elements else path
 
     def _key_value(self, table: Path) -> None:
@@ -68,6 +75,7 @@ class _Scanner:
         self._value(path)
 
     def _key(self) -> list[str]:
+        """Read a dotted key and return its names."""
         keys = []
         while True:
             self._skip_blank()
@@ -91,6 +99,7 @@ class _Scanner:
             self._position = match.end()
 
     def _members(self, path: Path, *, is_array: bool) -> None:
+        """Read the members of an array or inline table up to its closing bracket."""
         index = 0
         while self._skip_blank() and self._text[self._position] not in "]}":
             if is_array:
@@ -108,7 +117,7 @@ class _Scanner:
         self.lines.setdefault(path, self._text.count("\n", 0, self._position) + 1)
 
     def _skip_blank(self) -> bool:
-        """Go to the next token; whether there is one."""
+        """Advance to the next token and return whether there is one."""
         match: Any = _BLANK.match(self._text, self._position)
         self._position = match.end()
         return self._position < len(self._text)

@@ -1,8 +1,8 @@
-"""Scenario files read into tables that remember where each key stands, and decoded with errors that tell it.
+"""Scenario files as tables that know the line of each key, for exact errors.
 
-A file may build on others: `extends = "demo"` takes every top-level key it does not give itself from a shipped
-scenario, and a game with `like = "Tile Harbor"` takes what it does not give itself from the game of that title, above
-it in the file or in the scenario extended.
+A file may build on others. `extends = "demo"` takes every top-level key that it does not give itself from a shipped
+scenario. A game with `like = "Tile Harbor"` takes every key that it does not give itself from the game with that title,
+which must stand above it in the file or in the scenario it extends.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Keys = list[str]
 
 _SHIPPED: Final = resources.files("gamelens.simulator.scenarios") / "shipped"
 _MERGED: Final = ("retention", "sessions", "progression", "ads", "purchases", "economy", "paid")
-"""Tables of a game that keep, key by key, what `like` brings; all others are taken whole."""
+"""Tables of a game that `like` merges key by key. All others are replaced whole."""
 
 
 class LocatedTable(dict[str, Any]):
-    """A table of a file; *places* says where each of its keys stands."""
+    """A table of a file, with file and line of each key in *locations*."""
 
     def __init__(self, items: dict[str, Any], locations: dict[str, str]) -> None:
         super().__init__(items)
@@ -38,19 +38,20 @@ class LocatedTable(dict[str, Any]):
 
 
 _TYPES: Final = {str: "str", int: "int", float: "float", bool: "bool", LocatedTable: "object", list: "array"}
-"""What msgspec calls what TOML holds."""
+"""Names of TOML types in messages of msgspec."""
 
 
 def scenario_names() -> list[str]:
-    """Names of the scenarios that come with the package."""
+    """Return the names of the scenarios that come with the package."""
     return sorted(entry.name.removesuffix(".toml") for entry in _SHIPPED.iterdir() if entry.name.endswith(".toml"))
 
 
 def read_tables(name_or_path: str | Path) -> LocatedTable:
-    """The scenario called *name_or_path*, or written in that file, with what it builds on.
+    """Read a shipped scenario or a .toml file, with the scenario it extends.
 
     Raises:
-        BadQuery: no such scenario, or no TOML.
+        BadQuery: there is no such scenario, or the file is not TOML.
+        InvalidScenario: `extends` or `like` names something unknown.
     """
     text = str(name_or_path)
     is_file = text.endswith(".toml")
@@ -70,10 +71,10 @@ def read_tables(name_or_path: str | Path) -> LocatedTable:
 
 
 def decode(table: LocatedTable, kind: type[T]) -> T:
-    """*table* as a value of *kind*.
+    """Convert *table* to a value of *kind*.
 
     Raises:
-        ScenarioRefused: a key it does not know, or a value it does not allow.
+        InvalidScenario: a key is unknown or missing, or a value is not allowed.
     """
     try:
         return msgspec.convert(table, kind)
@@ -82,6 +83,7 @@ def decode(table: LocatedTable, kind: type[T]) -> T:
 
 
 def _with_locations(value: Any, path: tuple[str | int, ...], location: Callable[[tuple[str | int, ...]], str]) -> Any:
+    """Convert each dict below *value* to a `LocatedTable`."""
     if isinstance(value, dict):
         inside = {key: _with_locations(child, (*path, key), location) for key, child in value.items()}
         return LocatedTable(inside, {key: location((*path, key)) for key in value})
@@ -91,6 +93,7 @@ def _with_locations(value: Any, path: tuple[str | int, ...], location: Callable[
 
 
 def _read_base(read: LocatedTable, own_name: str) -> LocatedTable:
+    """Read the scenario that `extends` names, if any, and remove the key."""
     if "extends" not in read:
         return LocatedTable({}, {})
     location, name = read.locations["extends"], read.pop("extends")
@@ -100,7 +103,7 @@ def _read_base(read: LocatedTable, own_name: str) -> LocatedTable:
 
 
 def _fill_games(read: LocatedTable, base: LocatedTable) -> None:
-    """Gives each game that is `like` another what it has not got itself."""
+    """Add to each game with `like` the keys of the game it names."""
     games_by_title = {game.get("title"): game for game in _games(base)}
     for game in _games(read):
         if "like" in game:
@@ -127,7 +130,7 @@ def _fill(table: LocatedTable, source: LocatedTable) -> None:
 
 
 def _invalid_scenario(table: LocatedTable, kind: Any, error: msgspec.ValidationError) -> InvalidScenario:
-    """Msgspec's message, turned into place, key, value, rule and what is allowed."""
+    """Build the error for a message of msgspec: location, key, value, rule and allowed values."""
     parsed = re.fullmatch(r"(.*?)(?: - at `(key)` in `(.*)`| - at `(.*)`)?", str(error), re.DOTALL)
     rule, of_key, path = (parsed[1], parsed[2], parsed[3] or parsed[4] or "") if parsed else (str(error), None, "")
     keys = re.findall(r"[^.\[\]$`]+|\.\.\.", path)
@@ -158,7 +161,10 @@ def _invalid_scenario(table: LocatedTable, kind: Any, error: msgspec.ValidationE
 
 
 def _fill_free_key(table: LocatedTable, keys: Keys, matches: Callable[[Any], bool], suffix: Keys) -> Keys:
-    """*keys* with the name msgspec leaves out where names are free: the first with *is_it* what lies *below* it."""
+    """Fill in the key that msgspec writes as `...` in the path of an error.
+
+    It is the first key for which the value at *suffix* below it satisfies *matches*.
+    """
     if "..." not in keys:
         return keys
     index = keys.index("...")
@@ -173,6 +179,7 @@ def _dotted_path(keys: Keys, default: str = "scenario") -> str:
 
 
 def _value_at(value: Any, keys: Keys) -> Any:
+    """Return the value at the path *keys*, or None."""
     for key in keys:
         if isinstance(value, list) and key.isdigit():
             value = value[int(key)]
@@ -182,13 +189,16 @@ def _value_at(value: Any, keys: Keys) -> Any:
 
 
 def _existing_suffix(value: Any, names: Keys) -> Keys:
-    """The end of *names*, which start with the table's own, that leads somewhere in it; at worst the last."""
+    """Return the longest suffix of *names* whose first key is in the table, or an empty list.
+
+    The names begin with that of the table itself, which is not a key in it.
+    """
     ends = [names[i:] for i in range(len(names))]
     return next((end for end in ends if isinstance(value, dict) and end[0] in value), [])
 
 
 def _location_of(table: LocatedTable, keys: Keys) -> str:
-    """Where *keys* lead, or as far as they lead."""
+    """Return file and line of the path *keys*, or of its last part that exists."""
     value: Any = table
     location = next(iter(table.locations.values()), "the scenario")
     for key in keys:
@@ -204,13 +214,13 @@ def _location_of(table: LocatedTable, keys: Keys) -> str:
 
 
 def _keys_of(kind: Any, keys: Keys) -> Iterable[str]:
-    """The keys of the table that *keys* lead to."""
+    """Return the keys that the table at the path *keys* may have."""
     names = [field.encode_name for struct in _structs(_type_at(kind, keys)) for field in struct.fields]
     return dict.fromkeys(names)
 
 
 def _values_of(kind: Any, keys: Keys) -> Iterable[str]:
-    """The values allowed where *keys* lead, where they can be listed."""
+    """Return the allowed values at the path *keys* if they can be listed, else none."""
     type_ = _type_at(kind, keys)
     if isinstance(type_, inspect.LiteralType):
         return [str(value) for value in type_.values]
@@ -223,6 +233,7 @@ def _values_of(kind: Any, keys: Keys) -> Iterable[str]:
 
 
 def _type_at(kind: Any, keys: Keys) -> inspect.Type | None:
+    """Return the type that *kind* has at the path *keys*."""
     type_: inspect.Type | None = inspect.type_info(kind)
     for key in keys:
         if isinstance(type_, inspect.VarTupleType):
