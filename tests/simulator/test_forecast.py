@@ -139,7 +139,7 @@ def test_an_outage_reduces_the_expected_ads_by_the_part_not_taken_over() -> None
     """The share of filled breaks falls by what other networks do not take over."""
     out, usual = with_incidents(ANDROID_OUT), with_incidents()
     block = play_runner(out, 3000)
-    breaks = int(np.count_nonzero(block.money.ad.asked))
+    breaks = int(np.count_nonzero(block.money.ad.request_count))
     share = np.count_nonzero(block.money.ad.is_shown) / breaks
     sampled_play = SampledPlay.of(block)
     remaining = forecast_of(out).ads(sampled_play)[0] / forecast_of(usual).ads(sampled_play)[0]

@@ -25,7 +25,7 @@ IN_2100_S: Final = 4_102_444_800
 Clocks of the next century are beyond it, so that their events are unusable at any time of arrival.
 """
 RESEND_AFTER_S: Final = int(SUBMIT_PERIOD_S)
-"""Delay of a second attempt: events without a response are sent again with the next period."""
+"""Delay of a second attempt, one period after the first."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

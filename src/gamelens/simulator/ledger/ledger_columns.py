@@ -94,7 +94,7 @@ class LedgerColumns:
 
     @cached_property
     def install(self) -> Ints:
-        """Row of each player's earliest event; of equal times, the one sent first."""
+        """Row of each player's earliest event, and of equal times the one sent first."""
         return self._first_by_player(np.flatnonzero(self.player >= 0))
 
     @cached_property

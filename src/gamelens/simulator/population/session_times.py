@@ -29,7 +29,8 @@ WEEKDAY_HOURS: Final = (6, 4, 3, 2, 2, 3, 6, 11, 14, 14, 14, 15, 18, 17, 15, 15,
 WEEKEND_HOURS: Final = (10, 7, 5, 3, 2, 2, 4, 6, 10, 15, 19, 21, 22, 22, 22, 22, 22, 22, 23, 25, 26, 25, 21, 15)
 """Weights of the local hours in which sessions start.
 
-They peak at the commute, at lunch and in the evening; weekends begin and end later. Our choice, without a public figure.
+They peak at the commute, at lunch and in the evening. Weekends begin and end later. Our choice, without a public
+figure.
 """
 SATURDAY: Final = 5
 THURSDAY: Final = 3  # the weekday of 1970-01-01

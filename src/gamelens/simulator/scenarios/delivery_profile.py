@@ -61,7 +61,9 @@ class DeliveryProfile(ScenarioTable, frozen=True, kw_only=True):
 
 
 class DirtProfile(ScenarioTable, frozen=True, kw_only=True):
-    """Defects added to the events of the players; `events.defects` is the catalogue.
+    """Defects added to the events of the players.
+
+    `events.defects` is the catalogue.
 
     Attributes:
         malformed: malformed events to add, as a share of all events. The collector must reject them.
