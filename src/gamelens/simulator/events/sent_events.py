@@ -103,27 +103,13 @@ def _deliver_events(
     block: PlayedBlock, ids: BlockIds, clean_events: list[Event], event_delivery: EventDelivery
 ) -> Iterator[SentEvent]:
     """Yield every event once, as its device sends it."""
-    columns = zip(
-        clean_events,
-        ids.event.tolist(),
-        block.events.ts_s.tolist(),
-        *(
-            column.tolist()
-            for column in (
-                event_delivery.claimed_s,
-                event_delivery.is_usable,
-                event_delivery.lacks_uuid,
-                event_delivery.is_offline,
-                event_delivery.is_unsent,
-            )
-        ),
-        event_delivery.sent_s.tolist(),
-        strict=True,
-    )
+    arrays = [ids.event, block.events.ts_s, event_delivery.claimed_s, event_delivery.is_usable]
+    arrays += [event_delivery.lacks_uuid, event_delivery.is_offline, event_delivery.is_unsent, event_delivery.sent_s]
+    rows = zip(clean_events, *(array.tolist() for array in arrays), strict=True)
     for source_row, (event, name, ts_s, claimed_s, is_usable, lacks_uuid, is_offline, is_unsent, sent_s) in enumerate(
-        columns
+        rows
     ):
-        tail, head, end = event
+        content, head, end = event
         if lacks_uuid:
             head, end = head.replace(_SDK_FIELD, _OLD_SDK_FIELD), time_fragment(claimed_s, None)
         elif claimed_s != ts_s:
@@ -132,7 +118,7 @@ def _deliver_events(
         yield SentEvent(
             source_row=source_row,
             sent_s=sent_s,
-            event=(tail, head, end),
+            event=(content, head, end),
             client_ts=claimed_s if is_usable else None,
             event_uuid=None if lacks_uuid else name.decode(),
             sent_as=next((name for name, is_so in labels.items() if is_so), None),
