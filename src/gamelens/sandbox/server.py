@@ -187,7 +187,7 @@ class Sandbox:
         }
 
     async def reset(self) -> None:
-        """Forget every event and the scenario; keys, ports and clock stay."""
+        """Forget every event and the scenario. Keys, ports and clock stay."""
         async with self._processing:
             with self.store:
                 self.store.execute("BEGIN IMMEDIATE")
@@ -200,7 +200,7 @@ class Sandbox:
         self.metrics.forget_availability()
 
     def set_scenario(self, name: str | None) -> None:
-        """Store the name of the scenario that the events are of; every answer about availability names it."""
+        """Store the name of the scenario that the events are of, for `GET /metrics/v1/interval`."""
         set_scenario(self.store, name)
 
     def unhealthy_because(self) -> str | None:

@@ -154,11 +154,11 @@ class ControlApi:
         return await self._call("POST", "/process", dict[str, str])
 
     async def reset(self) -> ControlSummary:
-        """Forget every event and the scenario, keep the keys; return the counts from then on."""
+        """Forget every event and the scenario, keep the keys, and return the counts from then on."""
         return await self._call("POST", "/reset", ControlSummary)
 
     async def set_scenario(self, name: str | None) -> None:
-        """Name the scenario that the events are of, or None; receipts and figures then say it.
+        """Set the name of the scenario that the events are of, for receipts and figures.
 
         Raises:
             BadQuery: *name* is empty or longer than 200 characters.
