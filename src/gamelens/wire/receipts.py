@@ -1,4 +1,4 @@
-"""The receipt that travels with a frame, as a struct and as plain JSON that survives Parquet."""
+"""The receipt that travels with a frame, as a struct and as JSON that survives Parquet."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, attrs: object) -> Receipt:
-        """Read the receipt from the `attrs` of a frame, an empty one where there is none.
+        """Read the receipt from the `attrs` of a frame, or return an empty one.
 
         Unknown keys are ignored; a value of another type than ours is replaced by its default.
         """
