@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 import gamelens as gl
+import gamelens.notebook.accessor
 from gamelens.client.connection.control_api import ControlApi
 from gamelens.client.connection.settings import Secret
 from gamelens.client.connection.transport import Transport

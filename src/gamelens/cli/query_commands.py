@@ -20,13 +20,13 @@ from gamelens.cli.command_group import cli
 from gamelens.cli.completion import dimensions, metrics, more_dimensions
 from gamelens.cli.table_printer import print_table
 from gamelens.cli.terminal_text import gap_line
-from gamelens.wire.receipts import Receipt
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from gamelens.client.query.plan_estimate import Plan
     from gamelens.client.sync_client import Client
+    from gamelens.wire.receipts import Receipt
 
 Command = Callable[..., None]
 
@@ -117,6 +117,8 @@ def query(asked: QueryCommand) -> None:
     with _client(asked) as client, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # said below, from the receipt, a line each
         frame = client.query(**asked.question)
+    from gamelens.wire.receipts import Receipt
+
     for line in _remarks(Receipt.of(frame.attrs)):
         click.echo(terminal_line(line), err=True)
     if asked.out is not None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import msgspec
+from typing import TYPE_CHECKING
 
 from gamelens.errors import GamelensError, NotRecorded, NotYetAvailable, PartialResult, Truncated
-from gamelens.wire.receipts import Gap
+
+if TYPE_CHECKING:
+    from gamelens.wire.receipts import Gap
 
 
 def error_line(error: GamelensError) -> str:
     """What *error* says, with options where it names arguments of Python."""
     match error:
         case PartialResult(gaps=gaps):
+            from gamelens.wire.receipts import Gap
+
             pieces = f"{len(gaps)} pieces are missing, the first of them" if len(gaps) > 1 else "1 piece is missing:"
-            return f"{pieces} {gap_line(msgspec.convert(gaps[0], Gap))} --on-error gaps shows what came"
+            return f"{pieces} {gap_line(Gap(**gaps[0]))} --on-error gaps shows what came"
         case NotYetAvailable(asked=asked, available=available, tried="wait"):
             is_not = f"{asked} is not all available: the service has {available}"
             return f"{is_not}. Ask for less, wait longer with --deadline, or add --when-unavailable clip"

@@ -214,7 +214,7 @@ def _name_scenario(ready: SandboxInfo, scenario: Scenario) -> None:
 
 
 def _scenario_name(scenario: Scenario) -> str | None:
-    """Return the name as the control API takes it; a scenario file may hold any text."""
+    """Return the name as the control API takes it, because a scenario file may hold any text."""
     return printable(one_line(scenario.name))[:_NAME_LETTERS].strip() or None
 
 

@@ -41,7 +41,7 @@ class Lens:
 
     @property
     def receipt(self) -> Receipt:
-        """The record that came with the frame; an empty one where it has none."""
+        """The receipt of the frame, an empty one where it has none."""
         return Receipt.of(self._frame.attrs)
 
     def wide(self, value: str | None = None) -> DataFrame:

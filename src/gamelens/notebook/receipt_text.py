@@ -53,7 +53,7 @@ def source_line(frame: DataFrame) -> str:
 
 
 def provenance_words(provenance: Provenance) -> str:
-    """Return the origin in a few words, `sandbox, scenario demo`; empty where it is unknown."""
+    """Return the origin as `sandbox, scenario demo`, or an empty text where it is unknown."""
     scenario = f", scenario {one_line(provenance.scenario)}" if provenance.scenario else ""
     match provenance.kind:
         case "sandbox":
@@ -113,7 +113,7 @@ def _answer(receipt: Receipt) -> str:
 
 
 def _origin(provenance: Provenance) -> str:
-    """Return a sentence about the origin; empty where it is unknown."""
+    """Return a sentence about the origin, or an empty text where it is unknown."""
     scenario = f", populated with the scenario {provenance.scenario}" if provenance.scenario else ""
     match provenance.kind:
         case "sandbox":

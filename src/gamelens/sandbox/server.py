@@ -221,7 +221,7 @@ class Sandbox:
         self.metrics.forget_availability()
 
     def set_scenario(self, name: str | None) -> None:
-        """Store the name of the scenario that the events are of; every answer about availability names it."""
+        """Store the name of the scenario that the events are of, for `GET /metrics/v1/interval`."""
         set_scenario(self.store, name)
 
     def unhealthy_because(self) -> str | None:

@@ -1,4 +1,4 @@
-"""The receipt that travels with a frame: plain JSON without any key, which survives Parquet."""
+"""The receipt that travels with a frame, as a struct and as JSON that survives Parquet."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, attrs: object) -> Receipt:
-        """Read the receipt from the `attrs` of a frame; one without a receipt has an empty one.
+        """Read the receipt from the `attrs` of a frame, or return an empty one.
 
         Unknown keys are ignored; a value of another type than ours is replaced by its default.
         """
@@ -189,7 +189,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def interval(self) -> Interval | None:
-        """The interval whose events the frame counts; None where the receipt does not say."""
+        """The interval whose events the frame counts, or None where the receipt does not say."""
         return _interval(self.clipped or self.asked.interval)
 
     @property
@@ -229,7 +229,7 @@ def merge_receipts(receipts: Sequence[Receipt]) -> Receipt:
 
 
 def _merge_provenance(origins: Sequence[Provenance]) -> Provenance:
-    """Return what all *origins* share; nothing is known of numbers of several kinds."""
+    """Return what all *origins* share, or an unknown origin where their kinds differ."""
     if len({origin.kind for origin in origins}) > 1:
         return Provenance()
     return Provenance(
@@ -266,7 +266,7 @@ def _plain(value: Any) -> Any:
 
 
 def _lenient(kind: type[S], given: object) -> S:
-    """Convert *given* to *kind*; a value of another type is replaced by its default, a bad member is left out."""
+    """Convert *given* to *kind*, with defaults for values of another type."""
     try:
         return msgspec.convert(given, kind)
     except (msgspec.ValidationError, RecursionError):
@@ -278,7 +278,7 @@ def _lenient(kind: type[S], given: object) -> S:
 
 
 def _field(kind: Any, given: object) -> Any:
-    """Convert the value of one field; UNSET where it is of another type."""
+    """Convert the value of one field, or return UNSET where it is of another type."""
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return _lenient(kind, given)
     member = _member_struct(kind)

@@ -169,7 +169,7 @@ class ControlApi:
         return await self._call("POST", "/reset", ControlSummary)
 
     async def set_scenario(self, name: str | None) -> None:
-        """Name the scenario that the events are of, or None; receipts and figures then say it.
+        """Set the name of the scenario that the events are of, for receipts and figures.
 
         Raises:
             BadQuery: *name* is empty or longer than 200 characters.

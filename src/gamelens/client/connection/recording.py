@@ -244,7 +244,7 @@ class ReplaySender:
 
     @property
     def provenance(self) -> Provenance:
-        """A replay of the folder, by its name alone: a path would tell more than a reader of a figure needs."""
+        """A replay of the folder, with its name and without its path."""
         return Provenance(kind="replay", url=self._folder.resolve().name)
 
     async def send(self, request: HttpRequest, tally: RequestStats | None = None) -> HttpResponse:

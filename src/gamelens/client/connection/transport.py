@@ -175,7 +175,7 @@ class Transport:
 
     @property
     def provenance(self) -> Provenance:
-        """The service at this address, taken for a real one; an address cannot hold a password."""
+        """The service at this address, taken for a real one."""
         return Provenance(kind="real", url=self.without_key(self.address.encode()).decode())
 
     async def send(self, request: HttpRequest, tally: RequestStats | None = None) -> HttpResponse:

@@ -133,13 +133,13 @@ def renew_edition(connection: sqlite3.Connection, *, on_conflict: Literal["IGNOR
 
 
 def scenario(connection: sqlite3.Connection) -> str | None:
-    """Return the name of the scenario that the events in a store are of; None where it was not set."""
+    """Return the name of the scenario that the events are of, or None where it was not set."""
     row = connection.execute("SELECT scenario FROM population").fetchone()
     return None if row is None else str(row[0])
 
 
 def set_scenario(connection: sqlite3.Connection, name: str | None) -> None:
-    """Store the name of the scenario that the events are of; None removes it."""
+    """Store the name of the scenario that the events are of, or remove it with None."""
     if name is None:
         connection.execute("DELETE FROM population")
     else:
