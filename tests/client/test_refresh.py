@@ -11,7 +11,7 @@ import pytest
 from gamelens.client.cache.answer_cache import CachedRows
 from gamelens.client.query.data_frames import to_frame
 from gamelens.client.query.planner import FanOutValues, plan_requests
-from gamelens.client.query.query_run import asked
+from gamelens.client.query.query_run import query_record
 from gamelens.client.query.query_spec import QuerySpec
 from gamelens.client.query.refresh import (
     FrameSource,
@@ -37,7 +37,7 @@ NEXT = datetime(2026, 11, 2, tzinfo=UTC)
 def receipt(question: QuerySpec, *gaps: Gap, **more: Any) -> Receipt:
     """Return the receipt of a query with *gaps*."""
     return Receipt(
-        asked=asked(question, "last complete week", interval=str(WEEK), **more),
+        asked=query_record(question, "last complete week", interval=str(WEEK), **more),
         gaps=gaps,
         as_of="2026-11-20T10:00:00+00:00",
     )

@@ -1,7 +1,6 @@
 """The only module that imports httpx: sends requests and retries them.
 
-It raises the errors of `gamelens.errors`. No httpx type gets out, not even as the cause of an exception: its requests
-hold the key.
+It raises the errors of `gamelens.errors`. No httpx type gets out, as exception or cause: its requests hold the key.
 """
 
 from __future__ import annotations
@@ -133,7 +132,7 @@ class Transport:
         max_wait_s: the time one request may spend on waits and failures before it is given up.
         timeout_s: the time the service may stay silent.
         at_once: limit of open connections.
-        ca_file: trusted certificate authorities (PEM); else SSL_CERT_FILE, else the system's.
+        ca_file: trusted authorities (PEM); else SSL_CERT_FILE, else the system's.
         pool: sends the requests instead of the network.
         clock, sleep, now, random: time and chance.
     """

@@ -324,7 +324,7 @@ class QueryRun:
         return QueryResult(frame, receipt, table)
 
     def _receipt(self, steps: QuerySteps, times: ResolvedRange) -> Receipt:
-        record = asked(steps.recorded, self._options.over, interval=str(times.requested), days=steps.ages)
+        record = query_record(steps.recorded, self._options.over, interval=str(times.requested), days=steps.ages)
         return Receipt(
             asked=record,
             asked_at=self._started_at.isoformat(timespec="seconds"),
@@ -343,7 +343,7 @@ class QueryRun:
         )
 
 
-def asked(spec: QuerySpec, over: TimeRange, **more: Any) -> QueryRecord:
+def query_record(spec: QuerySpec, over: TimeRange, **more: Any) -> QueryRecord:
     """Return the record of a query: the arguments as they were given, *over* as text."""
     return QueryRecord(
         metric=spec.metrics if len(spec.metrics) > 1 else spec.metrics[0],
