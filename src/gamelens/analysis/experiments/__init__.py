@@ -1,4 +1,4 @@
-"""Experiments: what a variant changed, by how much, and how sure that is.
+"""Experiments: the effect of a variant, its size and its uncertainty.
 
 Never asks a service and never draws. Open `variant_tests` first.
 """

@@ -1,4 +1,4 @@
-"""Excel files, read through openpyxl where it is installed."""
+"""Reader of Excel files, by openpyxl if it is installed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Rows = list[tuple[Any, ...]]
 
 
 def read_sheet(path: Path, sheet: str | None) -> Rows:
-    """The rows of one sheet, the header first; an empty cell is None.
+    """Return the rows of one sheet, header first; an empty cell is None.
 
     Raises:
-        BadQuery: openpyxl is not installed, the file is none of Excel's, it has several sheets and none is named, or a
-            formula in it was never computed.
+        BadQuery: openpyxl is not installed, the file is not an Excel file, it has several sheets and *sheet* is None,
+            or a formula in it was never computed.
     """
     try:
         openpyxl = import_module("openpyxl")

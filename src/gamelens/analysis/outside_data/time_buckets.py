@@ -1,4 +1,4 @@
-"""The buckets of a frame's `timestamp`, and which of them an outside moment belongs to."""
+"""Time buckets of a frame, and the bucket that an external time belongs to."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def span_of(frame: DataFrame) -> Interval | None:
 
 
 def starts_of(moments: Series[Any], every: str) -> Series[Any]:
-    """Start of the UTC day, ISO week or month that holds each moment."""
+    """Return the start of the UTC day, ISO week or month that holds each time."""
     starts: Series[Any] = moments.dt.floor("D")
     if every == "week":
         starts = starts - pd.to_timedelta(starts.dt.day_of_week, unit="D")
@@ -38,11 +38,13 @@ def starts_of(moments: Series[Any], every: str) -> Series[Any]:
     return starts
 
 
-def placed(moments: ParsedTimes, every: Granularity | None, *, is_summed: bool, field: str) -> Series[Any]:
-    """The bucket of each outside moment, which must be where a bucket starts unless values *is_summed* into it.
+def align_to_buckets(moments: ParsedTimes, every: Granularity | None, *, is_summed: bool, field: str) -> Series[Any]:
+    """Return the bucket of each external time.
+
+    A time must be the start of a bucket unless values are summed into it (*is_summed*).
 
     Raises:
-        BadQuery: the outside has larger buckets than the frame, or smaller ones that nobody asked to add up.
+        BadQuery: the external buckets are larger than the frame's, or smaller and not summed.
     """
     if every is None:
         return moments.at
@@ -80,7 +82,10 @@ def outside_of(frame: DataFrame, moments: Series[Any], starts: Series[Any]) -> S
 
 
 def suspicious_starts(moments: ParsedTimes, every: Granularity | None) -> str | None:
-    """What days are always of, when a table by week or month may stand beside a frame by day; None when nothing."""
+    """Return "a Monday" or "the first of a month" if all dates share it, a sign of coarser data.
+
+    None if they do not, or if the frame is not by day.
+    """
     days = pd.Series(moments.at.dropna().unique())
     if every != "day" or len(days) < 3:
         return None
