@@ -19,9 +19,12 @@ from gamelens.errors import BadQuery
 By = str | Sequence[str] | None
 
 CONCENTRATED: Final = 0.18
-"""From this HHI on a market counts as concentrated (merger guidelines of the United States, 2023: 1,800 of 10,000)."""
+"""HHI from which a market is concentrated.
+
+The merger guidelines of the United States (2023) say 1,800 of 10,000.
+"""
 SPREAD: Final = 0.10
-"""Below it a market counts as spread (the same guidelines: 1,000)."""
+"""HHI below which a market is spread (the same guidelines: 1,000)."""
 
 
 def earnings(frame: DataFrame, by: By = None) -> DataFrame:
@@ -123,7 +126,7 @@ def waterfall(frame: DataFrame) -> DataFrame:
 
 
 def fill_rates(frame: DataFrame, by: By = None) -> DataFrame:
-    """Return requests, loads, shows and clicks for each value of *by*, and the rates between them.
+    """Return requests, loads, shows and clicks for each value of *by*, with their rates.
 
     A request is filled when an ad was loaded, or when one was shown if not every SDK reports loads. Mediation sends a
     request to several networks for one ad break, so the share of requests filled is small, and only *failed* counts the
@@ -153,7 +156,7 @@ def _action_counts(frame: DataFrame, by: By, count: str) -> DataFrame:
     action = frame["ad_action"].astype("object")
     split = {name: frame[count].where(action == value, 0).astype("Int64") for value, name in names.items()}
     result = sum_over(frame[with_ids(frame, by)].assign(**split), by, split)
-    # fewer loads than shows: an SDK in the group reports none of its loads
+    # fewer loads than shows: some SDK of the group does not report loads
     result["loaded"] = result["loaded"].where((result["loaded"] > 0) & (result["loaded"] >= result["shown"]))
     return result
 

@@ -30,7 +30,7 @@ _WEEK: Final = 7
 
 
 def decompose(before: DataFrame, after: DataFrame, by: By) -> DataFrame:
-    """Return the change of ad revenue from *before* to *after* by segment, largest change first.
+    """Return the change of ad revenue from *before* to *after* by segment, largest first.
 
     Both are frames of ilrd_revenue by *by*. Impressions are the volume, revenue per impression is the price. The parts
     summed over all rows are those of the total change. Periods of unequal length differ in volume for that reason
@@ -48,7 +48,7 @@ def decompose(before: DataFrame, after: DataFrame, by: By) -> DataFrame:
     result["kind"] = pd.Categorical(_segment_kinds(result), categories=list(KINDS))
     order = result["change"].abs().sort_values(ascending=False, kind="stable").index
     columns = [*keys, "kind", "before", "after", "change", *PARTS, "volume_before", "volume_after"]
-    sources = [before] if before.attrs == after.attrs else [before, after]  # two halves of one frame were asked once
+    sources = [before] if before.attrs == after.attrs else [before, after]  # halves of one frame share its requests
     return with_receipts_of(result.loc[order, columns].reset_index(drop=True), *sources)
 
 
@@ -63,7 +63,7 @@ def total_change(parts: DataFrame) -> DataFrame:
 
 
 def dominant_effect(parts: DataFrame) -> str:
-    """Return the part with the largest effect (volume, mix or price), or "none" without a change."""
+    """Return the part with the largest effect: volume, mix or price, else "none"."""
     effects = total_change(parts).iloc[0][list(PARTS)].astype("float64")
     return str(effects.abs().idxmax()) if effects.abs().max() > 0 else "none"
 
@@ -108,9 +108,9 @@ def _change_parts(result: DataFrame) -> dict[str, Series[Any]]:
     growth = n1.sum() / n0.sum() if n0.sum() else 1.0
     volume = result["before"] * (growth - 1)
     mix = (n1 - n0 * growth) * price_before
-    if not n0.sum():  # from nothing: everything is volume
+    if not n0.sum():  # without earlier impressions everything is volume
         volume, mix = mix, Series(0.0, index=result.index)
-    # the rest, and not n1 * (price_after - price_before), so that money without volume stays in the sum
+    # the rest instead of n1 * (price_after - price_before), so that revenue without impressions stays in the sum
     return {"volume": volume, "mix": mix, "price": result["change"] - volume - mix}
 
 

@@ -35,10 +35,8 @@ def arpdau(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame
     players).
     """
     players = column_of(frame, "user_unique", "user_unique")
-    result, money = (
-        sum_over(frame, by, [players]).rename(columns={players: "player_days"}),
-        revenue_by_source(frame, by),
-    )
+    result = sum_over(frame, by, [players]).rename(columns={players: "player_days"})
+    money = revenue_by_source(frame, by)
     result["iap_arpdau"] = ratio(money["iap_revenue"], result["player_days"])
     result["ad_arpdau"] = ratio(money["ad_revenue"], result["player_days"])
     result["arpdau"] = result["iap_arpdau"] + result["ad_arpdau"]

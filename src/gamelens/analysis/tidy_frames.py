@@ -76,7 +76,10 @@ def with_ids(frame: DataFrame, by: str | Sequence[str] | None) -> list[str]:
 
 
 def sum_over(frame: DataFrame, by: str | Sequence[str] | None, columns: Iterable[str]) -> DataFrame:
-    """Return the sums of *columns* for each value of *by*, null included, or in one row without *by*."""
+    """Return the sums of *columns* for each value of *by*, null included.
+
+    Without *by* it is one row.
+    """
     keys, columns = with_ids(frame, by), list(columns)
     if not keys:
         return DataFrame({name: Series([frame[name].sum()], dtype=frame[name].dtype) for name in columns})
@@ -84,7 +87,7 @@ def sum_over(frame: DataFrame, by: str | Sequence[str] | None, columns: Iterable
 
 
 def first_row(frame: DataFrame) -> Series[Any]:
-    """Return the first row, the leader of a sorted frame, or a row of NA if the frame is empty."""
+    """Return the first row, the leader of a sorted frame, or a row of NA without rows."""
     return frame.iloc[0] if len(frame) else Series(pd.NA, index=frame.columns, dtype="object")
 
 
@@ -95,7 +98,10 @@ def ratio(part: Series[Any], whole: Series[Any]) -> Series[Any]:
 
 
 def display_values(values: Series[Any]) -> Series[str]:
-    """Return values as text, null as `(unknown)`, or as `(null)` if a value has that very name."""
+    """Return values as text, null as `(unknown)`.
+
+    If a value has that very name, null is `(null)`.
+    """
     texts = values.astype("object")
     null = "(null)" if (texts == UNKNOWN).any() else UNKNOWN
     return texts.where(texts.notna(), null).astype(str)

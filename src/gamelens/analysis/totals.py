@@ -17,7 +17,7 @@ _GAMES: Final = frozenset({"game", "game_id", "studio", "studio_id"})
 
 
 def total(frame: DataFrame) -> DataFrame:
-    """Return one row: counts and money summed, means and ratios computed again from their parts.
+    """Return one row: counts and money summed, means and ratios computed from their parts.
 
     Columns: the value columns of the frame with their dtypes.
 

@@ -16,11 +16,14 @@ EXPERIMENT: Final = "ab_id"
 VARIANT: Final = "ab_variant_id"
 MEASURE: Final = "measure"
 CONTROL: Final = "ctrl"
-"""What the collector calls the variant of a control group (Collector, Remote configuration)."""
+"""Variant of a control group (Wire 1.13, Configs and experiments)."""
 
 
 def control_of(frame: DataFrame) -> str | None:
-    """Return the variant to compare with: `ctrl`, else the first by name, or None without variants."""
+    """Return the variant to compare with: `ctrl`, else the first by name.
+
+    None without variants.
+    """
     names = sorted(str(name) for name in frame[VARIANT].dropna().unique())
     return CONTROL if CONTROL in names else next(iter(names), None)
 
@@ -41,7 +44,7 @@ def groups(frame: DataFrame, keys: Sequence[str]) -> Iterator[DataFrame]:
 
 
 def pair_with_control(frame: DataFrame, control: str | None, columns: Sequence[str]) -> DataFrame:
-    """Return the rows of all variants but the control, with the control's *columns* beside them.
+    """Return the rows of all variants but the control, with the control's *columns* added.
 
     Pairs are made within each experiment and measure. The control's columns are called `control_<name>`, and a column
     control (str) names it.
@@ -95,7 +98,7 @@ def differences_frame(
 
 
 def concat_comparisons(*frames: DataFrame) -> DataFrame:
-    """Return frames of the same columns one below the other, such as shares of several measures.
+    """Return frames of the same columns one below the other, such as shares and money.
 
     p_adjusted is computed again over all rows.
 

@@ -69,7 +69,7 @@ def sample_size(
 def minimal_effect(
     control: float, players: float, control_players: float, *, chance: float = 0.8, confidence: float = 0.95
 ) -> float:
-    """Return the smallest rise of the control's share that is detected with probability *chance*.
+    """Return the smallest rise of the control's share detected with probability *chance*.
 
     A share: 0.01 is one percentage point. NaN if no rise can be detected with so few players.
     """

@@ -17,7 +17,7 @@ from gamelens.analysis.experiments.control_comparison import MEASURE, VARIANT, d
 from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_receipts_of
 
 FEWEST_DAYS: Final = 7
-"""Install days below which a difference gets no interval: too few to know how much they differ."""
+"""Install days needed for an interval: fewer do not show how much days differ."""
 
 
 def money_per_player(installs: DataFrame, money: DataFrame, *, metric: str = "revenue") -> DataFrame:

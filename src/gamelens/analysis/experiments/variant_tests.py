@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 SUSPECT: Final = 0.001
-"""Below this chance the split of the players is broken, and no result can be trusted."""
+"""P-value of the split below which no result of the experiment can be trusted."""
 _DRAWS: Final = 100_000
 
 

@@ -21,7 +21,7 @@ from gamelens.errors import BadQuery
 
 
 def export_csv(df: DataFrame, path: str | os.PathLike[str]) -> Path:
-    """Write *df* as CSV and return the path; a name that ends in .gz is compressed.
+    """Write *df* as CSV and return the path. A name that ends in .gz is compressed.
 
     UTF-8, commas, lines that end in LF, quotes as in RFC 4180. Every text is quoted and a null is an empty cell, so the
     country "NA" and no country differ. Timestamps are ISO 8601 in UTC. A text, or a column's name, that a spreadsheet

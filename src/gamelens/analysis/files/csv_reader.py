@@ -20,7 +20,7 @@ from gamelens.errors import BadQuery
 
 _SEPARATORS: Final = ",;\t|"
 _HEADER_CHARACTERS: Final = 1 << 20
-_BLOCK_BYTES: Final = 16 << 20  # no row may be longer
+_BLOCK_BYTES: Final = 16 << 20  # the longest row possible
 
 
 def read_delimited(path: Path, encoding: str | None) -> tuple[pa.Table, str]:
@@ -45,6 +45,11 @@ def read_delimited(path: Path, encoding: str | None) -> tuple[pa.Table, str]:
 
 
 def _cells(source: str, text: str, width: int, separator: str) -> pa.Table:
+    """Return all cells as text, the header in the first row.
+
+    Raises:
+        BadQuery: a row is longer or shorter than the header.
+    """
     uneven: list[Any] = []
     places = [str(place) for place in range(width)]
     try:
@@ -71,6 +76,11 @@ def _cells(source: str, text: str, width: int, separator: str) -> pa.Table:
 
 
 def _read_text(path: Path, encoding: str | None) -> str:
+    """Return the decoded text of a file.
+
+    Raises:
+        BadQuery: it cannot be read, or is not text in *encoding*.
+    """
     try:
         content = path.read_bytes()
         content = gzip.decompress(content) if path.suffix.lower() == ".gz" else content

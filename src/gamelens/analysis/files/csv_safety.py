@@ -15,10 +15,13 @@ _TRIGGER: Final = r"'*(?:\s*[=+\-@＝＋－＠]|[\t\r\n]|$)"
 
 
 def guarded(texts: Any) -> Any:
-    """Return an Arrow array of *texts* that no spreadsheet runs as formulas; nulls stay."""
+    """Return an Arrow array of *texts* that no spreadsheet runs as formulas. Nulls stay."""
     return pc.replace_substring_regex(texts, pattern=f"^({_TRIGGER})", replacement=r"'\1", max_replacements=1)
 
 
 def unguarded(texts: Any) -> Any:
-    """Return *texts* as they were before `guarded`; an apostrophe that protects nothing stays."""
+    """Return *texts* as they were before `guarded`.
+
+    An apostrophe that protects nothing stays.
+    """
     return pc.replace_substring_regex(texts, pattern=f"^'({_TRIGGER})", replacement=r"\1", max_replacements=1)

@@ -47,9 +47,9 @@ class ParsedTimes:
 
 
 def read_moments(values: Series[Any], *, field: str, day_first: bool | None = None) -> ParsedTimes:
-    """Return times from texts, or from datetimes in UTC; null stays null.
+    """Return times from texts, or from datetimes in UTC.
 
-    A time without a zone is UTC.
+    A time without a zone is UTC, null stays null.
 
     Raises:
         BadQuery: a text is not a time, day and month may be swapped, or precisions do not mix.
@@ -126,6 +126,11 @@ def _parse_text(text: str, is_day_first: bool, field: str) -> tuple[datetime, Pr
 
 
 def _parse_form(text: str, is_day_first: bool) -> tuple[datetime, Precision]:
+    """Return the time in *text* and its precision, by the first form that fits.
+
+    Raises:
+        ValueError: no form fits.
+    """
     if match := _YEAR_FIRST.fullmatch(text):
         return _moment(match[1], match[3], match[4], match[5])
     if match := _COMPACT.fullmatch(text):

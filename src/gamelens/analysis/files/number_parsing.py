@@ -40,7 +40,7 @@ _BODIES: Final = {
         re.ASCII,
     ),
 }
-_WORDS: Final = frozenset({"ALL", "TOP"})  # currencies too, and far more often the beginning of a name
+_WORDS: Final = frozenset({"ALL", "TOP"})  # currency codes, but far more often the beginning of a name
 _SPACES: Final = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\t": " ", "’": "'", "−": "-"})
 _CODES: Final = {"€": "EUR", "£": "GBP", "₹": "INR", "₩": "KRW", "₺": "TRY", "₽": "RUB", "₫": "VND", "US$": "USD"}
 
@@ -74,7 +74,7 @@ class ParsedNumbers:
 def read_amounts(
     texts: Series[Any], *, field: str, decimal: str | None = None, separator: str | None = None
 ) -> ParsedNumbers | str | None:
-    """Return the numbers in *texts*, or the first text that is none if most are numbers.
+    """Return the numbers in *texts*, or the first text that is not one if most are.
 
     None if they are not numbers.
 
@@ -94,11 +94,8 @@ def read_amounts(
     written = [str(text) for text in filled.dropna().unique()]
     number_texts = {text: number for text in written if (number := _parse_text(text))}
     if len(number_texts) < len(written) or not written:
-        return (
-            next(text for text in written if text not in number_texts)
-            if 2 * len(number_texts) >= len(written) > 0
-            else None
-        )
+        are_mostly_numbers = 2 * len(number_texts) >= len(written) > 0
+        return next(text for text in written if text not in number_texts) if are_mostly_numbers else None
     if any(_is_name(number.body) for number in number_texts.values()):
         return None
     return _convert(filled, list(number_texts.values()), field, decimal, separator)
@@ -135,7 +132,7 @@ def _aligned(numbers: Any, texts: Series[Any], dtype: Any) -> Series[Any]:
 
 
 def _parse_text(text: str) -> _NumberText | None:
-    """Return the sign, digits and currency of a number, or None if it is none."""
+    """Return the sign, digits and currency of a number, or None for any other text."""
     plain = " ".join(text.translate(_SPACES).split())
     symbols = [character for character in plain if unicodedata.category(character) == "Sc"]
     match = _NUMBER.fullmatch(re.sub("|".join(map(re.escape, symbols)), "¤", plain) if symbols else plain)
@@ -248,6 +245,7 @@ def _is_written_with(body: str, mark: str) -> bool:
 
 
 def _value(number: _NumberText, mark: str) -> Decimal:
+    """Return the number with *mark* as decimal mark."""
     match = _BODIES[mark].fullmatch(number.body)
     if match is None:
         raise ValueError(number.body)

@@ -94,6 +94,11 @@ def read_table(
 
 
 def _read_file(path: Path, sheet: str | None, encoding: str | None) -> ExternalTable:
+    """Read a file by its suffix.
+
+    Raises:
+        BadQuery: the suffix is unknown, or the file cannot be read.
+    """
     name = path.name.lower()
     if name.removesuffix(".gz").endswith((".csv", ".tsv")):
         cells, separator = read_delimited(path, encoding)
@@ -112,6 +117,7 @@ def _read_file(path: Path, sheet: str | None, encoding: str | None) -> ExternalT
 
 
 def _from_pandas(frame: pd.DataFrame) -> pa.Table:
+    """Return a pandas frame as an Arrow table, a named index as its first columns."""
     if any(name is not None for name in frame.index.names):
         frame = frame.reset_index()
     columns = []
@@ -127,14 +133,14 @@ def _from_pandas(frame: pd.DataFrame) -> pa.Table:
 def _to_array(values: Sequence[Any]) -> Any:
     try:
         return pa.array(values)
-    except (pa.ArrowException, OverflowError, TypeError):  # a column of numbers and texts is text
+    except (pa.ArrowException, OverflowError, TypeError):  # a column that mixes numbers and texts is text
         return pa.array([None if value is None else _as_text(value) for value in values], pa.string())
 
 
 def _to_plain_type(column: Any) -> Any:
     """Return *column* in one of the five types of an `ExternalTable`."""
     kind = column.type
-    if isinstance(kind, pa.BaseExtensionType):  # the period 2026-11 is no number of months
+    if isinstance(kind, pa.BaseExtensionType):  # the storage type of the period 2026-11 is a number of months
         return pa.chunked_array([_to_array([None if _is_null(value) else value for value in column.to_pandas()])])
     if pa.types.is_dictionary(kind):
         parts = column.unify_dictionaries().chunks
@@ -188,6 +194,7 @@ def _numbered_table(source: str, cells: pa.Table, *, first: int, separator: str 
 
 
 def _without_blank_rows(table: ExternalTable) -> ExternalTable:
+    """Return *table* without rows that have no cell. In a table of one column they are nulls."""
     if len(table.columns) < 2:
         return table
     is_filled = np.zeros(table.cells.num_rows, dtype=bool)

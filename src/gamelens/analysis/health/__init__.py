@@ -1,4 +1,4 @@
-"""Health of all games: every game and metric against its own weekdays, and what stands out.
+"""Health of all games: every game and metric against its own weekdays.
 
     answers = [lens.query(**query.arguments, over=...) for query in board_queries(watches())]
     scores = score_days(daily(answers))                # every day of every series
@@ -37,16 +37,16 @@ __all__ = [
     "WatchedMetric",
     "as_json",
     "board",
+    "board_queries",
     "daily",
     "dimension_words",
     "drill_queries",
     "flagged",
-    "score_days",
     "measured",
     "moved_sentence",
-    "board_queries",
-    "segments",
     "row_sentence",
+    "score_days",
+    "segments",
     "silent_games",
     "subject",
     "verdict",

@@ -29,19 +29,21 @@ MEMORY_DAYS: Final = 21
 POOLED_DAYS: Final = 28
 FEWEST_POOLED_DAYS: Final = 14
 BAND_Z: Final = 3.5
-"""How far the band that is drawn reaches, in units of noise."""
+"""Half width of the drawn band, in units of noise."""
 
 _MAD_TO_SIGMA: Final = 1.4826
 _MEAN_TO_SIGMA: Final = 1.2533
-_COUNT_NOISE: Final = 1.14  # a count's square root strays by 1, and the median of four such by half of that
+_COUNT_NOISE: Final = 1.14  # noise of a count's square root is 1, and half of that for the median of four
 _LEAST_NOISE: Final = 0.03
-_SMALL: Final = 0.1  # of a typical day's money; days below it are all alike
+_SMALL: Final = 0.1  # of a typical day's revenue: added so that the logarithm of small days is stable
 _FAR: Final = 3.5
 _CHANCE_DAYS: Final = 14
 
 
 class Baseline(msgspec.Struct, frozen=True):
-    """Expected values and deviations, arrays of series by days; NaN while the history is short.
+    """Expected values and deviations, arrays of series by days.
+
+    All are NaN while the history is short.
 
     Attributes:
         expected: the expected value.
@@ -95,7 +97,7 @@ def judge_shares(part: Floats, whole: Floats, *, days: int = 1, without: Flags |
     whole_before = np.where(is_usual, wholes, 0.0).sum(axis=-1)
     spread_before = _spread(np.where(is_known, _deviations(parts, wholes, share[..., None]), np.nan))
     days_tested = is_known.sum(axis=-1)
-    # That only chance is at work counts as much as fourteen days, or a wobbly estimate would hide half of a fall.
+    # Chance alone counts as fourteen more days: a noisy estimate of the spread would hide half of a fall.
     spread = np.sqrt(np.maximum((_CHANCE_DAYS + days_tested * spread_before**2) / (_CHANCE_DAYS + days_tested), 1.0))
     with np.errstate(divide="ignore", invalid="ignore"):
         noise = spread * np.sqrt(1 + recent_whole / whole_before)
@@ -109,7 +111,7 @@ def judge_shares(part: Floats, whole: Floats, *, days: int = 1, without: Flags |
 
 
 def recent_sums(part: Floats, whole: Floats, *, days: int, without: Flags | None = None) -> tuple[Floats, Floats]:
-    """Return the sums of *part* and *whole* over the last *days* days, as `judge_shares` uses them."""
+    """Return the sums of *part* and *whole* over the last *days* days, for `judge_shares`."""
     if without is not None:
         part, whole = np.where(without, np.nan, part), np.where(without, np.nan, whole)
     return _sums(part, days), _sums(whole, days)
@@ -163,7 +165,7 @@ def _same_weekday(values: Floats) -> Floats:
 
 
 def _preceding_days(values: Floats, days: int, *, skip: int = 0) -> Floats:
-    """Return for each day the *days* before it, without the last *skip* of them, on a last axis.
+    """Return for each day the *days* before it, without the last *skip*, on a last axis.
 
     NaN before the first day.
     """

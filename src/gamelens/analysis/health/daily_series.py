@@ -26,9 +26,9 @@ from gamelens.wire.receipts import RECEIPT
 Floats = NDArray[np.float64]
 
 IDENTITY: Final = ["game_id", "game", "watch", "metric", "dimension", "segment", "kind"]
-"""Columns that say which series a row belongs to."""
+"""Columns that identify the series of a row."""
 _DAY: Final = pd.Timedelta(days=1)
-_FEWEST: Final = 100.0  # a value of a split that has had less in all can show nothing but chance
+_FEWEST: Final = 100.0  # segments with a smaller total can show nothing but chance
 
 
 class SeriesGrid(msgspec.Struct, frozen=True):
@@ -130,6 +130,7 @@ def _has_columns(frame: DataFrame, watch: WatchedMetric) -> bool:
 
 
 def _series_of(watch: WatchedMetric, grid: _DailyGrid, column: str) -> Iterator[SeriesGrid]:
+    """Yield the series of *watch* in *grid*, whose value is in *column*."""
     labels = {"watch": watch.key, "metric": watch.name, "kind": watch.kind}
     if watch.kind == "share" and watch.over is None:
         fields = (column_of(grid.frame, watch.metric, name) for name in (watch.part, watch.whole))
@@ -178,7 +179,10 @@ class _DailyGrid:
         self.games = DataFrame({"game_id": ids, "game": names}).drop_duplicates("game_id").reset_index(drop=True)
 
     def sums(self, column: str, over: str | None = None, *, gaps_of: str | None = None) -> DataFrame:
-        """Return *column* by day (columns) for each game and value of *over* (rows), 0 without rows."""
+        """Return *column* by day (columns) for each game and value of *over* (rows).
+
+        A day without rows is 0, days before a series began and days in *gaps_of* are NaN.
+        """
         rows = DataFrame({"game": self._game, "day": self.frame["timestamp"], "number": self.frame[column]})
         keys = ["game"]
         if over is not None:

@@ -49,9 +49,8 @@ def moved_sentence(moved: DataFrame, verdict: str, kind: NumberKind) -> str:
         case "one segment":
             numbers = " instead of ".join(format_number(top[name], kind) for name in ("value", "expected"))
             new = f", new on {top['first_day']:%Y-%m-%d}," if pd.notna(top["first_day"]) else ""
-            return (
-                f"{dimension} {_segment_name(top)}{new} makes up {min(top['share_of_change'], 1):.0%} of it ({numbers})"
-            )
+            share = min(top["share_of_change"], 1)
+            return f"{dimension} {_segment_name(top)}{new} makes up {share:.0%} of it ({numbers})"
         case "all alike":
             return f"by {dimension}, all of them {direction}"
         case "the mix":
@@ -59,7 +58,8 @@ def moved_sentence(moved: DataFrame, verdict: str, kind: NumberKind) -> str:
         case "opposite":
             return f"by {dimension}, each of them moved the other way: their mix changed"
         case "against each other":
-            return f"by {dimension}, what {_segment_name(top)} {'lost' if direction == 'fell' else 'won'} went {_destination(direction, rest)}"
+            change = "lost" if direction == "fell" else "won"
+            return f"by {dimension}, what {_segment_name(top)} {change} went {_destination(direction, rest)}"
     return ""
 
 

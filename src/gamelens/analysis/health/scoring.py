@@ -1,4 +1,4 @@
-"""Scores of each day of each series: the clearest test of a share, and one cause per event."""
+"""Scores of all days: the clearest test of a share, and one cause for each event."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 LEVEL_DAYS: Final = (7, 14)
-"""Of the last so many days together a share is judged besides the day itself."""
+"""Windows over which a share is tested beside the day itself."""
 SILENT_DAYS: Final = 14
-"""A game that has sent nothing for longer has no usual day any more."""
+"""Days of silence after which a game has no usual day any more."""
 
 _TESTS_PER_SHARE: Final = 1 + len(LEVEL_DAYS)
-_ACTIVITY: Final = ("user_unique", "session_unique", "event_count")  # what a game that runs cannot be without
-_SILENT_LEAST: Final = 7.0  # chance makes nothing of seven expected once in a thousand days
-_LEVEL_P: Final = 0.01  # a level that chance makes more often leaves the word to the day
+_ACTIVITY: Final = ("user_unique", "session_unique", "event_count")  # every running game has them
+_SILENT_LEAST: Final = 7.0  # 0 instead of 7 expected happens by chance on one day in a thousand
+_LEVEL_P: Final = 0.01  # a level replaces the day only below this p-value
 _CAUSE_P: Final = 1e-4
-_BEFORE_DAYS: Final = 42  # that a judgement of a share looks back
-_BATCH_SERIES: Final = 500  # series, whose days with all days before each take some 100 MB
+_BEFORE_DAYS: Final = 42  # history that the baseline of a share needs
+_BATCH_SERIES: Final = 500  # windows of so many series take some 100 MB
 _MIXES: Final = [key for key, watch in WATCHED.items() if watch.is_mix]
 
 
@@ -63,7 +63,7 @@ class Scores:
         self._isolate_causes()
 
     def columns(self) -> dict[str, Floats]:
-        """Return the scores by column name; flags are 0 and 1."""
+        """Return the scores by column name. Flags are 0 and 1."""
         with np.errstate(divide="ignore", invalid="ignore"):
             change = np.where(self.expected > 0, (self.value - self.expected) / self.expected, np.nan)
         names = ("value", "expected", "low", "high", "z", "p", "window_days", "weight", "is_silent", "is_folded")
@@ -80,7 +80,7 @@ class Scores:
         part, whole = self.series.part[rows], self.series.whole[rows]
         self._store(rows, judge_shares(part, whole))
         with np.errstate(invalid="ignore"):
-            is_odd = np.abs(self.z[rows]) > BAND_Z  # such a day speaks for itself, and for no level
+            is_odd = np.abs(self.z[rows]) > BAND_Z  # such a day is a finding by itself, not part of a level
         for days in LEVEL_DAYS:
             level = judge_shares(part, whole, days=days, without=is_odd)
             chance = two_sided(level.z, level.noise_days)
@@ -149,7 +149,7 @@ class Scores:
             p, z = self.p[rows[left], day], self.z[rows[left], day]
             if not (np.nan_to_num(p, nan=1.0) < _CAUSE_P).any():
                 return
-            # of two that mirror each other the one that fell
+            # of two equal and opposite deviations the one that fell
             cause = left[int(np.lexsort((z, -np.round(np.nan_to_num(np.abs(z)), 6)))[0])]
             whole = whole - np.nan_to_num(part[cause])
             left.remove(cause)

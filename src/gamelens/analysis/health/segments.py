@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 Verdict = Literal["one segment", "all alike", "the mix", "against each other", "opposite", "unclear"]
 
 _DAY: Final = pd.Timedelta(days=1)
-_FEWEST: Final = 30.0  # of a whole: below that a segment has no share of its own to be compared with
+_FEWEST: Final = 30.0  # a smaller denominator gives a segment no share to compare with
 _MOVED_P: Final = 0.01
 _SURE_P: Final = 0.001
 _MOST: Final = 0.6
@@ -138,7 +138,10 @@ def _first_days(frame: DataFrame, by: str, names: Series[Any]) -> Series[Any]:
 
 
 def _by_day(frame: DataFrame, column: str, by: str, day: pd.Timestamp) -> DataFrame:
-    """Return *column* by day (columns) up to *day* for each value of *by* (rows), 0 without rows."""
+    """Return *column* by day (columns) up to *day* for each value of *by* (rows).
+
+    A day without rows is 0.
+    """
     rows = DataFrame({"segment": frame[by].astype("object"), "day": frame["timestamp"], "number": frame[column]})
     wide = rows.groupby(["segment", "day"], dropna=False, sort=False)["number"].sum().astype("float64").unstack("day")
     first = frame["timestamp"].min() if len(frame) else day
@@ -190,7 +193,7 @@ def _share_contributions(parts: DataFrame, wholes: DataFrame, day: pd.Timestamp,
     is_before = (days < first) & (days >= first - POOLED_DAYS * _DAY)
     part, whole = parts.to_numpy(), wholes.to_numpy()
     now, before = ((part[:, days_of].sum(axis=1), whole[:, days_of].sum(axis=1)) for days_of in (is_now, is_before))
-    # What is new, or had too few before, has no share of its own yet: it is held against that of the others.
+    # New and small segments have no earlier share of their own: they are compared with that of the others.
     is_new = (whole[:, is_before] > 0).argmax(axis=1) > is_before.sum() / 2
     is_known = (before[1] >= _FEWEST) & ~is_new
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -211,6 +214,7 @@ def _share_contributions(parts: DataFrame, wholes: DataFrame, day: pd.Timestamp,
 
 
 def _contribution_frame(index: pd.Index, value: Floats, expected: Floats, *numbers: Floats) -> DataFrame:
+    """Return the columns of `segments` from arrays: contribution, mix, weight, z, p."""
     with np.errstate(divide="ignore", invalid="ignore"):
         change = np.where(expected > 0, (value - expected) / expected, np.nan)
     names = ("contribution", "mix", "weight", "z", "p")

@@ -15,15 +15,15 @@ from gamelens.wire.receipts import RECEIPT
 Severity = Literal["unknown", "ok", "info", "warning", "critical"]
 
 SEVERITIES: Final = ("unknown", "ok", "info", "warning", "critical")
-"""From least to most; unknown is what has not enough history to be judged."""
+"""Severities in ascending order. Unknown means too little history."""
 LEAST_CHANGE: Final = 0.10
 MOST_Q: Final = 0.01
 CRITICAL_FALL: Final = 0.50
 CRITICAL_WEIGHT: Final = 0.10
 SETTLE_DAYS: Final = 2
-"""A day is asked for again for so long after its end (the client's cache does)."""
+"""Days after its end until a day is settled, as in the client's cache."""
 RESTATED: Final = 0.01
-"""A restatement by less changes no verdict."""
+"""Relative change below which a restatement is ignored."""
 
 _UNKNOWN, _OK, _INFO, _WARNING, _CRITICAL = range(len(SEVERITIES))
 _DAY: Final = pd.Timedelta(days=1)

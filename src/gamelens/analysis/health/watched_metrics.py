@@ -15,7 +15,7 @@ from gamelens.catalog import METRICS, Quotient, metric_named
 from gamelens.errors import BadQuery
 
 Kind = Literal["count", "money", "share", "number"]
-"""How a series is judged: counts by square roots, money and other numbers by ratios, shares of a whole as such."""
+"""Scale of a series: square roots for counts, ratios for money and other numbers, shares."""
 
 
 class HealthQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,7 +134,7 @@ WATCHED: Final[dict[str, WatchedMetric]] = {
         ),
     )
 }
-"""What a board watches unless told otherwise."""
+"""Watched metrics of a board by default, by key."""
 
 
 def watches(keys: Iterable[str] | None = None) -> tuple[WatchedMetric, ...]:
@@ -188,7 +188,7 @@ def drill_queries(row: Mapping[Any, Any]) -> dict[str, HealthQuery]:
         return {it: HealthQuery(by=("game", it) if per_game else (it,), **arguments) for it in watch.drills}
     is_segment = isinstance(row["dimension"], str)
     if is_segment and not isinstance(row["segment"], str):
-        return {}  # no filter selects what has no value
+        return {}  # no filter selects nulls
     where = {str(row["dimension"]): str(row["segment"])} if is_segment else None
     drills = watch.drills if is_segment else (str(watch.over), *watch.drills)
     return {it: HealthQuery(by=("game", it), where=where, **arguments) for it in drills}

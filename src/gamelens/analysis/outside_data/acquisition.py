@@ -19,7 +19,7 @@ from gamelens.errors import BadQuery
 By = str | Sequence[str] | None
 
 FEWEST_DAYS: Final = 10
-"""Days below which a correlation says nothing."""
+"""Days that a correlation needs."""
 _FIELLER: Final = 1.06  # Fieller, Hartley and Pearson 1957: the variance of Fisher's z of a rank correlation
 
 
@@ -108,7 +108,7 @@ def return_on_spend(
 
 
 def payback_ages(roas: DataFrame, by: str = "install_publisher") -> DataFrame:
-    """Return the last age of each value of *by*, and the first at which its spend was earned back.
+    """Return the last age of each value of *by*, and the first that earned back its spend.
 
     Columns: *by* (category), age (Int64), spend, money, roas (float64), days_to_pay_back (Int64, NA where not yet).
     Best first.
@@ -147,7 +147,7 @@ def _earned(money: DataFrame, by: str) -> DataFrame:
     for metric in ("revenue", "ilrd_revenue"):
         try:
             columns.append(column_of(money, metric, "sum"))
-        except BadQuery:  # asked for one of the two
+        except BadQuery:  # the query had only one of the two
             continue
     if not columns:
         raise BadQuery("money", [*map(str, money.columns)], "holds neither revenue nor ilrd_revenue")
@@ -171,6 +171,7 @@ def _at_age(cost: DataFrame, earned: DataFrame, by: str, age: int, latest: Any) 
 
 
 def _correlated(rows: DataFrame, value: str, rank: str) -> dict[str, Any]:
+    """Return the row of `rank_correlation` for one group."""
     days = len(rows)
     first, second = (rows[name].astype("float64").rank() for name in (value, rank))
     is_enough = days >= FEWEST_DAYS and first.nunique() > 1 and second.nunique() > 1

@@ -66,9 +66,9 @@ def join(
         other: the path of a CSV, TSV (also .gz), Parquet or Excel file, a pandas or polars frame or an Arrow table.
         on: names of columns with the same meaning, such as `{"timestamp": "day", "country_code": "geo"}`, or names that
             both tables have.
-        how: which rows without a match stay, as in pandas. validate: "one_to_one" refuses a key that is several times
-        in *df*; by default it is allowed, and the report warns
-            that the external value is then in each of these rows.
+        how: which rows without a match stay, as in pandas.
+        validate: whether a key may be several times in *df*. By default it may, and the report warns that the external
+            value is then in each of these rows. "one_to_one" refuses it.
         aggregate: "sum" adds up the numbers of rows with the same key, whose other values must agree; by default a key
             that is several times in *other* is refused.
         columns: the columns to add, by default all.
@@ -127,11 +127,17 @@ def join(
 
 
 def _check_allowed(field: str, value: object, allowed: Sequence[str | None]) -> None:
+    """Raise `BadQuery` if *value* is not one of *allowed*."""
     if value not in allowed:
         raise BadQuery(field, value, "is not possible", [str(name) for name in allowed])
 
 
 def _columns_to_bring(table: ExternalTable, pairs: dict[str, str], columns: Sequence[str] | None) -> list[str]:
+    """Return the names of the external columns to add.
+
+    Raises:
+        BadQuery: one of *columns* is missing.
+    """
     for name in columns or ():
         if name not in table.columns:
             raise BadQuery("columns", name, f"is not a column of {table.source}", table.columns)
@@ -177,7 +183,7 @@ def _joined_frame(
 
 
 def _take_rows(frame: DataFrame, positions: NDArray[np.int64]) -> DataFrame:
-    """Return the rows of *frame* at *positions*, -1 for a row of nulls; dtypes stay."""
+    """Return the rows of *frame* at *positions*, -1 for a row of nulls, with their dtypes."""
     if (positions == _NO_MATCH).any():
         whole = {name: "Int64" for name in frame if is_integer_dtype(frame[name])}
         frame = frame.astype(whole | {name: "boolean" for name in frame if is_bool_dtype(frame[name])})

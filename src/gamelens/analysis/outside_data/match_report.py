@@ -104,7 +104,7 @@ def _weights(frame: DataFrame) -> tuple[Series[Any], str]:
         return rows, "rows"
     try:
         column = column_of(frame, metric.name, metric.sorts_by)
-    except BadQuery:  # somebody dropped it
+    except BadQuery:  # the column was dropped
         return rows, "rows"
     weights = frame[column].astype("float64").fillna(0.0)
     name = metric.name if metric.sorts_by == metric.name else f"{metric.name} ({metric.sorts_by})"
@@ -117,6 +117,7 @@ def key_text(values: Any) -> str:
 
 
 def _readable(value: Any) -> str:
+    """Return a key for people: a day without its time, a null as `no value`."""
     if value is None or pd.isna(value):
         return "no value"
     if isinstance(value, pd.Timestamp):
@@ -167,7 +168,7 @@ def double_counting(
 
 
 def cut_short(df: DataFrame, matched_keys: DataFrame) -> list[str]:
-    """That the frame counts only part of a bucket whose outside value may be that of the whole."""
+    """Return a warning if the frame counts a bucket in part whose external value may be whole."""
     moments = [name for name in matched_keys if is_datetime64_any_dtype(matched_keys[name])]
     cut = [bucket for name in moments for bucket in time_buckets.cut_buckets(df, matched_keys[name])]
     if not cut:

@@ -43,7 +43,14 @@ class RightTable:
 
 @dataclass(frozen=True, eq=False)
 class _Timed:
-    """A key that is a moment: as it was read, its bucket in the frame, and whether the frame counts nothing there."""
+    """A key of times.
+
+    Attributes:
+        at: the times as read.
+        start: the buckets of the frame that hold them.
+        is_left_out: whether the frame counts nothing at that time.
+        notes: warnings.
+    """
 
     at: Series[Any]
     start: Series[Any]
@@ -115,7 +122,7 @@ def _timed(df: DataFrame, table: ExternalTable, column: str, *, is_summed: bool,
 def _one_row_per_key(
     keys: DataFrame, values: DataFrame, table: ExternalTable, summing: ValueColumns | None
 ) -> tuple[DataFrame, DataFrame, Series[Any]]:
-    """Return one row of *keys* and *values* for each key, and the position of each row in them.
+    """Return one row of *keys* and *values* for each key, and each row's position in them.
 
     Raises:
         BadQuery: a key is there twice and nothing is summed.
@@ -133,8 +140,8 @@ def _repeated_key_error(keys: DataFrame, group: Series[Any], table: ExternalTabl
     """Return the exception for keys in several rows of *table*."""
     repeated = group[group.duplicated(keep=False)]
     several = [
-        f"{key_text(keys.loc[positions[0]])} in rows {', '.join(str(table.rows[position]) for position in positions[:5])}"
-        for positions in (list(members.index) for _, members in repeated.groupby(repeated, sort=False))
+        f"{key_text(keys.loc[places[0]])} in rows {', '.join(str(table.rows[place]) for place in places[:5])}"
+        for places in (list(members.index) for _, members in repeated.groupby(repeated, sort=False))
     ]
     more = f" and {len(several) - 5} more" if len(several) > 5 else ""
     rule = f'has a key more than once: {"; ".join(several[:5])}{more}. aggregate="sum" adds them up'

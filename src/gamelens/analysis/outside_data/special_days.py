@@ -10,7 +10,7 @@ from pandas import DataFrame, Series
 from gamelens.analysis.tidy_frames import ratio, with_receipts_of
 
 FEWEST_OTHERS: Final = 3
-"""Same weekdays without an occasion that must be there before one is judged."""
+"""Ordinary days of the same weekday that a comparison needs."""
 
 
 def compare_with_weekdays(

@@ -82,9 +82,9 @@ def outside_of(frame: DataFrame, moments: Series[Any], starts: Series[Any]) -> S
 
 
 def suspicious_starts(moments: ParsedTimes, every: Granularity | None) -> str | None:
-    """Return "a Monday" or "the first of a month" if all dates share it, a sign of coarser data.
+    """Return "a Monday" or "the first of a month" if all dates share it.
 
-    None if they do not, or if the frame is not by day.
+    That is a sign of coarser data. None if they do not share it, or if the frame is not by day.
     """
     days = pd.Series(moments.at.dropna().unique())
     if every != "day" or len(days) < 3:

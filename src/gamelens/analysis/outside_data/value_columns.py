@@ -17,7 +17,7 @@ from gamelens.analysis.outside_data.join_keys import their_texts
 from gamelens.catalog import DIMENSIONS
 from gamelens.errors import BadQuery
 
-# What names things: no number, whatever its digits. Version 1.10 is not 1.1.
+# Columns of identifiers are text, even if all are digits: version 1.10 is not 1.1.
 _IDENTIFIER: Final = re.compile(r"(?:.*[\W_])?(?:(?:id|ID|Id)s?|[vV]ersion)|.*[a-z]I[dD]s?", re.DOTALL)
 _ISO_DAYS: Final = r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)?"
 
@@ -49,6 +49,7 @@ class ValueColumns:
         return DataFrame(result, index=pd.RangeIndex(len(self._table.rows)))
 
     def _typed(self, name: str) -> Series[Any]:
+        """Return one column: names as category, other texts parsed, typed columns as they are."""
         cells = self._table.column(name)
         if name in self._text or name in DIMENSIONS or _IDENTIFIER.fullmatch(name):
             return _as_categories(their_texts(self._table, name))
@@ -67,7 +68,7 @@ class ValueColumns:
             return (texts.str.lower() == "true").astype("boolean").where(texts.notna())
         if words and texts.dropna().str.fullmatch(_ISO_DAYS).all():
             moments = pd.to_datetime(texts, format="ISO8601", utc=True, errors="coerce")
-            if moments.notna().equals(texts.notna()):  # 2026-02-30 stays the text it is
+            if moments.notna().equals(texts.notna()):  # a day such as 2026-02-30 stays text
                 return moments.astype("datetime64[us, UTC]")
         parsed = read_amounts(texts, field=name, decimal=self._decimal, separator=self._table.separator)
         if isinstance(parsed, str):
@@ -83,7 +84,9 @@ class ValueColumns:
 
 
 def sum_by_group(values: DataFrame, groups: Series[Any], table: ExternalTable, *, shares: set[str]) -> DataFrame:
-    """Return one row for each group, in order of appearance: numbers added, other values equal.
+    """Return one row for each group, in order of appearance, with its numbers added up.
+
+    Other values must be equal within a group.
 
     Raises:
         BadQuery: rows of a group differ in a value that cannot be added.
@@ -101,6 +104,7 @@ def sum_by_group(values: DataFrame, groups: Series[Any], table: ExternalTable, *
 
 
 def _check_agreement(name: str, column: Series[Any], groups: Series[Any], table: ExternalTable) -> None:
+    """Raise `BadQuery` if rows of one group differ in *column*."""
     codes = Series(pd.factorize(column)[0], index=column.index)
     is_unlike = codes != codes.groupby(groups).transform("first")
     if is_unlike.any():

@@ -22,11 +22,11 @@ __all__ = [
     "cohort_matrix",
     "cohort_sizes",
     "compare_curves",
+    "curve_verdict",
     "day_spread",
     "intervals_are_disjoint",
     "ltv",
     "pooled",
     "project_retention",
-    "curve_verdict",
     "wilson",
 ]

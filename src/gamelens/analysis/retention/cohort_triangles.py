@@ -87,7 +87,7 @@ def concat_groups(
 
 
 def _triangle(rows: DataFrame) -> CohortTriangle:
-    """Build the triangle of *rows*; splits of a cohort are added up."""
+    """Build the triangle of *rows*, with the splits of a cohort added up."""
     cells = rows[rows["retention"].notna() & (rows["installs"] > 0) & (rows["age"] > 0)]
     sums = cells.groupby(["timestamp", "age"], observed=True)[["installs", "returned"]].sum().astype("float64")
     installs, returned = (sums[name].unstack("age").fillna(0.0).sort_index(axis=1) for name in sums)

@@ -19,7 +19,7 @@ from gamelens.analysis.retention.retention_curves import BG_BB, CURVES, FittedCu
 from gamelens.analysis.tidy_frames import with_receipts_of
 
 CLEAR_DIFFERENCE: Final = 4.0
-"""A curve is clearly better than another when its misfit of the held-out ages is lower by this (7 times likelier)."""
+"""Difference in held-out misfit that makes a curve clearly better: 7 times likelier."""
 
 MODELS: Final = [curve.name for curve in CURVES]
 _TEST_DIVISOR: Final = 3
@@ -27,7 +27,9 @@ _TEST_DIVISOR: Final = 3
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CurveTrial:
-    """A curve fitted to some cohorts, and its prediction of the latest ages from the earlier ones.
+    """A curve fitted to some cohorts, and its prediction of the latest ages.
+
+    The prediction is that of a fit to the earlier ages.
 
     Attributes:
         curve: the family of curves.

@@ -20,9 +20,10 @@ from gamelens.analysis.retention.cohort_triangles import CohortTriangle
 Floats = NDArray[np.float64]
 
 SAME_PLAYERS: Final = 0.79
-"""Of those who play on a late day, the share that played on an earlier one: D1 of D7 in the public Cookie Cats data.
+"""Share of the players of a late day who also played on an earlier one.
 
-Totals cannot tell it: it would take players. It says how much the ages of one cohort move together.
+D1 of D7 in the public Cookie Cats data. Totals do not contain it. It sets how much the ages of one cohort move
+together.
 """
 
 
@@ -75,13 +76,13 @@ def effective_installs(cohorts: CohortTriangle, variance: float) -> Floats:
 
 
 def covariance(cohorts: CohortTriangle, shares: Floats, variance: float) -> Floats:
-    """Return the covariance between ages of the number of returning players, given true *shares*.
+    """Return the covariance between ages of the returning players, given true *shares*.
 
     Two ages share the players of the cohorts that have reached both, and the effects of those days.
     """
     positions = np.arange(len(shares))
     later = np.maximum.outer(positions, positions)
-    # never fewer than if one day said nothing about the other
+    # at least as many as if the two days were independent
     both = np.maximum(SAME_PLAYERS, shares[np.minimum.outer(positions, positions)]) * shares[later]
     np.fill_diagonal(both, shares)
     independent = np.outer(shares, shares)

@@ -151,12 +151,13 @@ def _value_frame(
 
 
 def _curve_frame(trial: CurveTrial | None, ages: NDArray[np.int64], lines: dict[str, Floats]) -> DataFrame:
+    """Return columns by age with the model's name in front."""
     model = pd.Categorical([trial.curve.name if trial else None] * len(ages), categories=MODELS)
     return DataFrame({"model": model, "age": pd.array(ages, dtype="Int64"), **lines})
 
 
 def _days_played(trial: CurveTrial | None, ages: NDArray[np.int64], *, draws: int, seed: int) -> tuple[Floats, Floats]:
-    """Return the days played up to each age from 0 on, of the curve and of curves drawn around it."""
+    """Return the days played up to each age from 0 on, of the fitted and of drawn curves."""
     if trial is None or trial.fitted is None:
         return np.full(len(ages) + 1, np.nan), np.full((draws, len(ages) + 1), np.nan)
     shares = np.vstack(
@@ -196,6 +197,7 @@ def _quantiles(draws: Floats, confidence: float) -> tuple[Floats, Floats]:
 
 
 def _check(model: str | None, confidence: float, ages: Sequence[int], draws: int) -> None:
+    """Raise `BadQuery` if an argument is out of range."""
     if model not in (None, "all", *MODELS):
         raise BadQuery("model", model, "is not a curve", [*MODELS, "all"])
     if not 0 < confidence < 1:

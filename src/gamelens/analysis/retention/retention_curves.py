@@ -25,7 +25,10 @@ from gamelens.analysis.retention.day_variation import covariance
 Floats = NDArray[np.float64]
 Ages = NDArray[np.int64]
 Shape = Callable[[Floats, Ages], tuple[Floats, Floats]]
-"""Logarithms of the shares (..., ages) at points (..., parameters), and their slopes, parameters last."""
+"""Function from points (..., parameters) and ages to log shares and their slopes.
+
+Log shares have shape (..., ages), slopes (..., ages, parameters).
+"""
 
 _STEPS: Final = 100
 _LONGEST_STEP: Final = 2.0
@@ -148,6 +151,7 @@ def _log_likelihood(reached: Floats, returned: Floats, shares: Floats) -> float:
 
 
 def _bg_bb(point: Floats, ages: Ages) -> tuple[Floats, Floats]:
+    """Return log shares and slopes of the BG/BB curve."""
     activity = _inverse_logit(point[..., :1])
     logs, slopes = _shifted_bg(point[..., 1:], ages)
     by_activity = np.broadcast_to((1 - activity)[..., None], (*logs.shape, 1))
@@ -169,6 +173,7 @@ def _shifted_bg(point: Floats, ages: Ages) -> tuple[Floats, Floats]:
 
 
 def _power_law(point: Floats, ages: Ages) -> tuple[Floats, Floats]:
+    """Return log shares and slopes of the power law."""
     first, power, logs = _inverse_logit(point[..., :1]), np.exp(point[..., 1:2]), np.log(ages)
     by_first = np.broadcast_to(1 - first, (*point.shape[:-1], len(ages)))
     return np.log(first) - power * logs, np.stack([by_first, -power * logs], axis=-1)
@@ -180,7 +185,10 @@ def _inverse_logit(logit: Floats) -> Floats:
 
 
 BG_BB: Final = RetentionCurve("BG/BB", _bg_bb, centre=(0.4, -0.5, 0.5), spread=(1.5, 2.0, 1.5))
-"""Parameters: logit of E[p], logit of E[theta], log of gamma + delta (how alike players are in leaving)."""
+"""Parameters: logit of E[p], logit of E[theta], log of gamma + delta.
+
+The larger gamma + delta, the more alike players are in leaving.
+"""
 
 SHIFTED_BG: Final = RetentionCurve("shifted beta-geometric", _shifted_bg, centre=(0.8, 0.0), spread=(2.0, 1.5))
 """Parameters: logit of E[theta], log of gamma + delta."""

@@ -39,7 +39,7 @@ def pooled(frame: DataFrame, by: str | None = None) -> DataFrame:
 
 
 def cohort_matrix(frame: DataFrame, by: str | None = None) -> DataFrame:
-    """Return retention (float64, 0 to 1) with a row for each install day and a column for each age.
+    """Return retention (float64, 0 to 1) by install day (rows) and age (columns).
 
     NaN where the age is not reached. With *by*, the index has two levels: the value, then the install day; without it a
     split in the frame is pooled, weighted by installs.
