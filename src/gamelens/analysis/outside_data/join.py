@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, Final, Literal
 
+import msgspec
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ from gamelens.analysis.outside_data.match_report import (
 from gamelens.analysis.outside_data.right_side import RightTable, prepare_right
 from gamelens.analysis.outside_data.value_columns import ValueColumns
 from gamelens.errors import BadQuery
-from gamelens.wire.receipts import RECEIPT
+from gamelens.wire.receipts import RECEIPT, JoinRecord, Receipt
 
 How = Literal["left", "inner", "right", "outer"]
 _JOIN_KINDS: Final = ("left", "inner", "right", "outer")
@@ -216,8 +217,13 @@ def _free_name(name: str, frame: DataFrame, suffix: str) -> str:
 def _copy_receipt(frame: DataFrame, df: DataFrame, report: MatchReport) -> None:
     """Copy the receipt of *df* to *frame* and add the join to it, if there is one."""
     frame.attrs = deepcopy(df.attrs)
-    receipt = frame.attrs.get(RECEIPT)
+    receipt = Receipt.of(df.attrs)
     if receipt:
-        joined = {"source": report.source, "on": dict(report.on), "how": report.how}
-        share = {"matched_share": report.matched_share, "share_of": report.share_of}
-        receipt["joined"] = [*receipt.get("joined", []), joined | share]
+        joined = JoinRecord(
+            source=report.source,
+            on=dict(report.on),
+            how=report.how,
+            matched_share=report.matched_share,
+            share_of=report.share_of,
+        )
+        frame.attrs[RECEIPT] = msgspec.structs.replace(receipt, joined=(*receipt.joined, joined)).to_json()

@@ -55,7 +55,7 @@ class LiveView(WidgetWithStaticView):
         """Look again and again, until `stop`."""
         if not self.is_running:
             self._show_running(True)
-            self._future = shared_loop().hand_over(self._follow())
+            self._future = shared_loop().submit(self._follow())
 
     def stop(self) -> None:
         """Look no more; what was seen stays."""
@@ -67,12 +67,12 @@ class LiveView(WidgetWithStaticView):
         """Stop, and leave the page."""
         self.stop()
         super().close()
-        shared_loop().hand_over(self._console.aclose())
+        shared_loop().submit(self._console.aclose())
 
     def static(self) -> StaticView:
         """Counts and newest events as they are now, as ordinary tables."""
         if not self.looks and not self.is_running and self.comm is not None:
-            shared_loop().wait(self._look())
+            shared_loop().run(self._look())
         return StaticView("".join(each.value for each in (self._status, self._counts, self._events)))
 
     async def _follow(self) -> None:
