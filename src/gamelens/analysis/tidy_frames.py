@@ -48,14 +48,14 @@ def column_of(frame: DataFrame, metric: str, field: str) -> str:
     prefixed = f"{metric}_{field}"
     if prefixed in frame:
         return prefixed
-    queried = asked_metrics(frame)
+    queried = queried_metrics(frame)
     if field in frame and (not queried or metric in queried):
         return field
     raise BadQuery("frame", list(frame.columns), f"has no {field} of {metric}: query {metric} as well")
 
 
-def asked_metrics(frame: DataFrame) -> list[str]:
-    """Metrics the receipt says were asked for; none when there is no receipt."""
+def queried_metrics(frame: DataFrame) -> list[str]:
+    """Return the metrics in the receipt's query, or an empty list without a receipt."""
     return list(Receipt.of(frame.attrs).asked.metrics)
 
 
@@ -120,7 +120,10 @@ def series_names(frame: DataFrame, by: str | Sequence[str] | None = None) -> Ser
 
 
 def with_receipts_of(result: DataFrame, *sources: DataFrame) -> DataFrame:
-    """*result* with the receipts of its *sources* put together: metrics listed, requests added, as of the oldest."""
+    """Give *result* the merged receipt of its *sources* and return it.
+
+    Metrics are listed, requests added, and the data is as of the oldest source (`merge_receipts`).
+    """
     attrs = [source.attrs for source in sources if Receipt.of(source.attrs)]
     if len(attrs) == 1:  # as it is, with keys that only a later version knows
         result.attrs = {RECEIPT: attrs[0][RECEIPT]}

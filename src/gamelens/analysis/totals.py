@@ -8,7 +8,7 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from gamelens.analysis.retention.retention_rates import is_retention_frame
-from gamelens.analysis.tidy_frames import asked_metrics, column_of, dimension_columns, with_receipts_of
+from gamelens.analysis.tidy_frames import column_of, dimension_columns, queried_metrics, with_receipts_of
 from gamelens.catalog import METRICS, Metric, Quotient
 from gamelens.errors import BadQuery, NotAdditive
 from gamelens.wire.receipts import Receipt
@@ -30,7 +30,7 @@ def total(frame: DataFrame) -> DataFrame:
         raise NotAdditive(
             "retention", "gamelens.analysis.retention.retention_rates.average_curve(frame), which weights by installs"
         )
-    names = asked_metrics(frame)
+    names = queried_metrics(frame)
     if not names:
         raise BadQuery("frame", list(frame.columns), "has no receipt: add up a frame that query() returned")
     totals: dict[str, Series[Any]] = {}

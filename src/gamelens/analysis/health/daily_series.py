@@ -18,7 +18,7 @@ from pandas import DataFrame, DatetimeIndex, Series
 from pandas.api.types import is_integer_dtype
 
 from gamelens.analysis.health.watched_metrics import WatchedMetric, watches
-from gamelens.analysis.tidy_frames import asked_metrics, column_of, display_values, label_columns, with_receipts_of
+from gamelens.analysis.tidy_frames import column_of, display_values, label_columns, queried_metrics, with_receipts_of
 from gamelens.errors import BadQuery
 from gamelens.wire.receipts import RECEIPT, QueryRecord, Receipt
 
@@ -113,7 +113,7 @@ def series_grid(long: DataFrame) -> SeriesGrid:
 def _series_in_answers(watch: WatchedMetric, answers: list[DataFrame]) -> Iterator[SeriesGrid]:
     """Yield the series of *watch* from the first of *answers* that holds them."""
     for frame in answers:
-        queried = asked_metrics(frame)
+        queried = queried_metrics(frame)
         has_split = watch.over is None or watch.over in frame
         if has_split and (set(watch.metrics) <= set(queried) if queried else _has_columns(frame, watch)):
             yield from _series_of(watch, _DailyGrid(frame), column_of(frame, watch.metric, watch.field))
@@ -168,7 +168,7 @@ class _DailyGrid:
 
     def __init__(self, frame: DataFrame) -> None:
         receipt = Receipt.of(frame.attrs)
-        self.frame = frame = _bare(frame, asked_metrics(frame))
+        self.frame = frame = _bare(frame, queried_metrics(frame))
         self.days = _days(frame, receipt)
         self._gaps = receipt.gaps
         game = "game" if "game" in frame else next(iter(label_columns(frame)), None)
@@ -191,7 +191,7 @@ class _DailyGrid:
         wide = table.unstack("day").reindex(columns=self.days).fillna(0.0)
         began = (wide.to_numpy() > 0).cumsum(axis=1) > 0
         wide = wide.where(began)
-        for day in self._lost(gaps_of):
+        for day in self._days_in_gaps(gaps_of):
             wide[day] = np.nan
         return wide
 
@@ -213,25 +213,32 @@ class _DailyGrid:
                 identity, self.days, np.where(denominators > 0, numbers / denominators, np.nan), part, denominators
             )
 
-    def _lost(self, metric: str | None) -> list[pd.Timestamp]:
-        lost = [gap.times for gap in self._gaps if gap.times and metric in (None, gap.metric)]
-        return [day for day in self.days if any(day.to_pydatetime() in interval for interval in lost)]
+    def _days_in_gaps(self, metric: str | None) -> list[pd.Timestamp]:
+        """Return the days in gaps of *metric*, or of any metric."""
+        gaps = [gap.times for gap in self._gaps if gap.times and metric in (None, gap.metric)]
+        return [day for day in self.days if any(day.to_pydatetime() in interval for interval in gaps)]
 
 
 def _bare(frame: DataFrame, metrics: list[str]) -> DataFrame:
-    """*frame* with a receipt that only says what was asked: pandas copies it with every column that is read."""
+    """Return *frame* with the metrics as its whole receipt.
+
+    pandas copies the receipt with every column read.
+    """
     bare = frame.copy(deep=False)
     bare.attrs = {RECEIPT: Receipt(asked=QueryRecord(metric=tuple(metrics))).to_json()} if metrics else {}
     return bare
 
 
 def _days(frame: DataFrame, receipt: Receipt) -> DatetimeIndex:
-    """Every day that was asked for and is over; without a receipt, from the first row to the last."""
-    span, stamps = receipt.interval, frame["timestamp"]
-    if span is not None:
-        first, end = pd.Timestamp(span.start).ceil("D"), pd.Timestamp(span.end).floor("D")
-    elif len(stamps):
-        first, end = stamps.min(), stamps.max() + _DAY
+    """Return the days of the query that are over.
+
+    Without a receipt they are the days from the first row to the last.
+    """
+    interval, timestamps = receipt.interval, frame["timestamp"]
+    if interval is not None:
+        first, end = pd.Timestamp(interval.start).ceil("D"), pd.Timestamp(interval.end).floor("D")
+    elif len(timestamps):
+        first, end = timestamps.min(), timestamps.max() + _DAY
     else:
         return DatetimeIndex([], tz="UTC").as_unit("us")
     if receipt.as_of:
@@ -239,8 +246,8 @@ def _days(frame: DataFrame, receipt: Receipt) -> DatetimeIndex:
     return pd.date_range(first, end - _DAY, freq="D", unit="us")
 
 
-def _long_frame(result: list[SeriesGrid]) -> DataFrame:
-    rows = [series.rows() for series in result]
+def _long_frame(grids: list[SeriesGrid]) -> DataFrame:
+    rows = [series.rows() for series in grids]
     columns = ["timestamp", *IDENTITY, "value", "part", "whole"]
     long = pd.concat(rows, ignore_index=True) if rows else DataFrame(columns=columns)
     long = long[columns].astype(dict.fromkeys(IDENTITY, "category"))

@@ -54,12 +54,15 @@ def severities(scores: DataFrame, *, least_change: float, most_q: float) -> pd.C
     return pd.Categorical.from_codes(codes.tolist(), categories=pd.Index(SEVERITIES), ordered=True)
 
 
-def is_settled(stamps: Series[Any], daily: DataFrame) -> Series[bool]:
-    """Whether nothing late is expected for a day any more; without a receipt nobody knows, and all is settled."""
+def is_settled(days: Series[Any], daily: DataFrame) -> Series[bool]:
+    """Return whether each day is settled: no more late rows are expected.
+
+    Without a receipt all days count as settled.
+    """
     as_of = Receipt.of(daily.attrs).as_of
     if as_of is None:
-        return Series(True, index=stamps.index)
-    return stamps + _DAY * (1 + SETTLE_DAYS) <= pd.Timestamp(as_of)
+        return Series(True, index=days.index)
+    return days + _DAY * (1 + SETTLE_DAYS) <= pd.Timestamp(as_of)
 
 
 def is_restated(scores: DataFrame, restatements: DataFrame | None) -> NDArray[np.bool_]:

@@ -56,7 +56,7 @@ def left_key(column: Series[Any]) -> Series[Any]:
     return Series([_as_text(value) for value in values], index=column.index, dtype="str")
 
 
-def their_texts(table: ExternalTable, column: str) -> Series[Any]:
+def right_texts(table: ExternalTable, column: str) -> Series[Any]:
     """Return a column of the external table as text keys.
 
     Raises:
@@ -76,22 +76,22 @@ def their_texts(table: ExternalTable, column: str) -> Series[Any]:
     return Series(cells.cast(pa.string()).to_pandas(), dtype="str")
 
 
-def their_moments(table: ExternalTable, column: str) -> Series[Any]:
+def right_moments(table: ExternalTable, column: str) -> Series[Any]:
     """Return a column of the external table for `read_moments`: datetimes or text."""
     cells = table.column(column)
     if not pa.types.is_timestamp(cells.type):
-        return their_texts(table, column)
+        return right_texts(table, column)
     moments: Series[Any] = cells.to_pandas()
     return moments
 
 
-def their_numbers(table: ExternalTable, column: str) -> Series[Any]:
+def right_numbers(table: ExternalTable, column: str) -> Series[Any]:
     """Return a column of the external table as whole numbers.
 
     Raises:
         BadQuery: a cell is anything else.
     """
-    texts = their_texts(table, column)
+    texts = right_texts(table, column)
     read = read_amounts(texts, field=column) if texts.notna().any() else ParsedNumbers(texts.astype("Int64"))
     if not isinstance(read, ParsedNumbers) or not is_integer_dtype(read.numbers):
         raise BadQuery(column, texts.dropna().iloc[0], "must be whole numbers, as in the frame")
@@ -100,7 +100,7 @@ def their_numbers(table: ExternalTable, column: str) -> Series[Any]:
 
 def right_key(table: ExternalTable, column: str, left: Series[Any]) -> Series[Any]:
     """Return a column of the external table in the type of *left*, a key that is no time."""
-    return their_numbers(table, column) if is_integer_dtype(left) else their_texts(table, column)
+    return right_numbers(table, column) if is_integer_dtype(left) else right_texts(table, column)
 
 
 def similar_keys(left: Series[Any], right: Series[Any]) -> list[tuple[str, str]]:

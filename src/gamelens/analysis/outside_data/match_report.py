@@ -16,7 +16,7 @@ from gamelens._text import format_number, one_line
 from gamelens.analysis.files.table_reader import ExternalTable
 from gamelens.analysis.outside_data import time_buckets
 from gamelens.analysis.outside_data.join_keys import similar_keys
-from gamelens.analysis.tidy_frames import asked_metrics, column_of
+from gamelens.analysis.tidy_frames import column_of, queried_metrics
 from gamelens.catalog import METRICS
 from gamelens.errors import BadQuery
 from gamelens.wire.receipts import Receipt
@@ -100,7 +100,7 @@ def matched_share(frame: DataFrame, is_matched: Series[Any]) -> tuple[float | No
 def _weights(frame: DataFrame) -> tuple[Series[Any], str]:
     """Return the weight of each row and its name: the first metric, or 1 for each row."""
     rows = Series(1.0, index=frame.index)
-    metric = METRICS.get(next(iter(asked_metrics(frame)), ""))
+    metric = METRICS.get(next(iter(queried_metrics(frame)), ""))
     if metric is None or metric.adds != "everywhere":
         return rows, "rows"
     try:

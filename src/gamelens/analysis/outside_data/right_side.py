@@ -12,7 +12,7 @@ from pandas.api.types import is_datetime64_any_dtype
 from gamelens.analysis.files.date_parsing import read_moments
 from gamelens.analysis.files.table_reader import ExternalTable
 from gamelens.analysis.outside_data import time_buckets
-from gamelens.analysis.outside_data.join_keys import right_key, their_moments
+from gamelens.analysis.outside_data.join_keys import right_key, right_moments
 from gamelens.analysis.outside_data.match_report import key_text
 from gamelens.analysis.outside_data.value_columns import ValueColumns, sum_by_group
 from gamelens.errors import BadQuery
@@ -43,7 +43,7 @@ class RightTable:
 
 
 @dataclass(frozen=True, eq=False)
-class _Timed:
+class _TimeKey:
     """A key of times.
 
     Attributes:
@@ -81,7 +81,7 @@ def prepare_right(
         BadQuery: a key is there twice, or does not fit the buckets of *df*.
     """
     timed = {
-        name: _timed(df, table, column, is_summed=summing is not None, day_first=day_first)
+        name: _time_key(df, table, column, is_summed=summing is not None, day_first=day_first)
         for name, column in pairs.items()
         if is_datetime64_any_dtype(df[name])
     }
@@ -102,9 +102,10 @@ def prepare_right(
     )
 
 
-def _timed(df: DataFrame, table: ExternalTable, column: str, *, is_summed: bool, day_first: bool | None) -> _Timed:
+def _time_key(df: DataFrame, table: ExternalTable, column: str, *, is_summed: bool, day_first: bool | None) -> _TimeKey:
+    """Read a key of times and align it to the buckets of *df*."""
     every = Receipt.of(df.attrs).asked.every
-    moments = read_moments(their_moments(table, column), field=column, day_first=day_first)
+    moments = read_moments(right_moments(table, column), field=column, day_first=day_first)
     start = time_buckets.align_to_buckets(moments, every, is_summed=is_summed, field=column)
     is_left_out = Series(False, index=start.index)
     notes = []
@@ -113,11 +114,11 @@ def _timed(df: DataFrame, table: ExternalTable, column: str, *, is_summed: bool,
     if always := time_buckets.suspicious_starts(moments, every):
         notes.append(f"{column} is always {always}: a table by week or month would match one day of each")
     if (moments.at.dropna() != start.dropna()).any():
-        is_left_out = time_buckets.outside_of(df, moments.at, start)
+        is_left_out = time_buckets.is_uncounted(df, moments.at, start)
         if count := int(is_left_out.sum()):
             rule = "outside the interval of the frame, in a bucket it counts only in part, left out"
             notes.append(f"{count} row{'' if count == 1 else 's'} of {table.source} {rule}")
-    return _Timed(moments.at, start, is_left_out, tuple(notes))
+    return _TimeKey(moments.at, start, is_left_out, tuple(notes))
 
 
 def _one_row_per_key(

@@ -13,7 +13,7 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from gamelens.analysis.files.number_parsing import ParsedNumbers, read_amounts
 from gamelens.analysis.files.table_reader import ExternalTable
-from gamelens.analysis.outside_data.join_keys import their_texts
+from gamelens.analysis.outside_data.join_keys import right_texts
 from gamelens.catalog import DIMENSIONS
 from gamelens.errors import BadQuery
 
@@ -52,9 +52,9 @@ class ValueColumns:
         """Return one column: names as category, other texts parsed, typed columns as they are."""
         cells = self._table.column(name)
         if name in self._text or name in DIMENSIONS or _IDENTIFIER.fullmatch(name):
-            return _as_categories(their_texts(self._table, name))
+            return _as_categories(right_texts(self._table, name))
         if pa.types.is_string(cells.type):
-            values = self._parse(name, their_texts(self._table, name))
+            values = self._parse(name, right_texts(self._table, name))
             return _as_categories(values) if values.dtype == "str" else values
         typed: Series[Any] = cells.to_pandas(
             types_mapper={pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}.get
