@@ -35,15 +35,15 @@ def subject(row: Row) -> str:
     return f"{row['game']}: {row['metric']}{segment}"
 
 
-def moved_sentence(moved: DataFrame, verdict: str, kind: NumberKind) -> str:
+def moved_sentence(rows: DataFrame, verdict: str, kind: NumberKind) -> str:
     """Return the verdict on the segments of one dimension as half a sentence.
 
     Empty if the verdict is unclear.
     """
-    if len(moved) < 2:
+    if len(rows) < 2:
         return ""
-    dimension, top = dimension_words(str(moved["dimension"].iloc[0])), moved.iloc[0]
-    rest = moved.iloc[1]
+    dimension, top = dimension_words(str(rows["dimension"].iloc[0])), rows.iloc[0]
+    rest = rows.iloc[1]
     direction = "fell" if top["contribution"] < 0 else "rose"
     match verdict:
         case "one segment":

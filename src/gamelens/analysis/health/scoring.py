@@ -175,6 +175,10 @@ def _usual_before(values: Floats, is_quiet: Flags) -> Floats:
     """Return the mean of the last seven days with data, of those not older than `SILENT_DAYS`."""
     usual = np.zeros(len(values))
     for day in np.flatnonzero(is_quiet).tolist():
-        before = [it for it in range(max(0, day - SILENT_DAYS), day) if not is_quiet[it] and np.isfinite(values[it])]
+        before = [
+            earlier
+            for earlier in range(max(0, day - SILENT_DAYS), day)
+            if not is_quiet[earlier] and np.isfinite(values[earlier])
+        ]
         usual[day] = float(np.mean(values[before[-7:]])) if before else 0.0
     return usual

@@ -73,27 +73,27 @@ def segments(
     )
 
 
-def verdict(moved: DataFrame) -> Verdict:
+def verdict(rows: DataFrame) -> Verdict:
     """Return how the segments of one dimension explain the change.
 
     "one segment": one of them makes up most of the change, and more than its size. "all alike": they changed together.
     "the mix": they did not change, there are more of one and fewer of another. "opposite": all changed one way, the
     whole the other. "against each other": one gained what another lost. "unclear": none of these.
     """
-    total = moved["contribution"].sum()
-    gross = moved["contribution"].abs().sum()
-    if not len(moved) or not gross:
+    total = rows["contribution"].sum()
+    gross = rows["contribution"].abs().sum()
+    if not len(rows) or not gross:
         return "unclear"
-    without_mix = moved["contribution"] - moved["mix"]
-    if moved["mix"].abs().sum() > 0:
+    without_mix = rows["contribution"] - rows["mix"]
+    if rows["mix"].abs().sum() > 0:
         directions = np.sign(without_mix[without_mix.abs() > 0.02 * gross])
         if len(directions) > 1 and (directions == -np.sign(total)).all():
             return "opposite"
-        if abs(moved["mix"].sum()) > abs(without_mix.sum()):
+        if abs(rows["mix"].sum()) > abs(without_mix.sum()):
             return "the mix"
     if abs(total) < gross / 3:
         return "against each other"
-    if len(moved) > 1 and _is_alone(moved.iloc[0], moved.iloc[1:]):
+    if len(rows) > 1 and _is_alone(rows.iloc[0], rows.iloc[1:]):
         return "one segment"
     same = np.sign(without_mix[without_mix.abs() > 0.05 * gross]) == np.sign(total)
     return "all alike" if same.all() else "unclear"
@@ -158,7 +158,9 @@ def _parts_and_wholes(frame: DataFrame, watch: WatchedMetric, by: str, segment: 
         parts = _by_day(frame[is_segment], column, by, last).reindex(index=wholes.index, columns=wholes.columns)
         return parts.fillna(0.0), wholes
     if watch.over is None:
-        part, whole = (_by_day(frame, column_of(frame, watch.metric, it), by, last) for it in (watch.part, watch.whole))
+        part, whole = (
+            _by_day(frame, column_of(frame, watch.metric, name), by, last) for name in (watch.part, watch.whole)
+        )
         return part, whole
     wholes = _by_day(frame, column_of(frame, "new_users", "new_users"), by, last)
     wholes = wholes.shift(watch.since_days_ago or 0, axis="columns").fillna(0.0)

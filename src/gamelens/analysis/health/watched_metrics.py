@@ -182,16 +182,19 @@ def drill_queries(row: Mapping[Any, Any]) -> dict[str, HealthQuery]:
     arguments: dict[str, Any] = {"metric": watch.metrics, "games": (str(row["game_id"]),)}
     arguments["since_days_ago"] = watch.since_days_ago
     if watch.is_mix:
-        return {it: HealthQuery(by=(it, str(watch.over)), **arguments) for it in watch.drills}
+        return {dimension: HealthQuery(by=(dimension, str(watch.over)), **arguments) for dimension in watch.drills}
     if watch.over is None or watch.kind != "share":
         per_game = any(METRICS[metric].kinds != "plain" for metric in watch.metrics)
-        return {it: HealthQuery(by=("game", it) if per_game else (it,), **arguments) for it in watch.drills}
+        return {
+            dimension: HealthQuery(by=("game", dimension) if per_game else (dimension,), **arguments)
+            for dimension in watch.drills
+        }
     is_segment = isinstance(row["dimension"], str)
     if is_segment and not isinstance(row["segment"], str):
         return {}  # no filter selects nulls
     where = {str(row["dimension"]): str(row["segment"])} if is_segment else None
     drills = watch.drills if is_segment else (str(watch.over), *watch.drills)
-    return {it: HealthQuery(by=("game", it), where=where, **arguments) for it in drills}
+    return {dimension: HealthQuery(by=("game", dimension), where=where, **arguments) for dimension in drills}
 
 
 def _watched_metric(key: str) -> WatchedMetric:
@@ -207,7 +210,7 @@ def _watched_metric(key: str) -> WatchedMetric:
     metric = metric_named(key)
     if metric.kinds == "retention":
         raise BadQuery("metrics", key, "is watched as retention_d1", WATCHED)
-    field = next(it for it in metric.fields if it.name == metric.sorts_by)
+    field = next(candidate for candidate in metric.fields if candidate.name == metric.sorts_by)
     result, name = field.combines, metric.meaning.capitalize()
     if isinstance(result, Quotient) and field.unit == "share":
         parts = (result.part, result.whole)
