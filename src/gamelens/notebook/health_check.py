@@ -159,7 +159,7 @@ def check_health(
     try:
         answers = [
             lens.query(over=over, when_unavailable="clip", **_narrowed(question, games).arguments)
-            for question in health.questions(watched)
+            for question in health.board_queries(watched)
         ]
     except NotYetAvailable as error:
         if not _is_too_early(error):
@@ -187,7 +187,7 @@ def planned_requests(
     """
     plans = [
         lens.plan(over=over, when_unavailable="clip", **_narrowed(question, games).arguments)
-        for question in health.questions(health.watches(metrics))
+        for question in health.board_queries(health.watches(metrics))
     ]
     lists = max((plan.requests - len(plan.pieces) for plan in plans), default=0)
     return lists + sum(len(plan.pieces) for plan in plans)
@@ -199,7 +199,7 @@ def segments_of(lens: Client, row: dict[Any, Any], dimension: str) -> DataFrame:
     Columns: those of `health.segments`, the row's game_id, game, watch, metric, timestamp, of_dimension, of_segment,
     verdict and says.
     """
-    question = health.drill_questions(row)[dimension]
+    question = health.drill_queries(row)[dimension]
     return _segments(_ask(lens, question, row), row, dimension)
 
 
@@ -220,7 +220,7 @@ def _look_into(lens: Client, board: DataFrame, most: int) -> tuple[DataFrame, li
     """The segments behind the first *most* alarms of *board*, and the answers they are from."""
     made, asked = [], []
     for row in board[board["is_flagged"]].head(most).to_dict("records"):
-        for dimension, question in health.drill_questions(row).items():
+        for dimension, question in health.drill_queries(row).items():
             asked.append(_ask(lens, question, row))
             made.append(_segments(asked[-1], row, dimension))
     return pd.concat(made, ignore_index=True) if made else _nothing(), asked

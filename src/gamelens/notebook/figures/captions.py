@@ -8,7 +8,7 @@ from typing import Final
 
 from pandas import DataFrame
 
-from gamelens.analysis.tidy_frames import asked_metrics, label_columns, value_columns
+from gamelens.analysis.tidy_frames import label_columns, queried_metrics, value_columns
 from gamelens.catalog import METRICS
 from gamelens.errors import BadQuery
 from gamelens.notebook.figures.theme import theme
@@ -28,7 +28,7 @@ def main_value(frame: DataFrame) -> str:
         BadQuery: the frame has no number.
     """
     values = value_columns(frame)
-    for metric in asked_metrics(frame):
+    for metric in queried_metrics(frame):
         field = METRICS[metric].sorts_by if metric in METRICS else metric
         found = next((name for name in (f"{metric}_{field}", field) if name in values), None)
         if found:
@@ -40,12 +40,12 @@ def main_value(frame: DataFrame) -> str:
 
 def unit_in(frame: DataFrame, value: str) -> ColumnUnit:
     """Unit of the column *value*, read with the metrics the frame was asked for."""
-    return unit_of(value, asked_metrics(frame))
+    return unit_of(value, queried_metrics(frame))
 
 
 def title_of(frame: DataFrame, value: str, by: str | Sequence[str] | None) -> str:
     """What is shown and by what, in words: `Ad revenue by network`."""
-    metric = next((name for name in asked_metrics(frame) if value in _values_of(name)), value)
+    metric = next((name for name in queried_metrics(frame) if value in _values_of(name)), value)
     words = words_by(frame, by)
     return name_of(metric) + (f" by {words}" if words else "")
 

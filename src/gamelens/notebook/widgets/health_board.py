@@ -169,7 +169,7 @@ class HealthBoard(WidgetWithStaticView):
     def _behind(self, row: Row) -> str:
         """The segments that moved, dimension by dimension."""
         parts = []
-        for dimension in health.drill_questions(row):
+        for dimension in health.drill_queries(row):
             moved = health_check.segments_of(self._lens, row, dimension)
             says = next(iter(moved["says"]), "")
             parts += [html_blocks.message(says or f"by {health.dimension_words(dimension)}, none stands out")]
