@@ -1,4 +1,4 @@
-"""The receipt of a frame, in words."""
+"""The receipt of a frame in words, in full or as the source line of a figure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Receipt = dict[str, Any]
 
 
 def receipt_of(frame: DataFrame) -> Receipt:
-    """The receipt *frame* came with.
+    """Return the receipt of *frame*.
 
     Raises:
         BadQuery: it has none.
@@ -32,12 +32,12 @@ def receipt_of(frame: DataFrame) -> Receipt:
 
 
 def explain(receipt: Receipt) -> str:
-    """What was asked, what came back and what is missing, a line for each."""
+    """Return the query, the answer and everything that is missing, one line for each."""
     return "\n".join(one_line(line) for line in (_question(receipt), _answer(receipt), *_reserves(receipt)) if line)
 
 
 def source_line(frame: DataFrame) -> str:
-    """One line under a figure: where its numbers come from and as of when; empty without a receipt."""
+    """Return the line under a figure, its source and date. Empty without a receipt."""
     receipt = frame.attrs.get(RECEIPT) or {}
     asked = receipt.get("asked") or {}
     parts = [
@@ -52,13 +52,16 @@ def source_line(frame: DataFrame) -> str:
 
 
 def unfinished(frame: DataFrame) -> set[Timestamp]:
-    """Buckets of *frame* that the question or the service's data covers only in part; none when nobody can know."""
+    """Return the buckets of *frame* that the query or the data covers only in part.
+
+    Empty when the receipt does not say.
+    """
     cut = _cut(frame.attrs.get(RECEIPT) or {})
     return {Timestamp(moment) for moment in cut} & set(frame["timestamp"]) if "timestamp" in frame else set()
 
 
 def _cut(receipt: Receipt) -> list[datetime]:
-    """Starts of the buckets that lie only in part in what was asked."""
+    """Return the starts of the buckets that lie only in part in the queried interval."""
     asked = receipt.get("asked") or {}
     every, known = asked.get("every"), receipt.get("clipped") or asked.get("interval") or receipt.get("available")
     if every not in ("day", "week", "month") or not isinstance(known, str):
