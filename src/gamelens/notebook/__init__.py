@@ -1,9 +1,36 @@
-"""What an analyst sees: the `.lens` accessor on frames, figures, sentences and reports.
+"""Everything an analyst sees: `df.lens`, sentences, figures, widgets and reports.
 
-Never computes what `analysis` can, and never asks a service. Nothing here imports plotly or IPython until something is
-drawn or said. Open `accessor` first.
+Never computes a metric, which is the work of `analysis`, and sends requests only through a client that it is given.
+Importing it loads neither pandas, plotly nor IPython. Open `accessor` first.
 """
 
-from gamelens.notebook.sentences import say
+from __future__ import annotations
 
-__all__ = ["say"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gamelens.notebook import charts, widgets
+    from gamelens.notebook.health_check import check_health
+    from gamelens.notebook.sentences import say
+
+__all__ = ["charts", "check_health", "say", "widgets"]
+
+_HOME = {"check_health": "gamelens.notebook.health_check", "say": "gamelens.notebook.sentences"}
+_PARTS = frozenset({"charts", "widgets"})
+
+
+if not TYPE_CHECKING:  # so that type checkers report a name that is not there
+
+    def __getattr__(name: str) -> Any:
+        if name in _PARTS:
+            return import_module(f"{__name__}.{name}")
+        if name not in _HOME:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(_HOME[name]), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,4 +1,4 @@
-"""`df.lens`: what a frame can tell about itself."""
+"""The pandas accessor `df.lens`: receipt, other shapes, total and figure of a frame."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from gamelens.wire.receipts import Receipt
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-# Names come from outside: two dollar signs in a table are no formula, and JupyterLab's MathJax would read one.
+# Names come from outside: without this, JupyterLab's MathJax reads two dollar signs in a table as a formula.
 pd.set_option("display.html.use_mathjax", False)
 
 
 @pd.api.extensions.register_dataframe_accessor("lens")
 class Lens:
-    """What was asked, the same numbers in other shapes, and a picture; the frame itself never changes."""
+    """The accessor `df.lens`. It reads the frame and its receipt, and changes neither."""
 
     def __init__(self, frame: DataFrame) -> None:
         self._frame = frame
@@ -32,7 +32,7 @@ class Lens:
         return f"<lens on {len(self._frame)} rows: explain(), wide(), matrix(), total(), plot()>"
 
     def explain(self) -> str:
-        """The receipt in words: what was asked, how the answer came about, what is missing.
+        """Return the receipt in words: the query, how it was answered and what is missing.
 
         Raises:
             BadQuery: the frame has no receipt.
@@ -45,12 +45,16 @@ class Lens:
         return Receipt.of(self._frame.attrs)
 
     def wide(self, value: str | None = None) -> DataFrame:
-        """`timestamp` and one column for each value of the dimensions, largest first; a null group is `(unknown)`.
+        """Return `timestamp` and one column for each value of the dimensions, the largest first.
 
-        A cell is NA where the group has no row. *value* says which number, when the frame has several.
+        A null group is called `(unknown)`. A cell is NA where the group has no row.
+
+        Args:
+            value: the column to spread, when the frame has several numbers.
 
         Raises:
-            BadQuery: several numbers and none said, or one that is not there; a retention frame, which has `matrix()`.
+            BadQuery: the frame has several numbers and *value* names none of them, or it is a retention frame:
+                use `matrix()`.
         """
         if is_retention_frame(self._frame):
             raise BadQuery("frame", "a retention frame", "has one row for each age: use matrix()")
@@ -66,26 +70,38 @@ class Lens:
         return with_receipts_of(table, self._frame)
 
     def matrix(self, by: str | None = None) -> DataFrame:
-        """Retention with the install day as index and one column for each age; NA where the day has not come.
+        """Return retention with one row for each install day and one column for each age.
 
-        A split in the frame is pooled, weighted by installs; with *by* the index is the value, then the install day.
+        Cells are shares, and NA where the day has not come yet. Dimensions are pooled, weighted by installs.
+
+        Args:
+            by: a dimension to keep: the index is then its value and the install day.
 
         Raises:
-            BadQuery: not a frame of `retention()`.
+            BadQuery: the frame is not one that `retention()` returned.
         """
         self._must_be_retention("matrix()")
         return cohort_matrix(self._frame, by)
 
     def total(self) -> DataFrame:
-        """One row: counts and money summed, means and ratios from their parts.
+        """Return one row: counts and money summed, means and ratios from their parts.
 
         Raises:
-            NotAdditive: the sum would mean nothing, such as unique players over days, or pieces are missing.
+            NotAdditive: the sum would mean nothing, such as unique players over days, or rows are missing.
         """
         return totals.total(self._frame)
 
     def plot(self, value: str | None = None) -> Figure:
-        """A sensible figure: lines over time, bars for one bucket, cohorts or curves for retention."""
+        """Return a figure that suits the frame.
+
+        Lines over time, bars for a single bucket, a cohort heatmap or curves for retention.
+
+        Args:
+            value: the column to draw, when the frame has several numbers.
+
+        Raises:
+            BadQuery: the frame has no `timestamp`, or *value* is no number of it.
+        """
         from gamelens.notebook import charts
 
         if is_retention_frame(self._frame):
@@ -100,6 +116,11 @@ class Lens:
         return charts.draw_bars(self._frame, value) if is_one_bucket else charts.draw_lines(self._frame, value)
 
     def _one_value(self, value: str | None) -> str:
+        """Return *value* if the frame has it, or the frame's only number.
+
+        Raises:
+            BadQuery: the frame has several numbers and *value* is None, or it does not have *value*.
+        """
         values = value_columns(self._frame)
         if value is None and len(values) == 1:
             return values[0]

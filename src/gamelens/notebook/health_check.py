@@ -1,10 +1,10 @@
-"""The health board of an organisation, asked for and judged: what the notebook, the command and a widget show.
+"""The health board of an organisation, for notebook, command and widget.
 
-    seen = watch(lens)
-    seen.board        # every game and number, the worst first; see `gamelens.analysis.health`
-    seen.moved        # which segment is behind what is flagged
+    report = check_health(lens)
+    report.board        # one row for each game and watched metric, the worst first; see `gamelens.analysis.health`
+    report.moved        # the segments behind the alarms
 
-A board asks as few questions as it can, and about segments only where something is flagged.
+It sends as few queries as possible, and queries segments only for rows that are flagged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pandas import DataFrame
 
 from gamelens._text import escape_markdown, format_number, markdown_table
 from gamelens.analysis import health
-from gamelens.analysis.health import HealthQuery, WatchedMetric
+from gamelens.analysis.health import HealthQuery
 from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.errors import NotYetAvailable
 from gamelens.wire.intervals import Interval
@@ -33,15 +33,19 @@ MOST_DRILLS: Final = 5
 MOST_GAMES: Final = 20
 _HEADER: Final = ["severity", "day", "game", "number", "of", "is", "usually", "change", "since"]
 _BEFORE_DAYS: Final = 30
-"""Asked for before what is flagged: with the day itself, as long as one request may be."""
+"""Days queried before a flagged day: together with it, as many as one request may have."""
 
 
 class HealthReport(msgspec.Struct, frozen=True):
-    """A board, and what is behind it.
+    """A health board and the segments behind its alarms.
 
-    *board* is the frame of `health.board`, *scores* that of `health.score_days`. *moved* has the rows of `health.segments`
-    for every flagged row that was looked into, with its game_id, game, watch, metric, timestamp, of_dimension and
-    of_segment, verdict and says (str, what the segments say together, plain text). *requests* is what it took.
+    Attributes:
+        board: the frame of `health.board`.
+        scores: the frame of `health.score_days`.
+        moved: the rows of `health.segments` for each alarm whose segments were queried, with the alarm's game_id,
+            game, watch, metric, timestamp, of_dimension and of_segment, the verdict, and says (str, plain text: what
+            the segments show together).
+        requests: how many requests it took.
     """
 
     board: DataFrame
@@ -51,49 +55,53 @@ class HealthReport(msgspec.Struct, frozen=True):
 
     @property
     def alarms(self) -> DataFrame:
-        """The rows at warning or worse."""
+        """The rows of severity warning or worse."""
         return self.board[self.board["is_flagged"]].reset_index(drop=True)
 
     @property
     def day(self) -> pd.Timestamp | None:
-        """The last day that is judged; None where there is none."""
+        """The last scored day, or None if the board is empty."""
         return self.board["timestamp"].max() if len(self.board) else None
 
     def count(self, severity: str) -> int:
-        """How many rows of the board are so bad."""
+        """Return the number of rows of a severity."""
         return int((self.board["severity"] == severity).sum())
 
     @property
     def as_of(self) -> str | None:
-        """Until when the service had data, ISO 8601."""
+        """The time up to which the service had data, in ISO 8601."""
         return Receipt.of(self.board.attrs).as_of
 
     @property
     def headline(self) -> str:
-        """The board in a sentence, plain text."""
+        """The board in one sentence of plain text."""
         if self.day is None or self.count("unknown") == len(self.board):
             return "Not enough history yet to say what is usual: two weeks for shares, three for everything else."
         judged = len(self.board) - self.count("unknown")
         games = self.board["game_id"].nunique()
-        found = " and ".join(f"{self.count(it)} {it}" for it in ("critical", "warning") if self.count(it))
+        severities = [name for name in ("critical", "warning") if self.count(name)]
+        alarms = " and ".join(f"{self.count(name)} {name}" for name in severities)
         unknown = f"; {self.count('unknown')} more have not enough history" if self.count("unknown") else ""
         return (
-            f"{found or 'Nothing stands out'} on {self.day:%Y-%m-%d}: {judged} numbers of {games} "
+            f"{alarms or 'Nothing stands out'} on {self.day:%Y-%m-%d}: {judged} numbers of {games} "
             f"game{'' if games == 1 else 's'} judged{unknown}."
         )
 
     def table(self, rows: DataFrame) -> DataFrame:
-        """*rows* of the board as people read them, with their day where there are several.
+        """Return *rows* of the board as readable text, with a day column if they have several.
 
-        All text, plain: escape it before it becomes HTML or Markdown.
+        The text is plain: escape it before it becomes HTML or Markdown.
         """
-        made = DataFrame([dict(_cells(row)) for row in rows.to_dict("records")], columns=_HEADER, dtype="str")
-        return made if rows["timestamp"].nunique() > 1 else made.drop(columns="day")
+        table = DataFrame([dict(_cells(row)) for row in rows.to_dict("records")], columns=_HEADER, dtype="str")
+        return table if rows["timestamp"].nunique() > 1 else table.drop(columns="day")
 
     def overview(self, most: int = MOST_GAMES) -> DataFrame:
-        """The change of every whole game's numbers, the games with the worst on top; all text, plain.
+        """Return the change of each metric of each game, the games with the worst rows first.
 
-        Columns: game, and one for each metric.
+        All columns are plain text: game, and one for each metric.
+
+        Args:
+            most: the number of games at most.
         """
         whole = self.board[self.board["dimension"].isna()].drop_duplicates(["game_id", "watch"])
         order = self.board["game_id"].astype(str).drop_duplicates().head(most)
@@ -101,14 +109,14 @@ class HealthReport(msgspec.Struct, frozen=True):
         long = DataFrame({"id": whole["game_id"].astype(str), "metric": whole["metric"].astype(str), "text": texts})
         wide = long.pivot(index="id", columns="metric", values="text")
         names = whole.assign(id=whole["game_id"].astype(str)).drop_duplicates("id").set_index("id")["game"].astype(str)
-        metrics = [it.name for it in health.WATCHED.values() if it.name in wide]
+        metrics = [watched.name for watched in health.WATCHED.values() if watched.name in wide]
         wide = wide[[*metrics, *(name for name in wide if name not in metrics)]]
-        shown = wide.loc[[it for it in order if it in wide.index]].fillna("")
+        shown = wide.loc[[game_id for game_id in order if game_id in wide.index]].fillna("")
         shown.insert(0, "game", names.loc[shown.index])
         return shown.reset_index(drop=True).rename_axis(columns=None)
 
     def markdown(self) -> str:
-        """The board as one page of Markdown; every name from outside is escaped."""
+        """Return the board as one page of Markdown, with names from outside escaped."""
         parts = [f"# {escape_markdown(self.headline)}"]
         if len(self.alarms):
             parts.append(_markdown_of(self.table(self.alarms)))
@@ -122,19 +130,23 @@ class HealthReport(msgspec.Struct, frozen=True):
         return "\n\n".join(parts)
 
     def explained(self) -> list[tuple[str, list[str]]]:
-        """The sentence of each alarm, with those about its segments; plain text."""
+        """Return the sentence of each alarm and the sentences about its segments, as plain text."""
         return [(str(row["sentence"]), list(self._says(row))) for row in self.alarms.to_dict("records")]
 
     def _says(self, row: dict[Any, Any]) -> Iterator[str]:
+        """Yield the sentences about the segments of a row.
+
+        A split in which all segments changed alike is left out where another split shows a difference.
+        """
         if not len(self.moved):
             return
         same = (self.moved["game_id"] == row["game_id"]) & (self.moved["watch"] == row["watch"])
         same &= self.moved["timestamp"] == row["timestamp"]
         of = self.moved["of_segment"]
         same &= of.isna() if pd.isna(row["segment"]) else of == row["segment"]
-        own = self.moved[same & (self.moved["says"] != "")].drop_duplicates("says")
-        telling = own[own["verdict"] != "all alike"]
-        yield from telling["says"] if len(telling) else own["says"]
+        rows = self.moved[same & (self.moved["says"] != "")].drop_duplicates("says")
+        different = rows[rows["verdict"] != "all alike"]
+        yield from different["says"] if len(different) else rows["says"]
 
 
 def check_health(
@@ -146,20 +158,27 @@ def check_health(
     days: int = 1,
     drills: int = MOST_DRILLS,
 ) -> HealthReport:
-    """The board of the last *days* days of *over*, the rest of which is the history they are held against.
+    """Query and score the health board of the last days of *over*.
 
-    *games* are ids to narrow to, *metrics* keys of `health.WATCHED` or other metrics of the service. Of the worst
-    *drills* alarms the segments are asked for. With no complete day yet the board is empty.
+    The days before them are the history that they are compared with. With no complete day yet the board is empty.
+
+    Args:
+        lens: a client.
+        over: the scored days and their history.
+        games: ids of games. None means all.
+        metrics: keys of `health.WATCHED`, or other metrics of the service. None means all of `WATCHED`.
+        days: how many of the last days are scored.
+        drills: for how many alarms, the worst first, the segments are queried too.
 
     Raises:
-        BadQuery: no such metric.
-        NotYetAvailable: *over* begins after what is available.
+        BadQuery: there is no such metric.
+        NotYetAvailable: *over* begins after the available interval.
     """
     watched = health.watches(metrics)
     try:
         answers = [
-            lens.query(over=over, when_unavailable="clip", **_narrowed(question, games).arguments)
-            for question in health.board_queries(watched)
+            lens.query(over=over, when_unavailable="clip", **_for_games(query, games).arguments)
+            for query in health.board_queries(watched)
         ]
     except NotYetAvailable as error:
         if not _is_too_early(error):
@@ -167,43 +186,48 @@ def check_health(
         answers = []
     scores = health.score_days(health.daily(answers, watched), restatements=lens.restatements())
     board = health.board(scores, days=days)
-    moved, asked = _look_into(lens, board, drills)
-    requests = sum(Receipt.of(frame.attrs).requests for frame in [*answers, *asked])
+    moved, drill_answers = _query_segments(lens, board, drills)
+    requests = sum(Receipt.of(frame.attrs).requests for frame in [*answers, *drill_answers])
     return HealthReport(board, scores, moved, requests)
 
 
 def _is_too_early(error: NotYetAvailable) -> bool:
-    """Whether what was asked lies before all there is: no day is complete yet."""
-    asked, available = error.asked, error.available
-    return isinstance(asked, Interval) and isinstance(available, Interval) and asked.end <= available.start
+    """Return whether the queried days end before the available interval begins.
+
+    This is the state of a service on its first day: no day is complete yet.
+    """
+    requested, available = error.asked, error.available
+    return isinstance(requested, Interval) and isinstance(available, Interval) and requested.end <= available.start
 
 
 def planned_requests(
     lens: Client, *, over: TimeRange = HISTORY, games: Sequence[str] | None = None, metrics: Iterable[str] | None = None
 ) -> int:
-    """How many requests `check_health` will send before it looks into segments, with the lists of titles, asked for once.
+    """Return how many requests `check_health` will send before it queries any segments.
 
-    While nothing is known of the studios one is assumed; each further one is one request more.
+    Lists of titles count once. Until the studios are known, one studio is assumed: each further one costs one request.
     """
     plans = [
-        lens.plan(over=over, when_unavailable="clip", **_narrowed(question, games).arguments)
-        for question in health.board_queries(health.watches(metrics))
+        lens.plan(over=over, when_unavailable="clip", **_for_games(query, games).arguments)
+        for query in health.board_queries(health.watches(metrics))
     ]
     lists = max((plan.requests - len(plan.pieces) for plan in plans), default=0)
     return lists + sum(len(plan.pieces) for plan in plans)
 
 
 def segments_of(lens: Client, row: dict[Any, Any], dimension: str) -> DataFrame:
-    """The segments by *dimension* behind one *row* of a board, asked for: what a drill-down shows.
+    """Query the segments by *dimension* behind a *row* of a board.
 
-    Columns: those of `health.segments`, the row's game_id, game, watch, metric, timestamp, of_dimension, of_segment,
-    verdict and says.
+    Returns:
+        The columns of `health.segments`, and the row's game_id, game, watch, metric, timestamp, of_dimension,
+        of_segment, verdict and says.
     """
-    question = health.drill_queries(row)[dimension]
-    return _segments(_ask(lens, question, row), row, dimension)
+    query = health.drill_queries(row)[dimension]
+    return _segments(_query_around(lens, query, row), row, dimension)
 
 
 def _cells(row: dict[Any, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the header and text of each cell of a row of the readable table."""
     value, expected = (format_number(row[name], row["kind"]) for name in ("value", "expected"))
     segment = "" if pd.isna(row["dimension"]) else UNKNOWN if pd.isna(row["segment"]) else str(row["segment"])
     change = "" if pd.isna(row["change"]) else format_number(row["change"], "change", places=0)
@@ -216,24 +240,26 @@ def _markdown_of(table: DataFrame) -> str:
     return markdown_table(map(str, table.columns), table.itertuples(index=False))
 
 
-def _look_into(lens: Client, board: DataFrame, most: int) -> tuple[DataFrame, list[DataFrame]]:
-    """The segments behind the first *most* alarms of *board*, and the answers they are from."""
-    made, asked = [], []
+def _query_segments(lens: Client, board: DataFrame, most: int) -> tuple[DataFrame, list[DataFrame]]:
+    """Query the segments of the first *most* alarms. Returns segments and answers."""
+    segments, answers = [], []
     for row in board[board["is_flagged"]].head(most).to_dict("records"):
-        for dimension, question in health.drill_queries(row).items():
-            asked.append(_ask(lens, question, row))
-            made.append(_segments(asked[-1], row, dimension))
-    return pd.concat(made, ignore_index=True) if made else _nothing(), asked
+        for dimension, query in health.drill_queries(row).items():
+            answers.append(_query_around(lens, query, row))
+            segments.append(_segments(answers[-1], row, dimension))
+    return pd.concat(segments, ignore_index=True) if segments else _empty_segments(), answers
 
 
-def _ask(lens: Client, question: HealthQuery, row: dict[Any, Any]) -> DataFrame:
+def _query_around(lens: Client, query: HealthQuery, row: dict[Any, Any]) -> DataFrame:
+    """Run *query* over the day of *row* and the days before it that its baseline needs."""
     day = row["timestamp"]
     first = day - pd.Timedelta(days=_BEFORE_DAYS + int(row["window_days"]) - 1)
     over = (first.date(), day.date())
-    return lens.query(over=over, when_unavailable="clip", **question.arguments)
+    return lens.query(over=over, when_unavailable="clip", **query.arguments)
 
 
 def _segments(frame: DataFrame, row: dict[Any, Any], dimension: str) -> DataFrame:
+    """Return the segments of *frame* with the columns that tell which row they belong to."""
     watch, window = health.watches([row["watch"]])[0], int(row["window_days"])
     moved = health.segments(frame, watch, dimension, day=row["timestamp"], window_days=window, segment=row["segment"])
     verdict = health.verdict(moved)
@@ -244,7 +270,7 @@ def _segments(frame: DataFrame, row: dict[Any, Any], dimension: str) -> DataFram
     return moved.assign(**about).astype({"segment": "object"})
 
 
-def _nothing() -> DataFrame:
+def _empty_segments() -> DataFrame:
     of_segments = (
         "dimension segment value expected change contribution share_of_change mix weight z p is_moved first_day"
     )
@@ -252,8 +278,5 @@ def _nothing() -> DataFrame:
     return DataFrame(columns=[*of_segments.split(), *of_row.split()])
 
 
-def _narrowed(question: HealthQuery, games: Sequence[str] | None) -> HealthQuery:
-    return question if games is None else msgspec.structs.replace(question, games=tuple(games))
-
-
-__all__ = ["HISTORY", "HealthReport", "WatchedMetric", "planned_requests", "segments_of", "check_health"]
+def _for_games(query: HealthQuery, games: Sequence[str] | None) -> HealthQuery:
+    return query if games is None else msgspec.structs.replace(query, games=tuple(games))

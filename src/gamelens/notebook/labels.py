@@ -1,7 +1,7 @@
-"""Words and numbers as people read them: units, readable figures, names made safe.
+"""Labels for people: units, formats of numbers and names made safe to show.
 
-Titles, networks and countries come from outside, and plotly, Markdown and HTML all read markup in them: whatever is
-shown goes through `escape`.
+Titles, networks and countries come from outside, and plotly, Markdown and HTML all interpret markup in them. Every
+text that is shown passes through `escape`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,13 @@ KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 
 class ColumnUnit(NamedTuple):
-    """How a column is written. *is_sum* says that nothing means 0, so a missing day can be drawn as such."""
+    """The unit of a column.
+
+    Attributes:
+        kind: how its numbers are written.
+        words: the unit as text.
+        is_sum: whether a missing row means 0, so that a missing day can be drawn as 0.
+    """
 
     kind: Kind
     words: str
@@ -103,28 +109,42 @@ _NAMES: Final = {
 
 
 def escape(text: object) -> str:
-    """*text* on one line with every character that HTML, plotly, Markdown or TeX would read made an entity."""
-    return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", one_line(text))
+    """Return *text* on one line, each character that is markup replaced by an HTML entity.
+
+    Covers the markup of HTML, plotly, Markdown and TeX.
+    """
+    return _MARKUP.sub(lambda match: f"&#{ord(match[0])};", one_line(text))
 
 
 def plain(text: object) -> str:
-    """*text* on one line for where nobody reads markup, such as an attribute: its brackets and quotes are harmless."""
+    """Return *text* on one line for a place without markup, such as an attribute.
+
+    Its angle brackets and quotation marks are replaced by harmless characters that look like them.
+    """
     return one_line(text).translate(_PLAIN).strip()
 
 
 def shorten(text: str, longest: int = 36) -> str:
-    """*text* with its middle left out where it is long; names of packages and classes differ at their end."""
+    """Return *text* with its middle left out where it is longer than *longest*.
+
+    Package and class names differ at their end, so most of what is kept is the end.
+    """
     head = longest // 4
     return text if len(text) <= longest else f"{text[:head]}…{text[head + 1 - longest :]}"
 
 
 def name_of(column: str) -> str:
-    """A column or metric as people call it; not escaped."""
+    """Return the readable name of a column or metric. It is not escaped."""
     return _NAMES.get(column) or column.replace("_", " ").capitalize()
 
 
 def unit_of(column: str, metrics: list[str] | None = None) -> ColumnUnit:
-    """Unit of a value column; *metrics* are those the frame was asked for."""
+    """Return the unit of a value column.
+
+    Args:
+        column: name of the column.
+        metrics: the metrics of the frame's query, which decide between columns of the same name. None means all.
+    """
     for metric in metrics or METRICS:
         fields = METRICS[metric].fields if metric in METRICS else ()
         for field in fields:
@@ -136,7 +156,7 @@ def unit_of(column: str, metrics: list[str] | None = None) -> ColumnUnit:
 
 
 def tick_format(kind: Kind, largest: float) -> str:
-    """The d3 format of an axis whose largest number is *largest*."""
+    """Return the d3 format of an axis whose largest number is *largest*."""
     if kind == "share":
         return ".0%" if largest >= 0.05 else ".1%"
     sign = "$" if kind == "money" else ""
@@ -148,18 +168,18 @@ def tick_format(kind: Kind, largest: float) -> str:
 
 
 def hover_format(kind: Kind, largest: float) -> str:
-    """The d3 format of one number under the pointer."""
+    """Return the d3 format of a tooltip, for numbers of which the largest is *largest*."""
     places = {"share": ".1%", "count": ",.0f"}.get(kind)
     few = ",.0f" if largest >= 10_000 else ",.2f" if largest >= 0.5 else ",.4f"
     return places or f"{'$' if kind == 'money' else ''}{few}"
 
 
 def day(moment: datetime) -> str:
-    """A day as people write it: `20 Nov 2026`."""
+    """Return *moment* as a readable day: `20 Nov 2026`."""
     return f"{moment.day} {moment:%b %Y}"
 
 
 def text_of(value: object) -> str:
-    """A name from outside, safe to show; a null is `(unknown)`."""
+    """Return a name from outside, escaped. A null becomes `(unknown)`."""
     is_null = value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value))
     return escape(UNKNOWN if is_null else value)

@@ -1,4 +1,4 @@
-"""The receipt of a frame, in words."""
+"""The receipt of a frame in words, in full or as the source line of a figure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gamelens.wire.receipts import Gap, JoinRecord, Provenance, Receipt, Restate
 
 
 def receipt_of(frame: DataFrame) -> Receipt:
-    """The receipt *frame* came with.
+    """Return the receipt of *frame*.
 
     Raises:
         BadQuery: it has none.
@@ -31,13 +31,13 @@ def receipt_of(frame: DataFrame) -> Receipt:
 
 
 def explain(receipt: Receipt) -> str:
-    """What was asked, what came back and what is missing, a line for each."""
+    """Return the query, the answer and everything that is missing, one line for each."""
     lines = (_question(receipt), _answer(receipt), _origin(receipt.provenance), *_reserves(receipt))
     return "\n".join(one_line(line) for line in lines if line)
 
 
 def source_line(frame: DataFrame) -> str:
-    """One line under a figure: where its numbers come from and as of when; empty without a receipt."""
+    """Return the line under a figure, its source and date. Empty without a receipt."""
     receipt = Receipt.of(frame.attrs)
     asked = receipt.asked
     parts = [
@@ -66,13 +66,16 @@ def provenance_words(provenance: Provenance) -> str:
 
 
 def unfinished(frame: DataFrame) -> set[Timestamp]:
-    """Buckets of *frame* that the question or the service's data covers only in part; none when nobody can know."""
+    """Return the buckets of *frame* that the query or the data covers only in part.
+
+    Empty when the receipt does not say.
+    """
     cut = _cut(Receipt.of(frame.attrs))
     return {Timestamp(moment) for moment in cut} & set(frame["timestamp"]) if "timestamp" in frame else set()
 
 
 def _cut(receipt: Receipt) -> list[datetime]:
-    """Starts of the buckets that lie only in part in what was asked."""
+    """Return the starts of the buckets that lie only in part in the queried interval."""
     every, span = receipt.asked.every, receipt.interval
     if every is None or every == "all" or span is None:
         return []

@@ -1,4 +1,4 @@
-"""Conclusions in words, computed from the data: numbers readable, names safe."""
+"""Conclusions in words, computed from the data, with readable numbers and escaped names."""
 
 from __future__ import annotations
 
@@ -18,31 +18,36 @@ _KINDS: Final[dict[str, Kind]] = {"money": "money", "share": "share", "count": "
 
 
 def say(sentence: str, /, **values: Any) -> Markdown:
-    """A Markdown sentence with *values* filled in.
+    """Return *sentence* as Markdown, with *values* filled in.
 
-    `{revenue:money}`, `{rate:share}`, `{players:count}`, `{ads:number}`, `{change:change}` (signed percent) and
-    `{start:day}` are written as people read them; `{name}` is text from outside and escaped; a null is `(unknown)`. A
-    list of names is joined with commas.
+    The format after the colon says how a value is written: `{revenue:money}`, `{rate:share}`, `{players:count}`,
+    `{ads:number}`, `{change:change}` (a percentage with its sign) and `{start:day}`. Without a format, `{name}` is text
+    from outside: it is escaped, a null becomes `(unknown)`, and a list is joined with commas.
     """
     from IPython.display import Markdown
 
     return Markdown(  # type: ignore[no-untyped-call]
-        _Readable().vformat(sentence, (), values)
+        _SentenceFormatter().vformat(sentence, (), values)
     )
 
 
-class _Readable(Formatter):
+class _SentenceFormatter(Formatter):
+    """A `string.Formatter` with the formats of `say`."""
+
     def format_field(self, value: Any, format_spec: str) -> str:
         if format_spec in _KINDS:
-            return _dollars(format_number(value, _KINDS[format_spec]))
+            return _escape_dollars(format_number(value, _KINDS[format_spec]))
         if format_spec == "change":
             return format_number(value, "change")
         if format_spec == "day":
             return "n/a" if pd.isna(value) else day(value)
         names = value if isinstance(value, Iterable) and not isinstance(value, str) else [value]
-        return ", ".join(_dollars(text_of(name)) for name in names)
+        return ", ".join(_escape_dollars(text_of(name)) for name in names)
 
 
-def _dollars(text: str) -> str:
-    """Two dollar signs in a paragraph are a formula to MathJax, unless a tag stands around them."""
+def _escape_dollars(text: str) -> str:
+    """Return *text* with each dollar sign in a tag of its own.
+
+    MathJax would otherwise read the text between two dollar signs of a paragraph as a formula.
+    """
     return text.replace("&#36;", "$").replace("$", "<span>&#36;</span>")

@@ -1,22 +1,20 @@
-"""Figures: every `draw_` function takes a frame and answers a plotly Figure.
+"""Figures: every `draw_` function takes a frame and returns a plotly figure.
 
-Each has a title, its unit in the subtitle, one colour a game, and a line below that says where the numbers come from
-and as of when. Names from outside are escaped; a null is "(unknown)". Nothing is fetched: the page that shows a figure
-brings plotly with it.
+Each figure has a title, its unit in the subtitle, one colour per game, and a source line below with the date of the
+data. Names from outside are escaped, and a null is "(unknown)". Never queries, and computes no metric: frames come from
+a client or from `analysis`. Open `line_charts` first.
 
-    lines       draw_lines, draw_bars
-    cohorts     draw_cohorts, draw_curve
-    panels      draw_panels, draw_bands
-    bridges     draw_decomposition, draw_contributions
-    funnels     draw_funnel
-    forests     draw_differences, draw_chances
-    projections draw_projection, draw_ltv
-    payback     draw_payback
-    calendars   draw_occasions
+    line_charts         draw_lines, draw_bars
+    cohort_charts       draw_cohorts, draw_curve
+    small_multiples     draw_panels, draw_bands
+    bridge_charts       draw_decomposition, draw_contributions
+    funnel_charts       draw_funnel
+    forest_plots        draw_differences, draw_chances
+    projection_charts   draw_projection, draw_ltv, draw_payback
+    special_day_charts  draw_occasions
 
-`alt_text` says what a figure shows, for who does not see it, and `save` writes it to a file.
-
-Colours and fonts are those of `use_theme`; plotly knows the themes as the templates "gamelens" and "gamelens_dark".
+`alt_text` describes a figure in words, and `save` writes it to a file. `use_theme` selects colours and fonts. plotly
+knows the themes as the templates "gamelens" and "gamelens_dark".
 """
 
 from __future__ import annotations

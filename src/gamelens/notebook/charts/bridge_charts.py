@@ -1,4 +1,4 @@
-"""From the revenue before to the revenue after: the bridge of `analysis.decomposition`, whole and by segment."""
+"""Bridges from the earlier to the later revenue, whole and by segment."""
 
 from __future__ import annotations
 
@@ -22,10 +22,13 @@ _UP, _DOWN = 2, 5  # places in the palette
 
 
 def draw_decomposition(parts: DataFrame, *, title: str | None = None) -> Figure:
-    """The bridge from the earlier revenue over volume, mix and price to the later.
+    """Draw the bridge from the earlier to the later revenue: volume, mix and price.
 
-    Takes the frame of `gamelens.analysis.decomposition.decompose`. Where the steps are small beside the revenue, the
-    axis starts above 0, and the figure says so.
+    Where the steps are small beside the revenue, the axis starts above 0 and the subtitle says so.
+
+    Args:
+        parts: the frame of `gamelens.analysis.decomposition.decompose`.
+        title: None is a default title.
     """
     look, row, figure, unit = theme(), total_change(parts).iloc[0], Figure(), unit_of("ad_revenue")
     heights = [float(row["before"]), *(float(row[name]) for name in PARTS), float(row["after"])]
@@ -51,15 +54,20 @@ def draw_decomposition(parts: DataFrame, *, title: str | None = None) -> Figure:
         margin = max(highest - lowest, 0.01 * highest)
         figure.update_yaxes(range=[max(0.0, lowest - 1.5 * margin), highest + margin], rangemode="normal")
     figure.update_layout(showlegend=False, hovermode="closest", bargap=0.35)
-    says = "; ".join(f"{name} {text}" for name, text in zip(["before", *PARTS, "after"], words, strict=True))
+    alt = "; ".join(f"{name} {text}" for name, text in zip(["before", *PARTS, "after"], words, strict=True))
     more = ", the axis does not start at 0" if is_cut else ""
-    return finish(figure, parts, title or "Why revenue moved", f"{unit.words}{more}", kind="money", says=says)
+    return finish(figure, parts, title or "Why revenue moved", f"{unit.words}{more}", kind="money", alt=alt)
 
 
 def draw_contributions(parts: DataFrame, by: str | Sequence[str], *, title: str | None = None) -> Figure:
-    """Which segments moved the revenue, and by which part: the largest twelve changes, a diamond for each net change.
+    """Draw the change of each segment, split into volume, mix and price.
 
-    Takes the frame of `gamelens.analysis.decomposition.decompose`.
+    The twelve largest changes are shown, each net change as a diamond.
+
+    Args:
+        parts: the frame of `gamelens.analysis.decomposition.decompose`.
+        by: the columns that name a segment.
+        title: None is a default title.
     """
     look, figure, unit = theme(), Figure(), unit_of("ad_revenue")
     shown = parts.head(MOST_SEGMENTS).iloc[::-1]
@@ -91,10 +99,11 @@ def draw_contributions(parts: DataFrame, by: str | Sequence[str], *, title: str 
     figure.update_yaxes(ticktext=[escape(shorten(name)) for name in series_names(shown, by)])
     more = f", largest {MOST_SEGMENTS} of {len(parts)}" if len(parts) > MOST_SEGMENTS else ""
     words = f"{unit.words}, change by {words_by(parts, by)}{more}"
-    return finish(figure, parts, title or "Where revenue moved", words, kind="money", says=_in_words(shown, by))
+    return finish(figure, parts, title or "Where revenue moved", words, kind="money", alt=_in_words(shown, by))
 
 
 def _levels(heights: list[float]) -> tuple[float, float]:
+    """Return the highest and the lowest level that the bridge reaches."""
     levels = [heights[0]]
     for step in heights[1:-1]:
         levels.append(levels[-1] + step)

@@ -1,4 +1,4 @@
-"""Who came back: cohorts as a heatmap, averages as curves with their intervals."""
+"""Retention figures: cohorts as a heatmap, averages as curves with their intervals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,14 @@ _FLATTEST_PX: Final = 3
 
 
 def draw_cohorts(matrix: DataFrame, *, title: str | None = None) -> Figure:
-    """A cohort matrix as a heatmap: oldest install day on top, blank where the day has not come."""
+    """Draw a cohort matrix as a heatmap, the oldest install day on top.
+
+    Days that have not come yet are blank.
+
+    Args:
+        matrix: shares by install day (rows) and age (columns), from `df.lens.matrix()`.
+        title: None is a default title.
+    """
     days = [" · ".join(map(_part, row if isinstance(row, tuple) else (row,))) for row in matrix.index]
     shares, places = matrix.astype("float64"), [*range(len(days))]  # not the names: two of them may look the same
     step = -(-len(days) // MOST_ROWS) or 1  # of many days only some are named, and all are flatter
@@ -60,7 +67,13 @@ def draw_cohorts(matrix: DataFrame, *, title: str | None = None) -> Figure:
 
 
 def draw_curve(curve: DataFrame, *, by: str | None = None, title: str | None = None) -> Figure:
-    """Retention by age with its interval as a band, a curve for each value of *by*."""
+    """Draw retention by age with its interval as a band, one curve for each value of *by*.
+
+    Args:
+        curve: the frame of `gamelens.analysis.retention.average_curve`.
+        by: a dimension. None means all dimensions of the frame.
+        title: None is a default title.
+    """
     names = series_names(curve, by)
     order = curve.assign(_name=names).groupby("_name")["installs"].max().sort_values(ascending=False).index.tolist()
     colours, figure = colours_of(curve, by, order[:MOST_LINES]), Figure()
@@ -79,7 +92,10 @@ def draw_curve(curve: DataFrame, *, by: str | None = None, title: str | None = N
 
 
 def _darkest(shares: DataFrame) -> float:
-    """A share few cells exceed, so that one lucky small cohort does not bleach the others."""
+    """Return the share that gets the darkest colour.
+
+    Few cells exceed it, so a single high share of a small cohort does not make all others look pale.
+    """
     cells = shares.to_numpy(dtype="float64")
     known = cells[~np.isnan(cells)]
     return max(float(np.quantile(known, 0.98)), 0.01) if len(known) else 1.0

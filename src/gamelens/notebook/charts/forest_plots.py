@@ -1,4 +1,4 @@
-"""Variants against their control: a forest of differences, and the posteriors behind a chance to be best."""
+"""Experiment figures: differences from the control, and chances to be the best."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gamelens.notebook.figures.figure_frame import finish
 from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.labels import escape, shorten
 
-_WORTH: Final = {"share": 100.0, "money": 1.0}
+_SCALE: Final = {"share": 100.0, "money": 1.0}
 _WORDS: Final = {"share": "percentage points", "money": "USD per player"}
 _TICKS: Final = {"share": {"ticksuffix": " pp"}, "money": {"tickformat": "$,.3~f"}}
 _ROW_PX: Final = 34
@@ -24,13 +24,18 @@ _GAP_PX: Final = 48
 
 
 def draw_differences(differences: DataFrame, *, title: str | None = None) -> Figure:
-    """Each variant's difference from the control with its interval, a row each; shares and money on axes of their own.
+    """Draw each variant's difference from the control with its interval, one row each.
 
-    Takes the frame of `gamelens.analysis.experiments.variant_tests.differences`, of `spending.money_differences`, or both one under
-    the other. Filled are differences whose interval leaves 0 out; one without an interval is a cross.
+    Shares and money have separate axes. A filled mark means that the interval excludes 0, a cross means that there is
+    no interval.
+
+    Args:
+        differences: the frame of `gamelens.analysis.experiments.differences`, of `money_differences`, or both
+            concatenated.
+        title: None is a default title.
     """
     look = theme()
-    units = [unit for unit in _WORTH if (differences["unit"] == unit).any()] or ["share"]
+    units = [unit for unit in _SCALE if (differences["unit"] == unit).any()] or ["share"]
     heights = [max(1, int((differences["unit"] == unit).sum())) for unit in units]
     gap = _GAP_PX / (_ROW_PX * sum(heights) + _GAP_PX * len(units))
     figure = make_subplots(rows=len(units), cols=1, row_heights=heights, vertical_spacing=gap if len(units) > 1 else 0)
@@ -43,15 +48,17 @@ def draw_differences(differences: DataFrame, *, title: str | None = None) -> Fig
     figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
     figure.update_layout(showlegend=False, hovermode="closest")
     figure.update_layout(height=182 + _ROW_PX * sum(heights) + _GAP_PX * (len(units) - 1))
-    says = "; ".join(_in_words(row) for row in differences.to_dict("records"))
+    alt = "; ".join(_in_words(row) for row in differences.to_dict("records"))
     words = "difference from the control in " + " and ".join(_WORDS[unit] for unit in units) + ", 95% interval"
-    return finish(figure, differences, title or "What the variants changed", words, says=says)
+    return finish(figure, differences, title or "What the variants changed", words, alt=alt)
 
 
 def draw_chances(chances: DataFrame, *, title: str | None = None) -> Figure:
-    """Where each variant's true share probably lies: its middle 95 %, and how likely it is the best.
+    """Draw the likely range of each variant's true share, and its chance to be the best.
 
-    Takes the frame of `gamelens.analysis.experiments.variant_tests.chances`.
+    Args:
+        chances: the frame of `gamelens.analysis.experiments.probability_best`.
+        title: None is a default title.
     """
     look, figure = theme(), Figure()
     names = _names(chances)
@@ -82,15 +89,16 @@ def draw_chances(chances: DataFrame, *, title: str | None = None) -> Figure:
         type="category", autorange="reversed", showgrid=False, tickvals=[escape(name) for name in names]
     )
     figure.update_yaxes(ticktext=[escape(shorten(name, 48)) for name in names])
-    says = "; ".join(f"{name} {words}" for name, words in zip(names, text, strict=True))
+    alt = "; ".join(f"{name} {words}" for name, words in zip(names, text, strict=True))
     words = "share of players, the middle 95% of what is likely"
     headline = title or "How likely each variant is the best"
-    return finish(figure, chances, headline, words, kind="share", says=says, above=12)
+    return finish(figure, chances, headline, words, kind="share", alt=alt, above=12)
 
 
 def _draw_rows(figure: Figure, rows: DataFrame, unit: str, place: int) -> None:
-    look, worth, names = theme(), _WORTH[unit], _names(rows)
-    numbers = rows[["difference", "low", "high"]].astype("float64") * worth
+    """Draw the differences of one *unit* as row *place* of the figure."""
+    look, scale, names = theme(), _SCALE[unit], _names(rows)
+    numbers = rows[["difference", "low", "high"]].astype("float64") * scale
     is_sure = (numbers["low"] > 0) | (numbers["high"] < 0)
     colours = [look.palette[0] if sure else look.muted for sure in is_sure]
     has_interval = numbers["low"].notna()
@@ -110,7 +118,7 @@ def _draw_rows(figure: Figure, rows: DataFrame, unit: str, place: int) -> None:
         },
         marker={
             "size": 10,
-            "symbol": ["circle" if known else "x-thin" for known in has_interval],
+            "symbol": ["circle" if is_known else "x-thin" for is_known in has_interval],
             "color": inner,
             "line": {"color": colours, "width": 2},
         },
@@ -124,7 +132,7 @@ def _draw_rows(figure: Figure, rows: DataFrame, unit: str, place: int) -> None:
 
 
 def _names(frame: DataFrame) -> list[str]:
-    """What a row is called: its measure and its variant, and the experiment where there are several."""
+    """Return the name of each row: measure, variant, and experiment if there are several."""
     several = EXPERIMENT in frame and frame[EXPERIMENT].nunique() > 1
     columns = [*([EXPERIMENT] if several else []), *([MEASURE] if MEASURE in frame else []), VARIANT]
     parts = [display_values(frame[column]).tolist() for column in columns]
@@ -132,10 +140,11 @@ def _names(frame: DataFrame) -> list[str]:
 
 
 def _in_words(row: dict[Any, Any]) -> str:
+    """Return the alternative text of a row."""
     name = f"{row[MEASURE]} of {row[VARIANT]}"
     value, base = (format_number(row[key], row["unit"]) for key in ("value", "control_value"))
     if pd.isna(row["low"]):
         return f"{name}: {value} against {base}, no interval"
-    worth, sign = _WORTH[row["unit"]], "$" if row["unit"] == "money" else ""
-    low, high = (f"{worth * row[key]:+.2f}{sign}" for key in ("low", "high"))
+    scale, sign = _SCALE[row["unit"]], "$" if row["unit"] == "money" else ""
+    low, high = (f"{scale * row[key]:+.2f}{sign}" for key in ("low", "high"))
     return f"{name}: {value} against {base}, a difference from {low} to {high}"

@@ -1,4 +1,4 @@
-"""What became of the ads a game asked for, step by step."""
+"""The ad funnel: from requested to clicked ads."""
 
 from __future__ import annotations
 
@@ -15,9 +15,13 @@ from gamelens.notebook.labels import escape, name_of
 
 
 def draw_funnel(steps: DataFrame, *, title: str | None = None) -> Figure:
-    """The steps from request to click, each with its number and its share of the requests and of the step before.
+    """Draw the steps from request to click with their counts and shares.
 
-    Takes the frame of `gamelens.analysis.ads.waterfall`.
+    The shares are of all requests and of the step before.
+
+    Args:
+        steps: the frame of `gamelens.analysis.ads.waterfall`.
+        title: None is a default title.
     """
     look, figure = theme(), Figure()
     names = [name_of(str(step)) for step in steps["step"]]
@@ -37,11 +41,12 @@ def draw_funnel(steps: DataFrame, *, title: str | None = None) -> Figure:
     figure.update_layout(showlegend=False, hovermode="closest", bargap=0.3, height=190 + 46 * max(1, len(steps)))
     figure.update_xaxes(visible=False)
     figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
-    says = "; ".join(f"{name} {word}" for name, word in zip(names, words, strict=True))
-    return finish(figure, steps, title or "From request to click", "ads", kind="count", says=says)
+    alt = "; ".join(f"{name} {word}" for name, word in zip(names, words, strict=True))
+    return finish(figure, steps, title or "From request to click", "ads", kind="count", alt=alt)
 
 
 def _words(row: dict[Any, Any]) -> str:
+    """Return the label of a bar."""
     number, whole, before = (row[name] for name in ("events", "share_of_requests", "share_of_step_before"))
     if pd.isna(before):
         return format_number(number, "count")

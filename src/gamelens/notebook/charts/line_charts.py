@@ -1,4 +1,4 @@
-"""Lines over time, and bars for one bucket."""
+"""Lines over time, and bars for a single bucket."""
 
 from __future__ import annotations
 
@@ -26,12 +26,18 @@ MOST_BARS: Final = 20
 def draw_lines(
     frame: DataFrame, value: str | None = None, *, by: str | Sequence[str] | None = None, title: str | None = None
 ) -> Figure:
-    """*value* over time, a line for each value of *by*; buckets that are not finished are dashed.
+    """Draw *value* over time, one line for each value of *by*, unfinished buckets dotted.
 
-    The largest eight have a colour and a name, the others stay pale behind them.
+    The eight largest lines have a colour and a name, the others are pale lines in the background.
+
+    Args:
+        frame: as `query()` returns it.
+        value: a column. None is the main number of the frame.
+        by: dimensions. None means all dimensions of the frame.
+        title: None is a default title.
 
     Raises:
-        BadQuery: a value of *by* has several rows in one bucket; nothing is added up here.
+        BadQuery: a value of *by* has several rows in one bucket. Figures add nothing up.
     """
     value = value or main_value(frame)
     unit, names = unit_in(frame, value), series_names(frame, by)
@@ -62,10 +68,17 @@ def draw_bars(
     title: str | None = None,
     is_sorted: bool = True,
 ) -> Figure:
-    """*value* for each value of *by*, largest on top; several values are stacked. One bucket of time only.
+    """Draw *value* for each value of *by* as a bar, the largest on top.
+
+    Args:
+        frame: with one bucket of time at most.
+        value: a column, or several, which are stacked. None is the main number of the frame.
+        by: dimensions. None means all dimensions of the frame.
+        title: None is a default title.
+        is_sorted: False keeps the order of the frame.
 
     Raises:
-        BadQuery: the frame has several buckets, or several rows for one bar; nothing is added up here.
+        BadQuery: the frame has several buckets, or several rows for one bar. Figures add nothing up.
     """
     if "timestamp" in frame and frame["timestamp"].nunique() > 1:
         raise BadQuery("frame", f"{frame['timestamp'].nunique()} buckets", "must hold one: ask with every='all'")
@@ -78,12 +91,10 @@ def draw_bars(
     shown, largest = bars.head(MOST_BARS).iloc[::-1], bars["_size"].max() if len(bars) else 1
     colours = colours_of(frame, by, list(shown["_name"]))
     look, figure = theme(), Figure()
-    plain = colours if is_game(frame, by) else {UNKNOWN: look.muted}
-    own = [plain.get(bar, look.palette[0]) for bar in shown["_name"]]
-    number, places = (
-        hover_format(unit.kind, largest),
-        [*range(len(shown))],
-    )  # not the names: two of them may look the same
+    special = colours if is_game(frame, by) else {UNKNOWN: look.muted}
+    bar_colours = [special.get(bar, look.palette[0]) for bar in shown["_name"]]
+    number = hover_format(unit.kind, largest)
+    places = [*range(len(shown))]  # not the names: two of them may look the same
     for place, name in enumerate(values):
         figure.add_bar(
             x=shown[name],
@@ -91,7 +102,7 @@ def draw_bars(
             hovertext=[escape(bar) for bar in shown["_name"]],
             orientation="h",
             name=escape(name_of(name)),
-            marker={"color": own if len(values) == 1 else look.palette[place], "cornerradius": 2},
+            marker={"color": bar_colours if len(values) == 1 else look.palette[place], "cornerradius": 2},
             text=[format_number(number, unit.kind) for number in shown[name]] if len(values) == 1 else None,
             textposition="outside",
             cliponaxis=False,

@@ -1,4 +1,4 @@
-"""What has been counted and what a curve makes of it: retention and lifetime value beyond the last day to have come."""
+"""Figures of projected retention and lifetime value, and of payback of ad spend."""
 
 from __future__ import annotations
 
@@ -21,21 +21,28 @@ from gamelens.notebook.figures.traces import MOST_LINES, interval_band
 from gamelens.notebook.labels import ColumnUnit, escape, hover_format, shorten, unit_of
 
 MARKED_AGES: Final = (30, 90)
+MOST_CURVES: Final = 8
 _TICKS: Final = (1, 3, 7, 14, 30, 60, 90, 120, 180, 270, 365)
-_ABOUT_A_CURVE: Final = ("model", "why")
+_CURVE_COLUMNS: Final = ("model", "why")
 
 
 def draw_projection(
     projection: DataFrame, curve: DataFrame | None = None, *, by: str | None = None, title: str | None = None
 ) -> Figure:
-    """Curves of `projected`, dashed with their band where no install day has come, and the points of *curve*.
+    """Draw projected retention curves, and the counted points of *curve*.
 
-    *curve* is what `average_curve` counted. A line for each value of *by*; without one, for each model, of which only
-    the one that is taken has a band. D30 and D90 are marked.
+    Ages beyond the last counted day are dashed over a band. There is one line for each value of *by*, or, without a
+    dimension, one for each model, of which only the chosen one has a band. D30 and D90 are marked.
+
+    Args:
+        projection: the frame of `gamelens.analysis.retention.project_retention`.
+        curve: the frame of `gamelens.analysis.retention.average_curve`.
+        by: a dimension. None means all dimensions of the frame.
+        title: None is a default title.
     """
     groups = _groups(projection, by)
     rows = projection[projection["is_chosen"] | (projection["model"].notna() & (not groups))]
-    lines, counted = _named(rows, groups or ["model"]), {} if curve is None else _named(curve, groups)
+    lines, counted = _lines_by_name(rows, groups or ["model"]), {} if curve is None else _lines_by_name(curve, groups)
     names = list(dict.fromkeys([*lines, *(counted if groups else ())]))
     colours, figure = colours_of(rows, by or (groups or ["model"])[0], names), Figure()
     unit = unit_of("retention")
@@ -44,9 +51,11 @@ def draw_projection(
         for trace in _line_traces(line, "retention", name, colours[name], unit, is_taken=is_taken):
             figure.add_trace(trace)
         if is_taken:
-            _mark(figure, line, "retention", colours[name])
+            _mark_ages(figure, line, "retention", colours[name])
             if not groups or len(lines) == 1:
-                _tell(figure, line, "retention", unit, around=[rows[["age", "retention"]], *counted.values()])
+                _label_marked_ages(
+                    figure, line, "retention", unit, around=[rows[["age", "retention"]], *counted.values()]
+                )
     for name, points in counted.items():
         figure.add_trace(_points(points, colours[name] if groups else theme().ink, is_named=not groups))
     figure.update_layout(showlegend=len(figure.data) > 0)
@@ -55,36 +64,45 @@ def draw_projection(
     number_axis(figure, "y", unit, Series(tops, dtype="float64").max())
     subtitle = "share of new players back on a day; points: counted, with their interval; dashed: projected"
     heading = title or _title("Retention, projected", projection, groups)
-    return finish(figure, projection, heading, subtitle, says=_in_words(lines, "retention", unit))
+    return finish(figure, projection, heading, subtitle, alt=_in_words(lines, "retention", unit))
 
 
 def draw_ltv(values: DataFrame, *, by: str | None = None, title: str | None = None) -> Figure:
-    """What a new player has brought in by each age, of `ltv`; dashed where no install day has come, with its band."""
+    """Draw the revenue of a new player by age with its band, projected ages dashed.
+
+    Args:
+        values: the frame of `gamelens.analysis.retention.ltv`.
+        by: a dimension. None means all dimensions of the frame.
+        title: None is a default title.
+    """
     groups = _groups(values, by)
-    lines = _named(values[values["ltv"].notna()], groups)
+    lines = _lines_by_name(values[values["ltv"].notna()], groups)
     colours, figure = colours_of(values, by or (groups or ["model"])[0], list(lines)), Figure()
     unit = unit_of("ltv")
     for name, line in lines.items():
         for trace in _line_traces(line, "ltv", name, colours[name], unit, is_taken=True):
             figure.add_trace(trace)
-        _mark(figure, line, "ltv", colours[name])
+        _mark_ages(figure, line, "ltv", colours[name])
         if len(lines) == 1:
-            _tell(figure, line, "ltv", unit, around=[line])
+            _label_marked_ages(figure, line, "ltv", unit, around=[line])
     figure.update_layout(showlegend=len(lines) > 1)
     _age_axis(figure, values, is_log=False)
     number_axis(figure, "y", unit, values["high"].max())
     subtitle = f"{unit.words} up to an age, install day included; dashed: projected"
     heading = title or _title("Lifetime value", values, groups)
-    return finish(figure, values, heading, subtitle, says=_in_words(lines, "ltv", unit))
+    return finish(figure, values, heading, subtitle, alt=_in_words(lines, "ltv", unit))
 
 
 def _groups(frame: DataFrame, by: str | None) -> list[str]:
-    """The dimensions a figure has a line for each value of."""
-    return [by] if by else [name for name in label_columns(frame) if name not in _ABOUT_A_CURVE and name != "is_chosen"]
+    """Return the dimensions whose values have a line each."""
+    return [by] if by else [name for name in label_columns(frame) if name not in _CURVE_COLUMNS and name != "is_chosen"]
 
 
-def _named(rows: DataFrame, columns: list[str]) -> dict[str, DataFrame]:
-    """The rows of each series by age, the first eight; all in one where nothing splits them."""
+def _lines_by_name(rows: DataFrame, columns: list[str]) -> dict[str, DataFrame]:
+    """Return the rows of the first eight series, each sorted by age.
+
+    Without *columns*, all rows are one series.
+    """
     names = series_names(rows, columns) if columns else Series("all", index=rows.index, dtype="str")
     order = list(dict.fromkeys(names))[:MOST_LINES]
     return {name: rows[names == name].sort_values("age").astype({"age": "int64"}) for name in order}
@@ -93,30 +111,30 @@ def _named(rows: DataFrame, columns: list[str]) -> dict[str, DataFrame]:
 def _line_traces(
     line: DataFrame, value: str, name: str, colour: str, unit: ColumnUnit, *, is_taken: bool
 ) -> Iterator[go.Scatter]:
-    """One curve: what has come solid, what has not dashed, over a band where it is the one to believe."""
-    known, later = line[~line["is_projected"]], line[line["is_projected"]]
-    ahead = line.loc[[*known.index[-1:], *later.index]]
+    """Yield one curve: counted ages solid, projected ages dashed, over a band if chosen."""
+    past, later = line[~line["is_projected"]], line[line["is_projected"]]
+    ahead = line.loc[[*past.index[-1:], *later.index]]
     shown = escape(shorten(name))
     if is_taken:
         yield interval_band(line if value == "ltv" else ahead, shown, colour)
-    look: dict[str, Any] = {"color": colour, "width": 2.25 if is_taken else 1.5}
+    stroke: dict[str, Any] = {"color": colour, "width": 2.25 if is_taken else 1.5}
     format_ = hover_format(unit.kind, float(line[value].max()))
-    for part, dash in ((known, "solid"), (ahead if len(later) else later, "dash")):
+    for part, dash in ((past, "solid"), (ahead if len(later) else later, "dash")):
         yield go.Scatter(
             x=part["age"],
             y=part[value],
             mode="lines",
-            line={**look, "dash": dash},
+            line={**stroke, "dash": dash},
             name=shown,
             legendgroup=shown,
-            showlegend=dash == "solid" or not len(known),
+            showlegend=dash == "solid" or not len(past),
             customdata=part[["low", "high"]].to_numpy(),
             hovertemplate=f"%{{y:{format_}}} (%{{customdata[0]:{format_}}} to %{{customdata[1]:{format_}}})",
         )
 
 
 def _points(points: DataFrame, colour: str, *, is_named: bool) -> go.Scatter:
-    """What was counted, with its interval."""
+    """Return the counted points with their intervals."""
     points = points.astype({"retention": "float64"})
     return go.Scatter(
         x=points["age"],
@@ -138,8 +156,8 @@ def _points(points: DataFrame, colour: str, *, is_named: bool) -> go.Scatter:
     )
 
 
-def _mark(figure: Figure, line: DataFrame, value: str, colour: str) -> None:
-    """The ages everybody asks for."""
+def _mark_ages(figure: Figure, line: DataFrame, value: str, colour: str) -> None:
+    """Mark the values at `MARKED_AGES` with diamonds."""
     marked = line[line["age"].isin(MARKED_AGES)]
     figure.add_scatter(
         x=marked["age"],
@@ -152,7 +170,7 @@ def _mark(figure: Figure, line: DataFrame, value: str, colour: str) -> None:
 
 
 def _in_words(lines: dict[str, DataFrame], value: str, unit: ColumnUnit) -> str:
-    """The marked ages of every line."""
+    """Return the values of every line at `MARKED_AGES`, for the alternative text."""
     marked = {name: line[line["age"].isin(MARKED_AGES)] for name, line in lines.items()}
     return "; ".join(
         f"{name}: " + ", ".join(f"D{row['age']} {_with_band(row, value, unit)}" for row in rows.to_dict("records"))
@@ -165,8 +183,10 @@ def _with_band(row: dict[Any, Any], value: str, unit: ColumnUnit) -> str:
     return "{} ({} to {})".format(*(format_number(row[side], unit.kind) for side in (value, "low", "high")))
 
 
-def _tell(figure: Figure, line: DataFrame, value: str, unit: ColumnUnit, *, around: Sequence[DataFrame]) -> None:
-    """The marked ages in words, above what is drawn *around* them."""
+def _label_marked_ages(
+    figure: Figure, line: DataFrame, value: str, unit: ColumnUnit, *, around: Sequence[DataFrame]
+) -> None:
+    """Write the values at `MARKED_AGES` above what is drawn there of *line* and *around*."""
     is_log = value == "retention"
     for row in line[line["age"].isin(MARKED_AGES)].to_dict("records"):
         low, high = (format_number(row[side], unit.kind) for side in ("low", "high"))
@@ -183,12 +203,13 @@ def _tell(figure: Figure, line: DataFrame, value: str, unit: ColumnUnit, *, arou
 
 
 def _highest(frame: DataFrame, age: int) -> float:
-    """The highest that is drawn of *frame* where words about *age* would stand."""
+    """Return the highest value that *frame* draws near *age*, where a label would cover it."""
     near = frame.loc[frame["age"].between(0.8 * age, 1.25 * age), frame.columns.intersection(["retention", "high"])]
     return float(np.nan_to_num(near.to_numpy(dtype="float64")).max(initial=0.0))
 
 
 def _age_axis(figure: Figure, rows: DataFrame, *, is_log: bool) -> None:
+    """Set ticks and range of the age axis."""
     last = int(rows["age"].max()) if len(rows) else 1
     ticks = [age for age in _TICKS if age <= last and (is_log or age >= last / 15)]
     figure.update_xaxes(tickvals=ticks, ticktext=[f"D{age}" for age in ticks])
@@ -202,13 +223,15 @@ def _title(what: str, frame: DataFrame, groups: list[str]) -> str:
     return f"{what} by {words_by(frame, groups)}" if groups else what
 
 
-MOST_CURVES: Final = 8
-
-
 def draw_payback(roas: DataFrame, by: str = "install_publisher", *, title: str | None = None) -> Figure:
-    """Return on ad spend by age, a line for each of the eight largest spenders; the dotted line is paid back.
+    """Draw the return on ad spend by age, a line for each of the eight largest spenders.
 
-    Takes the frame of `gamelens.analysis.outside_data.acquisition.return_on_spend`.
+    The dotted line at 100 % is the point of payback.
+
+    Args:
+        roas: the frame of `gamelens.analysis.outside_data.return_on_spend`.
+        by: the column that names a spender.
+        title: None is a default title.
     """
     look, figure = theme(), Figure()
     names = series_names(roas, by)

@@ -1,4 +1,4 @@
-"""Many small figures side by side: a value of every game, or how each game keeps to its usual."""
+"""Small figures side by side: a value of every game, or its usual range."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from plotly.subplots import make_subplots
 
 from gamelens._text import format_number
 from gamelens.analysis.tidy_frames import display_values, series_names
-from gamelens.notebook.figures.alt_text import in_order
+from gamelens.notebook.figures.alt_text import short_list
 from gamelens.notebook.figures.captions import main_value, title_of, unit_in, words_per_bucket
 from gamelens.notebook.figures.colours import colours_of, game_colours
 from gamelens.notebook.figures.figure_frame import finish, is_cut, one_row_each
@@ -39,13 +39,19 @@ def draw_panels(
     is_same_scale: bool = False,
     title: str | None = None,
 ) -> Figure:
-    """*value* over time, a small panel for each value of *by* with its last whole number; the largest 24 of them.
+    """Draw *value* over time in a small panel for each value of *by*, 24 panels at most.
 
-    Time is the same in all panels. Each has its own scale, which shows its shape; with *is_same_scale* all have one,
-    which shows its size.
+    Each heading has the last value of a whole bucket. All panels share the time axis.
+
+    Args:
+        frame: as `query()` returns it.
+        value: a column. None is the main number of the frame.
+        by: the dimensions with a panel for each value. The largest values are drawn.
+        is_same_scale: True gives all panels one scale, which shows sizes. False gives each its own, which shows shapes.
+        title: None is a default title.
 
     Raises:
-        BadQuery: a value of *by* has several rows in one bucket; nothing is added up here.
+        BadQuery: a value of *by* has several rows in one bucket. Figures add nothing up.
     """
     value = value or main_value(frame)
     unit, partial = unit_in(frame, value), unfinished(frame)
@@ -54,14 +60,14 @@ def draw_panels(
     table = table.astype("float64").where(table.notna(), 0.0 if unit.is_sum and not is_cut(frame) else float("nan"))
     order = table.sum().sort_values(ascending=False, kind="stable").index.tolist()
     shown = order[:MOST_PANELS]
-    grid, colours = _Grid(len(shown)), colours_of(frame, by, shown)
+    grid, colours = _PanelGrid(len(shown)), colours_of(frame, by, shown)
     for name in shown:
         points = table[name]
-        known = points[~points.index.isin(list(partial))].dropna()
+        finished = points[~points.index.isin(list(partial))].dropna()
         traces = line_traces(points, escape(shorten(name)), colours[name], unit, partial)
-        last = format_number(known.iloc[-1], unit.kind) if len(known) else ""
+        last = format_number(finished.iloc[-1], unit.kind) if len(finished) else ""
         axis = grid.add(traces, name, last)
-        _scale(axis, unit, table[shown].to_numpy() if is_same_scale else points.to_numpy())
+        _set_scale(axis, unit, table[shown].to_numpy() if is_same_scale else points.to_numpy())
     figure = grid.figure.update_traces(showlegend=False)
     if len(table) > 1:
         figure.update_traces(mode="lines")
@@ -72,37 +78,41 @@ def draw_panels(
 
 
 def draw_bands(scores: DataFrame, *, title: str | None = None) -> Figure:
-    """Every game, segment and metric as a small panel: the days, the band they usually keep to, and the flagged ones.
+    """Draw every series of a health board in a small panel, with its band and flagged days.
 
-    Takes the frame of `gamelens.analysis.health.judged`; of more than 24 panels those with the largest surprises stay.
+    Of more than 24 series, those with the largest deviations are drawn.
+
+    Args:
+        scores: the frame of `gamelens.analysis.health.score_days`.
+        title: None is a default title.
     """
     scores = scores.assign(
-        _game=display_values(scores["game"]), _metric=display_values(scores["metric"]), _name=_who(scores)
+        _game=display_values(scores["game"]), _metric=display_values(scores["metric"]), _name=_row_names(scores)
     )
     surprise = scores.assign(_size=scores["z"].abs()).groupby(["_metric", "_name"], sort=False)["_size"].max().fillna(0)
-    kept = surprise.sort_values(ascending=False, kind="stable").index[:MOST_PANELS]
-    names, metrics, is_whole = scores["_name"].unique(), scores["_metric"].unique(), len(kept) == len(surprise)
-    across = len(names) if is_whole and 1 < len(names) <= MOST_ACROSS else None  # then each row is a metric
-    grid, every = _Grid(len(kept), across, lines=min(2, len(metrics))), product(metrics, names)
+    chosen = surprise.sort_values(ascending=False, kind="stable").index[:MOST_PANELS]
+    names, metrics, is_whole = scores["_name"].unique(), scores["_metric"].unique(), len(chosen) == len(surprise)
+    across = len(names) if is_whole and 1 < len(names) <= MOST_ACROSS else None  # each row of panels is a metric
+    grid, every = _PanelGrid(len(chosen), across, lines=min(2, len(metrics))), product(metrics, names)
     colours = game_colours(scores["_game"].unique(), scores)
-    for metric, name in (panel for panel in every if panel in kept):
+    for metric, name in (panel for panel in every if panel in chosen):
         rows = scores[(scores["_metric"] == metric) & (scores["_name"] == name)].sort_values("timestamp")
         kind, highest = _kind(rows), float(rows[["value", "expected"]].max().max())
         traces = band_traces(rows, colours[rows["_game"].iloc[0]], hover_format(kind, highest))
         axis = grid.add(traces, *((metric, name) if len(metrics) > 1 else (name, "")))
-        # a wide band above a quiet series would press the series flat
+        # not the band: a wide one would make a quiet series look flat
         axis.update(range=[0, 1.25 * max(highest, 1e-9)], tickformat=tick_format(kind, highest))
     flagged = scores[scores["is_flagged"].fillna(False).astype(bool)]
     words = f"{metrics[0]}; " if len(metrics) == 1 else ""
     words += f"band: what the weekday usually brings; diamonds: {len(flagged)} flagged day"
     words += "" if len(flagged) == 1 else "s"
     words += "" if is_whole else f"; the {MOST_PANELS} most surprising of {len(surprise)}"
-    says = _in_words(flagged, len(kept))
-    return finish(grid.figure, scores, title or "As usual, or not", words, says=says, above=grid.head_px)
+    alt = _in_words(flagged, len(chosen))
+    return finish(grid.figure, scores, title or "As usual, or not", words, alt=alt, above=grid.head_px)
 
 
-def _who(scores: DataFrame) -> Series[str]:
-    """The game of each row, and its segment where it is about one."""
+def _row_names(scores: DataFrame) -> Series[str]:
+    """Return the game of each row, followed by the segment where a row is about one."""
     games = display_values(scores["game"])
     if "dimension" not in scores:
         return games
@@ -113,8 +123,11 @@ def _kind(rows: DataFrame) -> Kind:
     return next((kind for kind in KINDS if "kind" in rows and rows["kind"].iloc[0] == kind), "number")
 
 
-class _Grid:
-    """Room for *many* panels, *across* side by side (three or four where nobody says), with heads of *lines* lines."""
+class _PanelGrid:
+    """A grid of *many* panels, each with a heading of *lines* lines.
+
+    *across* panels are side by side. None is 1 to 4, depending on *many*.
+    """
 
     def __init__(self, many: int, across: int | None = None, *, lines: int = 1) -> None:
         across = across or max(1, min(many, 2 if many == 4 else 3 if many <= 9 else MOST_ACROSS))
@@ -127,7 +140,7 @@ class _Grid:
         self.figure.update_layout(showlegend=False, height=160 + (_PANEL_PX if high > 1 else 2 * _PANEL_PX) * high)
         dates = {"tickformat": "%-d %b", "nticks": 3, "hoverformat": "%a %-d %b %Y"}
         self.figure.update_xaxes(matches="x" if many > 1 else None, **dates)
-        self.figure.layout.xaxis.matches = None  # it is the one that others match
+        self.figure.layout.xaxis.matches = None  # the axis that the others match
         self.figure.update_yaxes(nticks=4)
         self.head_px = _HEAD_PX * lines
         self._is_two_lines = lines > 1
@@ -135,7 +148,7 @@ class _Grid:
         self._free = ((place // across + 1, place % across + 1) for place in range(many))
 
     def add(self, traces: Iterable[Any], name: str, more: str) -> Any:
-        """The axis of the numbers of the next panel, which shows *traces* and has *name* and *more* as its head."""
+        """Draw *traces* in the next panel, headed *name* and *more*, and return its y axis."""
         row, column = next(self._free)
         axes = self.figure.get_subplot(row, column)
         for trace in traces:
@@ -160,15 +173,17 @@ class _Grid:
         return axes.yaxis
 
 
-def _scale(axis: Any, unit: ColumnUnit, numbers: NDArray[np.float64]) -> None:
+def _set_scale(axis: Any, unit: ColumnUnit, numbers: NDArray[np.float64]) -> None:
+    """Fit the axis to *numbers*, with 0 included."""
     known = numbers[~np.isnan(numbers)]
     least, most = min(known.min(initial=0), 0.0), known.max(initial=0) or 1.0
     axis.update(tickformat=tick_format(unit.kind, most), range=[1.1 * least, 1.1 * most])
 
 
 def _in_words(flagged: DataFrame, many: int) -> str:
+    """Return the alternative text: the number of panels, and the newest flagged days."""
     newest = flagged.sort_values("timestamp", ascending=False)
     keys = zip(newest["_metric"], newest["_name"], newest["timestamp"], strict=True)
     named = [f"{metric} of {name} on {day(moment)}" for metric, name, moment in keys]
     panels = f"{many} panel{'' if many == 1 else 's'}"
-    return f"{panels}, flagged: {in_order(named)}" if named else f"{panels}, nothing flagged" if many else ""
+    return f"{panels}, flagged: {short_list(named)}" if named else f"{panels}, nothing flagged" if many else ""

@@ -1,4 +1,4 @@
-"""Special days beside ordinary ones."""
+"""Special days, such as holidays, compared with ordinary days."""
 
 from __future__ import annotations
 
@@ -18,10 +18,14 @@ MOST_DAYS: Final = 24
 
 
 def draw_occasions(special: DataFrame, by: str | Sequence[str], *, title: str | None = None) -> Figure:
-    """Each special day as a point beside the range of its weekday, both in percent of what is usual.
+    """Draw each special day beside the range of its weekday, in percent of the usual value.
 
-    Takes the frame of `gamelens.analysis.outside_data.special_days.beside_weekdays`; *by* names a day, such as holiday and country.
-    Filled are those outside the range. The largest 24 changes are shown.
+    Filled points are outside the range. The 24 largest changes are shown.
+
+    Args:
+        special: the frame of `gamelens.analysis.outside_data.compare_with_weekdays`.
+        by: the columns that name a day, such as holiday and country.
+        title: None is a default title.
     """
     look, figure = theme(), Figure()
     known = special[special["usual"].notna() & (special["usual"] > 0)]
@@ -53,11 +57,12 @@ def draw_occasions(special: DataFrame, by: str | Sequence[str], *, title: str | 
         type="category", showgrid=False, tickvals=ticks, ticktext=[escape(shorten(name, 48)) for name in names]
     )
     more = f", largest {MOST_DAYS} of {len(known)}" if len(known) > MOST_DAYS else ""
-    says = "; ".join(f"{name}: {_in_words(row)}" for name, row in zip(names, shown.to_dict("records"), strict=True))
+    alt = "; ".join(f"{name}: {_in_words(row)}" for name, row in zip(names, shown.to_dict("records"), strict=True))
     words = f"change against the usual weekday; bar: range of the others; filled: outside it{more}"
-    return finish(figure, shown, title or "Special days", words, kind="share", says=says)
+    return finish(figure, shown, title or "Special days", words, kind="share", alt=alt)
 
 
 def _in_words(row: dict[Any, Any]) -> str:
+    """Return the text of a day: its value, the usual value and the change."""
     value, usual = (format_number(row[name], "count") for name in ("value", "usual"))
     return f"{value} instead of about {usual}, {format_number(row['change'], 'change', places=0)}"

@@ -1,4 +1,4 @@
-"""Parts that every figure shares: frame, theme, colours, captions, alternative texts and pictures.
+"""Parts that every figure shares: frame, theme, colours, captions, texts and files.
 
-Never draws a figure of its own. Open `figure_frame` first.
+Never decides what is drawn, which is the work of `charts`. Open `figure_frame` first.
 """

@@ -1,4 +1,7 @@
-"""Pictures of plotly figures, drawn by kaleido in a Chromium or Chrome of this machine. Nothing is downloaded."""
+"""Images of plotly figures, drawn by kaleido in a browser of this machine.
+
+The browser is Chromium or Chrome. Nothing is downloaded.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import Any, Final
 
 from gamelens.errors import Refused
 
-Figure = Mapping[str, Any]
+FigureJson = Mapping[str, Any]
 """A figure as a dict of `data` and `layout`."""
 
 HEIGHT: Final = 420
@@ -23,39 +26,39 @@ _PLACES: Final = ("/usr/bin/chromium", "/usr/lib/chromium/chromium", "/usr/bin/g
 
 
 class DrawingError(Refused):
-    """No picture can be drawn on this machine: kaleido or a browser is missing, or does not start."""
+    """An error when no image can be drawn: kaleido or a browser is missing or fails."""
 
 
-def draw(figures: Sequence[Figure], kind: str, *, width: int, scale: float = 1) -> list[bytes]:
-    """Draw every figure, all of them in one browser.
+def draw(figures: Sequence[FigureJson], kind: str, *, width: int, scale: float = 1) -> list[bytes]:
+    """Return every figure as an image, all drawn in one browser.
 
     Args:
-        figures: each is as wide and high as its layout or its template says.
+        figures: as JSON. Each is as wide and high as its layout or its template says.
         kind: png, svg, pdf, webp or jpg.
-        width: in pixels, of a figure that does not say its own.
-        scale: dots a pixel of a png, webp or jpg.
+        width: in pixels, for a figure that does not have one.
+        scale: dots per pixel of a png, webp or jpg.
 
     Raises:
-        DrawingError: kaleido or a browser is missing, or fails; says how to get it.
+        DrawingError: kaleido or a browser is missing or fails. The message says how to install it.
     """
     if not figures:
         return []
     browser = _browser()
     sizes = [_size(figure, kind, width, scale) for figure in figures]
-    answer: list[list[bytes] | BaseException] = []
+    results: list[list[bytes] | BaseException] = []
 
     def run() -> None:
         try:
-            answer.append(asyncio.run(_draw(figures, sizes, browser)))
+            results.append(asyncio.run(_draw(figures, sizes, browser)))
         except BaseException as error:  # handed to the caller's thread
-            answer.append(error)
+            results.append(error)
 
     thread = Thread(target=run, name="gamelens-drawing")  # its own event loop: that of a notebook is running
     thread.start()
     thread.join()
-    match answer[0]:
-        case list() as drawn:
-            return drawn
+    match results[0]:
+        case list() as pictures:
+            return pictures
         case Exception() as error if type(error).__name__ == "BrowserFailedError":
             raise DrawingError(f"{browser} does not start: try it in a terminal") from error
         case Exception() as error:
@@ -65,7 +68,11 @@ def draw(figures: Sequence[Figure], kind: str, *, width: int, scale: float = 1) 
 
 
 def _browser() -> str:
-    """Return the browser that draws: BROWSER_PATH, else one on the PATH or at a usual place."""
+    """Return the path of the browser: BROWSER_PATH, else one on the PATH or in a usual place.
+
+    Raises:
+        DrawingError: kaleido is not installed, or there is no browser.
+    """
     try:
         import kaleido  # noqa: F401
     except ImportError:
@@ -75,25 +82,25 @@ def _browser() -> str:
     named = os.environ.get("BROWSER_PATH")
     if named and not os.access(named, os.X_OK):
         raise DrawingError(f"BROWSER_PATH names {named}, which is no program: correct it")
-    found = named or next(filter(None, map(shutil.which, (*_BROWSERS, *_PLACES))), None)
-    if found is None:
+    browser = named or next(filter(None, map(shutil.which, (*_BROWSERS, *_PLACES))), None)
+    if browser is None:
         raise DrawingError(
             "pictures are drawn by Chromium or Chrome, and none was found: install one (apt install chromium) or name "
             "it in BROWSER_PATH"
         )
-    return found
+    return browser
 
 
-async def _draw(figures: Sequence[Figure], sizes: Sequence[dict[str, Any]], browser: str) -> list[bytes]:
+async def _draw(figures: Sequence[FigureJson], sizes: Sequence[dict[str, Any]], browser: str) -> list[bytes]:
     from kaleido import Kaleido
 
-    # MathJax would come from the network, and would read formulas into names.
+    # MathJax would be loaded from the network, and would read dollar signs in names as formulas.
     settings: dict[str, Any] = {"mathjax": False, "timeout": _DEADLINE_S, "path": browser}
     async with asyncio.timeout(_DEADLINE_S + _EACH_S * len(figures)), Kaleido(**settings) as drawing:
         return [await drawing.calc_fig(figure, opts=size) for figure, size in zip(figures, sizes, strict=True)]
 
 
-def _size(figure: Figure, kind: str, width: int, scale: float) -> dict[str, Any]:
+def _size(figure: FigureJson, kind: str, width: int, scale: float) -> dict[str, Any]:
     layout = figure.get("layout") or {}
     template = (layout.get("template") or {}).get("layout") or {}
     height = layout.get("height") or template.get("height") or HEIGHT

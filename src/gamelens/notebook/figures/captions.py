@@ -1,4 +1,4 @@
-"""What a figure says about itself: which number it shows, its title, its unit."""
+"""Texts of a figure: the column it shows, its title, its unit and its source line."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.labels import ColumnUnit, escape, name_of, shorten, unit_of
 from gamelens.wire.receipts import Receipt
 
-# What fits into 760 pixels of each size.
+# Letters of each font size that fit into 760 pixels.
 TITLE_LETTERS: Final = 76
 SUBTITLE_LETTERS: Final = 122
 SOURCE_LETTERS: Final = 96
 
 
 def main_value(frame: DataFrame) -> str:
-    """The value column a reader would look at first.
+    """Return the value column that a figure of *frame* shows unless another is named.
+
+    It is the column that the service sorts the first metric of the query by, else the first number of the frame.
 
     Raises:
         BadQuery: the frame has no number.
@@ -30,47 +32,47 @@ def main_value(frame: DataFrame) -> str:
     values = value_columns(frame)
     for metric in queried_metrics(frame):
         field = METRICS[metric].sorts_by if metric in METRICS else metric
-        found = next((name for name in (f"{metric}_{field}", field) if name in values), None)
-        if found:
-            return found
+        column = next((name for name in (f"{metric}_{field}", field) if name in values), None)
+        if column:
+            return column
     if not values:
         raise BadQuery("frame", [str(name) for name in frame.columns], "has no numbers to draw")
     return values[0]
 
 
 def unit_in(frame: DataFrame, value: str) -> ColumnUnit:
-    """Unit of the column *value*, read with the metrics the frame was asked for."""
+    """Return the unit of the column *value*, given the metrics of the frame's query."""
     return unit_of(value, queried_metrics(frame))
 
 
 def title_of(frame: DataFrame, value: str, by: str | Sequence[str] | None) -> str:
-    """What is shown and by what, in words: `Ad revenue by network`."""
+    """Return the metric and the dimensions of a figure in words: `Ad revenue by network`."""
     metric = next((name for name in queried_metrics(frame) if value in _values_of(name)), value)
     words = words_by(frame, by)
     return name_of(metric) + (f" by {words}" if words else "")
 
 
 def words_by(frame: DataFrame, by: str | Sequence[str] | None) -> str:
-    """The dimensions a figure is split by, in words; all of the frame's when *by* is None."""
+    """Return the dimensions of a figure in words. None means all dimensions of the frame."""
     columns = label_columns(frame) if by is None else [by] if isinstance(by, str) else list(by)
     return " and ".join(name_of(column)[:1].lower() + name_of(column)[1:] for column in columns)
 
 
 def words_per_bucket(frame: DataFrame, unit: ColumnUnit) -> str:
-    """The unit, and for sums the bucket they are summed in: `USD per day`."""
+    """Return the unit, and for sums the bucket they are summed over: `USD per day`."""
     every = Receipt.of(frame.attrs).asked.every
     return f"{unit.words} per {every}" if unit.is_sum and every in ("day", "week", "month") else unit.words
 
 
 def headline(title: str, subtitle: str) -> str:
-    """Title and subtitle as plotly's markup, in lines that a narrow page has room for."""
+    """Return title and subtitle as plotly markup, in lines that fit a narrow page."""
     above = "<br>".join(f"<b>{escape(line)}</b>" for line in _lines(title, TITLE_LETTERS))
     below = "<br>".join(map(escape, _lines(subtitle, SUBTITLE_LETTERS)))
     return f"{above}<br><span style='font-size:13px;color:{theme().muted}'>{below}</span>"
 
 
 def source(line: str) -> str:
-    """The line under a figure as plotly's markup, broken between its parts."""
+    """Return the source line of a figure as plotly markup, broken between its parts."""
     rows = [""]
     for part in line.split(" · "):
         joined = f"{rows[-1]} · {part}" if rows[-1] else part

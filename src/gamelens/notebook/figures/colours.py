@@ -1,8 +1,9 @@
-"""One colour for each game, and one for each of the other things a figure compares.
+"""Colours: one for each game, and one for each other value that a figure compares.
 
-A game's place in the palette follows from its title, so it is the same in every process, notebook and report. Two
-games that want the same place: the later one in the alphabet takes the next that is free, among all games of the
-organisation (the receipt names them) while the palette has a colour for each, else among those of the figure.
+A game's place in the palette follows from its title, so it is the same in every process, notebook and report. If two
+games hash to the same place, the later one in the alphabet takes the next free place. Places are shared out among all
+games of the organisation, which the receipt lists, as long as the palette has a colour for each, else among the games
+of the figure.
 """
 
 from __future__ import annotations
@@ -19,7 +20,12 @@ from gamelens.wire.receipts import Receipt
 
 
 def game_colours(games: Iterable[str], frame: DataFrame) -> dict[str, str]:
-    """The colour of each of *games* in the theme in force; the receipt of *frame* says which others there are."""
+    """Return the colour of each of *games* in the current theme.
+
+    Args:
+        games: titles of games.
+        frame: its receipt lists the other games of the organisation.
+    """
     games, palette = list(games), theme().palette
     everybody = {*games, *Receipt.of(frame.attrs).titles}
     places = _places(everybody if len(everybody) <= len(palette) else games, len(palette))
@@ -27,27 +33,30 @@ def game_colours(games: Iterable[str], frame: DataFrame) -> dict[str, str]:
 
 
 def colours_of(frame: DataFrame, by: str | Sequence[str] | None, names: Sequence[str]) -> dict[str, str]:
-    """A colour for each of *names*, the values of *by* in *frame*: a game's own, or the next of the palette."""
-    look, known = theme(), [name for name in names if name != UNKNOWN]
-    own = {name: look.palette[place % len(look.palette)] for place, name in enumerate(known)}
-    colours = game_colours(known, frame) if is_game(frame, by) else own
+    """Return a colour for each of *names*, the values of *by* in *frame*.
+
+    A game has its own colour, other values take the palette in order, and unknown values are muted.
+    """
+    look, named = theme(), [name for name in names if name != UNKNOWN]
+    in_order = {name: look.palette[place % len(look.palette)] for place, name in enumerate(named)}
+    colours = game_colours(named, frame) if is_game(frame, by) else in_order
     return {name: colours.get(name, look.muted) for name in names}
 
 
 def is_game(frame: DataFrame, by: str | Sequence[str] | None) -> bool:
-    """Whether a figure of *frame* compares games, and nothing else."""
+    """Return whether a figure of *frame* by *by* compares games and nothing else."""
     columns = label_columns(frame) if by is None else [by] if isinstance(by, str) else list(by)
     return columns in (["game"], ["game_id"])
 
 
 def _places(games: Iterable[str], many: int) -> dict[str, int]:
-    """A place below *many* for each game; two share one only where there are more games than places."""
+    """Return a place below *many* for each game, unique unless there are more games."""
     places: dict[str, int] = {}
     for game in sorted({*games}):
-        taken, wanted = Counter(places.values()), _wanted(game) % many
-        places[game] = min(range(many), key=lambda place: (taken[place], (place - wanted) % many))
+        taken, preferred = Counter(places.values()), _preferred_place(game) % many
+        places[game] = min(range(many), key=lambda place: (taken[place], (place - preferred) % many))
     return places
 
 
-def _wanted(game: str) -> int:
+def _preferred_place(game: str) -> int:
     return int.from_bytes(hashlib.blake2b(game.encode(errors="replace"), digest_size=8).digest())

@@ -1,7 +1,7 @@
-"""What every figure ends with: the theme, a headline, where the numbers come from, and the same in words.
+"""The last step of every figure: theme, headline, source line and alternative text.
 
-A module that draws a new kind of figure starts from `Figure()`, takes its colours from `colours` and `style.theme`,
-lets every name through `labels.escape`, and hands the figure to `finish`.
+To draw a new kind of figure, start from `Figure()`, take colours from `colours` and `theme.theme`, pass every name
+through `labels.escape`, and hand the figure to `finish`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pandas import DataFrame
 from plotly.graph_objects import Figure
 
 from gamelens.errors import BadQuery
-from gamelens.notebook.figures.alt_text import describe_traces, sentences
+from gamelens.notebook.figures.alt_text import as_sentences, describe_traces
 from gamelens.notebook.figures.captions import headline, source
 from gamelens.notebook.figures.theme import THEMES, layout_of, theme
 from gamelens.notebook.labels import ColumnUnit, Kind, tick_format
@@ -39,17 +39,25 @@ def finish(
     subtitle: str,
     *,
     kind: Kind = "number",
-    says: str | None = None,
+    alt: str | None = None,
     above: int = 0,
 ) -> Figure:
-    """*figure* in the theme in force, with its headline and the source line of *frame*; all three are plain text.
+    """Add theme, headline, source line and alternative text to *figure*, and return it.
 
-    Its text alternative (`layout.meta["alt"]`) is made of these and of what it *says*: when that is None, what can be
-    read from its traces, whose numbers are of *kind*. So many pixels *above* what is drawn are kept free.
+    A figure without data shows a short message instead of axes.
+
+    Args:
+        figure: the drawn figure.
+        frame: the drawn frame. Its receipt gives the source line.
+        title: plain text.
+        subtitle: plain text.
+        kind: how the numbers of the traces are written in the alternative text.
+        alt: the content for the alternative text (`layout.meta["alt"]`). None describes the traces.
+        above: height in pixels that stays free above the drawing, for panel headings.
     """
     look, line = theme(), source_line(frame)
     subtitle = subtitle[:1].upper() + subtitle[1:]
-    says = describe_traces(figure, kind) if says is None else says
+    alt = describe_traces(figure, kind) if alt is None else alt
     if not len(figure.data) or not len(frame):
         middle = {"x": 0.5, "y": 0.5, "xref": "paper", "yref": "paper"}
         figure.add_annotation(text=NOTHING, showarrow=False, font={"color": look.muted, "size": 14}, **middle)
@@ -61,17 +69,20 @@ def finish(
         align="left",
         **{"x": 0, "xref": "paper", "xanchor": "left", "y": 0, "yref": "paper", "yanchor": "top", "yshift": -40},
     )
-    parts = dict.fromkeys((title, subtitle, says or NOTHING.capitalize(), line))
+    parts = dict.fromkeys((title, subtitle, alt or NOTHING.capitalize(), line))
     figure.update_layout(
         template=look.template,
         title_text=headline(title, subtitle),
-        meta={"alt": sentences(*parts)},
+        meta={"alt": as_sentences(*parts)},
     )
     return _with_room(figure, above)
 
 
 def _with_room(figure: Figure, above: int) -> Figure:
-    """*figure* so high that nothing stands on the headline on a page 800 pixels wide; what it draws keeps its size."""
+    """Set height and margins so that nothing covers the headline on a page 800 pixels wide.
+
+    The figure grows by what headline and legend need, so the drawing keeps its size.
+    """
     lines = figure.layout.title.text.count("<br>") + 1
     is_on_top = figure.layout.xaxis.side == "top"
     room = 38 + 22 * (lines + _legend_rows(figure)) + 26 * is_on_top + above
@@ -81,27 +92,29 @@ def _with_room(figure: Figure, above: int) -> Figure:
 
 
 def _legend_rows(figure: Figure) -> int:
-    """In how many rows the legend is broken: as one row, or in columns as wide as its longest name."""
+    """Return the number of rows that plotly breaks the legend into."""
     if figure.layout.showlegend is False:
         return 0
-    widths = [56 + 7 * len(html.unescape(it.name)) for it in figure.data if it.name and it.showlegend is not False]
+    widths = [
+        56 + 7 * len(html.unescape(trace.name)) for trace in figure.data if trace.name and trace.showlegend is not False
+    ]
     if len(widths) < 2 and not figure.layout.showlegend:
         return 0
     return 1 if sum(widths) <= _LEGEND_PX else -(-len(widths) // max(1, _LEGEND_PX // max(widths)))
 
 
 def number_axis(figure: Figure, axis: str, unit: ColumnUnit, largest: float) -> None:
-    """Write the numbers along *axis* ("x" or "y") in *unit*, from 0 to about *largest*."""
+    """Format the numbers of *axis* ("x" or "y") in *unit*, from 0 to about *largest*."""
     top = float(largest) if pd.notna(largest) and largest > 0 else 1.0
     update = figure.update_yaxes if axis == "y" else figure.update_xaxes
     update(tickformat=tick_format(unit.kind, top), rangemode="tozero", nticks=6)
 
 
 def one_row_each(rows: DataFrame, keys: list[str]) -> DataFrame:
-    """*rows*, whose series are called `_name`, if no two have the same *keys*.
+    """Return *rows* if no two have the same *keys*. `_name` is the name of the series.
 
     Raises:
-        BadQuery: two have; nothing is added up in a figure.
+        BadQuery: two rows do. A figure never adds them up.
     """
     twice = rows.duplicated(keys)
     if twice.any():
@@ -111,5 +124,5 @@ def one_row_each(rows: DataFrame, keys: list[str]) -> DataFrame:
 
 
 def is_cut(frame: DataFrame) -> bool:
-    """Whether rows may be missing from *frame*, so that no row need not mean nothing."""
+    """Return whether rows may be missing from *frame*, so that a missing row need not mean 0."""
     return not Receipt.of(frame.attrs).is_complete

@@ -1,4 +1,4 @@
-"""A figure as a file: a picture drawn by a browser of this machine, or a page of its own. Nothing is fetched."""
+"""Figures as files: images drawn by a local browser, and HTML pages. Downloads nothing."""
 
 from __future__ import annotations
 
@@ -23,14 +23,20 @@ _ROOT: Final = re.compile(r"<svg\b[^>]*>")
 
 
 def save(figure: Figure, path: str | os.PathLike[str], *, width: int = WIDTH, scale: float = 2) -> Path:
-    """Write *figure* to *path* and return it: .png, .svg, .pdf, .webp, .jpg, or .html, which needs no network.
+    """Write *figure* to a .png, .svg, .pdf, .webp, .jpg or .html file and return its path.
 
-    A picture is *width* pixels wide and as high as the figure says; a .png has *scale* dots a pixel. An SVG has the
-    text alternative as its title and description, a page as the label of its figure.
+    An image is as high as the figure says. An .html file contains plotly and needs no network. The alternative text is
+    the title and description of an SVG, and the label of the figure in a page.
+
+    Args:
+        figure: a plotly figure.
+        path: its suffix selects the kind of file.
+        width: of an image, in pixels.
+        scale: dots per pixel of an image that is not SVG or PDF.
 
     Raises:
-        BadQuery: another kind of file, or a folder that is not there.
-        Refused: kaleido or a browser to draw with is missing; says how to get it. Neither is ever downloaded.
+        BadQuery: the suffix is another one, or the folder does not exist.
+        Refused: kaleido or a browser is missing. The message says how to install it.
     """
     target = Path(path).expanduser()
     kind = target.suffix.lower()
@@ -38,35 +44,39 @@ def save(figure: Figure, path: str | os.PathLike[str], *, width: int = WIDTH, sc
         raise BadQuery("path", str(path), "ends in none of the kinds there are", [*PICTURES, PAGE])
     if not target.parent.is_dir():
         raise BadQuery("path", str(path), f"lies in no folder: make {target.parent} first")
-    drawn = _page(figure) if kind == PAGE else _picture(figure, kind[1:], width, scale)
+    content = _page(figure) if kind == PAGE else _picture(figure, kind[1:], width, scale)
     with replace_file(target) as draft:
-        draft.write_bytes(drawn)
+        draft.write_bytes(content)
     return target
 
 
 def _page(figure: Figure) -> bytes:
-    said = html.escape(alt_text(figure), quote=True)
-    drawn = io.to_html(
-        figure, include_plotlyjs=True, full_html=False, config={"displaylogo": False, "responsive": True}
-    )
+    """Return *figure* as an HTML page with plotly inside."""
+    alt = html.escape(alt_text(figure), quote=True)
+    plot = io.to_html(figure, include_plotlyjs=True, full_html=False, config={"displaylogo": False, "responsive": True})
     paper = figure.layout.template.layout.paper_bgcolor or "#ffffff"
-    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{said}</title>'
-    drawn = f'<div role="img" aria-label="{said}">{drawn}</div>'
-    body = f'<body style="margin:0;background:{html.escape(paper)}">{drawn}</body>'
+    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{alt}</title>'
+    labelled = f'<div role="img" aria-label="{alt}">{plot}</div>'
+    body = f'<body style="margin:0;background:{html.escape(paper)}">{labelled}</body>'
     return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head>\n{body}</html>\n'.encode()
 
 
 def _picture(figure: Figure, kind: str, width: int, scale: float) -> bytes:
+    """Return *figure* as an image.
+
+    Raises:
+        Refused: it cannot be drawn on this machine.
+    """
     try:
-        (drawn,) = draw([figure.to_dict()], kind, width=width, scale=scale)
+        (picture,) = draw([figure.to_dict()], kind, width=width, scale=scale)
     except DrawingError as error:
         raise Refused(f"{error}, or save a .html") from error
-    return _described(drawn.decode(), alt_text(figure)).encode() if kind == "svg" else drawn
+    return _with_description(picture.decode(), alt_text(figure)).encode() if kind == "svg" else picture
 
 
-def _described(svg: str, said: str) -> str:
-    """*svg* with *said* as its title and description."""
-    title, _, rest = said.partition(". ")
+def _with_description(svg: str, alt: str) -> str:
+    """Return *svg* with *alt* as its title and description."""
+    title, _, rest = alt.partition(". ")
     words = f"<title>{html.escape(title)}</title><desc>{html.escape(rest or title)}</desc>"
     root = _ROOT.search(svg)
     if root is None:

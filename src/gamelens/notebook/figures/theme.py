@@ -1,6 +1,6 @@
-"""The look of every figure: a light and a dark theme, in colours that survive colour blindness.
+"""The light and the dark theme of all figures, suitable for colour-blind readers.
 
-Whoever draws asks `theme()` at that moment, and names no colour itself.
+Drawing code calls `theme()` each time it draws, and contains no colour of its own.
 """
 
 from __future__ import annotations
@@ -20,11 +20,19 @@ _FONT: Final = "Inter, 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', sa
 
 
 class Theme(msgspec.Struct, frozen=True):
-    """Colours by what they are for, all as `#rrggbb`.
+    """Colours by their purpose, all as `#rrggbb`.
 
-    Marks of *palette*, *muted* and *alarm* stand 3:1 against *paper*, texts of *ink* and *muted* 4.5:1. *pale* is for
-    what stays in the background. The *sequential* scale goes from little to much, and *ink* stands 4.5:1 on all of it;
-    the *diverging* one has its nothing in the middle.
+    Attributes:
+        name: light or dark.
+        paper: the background.
+        ink: texts and outlines. Contrast 4.5:1 against *paper* and against the whole *sequential* scale.
+        muted: less important texts and marks. Contrast 4.5:1 against *paper*.
+        grid: grid lines.
+        pale: marks in the background.
+        alarm: flagged values. Contrast 3:1 against *paper*.
+        palette: one colour for each compared value. Contrast 3:1 against *paper*.
+        sequential: a scale from little to much.
+        diverging: a scale with 0 in the middle.
     """
 
     name: ThemeName
@@ -40,7 +48,7 @@ class Theme(msgspec.Struct, frozen=True):
 
     @property
     def template(self) -> str:
-        """The name the theme has among plotly's templates."""
+        """The name of the theme among plotly's templates."""
         return "gamelens" if self.name == "light" else f"gamelens_{self.name}"
 
 
@@ -68,11 +76,11 @@ DARK: Final = Theme(
     sequential=("#1d2b39", "#20425f", "#255884", "#2a6ba3"),
     diverging=("#f0a468", "#a35a1f", "#20272f", "#2a6da3", "#8cc4f0"),
 )
-THEMES: Final[dict[str, Theme]] = {it.name: it for it in (LIGHT, DARK)}
+THEMES: Final[dict[str, Theme]] = {each.name: each for each in (LIGHT, DARK)}
 
 
 class _Choice:
-    """What `use_theme` was last told."""
+    """The theme that `use_theme` has set."""
 
     name: str = "auto"
 
@@ -81,49 +89,42 @@ _CHOICE: Final = _Choice()
 
 
 def use_theme(name: str) -> None:
-    """Draw what comes next in *name*: "light", "dark", or "auto", which is what GAMELENS_THEME says, else light.
+    """Draw all later figures in a theme: "light", "dark" or "auto".
+
+    "auto" is the theme that GAMELENS_THEME names, else light.
 
     Raises:
         BadQuery: there is no such theme.
     """
-    _CHOICE.name = _checked("theme", name)
+    _CHOICE.name = _theme_name("theme", name)
 
 
 def theme() -> Theme:
-    """The theme in force.
+    """Return the current theme.
 
     Raises:
         BadQuery: GAMELENS_THEME names no theme.
     """
     name = _CHOICE.name
     if name == "auto":
-        name = _checked(VARIABLE, os.environ.get(VARIABLE) or "auto")
+        name = _theme_name(VARIABLE, os.environ.get(VARIABLE) or "auto")
     return THEMES.get(name, LIGHT)
 
 
 def translucent(colour: str, alpha: float) -> str:
-    """*colour* (#rrggbb) as rgba."""
+    """Return *colour* (#rrggbb) as rgba with the opacity *alpha*."""
     red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
     return f"rgba({red},{green},{blue},{alpha})"
 
 
 def scale(colours: tuple[str, ...]) -> list[list[Any]]:
-    """*colours* as plotly's colour scale, at even distances."""
+    """Return *colours* as a plotly colour scale with even steps."""
     return [[place / (len(colours) - 1), colour] for place, colour in enumerate(colours)]
 
 
 def layout_of(look: Theme) -> dict[str, Any]:
-    """The layout every figure in the theme *look* starts from."""
-    axis = {
-        "automargin": True,
-        "gridcolor": look.grid,
-        "linecolor": look.pale,
-        "ticks": "",
-        "tickfont": {"color": look.muted, "size": 12},
-        "title": {"font": {"color": look.muted, "size": 12}, "standoff": 8},
-        "zeroline": False,
-        "zerolinecolor": look.pale,
-    }
+    """Return the plotly layout that every figure in the theme *look* starts from."""
+    axis = _axis(look)
     return {
         "autosize": True,
         "colorscale": {
@@ -165,7 +166,25 @@ def layout_of(look: Theme) -> dict[str, Any]:
     }
 
 
-def _checked(field: str, name: str) -> str:
+def _axis(look: Theme) -> dict[str, Any]:
+    return {
+        "automargin": True,
+        "gridcolor": look.grid,
+        "linecolor": look.pale,
+        "ticks": "",
+        "tickfont": {"color": look.muted, "size": 12},
+        "title": {"font": {"color": look.muted, "size": 12}, "standoff": 8},
+        "zeroline": False,
+        "zerolinecolor": look.pale,
+    }
+
+
+def _theme_name(field: str, name: str) -> str:
+    """Return *name* if it is a theme or "auto".
+
+    Raises:
+        BadQuery: it is neither. The error names *field*.
+    """
     if name != "auto" and name not in THEMES:
         raise BadQuery(field, name, "is no theme", [*THEMES, "auto"])
     return name

@@ -1,4 +1,4 @@
-"""The marks figures are made of: lines with unfinished ends, curves and series with bands."""
+"""Traces of figures: lines with unfinished ends, and curves and series with bands."""
 
 from __future__ import annotations
 
@@ -19,11 +19,19 @@ _MARKED_POINTS: Final = 45
 def line_traces(
     points: Series[Any], name: str, colour: str | None, unit: ColumnUnit, partial: set[pd.Timestamp]
 ) -> Iterator[go.Scatter]:
-    """One series: whole buckets as a line, what touches a *partial* bucket dotted; without a *colour* pale."""
+    """Yield the traces of one series: whole buckets as a line, unfinished ends dotted.
+
+    Args:
+        points: values by timestamp.
+        name: escaped.
+        colour: None draws a pale line without a name, in the background.
+        unit: of the values.
+        partial: the unfinished buckets. Lines to and from them are dotted.
+    """
     known = points.notna()
     whole = points.where(~points.index.isin(list(partial)))
     is_named = colour is not None
-    look: dict[str, Any] = {
+    style: dict[str, Any] = {
         "x": points.index,
         "legendgroup": name,
         "line": {"color": colour or theme().pale, "width": 2.25 if is_named else 1},
@@ -33,16 +41,16 @@ def line_traces(
     }
     largest = float(points.max()) if known.any() else 1.0
     hover = f"%{{y:{hover_format(unit.kind, largest)}}}" if is_named else None
-    yield go.Scatter(y=whole, showlegend=is_named, hovertemplate=hover, hoverinfo=None if hover else "skip", **look)
+    yield go.Scatter(y=whole, showlegend=is_named, hovertemplate=hover, hoverinfo=None if hover else "skip", **style)
     cut = points.index.isin(list(partial))
     near = cut | Series(cut).shift(1, fill_value=False).to_numpy() | Series(cut).shift(-1, fill_value=False).to_numpy()
     if cut.any():
-        look |= {"line": {**look["line"], "dash": "dot"}, "mode": "lines" if near.sum() > 1 else "markers"}
-        yield go.Scatter(y=points.where(near), showlegend=False, hoverinfo="skip", **look)
+        style |= {"line": {**style["line"], "dash": "dot"}, "mode": "lines" if near.sum() > 1 else "markers"}
+        yield go.Scatter(y=points.where(near), showlegend=False, hoverinfo="skip", **style)
 
 
 def curve_traces(rows: DataFrame, name: str, colour: str) -> Iterator[go.Scatter]:
-    """One retention curve over its interval."""
+    """Yield one retention curve and the band of its confidence interval."""
     ages = rows["age"].tolist()
     yield interval_band(rows, name, colour)
     yield go.Scatter(
@@ -59,7 +67,7 @@ def curve_traces(rows: DataFrame, name: str, colour: str) -> Iterator[go.Scatter
 
 
 def interval_band(rows: DataFrame, name: str, colour: str) -> go.Scatter:
-    """What lies between *low* and *high* at each age, behind the curve *name*."""
+    """Return the area between `low` and `high` at each age, drawn behind the curve *name*."""
     return go.Scatter(
         x=[*rows["age"], *reversed(rows["age"].tolist())],
         y=[*rows["high"], *reversed(rows["low"].tolist())],
@@ -74,7 +82,13 @@ def interval_band(rows: DataFrame, name: str, colour: str) -> go.Scatter:
 
 
 def band_traces(rows: DataFrame, colour: str, number: str) -> Iterator[go.Scatter]:
-    """One judged series, its numbers in the d3 format *number*, over its band, flagged days as diamonds."""
+    """Yield one scored series over its usual band, with flagged days as diamonds.
+
+    Args:
+        rows: of one series, in order, from `gamelens.analysis.health.score_days`.
+        colour: of the line.
+        number: d3 format of its values.
+    """
     judged = rows[rows["expected"].notna()]
     yield go.Scatter(
         x=[*judged["timestamp"], *reversed(judged["timestamp"].tolist())],

@@ -1,4 +1,5 @@
-"""A notebook as one HTML page.
+"""Reports: a notebook, executed and written as one HTML page.
 
-Never asks a service itself: the notebook does. Open `report` first.
+Never queries a service itself: the cells of the notebook do. A page loads nothing and runs no script but the two that
+draw interactive figures. Open `report` first.
 """

@@ -1,7 +1,7 @@
-"""The page of a report: own frame and style sheet around what nbconvert makes of the cells.
+"""The page of a report: frame and style sheet around the cells as nbconvert renders them.
 
-A page is one file that needs nobody: no network, no fonts, no scripts of others. Its own policy forbids every script
-but the two that draw interactive figures, so that nothing a title, a network or an output holds can ever run.
+A page is one file without external fonts, scripts or images. Its content security policy forbids every script but
+the two that draw interactive figures, so that no script in a title, a network name or an output can run.
 """
 
 from __future__ import annotations
@@ -37,95 +37,104 @@ _IN_SCRIPT: Final = str.maketrans(
 
 
 def page_of(document: Any, *, name: str, is_interactive: bool, parameters: Mapping[str, Any], made_at: datetime) -> str:
-    """The report of a notebook that has run, as HTML; *name* is the notebook's.
+    """Return the page of an executed notebook as HTML.
+
+    Args:
+        document: the notebook. It is changed.
+        name: file name of the notebook.
+        is_interactive: True draws figures with plotly, False as SVG.
+        parameters: names and values, shown at the end of the page.
+        made_at: time of the run.
 
     Raises:
-        DrawingError: its figures are to stand still, and this machine cannot draw them.
+        DrawingError: figures are to be SVG, and this machine cannot draw them.
     """
-    outputs, sheet = _figures(document), StyleSheet()
-    figures = [_plain(output.data[FIGURE]) for output in outputs]
+    outputs, sheet = _figure_outputs(document), StyleSheet()
+    figures = [_figure_json(output.data[FIGURE]) for output in outputs]
     if is_interactive:
-        drawn = [_live(figure, number) for number, figure in enumerate(figures)]
+        drawn = [_interactive_figure(figure, number) for number, figure in enumerate(figures)]
     else:
         stills = [inline(svg, sheet, number=number) for number, svg in enumerate(draw(figures, "svg", width=WIDTH))]
-        drawn = [_still(figure, svg) for figure, svg in zip(figures, stills, strict=True)]
-    return _framed(
-        _cells(document, outputs, drawn),
+        drawn = [_static_figure(figure, svg) for figure, svg in zip(figures, stills, strict=True)]
+    return _html_document(
+        _cell_markup(document, outputs, drawn),
         title=_title(document) or name,
-        style=f"{_shipped('report.css')}\n{sheet.css()}",
-        scripts=_plotly() if is_interactive and figures else "",
-        foot=_foot(name, parameters, made_at),
+        style=f"{_asset('report.css')}\n{sheet.css()}",
+        scripts=_plotly_scripts() if is_interactive and figures else "",
+        foot=_footer(name, parameters, made_at),
     )
 
 
-def _figures(document: Any) -> list[Any]:
-    """Leave out what nobody reads or only a kernel can show; the outputs with figures, in order."""
+def _figure_outputs(document: Any) -> list[Any]:
+    """Remove what a page does not show, and return the outputs with figures, in order.
+
+    Removed are code cells without outputs, and outputs that only a kernel can show.
+    """
     document.metadata.pop("widgets", None)
     for cell in document.cells:
         if "outputs" in cell:
-            cell.outputs = [part for output in cell.outputs for part in _readable(output)]
+            cell.outputs = [part for output in cell.outputs for part in _visible_outputs(output)]
     document.cells = [cell for cell in document.cells if cell.get("outputs") or cell.cell_type == "markdown"]
     outputs = (output for cell in document.cells for output in cell.get("outputs", []))
     return [output for output in outputs if FIGURE in output.get("data", {})]
 
 
-def _readable(output: Any) -> list[Any]:
-    """What of *output* a reader sees: nothing that runs, and for a widget what stands beside its view."""
+def _visible_outputs(output: Any) -> list[Any]:
+    """Return the visible parts of *output*: no scripts, and the static view of a widget."""
     if output.output_type == "stream":
         return [output] if output.name == "stdout" else []
     data = output.get("data", {})
     if data.pop(WIDGET, None) is not None:
-        return [_only(output, kind) for kind in ("text/html", FIGURE) if kind in data]
+        return [_with_one_type(output, kind) for kind in ("text/html", FIGURE) if kind in data]
     scripts = [data.pop(kind) for kind in _RUNS if kind in data]
     return [] if scripts and not data.keys() - {"text/plain"} else [output]
 
 
-def _only(output: Any, kind: str) -> Any:
-    """*output* in one of its forms: a widget's table and figure are two things to see."""
+def _with_one_type(output: Any, kind: str) -> Any:
+    """Return *output* with one of its MIME types: a widget's table and figure are two outputs."""
     part = copy(output)
     part["data"] = {kind: output.data[kind]}
     return part
 
 
-def _plain(figure: Mapping[str, Any]) -> dict[str, Any]:
+def _figure_json(figure: Mapping[str, Any]) -> dict[str, Any]:
     return {"data": figure.get("data", []), "layout": figure.get("layout", {})}
 
 
-def _still(figure: Mapping[str, Any], svg: str) -> str:
-    return (
-        f'<figure class="still{_light(figure)}" role="img" aria-label="{html.escape(alt_text(figure))}">{svg}</figure>'
-    )
+def _static_figure(figure: Mapping[str, Any], svg: str) -> str:
+    label = html.escape(alt_text(figure))
+    return f'<figure class="still{_paper_class(figure)}" role="img" aria-label="{label}">{svg}</figure>'
 
 
-def _live(figure: Mapping[str, Any], number: int) -> str:
-    """A place for a figure and, in a script that is no program, what to draw there."""
+def _interactive_figure(figure: Mapping[str, Any], number: int) -> str:
+    """Return a placeholder for a figure, and its JSON in a script element that never runs."""
     layout = {**figure.get("layout", {})}
     height = int(layout.get("height") or _template(figure).get("height") or 420)
     facts = json.dumps({"data": figure.get("data", []), "layout": layout}, separators=(",", ":")).translate(_IN_SCRIPT)
     return (
-        f'<figure class="live{_light(figure)}" aria-label="{html.escape(alt_text(figure))}" '
+        f'<figure class="live{_paper_class(figure)}" aria-label="{html.escape(alt_text(figure))}" '
         f'style="min-height:{height}px">'
         f'<div class="plotly-graph-div" id="figure-{number}"></div>'
         f'<script type="application/json" data-figure="figure-{number}">{facts}</script></figure>'
     )
 
 
-def _light(figure: Mapping[str, Any]) -> str:
-    """The class of a figure on light paper, which is turned around for a reader in the dark."""
+def _paper_class(figure: Mapping[str, Any]) -> str:
+    """Return the CSS class of figures on a light background. Dark mode inverts them."""
     layout = figure.get("layout") or {}
     paper = str(layout.get("paper_bgcolor") or _template(figure).get("paper_bgcolor") or "").lower()
-    known = re.fullmatch("#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})", paper)
-    return "" if known and sum(int(part, 16) for part in known.groups()) < 3 * 128 else " light"
+    channels = re.fullmatch("#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})", paper)
+    return "" if channels and sum(int(channel, 16) for channel in channels.groups()) < 3 * 128 else " light"
 
 
 def _template(figure: Mapping[str, Any]) -> Mapping[str, Any]:
     return ((figure.get("layout") or {}).get("template") or {}).get("layout") or {}
 
 
-def _cells(document: Any, outputs: Sequence[Any], drawn: Sequence[str]) -> str:
-    """The cells as markup, and in it, for each of the *outputs*, what is *drawn*.
+def _cell_markup(document: Any, outputs: Sequence[Any], drawn: Sequence[str]) -> str:
+    """Return the cells as markup, with the figures *drawn* in place of *outputs*.
 
-    That goes in last, where a token stood: the exporter would read every tag of it, and write it in its own way.
+    The figures are inserted last, in place of a token, because the exporter would parse and rewrite all their tags.
     """
     from nbconvert import HTMLExporter
 
@@ -141,24 +150,25 @@ def _cells(document: Any, outputs: Sequence[Any], drawn: Sequence[str]) -> str:
         exclude_anchor_links=True,
     )
     content, _ = exporter.from_notebook_node(document)
-    return re.sub(rf"{token}:(\d+):", lambda found: drawn[int(found[1])], str(content))
+    return re.sub(rf"{token}:(\d+):", lambda match: drawn[int(match[1])], str(content))
 
 
-def _plotly() -> str:
-    """plotly, packed, and the few lines that unpack it and draw."""
-    library = f'<script type="text/plain" id="plotly">{_packed()}</script>'
-    return f'{library}\n<script nonce="NONCE">{_shipped("report.js")}</script>'
+def _plotly_scripts() -> str:
+    """Return plotly, compressed, and the script that unpacks it and draws the figures."""
+    library = f'<script type="text/plain" id="plotly">{_compressed_plotly()}</script>'
+    return f'{library}\n<script nonce="NONCE">{_asset("report.js")}</script>'
 
 
 @cache
-def _packed() -> str:
+def _compressed_plotly() -> str:
     from plotly.offline import get_plotlyjs
 
     return base64.b64encode(zlib.compress(get_plotlyjs().encode(), 9)).decode()
 
 
-def _framed(content: str, *, title: str, style: str, scripts: str, foot: str) -> str:
-    nonce = secrets.token_urlsafe(18)  # nobody could know it when the outputs were written
+def _html_document(content: str, *, title: str, style: str, scripts: str, foot: str) -> str:
+    """Return the whole page, with a policy that allows *scripts* by a nonce."""
+    nonce = secrets.token_urlsafe(18)  # chosen after the outputs were written, so that none of them can contain it
     allowed = f"; script-src 'nonce-{nonce}'" if scripts else ""
     policy = f"{_POLICY}{allowed}"
     return f"""<!doctype html>
@@ -183,18 +193,19 @@ def _framed(content: str, *, title: str, style: str, scripts: str, foot: str) ->
 
 
 def _title(document: Any) -> str:
-    """The first heading."""
+    """Return the first heading of the notebook, or an empty text."""
     for cell in document.cells:
-        if cell.cell_type == "markdown" and (found := re.search(r"^#\s+(.+)$", cell.source, re.MULTILINE)):
-            return str(found[1]).strip()
+        if cell.cell_type == "markdown" and (heading := re.search(r"^#\s+(.+)$", cell.source, re.MULTILINE)):
+            return str(heading[1]).strip()
     return ""
 
 
-def _foot(name: str, parameters: Mapping[str, Any], made_at: datetime) -> str:
-    told = f"{name}, run with gamelens {package_version()} on {day(made_at)} at {made_at:%H:%M} UTC"
+def _footer(name: str, parameters: Mapping[str, Any], made_at: datetime) -> str:
+    """Return the last line of the page: notebook, version, time and parameters."""
+    text = f"{name}, run with gamelens {package_version()} on {day(made_at)} at {made_at:%H:%M} UTC"
     values = ", ".join(f"{name} = {value!r}" for name, value in parameters.items())
-    return html.escape(f"{told}; {values}" if values else told)
+    return html.escape(f"{text}; {values}" if values else text)
 
 
-def _shipped(name: str) -> str:
+def _asset(name: str) -> str:
     return (resources.files("gamelens") / "notebook" / "reports" / "page" / name).read_text(encoding="utf-8").strip()

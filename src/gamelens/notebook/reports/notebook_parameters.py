@@ -1,6 +1,6 @@
-"""Parameters of a notebook: the names a cell tagged `parameters` assigns, and how a typed text becomes such a value.
+"""Parameters of a notebook: the names that the cell tagged `parameters` assigns.
 
-The convention is papermill's: what is given goes into a cell of its own right below, tagged `injected-parameters`.
+The convention is papermill's: given values go into a cell of their own below it, tagged `injected-parameters`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from gamelens.errors import BadQuery
 
 TAG: Final = "parameters"
 INJECTED: Final = "injected-parameters"
-_YES: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_BOOLEANS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 def parameters_of(document: Any) -> dict[str, Any]:
-    """Names and defaults of a notebook's parameters; None where a default is no plain literal."""
+    """Return names and defaults of a notebook's parameters, None for one that is no literal."""
     cell = next((cell for cell in document.cells if TAG in _tags(cell)), None)
     if cell is None:
         return {}
@@ -26,10 +26,17 @@ def parameters_of(document: Any) -> dict[str, Any]:
 
 
 def typed(given: Iterable[tuple[str, str]], defaults: Mapping[str, Any], *, of: str) -> dict[str, Any]:
-    """What was typed, as the types of the *defaults* of the notebook called *of*; a name typed again adds to a list.
+    """Return the *given* texts as values of the types of the *defaults*.
+
+    A name that is given several times makes a list.
+
+    Args:
+        given: names and texts, as typed on a command line.
+        defaults: names and defaults of the notebook's parameters.
+        of: name of the notebook, for messages.
 
     Raises:
-        BadQuery: no such parameter, or a text that does not fit its default.
+        BadQuery: there is no such parameter, or a text does not fit its default.
     """
     texts: dict[str, list[str]] = {}
     for name, text in given:
@@ -41,7 +48,7 @@ def typed(given: Iterable[tuple[str, str]], defaults: Mapping[str, Any], *, of: 
 
 
 def inject(document: Any, values: Mapping[str, Any]) -> None:
-    """Add a cell that sets *values*, below the parameters."""
+    """Add a cell that sets *values* below the cell with the parameters."""
     import nbformat
 
     if not values:
@@ -55,6 +62,7 @@ def inject(document: Any, values: Mapping[str, Any]) -> None:
 
 
 def _as_default(name: str, texts: list[str], default: Any) -> Any:
+    """Return *texts* as a list where the default is one, else the only text as a value."""
     if isinstance(default, (list, tuple)) or (default is None and len(texts) > 1):
         return _as_list(name, texts, default or ())
     if len(texts) > 1:
@@ -63,12 +71,17 @@ def _as_default(name: str, texts: list[str], default: Any) -> Any:
 
 
 def _as_one(name: str, text: str, default: Any) -> Any:
+    """Return *text* as a value of the type of *default*.
+
+    Raises:
+        BadQuery: it does not fit.
+    """
     match default:
         case None:
             return _untyped(text)
         case bool():
-            if text.lower() in _YES:
-                return _YES[text.lower()]
+            if text.lower() in _BOOLEANS:
+                return _BOOLEANS[text.lower()]
         case int() | float():
             if text == "None" or (value := _number(text, type(default))) is not None:
                 return None if text == "None" else value
@@ -81,7 +94,7 @@ def _as_one(name: str, text: str, default: Any) -> Any:
 
 
 def _as_list(name: str, texts: list[str], default: Any) -> list[Any]:
-    """One element for each text, or the list that the only text spells."""
+    """Return one element for each text, or the list that a single text spells."""
     if len(texts) == 1 and isinstance(whole := _parsed(texts[0]), (list, tuple)):
         return list(whole)
     like = default[0] if default else ""
@@ -89,14 +102,20 @@ def _as_list(name: str, texts: list[str], default: Any) -> list[Any]:
 
 
 def _untyped(text: str) -> Any:
-    """A text whose default says nothing: what it spells in Python, but for numbers, which are ids more often."""
+    """Return the Python literal of a text whose default is None, but keep a number as text.
+
+    Such numbers are ids more often than quantities.
+    """
     value = _parsed(text)
     is_number = isinstance(value, (int, float, complex)) and not isinstance(value, bool)
     return text if is_number else value
 
 
 def _number(text: str, kind: type[int] | type[float]) -> int | float | None:
-    """*text* as *kind*; a whole default takes a fraction too, since 0 is how many write 0.0."""
+    """Return *text* as a number, or None.
+
+    An int default accepts a fraction too: 0 is often short for 0.0.
+    """
     try:
         value = float(text)
         return int(text) if kind is int and value == int(value) else value if math.isfinite(value) else None
@@ -105,7 +124,7 @@ def _number(text: str, kind: type[int] | type[float]) -> int | float | None:
 
 
 def _parsed(text: str) -> Any:
-    """The literal that *text* spells, or *text*."""
+    """Return the literal that *text* spells, or *text* itself."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
@@ -113,6 +132,7 @@ def _parsed(text: str) -> Any:
 
 
 def _assignments(source: str) -> Iterable[tuple[str, ast.expr]]:
+    """Yield name and value of each assignment at the top level of *source*."""
     try:
         lines = ast.parse(source).body
     except SyntaxError:
@@ -120,7 +140,7 @@ def _assignments(source: str) -> Iterable[tuple[str, ast.expr]]:
     for line in lines:
         targets = line.targets if isinstance(line, ast.Assign) else [getattr(line, "target", None)]
         value = getattr(line, "value", None)
-        yield from ((it.id, value) for it in targets if isinstance(it, ast.Name) and value is not None)
+        yield from ((target.id, value) for target in targets if isinstance(target, ast.Name) and value is not None)
 
 
 def _literal(value: ast.expr) -> Any:

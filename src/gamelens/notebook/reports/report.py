@@ -1,4 +1,4 @@
-"""A notebook, run from top to bottom with parameters and written as one HTML page that opens with no network."""
+"""Reports: a notebook executed with parameters and written as one HTML page."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from gamelens.notebook.reports.html_page import page_of
 from gamelens.notebook.reports.notebook_parameters import inject, parameters_of, typed
 
 CELL_DEADLINE_S = 300
-_KERNEL: Final = Config({"KernelManager": {"transport_encryption": "auto"}})  # others may share this machine
+_KERNEL: Final = Config({"KernelManager": {"transport_encryption": "auto"}})  # other users may share this machine
 
 
 def check(notebook: Path, parameters: Iterable[tuple[str, str]]) -> None:
-    """Look whether *notebook* takes *parameters*, and run nothing.
+    """Check that *notebook* takes *parameters*, without running it.
 
     Raises:
         BadQuery, Refused: as `write_report`.
@@ -42,15 +42,21 @@ def write_report(
     is_interactive: bool = False,
     say: Callable[[str], object] = lambda _: None,
 ) -> Path:
-    """Run *notebook* in a new kernel with *environment* added to ours, and write its page, without its code.
+    """Run *notebook* in a new kernel, write its page without code, and return the path.
 
-    *out* is an `.html` file, or a folder that gets `<name>.html`. Figures stand still as SVG, or, where they are to be
-    interactive or nobody here can draw them, move with plotly, which is then part of the page. *say* is told what
-    happens on the way, and whatever the notebook's cells wrote to standard error: the page is for readers.
+    Args:
+        notebook: an .ipynb file.
+        out: an `.html` file, or a folder that gets `<name>.html`.
+        parameters: names and values as text, converted to the types of the notebook's defaults.
+        environment: variables added to those of this process.
+        is_interactive: True draws figures with plotly, which is then part of the page. False draws them as SVG, unless
+            this machine has no browser to draw with.
+        say: called with each line for the user, such as text that a cell wrote to standard error, which is not part of
+            the page.
 
     Raises:
-        BadQuery: a parameter that the notebook does not have, or a text that does not fit its default.
-        Refused: no such notebook, or a cell failed; names it and the error. Nothing is written then.
+        BadQuery: the notebook does not have a parameter, or a text does not fit its default.
+        Refused: there is no such notebook, or a cell failed. The message names cell and error, and nothing is written.
     """
     document = _read(notebook)
     defaults = parameters_of(document)
@@ -58,20 +64,25 @@ def write_report(
     places = {cell.id: place for place, cell in enumerate(document.cells, start=1)}
     inject(document, values)
     _run(document, notebook, {**os.environ, **(environment or {})}, places)
-    for line in _complaints(document, places):
+    for line in _stderr_lines(document, places):
         say(f"{notebook.name}, {line}")
-    facts: dict[str, Any] = {"name": notebook.name, "parameters": {**defaults, **values}, "made_at": datetime.now(UTC)}
+    about: dict[str, Any] = {"name": notebook.name, "parameters": {**defaults, **values}, "made_at": datetime.now(UTC)}
     try:
-        page = page_of(document, is_interactive=is_interactive, **facts)
+        page = page_of(document, is_interactive=is_interactive, **about)
     except DrawingError as error:
         say(f"the figures are interactive, and the page larger: {error}")
-        page = page_of(document, is_interactive=True, **facts)
+        page = page_of(document, is_interactive=True, **about)
     report = out if out.suffix == ".html" else out / f"{notebook.stem}.html"
     _write(report, page)
     return report
 
 
 def _read(notebook: Path) -> Any:
+    """Return the notebook as nbformat has it.
+
+    Raises:
+        Refused: it cannot be read, or is no notebook.
+    """
     try:
         return nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
     except OSError as error:
@@ -81,13 +92,18 @@ def _read(notebook: Path) -> Any:
 
 
 def _run(document: Any, notebook: Path, environment: dict[str, str], places: Mapping[str, int]) -> None:
+    """Execute all cells, the outputs of which are then in *document*.
+
+    Raises:
+        Refused: a cell failed or took too long, or the kernel is missing or ended.
+    """
     where = {"metadata": {"path": str(notebook.parent)}}
     try:
         NotebookClient(document, timeout=CELL_DEADLINE_S, resources=where, config=_KERNEL).execute(env=environment)
     except CellExecutionError as error:
-        failed = next(cell for cell in document.cells if _failed(cell))
+        failed = next(cell for cell in document.cells if _has_error(cell))
         what = f"{error.ename}: {error.evalue}"
-        raise Refused(f"{notebook.name} did not run: {_cell(failed, places)}: {what}") from None
+        raise Refused(f"{notebook.name} did not run: {_cell_label(failed, places)}: {what}") from None
     except CellTimeoutError:
         raise Refused(f"{notebook.name} did not run: a cell took more than {CELL_DEADLINE_S} s") from None
     except NoSuchKernel as error:
@@ -96,26 +112,26 @@ def _run(document: Any, notebook: Path, environment: dict[str, str], places: Map
         raise Refused(f"{notebook.name} did not run: its kernel died") from None
 
 
-def _cell(cell: Any, places: Mapping[str, int]) -> str:
-    """Number and first line of a cell, as who opens the notebook finds it."""
+def _cell_label(cell: Any, places: Mapping[str, int]) -> str:
+    """Return number and first line of a cell, as a reader finds it in the notebook."""
     first = next(iter(cell.source.strip().splitlines()), "")
     return f"cell {places[cell.id]} ({first})" if cell.id in places else f"the given parameters ({first})"
 
 
-def _failed(cell: Any) -> bool:
+def _has_error(cell: Any) -> bool:
     return any(output.output_type == "error" for output in cell.get("outputs", []))
 
 
-def _complaints(document: Any, places: Mapping[str, int]) -> Iterable[str]:
-    """What cells wrote to standard error, a line for each."""
+def _stderr_lines(document: Any, places: Mapping[str, int]) -> Iterable[str]:
+    """Yield the text that cells wrote to standard error, one line for each output."""
     for cell in document.cells:
         for output in cell.get("outputs", []):
             if output.output_type == "stream" and output.name == "stderr":
-                yield f"{_cell(cell, places)}: {' '.join(output.text.split())}"
+                yield f"{_cell_label(cell, places)}: {' '.join(output.text.split())}"
 
 
 def _write(report: Path, page: str) -> None:
-    """All of it or nothing: whoever looks meanwhile sees the report of last time."""
+    """Replace *report* as a whole: until then, readers see the previous report."""
     report.parent.mkdir(parents=True, exist_ok=True)
     with replace_file(report) as draft:
         draft.write_text(page, encoding="utf-8")

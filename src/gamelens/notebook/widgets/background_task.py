@@ -1,4 +1,4 @@
-"""Work in the background of which only the newest counts."""
+"""Background work of which only the newest is shown."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ _WAKE_S: Final = 0.05
 
 
 class LatestTask:
-    """Does the newest of what it is given, once nothing newer has come for *quiet_s*, and shows what came of it.
+    """A task that runs the newest work it was given, and shows its result.
 
-    Whatever is older is cancelled, or forgotten where it was just done: what is shown last is what was asked last.
-    Work is awaited on the loop of all clients; it answers how to show its result, which is called there too.
+    Work starts after *quiet_s* seconds without newer work. Older work is cancelled, and its result is dropped if it was
+    just finished, so the result shown last is that of the work started last. Work is awaited on the event loop of all
+    clients. It returns a function that shows its result, which is called on that loop too.
     """
 
     def __init__(self, *, quiet_s: float = QUIET_S) -> None:
@@ -32,21 +33,21 @@ class LatestTask:
         self._future: Future[None] | None = None
 
     def start(self, work: Work, *, quiet_s: float | None = None) -> None:
-        """Do *work* instead of all that was to be done before."""
+        """Run *work* instead of all work started before."""
         with self._lock:
             self.stop()
             pause_s = self._quiet_s if quiet_s is None else quiet_s
             self._future = shared_loop().submit(self._run(self._newest, work, pause_s))
 
     def stop(self) -> None:
-        """Forget what is under way."""
+        """Cancel the work under way."""
         with self._lock:
             self._newest += 1
             if self._future is not None:
                 self._future.cancel()
 
     def settled(self, within_s: float) -> bool:
-        """True once nothing is under way; false when that takes longer than *within_s*."""
+        """Wait until no work is under way. Returns False if that takes longer than *within_s*."""
         ends_at = time.monotonic() + within_s
         while (future := self._future) is not None and not future.done():
             if time.monotonic() >= ends_at:
@@ -62,7 +63,7 @@ class LatestTask:
                 show()
 
 
-def all_settled(each: Iterable[LatestTask], within_s: float) -> bool:
-    """True once nothing is under way in any of them; false when that takes longer than *within_s* in all."""
+def all_settled(tasks: Iterable[LatestTask], within_s: float) -> bool:
+    """Wait until no task has work under way. Returns False after *within_s* in all."""
     ends_at = time.monotonic() + within_s
-    return all(one.settled(max(0.0, ends_at - time.monotonic())) for one in each)
+    return all(task.settled(max(0.0, ends_at - time.monotonic())) for task in tasks)

@@ -1,4 +1,4 @@
-"""The explorer: pickers, and below them the table, the figure and the code of what they ask."""
+"""The explorer: pickers, and below them the table, the figure and the code of their query."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gamelens.notebook import charts
 from gamelens.notebook.labels import name_of
 from gamelens.notebook.widgets import html_blocks
 from gamelens.notebook.widgets.background_task import LatestTask, Showing, all_settled
-from gamelens.notebook.widgets.form_query import FormQuery, needs_age, only_match, written
+from gamelens.notebook.widgets.form_query import FormQuery, needs_age, only_match, range_text
 from gamelens.notebook.widgets.html_blocks import error_text
 from gamelens.notebook.widgets.query_form import AGES, FormChoices, QueryForm
 from gamelens.notebook.widgets.static_view import StaticView, WidgetWithStaticView
@@ -36,9 +36,14 @@ FIRST_ANSWER_S: Final = 20.0  # how long the cell that shows the explorer waits 
 
 
 class Explorer(WidgetWithStaticView):
-    """Asks *lens* what is picked, in the background, and shows the newest answer.
+    """A widget that runs the picked query in the background and shows the newest answer.
 
-    `frame` is that answer, `picked` the question; `code` the cell that asks it again.
+    Attributes:
+        picked: the query.
+        frame: the newest answer, or None.
+        figure: the figure of `frame`, or None.
+        pick: the pickers.
+        again: the button that runs the query anew.
     """
 
     def __init__(self, lens: BaseClient, picked: FormQuery, *, name: str) -> None:
@@ -51,36 +56,36 @@ class Explorer(WidgetWithStaticView):
         self.figure: Figure | None = None
         self.pick = QueryForm(picked, on_change=self._changed, on_dimension=self._ask_values)
         self.again = ipywidgets.Button(description="Ask again", tooltip="asks the service, also for the lists")
-        self._status, self._listed = ipywidgets.HTML(), ipywidgets.HTML()
+        self._status, self._list_status = ipywidgets.HTML(), ipywidgets.HTML()
         self._table, self._code, self._output = ipywidgets.HTML(), ipywidgets.HTML(), ipywidgets.Output()
-        shown = [self.again, self._listed, self._status, self._output, self._table, self._code]
+        shown = [self.again, self._list_status, self._status, self._output, self._table, self._code]
         super().__init__([self.pick, *shown])
         self.again.on_click(lambda _: self.ask_again())
         self.ask_again(quiet_s=0.0)
 
     @property
     def code(self) -> str:
-        """The call that answers what is picked, as text to copy."""
+        """The call of the picked query, as text to copy into a cell."""
         return self.picked.code(self._name)
 
     def ask_again(self, *, quiet_s: float | None = None) -> None:
-        """Ask for the lists and for what is picked, whether or not it was asked before."""
+        """Query the lists of the pickers and the picked query anew."""
         self._lists.start(self._list)
         self._ask(quiet_s=quiet_s)
         self._ask_values()
 
     def settled(self, within_s: float = FIRST_ANSWER_S) -> bool:
-        """True once nothing is asked any more; false when that takes longer."""
+        """Wait until no query is under way. Returns False if that takes longer than *within_s*."""
         return all_settled((self._lists, self._values, self._answers), within_s)
 
     def static(self) -> StaticView:
-        """Table, code and messages, and the figure, as ordinary outputs; waits for the answer under way."""
+        """Return the contents as ordinary outputs, once the query under way is answered."""
         self.settled()
-        shown = (self._listed, self._status, self._table, self._code)
+        shown = (self._list_status, self._status, self._table, self._code)
         return StaticView("".join(each.value for each in shown), self.figure)
 
     def close(self) -> None:
-        """Stop asking, and leave the page."""
+        """Stop all queries, and remove the widget from the page."""
         for each in (self._answers, self._lists, self._values):
             each.stop()
         super().close()
@@ -96,54 +101,57 @@ class Explorer(WidgetWithStaticView):
         self._answers.start(partial(self._answer, self.picked), quiet_s=quiet_s)
 
     async def _answer(self, picked: FormQuery) -> Showing:
+        """Run the query, draw its answer, and return the function that shows it or the error."""
         try:
             frame = await self._lens.query(picked.metric, **picked.arguments(), on_error="gaps", deadline_s=DEADLINE_S)
             table = await asyncio.to_thread(html_blocks.table, _newest_first(frame))
             figure, undrawn = await asyncio.to_thread(_draw, frame, picked.metric)
-        except Exception as error:  # whatever it is, a widget has nobody to raise it to
+        except Exception as error:  # a widget has no caller that could handle it
             return partial(self._fail, picked, error_text(error))
-        note = " ".join(part for part in (*_reserves(frame), undrawn) if part)
-        return partial(self._show, picked, frame, table, figure, note)
+        remarks = " ".join(part for part in (*_reserves(frame), undrawn) if part)
+        return partial(self._show, picked, frame, table, figure, remarks)
 
-    def _show(self, picked: FormQuery, frame: DataFrame, table: str, figure: Figure | None, note: str) -> None:
+    def _show(self, picked: FormQuery, frame: DataFrame, table: str, figure: Figure | None, remarks: str) -> None:
         self.frame, self.figure = frame, figure
         self._table.value = table
         self._code.value = html_blocks.code(picked.code(self._name))
         self._output.outputs = html_blocks.outputs_of([figure] if figure is not None else [])
-        self._status.value = html_blocks.message(note, "wrong" if note else "quiet")
+        self._status.value = html_blocks.message(remarks, "wrong" if remarks else "quiet")
 
     def _fail(self, picked: FormQuery, why: str) -> None:
-        """What is shown stays no longer: it would look like the answer to what is picked now."""
+        """Show *why* the query failed, and remove the answer to the previous query."""
         self.frame = self.figure = None
         self._table.value, self._output.outputs = "", ()
         self._code.value = html_blocks.code(picked.code(self._name))
         self._status.value = html_blocks.message(why, "wrong")
 
     async def _list(self) -> Showing:
+        """Query what the pickers offer. Returns the function that offers it or shows the error."""
         try:
             available = await self._lens.available()
-            asked: list[Coroutine[Any, Any, Any]] = [self._lens.metrics(), self._lens.dimensions()]
-            asked += [self._lens.games(over=available), self._lens.studios(over=available)]
-            lists = FormChoices(available, *await gather(asked))
+            requests: list[Coroutine[Any, Any, Any]] = [self._lens.metrics(), self._lens.dimensions()]
+            requests += [self._lens.games(over=available), self._lens.studios(over=available)]
+            lists = FormChoices(available, *await gather(requests))
         except Exception as error:
             why = f"The pickers offer what is known without the service. {error_text(error)}"
-            return partial(self._show_listed, why)
-        return partial(self._show_listed, "", partial(self.pick.offer, lists))
+            return partial(self._show_lists, why)
+        return partial(self._show_lists, "", partial(self.pick.offer, lists))
 
     def _ask_values(self) -> None:
         if self.pick.where.value:
             self._values.start(partial(self._list_values, self.pick.where.value))
 
     async def _list_values(self, dimension: str) -> Showing:
+        """Query the values of *dimension*. Returns the function that offers them."""
         try:
             values = await self._lens.dimension_values(dimension, over=await self._lens.available())
         except Exception as error:
-            return partial(self._show_listed, f"The values of {dimension} are not known. {error_text(error)}")
-        return partial(self._show_listed, "", partial(self.pick.offer_values, values))
+            return partial(self._show_lists, f"The values of {dimension} are not known. {error_text(error)}")
+        return partial(self._show_lists, "", partial(self.pick.offer_values, values))
 
-    def _show_listed(self, why: str, offer: Showing | None = None) -> None:
-        """Offer what came, or say *why* nothing did."""
-        self._listed.value = html_blocks.message(why, "wrong")
+    def _show_lists(self, why: str, offer: Showing | None = None) -> None:
+        """Call *offer* with the new lists, and show *why* there are none, if so."""
+        self._list_status.value = html_blocks.message(why, "wrong")
         if offer is not None:
             offer()
 
@@ -162,24 +170,36 @@ def explorer(
     since_days_ago: int | None = None,
     name: str = "lens",
 ) -> Explorer:
-    """Pickers for one metric, with its table, its figure and the code that asks for it; see `Client.query`.
+    """Return pickers for one metric, with its table, its figure and the code of the query.
 
-    The keywords are what is picked to begin with; *where* is one dimension and its values, *name* what the client is
-    called in your notebook. Nothing blocks but the cell that shows it, until the first answer is there.
+    Nothing blocks but the cell that shows the widget, until the first answer is there.
+
+    Args:
+        lens: a client.
+        metric: a metric.
+        by: up to two dimensions.
+        over: a time range, as in `Client.query`.
+        every: the bucket.
+        where: a filter of one dimension and its values.
+        top: the number of values of *by*, the largest first. None means all.
+        games: ids of games. None means all.
+        studio: the id of a studio. None means all.
+        since_days_ago: the age, for a retention metric.
+        name: name of the client in the notebook, for the code.
 
     Raises:
-        BadQuery: *lens* is no client; more than two dimensions, or a filter the pickers cannot show.
+        BadQuery: *lens* is no client, there are more than two dimensions, or the pickers cannot show the filter.
     """
     if not isinstance(lens, BaseClient):
         raise BadQuery("lens", type(lens).__name__, "must be a client: gl.connect() gives one")
     picked = FormQuery(
         metric=metric,
-        by=_all(by),
-        over=written(over),
+        by=_as_tuple(by),
+        over=range_text(over),
         every=every,
         where=only_match(where),
         top=top,
-        games=_all(games),
+        games=_as_tuple(games),
         studio=studio,
         since_days_ago=since_days_ago if since_days_ago or not needs_age(metric) else AGES[0],
     )
@@ -188,7 +208,7 @@ def explorer(
     return Explorer(lens, picked, name=name)
 
 
-def _all(names: str | list[str] | None) -> tuple[str, ...]:
+def _as_tuple(names: str | list[str] | None) -> tuple[str, ...]:
     return () if names is None else (names,) if isinstance(names, str) else tuple(names)
 
 
@@ -197,7 +217,7 @@ def _newest_first(frame: DataFrame) -> DataFrame:
 
 
 def _draw(frame: DataFrame, metric: str) -> tuple[Figure | None, str]:
-    """The figure of *frame*, or why there is none."""
+    """Return the figure of *frame*, or None and the reason why it cannot be drawn."""
     try:
         is_one_bucket = frame["timestamp"].nunique() == 1
         return (charts.draw_bars(frame) if is_one_bucket else charts.draw_lines(frame)), ""
@@ -206,7 +226,7 @@ def _draw(frame: DataFrame, metric: str) -> tuple[Figure | None, str]:
 
 
 def _reserves(frame: DataFrame) -> list[str]:
-    """What the receipt says against the frame."""
+    """Return what the receipt says is missing from the frame, and its warnings."""
     receipt = Receipt.of(frame.attrs)
     gaps = receipt.gaps
     pieces = "1 piece is" if len(gaps) == 1 else f"{len(gaps)} pieces are"

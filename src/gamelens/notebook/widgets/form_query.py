@@ -1,4 +1,4 @@
-"""What the explorer's pickers ask, as a value that can be asked, compared and written down as code."""
+"""The query of the explorer's pickers, as a value and as code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,19 @@ _LINE: Final = 88
 
 
 class FormQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """One question; *where* is a dimension and the values it may have."""
+    """A query of one metric.
+
+    Attributes:
+        metric: name of the metric.
+        by: up to two dimensions.
+        over: the time range, in plain text.
+        every: the bucket.
+        where: a dimension and its allowed values.
+        top: the number of values of *by*, the largest first.
+        games: ids of games. Empty means all.
+        studio: the id of a studio.
+        since_days_ago: the age, for a retention metric.
+    """
 
     metric: str
     by: tuple[str, ...] = ()
@@ -31,9 +43,9 @@ class FormQuery(msgspec.Struct, frozen=True, kw_only=True):
     since_days_ago: int | None = None
 
     def arguments(self) -> dict[str, Any]:
-        """The keywords of `query`, without those that say nothing."""
+        """Return the keywords of `query`, without those that have no effect."""
         where = {self.where[0]: _one_or_all(self.where[1])} if self.where and self.where[1] else None
-        said = {
+        arguments = {
             "by": _one_or_all(self.by),
             "over": self.over,
             "every": self.every,
@@ -44,22 +56,22 @@ class FormQuery(msgspec.Struct, frozen=True, kw_only=True):
             "since_days_ago": self.since_days_ago,
             "when_unavailable": "clip",
         }
-        return {name: value for name, value in said.items() if value not in (None, [], ())}
+        return {name: value for name, value in arguments.items() if value not in (None, [], ())}
 
     def code(self, name: str = "lens") -> str:
-        """The call that answers it, as a notebook cell; *name* is what the client is called there."""
+        """Return the call of the query as a notebook cell. *name* is the name of the client there."""
         parts = [_literal(self.metric), *(f"{key}={_literal(value)}" for key, value in self.arguments().items())]
         line = f"{name}.query({', '.join(parts)})"
         return line if len(line) <= _LINE else f"{name}.query(\n" + "".join(f"    {part},\n" for part in parts) + ")"
 
 
 def needs_age(metric: str) -> bool:
-    """True when *metric* is only asked so many days after install."""
+    """Return whether *metric* can be queried only for an age."""
     return metric in METRICS and METRICS[metric].kinds == "retention"
 
 
-def written(over: TimeRange) -> str | tuple[str, str]:
-    """*over* in plain text, so that the code needs no import."""
+def range_text(over: TimeRange) -> str | tuple[str, str]:
+    """Return a time range as plain text, so that the code needs no import."""
     if isinstance(over, (tuple, list)):
         first, last = over
         return (str(first), str(last))
@@ -67,10 +79,10 @@ def written(over: TimeRange) -> str | tuple[str, str]:
 
 
 def only_match(where: Filter | WireFilter | None) -> tuple[str, tuple[str, ...]] | None:
-    """The one dimension and its values that *where* names.
+    """Return the dimension and the values of a filter.
 
     Raises:
-        BadQuery: it says more than one dimension and the values it may have.
+        BadQuery: the filter is more than one dimension and its allowed values.
     """
     node = as_filter(where)
     if node is None:
@@ -85,7 +97,7 @@ def _one_or_all(names: tuple[str, ...]) -> str | list[str]:
 
 
 def _literal(value: Any) -> str:
-    """*value* as Python reads it, texts in double quotes where they hold none."""
+    """Return *value* as a Python literal, texts in double quotes unless they contain one."""
     match value:
         case str():
             return f'"{repr(chr(39) + value)[2:]}' if '"' not in value else repr(value)

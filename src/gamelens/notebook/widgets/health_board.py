@@ -1,8 +1,9 @@
-"""The health board: every game and number, the worst first; a click shows its days and what is behind it."""
+"""The health board: all games and metrics, and the segments behind a clicked row."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +15,7 @@ from gamelens._text import format_number
 from gamelens.analysis import health
 from gamelens.client.base_client import BaseClient
 from gamelens.client.quiet_clients import QuietClient
+from gamelens.errors import BadQuery
 from gamelens.notebook import charts, health_check
 from gamelens.notebook.labels import escape
 from gamelens.notebook.widgets import html_blocks
@@ -24,6 +26,8 @@ from gamelens.notebook.widgets.static_view import StaticView, WidgetWithStaticVi
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
+
+    from gamelens.client.tables.time_ranges import TimeRange
 
 Row = dict[Any, Any]
 
@@ -37,19 +41,29 @@ _BACK: Final = "What was seen before stays: press Ask again when the service is 
 
 
 class HealthBoard(WidgetWithStaticView):
-    """The health board of *lens*; `seen` is what `notebook.health_board.watch` answered, `picked` the row clicked."""
+    """A widget that shows the report of `check_health`.
 
-    def __init__(self, lens: BaseClient, **watched: Any) -> None:
+    Attributes:
+        seen: the newest report, or None.
+        picked: the clicked row, or None.
+        least: the picker of the lowest severity shown.
+        search: the text field that narrows the rows.
+        rows: the rows shown.
+        again: the button that checks anew.
+    """
+
+    def __init__(self, lens: BaseClient, **check_arguments: Any) -> None:
         self._lens = QuietClient(lens)
-        self._watched = watched
-        self._looks, self._drills = LatestTask(quiet_s=0.0), LatestTask(quiet_s=0.1)
+        self._check_arguments = check_arguments
+        self._board_task, self._drill_task = LatestTask(quiet_s=0.0), LatestTask(quiet_s=0.1)
         self.seen: health_check.HealthReport | None = None
         self.picked: Row | None = None
         self._figure: Figure | None = None
         self.least = one("at least", [("every row", NOTHING), *reversed(health.SEVERITIES)], NOTHING)
         self.search = ipywidgets.Text(placeholder="game, metric or segment", description="search")
         self.again = ipywidgets.Button(description="Ask again", tooltip="asks the service for the newest day")
-        self.rows = ipywidgets.VBox(layout={"max_height": "360px", "overflow": "auto"})  # what a click shows is below
+        # Not higher, so that the result of a click, which is below, stays visible.
+        self.rows = ipywidgets.VBox(layout={"max_height": "360px", "overflow": "auto"})
         self._status, self._more, self._about = ipywidgets.HTML(), ipywidgets.HTML(), ipywidgets.HTML()
         self._output, self._segments = ipywidgets.Output(), ipywidgets.HTML()
         pickers = ipywidgets.Box([self.least, self.search, self.again], layout={"flex_flow": "row wrap"})
@@ -62,22 +76,22 @@ class HealthBoard(WidgetWithStaticView):
 
     @property
     def figure(self) -> Figure | None:
-        """The figure of the row that is picked."""
+        """The figure of the clicked row."""
         return self._figure
 
     def ask_again(self) -> None:
-        """Ask for the board anew."""
+        """Query the board anew."""
         self._status.value = html_blocks.message("asking …", "asking")
-        self._looks.start(self._look)
+        self._board_task.start(self._load_board)
 
     def pick(self, row: Row) -> None:
         """Show the days of a *row* of the board, and the segments behind it."""
         self.picked = row
         self._about.value = html_blocks.message(f"{row['sentence']} Asking for what is behind it …", "asking")
-        self._drills.start(partial(self._drill, row))
+        self._drill_task.start(partial(self._drill, row))
 
     def shown(self) -> DataFrame:
-        """The rows of the board that the pickers leave, the worst first."""
+        """Return the rows of the board that severity and search select, the worst first."""
         if self.seen is None:
             return DataFrame()
         board: DataFrame = self.seen.board
@@ -89,28 +103,29 @@ class HealthBoard(WidgetWithStaticView):
         return board
 
     def settled(self, within_s: float = FIRST_BOARD_S) -> bool:
-        """True once nothing is asked any more; false when that takes longer."""
-        return all_settled((self._looks, self._drills), within_s)
+        """Wait until no query is under way. Returns False if that takes longer than *within_s*."""
+        return all_settled((self._board_task, self._drill_task), within_s)
 
     def static(self) -> StaticView:
-        """The board as a table, and the days of its worst rows as a figure; waits for the board under way."""
+        """Return table and figure of the worst rows, once the query under way is answered."""
         self.settled()
         if self.seen is None:
             return StaticView(self._status.value)
-        table = html_blocks.table(_told(self.shown()), most=MOST_ROWS, classes={"severity": "severity"})
+        table = html_blocks.table(_readable_board(self.shown()), most=MOST_ROWS, classes={"severity": "severity"})
         worst = self.shown().head(_MOST_DRAWN).to_dict("records")
-        return StaticView(self._status.value + table, _days_of(self.seen.scores, worst))
+        return StaticView(self._status.value + table, _draw_days(self.seen.scores, worst))
 
     def close(self) -> None:
-        """Stop asking, and leave the page."""
-        self._looks.stop()
-        self._drills.stop()
+        """Stop all queries, and remove the widget from the page."""
+        self._board_task.stop()
+        self._drill_task.stop()
         super().close()
 
-    async def _look(self) -> Showing:
+    async def _load_board(self) -> Showing:
+        """Check the health. Returns the function that shows either the report or the error."""
         try:
-            seen = await asyncio.to_thread(health_check.check_health, self._lens, **self._watched)
-        except Exception as error:  # whatever it is, a widget has nobody to raise it to
+            seen = await asyncio.to_thread(health_check.check_health, self._lens, **self._check_arguments)
+        except Exception as error:  # a widget has no caller that could handle it
             why = error_text(error, then=_BACK)
             return partial(self._fail, self._status, why)
         return partial(self._show, seen)
@@ -122,13 +137,13 @@ class HealthBoard(WidgetWithStaticView):
     def _show(self, seen: health_check.HealthReport) -> None:
         self.seen = seen
         day = f" on {seen.day:%Y-%m-%d}" if seen.day is not None else ""
-        counted = [f"{seen.count(severity)} {severity}" for severity in reversed(health.SEVERITIES)]
-        text = f"{len(seen.board):,} series{day}: {', '.join(counted)}." if len(seen.board) else "No complete day yet."
+        numbers = [f"{seen.count(severity)} {severity}" for severity in reversed(health.SEVERITIES)]
+        text = f"{len(seen.board):,} series{day}: {', '.join(numbers)}." if len(seen.board) else "No complete day yet."
         self._status.value = html_blocks.message(text)
         self._fill()
 
     def _fill(self) -> None:
-        """A row for each of the worst that the pickers leave: a button that says how bad, and a sentence."""
+        """Show the worst of the selected rows, each as a button with its severity and a sentence."""
         board, before = self.shown(), self.rows.children
         self.rows.children = [self._row(row) for row in board.head(MOST_ROWS).to_dict("records")]
         left_out = len(board) > MOST_ROWS
@@ -139,6 +154,7 @@ class HealthBoard(WidgetWithStaticView):
                 part.close()
 
     def _row(self, row: Row) -> Any:
+        """Return button and sentence of a row."""
         severity = str(row["severity"])
         button = ipywidgets.Button(
             description=severity,
@@ -151,10 +167,11 @@ class HealthBoard(WidgetWithStaticView):
         return ipywidgets.HBox([button, sentence], layout={"flex": "0 0 auto"})
 
     async def _drill(self, row: Row) -> Showing:
+        """Draw the days and query the segments of *row*. Returns the function that shows them."""
         seen = self.seen
         try:
-            figure = await asyncio.to_thread(_days_of, seen.scores, [row]) if seen is not None else None
-            html = await asyncio.to_thread(self._behind, row)
+            figure = await asyncio.to_thread(_draw_days, seen.scores, [row]) if seen is not None else None
+            html = await asyncio.to_thread(self._segment_tables, row)
         except Exception as error:
             why = error_text(error, then=_BACK)
             return partial(self._fail, self._about, why)
@@ -166,23 +183,53 @@ class HealthBoard(WidgetWithStaticView):
         self._output.outputs = html_blocks.outputs_of([figure] if figure is not None else [])
         self._segments.value = html
 
-    def _behind(self, row: Row) -> str:
-        """The segments that moved, dimension by dimension."""
+    def _segment_tables(self, row: Row) -> str:
+        """Return the segments behind *row* as HTML, one table for each dimension."""
         parts = []
         for dimension in health.drill_queries(row):
             moved = health_check.segments_of(self._lens, row, dimension)
             says = next(iter(moved["says"]), "")
             parts += [html_blocks.message(says or f"by {health.dimension_words(dimension)}, none stands out")]
-            parts += [html_blocks.table(_segments(moved, dimension), most=_MOST_SEGMENTS)]
+            parts += [html_blocks.table(_readable_segments(moved, dimension), most=_MOST_SEGMENTS)]
         return "".join(parts) or html_blocks.message("There is nothing to split it by.")
 
 
-def _days_of(scores: DataFrame, rows: list[Row]) -> Figure | None:
-    """The days of the series that *rows* are about, each with its band; a segment's series is called after it."""
+def health_board(
+    lens: BaseClient,
+    *,
+    over: TimeRange = health_check.HISTORY,
+    games: Sequence[str] | None = None,
+    metrics: Iterable[str] | None = None,
+    days: int = 1,
+) -> HealthBoard:
+    """Return a widget with all games and metrics, the worst first.
+
+    A click on a row shows its days and the segments behind it.
+
+    Args:
+        lens: a client.
+        over: the scored days and their history, as in `gamelens.notebook.check_health`.
+        games: ids of games. None means all.
+        metrics: as in `check_health`. None means all watched metrics.
+        days: how many of the last days are scored.
+
+    Raises:
+        BadQuery: *lens* is no client.
+    """
+    if not isinstance(lens, BaseClient):
+        raise BadQuery("lens", type(lens).__name__, "must be a client: gl.connect() gives one")
+    return HealthBoard(lens, over=over, games=games, metrics=metrics and tuple(metrics), days=days)
+
+
+def _draw_days(scores: DataFrame, rows: list[Row]) -> Figure | None:
+    """Return a figure with the series of each of *rows*, or None without rows.
+
+    The series of a segment has the segment in its name.
+    """
     parts = []
     for row in rows:
-        series = scores[_is_same(scores, row)]
-        of: str = "" if pd.isna(row["dimension"]) else f", {_segment(row['segment'])}"
+        series = scores[_same_series(scores, row)]
+        of: str = "" if pd.isna(row["dimension"]) else f", {_segment_name(row['segment'])}"
         parts.append(series.assign(metric=f"{row['metric']}{of}", game=str(row["game"])))
     if not parts:
         return None
@@ -191,7 +238,8 @@ def _days_of(scores: DataFrame, rows: list[Row]) -> Figure | None:
     return charts.draw_bands(drawn)
 
 
-def _is_same(scores: DataFrame, row: Row) -> Series[bool]:
+def _same_series(scores: DataFrame, row: Row) -> Series[bool]:
+    """Return a mask of the scores that belong to the series of *row*."""
     same = Series(True, index=scores.index)
     for name in _SERIES:
         column = scores[name].astype("object")
@@ -199,31 +247,32 @@ def _is_same(scores: DataFrame, row: Row) -> Series[bool]:
     return same
 
 
-def _told(board: DataFrame) -> DataFrame:
-    """A board as people read it."""
+def _readable_board(board: DataFrame) -> DataFrame:
+    """Return a board with readable columns."""
     names = ["severity", "game", "metric", "segment", "timestamp", "change", "sentence"]
-    told = board[names].astype({"severity": "str", "segment": "object"})
-    told["segment"] = [
-        "" if pd.isna(row["dimension"]) else _segment(row["segment"]) for row in board.to_dict("records")
+    table = board[names].astype({"severity": "str", "segment": "object"})
+    table["segment"] = [
+        "" if pd.isna(row["dimension"]) else _segment_name(row["segment"]) for row in board.to_dict("records")
     ]
-    told["change"] = _percent(board["change"])
-    return told.rename(columns={"timestamp": "day"})
+    table["change"] = _percent(board["change"])
+    return table.rename(columns={"timestamp": "day"})
 
 
-def _segments(moved: DataFrame, dimension: str) -> DataFrame:
+def _readable_segments(moved: DataFrame, dimension: str) -> DataFrame:
+    """Return segments with readable columns."""
     names = ["segment", "value", "expected", "change", "share_of_change"]
-    told = moved[names].copy()
-    told["segment"] = [_segment(segment) for segment in moved["segment"]]
-    told["moved"] = ["yes" if is_moved else "" for is_moved in moved["is_moved"].fillna(False)]
+    table = moved[names].copy()
+    table["segment"] = [_segment_name(segment) for segment in moved["segment"]]
+    table["moved"] = ["yes" if is_moved else "" for is_moved in moved["is_moved"].fillna(False)]
     for name in ("change", "share_of_change"):
-        told[name] = _percent(moved[name])
+        table[name] = _percent(moved[name])
     words = {"segment": health.dimension_words(dimension), "share_of_change": "share of the change"}
-    return told.rename(columns=words)
+    return table.rename(columns=words)
 
 
 def _percent(numbers: Series[Any]) -> list[str]:
     return [format_number(number, "change", places=0) for number in numbers]
 
 
-def _segment(value: Any) -> str:
+def _segment_name(value: Any) -> str:
     return "(unknown)" if pd.isna(value) else str(value)

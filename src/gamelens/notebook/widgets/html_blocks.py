@@ -1,4 +1,4 @@
-"""What widgets show, as HTML that is only text: tables, messages, code; and figures as outputs."""
+"""HTML of widgets: tables, messages and code, with names from outside as text only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 Tone = Literal["quiet", "asking", "wrong"]
 FIGURE: Final = "application/vnd.plotly.v1+json"
 MOST_ROWS: Final = 100
-# Colours of the page's own theme, light or dark; a page without one has black on white or the other way round.
+AGAIN: Final = "The pickers stay as they are: press Ask again when the service is back."
+_log: Final = logging.getLogger(__name__)
+# Colours of the page's theme, light or dark, with a fallback for pages without one.
 _INK = "var(--jp-ui-font-color1, inherit)"
 _MUTED = "var(--jp-ui-font-color2, GrayText)"
 _GRID = "var(--jp-border-color2, rgba(128, 128, 128, 0.35))"
@@ -50,24 +52,30 @@ STYLE: Final = f"""<style>
 
 
 def pane(inner: str) -> str:
-    """*inner*, which is HTML, in the widgets' look."""
+    """Return *inner*, which is HTML, in the style of the widgets."""
     return f'<div class="gamelens-pane">{inner}</div>'
 
 
 def message(text: str, tone: Tone = "quiet") -> str:
-    """Some sentences; *text* is plain."""
+    """Return *text*, which is plain, as a message."""
     role = ' role="alert"' if tone == "wrong" else ' role="status"'
     return pane(f'<div class="{tone}"{role}>{escape(text)}</div>') if text else ""
 
 
 def code(text: str) -> str:
-    """Code that one click selects whole."""
-    # not labels.escape, which makes one space of several: this is to be run as it stands
+    """Return *text* as code that one click selects as a whole."""
+    # Not labels.escape, which joins several spaces to one: the code must stay runnable.
     return pane(f"<pre>{html.escape(text)}</pre>")
 
 
 def table(frame: DataFrame, *, most: int = MOST_ROWS, classes: dict[str, str] | None = None) -> str:
-    """The first *most* rows; *classes* names, for a column, the column whose words are its cells' style."""
+    """Return the first rows of *frame* as a table.
+
+    Args:
+        frame: any frame.
+        most: the number of rows at most.
+        classes: for a column, the column that holds the CSS class of its cells.
+    """
     shown = frame.head(most)
     numbers = {name for name in shown.columns if pd.api.types.is_numeric_dtype(shown[name])}
     head = "".join(f'<th{_class(name in numbers)} scope="col">{escape(name)}</th>' for name in shown.columns)
@@ -83,7 +91,7 @@ def table(frame: DataFrame, *, most: int = MOST_ROWS, classes: dict[str, str] | 
 
 
 def figure_data(figure: Figure) -> dict[str, Any]:
-    """*figure* as what a front end draws."""
+    """Return *figure* as the MIME bundle that a front end draws."""
     from plotly import io
 
     drawn: dict[str, Any] = json.loads(io.to_json(figure, validate=False))
@@ -91,7 +99,10 @@ def figure_data(figure: Figure) -> dict[str, Any]:
 
 
 def outputs_of(figures: Sequence[Figure]) -> tuple[dict[str, Any], ...]:
-    """What an Output widget holds to show *figures*: set as a whole, from any thread, in a kernel or in none."""
+    """Return *figures* as the `outputs` of an Output widget.
+
+    Set as a whole, they can be assigned from any thread, with or without a kernel.
+    """
     return tuple({"output_type": "display_data", "data": figure_data(figure), "metadata": {}} for figure in figures)
 
 
@@ -100,6 +111,7 @@ def _class(is_number: bool) -> str:
 
 
 def _cell(value: Any, is_number: bool, style: Any) -> str:
+    """Return *value* as a table cell. *style* is its CSS class, if it is text."""
     is_null = value is None or value is pd.NaT or value is pd.NA or value != value
     if is_number or (isinstance(value, (int, float)) and not is_null):
         return f'<td class="number">{_number(value)}</td>'
@@ -121,12 +133,13 @@ def _is_midnight(moment: datetime) -> bool:
     return (moment.hour, moment.minute) == (0, 0)
 
 
-AGAIN: Final = "The pickers stay as they are: press Ask again when the service is back."
-_log: Final = logging.getLogger(__name__)
-
-
 def error_text(error: Exception, *, then: str = AGAIN) -> str:
-    """What went wrong and what to do about it, in plain text; *then* is for a service that may come back."""
+    """Return what went wrong and what to do about it, in plain text.
+
+    Args:
+        error: any exception.
+        then: advice for a service that may work again later.
+    """
     if not isinstance(error, GamelensError):
         _log.debug("unexpected in a widget", exc_info=error)
         return f"Something is wrong inside gamelens ({type(error).__name__}). Try something else, or ask again."

@@ -1,4 +1,4 @@
-"""A live view of a sandbox: how much it accepts and rejects for each game, and what came last."""
+"""A live view of a sandbox: counts of each game's events, and the newest events."""
 
 from __future__ import annotations
 
@@ -19,24 +19,31 @@ from gamelens.notebook.widgets.html_blocks import error_text
 from gamelens.notebook.widgets.static_view import StaticView, WidgetWithStaticView
 
 LEAST_S: Final = 1.0
-LONGEST_S: Final = 3600.0  # a view that nobody looks at must not keep a sandbox awake
+LONGEST_S: Final = 3600.0  # a forgotten view must not keep a sandbox awake
 _NEWEST: Final = 15
-_TELLING: Final = ("event_id", "progression", "ad_action", "message", "ad_network_name", "user_id")
+_DETAIL_FIELDS: Final = ("event_id", "progression", "ad_action", "message", "ad_network_name", "user_id")
 
 
 class LiveView(WidgetWithStaticView):
-    """Looks at a sandbox every *every_s* seconds between Start and Stop; `summary` and `newest` are what it saw last.
+    """A widget that reads a sandbox every *every_s* seconds between Start and Stop.
 
     It stops by itself when it is closed, and after an hour.
+
+    Attributes:
+        summary: the newest counts, or None.
+        newest: the newest events.
+        refreshes: how often the sandbox was read.
+        start_button: the button Start.
+        stop_button: the button Stop.
     """
 
-    def __init__(self, console: ControlApi, *, every_s: float) -> None:
-        self._console = console
+    def __init__(self, control: ControlApi, *, every_s: float) -> None:
+        self._control = control
         self._every_s = every_s
         self._future: Future[None] | None = None
         self.summary: ControlSummary | None = None
         self.newest: list[ReceivedEvent] = []
-        self.looks = 0
+        self.refreshes = 0
         self.start_button = ipywidgets.Button(description="Start", icon="play")
         self.stop_button = ipywidgets.Button(description="Stop", icon="stop", disabled=True)
         self.start_button.on_click(lambda _: self.start())
@@ -48,51 +55,53 @@ class LiveView(WidgetWithStaticView):
 
     @property
     def is_running(self) -> bool:
-        """True while it looks again and again."""
+        """The state: True between start and stop."""
         return self._future is not None and not self._future.done()
 
     def start(self) -> None:
-        """Look again and again, until `stop`."""
+        """Read the sandbox again and again, until `stop`."""
         if not self.is_running:
             self._show_running(True)
             self._future = shared_loop().submit(self._follow())
 
     def stop(self) -> None:
-        """Look no more; what was seen stays."""
+        """Stop reading. Counts and events stay on the page."""
         if self._future is not None:
             self._future.cancel()
         self._show_running(False)
 
     def close(self) -> None:
-        """Stop, and leave the page."""
+        """Stop reading, and remove the widget from the page."""
         self.stop()
         super().close()
-        shared_loop().submit(self._console.aclose())
+        shared_loop().submit(self._control.aclose())
 
     def static(self) -> StaticView:
-        """Counts and newest events as they are now, as ordinary tables."""
-        if not self.looks and not self.is_running and self.comm is not None:
-            shared_loop().run(self._look())
+        """Return counts and newest events as ordinary tables."""
+        if not self.refreshes and not self.is_running and self.comm is not None:
+            shared_loop().run(self._refresh())
         return StaticView("".join(each.value for each in (self._status, self._counts, self._events)))
 
     async def _follow(self) -> None:
+        """Refresh until the widget is closed or an hour has passed."""
         ends_at = time.monotonic() + LONGEST_S
         while self.comm is not None and time.monotonic() < ends_at:
             began = time.monotonic()
-            await self._look()
+            await self._refresh()
             await asyncio.sleep(max(0.0, self._every_s - (time.monotonic() - began)))
         if self.comm is not None:
             self._show_running(False)
             self._status.value = html_blocks.message("Stopped after an hour: press Start to go on.")
 
-    async def _look(self) -> None:
+    async def _refresh(self) -> None:
+        """Read counts and events once, and show them or the error."""
         try:
-            summary, newest = await self._console.summary(), await self._console.events(limit=_NEWEST)
-        except Exception as error:  # whatever it is, a widget has nobody to raise it to
+            summary, newest = await self._control.summary(), await self._control.events(limit=_NEWEST)
+        except Exception as error:  # a widget has no caller that could handle it
             self._status.value = html_blocks.message(error_text(error, then="Is the sandbox running?"), "wrong")
             return
         finally:
-            self.looks += 1
+            self.refreshes += 1
         self.summary, self.newest = summary, newest
         self._status.value = html_blocks.message(_totals(summary))
         self._counts.value = html_blocks.table(counts(summary))
@@ -103,12 +112,15 @@ class LiveView(WidgetWithStaticView):
 
 
 def live(console_url: str | None = None, *, every_s: float = LEAST_S) -> LiveView:
-    """A live view of the sandbox whose ready file names *console_url*; None reads GAMELENS_CONSOLE_URL.
+    """Return a live view of a sandbox.
 
-    `gamelens lab` sets that variable for its notebooks. *every_s* is how often to look, once a second at most.
+    Args:
+        console_url: address of the control API, as in the sandbox's ready file. None reads GAMELENS_CONSOLE_URL, which
+            `gamelens lab` sets for its notebooks.
+        every_s: seconds between two refreshes, 1 at least.
 
     Raises:
-        BadQuery: no such address, or more than once a second.
+        BadQuery: there is no such address, or *every_s* is below 1.
     """
     if not every_s >= LEAST_S:
         raise BadQuery("every_s", every_s, f"must be {LEAST_S:g} or more")
@@ -116,7 +128,10 @@ def live(console_url: str | None = None, *, every_s: float = LEAST_S) -> LiveVie
 
 
 def counts(summary: ControlSummary) -> DataFrame:
-    """Events since the sandbox was started. Columns: game (str), accepted, rejected (Int64)."""
+    """Return the events of each game since the sandbox was started.
+
+    Columns: game (str), accepted and rejected (Int64).
+    """
     games = summary.since_start.games.values()
     rows = {"game": [game.title for game in games], "accepted": [game.accepted for game in games]}
     rows |= {"rejected": [game.rejected for game in games]}
@@ -124,18 +139,23 @@ def counts(summary: ControlSummary) -> DataFrame:
 
 
 def events(newest: list[ReceivedEvent], summary: ControlSummary) -> DataFrame:
-    """Events, newest first. Columns: arrived (UTC), game, category, what, status, why (str)."""
+    """Return the newest events as readable rows, the newest first.
+
+    Columns, all str: arrived (UTC), game, category, what, status, why.
+    """
     titles = {key: game.title for key, game in summary.since_start.games.items()}
     rows = [
         {
-            "arrived": f"{datetime.fromtimestamp(one.arrival_ts, UTC):%H:%M:%S}",
-            "game": titles.get(one.game_key, ""),
-            "category": _text(one.event, "category"),
-            "what": next((text for name in _TELLING if (text := _text(one.event, name))), ""),
-            "status": one.status,
-            "why": ", ".join(f"{fault.path} {fault.error_type.replace('_', ' ')}" for fault in one.errors),
+            "arrived": f"{datetime.fromtimestamp(event.arrival_ts, UTC):%H:%M:%S}",
+            "game": titles.get(event.game_key, ""),
+            "category": _text(event.event, "category"),
+            "what": next((text for name in _DETAIL_FIELDS if (text := _text(event.event, name))), ""),
+            "status": event.status,
+            "why": ", ".join(
+                f"{violation.path} {violation.error_type.replace('_', ' ')}" for violation in event.errors
+            ),
         }
-        for one in newest
+        for event in newest
     ]
     return DataFrame(rows, columns=["arrived", "game", "category", "what", "status", "why"], dtype="str")
 
@@ -148,6 +168,6 @@ def _totals(summary: ControlSummary) -> str:
 
 
 def _text(event: Any, name: str) -> str:
-    """A field of an event, which may be anything; empty where it is not there."""
+    """Return a field of *event*, which may be any JSON value, as text. Empty if it is missing."""
     value = event.get(name) if isinstance(event, dict) else None
     return "" if value is None else str(value)[:80]

@@ -1,4 +1,4 @@
-"""Pickers: one of few, several of many; texts from outside stay text."""
+"""Pickers of one value or of several. Text from outside stays text."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from gamelens.notebook.labels import shorten
 Option = tuple[str, Any]
 
 MOST_SHOWN: Final = 200
-NOTHING: Final = ""  # a picker whose value is None shows no label at all
+NOTHING: Final = ""  # not None, with which a picker shows no label
 _WIDE: Final = {"width": "286px"}
 _BLANK: Final = "\u00a0"  # as wide as a label
 _LABEL: Final = {"description_width": "84px"}
 
 
 def one(description: str, options: Iterable[Option | str], value: Any) -> Any:
-    """A picker of one of *options*; *value* is one of them, in whatever place, or becomes the first."""
+    """Return a picker of one of *options*. Any other *value* becomes the first option."""
     offered = with_value(options, value)
     return ipywidgets.Dropdown(description=description, options=offered, value=value, layout=_WIDE, style=_LABEL)
 
 
 def with_value(options: Iterable[Option | str], value: Any) -> list[Option]:
-    """*options* as pairs, and *value* in front where it is none of them."""
+    """Return *options* as pairs of label and value, with *value* first if it is missing."""
     pairs = [option if isinstance(option, tuple) else (label(option), option) for option in options]
-    return pairs if value in [known for _, known in pairs] else [(label(value), value), *pairs]
+    return pairs if value in [offered for _, offered in pairs] else [(label(value), value), *pairs]
 
 
 def offer(picker: Any, options: Iterable[Option | str]) -> None:
-    """Let *picker* offer *options*, and keep what is picked, even if they do not have it."""
+    """Replace the options of *picker*. The picked value stays, even if it is missing there."""
     value = picker.value
     pairs = with_value(options, value)
     if list(picker.options) != pairs:
@@ -41,12 +41,18 @@ def offer(picker: Any, options: Iterable[Option | str]) -> None:
 
 
 def label(text: Any) -> str:
-    """A text from outside on one line of a picker; it is shown as it is, so nothing has to be escaped."""
+    """Return a text from outside on one line.
+
+    A picker shows it as text, so nothing has to be escaped.
+    """
     return shorten(" ".join(str(text).split()), 48) or "(empty)"
 
 
 def distinct(pairs: Sequence[tuple[str, str]], beside: Sequence[str]) -> list[Option]:
-    """(label, id) *pairs* whose labels differ: a label that is there twice gets what stands *beside* it, and its id."""
+    """Return *pairs* of label and id with unique labels.
+
+    A label that occurs twice gets the text in *beside* and its id added.
+    """
     names = [label(name) for name, _ in pairs]
     return [
         (name if names.count(name) == 1 else f"{name} · {label(more)} · {identity}", identity)
@@ -55,9 +61,10 @@ def distinct(pairs: Sequence[tuple[str, str]], beside: Sequence[str]) -> list[Op
 
 
 class MultiPicker(ipywidgets.VBox):  # type: ignore[misc]
-    """Picks any number of values; a search narrows long lists, of which only so many are put into the page.
+    """A picker of any number of values, with a search field.
 
-    What is picked stays in the list whatever is searched for, and also when it is not (or no longer) on offer.
+    Of a long list only the first 200 matches are in the page. Picked values stay in the list, whatever the search, and
+    even if they are not on offer.
     """
 
     value = traitlets.Tuple()
@@ -73,7 +80,7 @@ class MultiPicker(ipywidgets.VBox):  # type: ignore[misc]
         self.value = tuple(value)
         self.search.observe(lambda _: self._fill(), "value")
         self.list.observe(self._picked, "value")
-        self.observe(self._told, "value")
+        self.observe(self._on_value, "value")
         self._fill()
 
     def offer(self, options: Iterable[Option]) -> None:
@@ -87,13 +94,14 @@ class MultiPicker(ipywidgets.VBox):  # type: ignore[misc]
         return tuple(self._offered)
 
     def _fill(self) -> None:
+        """Show the values that match the search, after those that are picked."""
         wanted = self.search.value.strip().casefold()
         others = {value: text for value, text in self._offered.items() if value not in {*self.value}}
-        found = [value for value, text in others.items() if wanted in text.casefold()]
-        shown = [*self.value, *found[: max(0, MOST_SHOWN - len(self.value))]]
+        matches = [value for value, text in others.items() if wanted in text.casefold()]
+        shown = [*self.value, *matches[: max(0, MOST_SHOWN - len(self.value))]]
         every = len(self._offered)
         self.search.placeholder = f"all of {every:,}: search, then pick" if every else "nothing to pick from"
-        if len(shown) < len(self.value) + len(found):
+        if len(shown) < len(self.value) + len(matches):
             self.search.placeholder = f"{every:,}, {MOST_SHOWN} of them below: search"
         self._is_filling = True
         try:
@@ -104,12 +112,12 @@ class MultiPicker(ipywidgets.VBox):  # type: ignore[misc]
 
     def _picked(self, change: Any) -> None:
         if not self._is_filling:
-            self._is_filling = True  # the list stays as it is under the pointer
+            self._is_filling = True  # so that the list does not change under the pointer
             try:
                 self.value = change["new"]
             finally:
                 self._is_filling = False
 
-    def _told(self, _: Any) -> None:
+    def _on_value(self, _: Any) -> None:
         if not self._is_filling:
             self._fill()

@@ -1,4 +1,4 @@
-"""The explorer's pickers: what they offer, what is picked, and what they hide because it says nothing."""
+"""The pickers of the explorer: their options, and the picked query."""
 
 from __future__ import annotations
 
@@ -31,7 +31,15 @@ _ROW: Final = {"display": "flex", "flex_flow": "row wrap", "grid_gap": "2px 18px
 
 
 class FormChoices(msgspec.Struct, frozen=True):
-    """What the service has: the frames are those of `Client.games` and `Client.studios`."""
+    """The options that the service has.
+
+    Attributes:
+        available: the available interval.
+        metrics: names of metrics.
+        dimensions: names of dimensions.
+        games: the frame of `Client.games`.
+        studios: the frame of `Client.studios`.
+    """
 
     available: Interval
     metrics: list[str]
@@ -41,10 +49,12 @@ class FormChoices(msgspec.Struct, frozen=True):
 
 
 class QueryForm(ipywidgets.Box):  # type: ignore[misc]
-    """Pickers that show *picked* and offer what the catalog knows, until they are told what the service has.
+    """A form that shows a query. It offers what the catalog knows until `offer` is called.
 
-    *on_change* is called when something else is picked, *on_dimension* when another dimension is to be filtered by,
-    whose values are wanted then.
+    Args:
+        picked: the query to begin with.
+        on_change: called when the query has changed.
+        on_dimension: called when another dimension to filter by is picked, so that its values can be offered.
     """
 
     def __init__(self, picked: FormQuery, *, on_change: Callable[[], None], on_dimension: Callable[[], None]) -> None:
@@ -70,7 +80,7 @@ class QueryForm(ipywidgets.Box):  # type: ignore[misc]
 
     @property
     def picked(self) -> FormQuery:
-        """The question that is picked."""
+        """The picked query."""
         metric, by = self.metric.value, [name for name in (self.by.value, self.then_by.value) if name]
         return FormQuery(
             metric=metric,
@@ -85,7 +95,7 @@ class QueryForm(ipywidgets.Box):  # type: ignore[misc]
         )
 
     def offer(self, lists: FormChoices) -> None:
-        """Offer what the service has; what is picked stays, even if it has no such thing."""
+        """Offer the options of the service. Picked values stay, even if they are none of them."""
         self._lists = lists
         self._at_once(self._offer)
 
@@ -94,6 +104,7 @@ class QueryForm(ipywidgets.Box):  # type: ignore[misc]
         self._at_once(lambda: self.values.offer([(label(value), value) for value in values]))
 
     def _make(self, picked: FormQuery) -> None:
+        """Create the pickers."""
         where, values = picked.where or (NOTHING, ())
         first, second = (*picked.by, NOTHING, NOTHING)[:2]
         self.metric = one("metric", sorted({*METRICS}), picked.metric)
@@ -109,12 +120,12 @@ class QueryForm(ipywidgets.Box):  # type: ignore[misc]
         self.values = MultiPicker("is", values)
 
     def _at_once(self, change: Callable[[], None]) -> None:
-        """Make several changes, which are one question."""
+        """Make several changes and report them as one."""
         self._quietly(change)
         self._changed()
 
     def _quietly(self, change: Callable[[], None]) -> None:
-        """Make changes that nobody is told of yet."""
+        """Make changes without reporting them."""
         with self._lock:
             self._changes += 1
             try:
@@ -123,6 +134,7 @@ class QueryForm(ipywidgets.Box):  # type: ignore[misc]
                 self._changes -= 1
 
     def _changed(self) -> None:
+        """Report a change, unless several are being made at once."""
         with self._lock:
             if self._changes:
                 return
@@ -131,13 +143,13 @@ class QueryForm(ipywidgets.Box):  # type: ignore[misc]
                 self._dimension = self.where.value
                 self._quietly(self._forget_values)
             self._show_what_applies()
-        # without the lock, since whoever is told may wait for somebody who offers
+        # Outside the lock: a callback may wait for a thread that calls `offer`.
         if has_other_values:
             self._on_dimension()
         self._on_change()
 
     def _show_what_applies(self) -> None:
-        """Hide what says nothing about the metric and the dimensions picked."""
+        """Hide the pickers that have no effect on the picked metric and dimensions."""
         applies = {
             self.age: needs_age(self.metric.value),
             self.every: not needs_age(self.metric.value),
@@ -148,6 +160,7 @@ class QueryForm(ipywidgets.Box):  # type: ignore[misc]
             picker.layout.display = None if is_shown else "none"
 
     def _offer(self) -> None:
+        """Put the options of the service into all pickers."""
         if self._lists is None:
             return
         available, studios = self._lists.available, self._lists.studios
@@ -162,7 +175,7 @@ class QueryForm(ipywidgets.Box):  # type: ignore[misc]
         self._offer_games()
 
     def _offer_games(self) -> None:
-        """The games of the studio that is picked; one of another studio is picked no longer."""
+        """Offer the games of the picked studio, and drop picked games of other studios."""
         if self._lists is None:
             return
         rows, studio = self._lists.games, self.studio.value
@@ -172,7 +185,7 @@ class QueryForm(ipywidgets.Box):  # type: ignore[misc]
             self.games.value = tuple(game for game in self.games.value if game in self.games.offered)
 
     def _forget_values(self) -> None:
-        """Another dimension has other values: none is picked."""
+        """Drop the picked values, which belong to another dimension."""
         self.values.value = ()
         self.values.offer([])
 

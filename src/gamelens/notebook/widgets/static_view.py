@@ -1,4 +1,4 @@
-"""Widgets where nothing can be picked: the same as an ordinary table and figure."""
+"""Static views: a widget as an ordinary table and figure, for pages without a kernel."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 VIEW: Final = "application/vnd.jupyter.widget-view+json"
-_GONE: Final = ""  # of a view that was removed, for which front ends show nothing
+_GONE: Final = ""  # id of a removed view, for which front ends show nothing
 
 
 @dataclass(frozen=True)
 class StaticView:
-    """What a widget shows, standing still: *html* (table, code, messages) and a figure.
+    """The contents of a widget as *html* (table, code, messages) and a figure.
 
-    At the end of a cell it is two ordinary outputs, so that reports, nbconvert and GitHub show what they can.
+    At the end of a cell it makes two ordinary outputs, so that reports, nbconvert and GitHub can show it.
     """
 
     html: str
     figure: Figure | None = None
 
     def bundles(self) -> list[dict[str, Any]]:
-        """The outputs, each by its types."""
+        """Return the outputs, each as a MIME bundle."""
         drawn = [{"text/plain": "a figure", **figure_data(self.figure)}] if self.figure is not None else []
         return [{"text/plain": repr(self), "text/html": self._repr_html_()}, *drawn]
 
@@ -43,21 +43,21 @@ class StaticView:
 
 
 class WidgetWithStaticView(ipywidgets.VBox):  # type: ignore[misc]
-    """A widget that has a static twin, and brings it along wherever it is shown.
+    """A widget whose cell output includes its static view.
 
-    Its cell has the outputs of the twin, each with a widget's view beside it: the widget's own, and one of nothing. A
-    front end with a kernel prefers views; whatever has none, such as a report, takes the table and the figure.
+    The cell has the outputs of the static view, each with a widget view beside it: the first is this widget, the second
+    is empty. A front end with a kernel prefers widget views. Anything else, such as a report, shows table and figure.
     """
 
     def __init__(self, children: Sequence[Any]) -> None:
         super().__init__([ipywidgets.HTML(STYLE), *children])
 
     def static(self) -> StaticView:
-        """The widget as an ordinary table and figure, once the answer it waits for is there."""
+        """Return the widget as an ordinary table and figure, once the query under way is answered."""
         raise NotImplementedError
 
     def bundles(self) -> list[dict[str, Any]]:
-        """The outputs of a cell that shows it, each by its types."""
+        """Return the outputs of the cell that shows the widget, each as a MIME bundle."""
         outputs = self.static().bundles()
         return [{**output, **_view_of(model)} for output, model in zip(outputs, (self.model_id, _GONE), strict=False)]
 
