@@ -18,7 +18,7 @@ from playwright.sync_api import Browser
 from gamelens.client.connection.control_api import ControlApi
 from gamelens.local.sandbox_info import SandboxInfo, environment_of
 from gamelens.local.sandbox_population import ensure_populated
-from gamelens.local.sandbox_process import call_console, running_sandbox
+from gamelens.local.sandbox_process import call_control_api, running_sandbox
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 
@@ -41,7 +41,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Sa
 
 def _accepted(ready: SandboxInfo) -> int:
     """Return the number of accepted events."""
-    return call_console(ready, ControlApi.summary).accepted
+    return call_control_api(ready, ControlApi.summary).accepted
 
 
 def test_the_first_lines_run(sandbox: tuple[Path, SandboxInfo]) -> None:

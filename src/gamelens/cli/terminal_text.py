@@ -1,12 +1,22 @@
-"""Errors and gaps in the words of a terminal: options where errors name arguments of Python."""
+"""Errors and gaps as lines for a terminal, with options instead of Python arguments."""
 
 from __future__ import annotations
+
+import os
+
+import click
 
 from gamelens.errors import GamelensError, NotRecorded, NotYetAvailable, PartialResult, Truncated
 
 
+def cannot_write(option: str, target: object, error: OSError) -> click.ClickException:
+    """Return the error of a command that cannot write the file *target* of an *option*."""
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return click.ClickException(f"{option} {target} cannot be written: {reason}")
+
+
 def error_line(error: GamelensError) -> str:
-    """What *error* says, with options where it names arguments of Python."""
+    """Return the message of *error*, with options instead of Python arguments."""
     match error:
         case PartialResult(gaps=gaps):
             pieces = f"{len(gaps)} pieces are missing, the first of them" if len(gaps) > 1 else "1 piece is missing:"
@@ -27,7 +37,7 @@ def error_line(error: GamelensError) -> str:
 
 
 def gap_line(gap: dict[str, object]) -> str:
-    """A gap of a receipt."""
+    """Return one line about a gap of a receipt."""
     scope = gap.get("scope")
     parts = [f"{name} = {value}" for name, value in scope.items()] if isinstance(scope, dict) else []
     narrowed = f" ({', '.join(parts)})" if parts else ""
