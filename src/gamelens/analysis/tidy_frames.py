@@ -13,7 +13,7 @@ from pandas import DataFrame, Series
 from pandas.api.types import is_datetime64_any_dtype, is_numeric_dtype
 
 from gamelens.errors import BadQuery
-from gamelens.wire.receipts import RECEIPT
+from gamelens.wire.receipts import RECEIPT, Receipt, merge_receipts
 
 UNKNOWN = "(unknown)"
 _TITLES = {"game_id": "game", "studio_id": "studio"}
@@ -53,9 +53,7 @@ def column_of(frame: DataFrame, metric: str, field: str) -> str:
 
 def asked_metrics(frame: DataFrame) -> list[str]:
     """Metrics the receipt says were asked for; none when there is no receipt."""
-    asked = (frame.attrs.get(RECEIPT) or {}).get("asked") or {}
-    metric = asked.get("metric") or []
-    return [metric] if isinstance(metric, str) else list(metric)
+    return list(Receipt.of(frame.attrs).asked.metrics)
 
 
 def with_ids(frame: DataFrame, by: str | Sequence[str] | None) -> list[str]:
@@ -111,30 +109,12 @@ def series_names(frame: DataFrame, by: str | Sequence[str] | None = None) -> Ser
 
 def with_receipts_of(result: DataFrame, *sources: DataFrame) -> DataFrame:
     """*result* with the receipts of its *sources* put together: metrics listed, requests added, as of the oldest."""
-    receipts = [source.attrs[RECEIPT] for source in sources if source.attrs.get(RECEIPT)]
-    result.attrs = {RECEIPT: _together(receipts)} if receipts else {}
+    attrs = [source.attrs for source in sources if Receipt.of(source.attrs)]
+    if len(attrs) == 1:  # as it is, with keys that only a later version knows
+        result.attrs = {RECEIPT: attrs[0][RECEIPT]}
+    else:
+        result.attrs = {RECEIPT: merge_receipts([Receipt.of(one) for one in attrs]).to_json()} if attrs else {}
     return result
-
-
-def _together(receipts: list[dict[str, Any]]) -> dict[str, Any]:
-    first = dict(receipts[0])
-    if len(receipts) == 1:
-        return first
-    metrics = [receipt.get("asked", {}).get("metric") for receipt in receipts]
-    flat = [name for metric in metrics for name in ([metric] if isinstance(metric, str) else metric or [])]
-    first["asked"] = {**first.get("asked", {}), "metric": list(dict.fromkeys(flat))}
-    for key in ("requests", "retries"):
-        first[key] = sum(receipt.get(key) or 0 for receipt in receipts)
-    for key in ("gaps", "warnings"):
-        first[key] = [item for receipt in receipts for item in receipt.get(key) or []]
-    for key in ("clipped", "truncated"):
-        first[key] = next((receipt[key] for receipt in receipts if receipt.get(key)), first.get(key))
-    if titles := sorted({title for receipt in receipts for title in receipt.get("titles") or ()}):
-        first["titles"] = titles
-    shares = [(receipt.get("cached_share") or 0.0, receipt.get("requests") or 0) for receipt in receipts]
-    first["cached_share"] = sum(share for share, _ in shares) / len(shares)
-    first["as_of"] = min((receipt["as_of"] for receipt in receipts if receipt.get("as_of")), default=None)
-    return first
 
 
 def _is_moment(column: Series[Any]) -> bool:

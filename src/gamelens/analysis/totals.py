@@ -11,7 +11,7 @@ from gamelens.analysis.retention.retention_rates import is_retention_frame
 from gamelens.analysis.tidy_frames import asked_metrics, column_of, dimension_columns, with_receipts_of
 from gamelens.catalog import METRICS, Metric, Quotient
 from gamelens.errors import BadQuery, NotAdditive
-from gamelens.wire.receipts import RECEIPT
+from gamelens.wire.receipts import Receipt
 
 _GAMES: Final = frozenset({"game", "game_id", "studio", "studio_id"})
 
@@ -45,10 +45,10 @@ def _additive(frame: DataFrame, name: str) -> Metric:
         raise NotAdditive(name, "a query without by= and with every='all': the catalog does not know how it combines")
     if metric.kinds == "retention":
         raise NotAdditive(name, "lens.retention(days=..., over=...), which knows how many installed")
-    receipt = frame.attrs.get(RECEIPT) or {}
-    if any(gap["metric"] == name for gap in receipt.get("gaps") or []):
+    receipt = Receipt.of(frame.attrs)
+    if any(gap.metric == name for gap in receipt.gaps):
         raise NotAdditive(name, "lens.resume(frame) first: pieces of it are missing")
-    if receipt.get("truncated") and not receipt["asked"].get("other"):
+    if receipt.truncated and not receipt.asked.other:
         raise NotAdditive(name, "a frame that was asked with other=True, or without top: this one leaves values out")
     only_over_games = frame["timestamp"].nunique() <= 1 and _GAMES.issuperset(dimension_columns(frame))
     if metric.adds == "never" or (metric.adds == "over games" and not only_over_games):

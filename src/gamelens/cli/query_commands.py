@@ -19,6 +19,7 @@ from gamelens.cli.command_group import cli
 from gamelens.cli.completion import dimensions, metrics, more_dimensions
 from gamelens.cli.table_printer import print_table
 from gamelens.cli.terminal_text import cannot_write, gap_line
+from gamelens.wire.receipts import Receipt
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -122,7 +123,7 @@ def query(command: QueryCommand) -> None:
     with _client(command) as client, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # printed below from the receipt, one line each
         frame = client.query(**command.query)
-    for line in _remarks(frame.attrs["gamelens"]):
+    for line in _remarks(Receipt.of(frame.attrs)):
         click.echo(terminal_line(line), err=True)
     if command.out is not None:
         try:
@@ -190,13 +191,13 @@ def _client(command: QueryCommand, **changes: Any) -> Iterator[Client]:
         yield client
 
 
-def _remarks(receipt: dict[str, Any]) -> Iterator[str]:
+def _remarks(receipt: Receipt) -> Iterator[str]:
     """Yield a line for each warning and gap of a receipt, and one if the query was clipped."""
-    for text in receipt["warnings"]:
+    for text in receipt.warnings:
         yield f"warning: {text}"
-    if receipt["clipped"]:
-        yield f"clipped: {receipt['clipped']} is what is available"
-    for gap in receipt["gaps"]:
+    if receipt.clipped:
+        yield f"clipped: {receipt.clipped} is what is available"
+    for gap in receipt.gaps:
         yield f"gap: {gap_line(gap)}"
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 
 import click
+import msgspec
 
 from gamelens.errors import GamelensError, NotRecorded, NotYetAvailable, PartialResult, Truncated
+from gamelens.wire.receipts import Gap
 
 
 def cannot_write(option: str, target: object, error: OSError) -> click.ClickException:
@@ -20,7 +22,7 @@ def error_line(error: GamelensError) -> str:
     match error:
         case PartialResult(gaps=gaps):
             pieces = f"{len(gaps)} pieces are missing, the first of them" if len(gaps) > 1 else "1 piece is missing:"
-            return f"{pieces} {gap_line(gaps[0])} --on-error gaps shows what came"
+            return f"{pieces} {gap_line(msgspec.convert(gaps[0], Gap))} --on-error gaps shows what came"
         case NotYetAvailable(asked=asked, available=available, tried="wait"):
             is_not = f"{asked} is not all available: the service has {available}"
             return f"{is_not}. Ask for less, wait longer with --deadline, or add --when-unavailable clip"
@@ -36,9 +38,8 @@ def error_line(error: GamelensError) -> str:
     return str(error)
 
 
-def gap_line(gap: dict[str, object]) -> str:
+def gap_line(gap: Gap) -> str:
     """Return one line about a gap of a receipt."""
-    scope = gap.get("scope")
-    parts = [f"{name} = {value}" for name, value in scope.items()] if isinstance(scope, dict) else []
+    parts = [f"{name} = {value}" for name, value in (gap.scope or {}).items()]
     narrowed = f" ({', '.join(parts)})" if parts else ""
-    return f"{gap['metric']} in {gap['interval']}{narrowed}: {gap['error']}"
+    return f"{gap.metric} in {gap.interval}{narrowed}: {gap.error}"

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from itertools import count, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from gamelens._files import replace_file
+from gamelens._text import one_line, printable
 from gamelens.errors import Refused
 from gamelens.local.population_record import PopulationRecord, population_id, today
 from gamelens.local.sandbox_info import SandboxInfo
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from gamelens.local.event_sender import Mode
     from gamelens.simulator import Ledger, LiveEvent, Scenario
     from gamelens.wire.event_validator import RejectedEvent
+
+_NAME_LETTERS: Final = 200
 
 
 def populate(
@@ -64,6 +67,7 @@ def populate(
 
     ends_on = ends_on or today()
     batches = play(scenario, ends_on=ends_on, game_ids=_game_ids(ready, scenario), ledger=ledger, workers=workers)
+    _name_scenario(ready, scenario)
     began = time.monotonic()
 
     async def received() -> int:
@@ -122,6 +126,7 @@ def populate_lake(
                 on_events=count,
             )
         )
+        lake.set_scenario(_scenario_name(scenario))
     return msgspec.structs.replace(population_id(scenario, ends_on), events=events, seconds=time.monotonic() - began)
 
 
@@ -148,6 +153,7 @@ def play_live(
         return await _received_events(ready)
 
     now_s, game_ids = int(time.time()), _game_ids(ready, scenario)
+    _name_scenario(ready, scenario)
     sender = EventSender(_clients(ready), received, on_batch=on_batch)
     days_to_play = islice(_live_days(scenario, today()), days)
 
@@ -203,6 +209,7 @@ def populate_with_clients(
 
     ends_on, api = ends_on or today(), control_api_of(ready)
     game_ids = _game_ids(ready, scenario)
+    _name_scenario(ready, scenario)
     sessions = play_sessions(scenario, ends_on=ends_on, game_ids=game_ids, ledger=ledger)
     began = time.monotonic()
     try:
@@ -211,6 +218,16 @@ def populate_with_clients(
     finally:
         shared_loop().run(release())
     return msgspec.structs.replace(population_id(scenario, ends_on), events=events, seconds=time.monotonic() - began)
+
+
+def _name_scenario(ready: SandboxInfo, scenario: Scenario) -> None:
+    """Tell the sandbox which scenario its events come from."""
+    call_control_api(ready, lambda api: api.set_scenario(_scenario_name(scenario)))
+
+
+def _scenario_name(scenario: Scenario) -> str | None:
+    """Return the scenario's name as the control API accepts it: one printable line."""
+    return printable(one_line(scenario.name))[:_NAME_LETTERS].strip() or None
 
 
 def _clients(ready: SandboxInfo) -> dict[str, CollectorClient]:

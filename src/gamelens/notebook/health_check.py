@@ -22,7 +22,7 @@ from gamelens.analysis.health import HealthQuery, WatchedMetric
 from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.errors import NotYetAvailable
 from gamelens.wire.intervals import Interval
-from gamelens.wire.receipts import RECEIPT
+from gamelens.wire.receipts import Receipt
 
 if TYPE_CHECKING:
     from gamelens.client.sync_client import Client
@@ -66,7 +66,7 @@ class HealthReport(msgspec.Struct, frozen=True):
     @property
     def as_of(self) -> str | None:
         """Until when the service had data, ISO 8601."""
-        return (self.board.attrs.get(RECEIPT) or {}).get("as_of")
+        return Receipt.of(self.board.attrs).as_of
 
     @property
     def headline(self) -> str:
@@ -168,7 +168,7 @@ def check_health(
     scores = health.score_days(health.daily(answers, watched), restatements=lens.restatements())
     board = health.board(scores, days=days)
     moved, asked = _look_into(lens, board, drills)
-    requests = sum(int(frame.attrs[RECEIPT]["requests"]) for frame in [*answers, *asked])
+    requests = sum(Receipt.of(frame.attrs).requests for frame in [*answers, *asked])
     return HealthReport(board, scores, moved, requests)
 
 

@@ -34,6 +34,10 @@ class BulkLoad:
         """Ids of the games of the organisation, in the order of its configuration."""
         return [game.id for game in self._organisation.games]
 
+    def set_scenario(self, name: str | None) -> None:
+        """Store the name of the scenario that the events are of."""
+        self._sandbox.set_scenario(name)
+
     def take(self, days: Mapping[date, list[Path]]) -> dict[str, str]:
         """Make *days* the lake, and return the available interval of each organisation, by name.
 

@@ -39,7 +39,15 @@ from gamelens.sandbox.processing.pipeline import process
 from gamelens.sandbox.processing.worker import process_in_worker
 from gamelens.sandbox.state_directory import READY_FILE, check_state, lock_state_directory
 from gamelens.sandbox.storage.event_counts import EventCounter
-from gamelens.sandbox.storage.inbox import RESERVED_BYTES, Inbox, InboxBatch, delete_batches, newest, open_store
+from gamelens.sandbox.storage.inbox import (
+    RESERVED_BYTES,
+    Inbox,
+    InboxBatch,
+    delete_batches,
+    newest,
+    open_store,
+    set_scenario,
+)
 from gamelens.sandbox.storage.inbox_recovery import recover_store
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.tenants import TenantDirectory, Titles, describe, load_tenants
@@ -187,7 +195,7 @@ class Sandbox:
         return {
             **totals,
             "duplicate": duplicates,
-            "asked": self.metrics.asked,
+            "asked": self.metrics.request_count,
             "processed": totals["accepted"] - totals["pending"] - duplicates,
             "available": available_intervals(self.tenants, self.lake, self.clock),
             "games": per_game,
@@ -200,7 +208,7 @@ class Sandbox:
         }
 
     async def reset(self) -> None:
-        """Delete every event. Keys, ports and clock stay."""
+        """Delete every event and the scenario. Keys, ports and clock stay."""
         async with self._processing:
             with self.store:
                 self.store.execute("BEGIN IMMEDIATE")
@@ -211,6 +219,10 @@ class Sandbox:
         self._totals.forget()
         self.live.forget(since_ts=int(self.clock.now_s()))
         self.metrics.forget_availability()
+
+    def set_scenario(self, name: str | None) -> None:
+        """Store the name of the scenario that the events are of; every answer about availability names it."""
+        set_scenario(self.store, name)
 
     def unhealthy_because(self) -> str | None:
         """Return the reason why requests cannot be taken, or None."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -20,8 +20,7 @@ from pandas.api.types import is_integer_dtype
 from gamelens.analysis.health.watched_metrics import WatchedMetric, watches
 from gamelens.analysis.tidy_frames import asked_metrics, column_of, display_values, label_columns, with_receipts_of
 from gamelens.errors import BadQuery
-from gamelens.wire.intervals import Interval
-from gamelens.wire.receipts import RECEIPT
+from gamelens.wire.receipts import RECEIPT, QueryRecord, Receipt
 
 Floats = NDArray[np.float64]
 
@@ -152,10 +151,10 @@ class _Grid:
     """A frame by game with every complete day of what was asked, whether a row came or not."""
 
     def __init__(self, frame: DataFrame) -> None:
-        receipt = frame.attrs.get(RECEIPT) or {}
+        receipt = Receipt.of(frame.attrs)
         self.frame = frame = _bare(frame, asked_metrics(frame))
         self.days = _days(frame, receipt)
-        self._gaps = receipt.get("gaps") or []
+        self._gaps = receipt.gaps
         game = "game" if "game" in frame else next(iter(label_columns(frame)), None)
         names = display_values(frame[game]) if game else Series("all games", index=frame.index, dtype="str")
         ids = frame["game_id"].astype("object") if "game_id" in frame else names
@@ -194,30 +193,28 @@ class _Grid:
             return SeriesGrid(who, self.days, np.where(of > 0, numbers / of, np.nan), part, of)
 
     def _lost(self, metric: str | None) -> list[pd.Timestamp]:
-        lost = [Interval.parse(gap["interval"]) for gap in self._gaps if metric in (None, gap["metric"])]
+        lost = [gap.times for gap in self._gaps if gap.times and metric in (None, gap.metric)]
         return [day for day in self.days if any(day.to_pydatetime() in interval for interval in lost)]
 
 
 def _bare(frame: DataFrame, metrics: list[str]) -> DataFrame:
     """*frame* with a receipt that only says what was asked: pandas copies it with every column that is read."""
     bare = frame.copy(deep=False)
-    bare.attrs = {RECEIPT: {"asked": {"metric": metrics}}} if metrics else {}
+    bare.attrs = {RECEIPT: Receipt(asked=QueryRecord(metric=tuple(metrics))).to_json()} if metrics else {}
     return bare
 
 
-def _days(frame: DataFrame, receipt: Mapping[str, Any]) -> DatetimeIndex:
+def _days(frame: DataFrame, receipt: Receipt) -> DatetimeIndex:
     """Every day that was asked for and is over; without a receipt, from the first row to the last."""
-    asked = receipt.get("clipped") or (receipt.get("asked") or {}).get("interval")
-    stamps = frame["timestamp"]
-    if asked:
-        span = Interval.parse(asked)
+    span, stamps = receipt.interval, frame["timestamp"]
+    if span is not None:
         first, end = pd.Timestamp(span.start).ceil("D"), pd.Timestamp(span.end).floor("D")
     elif len(stamps):
         first, end = stamps.min(), stamps.max() + _DAY
     else:
         return DatetimeIndex([], tz="UTC").as_unit("us")
-    if as_of := receipt.get("as_of"):
-        end = min(end, pd.Timestamp(datetime.fromisoformat(as_of)).floor("D"))
+    if receipt.as_of:
+        end = min(end, pd.Timestamp(datetime.fromisoformat(receipt.as_of)).floor("D"))
     return pd.date_range(first, end - _DAY, freq="D", unit="us")
 
 

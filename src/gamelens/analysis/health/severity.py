@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from gamelens.analysis.health.watched_metrics import WATCHED
-from gamelens.wire.receipts import RECEIPT
+from gamelens.wire.receipts import Receipt
 
 Severity = Literal["unknown", "ok", "info", "warning", "critical"]
 
@@ -55,7 +55,7 @@ def severities(scores: DataFrame, *, least_change: float, most_q: float) -> pd.C
 
 def is_settled(stamps: Series[Any], daily: DataFrame) -> Series[bool]:
     """Whether nothing late is expected for a day any more; without a receipt nobody knows, and all is settled."""
-    as_of = (daily.attrs.get(RECEIPT) or {}).get("as_of")
+    as_of = Receipt.of(daily.attrs).as_of
     if as_of is None:
         return Series(True, index=stamps.index)
     return stamps + _DAY * (1 + SETTLE_DAYS) <= pd.Timestamp(as_of)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, Final, Literal
 
+import msgspec
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ from gamelens.analysis.outside_data.match_report import (
 from gamelens.analysis.outside_data.right_side import RightTable, prepare_right
 from gamelens.analysis.outside_data.value_columns import ValueColumns
 from gamelens.errors import BadQuery
-from gamelens.wire.receipts import RECEIPT
+from gamelens.wire.receipts import RECEIPT, JoinRecord, Receipt
 
 How = Literal["left", "inner", "right", "outer"]
 _HOWS: Final = ("left", "inner", "right", "outer")
@@ -199,8 +200,13 @@ def _free_name(name: str, frame: DataFrame, suffix: str) -> str:
 def _note(frame: DataFrame, df: DataFrame, report: MatchReport) -> None:
     """Hand the receipt on, the join noted in it; a frame without one stays without."""
     frame.attrs = deepcopy(df.attrs)
-    receipt = frame.attrs.get(RECEIPT)
+    receipt = Receipt.of(df.attrs)
     if receipt:
-        joined = {"source": report.source, "on": dict(report.on), "how": report.how}
-        share = {"matched_share": report.matched_share, "share_of": report.share_of}
-        receipt["joined"] = [*receipt.get("joined", []), joined | share]
+        joined = JoinRecord(
+            source=report.source,
+            on=dict(report.on),
+            how=report.how,
+            matched_share=report.matched_share,
+            share_of=report.share_of,
+        )
+        frame.attrs[RECEIPT] = msgspec.structs.replace(receipt, joined=(*receipt.joined, joined)).to_json()

@@ -19,6 +19,7 @@ from gamelens.analysis.outside_data.join_keys import similar_keys
 from gamelens.analysis.tidy_frames import asked_metrics, column_of
 from gamelens.catalog import METRICS
 from gamelens.errors import BadQuery
+from gamelens.wire.receipts import Receipt
 
 _SHOWN = 5
 
@@ -158,4 +159,5 @@ def cut_short(df: DataFrame, found: DataFrame) -> list[str]:
     if not cut:
         return []
     days = ", ".join(f"{bucket:%Y-%m-%d}" for bucket in cut)
-    return [f"the frame counts only part of the {time_buckets.every_of(df)} of {days}, the outside may count all of it"]
+    every = Receipt.of(df.attrs).asked.every
+    return [f"the frame counts only part of the {every} of {days}, the outside may count all of it"]

@@ -16,6 +16,7 @@ from gamelens.analysis.outside_data.join_keys import right_key, their_moments
 from gamelens.analysis.outside_data.match_report import key_text
 from gamelens.analysis.outside_data.value_columns import ValueColumns, summed
 from gamelens.errors import BadQuery
+from gamelens.wire.receipts import Receipt
 
 _NOWHERE: Final = -1
 
@@ -89,7 +90,7 @@ def prepare_right(
 
 
 def _timed(df: DataFrame, table: ExternalTable, column: str, *, is_summed: bool, day_first: bool | None) -> _Timed:
-    every = time_buckets.every_of(df)
+    every = Receipt.of(df.attrs).asked.every
     moments = read_moments(their_moments(table, column), field=column, day_first=day_first)
     start = time_buckets.placed(moments, every, is_summed=is_summed, field=column)
     is_aside = Series(False, index=start.index)

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import pandas as pd
 from pandas import DataFrame, Series
 
 from gamelens.analysis.files.date_parsing import ParsedTimes
 from gamelens.errors import BadQuery
-from gamelens.wire.intervals import Granularity, Interval
-from gamelens.wire.receipts import RECEIPT
+from gamelens.wire.intervals import Granularity
+from gamelens.wire.receipts import Receipt
 
 _RANKS: Final[dict[str, int]] = {"time": 0, "day": 1, "week": 2, "month": 3}
-
-
-def every_of(frame: DataFrame) -> Granularity | None:
-    """Size of the buckets of *frame* as its receipt says; None where it does not."""
-    every = _asked(frame).get("every")
-    return every if every in get_args(Granularity) else None
-
-
-def span_of(frame: DataFrame) -> Interval | None:
-    """The interval whose events *frame* counts; None where the receipt does not say."""
-    receipt = frame.attrs.get(RECEIPT) or {}
-    known = receipt.get("clipped") or _asked(frame).get("interval")
-    return Interval.parse(known) if isinstance(known, str) else None
 
 
 def starts_of(moments: Series[Any], every: str) -> Series[Any]:
@@ -62,7 +49,8 @@ def placed(moments: ParsedTimes, every: Granularity | None, *, is_summed: bool, 
 
 def cut_buckets(frame: DataFrame, timestamps: Series[Any]) -> list[pd.Timestamp]:
     """Those of *timestamps* whose buckets the frame's interval covers only in part."""
-    every, span = every_of(frame), span_of(frame)
+    receipt = Receipt.of(frame.attrs)
+    every, span = receipt.asked.every, receipt.interval
     if every is None or every == "all" or span is None:
         return []
     present = set(timestamps.dropna())
@@ -72,7 +60,7 @@ def cut_buckets(frame: DataFrame, timestamps: Series[Any]) -> list[pd.Timestamp]
 
 def outside_of(frame: DataFrame, moments: Series[Any], starts: Series[Any]) -> Series[Any]:
     """Whether each moment lies outside the interval of *frame* and yet in a bucket it cuts: not to be counted there."""
-    span = span_of(frame)
+    span = Receipt.of(frame.attrs).interval
     if span is None:
         return Series(False, index=moments.index)
     is_outside = (moments < pd.Timestamp(span.start)) | (moments >= pd.Timestamp(span.end))
@@ -87,8 +75,3 @@ def suspicious_starts(moments: ParsedTimes, every: Granularity | None) -> str | 
     if (days.dt.day == 1).all():
         return "the first of a month"
     return f"a {days.dt.day_name().iloc[0]}" if days.dt.day_of_week.nunique() == 1 else None
-
-
-def _asked(frame: DataFrame) -> dict[str, Any]:
-    asked = (frame.attrs.get(RECEIPT) or {}).get("asked") or {}
-    return dict(asked)

@@ -165,8 +165,16 @@ class ControlApi:
         return await self._call("POST", "/process", dict[str, str])
 
     async def reset(self) -> ControlSummary:
-        """Delete every event, keep the keys, and return the counts from then on."""
+        """Delete every event and the scenario, keep the keys, and return the counts from then on."""
         return await self._call("POST", "/reset", ControlSummary)
+
+    async def set_scenario(self, name: str | None) -> None:
+        """Name the scenario that the events are of, or None; receipts and figures then say it.
+
+        Raises:
+            BadQuery: *name* is empty or longer than 200 characters.
+        """
+        await self._call("POST", "/scenario", dict[str, str | None], body=msgspec.json.encode({"scenario": name}))
 
     async def health(self) -> None:
         """Check that the sandbox accepts requests.

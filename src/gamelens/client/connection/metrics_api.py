@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Literal, TypeVar, cast
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -28,6 +28,7 @@ from gamelens.errors import BadQuery, NotYetAvailable, ServiceError, Truncated
 from gamelens.wire.intervals import Interval, MalformedInterval
 from gamelens.wire.limits import MAX_LIMIT
 from gamelens.wire.queries import MetricQuery, encode_query
+from gamelens.wire.receipts import Provenance
 from gamelens.wire.results import Game, Studio, Values
 
 T = TypeVar("T")
@@ -37,6 +38,9 @@ _JSON = {"Accept": "application/json"}
 _JSON_BOTH = {"Accept": "application/json", "Content-Type": "application/json"}
 _LEAST_POLL_S = 0.2
 _EDITION = "x-data-edition"
+_SCENARIO = "x-sandbox-scenario"
+PROVENANCE_HEADERS = (_EDITION, _SCENARIO)
+"""Headers of the available interval that only a sandbox sends."""
 _CLIENT_METHODS = {"retention": "lens.retention()"}
 
 
@@ -82,6 +86,7 @@ class MetricsApi:
 
     Attributes:
         edition: the service's name for its current data, or ""; other data has another name.
+        provenance: the origin of the answers; a service that names an edition is a sandbox.
         last_available: the available interval of the latest answer, however old.
     """
 
@@ -98,6 +103,7 @@ class MetricsApi:
         self._refresh_s = refresh_s
         self._changes = changes
         self.edition = ""
+        self.provenance = transport.provenance
         self.last_available: Interval | None = None
         self._clock = clock
         self._sleep = sleep
@@ -241,10 +247,11 @@ class MetricsApi:
         )
 
     async def _fetch_available(self) -> Interval:
-        """Request the available interval, and note the edition of the data."""
+        """Request the available interval, and note the edition of the data and the provenance."""
         response = await self._send("/interval")
         text = _decoded(response, str)
         self.edition = response.headers.get(_EDITION, "")
+        self.provenance = _provenance(self._transport.provenance, response)
         try:
             self.last_available = Interval.parse(text)
             return self.last_available
@@ -297,6 +304,13 @@ def unknown_name_error(field: str, name: str, rule: str, known: Collection[str])
     """
     method = _CLIENT_METHODS.get(name) if field == "metric" else None
     return BadQuery(field, name, rule, [method] if method else sorted(known))
+
+
+def _provenance(sender: Provenance, response: HttpResponse) -> Provenance:
+    """Return the provenance of *sender* with what the headers of *response* add to it."""
+    scenario = unquote(response.headers.get(_SCENARIO, "")) or None
+    is_sandbox = sender.kind == "real" and _EDITION in response.headers
+    return msgspec.structs.replace(sender, kind="sandbox" if is_sandbox else sender.kind, scenario=scenario)
 
 
 def _decoded(response: HttpResponse, kind: type[T]) -> T:

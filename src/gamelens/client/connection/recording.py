@@ -12,7 +12,8 @@
 There is one file for each distinct request. The order of object names, parameters, games, studios and filter values
 does not matter, and a file is found by its content, so it may be renamed. Recorded are answers, and refusals that
 would be the same next time. Transient failures are not, nor is a request that holds the key. Titles and numbers are in
-the files.
+the files. A sandbox's answer to `GET /metrics/v1/interval` is recorded with its two headers, so that a replay knows the
+scenario.
 
 A replay is as old as its recording, its available interval too: "last 90 complete days" are those of that time.
 
@@ -38,10 +39,10 @@ import msgspec
 
 from gamelens._files import replace_file
 from gamelens.client.connection.error_responses import error_for
-from gamelens.client.connection.metrics_api import BASE
+from gamelens.client.connection.metrics_api import BASE, PROVENANCE_HEADERS
 from gamelens.client.connection.transport import HttpRequest, HttpResponse, RequestStats, Transport
 from gamelens.errors import BadQuery, NotRecorded
-from gamelens.wire.receipts import package_version
+from gamelens.wire.receipts import Provenance, package_version
 
 REFUSALS: Final = frozenset({400, 404, 413, 422})
 _SETS: Final = frozenset({"games", "studios", "filter"})  # lists whose order says nothing
@@ -112,18 +113,21 @@ class RecordedResponse(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         status: the HTTP status.
+        headers: those that tell a sandbox from the real service (`PROVENANCE_HEADERS`).
         body: the JSON body.
         text: the body if it is not JSON.
     """
 
     status: int
+    headers: dict[str, str] = {}
     body: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     text: str | msgspec.UnsetType = msgspec.UNSET
 
     def answer(self) -> HttpResponse:
         """Return the response as it was received, but for white space."""
         text = "" if self.text is msgspec.UNSET else self.text
-        return HttpResponse(self.status, text.encode() if self.body is msgspec.UNSET else bytes(self.body))
+        body = text.encode() if self.body is msgspec.UNSET else bytes(self.body)
+        return HttpResponse(self.status, body, self.headers)
 
 
 class _Head(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,6 +172,11 @@ class RecordingSender:
     def __repr__(self) -> str:
         return f"RecordingSender({str(self._folder)!r})"
 
+    @property
+    def provenance(self) -> Provenance:
+        """The service that is recorded."""
+        return self._transport.provenance
+
     async def send(self, request: HttpRequest, tally: RequestStats | None = None) -> HttpResponse:
         """Send *request* and record the response, if a repeated request would get the same.
 
@@ -190,7 +199,8 @@ class RecordingSender:
     def _record(self, request: HttpRequest, answer: HttpResponse) -> None:
         """Write the response, unless it is transient or the request holds the key."""
         canonical_request = RecordedRequest.of(request)
-        recorded = _recorded(answer.status, self._transport.without_key(answer.body))
+        headers = {name: answer.headers[name] for name in PROVENANCE_HEADERS if name in answer.headers}
+        recorded = _recorded(answer.status, self._transport.without_key(answer.body), headers)
         # A request that holds the key as a value is not written: a replay has no key to compare with.
         quotes_key = any(self._transport.without_key(text) != text for text in _quotable_forms(canonical_request))
         if recorded is not None and not quotes_key:
@@ -232,6 +242,11 @@ class ReplaySender:
     def __repr__(self) -> str:
         return f"ReplaySender({str(self._folder)!r})"
 
+    @property
+    def provenance(self) -> Provenance:
+        """A replay of the folder, by its name alone: a path would tell more than a reader of a figure needs."""
+        return Provenance(kind="replay", url=self._folder.resolve().name)
+
     async def send(self, request: HttpRequest, tally: RequestStats | None = None) -> HttpResponse:
         """Return the recorded response to *request*.
 
@@ -265,14 +280,15 @@ class ReplaySender:
         return _read(match[1], _File).answer.answer()
 
 
-def _recorded(status: int, body: bytes) -> RecordedResponse | None:
+def _recorded(status: int, body: bytes, headers: dict[str, str]) -> RecordedResponse | None:
     """Return the response to write, or None if a repeated request might get another."""
     try:
         body.decode()
         msgspec.json.format(body, indent=0)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return RecordedResponse(status, text=body.decode(errors="replace")) if status in REFUSALS else None
-    return RecordedResponse(status, body=msgspec.Raw(body)) if status in REFUSALS or 200 <= status < 300 else None
+        return RecordedResponse(status, headers, text=body.decode(errors="replace")) if status in REFUSALS else None
+    is_lasting = status in REFUSALS or 200 <= status < 300
+    return RecordedResponse(status, headers, body=msgspec.Raw(body)) if is_lasting else None
 
 
 def _quotable_forms(request: RecordedRequest) -> tuple[bytes, bytes]:

@@ -26,6 +26,7 @@ from gamelens.client.connection.error_responses import error_details, error_for
 from gamelens.client.connection.rate_limit import RateLimiter, Route
 from gamelens.client.connection.settings import Secret
 from gamelens.errors import AuthError, BadQuery, GamelensError, RateLimited, Refused, ServiceError, Unreachable
+from gamelens.wire.receipts import Provenance
 
 ATTEMPTS: Final = 6
 ATTEMPTS_NEVER_ANSWERED: Final = 2  # an address that has never answered is more likely wrong than busy
@@ -88,6 +89,10 @@ class HttpSender(Protocol):
 
     async def aclose(self) -> None:
         """Close whatever is open."""
+
+    @property
+    def provenance(self) -> Provenance:
+        """The origin of the answers, as far as it is known without asking."""
 
 
 class RequestStats:
@@ -167,6 +172,11 @@ class Transport:
 
     def __repr__(self) -> str:
         return f"Transport({self.address!r})"
+
+    @property
+    def provenance(self) -> Provenance:
+        """The service at this address, taken for a real one; an address cannot hold a password."""
+        return Provenance(kind="real", url=self.without_key(self.address.encode()).decode())
 
     async def send(self, request: HttpRequest, tally: RequestStats | None = None) -> HttpResponse:
         """Return the response to *request*, after as many attempts as it allows.

@@ -101,7 +101,7 @@ def validated_json(event: Mapping[str, Any]) -> bytes:
         decoded = msgspec.json.decode(body)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise BadQuery("event", category, f"cannot be written as JSON: {error}") from None
-    for violation in LENIENT.faults(decoded):
+    for violation in LENIENT.violations(decoded):
         raise _bad_query(decoded, violation)
     if len(body) > BATCH_BYTES:
         raise BadQuery("event", category, f"is {len(body)} bytes long, and a request takes {BATCH_BYTES}")

@@ -19,7 +19,7 @@ from gamelens.client.connection.metrics_api import GameListing
 from gamelens.client.query.query_spec import FrameKind
 from gamelens.client.tables.table_operations import add_lookup_column
 from gamelens.client.tables.table_schema import TIMESTAMP, TIMESTAMP_TYPE
-from gamelens.wire.receipts import RECEIPT, Receipt
+from gamelens.wire.receipts import RECEIPT, Receipt, RestatementRecord
 from gamelens.wire.results import Studio
 
 TITLES: Final = {"game_id": "game", "studio_id": "studio"}
@@ -40,7 +40,7 @@ def to_frame(table: pa.Table, dimensions: Sequence[str], receipt: Receipt, to: F
     for name in texts:
         table = table.set_column(table.schema.get_field_index(name), name, _dictionary(table[name]))
     if to == "arrow":
-        return table.replace_schema_metadata({RECEIPT: json.dumps(receipt)})
+        return table.replace_schema_metadata({RECEIPT: json.dumps(receipt.to_json())})
     import polars
 
     return polars.from_arrow(table)
@@ -88,22 +88,22 @@ def games_frame(games: Iterable[GameListing]) -> pd.DataFrame:
     )
 
 
-def restatements_frame(entries: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+def restatements_frame(entries: Sequence[RestatementRecord]) -> pd.DataFrame:
     """Return a frame of restatements, one row for each bucket and field.
 
     Columns: metric, by, field (str), timestamp (of the bucket), before_as_of, as_of (datetime64[us, UTC]), before,
     after, moved (float64; NA where rows cannot be added up), rows (Int64, how many changed).
     """
-    frame = pd.DataFrame({"metric": pd.Series([entry["metric"] for entry in entries], dtype="str")})
-    frame["timestamp"] = _moments([entry["timestamp"] for entry in entries])
-    frame["by"] = pd.Series([", ".join(entry["by"]) for entry in entries], dtype="str")
-    frame["field"] = pd.Series([entry["field"] for entry in entries], dtype="str")
+    frame = pd.DataFrame({"metric": pd.Series([entry.metric for entry in entries], dtype="str")})
+    frame["timestamp"] = _moments([entry.timestamp for entry in entries])
+    frame["by"] = pd.Series([", ".join(entry.by) for entry in entries], dtype="str")
+    frame["field"] = pd.Series([entry.field for entry in entries], dtype="str")
     for name in ("before", "after"):
-        frame[name] = pd.Series([entry[name] for entry in entries], dtype="float64")
+        frame[name] = pd.Series([getattr(entry, name) for entry in entries], dtype="float64")
     frame["moved"] = frame["after"] - frame["before"]
-    frame["rows"] = pd.Series([entry["rows"] for entry in entries], dtype="Int64")
+    frame["rows"] = pd.Series([entry.rows for entry in entries], dtype="Int64")
     for name in ("before_as_of", "as_of"):
-        frame[name] = _moments([entry[name] for entry in entries])
+        frame[name] = _moments([getattr(entry, name) for entry in entries])
     return frame
 
 
@@ -144,7 +144,7 @@ def _pandas(table: pa.Table, dimensions: Sequence[str], receipt: Receipt) -> pd.
         else:
             columns[name] = _typed(column)
     frame = pd.DataFrame(columns)
-    frame.attrs[RECEIPT] = receipt
+    frame.attrs[RECEIPT] = receipt.to_json()
     return frame
 
 

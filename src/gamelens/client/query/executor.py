@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
@@ -25,12 +25,13 @@ from gamelens.client.query.refresh import (
     PreviousResult,
     find_restatements,
     previous_result,
-    restatements_as_json,
+    restatement_records,
 )
 from gamelens.client.query.retention_query import RetentionSteps
 from gamelens.client.query.row_sources import CacheSource, NoSource, RowSource
 from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.wire.filters import dimensions_in
+from gamelens.wire.receipts import RestatementRecord
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -56,7 +57,7 @@ class QueryExecutor:
         self.cache = cache
         self._max_days = max_days
         self._refresh_s = refresh_s
-        self._restated: list[dict[str, Any]] = []
+        self._restated: list[RestatementRecord] = []
         self._emitted: set[str] = set()
 
     async def dimension_values(
@@ -105,23 +106,22 @@ class QueryExecutor:
         """Return *frame* with every row requested again, and its restatements in the receipt."""
         previous = previous_result(frame)
         result = await self._repeat(previous, options, progress, self._source(reads=False))
-        restated = find_restatements(frame, result.table, previous, result.receipt["as_of"])
-        result.receipt["restated"] = restated
+        restated = find_restatements(frame, result.table, previous, result.receipt.as_of)
         if self.cache is None:
             self._restated += restated
-        return result
+        return result.with_receipt(msgspec.structs.replace(result.receipt, restated=tuple(restated)))
 
     async def restatements(self, metric: str | None) -> DataFrame:
         """Return the restatements that the cache, or without one this client, has recorded."""
         if metric is not None:
             await self.service.unknown_names("metric", (metric,), METRICS)
         if self.cache is not None:
-            return restatements_frame(restatements_as_json(self.cache.restatements(metric)))
-        return restatements_frame([entry for entry in self._restated if metric in (None, entry["metric"])])
+            return restatements_frame(restatement_records(self.cache.restatements(metric)))
+        return restatements_frame([entry for entry in self._restated if metric in (None, entry.metric)])
 
     def emit_warnings(self, result: QueryResult) -> DataFrame:
         """Return the frame of *result*, and emit each warning of its receipt once for this client."""
-        for text in result.receipt["warnings"]:
+        for text in result.receipt.warnings:
             if text not in self._emitted:
                 self._emitted.add(text)
                 warnings.warn(text, UserWarning, stacklevel=_analyst_stacklevel())
@@ -139,10 +139,11 @@ class QueryExecutor:
             steps = self._retention_steps(previous.retention_spec)
         options = msgspec.structs.replace(options, over=previous.interval)
         result = await self._execute(steps, options, progress, source)
-        for name in ("over", "interval"):
-            result.receipt["asked"][name] = previous.receipt["asked"][name]
-        result.receipt["clipped"] = previous.receipt["clipped"]
-        return result
+        recorded = previous.receipt.asked
+        asked = msgspec.structs.replace(result.receipt.asked, over=recorded.over, interval=recorded.interval)
+        return result.with_receipt(
+            msgspec.structs.replace(result.receipt, asked=asked, clipped=previous.receipt.clipped)
+        )
 
     async def _execute(
         self, steps: QuerySteps, options: ExecutionOptions, progress: Progress, source: RowSource

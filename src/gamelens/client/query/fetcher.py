@@ -19,7 +19,7 @@ from gamelens.client.connection.metrics_api import MetricsApi
 from gamelens.client.query.planner import MetricPlan
 from gamelens.client.query.progress import Progress
 from gamelens.client.query.query_spec import GAME_ID, OnError
-from gamelens.client.query.row_sources import FetchJob, Gap, RowSource, template_scope
+from gamelens.client.query.row_sources import FetchJob, RowSource, template_scope
 from gamelens.client.tables import table_operations as tables
 from gamelens.client.tables.answer_decoding import read_answer
 from gamelens.client.tables.table_schema import TIMESTAMP, schema
@@ -27,6 +27,7 @@ from gamelens.client.tables.time_ranges import ResolvedRange, enclosing_interval
 from gamelens.errors import GamelensError, RateLimited, Retryable, Truncated, Unreachable
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import MetricQuery
+from gamelens.wire.receipts import Gap
 
 TemplateRows = Sequence[Sequence[pa.Table]]
 """Rows of one metric plan: the tables of each of its templates, in their order."""
@@ -285,9 +286,5 @@ def _gap(job: FetchJob, error: GamelensError) -> Gap:
         starts = {slice_.bucket_start for slice_ in job.run}
         shared = [slice_ for slice_ in plan.slices if plan.every == "all" or slice_.bucket_start in starts]
         interval = enclosing_interval(shared)
-    return {
-        "metric": job.template.metric,
-        "interval": str(interval),
-        "scope": template_scope(job.template),
-        "error": str(error),
-    }
+    scope = template_scope(job.template)
+    return Gap(metric=job.template.metric, interval=str(interval), scope=scope, error=str(error))

@@ -20,7 +20,6 @@ from gamelens.catalog import DIMENSIONS, METRICS
 from gamelens.client.connection.deadline import Deadline
 from gamelens.client.connection.event_loop import gather
 from gamelens.client.connection.metrics_api import MetricsApi
-from gamelens.client.connection.transport import RequestStats
 from gamelens.client.query.data_frames import add_titles, to_frame, unique_game_titles, unique_studio_names
 from gamelens.client.query.fetcher import Fetcher, TableBuilder
 from gamelens.client.query.planner import (
@@ -40,7 +39,7 @@ from gamelens.client.tables.time_ranges import ResolvedRange, TimeRange, enclosi
 from gamelens.errors import NotYetAvailable, PartialResult, Unreachable
 from gamelens.wire.filters import dimensions_in, wire_filter
 from gamelens.wire.intervals import Interval
-from gamelens.wire.receipts import Receipt, package_version
+from gamelens.wire.receipts import RECEIPT, QueryRecord, Receipt, package_version
 
 
 class QueryResult(msgspec.Struct, frozen=True):
@@ -55,6 +54,12 @@ class QueryResult(msgspec.Struct, frozen=True):
     frame: Any
     receipt: Receipt
     table: pa.Table
+
+    def with_receipt(self, receipt: Receipt) -> QueryResult:
+        """Return the result with another receipt, which its pandas frame then carries."""
+        if hasattr(self.frame, "attrs"):
+            self.frame.attrs[RECEIPT] = receipt.to_json()
+        return msgspec.structs.replace(self, receipt=receipt)
 
 
 class QuerySteps(Protocol):
@@ -314,85 +319,50 @@ class QueryRun:
         # In a thread: a large frame takes long enough to delay the requests of all other queries.
         frame = await asyncio.to_thread(to_frame, table, dimensions, receipt, kind)
         if is_partial:
-            raise PartialResult(frame, self._fetcher.gaps) from self._fetcher.failure
+            gaps = [msgspec.structs.asdict(gap) for gap in self._fetcher.gaps]
+            raise PartialResult(frame, gaps) from self._fetcher.failure
         return QueryResult(frame, receipt, table)
 
     def _receipt(self, steps: QuerySteps, times: ResolvedRange) -> Receipt:
-        ages = {"days": list(steps.ages)} if steps.ages else {}
-        return receipt(
-            asked(steps.recorded, self._options.over, **ages),
-            asked_at=self._started_at,
-            span=times,
-            tally=self._tally,
-            cached_share=self._fetcher.cached_share,
-            gaps=self._fetcher.gaps,
-            is_truncated=self._is_truncated,
-            warnings=self.warnings,
-            titles=self._titles.get(GAME_ID, {}).values(),
+        record = asked(steps.recorded, self._options.over, interval=str(times.requested), days=steps.ages)
+        return Receipt(
+            asked=record,
+            asked_at=self._started_at.isoformat(timespec="seconds"),
+            as_of=times.available.end.isoformat(),
+            available=str(times.available),
+            requests=self._tally.requests,
+            retries=self._tally.retries,
+            cached_share=round(self._fetcher.cached_share, 4),
+            gaps=tuple(self._fetcher.gaps),
+            clipped=str(times.covered) if times.covered != times.requested else None,
+            truncated=self._is_truncated,
+            warnings=tuple(self.warnings),
+            titles=tuple(sorted(self._titles.get(GAME_ID, {}).values())),
+            version=package_version(),
+            provenance=self._service.provenance,
         )
 
 
-def asked(question: QuerySpec, over: TimeRange, **more: Any) -> dict[str, Any]:
-    """The question as JSON: the arguments as they were given, *over* as text."""
-    return {
-        "metric": list(question.metrics) if len(question.metrics) > 1 else question.metrics[0],
-        "by": list(question.by),
-        "over": over_text(over),
-        "every": question.every,
-        "where": wire_filter(question.where) if question.where is not None else None,
-        "top": question.top,
-        "games": _listed(question.games),
-        "studios": _listed(question.studios),
-        "since_days_ago": question.since_days_ago,
-        **({"other": True} if question.other else {}),
-        **({"check": True} if question.check else {}),
+def asked(spec: QuerySpec, over: TimeRange, **more: Any) -> QueryRecord:
+    """Return the record of a query: the arguments as they were given, *over* as text."""
+    return QueryRecord(
+        metric=spec.metrics if len(spec.metrics) > 1 else spec.metrics[0],
+        by=spec.by,
+        over=over_text(over),
+        every=spec.every,
+        where=wire_filter(spec.where) if spec.where is not None else None,
+        top=spec.top,
+        games=spec.games,
+        studios=spec.studios,
+        since_days_ago=spec.since_days_ago,
+        other=spec.other,
+        check=spec.check,
         **more,
-    }
-
-
-def receipt(
-    asked: dict[str, Any],
-    *,
-    asked_at: datetime,
-    span: ResolvedRange,
-    tally: RequestStats,
-    cached_share: float,
-    gaps: Sequence[dict[str, Any]],
-    is_truncated: bool,
-    warnings: Sequence[str],
-    titles: Collection[str] = (),
-) -> Receipt:
-    """The receipt.
-
-    `clipped` is null, or the part of the interval that was asked; `truncated` is true when `top` left values out or
-    may have; `requests` counts all requests for this question, repeats (`retries`) and lists of titles included, the
-    hourly availability call not; `cached_share` is the share of the buckets that needed no request; a gap is what did
-    not come: `{"metric", "interval", "scope", "error"}`. Where titles were looked up, `titles` are those of all games
-    that sent something then, asked for or not.
-    """
-    return {
-        "asked": {**asked, "interval": str(span.requested)},
-        "asked_at": asked_at.astimezone(UTC).isoformat(timespec="seconds"),
-        "as_of": span.available.end.isoformat(),
-        "available": str(span.available),
-        "requests": tally.requests,
-        "retries": tally.retries,
-        "cached_share": round(cached_share, 4),
-        "gaps": list(gaps),
-        "clipped": str(span.covered) if span.covered != span.requested else None,
-        "truncated": is_truncated,
-        "warnings": list(warnings),
-        **({"titles": sorted(titles)} if titles else {}),
-        "version": package_version(),
-    }
+    )
 
 
 def over_text(over: TimeRange) -> str:
-    """*over* as text: a pair of dates with "to" between them."""
+    """Return *over* as text, a pair of dates with "to" between them."""
     if isinstance(over, (tuple, list)):
         return " to ".join(str(day) for day in over)
     return str(over)
-
-
-def _listed(names: Sequence[str] | None) -> list[str] | None:
-    return None if names is None else list(names)

@@ -16,13 +16,13 @@ from gamelens.client.query.arguments import as_filter
 from gamelens.client.query.data_frames import TITLES, to_table
 from gamelens.client.query.planner import MetricPlan, RequestTemplate
 from gamelens.client.query.query_spec import GAME_ID, QuerySpec, RetentionSpec
-from gamelens.client.query.row_sources import FetchJob, Gap, RowSource, template_scope
-from gamelens.client.tables.table_differences import Restatement, field_changes, rows_changed
+from gamelens.client.query.row_sources import FetchJob, RowSource, template_scope
+from gamelens.client.tables.table_differences import FieldChange, Restatement, field_changes, rows_changed
 from gamelens.client.tables.table_operations import bucket_starts, concatenate, drop_buckets
 from gamelens.client.tables.table_schema import TIMESTAMP, schema
 from gamelens.errors import BadQuery
 from gamelens.wire.intervals import Interval
-from gamelens.wire.receipts import RECEIPT, Receipt
+from gamelens.wire.receipts import Gap, Receipt, RestatementRecord
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -66,29 +66,27 @@ def previous_result(frame: Any) -> PreviousResult:
     Raises:
         BadQuery: *frame* has no receipt, or no longer the columns it was returned with.
     """
-    receipt = getattr(frame, "attrs", {}).get(RECEIPT)
-    if not isinstance(receipt, dict) or "asked" not in receipt:
+    receipt = Receipt.of(getattr(frame, "attrs", None))
+    asked, interval = receipt.asked, receipt.interval
+    if not asked.metrics or asked.every is None or interval is None:
         raise BadQuery(
             "frame", type(frame).__name__, "has no receipt: pass a frame as query() or retention() returned it"
         )
-    asked = receipt["asked"]
-    metric = asked["metric"]
     spec = QuerySpec(
-        metrics=(metric,) if isinstance(metric, str) else tuple(metric),
-        by=tuple(asked["by"]),
-        every=asked["every"],
-        where=as_filter(asked["where"]),
-        top=asked["top"],
-        games=_tuple(asked["games"]),
-        studios=_tuple(asked["studios"]),
-        since_days_ago=asked["since_days_ago"],
-        other=asked.get("other", False),
-        check=asked.get("check", False),
+        metrics=asked.metrics,
+        by=asked.by,
+        every=asked.every,
+        where=as_filter(asked.where),
+        top=asked.top,
+        games=asked.games,
+        studios=asked.studios,
+        since_days_ago=asked.since_days_ago,
+        other=asked.other,
+        check=asked.check,
     )
     if missing := _missing_columns(spec, frame.columns):
         raise BadQuery("frame", missing, "are columns it no longer has: pass it as query() or retention() returned it")
-    interval = Interval.parse(receipt["clipped"] or asked["interval"])
-    return PreviousResult(spec, tuple(asked.get("days", ())), interval, tuple(receipt["gaps"]), receipt)
+    return PreviousResult(spec, asked.days, interval, receipt.gaps, receipt)
 
 
 class FrameSource:
@@ -106,9 +104,9 @@ class FrameSource:
     def find(self, plan: MetricPlan, template: RequestTemplate, available: Interval) -> CachedRows:
         """Return the rows of *template* in the frame, and those of its gaps that the fallback has."""
         gaps = [
-            Interval.parse(gap["interval"])
+            gap.times
             for gap in self._gaps
-            if gap["metric"] == template.metric and gap["scope"] == template_scope(template)
+            if gap.times and gap.metric == template.metric and gap.scope == template_scope(template)
         ]
         missing = tuple(slice_ for slice_ in plan.slices if any(slice_.interval in gap for gap in gaps))
         rows = rows_of_metric(self._rows, template.metric, plan.dimensions, self._metrics)
@@ -158,7 +156,9 @@ def rows_of_metric(rows: pa.Table, metric: str, dimensions: Sequence[str], metri
     return table.filter(has_value)
 
 
-def find_restatements(frame: DataFrame, table: pa.Table, previous: PreviousResult, as_of: str) -> list[dict[str, Any]]:
+def find_restatements(
+    frame: DataFrame, table: pa.Table, previous: PreviousResult, as_of: str | None
+) -> list[RestatementRecord]:
     """Return the restatements of *frame* by *table*.
 
     Each has the totals of one field over the rows of a changed bucket, before and after; null where they cannot be
@@ -167,7 +167,7 @@ def find_restatements(frame: DataFrame, table: pa.Table, previous: PreviousResul
     """
     old, spec = to_table(frame), previous.spec
     dimensions = (AGE, *spec.dimensions) if previous.ages else _key_columns(table, spec)
-    restated: list[dict[str, Any]] = []
+    restated: list[RestatementRecord] = []
     for metric in spec.metrics:
         before, after = (rows_of_metric(rows, metric, dimensions, spec.metrics) for rows in (old, table))
         for start in sorted((bucket_starts(before) | bucket_starts(after)) - set(_missing_buckets(previous, metric))):
@@ -175,36 +175,46 @@ def find_restatements(frame: DataFrame, table: pa.Table, previous: PreviousResul
             if previous.ages:
                 new_rows = _without_new_days(old_rows, new_rows, dimensions)
             if changed := rows_changed(old_rows, new_rows, dimensions):
-                bucket = {"metric": metric, "timestamp": start.isoformat(), "by": list(dimensions), "rows": changed}
-                ends = {"before_as_of": previous.receipt["as_of"], "as_of": as_of}
+                bucket = RestatementRecord(
+                    metric=metric,
+                    timestamp=start.isoformat(),
+                    by=tuple(dimensions),
+                    rows=changed,
+                    before_as_of=previous.receipt.as_of,
+                    as_of=as_of,
+                )
                 for change in field_changes(metric, old_rows, new_rows, dimensions, adds_up=not previous.ages):
                     columns = [TIMESTAMP, *dimensions, change.field]
                     if previous.ages and not rows_changed(
                         old_rows.select(columns), new_rows.select(columns), dimensions
                     ):
                         continue
-                    totals = {"field": change.field, "before": change.before, "after": change.after}
-                    restated.append({**bucket, **totals, **ends})
+                    restated.append(_with_change(bucket, change))
     return restated
 
 
-def restatements_as_json(restatements: Iterable[Restatement]) -> list[dict[str, Any]]:
-    """Return the restatements of the cache with the same keys as `find_restatements`."""
+def restatement_records(restatements: Iterable[Restatement]) -> list[RestatementRecord]:
+    """Return the restatements that the cache recorded, one record for each changed field."""
     return [
-        {
-            "metric": restatement.metric,
-            "timestamp": restatement.bucket_start.isoformat(),
-            "by": list(restatement.dimensions),
-            "rows": restatement.rows_changed,
-            "field": change.field,
-            "before": change.before,
-            "after": change.after,
-            "before_as_of": restatement.before_as_of.isoformat(),
-            "as_of": restatement.as_of.isoformat(),
-        }
+        _with_change(
+            RestatementRecord(
+                metric=restatement.metric,
+                timestamp=restatement.bucket_start.isoformat(),
+                by=tuple(restatement.dimensions),
+                rows=restatement.rows_changed,
+                before_as_of=restatement.before_as_of.isoformat(),
+                as_of=restatement.as_of.isoformat(),
+            ),
+            change,
+        )
         for restatement in restatements
         for change in restatement.fields
     ]
+
+
+def _with_change(bucket: RestatementRecord, change: FieldChange) -> RestatementRecord:
+    """Return the record of one changed field of *bucket*."""
+    return msgspec.structs.replace(bucket, field=change.field, before=change.before, after=change.after)
 
 
 def _without_new_days(old: pa.Table, new: pa.Table, dimensions: Sequence[str]) -> pa.Table:
@@ -223,11 +233,9 @@ def _missing_buckets(previous: PreviousResult, metric: str) -> Iterator[datetime
     For retention these are the install days.
     """
     for gap in previous.gaps:
-        interval, days = Interval.parse(gap["interval"]), 0
-        if previous.ages:
-            days = (gap["scope"] or {}).get("since_days_ago", 0)
-        if previous.ages or gap["metric"] == metric:
-            yield from (bucket.start - timedelta(days=days) for bucket in interval.buckets(previous.spec.every))
+        days = (gap.scope or {}).get("since_days_ago", 0) if previous.ages else 0
+        if gap.times and (previous.ages or gap.metric == metric):
+            yield from (bucket.start - timedelta(days=days) for bucket in gap.times.buckets(previous.spec.every))
 
 
 def _key_columns(table: pa.Table, spec: QuerySpec) -> tuple[str, ...]:
@@ -251,7 +259,3 @@ def _missing_columns(spec: QuerySpec, columns: Collection[str]) -> list[str]:
         names = [field.name for field in metric.fields]
         missing += [name for name in names if {name, prefix + name}.isdisjoint(columns)]
     return missing
-
-
-def _tuple(names: Sequence[str] | None) -> tuple[str, ...] | None:
-    return None if names is None else tuple(names)

@@ -18,9 +18,6 @@ from gamelens.client.tables.table_operations import bucket_starts
 from gamelens.client.tables.time_ranges import BucketSlice
 from gamelens.wire.intervals import Interval
 
-Gap = dict[str, Any]
-"""A part of a query whose request failed: `{"metric", "interval", "scope", "error"}`."""
-
 NO_ROWS: Final = CachedRows(None, frozenset())
 """The result of a source that has nothing."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from textwrap import wrap
-from typing import Any, Final
+from typing import Final
 
 from pandas import DataFrame
 
@@ -13,7 +13,7 @@ from gamelens.catalog import METRICS
 from gamelens.errors import BadQuery
 from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.labels import ColumnUnit, escape, name_of, shorten, unit_of
-from gamelens.wire.receipts import RECEIPT
+from gamelens.wire.receipts import Receipt
 
 # What fits into 760 pixels of each size.
 TITLE_LETTERS: Final = 76
@@ -58,13 +58,8 @@ def words_by(frame: DataFrame, by: str | Sequence[str] | None) -> str:
 
 def words_per_bucket(frame: DataFrame, unit: ColumnUnit) -> str:
     """The unit, and for sums the bucket they are summed in: `USD per day`."""
-    every = every_of(frame)
+    every = Receipt.of(frame.attrs).asked.every
     return f"{unit.words} per {every}" if unit.is_sum and every in ("day", "week", "month") else unit.words
-
-
-def every_of(frame: DataFrame) -> Any:
-    """The granularity the receipt names; None without a receipt."""
-    return ((frame.attrs.get(RECEIPT) or {}).get("asked") or {}).get("every")
 
 
 def headline(title: str, subtitle: str) -> str:

@@ -15,13 +15,13 @@ from pandas import DataFrame
 
 from gamelens.analysis.tidy_frames import UNKNOWN, label_columns
 from gamelens.notebook.figures.theme import theme
-from gamelens.wire.receipts import RECEIPT
+from gamelens.wire.receipts import Receipt
 
 
 def game_colours(games: Iterable[str], frame: DataFrame) -> dict[str, str]:
     """The colour of each of *games* in the theme in force; the receipt of *frame* says which others there are."""
     games, palette = list(games), theme().palette
-    everybody = {*games, *((frame.attrs.get(RECEIPT) or {}).get("titles") or ())}
+    everybody = {*games, *Receipt.of(frame.attrs).titles}
     places = _places(everybody if len(everybody) <= len(palette) else games, len(palette))
     return {game: palette[places[game]] for game in games}
 

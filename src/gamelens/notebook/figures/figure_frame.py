@@ -7,7 +7,7 @@ lets every name through `labels.escape`, and hands the figure to `finish`.
 from __future__ import annotations
 
 import html
-from typing import Any, Final
+from typing import Final
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -21,7 +21,7 @@ from gamelens.notebook.figures.captions import headline, source
 from gamelens.notebook.figures.theme import THEMES, layout_of, theme
 from gamelens.notebook.labels import ColumnUnit, Kind, tick_format
 from gamelens.notebook.receipt_text import source_line
-from gamelens.wire.receipts import RECEIPT
+from gamelens.wire.receipts import Receipt
 
 NOTHING: Final = "nothing in this interval"
 HEIGHT: Final = 420
@@ -112,5 +112,4 @@ def one_row_each(rows: DataFrame, keys: list[str]) -> DataFrame:
 
 def is_cut(frame: DataFrame) -> bool:
     """Whether rows may be missing from *frame*, so that no row need not mean nothing."""
-    receipt: dict[str, Any] = frame.attrs.get(RECEIPT) or {}
-    return bool(receipt.get("truncated") or receipt.get("gaps"))
+    return not Receipt.of(frame.attrs).is_complete

@@ -26,7 +26,7 @@ from gamelens.notebook.widgets.query_form import AGES, FormChoices, QueryForm
 from gamelens.notebook.widgets.static_view import StaticView, WidgetWithStaticView
 from gamelens.wire.filters import Filter, WireFilter
 from gamelens.wire.intervals import Granularity
-from gamelens.wire.receipts import RECEIPT
+from gamelens.wire.receipts import Receipt
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -207,9 +207,9 @@ def _draw(frame: DataFrame, metric: str) -> tuple[Figure | None, str]:
 
 def _reserves(frame: DataFrame) -> list[str]:
     """What the receipt says against the frame."""
-    receipt = frame.attrs.get(RECEIPT) or {}
-    gaps = receipt.get("gaps") or []
+    receipt = Receipt.of(frame.attrs)
+    gaps = receipt.gaps
     pieces = "1 piece is" if len(gaps) == 1 else f"{len(gaps)} pieces are"
-    missing = [f"{pieces} missing: {str(gap['error']).rstrip('.')}. Press Ask again for the rest." for gap in gaps[:1]]
-    cut = [f"Cut to what is available: {receipt['clipped']}."] if receipt.get("clipped") else []
-    return [*missing, *cut, *map(str, receipt.get("warnings") or [])]
+    missing = [f"{pieces} missing: {gap.error.rstrip('.')}. Press Ask again for the rest." for gap in gaps[:1]]
+    cut = [f"Cut to what is available: {receipt.clipped}."] if receipt.clipped else []
+    return [*missing, *cut, *receipt.warnings]

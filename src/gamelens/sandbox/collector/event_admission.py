@@ -111,7 +111,7 @@ def _event_violations(member: msgspec.Raw, rules: EventValidator) -> list[Violat
     else:
         return []
     try:
-        return rules.faults(msgspec.json.decode(member)) or [Violation("wrong_format", "/")]
+        return rules.violations(msgspec.json.decode(member)) or [Violation("wrong_format", "/")]
     except msgspec.ValidationError:
         return [Violation("wrong_format", "/")]
 

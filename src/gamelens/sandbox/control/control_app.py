@@ -28,6 +28,7 @@ from gamelens.sandbox.http.openapi import DESCRIPTIONS
 from gamelens.sandbox.http.responses import answer_json, on_bad_query, on_disconnect, on_failure, on_http_error, refuse
 
 Handler = Callable[[Request], Awaitable[Response]]
+_SCENARIO_LETTERS = 200
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -54,6 +55,10 @@ class SandboxControl(Protocol):
 
     async def reset(self) -> None:
         """Delete every event. Keys stay."""
+        ...
+
+    def set_scenario(self, name: str | None) -> None:
+        """Store the name of the scenario that the events are of."""
         ...
 
     def unhealthy_because(self) -> str | None:
@@ -104,6 +109,7 @@ def _sandbox_routes(sandbox: SandboxControl) -> list[Route]:
         Route("/summary", _loopback_only(summary)),
         Route("/process", _loopback_only(process), methods=["POST"]),
         Route("/reset", _loopback_only(reset), methods=["POST"]),
+        Route("/scenario", _loopback_only(_scenario_handler(sandbox)), methods=["POST"]),
         Route("/clock", _loopback_only(clock), methods=["POST"]),
         Route("/health", _loopback_only(health)),
     ]
@@ -149,6 +155,24 @@ async def _json(request: Request) -> dict[str, Any]:
         return msgspec.json.decode(await request.body(), type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise BadQuery("body", "…", "must be a JSON object") from None
+
+
+def _scenario_handler(sandbox: SandboxControl) -> Handler:
+    async def answer(request: Request) -> Response:
+        name = _scenario_name(await _json(request))
+        sandbox.set_scenario(name)
+        return answer_json({"scenario": name})
+
+    return answer
+
+
+def _scenario_name(order: dict[str, Any]) -> str | None:
+    match order:
+        case {"scenario": None}:
+            return None
+        case {"scenario": str(name)} if len(name.strip()) > 0 and len(name) <= _SCENARIO_LETTERS and name.isprintable():
+            return name.strip()
+    raise BadQuery("body", order, f"must hold a scenario: its name of up to {_SCENARIO_LETTERS} characters, or null")
 
 
 def _set_clock(clock: Clock, order: dict[str, Any]) -> None:

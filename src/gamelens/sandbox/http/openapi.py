@@ -58,7 +58,10 @@ def metrics_description() -> bytes:
         "/metrics/v1/metrics": _get(types, "Names of the metrics.", list[str], values=METRICS),
         **{f"/metrics/v1/metrics/{name}": _post_query(types, metric) for name, metric in METRICS.items()},
         "/metrics/v1/interval": _get(
-            types, "What is available to query.", WireInterval, headers={"X-Data-Edition": _EDITION}
+            types,
+            "What is available to query.",
+            WireInterval,
+            headers={"X-Data-Edition": _EDITION, "X-Sandbox-Scenario": _SCENARIO},
         ),
         "/metrics/v1/dimensions": _get(types, "Names of the dimensions.", list[str], values=DIMENSIONS),
         "/metrics/v1/dimensions/{dimension}": _get(
@@ -176,6 +179,11 @@ _EDITION: Final = {
     "processed, and changes after a reset, after damage to the store and with another state directory.",
     "required": True,
     "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+}
+_SCENARIO: Final = {
+    "description": "The scenario that the sandbox was populated with, percent-encoded; absent where it was not set.",
+    "required": False,
+    "schema": {"type": "string"},
 }
 _INTERVAL: Final = {"name": "interval", "in": "query", "required": True, "schema": _schema(WireInterval)}
 

@@ -49,6 +49,10 @@ CREATE TABLE IF NOT EXISTS edition (        -- random id of this collection of e
     only INTEGER PRIMARY KEY CHECK (only = 1),
     id TEXT NOT NULL
 );
+CREATE TABLE IF NOT EXISTS population (     -- the scenario that the events are of, if any: at most one row
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    scenario TEXT NOT NULL
+);
 """
 _COLUMNS: Final = "organisation, game_id, arrival_ms, country, events, rejected, is_gzipped, body, checksum"
 _VALUES: Final = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -128,10 +132,25 @@ def renew_edition(connection: sqlite3.Connection, *, on_conflict: Literal["IGNOR
     connection.execute(f"INSERT OR {on_conflict} INTO edition VALUES (1, lower(hex(randomblob(16))))")  # noqa: S608
 
 
+def scenario(connection: sqlite3.Connection) -> str | None:
+    """Return the name of the scenario that the events in a store are of; None where it was not set."""
+    row = connection.execute("SELECT scenario FROM population").fetchone()
+    return None if row is None else str(row[0])
+
+
+def set_scenario(connection: sqlite3.Connection, name: str | None) -> None:
+    """Store the name of the scenario that the events are of; None removes it."""
+    if name is None:
+        connection.execute("DELETE FROM population")
+    else:
+        connection.execute("INSERT OR REPLACE INTO population VALUES (1, ?)", (name,))
+
+
 def delete_batches(connection: sqlite3.Connection) -> None:
     """Delete every batch, inside the caller's transaction, and renew the edition."""
     connection.execute("DELETE FROM batches")
     connection.execute("DELETE FROM damaged")
+    set_scenario(connection, None)
     renew_edition(connection)
 
 

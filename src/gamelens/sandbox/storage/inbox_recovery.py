@@ -118,6 +118,8 @@ def _copy_readable(damaged: Path, copy: Path) -> int:
 def _copy_rows(old: sqlite3.Connection, new: sqlite3.Connection) -> list[int]:
     """Copy every readable row and return the ids of the missing batches."""
     _copy_manifest(old, new)
+    with contextlib.suppress(sqlite3.DatabaseError):  # the scenario's name is lost, and no event
+        _insert(new, "population", _select(old, "SELECT * FROM population"))
     last = max(_read_number(old, statement) for statement in _LAST_NUMBERS)
     first = _read_number(old, "SELECT min(id) FROM batches") or 1
     for start in range(first, last + 1, _IDS_AT_ONCE):

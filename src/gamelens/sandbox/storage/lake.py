@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from gamelens.sandbox.storage.inbox import edition
+from gamelens.sandbox.storage.inbox import edition, scenario
 from gamelens.sandbox.storage.lake_schema import COLUMNS, FORMAT
 from gamelens.wire.intervals import Interval, bucket_start
 
@@ -200,6 +200,11 @@ class Lake:
     def edition(self) -> str:
         """Random id of the collection of events that the lake is built from (`inbox.edition`)."""
         return edition(self._store)
+
+    @property
+    def scenario(self) -> str | None:
+        """The scenario that the events are of (see `inbox.scenario`)."""
+        return scenario(self._store)
 
     def forget(self) -> None:
         """Delete every version from the manifest, inside the caller's transaction."""
