@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -20,6 +20,10 @@ from gamelens.local.sandbox_process import call_control_api, running_sandbox
 
 if TYPE_CHECKING:
     from gamelens.client.connection.control_api import ControlSummary
+
+
+SHIPPED_NOTEBOOKS: Final = Path(__file__).parents[1] / "notebook" / "shipped"
+"""The folder into which `hatch_build.py` puts the notebooks of a wheel."""
 
 
 class Demo(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +78,7 @@ def open_lab(*arguments: str) -> int:
 def notebooks_folder() -> Path:
     """Return the folder of the notebooks: in this checkout, or in the installed wheel."""
     checkout = Path(__file__).parents[3] / "notebooks"
-    return checkout if checkout.is_dir() else Path(__file__).parents[1] / "notebook" / "shipped"
+    return checkout if checkout.is_dir() else SHIPPED_NOTEBOOKS
 
 
 def find_notebook(name: str) -> Path:
