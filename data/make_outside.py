@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 
 from gamelens.client.sync_client import Client
-from gamelens.local.sample_data import write
+from gamelens.local.sample_data import write_files
 from gamelens.simulator import load_scenario
 from gamelens.simulator.output.external_files import outside_files
 
@@ -30,4 +30,4 @@ def outside_texts() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    write(outside_texts(), DATA / "outside")
+    write_files(outside_texts(), DATA / "outside")

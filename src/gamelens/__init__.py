@@ -1,10 +1,10 @@
-"""gamelens: game metrics as honest DataFrames.
+"""Game metrics as DataFrames, each with a receipt of what was requested.
 
     import gamelens as gl
     lens = gl.connect()
     df = lens.query("revenue", by=["game", "country_code"], over="last 90 complete days")
 
-Importing this costs next to nothing: what needs pandas or HTTP is loaded when it is first named.
+The import is fast: whatever needs pandas or HTTP is imported when it is first used.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ _MAKES_FRAMES = frozenset({"AsyncClient", "Client", "connect", "join"})
 _ACCESSOR = "gamelens.notebook.accessor"  # registers df.lens
 
 
-if not TYPE_CHECKING:  # a name that is none is a mistake that type checkers should find
+if not TYPE_CHECKING:  # type checkers should find a name that does not exist
 
     def __getattr__(name: str) -> Any:
         if name not in _HOME:

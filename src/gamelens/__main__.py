@@ -1,4 +1,4 @@
-"""`python -m gamelens`, the same as the command `gamelens`."""
+"""The entry point of `python -m gamelens` and of the command `gamelens`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; say what to install where it is missing."""
+    """Run the command line, or print what to install if it is missing."""
     try:
         from gamelens.cli import cli
     except ModuleNotFoundError as error:

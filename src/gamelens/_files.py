@@ -1,4 +1,7 @@
-"""Files that are replaced as a whole: a reader sees the old content or the new one, never a part."""
+"""Files that are replaced as a whole.
+
+A reader sees the old content or the new one, never a part of it.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +14,21 @@ from pathlib import Path
 from typing import Final
 
 DRAFT_NAME: Final = re.compile(r"\.(?P<target>.+)\.[0-9a-f]{8}\.part", re.DOTALL)
-"""Name of a draft; one that a killed process left behind is known by it."""
+"""Name of a draft, by which one that a killed process left behind is recognised."""
 
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 
 
 @contextmanager
 def replace_file(path: Path, *, mode: int = 0o644) -> Iterator[Path]:
-    """Yield a draft beside *path* and let it take the place of *path* at the end.
+    """Yield a draft beside *path*, which replaces *path* at the end.
 
-    The draft is a new, empty file with the permissions *mode*; the caller writes to it by its name. It is removed when
-    the block fails, and *path* is then as it was. What is at *path* and cannot be replaced by a file, such as a pipe,
-    a device or a folder, is yielded itself, unless *mode* keeps the content from others.
+    The draft is a new, empty file with the permissions *mode*; the caller writes to it by its name. If the block fails,
+    the draft is removed and *path* stays as it was. If *path* is something that cannot be replaced by a file, such as a
+    pipe, a device or a folder, *path* itself is yielded, unless *mode* keeps the content from others.
 
     Raises:
-        OSError: the draft cannot be created or moved; also when its name is taken, by a link for instance.
+        OSError: the draft cannot be created or moved, or its name is taken, for instance by a link.
     """
     if mode & 0o077 and path.exists() and not path.is_file():
         yield path

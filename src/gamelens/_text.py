@@ -20,7 +20,7 @@ _SUFFIXES: Final = ((999_500_000, 1e9, "B"), (999_500, 1e6, "M"), (9_999.5, 1e3,
 
 
 def one_line(text: object) -> str:
-    """Return *text* on one line, for display outside a terminal; markup in it stays.
+    """Return *text* on one line, for display outside a terminal. Markup stays.
 
     Line breaks and control characters become a space. Characters that reorder a line or are invisible are removed.
     Surrogates, which UTF-8 cannot encode, become the replacement character.
@@ -29,7 +29,7 @@ def one_line(text: object) -> str:
 
 
 def printable(text: str) -> str:
-    """Return *text* with the replacement character for everything a terminal would obey."""
+    """Return *text* with the replacement character for everything a terminal would interpret."""
     return text if text.isprintable() else "".join(map(_printable_letter, text))
 
 
@@ -39,17 +39,20 @@ def terminal_line(text: str) -> str:
 
 
 def escape_unprintable(text: str) -> str:
-    """Return *text* with unprintable characters as Python escapes, for messages to programmers."""
+    """Return *text* with unprintable characters as Python escapes, for messages to developers."""
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
 def escape_markdown(text: object) -> str:
-    """Return *text* on one line, with an entity for each character that Markdown or HTML would read as markup."""
+    """Return *text* on one line, with entities for characters that are markup.
+
+    These are the characters that Markdown or HTML would read as markup at their place.
+    """
     return _MARKDOWN.sub(lambda found: f"&#{ord(found[0])};", one_line(text))
 
 
 def markdown_table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """Return a Markdown table; every cell is escaped."""
+    """Return a Markdown table, with every cell escaped."""
     header = list(header)
     lines = [[escape_markdown(name) for name in header], ["---"] * len(header)]
     lines += [[escape_markdown(cell) for cell in row] for row in rows]

@@ -1,18 +1,18 @@
-"""What can go wrong, as a tree.
+"""The errors of gamelens, as a tree.
 
     GamelensError
-    ├── Refused                 asking again will not help
+    ├── Refused                 the same query will fail again
     │   ├── AuthError           the service does not know the key
-    │   ├── BadQuery            a field has a value the rules do not allow
-    │   ├── NotAdditive         the pieces cannot be put together into one number
-    │   ├── NotRecorded         a replay does not hold the answer to this
-    │   ├── NotYetAvailable     the interval is not (all) processed yet
-    │   ├── PartialResult       some pieces came and others failed; holds what came
+    │   ├── BadQuery            a field has a value that is not allowed
+    │   ├── NotAdditive         parts cannot be added up to one number
+    │   ├── NotRecorded         a replay has no answer to this request
+    │   ├── NotYetAvailable     the interval is not, or not all, processed yet
+    │   ├── PartialResult       some requests failed; holds the other rows
     │   └── Truncated           an answer is as long as the limit: there may be more
-    └── Retryable               asking again later may help; the client already did
-        ├── RateLimited         the service said 429 for longer than we may wait
-        ├── ServiceError        the service answered something it never promised
-        └── Unreachable         no answer at all
+    └── Retryable               the same query may work later; the client already retried
+        ├── RateLimited         the service answered 429 for longer than we may wait
+        ├── ServiceError        the service sent an answer that is against its contract
+        └── Unreachable         there was no answer
 
 Every message names the value, the rule and the next step.
 """
@@ -52,15 +52,15 @@ _NEXT_STEPS = {
 
 
 class GamelensError(Exception):
-    """Anything gamelens raises on purpose."""
+    """Base class of all errors that gamelens raises deliberately."""
 
 
 class Refused(GamelensError):
-    """Asking the same again will be refused again."""
+    """Base class of errors that the same query will raise again."""
 
 
 class Retryable(GamelensError):
-    """Asking the same again later may work."""
+    """Base class of errors that may not occur when the same query is tried later."""
 
 
 class AuthError(Refused):
@@ -68,14 +68,14 @@ class AuthError(Refused):
 
 
 class BadQuery(Refused):
-    """A field has a value the rules do not allow.
+    """A field has a value that is not allowed.
 
     Args:
-        field: the field, as it is called in the request.
-        value: what it held.
+        field: its name in the request.
+        value: its value.
         rule: the rule it breaks, as half a sentence ("must be 1 to 30000").
-        allowed: the values it may have, when they can be listed.
-        name: what to look for among *allowed*, where it is not the value but the field itself.
+        allowed: the allowed values, if they can be listed.
+        name: the text to compare with *allowed* for a suggestion, if it is not the value.
     """
 
     def __init__(
@@ -92,11 +92,11 @@ class BadQuery(Refused):
 
 
 class NotAdditive(Refused):
-    """The pieces cannot be put together into one number.
+    """Parts cannot be added up to one number.
 
     Args:
-        metric: the metric that cannot be added.
-        use: the query that answers the question.
+        metric: the metric that cannot be added up.
+        use: the query that returns the number instead.
     """
 
     def __init__(self, metric: str, use: str) -> None:
@@ -110,7 +110,7 @@ class NotRecorded(Refused):
 
     Args:
         asked: the request.
-        nearest: the recorded request that is most like it; None where nothing is recorded.
+        nearest: the recorded request that is most similar, or None if nothing is recorded.
     """
 
     def __init__(self, asked: str, nearest: str | None) -> None:
@@ -121,12 +121,12 @@ class NotRecorded(Refused):
 
 
 class NotYetAvailable(Refused):
-    """The interval asked for is not, or not all, available.
+    """The requested interval is not, or not all, available.
 
     Args:
-        asked: the interval asked for, ISO 8601.
+        asked: the requested interval, ISO 8601.
         available: the interval the service has, ISO 8601.
-        tried: what was to be done about it: "raise", "clip" or "wait".
+        tried: the value of `when_unavailable`: "raise", "clip" or "wait".
     """
 
     def __init__(self, asked: object, available: object, *, tried: str = "raise") -> None:
@@ -138,10 +138,10 @@ class NotYetAvailable(Refused):
 
 
 class PartialResult(Refused):
-    """Some pieces of an answer came and others failed; the failure is the cause of this error.
+    """Some requests of a query failed. The first failure is the cause of this error.
 
     Args:
-        frame: what came, with its receipt: `resume(frame)` asks for the rest.
+        frame: the rows of the other requests, with their receipt; `resume(frame)` requests the rest.
         gaps: what is missing, each as `{"metric", "interval", "scope", "error"}`.
     """
 
@@ -172,7 +172,8 @@ class RateLimited(Retryable):
     """The service kept answering 429 for longer than the client may wait.
 
     Args:
-        retry_after: seconds the service asked to wait, where it said so.
+        retry_after: seconds the service asked to wait, or None if it did not say.
+        message: the text of the error.
     """
 
     def __init__(self, retry_after: float | None, message: str) -> None:
@@ -181,7 +182,12 @@ class RateLimited(Retryable):
 
 
 class ServiceError(Retryable):
-    """The service answered something it never promised."""
+    """The service sent an answer that is against its contract.
+
+    Args:
+        status: the HTTP status.
+        message: what is wrong, often from the answer itself.
+    """
 
     def __init__(self, status: int, message: str) -> None:
         self.status = status
@@ -190,7 +196,7 @@ class ServiceError(Retryable):
 
 
 class Unreachable(Retryable):
-    """No answer at all: no such address, no connection, or no answer in time."""
+    """There was no answer: no such address, no connection, or a timeout."""
 
 
 def _nearest(value: object, allowed: tuple[str, ...]) -> str | None:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from gamelens.client.connection.control_api import ControlApi
-from gamelens.local.sandbox_process import call_console, running_sandbox
+from gamelens.local.sandbox_process import call_control_api, running_sandbox
 from support.collector_load import collector_port, event_requests, send_load
 
 HERE = Path(__file__).parent
@@ -54,7 +54,7 @@ def test_durable_events_a_second(tmp_path: Path, events_each: int) -> None:
         requests = event_requests(game, events_each)
         with bare_collector(game.secret_key) as bare_port:
             rounds = [(send(bare_port, requests), send(port, requests)) for _ in range(ROUNDS)]
-        processing = threads.submit(call_console, ready, ControlApi.process)
+        processing = threads.submit(call_control_api, ready, ControlApi.process)
         busy = send(port, requests)
         was_processing = not processing.done()
         processing.result()

@@ -19,7 +19,7 @@ import pytest
 from gamelens.client.connection.control_api import ControlApi
 from gamelens.local.sandbox_info import SandboxInfo
 from gamelens.local.sandbox_population import populate
-from gamelens.local.sandbox_process import call_console, running_sandbox
+from gamelens.local.sandbox_process import call_control_api, running_sandbox
 from gamelens.simulator import load_scenario, play
 from gamelens.wire.signing import sign
 from support.process_memory import memory_mib
@@ -77,7 +77,7 @@ def test_simulate_submit_and_process(demo_sandbox: SandboxInfo, tmp_path: Path) 
         nonlocal events
         events = populate(demo_sandbox, scenario, ends_on=ENDS_ON).events
 
-    submit_s, process_s = seconds(submit), seconds(lambda: call_console(demo_sandbox, ControlApi.process))
+    submit_s, process_s = seconds(submit), seconds(lambda: call_control_api(demo_sandbox, ControlApi.process))
     peak_mib = memory_mib(demo_sandbox.pid, "VmHWM")
     print(
         f"\n{events:,} events; load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n"

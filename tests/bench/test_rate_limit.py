@@ -25,7 +25,7 @@ from gamelens.client.connection.settings import Secret
 from gamelens.client.connection.transport import HttpRequest, HttpResponse, RequestStats, Transport
 from gamelens.errors import GamelensError
 from gamelens.local.sandbox_info import SandboxInfo, read_sandbox_info
-from gamelens.local.sandbox_process import call_console
+from gamelens.local.sandbox_process import call_control_api
 from gamelens.wire.limits import REQUESTS_PER_SECOND
 
 PATIENCE_S = 60
@@ -76,7 +76,7 @@ class Run:
     def __init__(
         self, ready: SandboxInfo, folder: Path, *, requests: int, pace: Pace = "guaranteed", processes: int = 1
     ) -> None:
-        queries_before = call_console(ready, ControlApi.summary).metrics_requests
+        queries_before = call_control_api(ready, ControlApi.summary).metrics_requests
         key = ready.organisations[0].api_key
         assert key is not None
         command = [sys.executable, __file__, ready.metrics_url, key, str(requests), pace, str(folder / "slots")]
@@ -85,7 +85,7 @@ class Run:
         self.seconds = max(one["ended"] for one in results) - min(one["began"] for one in results)
         self.answers = sum(one["answers"] for one in results)
         self.retries = sum(one["retries"] for one in results)
-        self.refused = call_console(ready, ControlApi.summary).metrics_requests - queries_before - self.answers
+        self.refused = call_control_api(ready, ControlApi.summary).metrics_requests - queries_before - self.answers
         self.per_second = self.answers / self.seconds
         assert {one["why_alone"] for one in results} == {None}
 

@@ -19,7 +19,7 @@ from gamelens.client.connection.control_api import ControlApi
 from gamelens.local.demo import notebooks_folder
 from gamelens.local.sandbox_info import SandboxInfo, environment_of
 from gamelens.local.sandbox_population import ensure_populated
-from gamelens.local.sandbox_process import call_console, running_sandbox
+from gamelens.local.sandbox_process import call_control_api, running_sandbox
 from gamelens.wire.signing import sign
 from support.game_events import event
 from support.hostile_names import NAMES
@@ -251,7 +251,7 @@ def _send_hostile(ready: SandboxInfo) -> None:
     address = f"{ready.collector_url}/v2/{game.game_key}/events"
     sent = httpx.post(address, content=body, headers={"Authorization": sign(body, secret_key=game.secret_key)})
     assert sent.status_code == 200
-    call_console(ready, ControlApi.process)
+    call_control_api(ready, ControlApi.process)
 
 
 def _options(port: int) -> list[str]:

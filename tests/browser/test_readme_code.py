@@ -1,4 +1,4 @@
-"""Code that the README prints runs as printed."""
+"""Code that the READMEs print runs as printed."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ from playwright.sync_api import Browser
 from gamelens.client.connection.control_api import ControlApi
 from gamelens.local.sandbox_info import SandboxInfo, environment_of
 from gamelens.local.sandbox_population import ensure_populated
-from gamelens.local.sandbox_process import call_console, running_sandbox
+from gamelens.local.sandbox_process import call_control_api, running_sandbox
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+INTEGRATION = ROOT / "src" / "gamelens" / "sandbox" / "README.md"
+"""The README with code for a game that submits events."""
 
 
-def block(language: str, mark: str) -> str:
-    """Return the code block of *language* that contains *mark*."""
-    blocks: list[str] = re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+def block(readme: Path, language: str, mark: str) -> str:
+    """Return the code block of *language* in *readme* that contains *mark*."""
+    blocks: list[str] = re.findall(rf"```{language}\n(.*?)```", readme.read_text(), re.DOTALL)
     return next(code for code in blocks if mark in code)
 
 
@@ -41,13 +44,13 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Sa
 
 def _accepted(ready: SandboxInfo) -> int:
     """Return the number of accepted events."""
-    return call_console(ready, ControlApi.summary).accepted
+    return call_control_api(ready, ControlApi.summary).accepted
 
 
 def test_the_first_lines_run(sandbox: tuple[Path, SandboxInfo]) -> None:
     """The first Python lines run and explain a retention frame."""
     folder, ready = sandbox
-    code = block("python", "gl.connect")
+    code = block(README, "python", "gl.connect")
     process = subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment_of(ready), capture_output=True)
     assert (process.returncode, b"Asked for retention" in process.stdout) == (0, True), process.stderr.decode()
 
@@ -57,7 +60,9 @@ def test_curl_and_openssl_send_a_signed_event(sandbox: tuple[Path, SandboxInfo])
     """The shell lines send one event, signed with openssl (Wire 1.4, Signature)."""
     folder, ready = sandbox
     before = _accepted(ready)
-    process = subprocess.run(["bash", "-c", block("bash", "openssl")], cwd=folder, capture_output=True, text=True)
+    process = subprocess.run(
+        ["bash", "-c", block(INTEGRATION, "bash", "openssl")], cwd=folder, capture_output=True, text=True
+    )
     assert "200 OK" in process.stdout
     assert _accepted(ready) == before + 1
 
@@ -66,7 +71,7 @@ def test_a_python_session_sends_what_it_was_given(sandbox: tuple[Path, SandboxIn
     """The session lines send `user`, two events of the game and `session_end`."""
     folder, ready = sandbox
     before = _accepted(ready)
-    code = block("python", "PlayerSession")
+    code = block(INTEGRATION, "python", "PlayerSession")
     process = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
     assert process.returncode == 0, process.stderr
     assert _accepted(ready) == before + 4
@@ -76,7 +81,7 @@ def test_a_page_of_another_origin_sends_a_signed_event(sandbox: tuple[Path, Sand
     """A page of another origin sends an event after a preflight (Wire 1.5, Response headers)."""
     folder, ready = sandbox
     before, game = _accepted(ready), ready.organisations[0].games[0]
-    page = block("html", "crypto.subtle").replace("COLLECTOR_URL", ready.collector_url)
+    page = block(INTEGRATION, "html", "crypto.subtle").replace("COLLECTOR_URL", ready.collector_url)
     page = page.replace("GAME_KEY", game.game_key).replace("SECRET_KEY", game.secret_key)
     (folder / "page.html").write_text(page)
     handler = partial(_SilentHandler, directory=str(folder))

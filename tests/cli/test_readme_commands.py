@@ -1,4 +1,4 @@
-"""Commands, pictures and workflows that the README prints."""
+"""Commands, pictures and workflows that the READMEs print."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from gamelens.cli import cli
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, re.DOTALL)
+READMES = [README, *(path.read_text() for path in sorted((ROOT / "src").rglob("README.md")))]
+BLOCKS = [block for text in READMES for block in re.findall(r"```(\w*)\n(.*?)```", text, re.DOTALL)]
 LINES = [line for language, code in BLOCKS if language in ("", "console", "yaml") for line in code.splitlines()]
 TYPED = re.compile(r"(?<![\w/'])gamelens ([^#&|;)]+)")
 COMMANDS = sorted({text.strip() for line in LINES for text in TYPED.findall(line)})
@@ -41,7 +42,7 @@ def test_its_pictures_are_there() -> None:
 
 
 def test_there_are_commands_to_look_at() -> None:
-    """The README prints more than ten commands, so that the check is not empty."""
+    """The READMEs print more than ten commands, so that the check is not empty."""
     assert len(COMMANDS) > 10
 
 

@@ -100,10 +100,10 @@ def test_readme_and_notebooks_use_public_names_only() -> None:
 
 
 def printed_code() -> Iterator[tuple[str, str]]:
-    """Yield the Python code of the README and of each notebook's cells, with the file's name."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for code in re.findall(r"```python\n(.*?)```", readme, re.DOTALL):
-        yield "README.md", code
+    """Yield the Python code of each README and of each notebook's cells, with the file's name."""
+    for readme in (ROOT / "README.md", *sorted((ROOT / "src").rglob("README.md"))):
+        for code in re.findall(r"```python\n(.*?)```", readme.read_text(encoding="utf-8"), re.DOTALL):
+            yield str(readme.relative_to(ROOT)), code
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         yield path.name, "\n".join("".join(it["source"]) for it in cells if it["cell_type"] == "code")

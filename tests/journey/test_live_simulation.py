@@ -14,7 +14,7 @@ import pytest
 
 from gamelens.client.connection.control_api import ControlApi
 from gamelens.local.sandbox_population import play_live
-from gamelens.local.sandbox_process import call_console, running_sandbox
+from gamelens.local.sandbox_process import call_control_api, running_sandbox
 from gamelens.simulator import load_scenario
 
 pytestmark = pytest.mark.slow
@@ -25,7 +25,7 @@ def test_live_events_have_the_time_of_their_submission(tmp_path: Path) -> None:
     began = int(time.time())
     with running_sandbox(tmp_path / "state") as ready:
         sent = play_live(ready, load_scenario("small", players=200), speed=50_000, days=2)
-        summary = call_console(ready, ControlApi.summary)
+        summary = call_control_api(ready, ControlApi.summary)
         newest = httpx.get(f"{ready.console_url}/events?status=accepted&limit=10000").json()
     assert sent > 100
     assert (summary.accepted, summary.rejected) == (sent, 0)

@@ -12,7 +12,7 @@ from gamelens.client.sync_client import Client
 from gamelens.errors import Refused
 from gamelens.local.sandbox_info import SandboxInfo, environment_of
 from gamelens.local.sandbox_population import populate, populate_lake
-from gamelens.local.sandbox_process import call_console, running_sandbox, running_with
+from gamelens.local.sandbox_process import call_control_api, find_or_stop_sandbox, running_sandbox
 from gamelens.simulator import Ledger, load_scenario
 from support.command_process import run
 
@@ -54,7 +54,7 @@ def test_a_sandbox_is_replaced_for_a_scenario(previous: SandboxInfo, ready: Sand
     assert ready.pid != previous.pid
     assert ready.organisations[0].api_key == previous.organisations[0].api_key
     assert ready.organisations[0].games[0].game_key == previous.organisations[0].games[0].game_key
-    running = running_with(state, "portfolio")
+    running = find_or_stop_sandbox(state, "portfolio")
     assert running is not None
     assert running.pid == ready.pid
 
@@ -63,7 +63,7 @@ def test_every_game_of_the_scenario_has_events(ready: SandboxInfo) -> None:
     """Every game and studio of the scenario has events under its title."""
     ledger = Ledger()
     populate(ready, PORTFOLIO, ledger=ledger)
-    call_console(ready, ControlApi.process)
+    call_control_api(ready, ControlApi.process)
     settings = environment_of(ready)
     with Client(api_key=settings["GAMELENS_API_KEY"], metrics_url=settings["GAMELENS_METRICS_URL"]) as client:
         frame = client.query("event_count", by=["studio", "game"], over="last 4 complete days", every="all")

@@ -10,8 +10,8 @@ from gamelens.client.connection.control_api import ControlApi
 from gamelens.client.sync_client import Client
 from gamelens.local.event_sender import Mode
 from gamelens.local.sandbox_info import environment_of
-from gamelens.local.sandbox_population import populate
-from gamelens.local.sandbox_process import call_console, running_sandbox
+from gamelens.local.sandbox_population import populate_with_clients
+from gamelens.local.sandbox_process import call_control_api, running_sandbox
 from gamelens.simulator import Ledger, load_scenario
 from support.ledger_comparison import PER_GAME, assert_equals_ledger
 
@@ -26,10 +26,10 @@ def simulation(
     mode: Mode = request.param
     ledger = Ledger()
     with running_sandbox(tmp_path_factory.mktemp(mode) / "state") as ready:
-        played = populate(ready, load_scenario("small", players=30, days=12), ledger=ledger, mode=mode)
+        played = populate_with_clients(ready, load_scenario("small", players=30, days=12), mode=mode, ledger=ledger)
         assert played.events == len(ledger)
-        call_console(ready, ControlApi.process)
-        summary = call_console(ready, ControlApi.summary)
+        call_control_api(ready, ControlApi.process)
+        summary = call_control_api(ready, ControlApi.summary)
         assert (summary.accepted, summary.rejected, summary.duplicate) == (len(ledger), 0, 0)
         settings = environment_of(ready)
         with Client(api_key=settings["GAMELENS_API_KEY"], metrics_url=settings["GAMELENS_METRICS_URL"]) as client:

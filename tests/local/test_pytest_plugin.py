@@ -13,7 +13,7 @@ import pytest
 pytest_plugins = ["pytester"]
 
 PLUGIN = ["-p", "gamelens.local.pytest_plugin"]
-README = (Path(__file__).parents[2] / "README.md").read_text()
+README = (Path(__file__).parents[2] / "src" / "gamelens" / "local" / "README.md").read_text()
 TESTS = """
 import os
 import pathlib
@@ -33,7 +33,7 @@ assert len(days) == 3
 
 
 def readme_code(mark: str) -> str:
-    """Return the code block of the README that holds *mark*."""
+    """Return the code block of the local room's README that holds *mark*."""
     blocks: list[str] = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     return next(code for code in blocks if mark in code)
 
@@ -61,7 +61,7 @@ def test_workers_and_notebooks_share_a_sandbox_that_ends_with_them(
     monkeypatch.delenv("GAMELENS_REPLAY", raising=False)
     (pytester.path / "few.toml").write_text('extends = "small"\nname = "few"\nplayers = 400\ndays = 10\n')
     pytester.makeini("[pytest]\ngamelens_scenario = few.toml")
-    pytester.makeconftest(readme_code("sandbox_of"))
+    pytester.makeconftest(readme_code("sandbox_for"))
     pytester.makepyfile(test_it=TESTS, test_players=readme_code("gamelens_client"))
     cells = [nbformat.v4.new_code_cell(NOTEBOOK)]  # type: ignore[no-untyped-call]
     notebook = nbformat.v4.new_notebook(cells=cells)  # type: ignore[no-untyped-call]

@@ -20,7 +20,7 @@ import pytest
 from gamelens.client.connection.control_api import ControlApi
 from gamelens.errors import Refused, Unreachable
 from gamelens.local.sandbox_info import SandboxInfo
-from gamelens.local.sandbox_process import call_console, process_at, running_sandbox
+from gamelens.local.sandbox_process import call_control_api, process_at, running_sandbox
 from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.processing.worker import process_in_worker
 from gamelens.sandbox.state_directory import lock_state_directory
@@ -99,7 +99,7 @@ def test_a_worker_ends_with_its_server_and_nothing_is_lost(tmp_path: Path) -> No
     for place, wait_s in enumerate(waits_s):
         with running_sandbox(state) as ready, ThreadPoolExecutor() as pool:
             send_events(ready, number=place)
-            processing = pool.submit(call_console, ready, ControlApi.process)
+            processing = pool.submit(call_control_api, ready, ControlApi.process)
             assert ready.pid is not None
             worker = worker_of(ready.pid)
             time.sleep(wait_s)
@@ -111,6 +111,6 @@ def test_a_worker_ends_with_its_server_and_nothing_is_lost(tmp_path: Path) -> No
             time.sleep(0.01)
     with running_sandbox(state) as ready:
         process_at(state)
-        summary = call_console(ready, ControlApi.summary)
+        summary = call_control_api(ready, ControlApi.summary)
     sent_events = BATCH_EVENTS * len(waits_s)
     assert (summary.accepted, summary.processed, summary.duplicate) == (sent_events, sent_events, 0)

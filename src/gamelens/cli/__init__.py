@@ -1,8 +1,7 @@
-"""The command `gamelens`: every line a script may rely on, each with an example in its help.
+"""The command `gamelens`, with an example in the help of every subcommand.
 
-The top of the house: this room may ask everybody, and nobody asks it. Rooms are imported inside the commands, so that
-help and completion cost next to nothing. Open `root` first; `query` is what an analyst types, `sandbox` and `stage`
-are what runs on this machine.
+This room computes nothing, and no other room imports it. Rooms are imported inside the commands, so that help and
+completion stay fast. Open `command_group` first.
 """
 
 from gamelens.cli import (

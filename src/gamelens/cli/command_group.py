@@ -1,4 +1,4 @@
-"""The group all commands hang on, and how it says no."""
+"""The group of all commands, and how it prints errors."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from gamelens.errors import GamelensError
 
 
 class Commands(click.Group):
-    """A group whose refusals are one clear line on standard error, and a traceback only with --debug."""
+    """A group whose errors are one line on standard error, with a traceback only with --debug."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; what it raises becomes a line."""
+        """Run the command and turn an exception into a `ClickException` with one line of text."""
         try:
             return super().invoke(ctx)
         except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
@@ -23,14 +23,14 @@ class Commands(click.Group):
         except Exception as error:
             if ctx.params.get("debug"):
                 raise
-            raise click.ClickException(terminal_line(_reason(error))) from None
+            raise click.ClickException(terminal_line(_error_text(error))) from None
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--debug", is_flag=True, help="Show a traceback when something is refused.")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.version_option(package_name="gamelens")
 def cli(debug: bool) -> None:
-    """Game metrics as honest DataFrames, with a sandbox of both services.
+    """Query game metrics as DataFrames, and run a sandbox of both services.
 
     \b
     gamelens demo                                   everything, end to end, with no account
@@ -39,7 +39,7 @@ def cli(debug: bool) -> None:
     """
 
 
-def _reason(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     match error:
         case GamelensError():
             return error_line(error)

@@ -1,8 +1,12 @@
-"""What a shell offers after a TAB: names of the catalog, without a question to anybody and without pandas."""
+"""Shell completion of metrics, dimensions and scenarios.
+
+The names come from the catalog and from file names: no request is sent, and neither pandas nor numpy is imported.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 import click
 from click.shell_completion import CompletionItem, get_completion_class
@@ -13,41 +17,48 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def metrics(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Metrics that start with what is typed."""
+    """Return the metrics that start with *incomplete*."""
     from gamelens.catalog import METRICS
 
-    return [CompletionItem(name, help=it.meaning) for name, it in METRICS.items() if name.startswith(incomplete)]
+    return [CompletionItem(name, help=row.meaning) for name, row in METRICS.items() if name.startswith(incomplete)]
 
 
 def dimensions(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Dimensions that start with what is typed, game and studio among them."""
+    """Return the dimensions that start with *incomplete*, including `game` and `studio`."""
     from gamelens.catalog import DIMENSIONS
 
-    own = {"game": "id and title of the game", "studio": "id and name of the studio"}
-    meanings = own | {name: it.meaning for name, it in DIMENSIONS.items()}
-    return [CompletionItem(name, help=it) for name, it in meanings.items() if name.startswith(incomplete)]
+    meanings = {"game": "id and title of the game", "studio": "id and name of the studio"}
+    meanings |= {name: row.meaning for name, row in DIMENSIONS.items()}
+    return [CompletionItem(name, help=meaning) for name, meaning in meanings.items() if name.startswith(incomplete)]
 
 
 def more_dimensions(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Dimensions, once `--by` was typed: before that nothing goes here."""
+    """Return dimensions for the values after the first of `--by`, or none without `--by`."""
     return dimensions(ctx, param, incomplete) if ctx.params.get("by") else []
 
 
 def scenarios(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Shipped scenarios that start with what is typed; else files."""
+    """Return the shipped scenarios that start with *incomplete*, else complete a file."""
     from importlib import resources
 
-    # Not asked of the simulator: importing numpy takes longer than anybody waits for a TAB.
+    # The files are listed without the simulator: importing it, and numpy, is too slow for a completion.
     shipped = resources.files("gamelens") / "simulator" / "scenarios" / "shipped"
-    names = sorted(it.name.removesuffix(".toml") for it in shipped.iterdir() if it.name.endswith(".toml"))
-    found = [CompletionItem(name) for name in names if name.startswith(incomplete)]
-    return found or [CompletionItem(incomplete, type="file")]
+    names = sorted(file.name.removesuffix(".toml") for file in shipped.iterdir() if file.name.endswith(".toml"))
+    return complete_or_file(names, incomplete)
+
+
+def complete_or_file(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
+    """Return the *names* that start with *incomplete*, else let the shell complete a file."""
+    items = [CompletionItem(name) for name in names if name.startswith(incomplete)]
+    return items or [CompletionItem(incomplete, type="file")]
 
 
 @cli.command()
 @click.argument("shell", type=click.Choice(SHELLS), required=False)
 def completion(shell: str | None) -> None:
-    """The script with which a shell completes commands, options, metrics and dimensions; yours when none is named.
+    """Print the script that completes commands, options and names in a shell.
+
+    Without SHELL it is the script of your own shell.
 
     \b
     bash: put this into ~/.bashrc               eval "$(gamelens completion bash)"
@@ -55,7 +66,7 @@ def completion(shell: str | None) -> None:
     fish: put this into ~/.config/fish/config.fish   gamelens completion fish | source
     """
     name = shell or os.path.basename(os.environ.get("SHELL", ""))
-    found = get_completion_class(name)
-    if found is None:
+    completion_class = get_completion_class(name)
+    if completion_class is None:
         raise click.UsageError(f"which shell? One of {', '.join(SHELLS)}")
-    click.echo(found(cli, {}, "gamelens", "_GAMELENS_COMPLETE").source())
+    click.echo(completion_class(cli, {}, "gamelens", "_GAMELENS_COMPLETE").source())

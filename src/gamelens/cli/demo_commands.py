@@ -1,4 +1,4 @@
-"""Players for the sandbox, and the show: simulate, demo, lab."""
+"""The commands `simulate`, `demo` and `lab`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
@@ -16,11 +16,10 @@ from gamelens.cli.command_group import cli
 from gamelens.cli.completion import scenarios
 
 if TYPE_CHECKING:
-    from gamelens.local.event_sender import Mode
     from gamelens.local.sandbox_info import SandboxInfo
     from gamelens.simulator import Scenario
 
-_TELL_EVERY_S: Final = 10.0
+_STATUS_EVERY_S: Final = 10.0
 
 
 @cli.command()
@@ -59,7 +58,7 @@ def simulate(
     ready: Path | None,
     into: Path | None,
     workers: int,
-    mode: Mode,
+    mode: Literal["batches", "clients", "server"],
     live: bool,
     speed: float,
     ledger: Path | None,
@@ -71,16 +70,16 @@ def simulate(
     \b
     Example: gamelens simulate --scenario small --ready ready.json --ledger truth.parquet
 
-    With --into a hundred million events take minutes. They are nowhere but in the lake: there are no raw events of
-    them to look at, to `gamelens sandbox verify` or to make the lake anew from.
+    With --into a hundred million events take minutes. They are written to the lake alone: the sandbox has no raw
+    events of them to show, to verify with `gamelens sandbox verify` or to rebuild the lake from.
 
-    With --live the population keeps playing, --speed 60 a minute of it each second; what is due is sent at once, and
-    the live page of the sandbox shows it.
+    With --live the population keeps playing, with --speed 60 a minute of it each second. Events are sent when they
+    are due, and the live page of the sandbox shows them.
     """
     import msgspec
 
     from gamelens.local.sandbox_info import read_sandbox_info
-    from gamelens.local.sandbox_population import populate, populate_lake
+    from gamelens.local.sandbox_population import populate, populate_lake, populate_with_clients
     from gamelens.simulator import Ledger, expect, load_scenario
 
     population = load_scenario(scenario, players=players, days=days, seed=seed)
@@ -89,29 +88,36 @@ def simulate(
         if as_json:
             click.echo(json.dumps(expected))
         else:
-            _print_expected(expected)
+            _print_forecast(expected)
         return
+    _check_target(ready=ready, into=into, mode=mode, live=live, ledger=ledger)
+    sandbox = read_sandbox_info(ready) if ready is not None else None
+    if live and sandbox is not None:
+        _play_live(sandbox, population, speed=speed)
+        return
+    truth = Ledger() if ledger else None
+    with _progress(lambda: expect(population).events) as on_events:
+        if into is not None:
+            record = populate_lake(into, population, ledger=truth, workers=workers, on_events=on_events)
+        elif sandbox is not None and mode == "batches":
+            record = populate(sandbox, population, ledger=truth, workers=workers, on_batch=on_events)
+        elif sandbox is not None and mode != "batches":
+            record = populate_with_clients(sandbox, population, mode=mode, ledger=truth, on_batch=on_events)
+    if truth is not None and ledger is not None:
+        truth.write(ledger)
+    click.echo(json.dumps(msgspec.to_builtins(record)) if as_json else _as_lines(msgspec.to_builtins(record)))
+
+
+def _check_target(*, ready: Path | None, into: Path | None, mode: str, live: bool, ledger: Path | None) -> None:
+    """Refuse options that do not go together."""
     if (ready is None) == (into is None):
         raise click.UsageError(
             "either --ready FILE, which `gamelens sandbox up --ready FILE` writes, or --into STATE is needed"
         )
     if into is not None and mode != "batches":
         raise click.UsageError(f"--into writes to a lake, past every client: send with --ready for --mode {mode}")
-    if live:
-        if ready is None or ledger is not None or mode != "batches":
-            raise click.UsageError("--live goes with --ready, and with neither --into, --ledger nor --mode")
-        _play_live(read_sandbox_info(ready), population, speed=speed)
-        return
-    truth = Ledger() if ledger else None
-    with _progress(lambda: expect(population).events) as on_events:
-        if ready is not None:
-            sandbox = read_sandbox_info(ready)
-            played = populate(sandbox, population, ledger=truth, workers=workers, mode=mode, on_batch=on_events)
-        elif into is not None:
-            played = populate_lake(into, population, ledger=truth, workers=workers, on_events=on_events)
-    if truth is not None and ledger is not None:
-        truth.write(ledger)
-    click.echo(json.dumps(msgspec.to_builtins(played)) if as_json else _as_lines(msgspec.to_builtins(played)))
+    if live and (ready is None or ledger is not None or mode != "batches"):
+        raise click.UsageError("--live goes with --ready, and with neither --into, --ledger nor --mode")
 
 
 @cli.command()
@@ -123,7 +129,7 @@ def simulate(
 )
 @click.option("--json", "as_json", is_flag=True, help="The summary as JSON.")
 def demo(out: Path, scenario: str, as_json: bool) -> None:
-    """Everything, end to end, with no account: sandbox, players, notebooks, reports.
+    """Run everything, end to end, with no account: sandbox, players, notebooks, reports.
 
     \b
     Example: gamelens demo --out reports
@@ -133,19 +139,19 @@ def demo(out: Path, scenario: str, as_json: bool) -> None:
     from gamelens.local.demo import demo as run
 
     done = run(out, scenario=scenario, say=lambda line: click.echo(f"· {line}", err=True))
-    played, summary = done.played, done.summary
+    record, summary = done.population, done.summary
     if as_json:
         reports = [str(report) for report in done.reports]
         click.echo(
             json.dumps(
-                {"played": msgspec.to_builtins(played), "summary": msgspec.to_builtins(summary), "reports": reports}
+                {"played": msgspec.to_builtins(record), "summary": msgspec.to_builtins(summary), "reports": reports}
             )
         )
         return
-    again = " (earlier today)" if done.was_there else f" in {played.seconds:.0f} s"
+    again = " (earlier today)" if done.was_populated else f" in {record.seconds:.0f} s"
     click.echo(
-        f"sent       {played.events:,} events of {played.players:,} players over {played.days} days, "
-        f"{played.requests:,} signed requests, {played.sent_bytes / 1e6:.0f} MB{again}\n"
+        f"sent       {record.events:,} events of {record.players:,} players over {record.days} days, "
+        f"{record.requests:,} signed requests, {record.sent_bytes / 1e6:.0f} MB{again}\n"
         f"collected  {summary.accepted:,} accepted, {summary.rejected:,} rejected, "
         f"{summary.duplicate:,} duplicate, {summary.processed:,} processed\n"
         f"asked      {summary.metrics_requests:,} requests to the metrics service"
@@ -157,10 +163,12 @@ def demo(out: Path, scenario: str, as_json: bool) -> None:
 @cli.command("lab", context_settings={"ignore_unknown_options": True})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def open_lab(arguments: tuple[str, ...]) -> None:
-    """The demo's sandbox, then JupyterLab on the notebooks; ARGUMENTS are for JupyterLab.
+    """Start the demo's sandbox, then JupyterLab on the notebooks.
 
     \b
     Example: gamelens lab --no-browser
+
+    ARGUMENTS are passed to JupyterLab.
     """
     from gamelens.local.demo import open_lab as run
 
@@ -168,18 +176,18 @@ def open_lab(arguments: tuple[str, ...]) -> None:
 
 
 def _play_live(sandbox: SandboxInfo, population: Scenario, *, speed: float) -> None:
-    """Play until Ctrl-C; says now and then how many events were sent."""
+    """Play until Ctrl-C and print every ten seconds how many events were sent."""
     from gamelens.local.sandbox_population import play_live
 
-    began = told_at = time.monotonic()
+    began = printed_at = time.monotonic()
     events = 0
 
     def count(more: int) -> None:
-        nonlocal events, told_at
+        nonlocal events, printed_at
         events += more
         now = time.monotonic()
-        if events == more or now - told_at >= _TELL_EVERY_S:
-            told_at = now
+        if events == more or now - printed_at >= _STATUS_EVERY_S:
+            printed_at = now
             played = timedelta(seconds=round((now - began) * speed))
             click.echo(f"{played} played, {events:,} events sent", err=True)
 
@@ -190,8 +198,8 @@ def _play_live(sandbox: SandboxInfo, population: Scenario, *, speed: float) -> N
         click.echo(f"{events:,} events sent", err=True)
 
 
-def _print_expected(expected: dict[str, Any]) -> None:
-    """What would be sent in all, then what each game's players would do."""
+def _print_forecast(expected: dict[str, Any]) -> None:
+    """Print what would be sent in all, then what each game's players are expected to do."""
     from pandas import DataFrame
 
     from gamelens.cli.table_printer import print_table
@@ -214,7 +222,10 @@ def _as_lines(values: dict[str, Any]) -> str:
 
 @contextmanager
 def _progress(events: Callable[[], int]) -> Iterator[Callable[[int], object]]:
-    """A bar on standard error where somebody watches; only then *events* is asked how many there will be."""
+    """Show a progress bar on standard error, if that is a terminal.
+
+    Only then *events* is called for the number of events, which takes a while.
+    """
     from rich.console import Console
     from rich.progress import Progress
 

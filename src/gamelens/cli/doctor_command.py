@@ -1,4 +1,4 @@
-"""`gamelens doctor`: what is set up here, whether it works, and what to do where it does not."""
+"""The command `gamelens doctor`: what is set up, whether it works, and what to do if not."""
 
 from __future__ import annotations
 
@@ -29,86 +29,88 @@ _COLOURS: Final = {"ok": "green", "warning": "yellow", "problem": "red"}
     type=click.FloatRange(min=0, min_open=True),
     default=20.0,
     metavar="SECONDS",
-    help="For everything; 20 if you do not say.",
+    help="For everything; 20 by default.",
 )
 @click.option("--json", "as_json", is_flag=True, help="A JSON array of findings.")
 def doctor(deadline: float, as_json: bool) -> None:
-    """Check settings, key, clock, service, rate, cache, metrics and versions; exit 1 when something does not work.
+    """Check settings, key, clock, service, rate, cache, metrics and versions.
 
     \b
     Example: gamelens doctor
 
-    Asks the configured service five cheap questions. With no key it looks at the local sandbox, if one runs.
+    Exits with 1 when something does not work. Sends five cheap requests to the configured service; without a key, to
+    the local sandbox, if one runs.
     """
     from gamelens.client.setup_checks import has_problem
 
-    found = []
-    for finding in _examine(time.monotonic() + deadline):
-        found.append(finding)
+    findings = []
+    for finding in _findings(time.monotonic() + deadline):
+        findings.append(finding)
         if not as_json:
             click.echo(_line(finding))
     if as_json:
-        click.echo(json.dumps(msgspec.to_builtins(found)))
-    raise SystemExit(1 if has_problem(found) else 0)
+        click.echo(json.dumps(msgspec.to_builtins(findings)))
+    raise SystemExit(1 if has_problem(findings) else 0)
 
 
-def _examine(ends_at: float) -> Iterator[Finding]:
+def _findings(ends_at: float) -> Iterator[Finding]:
+    """Yield all findings. Those on the service come last, since they take requests."""
     from gamelens.client.connection.keyring_lookup import KeyringLookup
     from gamelens.client.connection.settings import Settings
     from gamelens.client.setup_checks import Finding, has_problem, settings_findings, versions
     from gamelens.errors import GamelensError
 
     yield versions()
-    settings = Settings.from_environment(KeyringLookup(wait_s=min(KEYRING_S, _left(ends_at))))
-    found = list(settings_findings(settings, os.environ))
-    yield from found
-    if has_problem(found):
+    settings = Settings.from_environment(KeyringLookup(wait_s=min(KEYRING_S, _seconds_left(ends_at))))
+    about_settings = list(settings_findings(settings, os.environ))
+    yield from about_settings
+    if has_problem(about_settings):
         return
     if settings.find("api_key") is None:
-        yield from _without_key(ends_at)
+        yield from _sandbox_findings(ends_at)
         return
     try:
-        yield from _service(settings.metrics(), ends_at)
-    except GamelensError as error:  # an address or a key that is none, or a file of authorities
+        yield from _service_findings(settings.metrics(), ends_at)
+    except GamelensError as error:  # an invalid address, key or file of certificate authorities
         yield Finding.problem("settings", str(error), "correct it where it comes from")
 
 
-def _without_key(ends_at: float) -> Iterator[Finding]:
-    """The local sandbox, where one runs; none is started."""
+def _sandbox_findings(ends_at: float) -> Iterator[Finding]:
+    """Yield findings on the local sandbox, if one runs. None is started."""
     from gamelens.client.connection.settings import MetricsSettings, Secret
     from gamelens.client.setup_checks import Finding
     from gamelens.local.connect import demo_state
-    from gamelens.local.sandbox_process import running_at
+    from gamelens.local.sandbox_process import find_sandbox
 
-    ready = running_at(demo_state(), within_s=min(SANDBOX_S, _left(ends_at)))
+    ready = find_sandbox(demo_state(), within_s=min(SANDBOX_S, _seconds_left(ends_at)))
     key = ready.organisations[0].api_key if ready is not None else None
-    will = "no api_key: gl.connect() would use the local sandbox"
+    intro = "no api_key: gl.connect() would use the local sandbox"
     if ready is None or key is None:
-        yield Finding.ok("sandbox", f"{will}, which does not run and would be started")
-        yield _cache("", "")
+        yield Finding.ok("sandbox", f"{intro}, which does not run and would be started")
+        yield _cache_finding("", "")
         return
-    yield Finding.ok("sandbox", f"{will}, which runs at {ready.metrics_url}")
-    yield from _service(MetricsSettings(ready.metrics_url, Secret(key)), ends_at, ca_file=ready.ca_file)
+    yield Finding.ok("sandbox", f"{intro}, which runs at {ready.metrics_url}")
+    yield from _service_findings(MetricsSettings(ready.metrics_url, Secret(key)), ends_at, ca_file=ready.ca_file)
 
 
-def _service(settings: MetricsSettings, ends_at: float, *, ca_file: str | None = None) -> Iterator[Finding]:
-    """The service of *settings*, and what is kept of its answers."""
+def _service_findings(settings: MetricsSettings, ends_at: float, *, ca_file: str | None = None) -> Iterator[Finding]:
+    """Yield findings on the service of *settings* and on the cache of its answers."""
     from gamelens.client.connection.event_loop import shared_loop
     from gamelens.client.service_checks import ServiceChecks
 
-    checkup = ServiceChecks(settings, ca_file=ca_file)
-    yield _cache(settings.metrics_url, settings.api_key.fingerprint)
-    yield from shared_loop().run(checkup.findings(deadline_s=_left(ends_at)))
+    checks = ServiceChecks(settings, ca_file=ca_file)
+    yield _cache_finding(settings.metrics_url, settings.api_key.fingerprint)
+    yield from shared_loop().run(checks.findings(deadline_s=_seconds_left(ends_at)))
 
 
-def _cache(address: str, fingerprint: str) -> Finding:
+def _cache_finding(address: str, fingerprint: str) -> Finding:
     from gamelens.client.cache.answer_cache import open_cache
     from gamelens.client.setup_checks import cache_finding
 
     return cache_finding(open_cache(True, address=address, fingerprint=fingerprint))
 
 
-def _left(ends_at: float) -> float:
+def _seconds_left(ends_at: float) -> float:
     return max(ends_at - time.monotonic(), 0.1)
 
 

@@ -1,9 +1,8 @@
-"""`gamelens health`: what is not as it usually is, in a terminal, for a scheduled job and for a chat."""
+"""The command `gamelens health`: alarms for a terminal, a scheduled job or a chat."""
 
 from __future__ import annotations
 
 import json
-import os
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +14,7 @@ from gamelens._text import terminal_line
 from gamelens.cli.command_group import cli
 from gamelens.cli.completion import metrics as metric_names
 from gamelens.cli.table_printer import print_table
+from gamelens.cli.terminal_text import cannot_write
 
 if TYPE_CHECKING:
     from gamelens.notebook.health_check import HealthReport
@@ -24,7 +24,7 @@ _SHOWN: Final = 15
 
 
 @cli.command()
-@click.option("--over", help="The history, its last day judged; the last 56 complete days if you do not say.")
+@click.option("--over", help="The history; its last day is judged. By default the last 56 complete days.")
 @click.option("--days", type=click.IntRange(min=1), default=1, metavar="N", help="Judge the last N days.")
 @click.option("--games", multiple=True, metavar="ID", help="Only this game; again for another.")
 @click.option(
@@ -32,10 +32,10 @@ _SHOWN: Final = 15
     multiple=True,
     metavar="NAME",
     shell_complete=metric_names,
-    help="Only this number; again for another.",
+    help="Only this metric; again for another.",
 )
 @click.option(
-    "--fail-on", type=click.Choice(["warning", "critical"]), help="Exit 1 when something is as bad, or worse."
+    "--fail-on", type=click.Choice(["warning", "critical"]), help="Exit 1 on an alarm of this severity or a worse one."
 )
 @click.option("--json", "as_json", is_flag=True, help="The whole board as JSON.")
 @click.option("--markdown", metavar="FILE", help="The page as Markdown into a file; - for standard output.")
@@ -48,10 +48,12 @@ def health(
     as_json: bool,
     markdown: str | None,
 ) -> None:
-    """Every game and number against its usual weekday; what stands out, since when, and which segment it is.
+    """Compare every game and metric with its usual weekday.
 
     \b
     Example: gamelens health --fail-on critical
+
+    Shows what is not as usual, since when, and in which segment.
     """
     from gamelens.local.connect import connect
     from gamelens.notebook.health_check import HISTORY, check_health
@@ -59,59 +61,58 @@ def health(
     if as_json and markdown == "-":
         raise click.UsageError("--json and --markdown - both want standard output: name a file for one of them")
     with connect() as lens, warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # what is not known is in the board
-        seen = check_health(lens, over=over or HISTORY, games=games or None, metrics=metrics or None, days=days)
+        warnings.simplefilter("ignore", UserWarning)  # missing data is shown in the board
+        report = check_health(lens, over=over or HISTORY, games=games or None, metrics=metrics or None, days=days)
     if markdown is not None:
-        _write(seen, markdown)
+        _write_markdown(report, markdown)
     if as_json:
-        click.echo(json.dumps(_as_json(seen)))
+        click.echo(json.dumps(_as_json(report)))
     elif markdown != "-":
-        _print(seen)
-    raise SystemExit(1 if fail_on and _is_as_bad(seen, fail_on) else 0)
+        _print(report)
+    raise SystemExit(1 if fail_on and _fails_on(report, fail_on) else 0)
 
 
-def _print(seen: HealthReport) -> None:
-    click.echo(terminal_line(seen.headline))
-    if len(seen.alarms):
+def _print(report: HealthReport) -> None:
+    click.echo(terminal_line(report.headline))
+    if len(report.alarms):
         click.echo()
-        print_table(seen.table(seen.alarms.head(_SHOWN)))
+        print_table(report.table(report.alarms.head(_SHOWN)))
         click.echo()
-    for row, (sentence, more) in zip(seen.alarms.to_dict("records"), seen.explained()[:_SHOWN], strict=False):
+    for row, (sentence, more) in zip(report.alarms.to_dict("records"), report.explained()[:_SHOWN], strict=False):
         click.secho(terminal_line(sentence), fg=_COLOURS[str(row["severity"])])
         for line in more:
             click.echo(f"    {terminal_line(line)}")
-    if len(overview := seen.overview()):
+    if len(overview := report.overview()):
         click.echo("\nChange against a usual day:")
         print_table(overview)
-    if len(seen.alarms) > _SHOWN:
-        click.echo(f"… and {len(seen.alarms) - _SHOWN} more alarms: --json has them all", err=True)
+    if len(report.alarms) > _SHOWN:
+        click.echo(f"… and {len(report.alarms) - _SHOWN} more alarms: --json has them all", err=True)
 
 
-def _write(seen: HealthReport, target: str) -> None:
+def _write_markdown(report: HealthReport, target: str) -> None:
     if target == "-":
-        click.echo(seen.markdown())
+        click.echo(report.markdown())
         return
     path = Path(target).expanduser()
     try:
         with replace_file(path) as draft:
-            draft.write_text(seen.markdown() + "\n", encoding="utf-8")
+            draft.write_text(report.markdown() + "\n", encoding="utf-8")
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise click.ClickException(f"--markdown {target} cannot be written: {reason}") from None
+        raise cannot_write("--markdown", target, error) from None
 
 
-def _as_json(seen: HealthReport) -> dict[str, Any]:
+def _as_json(report: HealthReport) -> dict[str, Any]:
     from gamelens.analysis.health import SEVERITIES, as_json
 
     return {
-        "day": f"{seen.day:%Y-%m-%d}" if seen.day is not None else None,
-        "as_of": seen.as_of,
-        "requests": seen.requests,
-        "counts": {severity: seen.count(severity) for severity in reversed(SEVERITIES)},
-        "alarms": [{"sentence": sentence, "segments": more} for sentence, more in seen.explained()],
-        "board": as_json(seen.board),
+        "day": f"{report.day:%Y-%m-%d}" if report.day is not None else None,
+        "as_of": report.as_of,
+        "requests": report.requests,
+        "counts": {severity: report.count(severity) for severity in reversed(SEVERITIES)},
+        "alarms": [{"sentence": sentence, "segments": more} for sentence, more in report.explained()],
+        "board": as_json(report.board),
     }
 
 
-def _is_as_bad(seen: HealthReport, fail_on: str) -> bool:
-    return bool(seen.count("critical") or (fail_on == "warning" and seen.count("warning")))
+def _fails_on(report: HealthReport, fail_on: str) -> bool:
+    return bool(report.count("critical") or (fail_on == "warning" and report.count("warning")))

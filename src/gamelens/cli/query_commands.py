@@ -1,10 +1,9 @@
-"""What an analyst types: `query` for a table, `plan` with the same arguments for what it will cost."""
+"""The commands `query`, which prints a table, and `plan`, which prints its cost."""
 
 from __future__ import annotations
 
 import functools
 import json
-import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from gamelens._text import terminal_line
 from gamelens.cli.command_group import cli
 from gamelens.cli.completion import dimensions, metrics, more_dimensions
 from gamelens.cli.table_printer import print_table
-from gamelens.cli.terminal_text import gap_line
+from gamelens.cli.terminal_text import cannot_write, gap_line
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -28,13 +27,20 @@ if TYPE_CHECKING:
     from gamelens.client.sync_client import Client
     from gamelens.wire.receipts import Receipt
 
-Command = Callable[..., None]
+CommandFunction = Callable[..., None]
 
 
 class QueryCommand(msgspec.Struct, frozen=True, kw_only=True):
-    """A typed question: *question* are arguments of `Client.query`, *connection* those of `gamelens.connect`."""
+    """The parsed arguments of `query` or `plan`.
 
-    question: dict[str, Any]
+    Attributes:
+        query: arguments of `Client.query`.
+        connection: arguments of `gamelens.connect`.
+        out: the file to write, if any.
+        as_json: whether JSON is printed instead of a table.
+    """
+
+    query: dict[str, Any]
     connection: dict[str, Any]
     out: Path | None
     as_json: bool
@@ -68,24 +74,24 @@ _ARGUMENTS = (
         "--when-unavailable",
         type=click.Choice(["raise", "clip", "wait"]),
         default="raise",
-        help="What if part of --over is not there yet: refuse, cut it off, or wait for it.",
+        help="If part of --over is not available yet: refuse, cut it off, or wait for it.",
     ),
     click.option(
         "--on-error",
         type=click.Choice(["raise", "gaps"]),
         default="raise",
-        help="What if a piece fails for good: refuse, or show the rest and name the gaps.",
+        help="If a request fails for good: refuse, or show the other rows and name the gaps.",
     ),
     click.option("--deadline", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="For everything."),
     click.option("--check", is_flag=True, help="Compare the rows with the service's own total."),
-    click.option("--cache/--no-cache", default=True, help="Whether answers are kept on disk."),
+    click.option("--cache/--no-cache", default=True, help="Whether answers are cached on disk."),
     click.option(
         "--pace",
         type=click.Choice(["guaranteed", "adaptive"]),
         default="guaranteed",
         help="Keep to the guaranteed rate, or try more and fall back.",
     ),
-    click.option("--record", type=_FOLDER, metavar="DIR", help="Write down what the service answers."),
+    click.option("--record", type=_FOLDER, metavar="DIR", help="Write the service's answers to a folder."),
     click.option(
         "--replay", type=_FOLDER, metavar="DIR", help="Answer from such a folder, with no key and no network."
     ),
@@ -94,112 +100,101 @@ _ARGUMENTS = (
 )
 
 
-def _asking(command: Command) -> Command:
-    """Give *command* the arguments of a question, put together into one `QueryCommand`."""
+def _with_query_options(function: CommandFunction) -> CommandFunction:
+    """Give a command the options of a query, which it receives as one `QueryCommand`."""
 
-    @functools.wraps(command)
-    def typed(**given: Any) -> None:
-        command(_asked(**given))
+    @functools.wraps(function)
+    def call(**options: Any) -> None:
+        function(_query_command(options))
 
     for argument in reversed(_ARGUMENTS):
-        typed = argument(typed)
-    return typed
+        call = argument(call)
+    return call
 
 
 @cli.command()
-@_asking
-def query(asked: QueryCommand) -> None:
-    """One table, from the configured service or, with no key, from the local sandbox.
+@_with_query_options
+def query(command: QueryCommand) -> None:
+    """Print one table from the configured service or, without a key, from the local sandbox.
 
     \b
     Example: gamelens query revenue --by country_code --over "last 7 complete days" --top 5
     """
-    with _client(asked) as client, warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # said below, from the receipt, a line each
-        frame = client.query(**asked.question)
+    with _client(command) as client, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # printed below from the receipt, one line each
+        frame = client.query(**command.query)
     from gamelens.wire.receipts import Receipt
 
     for line in _remarks(Receipt.of(frame.attrs)):
         click.echo(terminal_line(line), err=True)
-    if asked.out is not None:
+    if command.out is not None:
         try:
-            _write(frame, asked.out)
+            _write_frame(frame, command.out)
         except OSError as error:
-            reason = os.strerror(error.errno) if error.errno else str(error)
-            raise click.ClickException(f"--out {asked.out} cannot be written: {reason}") from None
-    if asked.as_json:
+            raise cannot_write("--out", command.out, error) from None
+    if command.as_json:
         click.echo(frame.to_json(orient="records", date_format="iso"))
-    elif asked.out is None:
+    elif command.out is None:
         print_table(frame)
 
 
 @cli.command()
-@_asking
-def plan(asked: QueryCommand) -> None:
-    """What `query` with the same arguments would cost; nothing is sent but for the available interval.
+@_with_query_options
+def plan(command: QueryCommand) -> None:
+    """Print what `query` with the same arguments would cost.
 
     \b
     Example: gamelens plan revenue --by game country_code --over "last 90 complete days"
+
+    Nothing is requested but the available interval.
     """
-    # A question that records goes past the cache; its plan does too, and leaves the folder alone.
-    is_recorded = asked.connection.get("record") is not None
-    with _client(asked, **({"record": None, "cache": False} if is_recorded else {})) as client:
-        planned = client.plan(**asked.question)
-    click.echo(json.dumps(_as_json(planned)) if asked.as_json else str(planned))
+    # A query that records bypasses the cache; so does its plan, which does not touch the folder.
+    is_recorded = command.connection.get("record") is not None
+    with _client(command, **({"record": None, "cache": False} if is_recorded else {})) as client:
+        planned = client.plan(**command.query)
+    click.echo(json.dumps(_as_json(planned)) if command.as_json else str(planned))
 
 
-def _asked(
-    *,
-    metric: str,
-    more: tuple[str, ...],
-    by: tuple[str, ...],
-    where: str | None,
-    games: tuple[str, ...],
-    studios: tuple[str, ...],
-    deadline: float | None,
-    cache: bool,
-    pace: str,
-    record: Path | None,
-    replay: Path | None,
-    out: Path | None,
-    as_json: bool,
-    **rest: Any,
-) -> QueryCommand:
+def _query_command(options: dict[str, Any]) -> QueryCommand:
+    """Check the *options* of the command line and sort them by where they go."""
     from gamelens.cli.filter_expressions import parse_expression
 
+    query = dict(options)
+    out, as_json = query.pop("out"), query.pop("as_json")
+    connection = {name: query.pop(name) for name in ("cache", "pace")}
+    folders = {name: query.pop(name) for name in ("record", "replay")}
+    by, more, where = query.pop("by"), query.pop("more"), query.pop("where")
     if more and not by:
         raise click.UsageError(f"one metric at a time: what is {' '.join(more)}?")
-    if record is not None and replay is not None:
+    if None not in folders.values():
         raise click.UsageError("--record and --replay do not go together: record first, replay then")
+    _check_out(out)
+    query |= {name: query[name] or None for name in ("games", "studios")}
+    query |= {"by": (*by, *more), "where": parse_expression(where) if where else None}
+    query["deadline_s"] = query.pop("deadline")
+    if any(folders.values()):  # without an option, `connect` takes a folder from the environment
+        connection |= folders
+    return QueryCommand(query=query, connection=connection, out=out, as_json=as_json)
+
+
+def _check_out(out: Path | None) -> None:
+    """Refuse a file that cannot be written, before anything is requested."""
     if out is not None and out.suffix not in (".csv", ".parquet"):
         raise click.UsageError(f"--out {out}: must end in .csv or .parquet")
     if out is not None and not out.expanduser().parent.is_dir():
         raise click.UsageError(f"--out {out}: there is no folder {out.parent}")
-    folders = {"record": record, "replay": replay}
-    question = {
-        "metric": metric,
-        "by": (*by, *more),
-        "where": parse_expression(where) if where else None,
-        "games": games or None,
-        "studios": studios or None,
-        "deadline_s": deadline,
-        **rest,
-    }
-    # A folder that is not named may still be in the environment, unless the other one is.
-    named = folders if record or replay else {}
-    return QueryCommand(question=question, connection={"cache": cache, "pace": pace, **named}, out=out, as_json=as_json)
 
 
 @contextmanager
-def _client(asked: QueryCommand, **instead: Any) -> Iterator[Client]:
+def _client(command: QueryCommand, **changes: Any) -> Iterator[Client]:
     from gamelens.local.connect import connect
 
-    with connect(**{**asked.connection, **instead}) as client:
+    with connect(**{**command.connection, **changes}) as client:
         yield client
 
 
 def _remarks(receipt: Receipt) -> Iterator[str]:
-    """What a receipt has to say besides the rows."""
+    """Yield a line for each warning and gap of a receipt, and one if the query was clipped."""
     for text in receipt.warnings:
         yield f"warning: {text}"
     if receipt.clipped:
@@ -208,8 +203,8 @@ def _remarks(receipt: Receipt) -> Iterator[str]:
         yield f"gap: {gap_line(gap)}"
 
 
-def _write(frame: DataFrame, out: Path) -> None:
-    """Write *frame* to *out*, whole or not at all."""
+def _write_frame(frame: DataFrame, out: Path) -> None:
+    """Write *frame* to *out* as a whole."""
     from gamelens.analysis.files.csv_export import export_csv
 
     if out.suffix == ".csv":
@@ -227,7 +222,7 @@ def _as_json(planned: Plan) -> dict[str, Any]:
         "guessed": list(planned.guessed),
         "clipped": str(planned.clipped) if planned.clipped is not None else None,
         "pieces": [
-            {"metric": it.metric, "interval": str(it.interval), "buckets": it.buckets, "scope": it.scope}
-            for it in planned.pieces
+            {"metric": piece.metric, "interval": str(piece.interval), "buckets": piece.buckets, "scope": piece.scope}
+            for piece in planned.pieces
         ],
     }

@@ -1,4 +1,4 @@
-"""Both services on this machine, and what they keep."""
+"""The commands `sandbox` and `lake`: both services on this machine and their events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gamelens.wire.limits import REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECON
 
 @cli.group()
 def sandbox() -> None:
-    """Both services on this machine."""
+    """Run both services on this machine."""
 
 
 @sandbox.command("up")
@@ -38,7 +38,7 @@ def sandbox() -> None:
     help="Strict refuses events the documentation does not describe.",
 )
 @click.option(
-    "--refresh", type=click.FloatRange(min=0), default=REFRESH_S, help="Seconds an available interval is kept."
+    "--refresh", type=click.FloatRange(min=0), default=REFRESH_S, help="Seconds an available interval is cached."
 )
 @click.option(
     "--rate",
@@ -53,9 +53,9 @@ def sandbox() -> None:
     help="Requests at once for each organisation.",
 )
 @click.option("--geoip", type=click.Path(path_type=Path, dir_okay=False), help="Countries by IP address (.mmdb).")
-@click.option("--nodes", type=click.IntRange(1, 100), default=1, help="Nodes that limit alone; requests go to any.")
-@click.option("--tls", is_flag=True, help="HTTPS, with a certificate made at the first start and kept in the state.")
-@click.option("--keep-free", type=click.IntRange(min=0), default=256, help="MB of disk that are never filled.")
+@click.option("--nodes", type=click.IntRange(1, 100), default=1, help="Nodes, each with limits of its own.")
+@click.option("--tls", is_flag=True, help="HTTPS, with a certificate made at the first start and stored in the state.")
+@click.option("--keep-free", type=click.IntRange(min=0), default=256, help="MB of disk space that stay free.")
 @click.option(
     "--engine",
     default="duckdb",
@@ -89,13 +89,13 @@ def sandbox_up(
     \b
     Example: gamelens sandbox up --state ~/sandbox --ready ready.json
 
-    A new one has one organisation with three games, those of the scenario `demo`; --scenario portfolio makes it twenty.
-    Without either option a start goes on with the organisations there are.
+    A new sandbox has one organisation with the three games of the scenario `demo`; with --scenario portfolio it has
+    twenty. Without --config and --scenario, a sandbox keeps the organisations it has.
 
     The live-events page is at the console_url of the ready file. With --tls the ready file names a ca_file as well:
-    clients trust the services once SSL_CERT_FILE names it (curl: --cacert).
+    clients trust the services if SSL_CERT_FILE names it (curl: --cacert).
     """
-    from gamelens.local.sandbox_process import titles_of
+    from gamelens.local.sandbox_process import scenario_titles
     from gamelens.sandbox.server import Sandbox, SandboxOptions, serve
 
     if config and scenario:
@@ -105,7 +105,7 @@ def sandbox_up(
         collector_port=collector_port,
         metrics_port=metrics_port,
         config=config,
-        titles=titles_of(scenario) if scenario else (),
+        titles=scenario_titles(scenario) if scenario else (),
         ready=ready,
         reply=reply,
         validation=validation,
@@ -127,7 +127,7 @@ def sandbox_up(
 @click.option("--state", type=click.Path(path_type=Path, file_okay=False), required=True, help="State directory.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, by organisation.")
 def sandbox_process(state: Path, as_json: bool) -> None:
-    """Process everything received so far, now; prints what is available.
+    """Process everything received so far and print the available intervals.
 
     \b
     Example: gamelens sandbox process --state ~/sandbox
@@ -145,27 +145,29 @@ def sandbox_process(state: Path, as_json: bool) -> None:
 @sandbox.command("verify")
 @click.option("--state", type=click.Path(path_type=Path, file_okay=False), required=True, help="State directory.")
 @click.option("--days", type=click.IntRange(min=0), default=7, help="Days of each organisation to compare row by row.")
-@click.option("--seed", type=int, help="Chooses the days; any other each time without it.")
+@click.option("--seed", type=int, help="Chooses the days; random by default.")
 def sandbox_verify(state: Path, days: int, seed: int | None) -> None:
-    """Read everything received again and compare it with what answers are made from; exit 1 on any difference.
+    """Read all stored events again and compare them with the tables that answer queries.
 
     \b
     Example: gamelens sandbox verify --state ~/sandbox
+
+    Exits with 1 on any difference.
     """
     from gamelens.sandbox.processing.verification import verify
 
     verified = verify(state, days=days, seed=seed)
-    what = f"{verified.events:,} events, {verified.players:,} players and {len(verified.days)} days row by row"
+    compared = f"{verified.events:,} events, {verified.players:,} players and {len(verified.days)} days row by row"
     for difference in verified.differences:
         click.echo(difference, err=True)
     if verified.differences:
-        raise click.ClickException(f"{what}: {len(verified.differences)} differences")
-    click.echo(f"{what}: no difference")
+        raise click.ClickException(f"{compared}: {len(verified.differences)} differences")
+    click.echo(f"{compared}: no difference")
 
 
 @cli.group()
 def lake() -> None:
-    """The Parquet files that a sandbox makes of its events."""
+    """Use the Parquet files that a sandbox makes of its events."""
 
 
 @lake.command("export")
@@ -174,12 +176,13 @@ def lake() -> None:
 @click.option("--out", required=True, metavar="DIR", help="A folder, or the URL of one (s3://, gs://, file://).")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, by organisation.")
 def lake_export(state: Path, kind: str, out: str, as_json: bool) -> None:
-    """Make the events of each organisation a table for other tools; again: a new version of it.
+    """Export the events of each organisation as a table for other tools.
 
     \b
     Example: gamelens lake export --state ~/sandbox --format delta --out ~/tables
 
-    On the lake's own disk the files of the table are links to those of the lake, anywhere else copies.
+    Each export to the same place is a new version of the table. On the lake's own disk its files are links to those
+    of the lake, elsewhere copies.
     """
     import msgspec
 

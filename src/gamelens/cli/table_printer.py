@@ -1,7 +1,7 @@
-"""A frame as a person reads it in a terminal, and as `grep` does where there is none.
+"""Frames as tables: boxes in a terminal, plain columns in a pipe.
 
-Numbers stand right and are never cut; a dimension's missing value is `(unknown)`, a number's an empty cell. Where a
-frame is wider than the terminal its columns are shown in several tables, each with the timestamp and the dimensions.
+Numbers are aligned right and never cut. A missing value of a dimension is `(unknown)`, a missing number an empty cell.
+A frame wider than the terminal is shown as several tables, each with the timestamp and the dimensions.
 """
 
 from __future__ import annotations
@@ -22,14 +22,21 @@ if TYPE_CHECKING:
 
 UNKNOWN: Final = "(unknown)"
 SHOWN_ROWS: Final = 1000
-LEAST_TEXT: Final = 12  # a name is not cut shorter
+MIN_TEXT_WIDTH: Final = 12  # a name is not cut shorter
 _FRAME: Final = 3  # a border and two blanks for each column
 _DECIMALS: Final = 4
-_MOST_DECIMALS: Final = 10
+_MAX_DECIMALS: Final = 10
 
 
 class PrintedColumn(msgspec.Struct, frozen=True):
-    """One column as text; a *key* says what a row is about, and only *texts* may be cut."""
+    """One column as text.
+
+    Attributes:
+        name: the header.
+        cells: the text of each row.
+        is_key: whether it is the timestamp or a dimension, which every table repeats.
+        is_text: whether it is aligned left and may be cut.
+    """
 
     name: str
     cells: list[str]
@@ -38,14 +45,14 @@ class PrintedColumn(msgspec.Struct, frozen=True):
 
     @property
     def width(self) -> int:
-        """Of the widest cell."""
+        """Width of the widest cell."""
         from rich.cells import cell_len
 
         return max(map(cell_len, (self.name, *self.cells)))
 
 
 def print_table(frame: DataFrame) -> None:
-    """Print *frame*: boxes in a terminal, else plain columns."""
+    """Print *frame* as boxes in a terminal, else as plain columns."""
     if not sys.stdout.isatty():
         for line in plain(columns_of(frame, thousands="")):
             click.echo(line)
@@ -54,7 +61,7 @@ def print_table(frame: DataFrame) -> None:
 
     console = Console()
     for table in boxed(columns_of(frame.head(SHOWN_ROWS), thousands=","), console.width):
-        # Wider than the terminal only where the keys alone are: the terminal may then wrap a line, we do not.
+        # Only keys can be wider than the terminal; rich would then cut or wrap the cells.
         console.print(table, crop=False, width=max(console.width, console.measure(table).minimum))
     if len(frame) > SHOWN_ROWS:
         more = len(frame) - SHOWN_ROWS
@@ -62,12 +69,12 @@ def print_table(frame: DataFrame) -> None:
 
 
 def columns_of(frame: DataFrame, *, thousands: str) -> list[PrintedColumn]:
-    """The columns of *frame*; whole and other numbers get *thousands* between groups of three digits."""
+    """Return the columns of *frame*, with *thousands* between groups of three digits."""
     return [_column(str(name), frame.iloc[:, place], thousands) for place, name in enumerate(frame.columns)]
 
 
 def plain(columns: Sequence[PrintedColumn]) -> Iterator[str]:
-    """Lines with two blanks between *columns*, names first."""
+    """Yield lines with two blanks between *columns*, the names first."""
     from rich.cells import cell_len
 
     widths = [column.width for column in columns]
@@ -80,7 +87,7 @@ def plain(columns: Sequence[PrintedColumn]) -> Iterator[str]:
 
 
 def boxed(columns: Sequence[PrintedColumn], width: int) -> Iterator[Table]:
-    """*columns* as one table or, where that is wider than *width*, as several that repeat the keys."""
+    """Yield *columns* as one table or, if it is too wide, as several that repeat the keys."""
     widths = _widths(columns, width)
     keys = [place for place, column in enumerate(columns) if column.is_key]
     room = width - 1 - sum(widths[place] + _FRAME for place in keys)
@@ -88,7 +95,7 @@ def boxed(columns: Sequence[PrintedColumn], width: int) -> Iterator[Table]:
     for place, column in enumerate(columns):
         if column.is_key:
             continue
-        if block and sum(widths[it] + _FRAME for it in (*block, place)) > room:
+        if block and sum(widths[index] + _FRAME for index in (*block, place)) > room:
             yield _table(columns, widths, [*keys, *block])
             block = []
         block.append(place)
@@ -96,20 +103,20 @@ def boxed(columns: Sequence[PrintedColumn], width: int) -> Iterator[Table]:
 
 
 def _widths(columns: Sequence[PrintedColumn], width: int) -> list[int]:
-    """How wide each column is shown: texts share what is left by what cannot be cut."""
+    """Return the width of each column: texts share the space that other columns leave."""
     wanted = [column.width for column in columns]
     texts = [place for place, column in enumerate(columns) if column.is_text]
     values = [wanted[place] + _FRAME for place, column in enumerate(columns) if not column.is_key]
     fixed = sum(wanted[place] + _FRAME for place, column in enumerate(columns) if column.is_key and not column.is_text)
     if not texts or fixed + sum(wanted[place] + _FRAME for place in texts) + sum(values) < width:
         return wanted
-    # First all values side by side with shorter texts; if that is too much, several tables with one value at least.
-    for beside in (sum(values), max(values, default=0)):
-        share = (width - 1 - fixed - beside) // len(texts) - _FRAME
-        if share >= LEAST_TEXT:
+    # First try all values side by side with shorter texts, then several tables with at least one value each.
+    for value_width in (sum(values), max(values, default=0)):
+        share = (width - 1 - fixed - value_width) // len(texts) - _FRAME
+        if share >= MIN_TEXT_WIDTH:
             break
-    most = max(share, LEAST_TEXT)
-    return [min(it, most) if column.is_text else it for it, column in zip(wanted, columns, strict=True)]
+    limit = max(share, MIN_TEXT_WIDTH)
+    return [min(width, limit) if column.is_text else width for width, column in zip(wanted, columns, strict=True)]
 
 
 def _table(columns: Sequence[PrintedColumn], widths: Sequence[int], places: Sequence[int]) -> Table:
@@ -144,7 +151,7 @@ def _column(name: str, values: Series[Any], thousands: str) -> PrintedColumn:
         form = "%Y-%m-%d" if is_midnight else "%Y-%m-%dT%H:%MZ"
         return PrintedColumn(name, values.dt.strftime(form).fillna("").tolist(), is_key=name == "timestamp")
     if types.is_float_dtype(values):
-        smallest = values.abs()[lambda it: it > 0].min()
+        smallest = values.abs()[lambda sizes: sizes > 0].min()
         return PrintedColumn(name, _numbers(values, f"{thousands}.{_decimals(float(smallest))}f"))
     if types.is_integer_dtype(values):
         return PrintedColumn(name, _numbers(values, f"{thousands}d"))
@@ -152,15 +159,18 @@ def _column(name: str, values: Series[Any], thousands: str) -> PrintedColumn:
 
 
 def _numbers(values: Series[Any], form: str) -> list[str]:
-    return ["" if gone else format(it, form) for it, gone in zip(values, values.isna(), strict=True)]
+    return ["" if is_missing else format(value, form) for value, is_missing in zip(values, values.isna(), strict=True)]
 
 
 def _texts(values: Series[Any], missing: str) -> list[str]:
-    return [missing if gone else printable(str(it)) for it, gone in zip(values, values.isna(), strict=True)]
+    return [
+        missing if is_missing else printable(str(value))
+        for value, is_missing in zip(values, values.isna(), strict=True)
+    ]
 
 
 def _decimals(smallest: float) -> int:
-    """Four, or as many as *smallest* needs to show three digits; NaN where there is none."""
+    """Return 4, or as many decimals as *smallest* needs to show three digits. NaN gives 4."""
     if not 0 < smallest < math.inf:
         return _DECIMALS
-    return min(max(_DECIMALS, 2 - math.floor(math.log10(smallest))), _MOST_DECIMALS)
+    return min(max(_DECIMALS, 2 - math.floor(math.log10(smallest))), _MAX_DECIMALS)

@@ -1,8 +1,11 @@
-"""Errors and gaps in the words of a terminal: options where errors name arguments of Python."""
+"""Errors and gaps as lines for a terminal, with options instead of Python arguments."""
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
+
+import click
 
 from gamelens.errors import GamelensError, NotRecorded, NotYetAvailable, PartialResult, Truncated
 
@@ -10,8 +13,14 @@ if TYPE_CHECKING:
     from gamelens.wire.receipts import Gap
 
 
+def cannot_write(option: str, target: object, error: OSError) -> click.ClickException:
+    """Return the error of a command that cannot write the file *target* of an *option*."""
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return click.ClickException(f"{option} {target} cannot be written: {reason}")
+
+
 def error_line(error: GamelensError) -> str:
-    """What *error* says, with options where it names arguments of Python."""
+    """Return the message of *error*, with options instead of Python arguments."""
     match error:
         case PartialResult(gaps=gaps):
             from gamelens.wire.receipts import Gap
@@ -34,7 +43,7 @@ def error_line(error: GamelensError) -> str:
 
 
 def gap_line(gap: Gap) -> str:
-    """A gap of a receipt."""
+    """Return one line about a gap of a receipt."""
     parts = [f"{name} = {value}" for name, value in (gap.scope or {}).items()]
     narrowed = f" ({', '.join(parts)})" if parts else ""
     return f"{gap.metric} in {gap.interval}{narrowed}: {gap.error}"

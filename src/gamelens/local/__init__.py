@@ -1,7 +1,7 @@
 """One sandbox on this machine, with players in it, and a client for it.
 
-This room joins the others and holds no metric, wire rule or player of its own. Its public names load when they are
-first used. Open `connect` first.
+This room never computes a metric, checks an event or makes a player itself: it joins the rooms that do. Its public
+names load when they are first used. Open `connect` first.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import platformdirs
 from gamelens.local.population_record import today
 from gamelens.local.sandbox_info import SandboxInfo
 from gamelens.local.sandbox_population import ensure_populated, read_population_record
-from gamelens.local.sandbox_process import running_with, start_detached
+from gamelens.local.sandbox_process import find_or_stop_sandbox, start_detached
 
 if TYPE_CHECKING:
     from gamelens.client.sync_client import Client
@@ -22,11 +22,14 @@ DEMO_SCENARIO = "demo"
 
 
 def connect(**settings: Any) -> Client:
-    """A client of the real service where a key is set, else of a sandbox on this machine with demo data.
+    """Return a client of the real service if a key is set, else of a sandbox with demo data.
 
-    *settings* are those of `Client`. The sandbox starts when it is needed, in a process of its own, is filled once a
-    day with the `demo` scenario (about half a minute), and stops by itself when nobody has asked it for four hours.
-    GAMELENS_REPLAY names a folder of recorded answers that is asked instead of either, GAMELENS_RECORD one to write.
+    The sandbox starts when it is needed, in a process of its own. It is populated once a day with the scenario `demo`,
+    which takes about half a minute, and stops after four hours without a request.
+
+    Args:
+        settings: arguments of `Client`. The environment variable GAMELENS_REPLAY names a folder of recorded answers
+            that replaces both services, GAMELENS_RECORD a folder to write answers to.
     """
     from gamelens.client.connection.settings import Settings, config_file
     from gamelens.client.sync_client import Client
@@ -36,17 +39,17 @@ def connect(**settings: Any) -> Client:
         settings |= {name: folder for name, folder in folders.items() if folder}
     if settings.get("replay"):
         return Client(**settings)
-    given = {name: settings.get(name) for name in ("api_key", "metrics_url")}
-    if key := Settings(given, os.environ, config_file()).find("api_key"):
-        return Client(**{**settings, "api_key": key})  # handed on: a keyring may ask its owner each time
+    settings_given = {name: settings.get(name) for name in ("api_key", "metrics_url")}
+    if key := Settings(settings_given, os.environ, config_file()).find("api_key"):
+        return Client(**{**settings, "api_key": key})  # passed on, because a keyring may prompt at each lookup
     ready = demo_sandbox(say=print_status)
     return Client(**{**settings, "api_key": ready.organisations[0].api_key, "metrics_url": ready.metrics_url})
 
 
 def ensure_service(*, say: Callable[[str], object] = lambda _: None) -> None:
-    """Have something there that a notebook's `connect` will find: the sandbox, where nothing else is configured.
+    """Start the demo sandbox unless a key or a replay folder is configured.
 
-    What is said while it fills is said here then, and not in the notebook.
+    A notebook's `connect` then finds it at once, and its progress goes to *say* instead of the notebook.
     """
     from gamelens.client.connection.settings import Settings
 
@@ -55,17 +58,21 @@ def ensure_service(*, say: Callable[[str], object] = lambda _: None) -> None:
 
 
 def demo_sandbox(*, say: Callable[[str], object]) -> SandboxInfo:
-    """The sandbox of this machine, with the demo's players up to today."""
-    state, already = demo_state(), read_population_record(demo_state())
-    scenario = None if already and already.ends_on == today() else DEMO_SCENARIO
-    ready = running_with(state, scenario) or start_detached(state, scenario=scenario)
+    """Return the sandbox of this machine, populated with the demo's players up to today."""
+    state = demo_state()
+    record = read_population_record(state)
+    scenario = None if record and record.ends_on == today() else DEMO_SCENARIO
+    ready = find_or_stop_sandbox(state, scenario) or start_detached(state, scenario=scenario)
     if scenario:
         ensure_populated(ready, state, scenario, say=say)
     return ready
 
 
 def demo_state() -> Path:
-    """The state directory of the sandbox behind `connect` and `demo`; GAMELENS_STATE_DIR names another."""
+    """Return the state directory of the sandbox behind `connect` and `demo`.
+
+    GAMELENS_STATE_DIR names another.
+    """
     return Path(os.environ.get("GAMELENS_STATE_DIR") or platformdirs.user_state_path("gamelens") / "demo")
 
 

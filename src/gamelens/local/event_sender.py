@@ -1,8 +1,8 @@
-"""Brings what the simulator makes to the collector, through the client.
+"""Delivery of simulated events to the collector, through the client.
 
-`EventSender` submits bodies that are ready: many requests at once, but each device's in order where events are repeated or
-have no time of their own, because then the first copy to arrive counts. `record_sessions` has real clients record every
-session, `send_live` sends what a population does while time goes by.
+`EventSender` submits ready-made batches. Many requests are in flight, but those of one device keep their order if its
+events are repeated or have no time of their own, because then the first copy to arrive counts. `record_sessions` has
+real clients record every session. `send_live` sends events when they are due.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ if TYPE_CHECKING:
 SUBMITTED_AT_ONCE: Final = 8
 _ATTEMPTS: Final = 6
 _PAUSE_S: Final = 0.2
-_TICK_S: Final = 0.2
-_LONGEST_TICK_S: Final = 5.0
-"""Of live play: what is due is looked for as seldom, and as often."""
+_MIN_TICK_S: Final = 0.2
+_MAX_TICK_S: Final = 5.0
+"""Shortest and longest pause of live play between two looks for due events."""
 _ADDRESSES: Final = {"US": "192.0.2.7", "DE": "198.51.100.7", "JP": "203.0.113.7"}
-"""Addresses reserved for documentation, which a sandbox takes for these countries."""
-_NOWHERE: Final = "198.18.0.1"
-"""Reserved for benchmarks: from no country."""
+"""Addresses reserved for documentation, which a sandbox maps to these countries."""
+_UNKNOWN_COUNTRY: Final = "198.18.0.1"
+"""An address reserved for benchmarks, which belongs to no country."""
 
-Mode = Literal["batches", "clients", "server"]
-"""Bodies that are ready, a client on each player's device, or a server that submits for its players."""
+Mode = Literal["clients", "server"]
+"""Recorder of simulated sessions: a client per player, or a server for all players."""
 
 Clients = Mapping[str, "CollectorClient"]
 """A client for each game id."""
 
 
 class EventSender:
-    """Submits batches and checks that the collector rejects exactly what it must.
+    """Submits batches and checks that the collector rejects exactly the events that it must.
 
     Args:
         clients: of the games; closed at the end.
-        received: how many events the collector has received so far; asked where a request may have been lost that
-            must not be made twice. It raises Retryable as long as nobody answers.
-        on_batch: told the events of each batch that was acknowledged.
-        on_rejected: told the game id and each event that was rejected.
+        received: returns how many events the collector has received so far. It is called after a request that may
+            have been lost and must not be sent twice, and raises Retryable while the sandbox does not answer.
+        on_batch: called with the number of events of each acknowledged batch.
+        on_rejected: called with the game id and the event for each event that was rejected.
     """
 
     def __init__(
@@ -73,10 +73,12 @@ class EventSender:
         await _close(self._clients)
 
     async def submit_all(self, batches: Iterator[RequestBatch], *, in_order: bool) -> None:
-        """Submit *batches*: several requests are under way while the next is made, *in_order* one of a device.
+        """Submit *batches*, several at once. If *in_order*, each device has one in flight.
+
+        The next batch is made while requests are in flight.
 
         Raises:
-            Refused: the collector rejected what is good, or took what is not.
+            Refused: the collector rejected a valid event, or accepted one that it must reject.
         """
         async with self:
             try:
@@ -85,11 +87,11 @@ class EventSender:
                 raise errors.exceptions[0] from None
 
     async def _submit_at_once(self, batches: Iterator[RequestBatch]) -> None:
-        turn = asyncio.Lock()
+        lock = asyncio.Lock()
 
         async def work() -> None:
             while True:
-                async with turn:
+                async with lock:
                     batch = await asyncio.to_thread(next, batches, None)
                 if batch is None:
                     return
@@ -100,7 +102,10 @@ class EventSender:
                 workers.create_task(work())
 
     async def _submit_by_device(self, batches: Iterator[RequestBatch]) -> None:
-        """Several devices at once; alone goes what no device made, and what would count twice."""
+        """Submit the batches of several devices at once, each device's in order.
+
+        A batch of no device, or one that would count twice, is submitted alone.
+        """
         lanes: list[asyncio.Queue[RequestBatch | None]] = [asyncio.Queue(1) for _ in range(SUBMITTED_AT_ONCE)]
 
         async def work(lane: asyncio.Queue[RequestBatch | None]) -> None:
@@ -122,10 +127,10 @@ class EventSender:
                 await lane.put(None)
 
     async def submit(self, batch: RequestBatch) -> None:
-        """Submit one batch, again where need be.
+        """Submit one batch, again if necessary.
 
         Raises:
-            Refused: the collector rejected what is good, or took what is not.
+            Refused: the collector rejected a valid event, or accepted one that it must reject.
         """
         if batch.is_repeatable:
             await self._submit(batch)
@@ -136,22 +141,24 @@ class EventSender:
         self._on_batch(batch.events)
 
     async def _submit_once(self, batch: RequestBatch) -> None:
-        """Submit what would count twice: when no answer comes, first see whether it was received."""
+        """Submit a batch that would count twice: retry only if it was not received."""
         for attempt in range(_ATTEMPTS):
-            before = await self._has_received()
+            before = await self._count_received()
             try:
                 await self._submit(batch, attempts=1)
             except Retryable:
                 if attempt + 1 == _ATTEMPTS:
                     raise
-                if await self._has_received() == before + batch.events:
+                if await self._count_received() == before + batch.events:
                     return
             else:
                 return
 
     async def _submit(self, batch: RequestBatch, *, attempts: int = _ATTEMPTS) -> None:
-        client, bad = self._clients[batch.game_id], batch.bad
-        answer = await (_submit_badly(client, batch.body, bad) if bad else client.submit(batch.body, attempts=attempts))
+        client, defect = self._clients[batch.game_id], batch.bad
+        answer = await (
+            _submit_with_defect(client, batch.body, defect) if defect else client.submit(batch.body, attempts=attempts)
+        )
         self.sent_bytes += answer.sent_bytes
         if len(answer.rejected) != batch.rejected:
             first = f": {answer.rejected[0]}" if answer.rejected else ""
@@ -162,8 +169,8 @@ class EventSender:
         for rejected in answer.rejected:
             self._on_rejected(batch.game_id, rejected)
 
-    async def _has_received(self) -> int:
-        """What the collector has received, as soon as it says so."""
+    async def _count_received(self) -> int:
+        """Return how many events the collector has received, waiting for a sandbox that restarts."""
         for attempt in range(_ATTEMPTS):
             with contextlib.suppress(Retryable):
                 return await self._received()
@@ -179,14 +186,15 @@ async def record_sessions(
     set_time: Callable[[int], Awaitable[object]],
     on_batch: Callable[[int], object] = lambda _: None,
 ) -> int:
-    """Have a client record each of *sessions*, one after the other; answers how many events there were.
+    """Record *sessions* with real clients, one by one, and return the number of events.
 
-    *set_time* is told the second at which each begins: the service must live in that time, since clients believe it.
+    *set_time* is called with the second at which each session begins: clients correct their clocks by the service, so
+    the service must be at that time.
 
     Raises:
         Refused: an event was not delivered.
     """
-    record = _on_a_device if mode == "clients" else _by_a_server
+    record = _record_on_device if mode == "clients" else _record_by_server
     events = 0
     try:
         while (session := await asyncio.to_thread(next, sessions, None)) is not None:
@@ -201,29 +209,29 @@ async def record_sessions(
     return events
 
 
-async def _on_a_device(client: CollectorClient, session: PlayedSession) -> int:
-    """A `PlayerSession` of its own; how many events were delivered."""
+async def _record_on_device(client: CollectorClient, session: PlayedSession) -> int:
+    """Record *session* with a `PlayerSession`, and return how many events were delivered."""
     from gamelens.client.events.player_session import PlayerSession
 
-    course = _SessionClock(session)
-    who: dict[str, Any] = {**session.identity, "also": session.also}
-    async with PlayerSession(client, **who, clock=course.now, make_uuid=course.next_uuid) as player:
-        course.play(player)
+    device = _SessionClock(session)
+    identity: dict[str, Any] = {**session.identity, "also": session.also}
+    async with PlayerSession(client, **identity, clock=device.now, make_uuid=device.next_uuid) as player:
+        device.play(player)
     return player.report().collected
 
 
-async def _by_a_server(client: CollectorClient, session: PlayedSession) -> int:
-    """A `GameServer` that submits with the player's address; how many events were delivered."""
+async def _record_by_server(client: CollectorClient, session: PlayedSession) -> int:
+    """Record *session* with a `GameServer`, and return how many events were delivered."""
     from gamelens.client.events.game_server import GameServer
 
-    course, also = _SessionClock(session), dict(session.also)
+    device, also = _SessionClock(session), dict(session.also)
     address = _ADDRESSES.get(also["country_code"])
     if address:  # then the service finds the country out by itself
         del also["country_code"]
-    server = GameServer(client, clock=course.now, make_uuid=course.next_uuid)
+    server = GameServer(client, clock=device.now, make_uuid=device.next_uuid)
     async with server:
-        player = await server.join(**session.identity, also=also, ip=address or _NOWHERE)
-        course.play(player)
+        player = await server.join(**session.identity, also=also, ip=address or _UNKNOWN_COUNTRY)
+        device.play(player)
     return server.report().collected
 
 
@@ -237,48 +245,48 @@ async def send_live(
     clock: Callable[[], float] = time.time,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> None:
-    """Send what is due of *days*, one after the other, while time goes by *speed* times as fast from *begins_s* on.
+    """Send the events of *days* when they are due, in a time that runs *speed* times as fast.
 
-    Events say they happen when they are sent: the service lives in real time. The next day is made while one is played.
-    Ends when there are no more days.
+    Simulated time is *begins_s* at the start; earlier events are skipped. Events carry the time at which they are sent,
+    because the service runs in real time. Each day is made while the one before is sent. Returns after the last day.
     """
     began = clock()
-    coming = asyncio.create_task(asyncio.to_thread(next, days, None))
-    while (day := await coming) is not None:
-        coming = asyncio.create_task(asyncio.to_thread(next, days, None))
+    next_day = asyncio.create_task(asyncio.to_thread(next, days, None))
+    while (day := await next_day) is not None:
+        next_day = asyncio.create_task(asyncio.to_thread(next, days, None))
         place = bisect_left(day, begins_s, key=lambda event: event.ts_s)
         while place < len(day):
             now = clock()
             due = bisect_right(day, begins_s + (now - began) * speed, key=lambda event: event.ts_s)
-            for batch in _due(day[place:due], game_ids, int(now)):
+            for batch in _due_batches(day[place:due], game_ids, int(now)):
                 await sender.submit(batch)
             place = max(place, due)
             if place < len(day):
                 until_next_s = (day[place].ts_s - begins_s) / speed - (clock() - began)
-                await sleep(min(max(until_next_s, _TICK_S), _LONGEST_TICK_S))
+                await sleep(min(max(until_next_s, _MIN_TICK_S), _MAX_TICK_S))
 
 
-def _due(events: list[LiveEvent], game_ids: list[str], now_s: int) -> Iterator[RequestBatch]:
-    """A request for each game that has any of *events*."""
+def _due_batches(events: list[LiveEvent], game_ids: list[str], now_s: int) -> Iterator[RequestBatch]:
+    """Yield a batch for each game that has any of *events*."""
     from gamelens.simulator import batches_of
 
     for game, game_id in enumerate(game_ids):
-        if own := [event.at(now_s) for event in events if event.game == game]:
-            yield from batches_of(own, game_id)
+        if due := [event.at(now_s) for event in events if event.game == game]:
+            yield from batches_of(due, game_id)
 
 
-async def _submit_badly(client: CollectorClient, content: bytes, bad: RequestDefect) -> SubmitResult:
-    """Submit *content* with what is *bad* about the request, and see that it is answered with what that is owed."""
-    body = gzip.compress(content) if bad.is_gzipped else content
-    body = body[: len(body) * 2 // 3] if bad.is_cut else body
-    answer = await client.submit_as_is(body, is_gzipped=bad.is_gzipped, signed=None if bad.is_signed else content)
-    if answer.status != bad.status:
-        raise Refused(f"the collector answers {answer.status} to a request that is owed {bad.status}: {bad.name}")
+async def _submit_with_defect(client: CollectorClient, content: bytes, defect: RequestDefect) -> SubmitResult:
+    """Submit *content* in a request with a defect, and check the status of the answer."""
+    body = gzip.compress(content) if defect.is_gzipped else content
+    body = body[: len(body) * 2 // 3] if defect.is_cut else body
+    answer = await client.submit_as_is(body, is_gzipped=defect.is_gzipped, signed=None if defect.is_signed else content)
+    if answer.status != defect.status:
+        raise Refused(f"the collector answers {answer.status} to a request that is owed {defect.status}: {defect.name}")
     return answer
 
 
 class _SessionClock:
-    """A session as it is played: the time on its device, and the ids it makes, in the order it makes them."""
+    """The device of one simulated session: its time, and the ids in the order it makes them."""
 
     def __init__(self, session: PlayedSession) -> None:
         self._session = session
@@ -292,7 +300,7 @@ class _SessionClock:
         return next(self._ids)
 
     def play(self, player: EventRecorder | PlayerSession) -> None:
-        """Record what lies between the start and the end, and go to the end."""
+        """Record the events between the first and the last, then set the time of the last."""
         for event in self._session.events[1:-1]:
             self._now_s = event.ts_s
             player.add(event.category, **event.fields)

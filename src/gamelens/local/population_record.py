@@ -12,7 +12,12 @@ if TYPE_CHECKING:
 
 
 class PopulationRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What was played into a sandbox: enough to know whether the same is asked for again."""
+    """The record of what was played into a sandbox, to recognise the same population.
+
+    Attributes:
+        scenario, version, seed, players, days, ends_on: what identifies the population; *version* is the simulator's.
+        events, requests, sent_bytes, seconds: what was sent, and how long it took.
+    """
 
     scenario: str
     version: int
@@ -27,7 +32,7 @@ class PopulationRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def population_id(scenario: Scenario, ends_on: date) -> PopulationRecord:
-    """What tells *scenario* from others once it is played: nothing is counted yet."""
+    """Return the record of *scenario* without counts, which identifies its population."""
     from gamelens.simulator import VERSION
 
     return PopulationRecord(
@@ -41,5 +46,5 @@ def population_id(scenario: Scenario, ends_on: date) -> PopulationRecord:
 
 
 def today() -> date:
-    """The day it is in UTC."""
+    """Return the current day in UTC."""
     return datetime.now(UTC).date()

@@ -1,15 +1,15 @@
-"""The pytest plugin `gamelens`: a sandbox with players, for tests and notebooks in a repository of your own.
+"""The pytest plugin `gamelens`: a sandbox with players for the tests of any repository.
 
     def test_revenue_is_there(gamelens_client):
         assert len(gamelens_client.query("revenue", over="last 7 complete days")) == 7
 
-`gamelens_sandbox` and `gamelens_client` start one sandbox a run, on loopback and in a temporary folder, that has the
-scenario `small` or the one that `gamelens_scenario` names; workers of pytest-xdist share it. From then on the
-environment says where it is, so that `gl.connect()` asks it, in a kernel too. Notebooks that nbmake runs have no
+The fixtures `gamelens_sandbox` and `gamelens_client` start one sandbox per run, on loopback and in a temporary folder.
+It is populated with the scenario `small`, or with the one that `gamelens_scenario` names. Workers of pytest-xdist share
+it. The environment then names it, so that `gl.connect()` uses it, in a kernel too. Notebooks that nbmake runs have no
 fixtures: `sandbox_for` in a conftest beside them does the same.
 
-Loading this costs nothing: what it needs is imported when somebody asks for it. Where plugins are not loaded by
-themselves, `pytest -p gamelens` does.
+Loading the plugin imports none of this; the first request for the sandbox does. If plugins are not loaded
+automatically, `pytest -p gamelens` loads it.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from gamelens.local.sandbox_info import SandboxInfo
 
 _SCENARIO: Final = "gamelens_scenario"
-_IDLE_S: Final = 600.0  # a run that was killed leaves its sandbox behind, and not for long
-_READY: Final = pytest.StashKey["SandboxInfo"]()
+_IDLE_S: Final = 600.0  # a killed run leaves its sandbox behind; it stops after this
+_SANDBOX: Final = pytest.StashKey["SandboxInfo"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Say which scenario the sandbox plays."""
+    """Add the option and the setting that name the scenario."""
     about = "Scenario that the sandbox of gamelens has: the name of a shipped one, or a TOML file."
     parser.getgroup("gamelens").addoption("--gamelens-scenario", metavar="NAME", help=about)
     parser.addini(_SCENARIO, about, default="small")
@@ -43,13 +43,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def gamelens_sandbox(request: pytest.FixtureRequest) -> SandboxInfo:
-    """A running sandbox with players: addresses, games and keys."""
+    """Return a running sandbox with players: its addresses, games and keys."""
     return sandbox_for(request.config)
 
 
 @pytest.fixture(scope="session")
 def gamelens_client(gamelens_sandbox: SandboxInfo) -> Iterator[Client]:
-    """A client of the sandbox."""
+    """Yield a client of the sandbox."""
     from gamelens import Client
 
     with Client(api_key=gamelens_sandbox.organisations[0].api_key, metrics_url=gamelens_sandbox.metrics_url) as client:
@@ -57,53 +57,53 @@ def gamelens_client(gamelens_sandbox: SandboxInfo) -> Iterator[Client]:
 
 
 def sandbox_for(config: pytest.Config, *, scenario: str | None = None) -> SandboxInfo:
-    """The sandbox of this run: whoever asks first starts it, and the last worker to end stops it.
+    """Return the sandbox of this run, started by the first call.
 
-    For a conftest beside notebooks::
+    The last worker to end stops it. For a conftest beside notebooks::
 
         def pytest_runtest_setup(item):
-            sandbox_of(item.config)
+            sandbox_for(item.config)
     """
-    if _READY not in config.stash:
-        named = scenario or config.getoption(_SCENARIO, None) or config.getini(_SCENARIO)
-        stage = contextlib.ExitStack()
-        config.add_cleanup(stage.close)
-        config.stash[_READY] = stage.enter_context(_shared(_run_of(config), named))
-    return config.stash[_READY]
+    if _SANDBOX not in config.stash:
+        name = scenario or config.getoption(_SCENARIO, None) or config.getini(_SCENARIO)
+        stack = contextlib.ExitStack()
+        config.add_cleanup(stack.close)
+        config.stash[_SANDBOX] = stack.enter_context(_shared_sandbox(_run_id(config), name))
+    return config.stash[_SANDBOX]
 
 
-def _run_of(config: pytest.Config) -> str:
-    """What the workers of one run have in common, and nobody else."""
+def _run_id(config: pytest.Config) -> str:
+    """Return an id that only the workers of this run share."""
     worker: dict[str, str] = getattr(config, "workerinput", {})
     return worker.get("testrunuid") or uuid.uuid4().hex
 
 
 @contextlib.contextmanager
-def _shared(run: str, scenario: str) -> Iterator[SandboxInfo]:
-    """The sandbox of *run*, named in the environment; stopped by the last who leaves it."""
+def _shared_sandbox(run: str, scenario: str) -> Iterator[SandboxInfo]:
+    """Yield the sandbox of *run* and name it in the environment. The last user stops it."""
     from filelock import FileLock
 
     from gamelens.local.sandbox_info import environment_of
     from gamelens.local.sandbox_population import ensure_populated
-    from gamelens.local.sandbox_process import running_at, start_detached, stop_sandbox
+    from gamelens.local.sandbox_process import find_sandbox, start_detached, stop_sandbox
 
     folder = Path(tempfile.gettempdir()) / f"gamelens-{run}"
     users = folder / "users"
     users.mkdir(parents=True, exist_ok=True)
-    folder.chmod(0o700)  # keys lie in it
-    own, lock = users / uuid.uuid4().hex, FileLock(f"{folder}.lock")
+    folder.chmod(0o700)  # it holds keys
+    marker, lock = users / uuid.uuid4().hex, FileLock(f"{folder}.lock")
     try:
         with lock:
-            own.touch()
+            marker.touch()
             state = folder / "state"
-            ready = running_at(state) or start_detached(state, scenario=scenario, idle_s=_IDLE_S)
+            ready = find_sandbox(state) or start_detached(state, scenario=scenario, idle_s=_IDLE_S)
             ensure_populated(ready, state, scenario)
-        own_folders = {f"GAMELENS_{name.upper()}_DIR": str(folder / name) for name in ("cache", "state")}
-        with _environment({**environment_of(ready), **own_folders}):
+        folders = {f"GAMELENS_{name.upper()}_DIR": str(folder / name) for name in ("cache", "state")}
+        with _environment({**environment_of(ready), **folders}):
             yield ready
     finally:
         with lock:
-            own.unlink(missing_ok=True)
+            marker.unlink(missing_ok=True)
             is_last = not any(users.iterdir())
             if is_last:
                 stop_sandbox(folder / "state")
@@ -114,12 +114,12 @@ def _shared(run: str, scenario: str) -> Iterator[SandboxInfo]:
 
 @contextlib.contextmanager
 def _environment(values: dict[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in values}
+    previous = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
         yield
     finally:
-        for name, value in before.items():
+        for name, value in previous.items():
             if value is None:
                 os.environ.pop(name, None)
             else:

@@ -1,9 +1,8 @@
-"""Files from outside to try things with: ad spend, holidays, store ranks and exchange rates of made-up players.
+"""Sample files from outside: ad spend, holidays, store ranks and exchange rates.
 
-They belong to the data that `connect` asks, as `gamelens.simulator.output.external_files` makes them: to the scenario that was played
-into the sandbox on this machine, with its days, or, where recorded answers are asked, to those answers. Nobody else's
-data gets any: for the real service the files hold headers and nothing below them, because made-up costs must not stand
-beside real players.
+They fit the players of the data that `connect` queries: those of the scenario that was played into the sandbox of this
+machine, or those of the recorded answers. For the real service the files have headers and no rows, because invented
+costs must not stand beside real players.
 """
 
 from __future__ import annotations
@@ -21,20 +20,21 @@ from gamelens.local.sandbox_population import read_population_record
 
 
 def sample_files() -> Path:
-    """A folder with `ad_spend.csv`, `holidays.csv`, `store_rank.csv` and `exchange_rates.csv` for what `connect` asks.
+    """Return a folder with sample files for the data that `connect` queries.
 
-    The files are written when this is called, into the state directory of the sandbox; those of recorded answers
-    (GAMELENS_REPLAY) lie in a folder `sample_files` next to them. Where there are none, they hold headers and nothing else.
+    They are `ad_spend.csv`, `holidays.csv`, `store_rank.csv` and `exchange_rates.csv`, written into the state directory
+    of the sandbox by this call. With GAMELENS_REPLAY they are in the folder `outside` beside the recorded answers. If
+    there are none for these data, they have headers and no rows.
     """
     if replay := os.environ.get("GAMELENS_REPLAY"):
-        beside = Path(replay).resolve().parent / "outside"
-        return beside if beside.is_dir() else _empty()
-    played = _played_behind_connect()
-    return _empty() if played is None else _of(played, demo_state() / "outside")
+        recorded = Path(replay).resolve().parent / "outside"
+        return recorded if recorded.is_dir() else _files_without_rows()
+    population = _connected_population()
+    return _files_without_rows() if population is None else _files_of(population, demo_state() / "outside")
 
 
-def write(files: Mapping[str, str], folder: Path) -> Path:
-    """Write *files*, text by name, into *folder*, and answer it."""
+def write_files(files: Mapping[str, str], folder: Path) -> Path:
+    """Write *files*, a text for each name, into *folder* and return it."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         with replace_file(folder / name) as draft:
@@ -42,25 +42,27 @@ def write(files: Mapping[str, str], folder: Path) -> Path:
     return folder
 
 
-def _of(played: PopulationRecord, folder: Path) -> Path:
+def _files_of(population: PopulationRecord, folder: Path) -> Path:
     from gamelens.simulator import load_scenario
     from gamelens.simulator.output.external_files import outside_files
 
     try:
-        scenario = load_scenario(played.scenario, players=played.players, days=played.days, seed=played.seed)
-    except BadQuery:  # played from a file of the user's, which may be anywhere or gone
-        return _empty()
-    return write(outside_files(scenario, ends_on=played.ends_on), folder)
+        scenario = load_scenario(
+            population.scenario, players=population.players, days=population.days, seed=population.seed
+        )
+    except BadQuery:  # played from a scenario file, which may be anywhere or gone
+        return _files_without_rows()
+    return write_files(outside_files(scenario, ends_on=population.ends_on), folder)
 
 
-def _empty() -> Path:
+def _files_without_rows() -> Path:
     from gamelens.simulator.output.external_files import empty_files
 
-    return write(empty_files(), demo_state() / "outside" / "none")
+    return write_files(empty_files(), demo_state() / "outside" / "none")
 
 
-def _played_behind_connect() -> PopulationRecord | None:
-    """What was played into the sandbox on this machine; None where `connect` asks somebody else."""
+def _connected_population() -> PopulationRecord | None:
+    """Return the record of the sandbox that `connect` queries, or None for another service."""
     from gamelens.client.connection.settings import Settings
 
     settings, state = Settings.from_environment(), demo_state()

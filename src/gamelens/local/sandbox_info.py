@@ -1,20 +1,21 @@
-"""The addresses and keys of a running sandbox, as its ready file gives them."""
+"""Addresses and keys of a running sandbox, as its ready file has them."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from gamelens.errors import Refused
 
-if TYPE_CHECKING:
-    pass
-
 
 class SandboxGame(msgspec.Struct, frozen=True):
-    """A game of a running sandbox and its keys."""
+    """A game of a running sandbox and its keys.
+
+    Attributes:
+        id, title: as the metrics service returns them.
+        game_key, secret_key: to sign events with.
+    """
 
     id: str
     title: str
@@ -22,11 +23,16 @@ class SandboxGame(msgspec.Struct, frozen=True):
     secret_key: str
 
     def __repr__(self) -> str:
-        return f"ReadyGame({self.id!r}, {self.title!r})"
+        return f"SandboxGame({self.id!r}, {self.title!r})"
 
 
 class SandboxStudio(msgspec.Struct, frozen=True):
-    """A studio of a running sandbox."""
+    """A studio of a running sandbox.
+
+    Attributes:
+        id, name: as the metrics service returns them.
+        games: its games.
+    """
 
     id: str
     name: str
@@ -34,18 +40,24 @@ class SandboxStudio(msgspec.Struct, frozen=True):
 
 
 class SandboxOrganisation(msgspec.Struct, frozen=True):
-    """An organisation of a running sandbox and its API key; None where only its owner still has it."""
+    """An organisation of a running sandbox.
+
+    Attributes:
+        name: as in the configuration.
+        api_key: None if the sandbox did not generate it and so has only its digest.
+        studios: its studios.
+    """
 
     name: str
     api_key: str | None
     studios: list[SandboxStudio]
 
     def __repr__(self) -> str:
-        return f"ReadyOrganisation({self.name!r})"
+        return f"SandboxOrganisation({self.name!r})"
 
     @property
     def titles(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Names of studios, each with the titles of its games."""
+        """Names of the studios, each with the titles of its games."""
         return tuple((studio.name, tuple(game.title for game in studio.games)) for studio in self.studios)
 
     @property
@@ -55,7 +67,14 @@ class SandboxOrganisation(msgspec.Struct, frozen=True):
 
 
 class SandboxInfo(msgspec.Struct, frozen=True):
-    """Where a running sandbox listens, and every key: the ready file."""
+    """The ready file of a running sandbox. Its repr has no keys.
+
+    Attributes:
+        collector_url, metrics_url, console_url: the three addresses; the last is the control API's.
+        organisations: with studios, games and keys.
+        pid: of the process.
+        ca_file: the certificate authority to trust, if the services speak HTTPS.
+    """
 
     collector_url: str
     metrics_url: str
@@ -65,14 +84,14 @@ class SandboxInfo(msgspec.Struct, frozen=True):
     ca_file: str | None = None
 
     def __repr__(self) -> str:
-        return f"Ready({self.collector_url!r}, {self.metrics_url!r})"
+        return f"SandboxInfo({self.collector_url!r}, {self.metrics_url!r})"
 
 
 def read_sandbox_info(path: Path) -> SandboxInfo:
-    """The ready file at *path*.
+    """Read the ready file at *path*.
 
     Raises:
-        Refused: there is none, or it is something else.
+        Refused: it cannot be read, or is something else.
     """
     try:
         return msgspec.json.decode(path.read_bytes(), type=SandboxInfo)
@@ -83,7 +102,7 @@ def read_sandbox_info(path: Path) -> SandboxInfo:
 
 
 def environment_of(ready: SandboxInfo) -> dict[str, str]:
-    """What a process must find in its environment to connect to this sandbox as to the real service."""
+    """Return the environment variables with which a process connects to this sandbox."""
     trusted = {"SSL_CERT_FILE": ready.ca_file} if ready.ca_file else {}
     api_key = ready.organisations[0].api_key or ""
     addresses = {"GAMELENS_METRICS_URL": ready.metrics_url, "GAMELENS_CONSOLE_URL": ready.console_url}

@@ -1,6 +1,6 @@
-"""Players for a sandbox: their events sent, recorded by real clients, played live, or written straight to its lake.
+"""Players for a sandbox: submitted, recorded by real clients, live, or put into its lake.
 
-`populate` is the way every event goes; `PopulationRecord` says what was played.
+`populate` is the usual way. `PopulationRecord` says what was played.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gamelens._text import one_line, printable
 from gamelens.errors import Refused
 from gamelens.local.population_record import PopulationRecord, population_id, today
 from gamelens.local.sandbox_info import SandboxInfo
-from gamelens.local.sandbox_process import call_console, console_of
+from gamelens.local.sandbox_process import call_control_api, control_api_of
 
 if TYPE_CHECKING:
     from gamelens.client.events.collector_client import CollectorClient
@@ -41,34 +41,37 @@ def populate(
     on_batch: Callable[[int], object] = lambda _: None,
     on_rejected: Callable[[str, RejectedEvent], object] = lambda *_: None,
     find: Callable[[], SandboxInfo] | None = None,
-    mode: Mode = "batches",
 ) -> PopulationRecord:
-    """Play *scenario* through signed, gzipped requests into the first organisation; tells *on_batch* the events sent.
+    """Play *scenario* into the first organisation of a sandbox, in signed requests.
 
-    Where the scenario has delivery or dirt, requests go one after the other, *on_rejected* is told the game id and each
-    event that the collector rejects, and the *ledger* has arrive now what has no time of its own. *find* says where the
-    sandbox is should it be started again meanwhile: its collector must come back where it was.
+    A scenario with delivery or dirt sends each device's requests in order, and events without a time of their own are
+    entered in the *ledger* as arriving now.
 
-    With *mode* "clients" every session is recorded by a client of its own, with "server" by a server that submits with
-    the player's address: much slower, and meanwhile the sandbox's clock stands where the session is.
+    Args:
+        ready: the sandbox.
+        scenario: what to play.
+        ends_on: the last day, today by default.
+        ledger: receives every event, as ground truth.
+        workers: processes that make the events.
+        on_batch: called with the number of events of each batch.
+        on_rejected: called with the game id and the event for each event that the collector rejects.
+        find: returns the sandbox if it may be restarted meanwhile; the address of its collector must stay the same.
 
     Raises:
-        Refused: the sandbox has too few games, or the collector did not take an event as it was sent, or took one that
-            it must reject.
+        Refused: the sandbox has too few games, or the collector rejected a valid event or accepted one that it must
+            reject.
     """
     from gamelens.client.connection.event_loop import shared_loop
     from gamelens.local.event_sender import EventSender
     from gamelens.simulator import play
 
     ends_on = ends_on or today()
-    if mode != "batches":
-        return _record_into(ready, scenario, ends_on=ends_on, ledger=ledger, on_batch=on_batch, mode=mode)
     batches = play(scenario, ends_on=ends_on, game_ids=_game_ids(ready, scenario), ledger=ledger, workers=workers)
     _name_scenario(ready, scenario)
     began = time.monotonic()
 
     async def received() -> int:
-        return await _received(await asyncio.to_thread(find) if find else ready)
+        return await _received_events(await asyncio.to_thread(find) if find else ready)
 
     sender = EventSender(_clients(ready), received, on_batch=on_batch, on_rejected=on_rejected)
     shared_loop().run(sender.submit_all(batches, in_order=not scenario.is_clean))
@@ -92,13 +95,14 @@ def populate_lake(
     workers: int = 1,
     on_events: Callable[[int], object] = lambda _: None,
 ) -> PopulationRecord:
-    """Write what `populate` would send straight to the lake of the sandbox over *state*, which must not run.
+    """Write the events of *scenario* straight to the lake of a sandbox that does not run.
 
-    Nothing is sent, so nothing is judged, kept as it came or can be verified later; a hundred million events take
-    minutes instead of an hour. Tells *on_events* how many more there are.
+    A hundred million events take minutes instead of an hour. They are not sent: none is checked by the collector, and
+    there are no raw events to verify the lake with. *on_events* is called with the number of each part.
 
     Raises:
-        Refused: the sandbox runs, has events already, or too few games. A new one has those of the scenario.
+        Refused: the sandbox over *state* runs, has events already, or has too few games. A new one gets those of the
+            scenario.
     """
     from gamelens.sandbox.bulk_load import open_bulk_load
     from gamelens.simulator import play_columns
@@ -116,7 +120,7 @@ def populate_lake(
                 scenario,
                 lake.folder,
                 ends_on=ends_on,
-                game_ids=_enough(lake.game_ids, scenario),
+                game_ids=_check_games(lake.game_ids, scenario),
                 ledger=ledger,
                 workers=workers,
                 on_events=count,
@@ -134,35 +138,35 @@ def play_live(
     on_batch: Callable[[int], object] = lambda _: None,
     days: int | None = None,
 ) -> int:
-    """Keep *scenario* going in the sandbox, from now on and *speed* times as fast; answers the events sent.
+    """Play *scenario* from now on, *speed* times as fast, and return the events sent.
 
-    It is half over when it begins, and starts again with the next seed when it ends. Ends after so many *days* of it,
-    by default with a KeyboardInterrupt.
+    The scenario is at its middle when it begins, and starts again with the next seed when it ends. Play ends after
+    *days* days of it or, by default, with a KeyboardInterrupt.
 
     Raises:
-        Refused: the collector did not take an event.
+        Refused: the collector did not accept an event.
     """
     from gamelens.client.connection.event_loop import shared_loop
     from gamelens.local.event_sender import EventSender, send_live
 
     async def received() -> int:
-        return await _received(ready)
+        return await _received_events(ready)
 
     now_s, game_ids = int(time.time()), _game_ids(ready, scenario)
     _name_scenario(ready, scenario)
     sender = EventSender(_clients(ready), received, on_batch=on_batch)
-    coming = islice(_live_days(scenario, today()), days)
+    days_to_play = islice(_live_days(scenario, today()), days)
 
     async def play() -> int:
         async with sender:
-            await send_live(coming, sender, game_ids, begins_s=now_s, speed=speed)
+            await send_live(days_to_play, sender, game_ids, begins_s=now_s, speed=speed)
         return sender.events
 
     return shared_loop().run(play())
 
 
 def _live_days(scenario: Scenario, today: date) -> Iterator[list[LiveEvent]]:
-    """What happens on each day from *today* on, without an end."""
+    """Yield the events of each day from *today* on, without an end."""
     from gamelens.simulator import live_start, play_day
 
     begins = live_start(scenario, today)
@@ -174,28 +178,36 @@ def _live_days(scenario: Scenario, today: date) -> Iterator[list[LiveEvent]]:
         yield play_day(scenario, day, begins=begins)
 
 
-def _record_into(
+def populate_with_clients(
     ready: SandboxInfo,
     scenario: Scenario,
     *,
-    ends_on: date,
-    ledger: Ledger | None,
-    on_batch: Callable[[int], object],
     mode: Mode,
+    ends_on: date | None = None,
+    ledger: Ledger | None = None,
+    on_batch: Callable[[int], object] = lambda _: None,
 ) -> PopulationRecord:
-    """As `populate`, through real clients."""
+    """Play *scenario* into a sandbox through real clients, one for each session.
+
+    With *mode* "clients" each session is recorded by a `PlayerSession`, with "server" by a `GameServer` that submits
+    with the player's address. This is much slower than `populate`, and the sandbox's clock is set to the time of each
+    session.
+
+    Raises:
+        Refused: the sandbox has too few games, or an event was not delivered.
+    """
     from gamelens.client.connection.event_loop import shared_loop
     from gamelens.local.event_sender import record_sessions
     from gamelens.simulator import play_sessions
 
     async def set_time(at_s: int) -> None:
-        await console.set_clock(freeze=datetime.fromtimestamp(at_s, UTC))
+        await api.set_clock(freeze=datetime.fromtimestamp(at_s, UTC))
 
     async def release() -> None:
-        async with console:
-            await console.set_clock(resume=True)
+        async with api:
+            await api.set_clock(resume=True)
 
-    console = console_of(ready)
+    ends_on, api = ends_on or today(), control_api_of(ready)
     game_ids = _game_ids(ready, scenario)
     _name_scenario(ready, scenario)
     sessions = play_sessions(scenario, ends_on=ends_on, game_ids=game_ids, ledger=ledger)
@@ -209,17 +221,17 @@ def _record_into(
 
 
 def _name_scenario(ready: SandboxInfo, scenario: Scenario) -> None:
-    """Let the sandbox say of which scenario its events are."""
-    call_console(ready, lambda console: console.set_scenario(_scenario_name(scenario)))
+    """Tell the sandbox which scenario its events come from."""
+    call_control_api(ready, lambda api: api.set_scenario(_scenario_name(scenario)))
 
 
 def _scenario_name(scenario: Scenario) -> str | None:
-    """Return the name as the control API takes it, because a scenario file may hold any text."""
+    """Return the scenario's name as the control API accepts it: one printable line."""
     return printable(one_line(scenario.name))[:_NAME_LETTERS].strip() or None
 
 
 def _clients(ready: SandboxInfo) -> dict[str, CollectorClient]:
-    """A client of the collector for each game of the first organisation."""
+    """Return a collector client for each game of the first organisation, by game id."""
     from gamelens.client.events.collector_client import CollectorClient
 
     return {
@@ -234,11 +246,15 @@ def _clients(ready: SandboxInfo) -> dict[str, CollectorClient]:
 
 
 def _game_ids(ready: SandboxInfo, scenario: Scenario) -> list[str]:
-    """The games of the first organisation, if they are enough."""
-    return _enough([game.id for game in ready.organisations[0].games], scenario)
+    """Return the game ids of the first organisation.
+
+    Raises:
+        Refused: it has too few games for *scenario*.
+    """
+    return _check_games([game.id for game in ready.organisations[0].games], scenario)
 
 
-def _enough(game_ids: list[str], scenario: Scenario) -> list[str]:
+def _check_games(game_ids: list[str], scenario: Scenario) -> list[str]:
     if len(game_ids) < len(scenario.games):
         raise Refused(
             f"the sandbox has {len(game_ids)} games, {scenario.name} needs {len(scenario.games)}: "
@@ -247,17 +263,17 @@ def _enough(game_ids: list[str], scenario: Scenario) -> list[str]:
     return game_ids
 
 
-async def _received(ready: SandboxInfo) -> int:
-    """Return how many events the sandbox has received, good and bad."""
-    async with console_of(ready, within_s=30) as console:
-        summary = await console.summary()
+async def _received_events(ready: SandboxInfo) -> int:
+    """Return how many events the sandbox has received, accepted and rejected."""
+    async with control_api_of(ready, within_s=30) as api:
+        summary = await api.summary()
     return summary.accepted + summary.rejected
 
 
 def read_population_record(state: Path) -> PopulationRecord | None:
-    """What was played into the sandbox over *state*, as far as is written there."""
+    """Return the record of what was played into the sandbox over *state*, or None."""
     try:
-        return msgspec.json.decode(_played_file(state).read_bytes(), type=PopulationRecord)
+        return msgspec.json.decode(_record_file(state).read_bytes(), type=PopulationRecord)
     except (OSError, msgspec.DecodeError):
         return None
 
@@ -265,27 +281,31 @@ def read_population_record(state: Path) -> PopulationRecord | None:
 def ensure_populated(
     ready: SandboxInfo, state: Path, scenario: str, *, say: Callable[[str], object] = lambda _: None
 ) -> tuple[PopulationRecord, bool]:
-    """Have *scenario*, ended today, in the sandbox over *state*; true when it was already there."""
+    """Play *scenario*, ending today, into a sandbox unless it holds that already.
+
+    Returns:
+        The record of the population, and whether the sandbox over *state* already held it.
+    """
     from gamelens.simulator import load_scenario
 
     wanted = load_scenario(scenario)
-    already = read_population_record(state)
-    if already is not None and _identity_of(already) == population_id(wanted, today()):
-        return already, True
+    previous = read_population_record(state)
+    if previous is not None and _as_population_id(previous) == population_id(wanted, today()):
+        return previous, True
     say(f"playing the scenario {scenario}")
-    call_console(ready, lambda console: console.reset())
-    _played_file(state).unlink(missing_ok=True)
-    played = populate(ready, wanted)
+    call_control_api(ready, lambda api: api.reset())
+    _record_file(state).unlink(missing_ok=True)
+    record = populate(ready, wanted)
     say("processing")
-    call_console(ready, lambda console: console.process())
-    with replace_file(_played_file(state)) as draft:
-        draft.write_bytes(msgspec.json.encode(played))
-    return played, False
+    call_control_api(ready, lambda api: api.process())
+    with replace_file(_record_file(state)) as draft:
+        draft.write_bytes(msgspec.json.encode(record))
+    return record, False
 
 
-def _identity_of(played: PopulationRecord) -> PopulationRecord:
-    return msgspec.structs.replace(played, events=0, requests=0, sent_bytes=0, seconds=0.0)
+def _as_population_id(record: PopulationRecord) -> PopulationRecord:
+    return msgspec.structs.replace(record, events=0, requests=0, sent_bytes=0, seconds=0.0)
 
 
-def _played_file(state: Path) -> Path:
+def _record_file(state: Path) -> Path:
     return state / "played.json"

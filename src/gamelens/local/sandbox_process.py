@@ -1,6 +1,7 @@
-"""A sandbox in a process of its own, so that nobody's kernel pays for it: how it starts, where it listens.
+"""Sandboxes in processes of their own: starting, finding and stopping them.
 
-`running_sandbox` is one over a state directory; `SandboxInfo` is what it says of itself, `call_console` uses its control API.
+A sandbox in the caller's process would compete with it for the interpreter. `running_sandbox` runs one over a state
+directory; `call_control_api` calls its control API.
 """
 
 from __future__ import annotations
@@ -26,27 +27,27 @@ T = TypeVar("T")
 IDLE_S: Final = 4 * 3600.0
 _START_S: Final = 30.0
 _STOP_S: Final = 15.0
-_OUTLIVING: Final[list[subprocess.Popen[bytes]]] = []  # kept, because a process that is let go of is warned about
+_DETACHED: Final[list[subprocess.Popen[bytes]]] = []  # a Popen that is collected while its process runs warns
 
 
 @contextlib.contextmanager
 def running_sandbox(
     state: Path, *, config: Path | None = None, scenario: str | None = None, tls: bool = False
 ) -> Iterator[SandboxInfo]:
-    """A sandbox over *state*: the one that runs, or a new one with the keys of *config* that stops at the end.
+    """Yield a sandbox over *state*: the running one, or a new one that stops at the end.
 
-    With *scenario* it has the games of that one: one that runs and has others is stopped first. With *tls* a new one
-    speaks HTTPS; its `ca_file` is whom to trust.
+    With *scenario* it has the games of that scenario: a running sandbox with other games is stopped first. A new one
+    gets the keys of *config* and, with *tls*, speaks HTTPS with its `ca_file` to trust.
 
     Raises:
         Refused: it does not start.
     """
-    if ready := running_with(state, scenario):
+    if ready := find_or_stop_sandbox(state, scenario):
         yield ready
         return
     options = {"--config": config, "--scenario": scenario}
-    given = [str(word) for option in options.items() if option[1] for word in option]
-    ready, process = _start(state, *given, *(["--tls"] if tls else []))
+    arguments = [str(word) for option in options.items() if option[1] for word in option]
+    ready, process = _start(state, *arguments, *(["--tls"] if tls else []))
     try:
         yield ready
     finally:
@@ -54,43 +55,46 @@ def running_sandbox(
         process.wait()
 
 
-def running_at(state: Path, *, within_s: float = 60.0) -> SandboxInfo | None:
-    """The sandbox over *state*, if one answers *within_s*."""
+def find_sandbox(state: Path, *, within_s: float = 60.0) -> SandboxInfo | None:
+    """Return the sandbox over *state*, or None if none answers *within_s*."""
     try:
         ready = read_sandbox_info(state / "ready.json")
-        call_console(ready, lambda console: console.health(), within_s=within_s)
+        call_control_api(ready, lambda api: api.health(), within_s=within_s)
     except (Refused, Unreachable):
         return None
     return ready
 
 
-def running_with(state: Path, scenario: str | None) -> SandboxInfo | None:
-    """The sandbox over *state*, if one runs; one that does not have the games of *scenario* is stopped."""
-    ready = running_at(state)
-    if ready and scenario and ready.organisations[0].titles != titles_of(scenario):
+def find_or_stop_sandbox(state: Path, scenario: str | None) -> SandboxInfo | None:
+    """Return the sandbox over *state* if it has the games of *scenario*, else stop it.
+
+    Returns None if none runs any more. Without *scenario* any sandbox will do.
+    """
+    ready = find_sandbox(state)
+    if ready and scenario and ready.organisations[0].titles != scenario_titles(scenario):
         stop_sandbox(state)
         return None
     return ready
 
 
 def start_detached(state: Path, *, scenario: str | None = None, idle_s: float = IDLE_S) -> SandboxInfo:
-    """A new sandbox process over *state* that outlives us and stops by itself when nobody asks for *idle_s*.
+    """Start a sandbox that outlives this process and stops after *idle_s* without a request.
 
-    With *scenario* it has the games of that one, else those it had.
+    With *scenario* it has the games of that scenario, else those it had.
     """
     options = ["--scenario", scenario] if scenario else []
     ready, process = _start(state, "--stop-after-idle", str(idle_s), *options)
-    _OUTLIVING.append(process)
+    _DETACHED.append(process)
     return ready
 
 
 def stop_sandbox(state: Path) -> None:
-    """Stop the sandbox over *state*, whoever started it, and wait until it has gone.
+    """Stop the sandbox over *state* and wait until its process has ended.
 
     Raises:
         Refused: it does not stop.
     """
-    ready = running_at(state, within_s=_STOP_S)
+    ready = find_sandbox(state, within_s=_STOP_S)
     if ready is None or ready.pid is None:
         return
     with contextlib.suppress(ProcessLookupError):
@@ -103,29 +107,30 @@ def stop_sandbox(state: Path) -> None:
 
 
 def process_at(state: Path) -> dict[str, str]:
-    """Process everything received so far, in the sandbox that runs over *state* or, when none does, right here.
+    """Process everything received so far by the sandbox over *state*, whether it runs or not.
 
-    Answers the available interval of each organisation, by name.
+    Returns:
+        The available interval of each organisation, by name.
     """
-    if ready := running_at(state):
-        return call_console(ready, lambda console: console.process())
+    if ready := find_sandbox(state):
+        return call_control_api(ready, lambda api: api.process())
     from gamelens.sandbox.server import process_stopped
 
     return process_stopped(state)
 
 
-def console_of(ready: SandboxInfo, *, within_s: float = 600.0) -> ControlApi:
-    """Return a client of the control API of the sandbox *ready*, whose calls may take *within_s* each."""
+def control_api_of(ready: SandboxInfo, *, within_s: float = 600.0) -> ControlApi:
+    """Return a client of the sandbox's control API, whose calls may take *within_s* each."""
     from gamelens.client.connection.control_api import ControlApi
     from gamelens.client.connection.transport import ATTEMPTS
 
     return ControlApi(ready.console_url, within_s=within_s, attempts=ATTEMPTS)
 
 
-def call_console(
+def call_control_api(
     ready: SandboxInfo, call: Callable[[ControlApi], Coroutine[Any, Any, T]], *, within_s: float = 600.0
 ) -> T:
-    """Return the result of one call of the control API: `call_console(ready, Console.process)`.
+    """Return the result of one call, as in `call_control_api(ready, ControlApi.process)`.
 
     Raises:
         Unreachable: there is no answer *within_s*.
@@ -133,14 +138,14 @@ def call_console(
     from gamelens.client.connection.event_loop import shared_loop
 
     async def run() -> T:
-        async with console_of(ready, within_s=within_s) as console:
-            return await call(console)
+        async with control_api_of(ready, within_s=within_s) as api:
+            return await call(api)
 
     return shared_loop().run(run())
 
 
 def _start(state: Path, *options: str) -> tuple[SandboxInfo, subprocess.Popen[bytes]]:
-    """A new sandbox process over *state*, once it is ready."""
+    """Start a sandbox process over *state* and return when it is ready."""
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
     log = state / "log.txt"
     with tempfile.TemporaryDirectory() as folder, log.open("ab") as errors:
@@ -154,12 +159,12 @@ def _start(state: Path, *options: str) -> tuple[SandboxInfo, subprocess.Popen[by
             time.sleep(0.02)
         if not ready.exists():
             process.kill()
-            raise Refused(f"the sandbox did not start: {_last_line(log)}. All it said is in {log}")
+            raise Refused(f"the sandbox did not start: {_last_line(log)}. Its whole output is in {log}")
         return read_sandbox_info(ready), process
 
 
-def titles_of(scenario: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Names of the studios of *scenario*, each with the titles of its games; see `load_scenario`."""
+def scenario_titles(scenario: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the names of the studios of *scenario*, each with the titles of its games."""
     from gamelens.simulator import load_scenario
 
     return load_scenario(scenario).titles
@@ -167,4 +172,4 @@ def titles_of(scenario: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 def _last_line(log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "it printed nothing"
