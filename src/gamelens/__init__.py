@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from gamelens.local.connect import connect
     from gamelens.wire.filters import dim
     from gamelens.wire.intervals import Interval
+    from gamelens.wire.receipts import Receipt
 
 __all__ = [
     "AsyncClient",
@@ -60,6 +61,7 @@ __all__ = [
     "Plan",
     "PlayerSession",
     "RateLimited",
+    "Receipt",
     "Refused",
     "Retryable",
     "ServiceError",
@@ -80,6 +82,7 @@ _HOME = {
     "Joined": "gamelens.analysis.outside_data.match_report",
     "Plan": "gamelens.client.query.plan_estimate",
     "PlayerSession": "gamelens.client.events.player_session",
+    "Receipt": "gamelens.wire.receipts",
     "connect": "gamelens.local.connect",
     "dim": "gamelens.wire.filters",
     "export_csv": "gamelens.analysis.files.csv_export",

@@ -1,6 +1,7 @@
-"""The nineteen metrics: row fields, units, the kinds each can be asked in, and how its values combine.
+"""The catalog: every metric with its fields and rules, and every dimension.
 
-To add a metric: one row here and in Wire 4.11, Metrics; one expression in `gamelens.sandbox.metrics.metric_sql`; one test.
+To add a metric: one row here and in Wire 4.11, Metrics; one entry in `gamelens.sandbox.metrics.metric_sql`; one test.
+To add a dimension: one row here and in Wire 4.10, Dimensions, and its column in the tables of the sandbox.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Adds = Literal["everywhere", "over games", "never"]
 
 
 class Quotient(msgspec.Struct, frozen=True):
-    """How a ratio is made: *part* / *whole*, both fields of the same row, times *worth*."""
+    """A ratio of two fields of the same row: *part* / *whole*, times *worth*."""
 
     part: str
     whole: str
@@ -26,9 +27,13 @@ class Quotient(msgspec.Struct, frozen=True):
 
 
 class Field(msgspec.Struct, frozen=True):
-    """One field of a row: a count is a whole number, a number is not; *unit* is for people.
+    """One field of a metric's rows.
 
-    *combines* says how the field of a sum of rows is made: summed, a quotient of other fields, or not at all.
+    Attributes:
+        name: name on the wire and of the column.
+        kind: `count` is an integer, `number` a float.
+        unit: unit, for people.
+        combines: rule by which rows are added up: a sum, a quotient of other fields, or None if they cannot be.
     """
 
     name: str
@@ -40,9 +45,14 @@ class Field(msgspec.Struct, frozen=True):
 class Metric(msgspec.Struct, frozen=True, kw_only=True):
     """One metric.
 
-    *fields* are its row fields, dimensions left out; *sorts_by* the field that orders a grouped answer. *kinds*: a
-    plain metric is asked with a query; a per-game one for one game or by game; retention by game only. *adds* says
-    over what values may be summed: everywhere (buckets and dimensions), only over games, or never.
+    Attributes:
+        name: name on the wire.
+        meaning: definition in a few words.
+        fields: fields of its rows, without the dimensions.
+        sorts_by: field that orders the rows of an answer.
+        kinds: forms of query it takes: plain, per game (one game or by game), or retention (Wire 2.6, Query kinds).
+        adds: what its values may be summed over: everywhere is buckets and dimensions (Wire 4.14, Adding up).
+        takes_since_days_ago: whether a query may have `since_days_ago`.
     """
 
     name: str
@@ -226,10 +236,10 @@ METRICS: Final[dict[str, Metric]] = {
 
 
 def metric_named(name: str) -> Metric:
-    """The metric called *name*.
+    """Return the metric called *name*.
 
     Raises:
-        BadQuery: there is none; names the nearest.
+        BadQuery: no metric has this name; the error names the nearest.
     """
     if name not in METRICS:
         raise BadQuery("metric", name, "is not a metric", sorted(METRICS))
@@ -237,15 +247,15 @@ def metric_named(name: str) -> Metric:
 
 
 def check_query(metric: Metric, query: MetricQuery) -> None:
-    """Refuse a *query* that has the right shape and yet cannot be asked of *metric* (Wire 2.6, Query kinds).
+    """Check that *metric* takes *query*, whose shape is valid (Wire 2.6, Query kinds).
 
     Raises:
-        BadQuery: an unknown dimension, a kind the metric does not have, a field that does not apply.
+        BadQuery: a dimension is unknown, the metric does not take this kind of query, or a field does not apply.
     """
     _check_kind(metric, query)
-    asked = [("query.dimension" if query.query is not None else "split_by", name) for name in query.dimensions]
-    asked += [("filter", name) for name in dimensions_in(query.filter)] if query.filter is not None else []
-    for field, name in asked:
+    named = [("query.dimension" if query.query is not None else "split_by", name) for name in query.dimensions]
+    named += [("filter", name) for name in dimensions_in(query.filter)] if query.filter is not None else []
+    for field, name in named:
         if name not in DIMENSIONS:
             raise BadQuery(field, name, "is not a dimension", DIMENSIONS)
         if metric.kinds == "retention" and DIMENSIONS[name].level in ("ad", "ilrd"):
@@ -261,21 +271,28 @@ def _check_kind(metric: Metric, query: MetricQuery) -> None:
         use = "split_by" if metric.kinds == "retention" else "game beside it, or split_by in its place"
         raise BadQuery("query", "…", f"is not enough for {metric.name}, which exists per game: send {use}")
     if metric.kinds == "retention":
-        if query.game is not None:
-            raise BadQuery("game", query.game, f"does not apply to {metric.name}: send split_by")
-        if query.since_days_ago is None:
-            raise BadQuery("since_days_ago", None, f"is missing: {metric.name} needs it")
-        if query.granularity != "day":
-            raise BadQuery("granularity", query.granularity, f"must be day for {metric.name}", ["day"])
+        _check_retention(metric, query)
     if query.since_days_ago is not None and not metric.takes_since_days_ago:
         raise BadQuery("since_days_ago", query.since_days_ago, f"does not apply to {metric.name}")
+
+
+def _check_retention(metric: Metric, query: MetricQuery) -> None:
+    if query.game is not None:
+        raise BadQuery("game", query.game, f"does not apply to {metric.name}: send split_by")
+    if query.since_days_ago is None:
+        raise BadQuery("since_days_ago", None, f"is missing: {metric.name} needs it")
+    if query.granularity != "day":
+        raise BadQuery("granularity", query.granularity, f"must be day for {metric.name}", ["day"])
 
 
 class Dimension(msgspec.Struct, frozen=True):
     """One dimension.
 
-    *level* says who has the value: an event, its player, or only ad (`ads` events) or ilrd (`impression` events).
-    *typical* is how many values it usually has, for estimates.
+    Attributes:
+        name: name on the wire.
+        level: owner of the value: the event, its player, or only `ads` (ad) or `impression` (ilrd) events.
+        meaning: definition in a few words.
+        typical: usual number of values, for estimates.
     """
 
     name: str

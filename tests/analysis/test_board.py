@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +13,7 @@ from pandas import DataFrame
 
 from gamelens.analysis import health
 from gamelens.client.query.data_frames import restatements_frame
+from gamelens.wire.receipts import RestatementRecord
 
 DAYS = 42
 FIRST = pd.Timestamp("2026-10-05", tz="UTC")
@@ -120,7 +122,8 @@ def restatement(
     """Return the restatement of the last day, first queried *hours* after it began."""
     entry = {"metric": metric, "by": ["game_id"], "field": field, "before": before, "after": after, "rows": 1}
     moments = {"timestamp": LAST, "before_as_of": LAST + pd.Timedelta(hours=hours), "as_of": pd.Timestamp(AS_OF_LATER)}
-    return restatements_frame([entry | {name: moment.isoformat() for name, moment in moments.items()}])
+    entry |= {name: moment.isoformat() for name, moment in moments.items()}
+    return restatements_frame([msgspec.convert(entry, RestatementRecord)])
 
 
 def board_of(answers: list[DataFrame], **options: Any) -> DataFrame:

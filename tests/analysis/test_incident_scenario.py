@@ -47,7 +47,7 @@ def board_of(ledger: Ledger, scenario: Scenario) -> BoardOf:
 
 def behind(ledger: Ledger, scenario: Scenario, row: pd.Series, dimension: str) -> DataFrame:
     """Return the segments by *dimension* behind a row of the board."""
-    frame = answer(ledger, scenario, health.drill_questions(row.to_dict())[dimension])
+    frame = answer(ledger, scenario, health.drill_queries(row.to_dict())[dimension])
     watch = health.watches([row["watch"]])[0]
     frame = frame[frame["timestamp"] <= row["timestamp"]]
     return health.segments(

@@ -107,7 +107,7 @@ def test_the_point_found_is_the_likeliest() -> None:
     """The fitted parameters have a higher posterior than points next to them on each axis."""
     counts = np.random.default_rng(1).binomial(200, [CASUAL.retention(int(age)) for age in AGES], (20, len(AGES)))
     cohorts = triangle(frame_of([200] * 20, counts, AGES))
-    reached, returned = cohorts.known()
+    reached, returned = cohorts.totals_by_age()
 
     def likely(point: np.ndarray) -> float:
         """Return the logarithm of the posterior at *point*."""

@@ -88,7 +88,7 @@ def test_a_null_group_keeps_its_money(analysis: Callable[..., DataFrame]) -> Non
     unknown = result[result["country_code"].isna()].iloc[0]
     values = {name: unknown[name] for name in result.columns.drop("country_code")}
     expected = {
-        "together": {"iap_revenue": 5.0, "ad_revenue": 0.5, "total_revenue": 5.5, "ads_share": 0.5 / 5.5},
+        "revenue_by_source": {"iap_revenue": 5.0, "ad_revenue": 0.5, "total_revenue": 5.5, "ads_share": 0.5 / 5.5},
         "arpdau": {"player_days": 20, "iap_arpdau": 0.25, "ad_arpdau": 0.025, "arpdau": 0.275},
         "payer_share": {"player_days": 20, "paying_player_days": 5, "payer_share": 0.25},
         "arppu": {"paying_player_days": 5, "iap_revenue": 5.0, "arppu": 1.0},

@@ -162,14 +162,14 @@ def test_a_frame_that_was_not_split_is_refused() -> None:
 
 def test_a_board_needs_one_query_for_each_split() -> None:
     """A board takes three queries for its seven metrics, one per split."""
-    queries = health.questions(health.watches())
+    queries = health.board_queries(health.watches())
     assert [question.by for question in queries] == [("game",), ("game", "country_code"), ("game", "ilrd_network_name")]
     assert sum(len(question.metric) for question in queries) == 7
 
 
 def test_only_the_chosen_metrics_are_queried() -> None:
     """A board of chosen metrics queries these alone, metrics computed from others included."""
-    (query,) = health.questions(health.watches(["revenue", "user_unique", "purchases"]))
+    (query,) = health.board_queries(health.watches(["revenue", "user_unique", "purchases"]))
     assert query == HealthQuery(metric=("revenue", "user_unique"))
 
 
@@ -193,24 +193,24 @@ def row(**fields: object) -> dict[str, object]:
 
 def test_a_sum_is_looked_into_by_each_of_its_dimensions() -> None:
     """The drill-down of a count is one query per dimension, for that game only."""
-    queries = health.drill_questions(row())
+    queries = health.drill_queries(row())
     assert list(queries) == ["country_code", "platform", "build"]
     assert queries["build"].arguments == {"metric": ["user_unique"], "by": ["build"], "games": ["7"]}
 
 
 def test_retention_of_a_country_is_looked_into_within_it() -> None:
     """The drill-down of a segment is filtered by it and keeps `since_days_ago`."""
-    queries = health.drill_questions(row(watch="retention_d1", dimension="country_code", segment="BR"))
+    queries = health.drill_queries(row(watch="retention_d1", dimension="country_code", segment="BR"))
     assert queries["build"].arguments["where"] == {"country_code": "BR"}
     assert queries["build"].since_days_ago == 1
 
 
 def test_a_network_is_looked_into_beside_all_others() -> None:
     """The drill-down of a network's share needs all networks, so it is not filtered."""
-    queries = health.drill_questions(row(watch="network_share", dimension="ilrd_network_name", segment=None))
+    queries = health.drill_queries(row(watch="network_share", dimension="ilrd_network_name", segment=None))
     assert queries["platform"].by == ("platform", "ilrd_network_name")
 
 
 def test_a_silent_game_has_no_segments() -> None:
     """A silent game has no drill-down."""
-    assert health.drill_questions(row(is_silent=True)) == {}
+    assert health.drill_queries(row(is_silent=True)) == {}

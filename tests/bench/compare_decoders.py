@@ -27,6 +27,7 @@ from gamelens.client.query.data_frames import to_frame
 from gamelens.client.tables.answer_decoding import read_answer
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import MetricQuery, Split
+from gamelens.wire.receipts import Receipt
 from gamelens.wire.results import Rows, encode_answer
 
 START = datetime(2026, 8, 20, tzinfo=UTC)
@@ -84,7 +85,7 @@ UNTRACKED_STRUCTS = msgspec.json.Decoder(UntrackedAnswer)
 
 def with_gamelens(body: bytes) -> pd.DataFrame:
     """Decode to a frame as the client does."""
-    return cast("pd.DataFrame", to_frame(read_answer("revenue", QUERY, BY, body), BY, {}))
+    return cast("pd.DataFrame", to_frame(read_answer("revenue", QUERY, BY, body), BY, Receipt()))
 
 
 def with_json_normalize(body: bytes) -> pd.DataFrame:

@@ -72,7 +72,7 @@ def find(cache: AnswerCache, first: int, last: int) -> pa.Table:
     """Read the days from *first* to before *last* from the cache."""
     units = [day_slice(day) for day in range(first, last)]
     cached = cache.find(KEY, units, available=available(last), fresh_s=3600)
-    assert len(cached.units) == last - first
+    assert len(cached.slices) == last - first
     return cached.table
 
 
@@ -85,7 +85,7 @@ def test_ninety_days_kept_at_once(tmp_path: Path) -> None:
     floor_ms, find_ms, look_ms = best_ms(
         lambda: parquet.read_table(tmp_path / "floor.parquet"),
         lambda: find(cache, 0, DAYS),
-        lambda: cache.look(KEY, units, available=available(DAYS), fresh_s=3600),
+        lambda: cache.fresh_slices(KEY, units, available=available(DAYS), fresh_s=3600),
     )
     other = rows(range(DAYS), seed=1)
     began = time.perf_counter()

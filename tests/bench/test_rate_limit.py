@@ -51,7 +51,7 @@ async def send_at_once(url: str, key: str, requests: int, pace: Pace, folder: Pa
     """Send all requests at once, as a long query does, and return the measurements."""
     secret = Secret(key)
     budget = shared_rate_limiter(url, secret.fingerprint, pace, folder=folder)
-    transport = Transport(url, key=secret, budget=budget)
+    transport = Transport(url, key=secret, rate_limiter=budget)
     tally, began = RequestStats(), time.monotonic()
     request = HttpRequest(method="GET", path="/metrics/v1/interval")
     outcomes = await asyncio.gather(*(transport.send(request, tally) for _ in range(requests)), return_exceptions=True)
@@ -76,7 +76,7 @@ class Run:
     def __init__(
         self, ready: SandboxInfo, folder: Path, *, requests: int, pace: Pace = "guaranteed", processes: int = 1
     ) -> None:
-        queries_before = call_console(ready, ControlApi.summary).asked
+        queries_before = call_console(ready, ControlApi.summary).metrics_requests
         key = ready.organisations[0].api_key
         assert key is not None
         command = [sys.executable, __file__, ready.metrics_url, key, str(requests), pace, str(folder / "slots")]
@@ -85,7 +85,7 @@ class Run:
         self.seconds = max(one["ended"] for one in results) - min(one["began"] for one in results)
         self.answers = sum(one["answers"] for one in results)
         self.retries = sum(one["retries"] for one in results)
-        self.refused = call_console(ready, ControlApi.summary).asked - queries_before - self.answers
+        self.refused = call_console(ready, ControlApi.summary).metrics_requests - queries_before - self.answers
         self.per_second = self.answers / self.seconds
         assert {one["why_alone"] for one in results} == {None}
 

@@ -148,7 +148,7 @@ def draw_cohorts(scenario_name: str, rng: np.random.Generator, *, is_cut: bool) 
         game=game,
         scenario=scenario,
         activity=game.retention.activity(),
-        intake=plan_installs(game, scenario=scenario, first_weekday=0),
+        install_plan=plan_installs(game, scenario=scenario, first_weekday=0),
         rng=rng,
     )
     days = [*range(14 if is_cut else scenario.days - len(AGES))]

@@ -12,7 +12,7 @@ def after_answers(
     """Return a limit that has seen *number* successful answers."""
     probe = probe or AdaptiveLimit()
     for count in range(number):
-        probe.answered(at + count * every_s, at + count * every_s, is_wanted=True)
+        probe.mark_answered(at + count * every_s, at + count * every_s, is_wanted=True)
     return probe
 
 
@@ -30,7 +30,7 @@ def test_answers_open_no_slot_while_no_request_waits() -> None:
     """An unneeded slot is not opened, since it would be a burst later."""
     probe = AdaptiveLimit()
     for _ in range(100):
-        probe.answered(0.0, 0.0, is_wanted=False)
+        probe.mark_answered(0.0, 0.0, is_wanted=False)
     assert probe.extra == 0
 
 
@@ -42,14 +42,14 @@ def test_the_number_of_slots_is_bounded() -> None:
 def test_a_refusal_where_several_nodes_serve_closes_one_slot() -> None:
     """After answers that several nodes must have given, a refusal closes one slot."""
     probe = after_answers(9 * ANSWERS_PER_SLOT)
-    probe.refused(0.1)
+    probe.mark_refused(0.1)
     assert probe.extra == 8
 
 
 def test_a_refusal_where_one_node_serves_closes_all_and_ends_the_probing_for_a_minute() -> None:
     """Five answers a second is what one node gives: a refusal closes all extra slots."""
     probe = after_answers(4 * ANSWERS_PER_SLOT, every_s=0.2)
-    probe.refused(3.0)
+    probe.mark_refused(3.0)
     assert probe.extra == 0
     assert after_answers(100, probe=probe, at=3.0 + HOLD_S - 50, every_s=0.49).extra == 0
     assert after_answers(ANSWERS_PER_SLOT, probe=probe, at=3.0 + HOLD_S).extra == 1
@@ -58,16 +58,16 @@ def test_a_refusal_where_one_node_serves_closes_all_and_ends_the_probing_for_a_m
 def test_that_several_nodes_serve_is_forgotten_after_a_while() -> None:
     """Evidence of several nodes expires, since they may have become one."""
     probe = after_answers(9 * ANSWERS_PER_SLOT)
-    probe.refused(MEMORY_S)
+    probe.mark_refused(MEMORY_S)
     assert probe.extra == 0
 
 
 def test_a_late_answer_does_not_make_one_node_look_like_several() -> None:
     """Six answers in a second are no evidence if their requests were sent far apart."""
     probe = after_answers(5, at=10.0, every_s=0.2)
-    probe.answered(3.0, 10.9, is_wanted=True)
-    probe.answered(11.0, 11.0, is_wanted=True)
-    probe.refused(11.1)
+    probe.mark_answered(3.0, 10.9, is_wanted=True)
+    probe.mark_answered(11.0, 11.0, is_wanted=True)
+    probe.mark_refused(11.1)
     assert probe.extra == 0
 
 
@@ -75,5 +75,5 @@ def test_refusals_never_close_what_is_guaranteed() -> None:
     """Refusals never reduce the limit below the guaranteed rate."""
     probe = after_answers(6)
     for _ in range(10):
-        probe.refused(0.1)
+        probe.mark_refused(0.1)
     assert probe.extra == 0

@@ -87,7 +87,7 @@ def test_stored_rows_are_found_unchanged(cache: AnswerCache) -> None:
 def test_an_empty_cache_finds_nothing(cache: AnswerCache) -> None:
     """An empty cache returns no table and no bucket slices."""
     result = cache.find(ASKED, day_slices([1, 2]), available=LATER, fresh_s=0)
-    assert (result.table, result.units) == (None, frozenset())
+    assert (result.table, result.slices) == (None, frozenset())
 
 
 def test_a_lookup_of_no_bucket_slices_finds_nothing(cache: AnswerCache) -> None:
@@ -139,14 +139,14 @@ def test_part_of_a_bucket_is_another_slice(cache: AnswerCache) -> None:
     """Half a day is not answered from the cached whole day."""
     keep(cache, [1], rows_of_seed(1, 1))
     morning = BucketSlice(Interval(START + DAY, START + DAY * 1.5), START + DAY)
-    assert not cache.look(ASKED, [morning], available=LATER, fresh_s=9)
+    assert not cache.fresh_slices(ASKED, [morning], available=LATER, fresh_s=9)
 
 
 def test_the_same_interval_in_another_bucket_is_another_slice(cache: AnswerCache) -> None:
     """The same interval with another bucket start is not answered from the cache."""
     keep(cache, [1], rows_of_seed(1, 1))
     stamped = BucketSlice(day_slice(1).interval, START)
-    assert not cache.look(ASKED, [stamped], available=LATER, fresh_s=9)
+    assert not cache.fresh_slices(ASKED, [stamped], available=LATER, fresh_s=9)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_rows_of_an_incompatible_type_are_requested_again(cache: AnswerCache, cl
     clock.advance(1)
     keep(cache, [2], rows(2, ("US", 2), more=pa.array(["seven"])))
     result = cache.find(ASKED, day_slices([1, 2]), available=LATER, fresh_s=0)
-    assert result.units == {day_slice(2)}
+    assert result.slices == {day_slice(2)}
     assert result.table is not None
     assert result.table["more"].to_pylist() == ["seven"]
 
@@ -225,7 +225,7 @@ def test_rows_that_parquet_cannot_hold_are_not_stored(cache: AnswerCache) -> Non
     keep(cache, [1], rows_of_seed(1, 1))
     keep(cache, [1], rows(1, ("US", 1), more=pa.array([{}])))
     assert found_days(cache, [1]) == []
-    assert "Parquet cannot hold it" in (cache.info().unkept or "")
+    assert "Parquet cannot hold it" in (cache.info().store_error or "")
     assert cache.info().off is None
 
 
@@ -392,7 +392,7 @@ def test_a_lookup_finds_exactly_what_was_stored_last(many: Path, steps: list[Ste
             stored |= new_rows
         expected = [stored[day] for day in days if day in stored]
         result = cache.find(ASKED, day_slices(days), available=LATER, fresh_s=0)
-        assert result.units == {day_slice(day) for day in days if day in stored}
+        assert result.slices == {day_slice(day) for day in days if day in stored}
         expected_rows = [row for table in expected for row in table.to_pylist()]
         found_rows = result.table.to_pylist() if result.table is not None else []
         assert [row | {"more": row.get("more")} for row in found_rows] == [
@@ -438,7 +438,7 @@ def test_an_answer_over_max_bytes_is_not_stored_and_removes_nothing(make: Callab
     keep(cache, [1], rows_of_seed(1, 1))
     keep(cache, [2], rows(2, *((os.urandom(20).hex(), 1) for _ in range(1000))))
     assert found_days(cache, [1, 2]) == [1]
-    assert "max_bytes" in (cache.info().unkept or "")
+    assert "max_bytes" in (cache.info().store_error or "")
 
 
 def test_an_answer_that_is_not_stored_leaves_merged_files_alone(make: Callable[..., AnswerCache]) -> None:
@@ -447,7 +447,7 @@ def test_an_answer_that_is_not_stored_leaves_merged_files_alone(make: Callable[.
     for day in range(12):
         keep(cache, [day], rows_of_seed(day, 1))
     keep(cache, [12], rows(12, *((os.urandom(20).hex(), 1) for _ in range(3000))))
-    assert "max_bytes" in (cache.info().unkept or "")
+    assert "max_bytes" in (cache.info().store_error or "")
     assert found_days(cache, range(13)) == [*range(12)]
     assert find(cache, range(12)) == pa.concat_tables([rows_of_seed(day, 1) for day in range(12)])
 
@@ -506,9 +506,9 @@ def test_info_counts(cache: AnswerCache, make: Callable[..., AnswerCache]) -> No
     keep(cache, [1, 2], pa.concat_tables([rows_of_seed(1, 1), rows_of_seed(2, 1)]))
     keep(make(owner="bob"), [1], rows_of_seed(1, 1))
     find(cache, [1, 2, 3])
-    cache.look(ASKED, day_slices([1]), available=LATER, fresh_s=0)
+    cache.fresh_slices(ASKED, day_slices([1]), available=LATER, fresh_s=0)
     info = cache.info()
-    assert (info.questions, info.buckets, info.files, info.hits, info.misses) == (1, 2, 1, 2, 1)
+    assert (info.queries, info.buckets, info.files, info.hits, info.misses) == (1, 2, 1, 2, 1)
     assert info.bytes > sum(path.stat().st_size for path in parquet_files(cache))
 
 
@@ -564,7 +564,7 @@ def test_checking_for_fresh_slices_reads_no_file(cache: AnswerCache) -> None:
     """Checking which slices are cached reads the index only, so a missing file is not seen."""
     keep(cache, [1], rows_of_seed(1, 1))
     parquet_files(cache)[0].unlink()
-    assert cache.look(ASKED, day_slices([1, 2]), available=LATER, fresh_s=0) == {day_slice(1)}
+    assert cache.fresh_slices(ASKED, day_slices([1, 2]), available=LATER, fresh_s=0) == {day_slice(1)}
 
 
 def test_old_orphans_are_swept_when_a_cache_is_opened(cache: AnswerCache, make: Callable[..., AnswerCache]) -> None:

@@ -95,7 +95,7 @@ def output_of(process: subprocess.Popen[str], word: str = "") -> str:
 def assert_works(cache: AnswerCache, days: range = DAYS) -> None:
     """Assert that *cache* finds only what was stored last, and can store again."""
     result = cache.find(ASKED, day_slices(days), available=LATER, fresh_s=0)
-    expected = [rows_of_seed(day, 1) for day in days if day_slice(day) in result.units]
+    expected = [rows_of_seed(day, 1) for day in days if day_slice(day) in result.slices]
     assert result.table == (pa.concat_tables(expected) if expected else None)
     keep(cache, days, pa.concat_tables([rows_of_seed(day, 1) for day in days]))
     assert found_days(cache, days) == [*days]
@@ -114,7 +114,7 @@ def test_a_damaged_file_is_a_miss_and_is_removed(cache: AnswerCache) -> None:
         body[len(body) // 2] ^= 1
         path.write_bytes(body)
         break
-    assert len(cache.find(ASKED, day_slices([1, 2]), available=LATER, fresh_s=0).units) == 1
+    assert len(cache.find(ASKED, day_slices([1, 2]), available=LATER, fresh_s=0).slices) == 1
     assert len(parquet_files(cache)) == 1
     assert (cache.info().buckets, cache.info().files, cache.info().off) == (1, 1, None)
 
@@ -142,7 +142,7 @@ def test_a_file_that_vanished_is_forgotten_when_a_cache_is_opened(
     keep(cache, [1], rows_of_seed(1, 1))
     parquet_files(cache)[0].unlink()
     later = make()
-    assert later.look(ASKED, day_slices([1]), available=LATER, fresh_s=0) == frozenset()
+    assert later.fresh_slices(ASKED, day_slices([1]), available=LATER, fresh_s=0) == frozenset()
 
 
 @settings(max_examples=60, deadline=None)

@@ -373,6 +373,6 @@ def test_cached_frames_equal_fresh_frames_in_any_order(
             assert receipt["cached_share"] == round(plan.cached_share, 4) or plan.guessed
             assert receipt["requests"] == plan.requests or plan.guessed
         assert cached.cache is not None
-        assert (cached.cache.info().off, cached.cache.info().unkept) == (None, None)
+        assert (cached.cache.info().off, cached.cache.info().store_error) == (None, None)
         assert cached.restatements().empty
         cached.cache.close()

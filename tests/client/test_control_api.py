@@ -13,9 +13,9 @@ import msgspec
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gamelens.client.connection.control_api import CONSOLE_URL, ControlApi
+from gamelens.client.connection.control_api import CONTROL_URL_VARIABLE, ControlApi
 from gamelens.errors import BadQuery, GamelensError, ServiceError, Unreachable
-from gamelens.sandbox.control.control_app import console_app
+from gamelens.sandbox.control.control_app import control_app
 from support.game_events import event
 from support.sandbox_stage import Stage
 
@@ -44,7 +44,7 @@ def api_answering(status: int, body: bytes) -> ControlApi:
 @pytest.fixture
 def control_api(stage: Stage) -> ControlApi:
     """Return the control API of the fixture `stage`."""
-    return api_of(console_app(stage.sandbox, token=TOKEN))
+    return api_of(control_app(stage.sandbox, token=TOKEN))
 
 
 def test_the_summary_counts_events_by_game(stage: Stage, control_api: ControlApi) -> None:
@@ -78,15 +78,15 @@ def test_an_answer_of_another_shape_is_a_service_error(ask: Ask, body: bytes) ->
 )
 def test_an_address_without_host_or_token_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The address needs http or https, a host and a token (Wire 5.1, Control API)."""
-    monkeypatch.delenv(CONSOLE_URL, raising=False)
+    monkeypatch.delenv(CONTROL_URL_VARIABLE, raising=False)
     with pytest.raises(BadQuery, match="console_url"):
         ControlApi(url)
 
 
 def test_the_address_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an argument the environment names the address, shown without its token."""
-    monkeypatch.setenv(CONSOLE_URL, URL)
-    assert repr(ControlApi()) == "Console('http://127.0.0.1:1')"
+    monkeypatch.setenv(CONTROL_URL_VARIABLE, URL)
+    assert repr(ControlApi()) == "ControlApi('http://127.0.0.1:1')"
 
 
 def test_the_token_is_in_no_repr_and_no_error(control_api: ControlApi) -> None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 import pandas as pd
 import polars
 import pyarrow as pa
@@ -30,6 +31,7 @@ from gamelens.client.query.data_frames import (
 from gamelens.client.tables.table_operations import from_rows, order_columns
 from gamelens.client.tables.table_schema import TIMESTAMP_TYPE, schema
 from gamelens.errors import BadQuery
+from gamelens.wire.receipts import QueryRecord, Receipt, RestatementRecord
 from gamelens.wire.results import Studio
 
 DAY = datetime(2026, 11, 1, tzinfo=UTC)
@@ -60,7 +62,7 @@ def table(*rows: dict[str, Any]) -> pa.Table:
 
 def frame(*rows: dict[str, Any]) -> pd.DataFrame:
     """Return the pandas frame of *rows*."""
-    return to_frame(table(*rows), BY, {})  # type: ignore[no-any-return]
+    return to_frame(table(*rows), BY, Receipt())  # type: ignore[no-any-return]
 
 
 def with_field(values: Sequence[object], type_: pa.DataType | None = None) -> pa.Table:
@@ -162,7 +164,7 @@ def test_timestamps_are_utc_and_repeat_with_their_rows() -> None:
 )
 def test_an_unknown_field_is_typed_by_its_values(values: list[object], dtype: str) -> None:
     """A field the catalog does not know gets the dtype of its values."""
-    result = to_frame(with_field(values), BY, {})
+    result = to_frame(with_field(values), BY, Receipt())
     assert (str(result["surprise"].dtype), result["surprise"].isna().tolist()) == (
         dtype,
         [value is None for value in values],
@@ -172,7 +174,7 @@ def test_an_unknown_field_is_typed_by_its_values(values: list[object], dtype: st
 def test_a_chunked_table_is_one_frame() -> None:
     """A table of several chunks becomes one frame."""
     pieces = pa.concat_tables([table(row("US")), table(row(None)), table()])
-    assert to_frame(pieces, BY, {})["country_code"].isna().tolist() == [False, True]
+    assert to_frame(pieces, BY, Receipt())["country_code"].isna().tolist() == [False, True]
 
 
 # arrow and polars
@@ -182,7 +184,7 @@ def test_a_chunked_table_is_one_frame() -> None:
 @pytest.mark.parametrize("rows", [(), (row("NA"), row(None, count=None, mean=None))])
 def test_every_kind_of_frame_has_the_same_columns(to: Kind, rows: tuple[dict[str, Any], ...]) -> None:
     """pandas, Arrow and polars frames have the same columns and number of rows."""
-    result = to_frame(table(*rows), BY, {}, to)
+    result = to_frame(table(*rows), BY, Receipt(), to)
     columns = result.column_names if to == "arrow" else list(result.columns)
     assert (columns, len(result)) == (list(DTYPES), len(rows))
 
@@ -190,19 +192,19 @@ def test_every_kind_of_frame_has_the_same_columns(to: Kind, rows: tuple[dict[str
 @pytest.mark.parametrize("rows", [(), (row("NA"), row(None))])
 def test_arrow_has_dictionaries_and_the_receipt_as_json(rows: tuple[dict[str, Any], ...]) -> None:
     """An Arrow frame has dictionary columns and the receipt as JSON metadata."""
-    result = to_frame(table(*rows), BY, {"requests": 1}, "arrow")
+    result = to_frame(table(*rows), BY, Receipt(requests=1), "arrow")
     assert result.schema.types == [
         TIMESTAMP_TYPE,
         pa.dictionary(pa.int32(), pa.string()),
         pa.int64(),
         *[pa.float64()] * 3,
     ]
-    assert json.loads(result.schema.metadata[b"gamelens"]) == {"requests": 1}
+    assert json.loads(result.schema.metadata[b"gamelens"]) == Receipt(requests=1).to_json()
 
 
 def test_arrow_has_the_same_values() -> None:
     """An Arrow frame keeps nulls, "NA" and every digit."""
-    result = to_frame(table(row("NA", 2**53 + 1), row(None, None, None)), BY, {}, "arrow")
+    result = to_frame(table(row("NA", 2**53 + 1), row(None, None, None)), BY, Receipt(), "arrow")
     assert result.select(["country_code", "event_count", "mean"]).to_pylist() == [
         {"country_code": "NA", "event_count": 2**53 + 1, "mean": 0.5},
         {"country_code": None, "event_count": None, "mean": None},
@@ -212,7 +214,7 @@ def test_arrow_has_the_same_values() -> None:
 @pytest.mark.parametrize("rows", [(), (row("NA"), row(None))])
 def test_polars_has_the_same_types(rows: tuple[dict[str, Any], ...]) -> None:
     """A polars frame has UTC times, categoricals, Int64 and Float64."""
-    result = to_frame(table(*rows), BY, {}, "polars")
+    result = to_frame(table(*rows), BY, Receipt(), "polars")
     assert type(result) is polars.DataFrame
     assert result.dtypes == [
         polars.Datetime("us", "UTC"),
@@ -224,7 +226,7 @@ def test_polars_has_the_same_types(rows: tuple[dict[str, Any], ...]) -> None:
 
 def test_polars_has_the_same_values() -> None:
     """A polars frame keeps nulls, "NA" and every digit."""
-    result = to_frame(table(row("NA", 2**53 + 1), row(None, None, None)), BY, {}, "polars")
+    result = to_frame(table(row("NA", 2**53 + 1), row(None, None, None)), BY, Receipt(), "polars")
     assert result.select("timestamp", "country_code", "event_count", "mean").rows() == [
         (DAY, "NA", 2**53 + 1, 0.5),
         (DAY, None, None, None),
@@ -262,7 +264,7 @@ fields = st.fixed_dictionaries(
 def test_a_table_survives_the_way_to_a_frame_and_back(rows: list[dict[str, Any]]) -> None:
     """Any table converted to a frame and back is unchanged."""
     before = table(*rows)
-    assert to_table(to_frame(before, BY, {})).equals(before)
+    assert to_table(to_frame(before, BY, Receipt())).equals(before)
 
 
 @pytest.mark.parametrize(
@@ -279,17 +281,17 @@ def test_a_table_survives_the_way_to_a_frame_and_back(rows: list[dict[str, Any]]
 def test_an_unknown_field_survives_the_way_to_a_frame_and_back(values: list[object]) -> None:
     """A column the catalog does not know is unchanged after the way to a frame and back."""
     before = with_field(values)
-    assert to_table(to_frame(before, BY, {})).equals(before)
+    assert to_table(to_frame(before, BY, Receipt())).equals(before)
 
 
 def test_receipt_dtypes_and_values_survive_parquet(tmp_path: Path) -> None:
     """A frame written to Parquet and read again has the same values, dtypes and receipt."""
-    receipt = {"asked": {"by": ["country_code"], "top": None}, "requests": 1}
+    receipt = Receipt(asked=QueryRecord(by=("country_code",)), requests=1)
     result = to_frame(table(row("NA"), row(None)), BY, receipt)
     result.to_parquet(tmp_path / "frame.parquet")
     again = pd.read_parquet(tmp_path / "frame.parquet")
     pd.testing.assert_frame_equal(result, again)
-    assert again.attrs == result.attrs == {"gamelens": receipt}
+    assert again.attrs == result.attrs == {"gamelens": receipt.to_json()}
 
 
 # Titles
@@ -319,7 +321,7 @@ def test_titles_of_games_and_studios_stand_beside_their_ids() -> None:
 @pytest.mark.parametrize("to", ["pandas", "arrow"])
 def test_titles_are_categories_too(to: Kind) -> None:
     """Title columns are categories, or dictionaries in Arrow."""
-    result = to_frame(add_titles(GAMES, {"game_id": {"1": "Saga", "2": "NA"}}), ("game_id",), {}, to)
+    result = to_frame(add_titles(GAMES, {"game_id": {"1": "Saga", "2": "NA"}}), ("game_id",), Receipt(), to)
     assert result["game"].to_pylist() if to == "arrow" else result["game"].dropna().tolist() == ["Saga", "NA"]
     assert "category" in str(result["game"].dtype) if to == "pandas" else pa.types.is_dictionary(result["game"].type)
 
@@ -327,7 +329,7 @@ def test_titles_are_categories_too(to: Kind) -> None:
 def test_an_empty_answer_has_titles_too() -> None:
     """An empty answer has its title column, a category."""
     result = add_titles(schema("event_count", ("game_id",)).empty_table(), {"game_id": {"1": "Saga"}})
-    assert dtypes(to_frame(result, ("game_id",), {}))["game"] == "category"
+    assert dtypes(to_frame(result, ("game_id",), Receipt()))["game"] == "category"
 
 
 def test_a_repeated_title_gets_its_studio() -> None:
@@ -372,17 +374,17 @@ def test_empty_lists_have_their_columns(rows: int) -> None:
     assert dtypes(studios) == dict.fromkeys(["studio_id", "studio"], "str")
 
 
-MOVED = {
-    "metric": "revenue",
-    "timestamp": "2026-11-01T00:00:00+00:00",
-    "by": ["country_code", "platform"],
-    "field": "sum",
-    "before": 10,
-    "after": 12.5,
-    "rows": 3,
-    "before_as_of": "2026-11-20T10:00:00+00:00",
-    "as_of": "2026-11-20T11:30:00.25+00:00",
-}
+MOVED = RestatementRecord(
+    metric="revenue",
+    timestamp="2026-11-01T00:00:00+00:00",
+    by=("country_code", "platform"),
+    field="sum",
+    before=10,
+    after=12.5,
+    rows=3,
+    before_as_of="2026-11-20T10:00:00+00:00",
+    as_of="2026-11-20T11:30:00.25+00:00",
+)
 
 
 def test_a_restatement_has_the_difference_of_its_totals() -> None:
@@ -404,19 +406,19 @@ def test_a_restatement_has_the_difference_of_its_totals() -> None:
 
 def test_a_restatement_without_totals_has_no_difference() -> None:
     """A field that does not add up has NA for both totals and the difference."""
-    result = restatements_frame([MOVED | {"before": None, "after": None, "by": []}])
+    result = restatements_frame([msgspec.structs.replace(MOVED, before=None, after=None, by=())])
     assert result[["before", "after", "moved"]].isna().all(axis=None)
     assert result["by"].tolist() == [""]
 
 
 def test_moments_with_and_without_a_fraction_stand_in_one_column() -> None:
     """Times with and without fractional seconds are parsed in one column."""
-    result = restatements_frame([MOVED, MOVED | {"as_of": "2026-11-20T12:00:00+00:00"}])
+    result = restatements_frame([MOVED, msgspec.structs.replace(MOVED, as_of="2026-11-20T12:00:00+00:00")])
     assert result["as_of"].tolist() == [pd.Timestamp("2026-11-20T11:30:00.25Z"), pd.Timestamp("2026-11-20T12:00Z")]
 
 
-@pytest.mark.parametrize("entries", [[], [MOVED], [MOVED | {"before": None, "after": None}, MOVED]])
-def test_restatements_have_their_dtypes(entries: list[dict[str, Any]]) -> None:
+@pytest.mark.parametrize("entries", [[], [MOVED], [msgspec.structs.replace(MOVED, before=None, after=None), MOVED]])
+def test_restatements_have_their_dtypes(entries: list[RestatementRecord]) -> None:
     """The restatement frame has the same dtypes with and without rows and totals."""
     assert dtypes(restatements_frame(entries)) == {
         "metric": "str",

@@ -75,7 +75,7 @@ def test_a_failing_keyring_is_no_error_and_is_not_read_again(
     ring = use(MemoryKeyring({}, failing(error)))
     settings = Settings({}, {}, tmp_path / "none.toml")
     assert [settings.find("api_key"), settings.find("secret_key")] == [None, None]
-    assert (settings.keychain.trouble, ring.requested) == (trouble, ["api_key"])
+    assert (settings.keyring.error, ring.requested) == (trouble, ["api_key"])
     with pytest.raises(AuthError, match=rf"keyring set gamelens api_key` \(asked: {trouble[:10]}"):
         settings.metrics()
 
@@ -93,7 +93,7 @@ def test_a_machine_without_a_keyring_is_no_failure(use: Use) -> None:
     """A machine without a keyring service is not reported as a failure."""
     use(MemoryKeyring({}, failing(NoKeyringError())))
     keychain = KeyringLookup()
-    assert (keychain.find("api_key"), keychain.trouble) == (None, None)
+    assert (keychain.find("api_key"), keychain.error) == (None, None)
 
 
 def test_a_keyring_that_does_not_answer_times_out(use: Use) -> None:
@@ -101,5 +101,5 @@ def test_a_keyring_that_does_not_answer_times_out(use: Use) -> None:
     answered = threading.Event()
     use(MemoryKeyring({"api_key": "late"}, lambda: answered.wait(10)))
     keychain = KeyringLookup(wait_s=0.05)
-    assert (keychain.find("api_key"), keychain.trouble) == (None, "it did not answer within 0.05 s")
+    assert (keychain.find("api_key"), keychain.error) == (None, "it did not answer within 0.05 s")
     answered.set()

@@ -58,7 +58,7 @@ def test_events_leave_in_the_order_they_were_added() -> None:
     """A batch has events of all sessions in the order they were added."""
     queue = with_sessions("s1", "s2")
     for name, body in [("s1", b"1"), ("s2", b"2"), ("s1", b"3")]:
-        queue.put(name, body, now_s=0)
+        queue.add(name, body, now_s=0)
     assert bodies(queue) == [b"1", b"2", b"3"]
 
 
@@ -66,8 +66,8 @@ def test_settled_events_leave_the_queue_and_are_counted() -> None:
     """A settled batch leaves the queue, counted as collected or rejected."""
     queue = with_sessions("s1")
     for body in (b"1", b"2", b"3"):
-        queue.put("s1", body, now_s=0)
-    queue.settle(queue.batch(ANN), rejected=1)
+        queue.add("s1", body, now_s=0)
+    queue.remove_batch(queue.batch(ANN), rejected=1)
     assert (queue.waiting(), queue.counts()) == (0, {"collected": 2, "rejected": 1})
 
 
@@ -75,7 +75,7 @@ def test_a_batch_holds_as_many_events_as_the_official_clients_send() -> None:
     """A batch holds at most 500 events (Wire 1.15, Client queue)."""
     queue = with_sessions("s1")
     for _ in range(BATCH_EVENTS + 1):
-        queue.put("s1", b"{}", now_s=0)
+        queue.add("s1", b"{}", now_s=0)
     assert len(queue.batch(ANN)) == 500
 
 
@@ -83,14 +83,14 @@ def test_a_batch_is_under_1_mb_even_unzipped() -> None:
     """A batch stays under 1 MB even before gzip (Wire 1.6, Body limits)."""
     queue = with_sessions("s1")
     for _ in range(20):
-        queue.put("s1", b"x" * 100_000, now_s=0)
+        queue.add("s1", b"x" * 100_000, now_s=0)
     assert BODY_BYTES - 200_000 < len(as_array(queue.batch(ANN))) < BODY_BYTES
 
 
 def test_the_largest_allowed_event_fits_into_a_request() -> None:
     """A batch with one event of the maximum size stays under 1 MB."""
     queue = with_sessions("s1")
-    queue.put("s1", b"x" * BATCH_BYTES, now_s=0)
+    queue.add("s1", b"x" * BATCH_BYTES, now_s=0)
     assert len(as_array(queue.batch(ANN))) < BODY_BYTES
 
 
@@ -99,25 +99,25 @@ def test_each_user_at_each_address_has_batches_of_its_own() -> None:
     queue = outbox()
     for number, (user_id, ip) in enumerate([("ann", "192.0.2.1"), ("bob", "192.0.2.1"), ("ann", "192.0.2.2")]):
         queue.open_session(str(number), user_id, {}, now_s=0, forwarded_for=ip)
-        queue.put(str(number), b"%d" % number, now_s=0)
-    assert [bodies(queue, bucket) for bucket in queue.buckets()] == [[b"0"], [b"1"], [b"2"]]
+        queue.add(str(number), b"%d" % number, now_s=0)
+    assert [bodies(queue, bucket) for bucket in queue.batch_keys()] == [[b"0"], [b"1"], [b"2"]]
 
 
 def test_a_full_queue_deletes_the_oldest_session_whole() -> None:
     """A full queue deletes all events of the oldest session (Wire 1.15, Client queue)."""
     queue = with_sessions("old", "new", cap_bytes=30)
     for name, body in [("old", b"a" * 10), ("new", b"b" * 10), ("old", b"c" * 10)]:
-        queue.put(name, body, now_s=0)
-    assert queue.put("new", b"d", now_s=0)
+        queue.add(name, body, now_s=0)
+    assert queue.add("new", b"d", now_s=0)
     assert bodies(queue) == [b"b" * 10, b"d"]
 
 
 def test_events_deleted_from_a_full_queue_are_counted() -> None:
     """Events deleted from a full queue are counted as "cache full"."""
     queue = with_sessions("old", "new", cap_bytes=20)
-    queue.put("old", b"a" * 10, now_s=0)
-    queue.put("old", b"a" * 10, now_s=0)
-    queue.put("new", b"b", now_s=0)
+    queue.add("old", b"a" * 10, now_s=0)
+    queue.add("old", b"a" * 10, now_s=0)
+    queue.add("new", b"b", now_s=0)
     assert queue.counts() == {"cache full": 2}
 
 
@@ -125,22 +125,22 @@ def test_only_as_many_sessions_are_deleted_as_needed() -> None:
     """A full queue deletes no more sessions than needed for the new event."""
     queue = with_sessions("oldest", "older", "new", cap_bytes=20)
     for name in ("oldest", "older", "new"):
-        queue.put(name, b"x" * 10, now_s=0)
+        queue.add(name, b"x" * 10, now_s=0)
     assert len(bodies(queue)) == 2
 
 
 def test_a_session_that_fills_the_queue_alone_takes_no_more_events() -> None:
     """A session that fills the queue alone refuses more events and counts them."""
     queue = with_sessions("s1", cap_bytes=10)
-    queue.put("s1", b"x" * 10, now_s=0)
-    assert not queue.put("s1", b"y", now_s=0)
+    queue.add("s1", b"x" * 10, now_s=0)
+    assert not queue.add("s1", b"y", now_s=0)
     assert (bodies(queue), queue.counts()) == ([b"x" * 10], {"cache full": 1})
 
 
 def test_a_full_queue_still_takes_vital_events() -> None:
     """`user`, `business` and `session_end` ignore the bound (Wire 1.15, Client queue)."""
     queue = with_sessions("s1", cap_bytes=1)
-    assert queue.put("s1", b"purchase", now_s=0, is_vital=True)
+    assert queue.add("s1", b"purchase", now_s=0, is_vital=True)
     queue.end_session("s1", b"end")
     assert bodies(queue) == [b"purchase", b"end"]
 
@@ -148,10 +148,10 @@ def test_a_full_queue_still_takes_vital_events() -> None:
 def test_a_deleted_event_that_was_collected_counts_as_collected() -> None:
     """An event deleted while its request is under way counts as collected if it is accepted."""
     queue = with_sessions("old", "new", cap_bytes=10)
-    queue.put("old", b"a" * 10, now_s=0)
+    queue.add("old", b"a" * 10, now_s=0)
     under_way = queue.batch(ANN)
-    queue.put("new", b"b" * 10, now_s=0)
-    queue.settle(under_way)
+    queue.add("new", b"b" * 10, now_s=0)
+    queue.remove_batch(under_way)
     assert (queue.waiting(), queue.counts()) == (1, {"collected": 1})
 
 
@@ -170,10 +170,10 @@ def test_every_event_is_counted_in_exactly_one_place(steps: list[tuple[str, Any,
     under_way, put = queue.batch(ANN), 0
     for verb, what, number in steps:
         if verb == "put":
-            queue.put(what, b"x" * number, now_s=0)
+            queue.add(what, b"x" * number, now_s=0)
             put += 1
             continue
-        queue.settle(under_way, rejected=min(what, len(under_way)))
+        queue.remove_batch(under_way, rejected=min(what, len(under_way)))
         under_way = queue.batch(ANN)[: number + 1]
     waiting = sum(len(body) for body in bodies(queue))
     assert queue.waiting() + sum(queue.counts().values()) == put
@@ -185,9 +185,9 @@ def test_a_file_keeps_events_counts_and_numbers(path: Path) -> None:
     """Events, counts and session numbers survive a restart in the file."""
     first = outbox(path)
     first.open_session("s1", "ann", {}, now_s=0)
-    first.put("s1", b"1", now_s=0)
-    first.put("s1", b"2", now_s=0)
-    first.settle(first.batch(ANN)[:1])
+    first.add("s1", b"1", now_s=0)
+    first.add("s1", b"2", now_s=0)
+    first.remove_batch(first.batch(ANN)[:1])
     first.file.close()
     second = outbox(path)
     assert (bodies(second), second.counts()) == ([b"2"], {"collected": 1})
@@ -199,11 +199,11 @@ def test_a_reopened_file_knows_how_full_it_is(path: Path) -> None:
     """The bound counts events that were in the file before it was opened."""
     first = outbox(path)
     first.open_session("s1", "ann", {}, now_s=0)
-    first.put("s1", b"x" * 10, now_s=0)
+    first.add("s1", b"x" * 10, now_s=0)
     first.file.close()
     second = outbox(path, cap_bytes=10)
     second.open_session("s2", "ann", {}, now_s=0)
-    second.put("s2", b"y", now_s=0)
+    second.add("s2", b"y", now_s=0)
     assert bodies(second) == [b"y"]
     second.file.close()
 
@@ -219,8 +219,8 @@ def test_an_unfinished_session_has_the_time_of_its_last_event() -> None:
     """An unfinished session has its start, the time of its last event and its fields."""
     queue = outbox()
     queue.open_session("s1", "ann", {"platform": "ios"}, now_s=100)
-    queue.put("s1", b"{}", now_s=160)
-    (session,) = queue.unfinished()
+    queue.add("s1", b"{}", now_s=160)
+    (session,) = queue.open_sessions()
     assert (session.started_s, session.last_s, session.fields) == (100, 160, {"platform": "ios", "session_num": 1})
 
 
@@ -228,34 +228,34 @@ def test_an_ended_session_without_events_is_deleted() -> None:
     """A session is deleted once it has ended and all its events are settled."""
     queue = with_sessions("s1", "s2")
     queue.end_session("s1", b"end")
-    queue.settle(queue.batch(ANN))
-    with queue.file.using() as db:
+    queue.remove_batch(queue.batch(ANN))
+    with queue.file.transaction() as db:
         assert db.execute("SELECT id FROM sessions").fetchall() == [("s2",)]
 
 
 def test_an_init_answer_is_stored_for_its_user(path: Path) -> None:
     """The last init answer is stored for the next start (Wire 1.12, Remote config init)."""
     first = OutboxFile(path, game_key="a" * 32)
-    first.remember("ann", ANSWER)
+    first.save_init_answer("ann", ANSWER)
     first.close()
     second = OutboxFile(path, game_key="a" * 32)
-    assert second.recall("ann") == ANSWER
+    assert second.load_init_answer("ann") == ANSWER
     second.close()
 
 
 def test_an_init_answer_is_deleted_when_the_user_changes() -> None:
     """Another user must not send the stored hash (Wire 1.12, Remote config init)."""
     file = OutboxFile(None, game_key="a" * 32)
-    file.remember("ann", ANSWER)
-    assert [file.recall(user_id) for user_id in ("bob", "ann")] == [None, None]
+    file.save_init_answer("ann", ANSWER)
+    assert [file.load_init_answer(user_id) for user_id in ("bob", "ann")] == [None, None]
 
 
 def test_an_init_answer_of_another_version_is_ignored() -> None:
     """A stored init answer without today's fields is ignored."""
     file = OutboxFile(None, game_key="a" * 32)
-    with file.using() as db:
+    with file.transaction() as db:
         db.execute("INSERT INTO notes VALUES ('init', '{}')")
-    assert file.recall("ann") is None
+    assert file.load_init_answer("ann") is None
 
 
 def test_a_file_is_open_in_one_outbox_at_a_time(path: Path, opened: Outbox) -> None:
@@ -294,22 +294,22 @@ def test_only_the_owner_may_read_the_file(path: Path, opened: Outbox) -> None:
 def test_a_full_disk_refuses_and_counts_an_event(path: Path, opened: Outbox) -> None:
     """An event that the disk cannot take is refused and counted as "disk failed"."""
     opened.open_session("s1", "ann", {}, now_s=0)
-    with opened.file.using() as db:
+    with opened.file.transaction() as db:
         pages = db.execute("PRAGMA page_count").fetchone()[0]
         db.execute(f"PRAGMA max_page_count = {pages}")
-    assert not opened.put("s1", b"x" * 100_000, now_s=0)
+    assert not opened.add("s1", b"x" * 100_000, now_s=0)
     assert (opened.waiting(), opened.counts()) == (0, {"disk failed": 1})
 
 
 def test_the_file_is_in_write_ahead_mode(opened: Outbox) -> None:
     """The queue file uses a write-ahead log and normal synchronisation."""
-    with opened.file.using() as db:
+    with opened.file.transaction() as db:
         modes = [db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")]
     assert modes == ["wal", 1]
 
 
 def test_an_outbox_without_a_path_has_no_file() -> None:
     """Without a path the queue is a database in memory."""
-    with outbox().file.using() as db:
+    with outbox().file.transaction() as db:
         assert isinstance(db, sqlite3.Connection)
         assert db.execute("PRAGMA database_list").fetchone()[2] == ""

@@ -46,7 +46,7 @@ def planned(
     **arguments: Any,
 ) -> list[MetricPlan]:
     """Return the plans of the metrics, one for each."""
-    return plan_requests(QuerySpec(metrics=metrics, **arguments), over, max_days=max_days, passed=passed, lists=lists)
+    return plan_requests(QuerySpec(metrics=metrics, **arguments), over, max_days=max_days, unknown=passed, values=lists)
 
 
 def metric_plan(*metrics: str, **arguments: Any) -> MetricPlan:
@@ -344,13 +344,13 @@ def test_players_make_up_a_total_over_games_and_studios(by: tuple[str, ...]) -> 
 def test_ninety_days_are_three_requests() -> None:
     """A request has at most 31 days (Wire 2.8, Intervals and buckets)."""
     result = metric_plan("user_unique", over=QUARTER)
-    assert [len(run) for run in result.pieces(result.asked)] == [31, 31, 28]
+    assert [len(run) for run in result.runs(result.slices)] == [31, 31, 28]
 
 
 def test_all_is_one_request_however_long() -> None:
     """Granularity `all` is one request however long (Wire 2.8, Intervals and buckets)."""
     result = metric_plan("user_unique", over=QUARTER, every="all")
-    assert (len(result.pieces(result.asked)), result.adds_up) == (1, False)
+    assert (len(result.runs(result.slices)), result.adds_up) == (1, False)
 
 
 @pytest.mark.parametrize("metric", ["user_unique", "arpu", "session_length", "brand_new"])
@@ -369,7 +369,7 @@ def test_a_cut_week_is_refused_for_unique_players() -> None:
 def test_money_over_pieces_is_added_up() -> None:
     """Pieces of a revenue query are added up to one bucket."""
     result = metric_plan("revenue", over=QUARTER, every="all", max_days=31)
-    assert (result.adds_up, len(result.pieces(result.asked))) == (True, 3)
+    assert (result.adds_up, len(result.runs(result.slices))) == (True, 3)
 
 
 # Studios

@@ -577,7 +577,7 @@ def test_429_for_ever_ends_within_eighty_seconds_for_any_query(
         transport = Transport(
             "http://127.0.0.1",
             key=Secret(KEY),
-            budget=RateLimiter(SharedSlots("key", folder=tmp_path, clock=now), clock=now),
+            rate_limiter=RateLimiter(SharedSlots("key", folder=tmp_path, clock=now), clock=now),
             pool=httpx.ASGITransport(script.app()),
             clock=now,
             now=now,
@@ -686,7 +686,7 @@ def test_no_byte_of_a_session_holds_the_key(
             frame.to_pickle(tmp_path / "frame.pickle")
             printed += [repr(lens), repr(lens.cache), frame.lens.explain(), frame.to_html(), frame.attrs]
             printed += [lens.plan("revenue", over="last 4 complete days"), cohorts(lens)]
-            parts = (lens, lens._core, lens._core.service, lens._core.service._transport)
+            parts = (lens, lens._executor, lens._executor.service, lens._executor.service._transport)
             printed += [repr(vars(part)) for part in parts]
         for fault in (*PASSING.values(), {"status": 401}, {"status": 422}, {"status": 500}):
             failing = services.world(key=KEY)

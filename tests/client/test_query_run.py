@@ -355,7 +355,7 @@ def test_the_receipt_has_the_query(lens: Client, script: Script) -> None:
 
 
 def test_the_receipt_has_the_documented_keys(lens: Client, script: Script) -> None:
-    """A receipt has exactly the twelve documented keys."""
+    """A receipt has exactly the thirteen documented keys."""
     script.answers["event_count"] = series(event_count=1)
     assert set(receipt(lens.query("event_count", over=WEEK))) == {
         "asked",
@@ -370,6 +370,7 @@ def test_the_receipt_has_the_documented_keys(lens: Client, script: Script) -> No
         "truncated",
         "warnings",
         "version",
+        "provenance",
     }
 
 

@@ -43,7 +43,7 @@ Clock = Callable[[], float]
 
 def limiter_in(folder: Path, clock: Clock, *, probe: AdaptiveLimit | None = None) -> RateLimiter:
     """Return a rate limiter as another process would make it, with a queue of its own."""
-    return RateLimiter(SharedSlots("key", folder=folder, clock=clock), probe=probe, clock=clock)
+    return RateLimiter(SharedSlots("key", folder=folder, clock=clock), adaptive=probe, clock=clock)
 
 
 class Service:
@@ -65,16 +65,16 @@ class Service:
         work_s: float = 0,
     ) -> None:
         """Send one request that takes the given times to connect, arrive and be answered."""
-        async with limiter.place(route) as permit:
+        async with limiter.permit(route) as permit:
             await asyncio.sleep(connect_s)
-            permit.sent()
+            permit.mark_sent()
             await asyncio.sleep(travel_s)
             self.arrivals.append(self._clock())
             self.under_way += 1
             self.most_under_way = max(self.most_under_way, self.under_way)
             await asyncio.sleep(work_s)
             self.under_way -= 1
-            permit.answered()
+            permit.mark_answered()
 
 
 def arrivals(number: int, folder: Path) -> list[float]:
@@ -172,7 +172,7 @@ def test_permits_are_given_in_the_order_of_requests(tmp_path: Path) -> None:
         limiter, served = limiter_in(tmp_path, clock), []
 
         async def one(number: int) -> None:
-            async with limiter.place():
+            async with limiter.permit():
                 served.append(number)
                 await asyncio.sleep(random.Random(number).random())
 
@@ -188,7 +188,7 @@ def test_a_permit_counts_from_when_its_request_was_sent(tmp_path: Path) -> None:
     async def main(clock: Clock) -> float:
         service, limiter, began = Service(clock), limiter_in(tmp_path, clock), clock()
         await asyncio.gather(*(service.serve(limiter, connect_s=7.0) for _ in range(5)))
-        async with limiter.place():
+        async with limiter.permit():
             return clock() - began
 
     assert run(main) == pytest.approx(7.0 + 1.0 + MARGIN_S)
@@ -276,7 +276,7 @@ import sys, time
 from pathlib import Path
 from gamelens.client.connection.shared_slots import SharedSlots
 held = SharedSlots("key", folder=Path(sys.argv[1]), clock=time.monotonic)
-assert all(slot.take(time.monotonic()) for slot in held.starts + held.seats)
+assert all(slot.take(time.monotonic()) for slot in held.starts + held.in_flight)
 print("held", flush=True)
 time.sleep(60)
 """
@@ -290,13 +290,13 @@ def test_a_killed_process_frees_its_permits_at_once(tmp_path: Path) -> None:
         with subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE) as other:  # noqa: ASYNC220
             assert other.stdout is not None
             assert other.stdout.readline() == b"held\n"
-            waiter = asyncio.create_task(limiter.place().__aenter__())
+            waiter = asyncio.create_task(limiter.permit().__aenter__())
             await asyncio.sleep(0.1)
             was_waiting = not waiter.done()
             other.kill()
             other.wait()
             permit = await asyncio.wait_for(waiter, 0.2)
-            permit.leave(is_cut_short=False)
+            permit.release(is_cut_short=False)
         return "it waited and went on" if was_waiting else "it did not wait"
 
     assert asyncio.run(main()) == "it waited and went on"
@@ -310,14 +310,14 @@ mine = shared_rate_limiter("https://a.example", "f", folder=Path(sys.argv[1]))
 
 async def waits():
     try:
-        async with asyncio.timeout(0.3), budget.place():
+        async with asyncio.timeout(0.3), budget.permit():
             return False
     except TimeoutError:
         return True
 
 async def main():
     for _ in range(5):
-        await mine.place().__aenter__()
+        await mine.permit().__aenter__()
     return os.fork()
 
 child = asyncio.new_event_loop().run_until_complete(main())
@@ -385,7 +385,7 @@ def test_another_key_or_address_has_another_limiter(tmp_path: Path, address: str
         second = shared_rate_limiter(address, key, folder=tmp_path)
         for limiter in (first, second):
             for _ in range(5):
-                async with asyncio.timeout(0.5), limiter.place():
+                async with asyncio.timeout(0.5), limiter.permit():
                     pass
 
     asyncio.run(main())
@@ -396,7 +396,7 @@ def test_clients_of_either_pace_share_the_guaranteed_slots(tmp_path: Path) -> No
     steady = shared_rate_limiter("https://a.example", "f", folder=tmp_path)
     probing = shared_rate_limiter("https://a.example", "f", "adaptive", folder=tmp_path)
     assert steady is not probing
-    assert steady._guarantee is probing._guarantee
+    assert steady._slots is probing._slots
 
 
 class LimitedService:
@@ -413,7 +413,9 @@ class LimitedService:
         self.tally = RequestStats()
         self.probe = AdaptiveLimit() if pace == "adaptive" else None
         limiter = limiter_in(folder, clock, probe=self.probe)
-        self.transport = Transport("http://127.0.0.1", budget=limiter, pool=httpx.ASGITransport(self._app), clock=clock)
+        self.transport = Transport(
+            "http://127.0.0.1", rate_limiter=limiter, pool=httpx.ASGITransport(self._app), clock=clock
+        )
 
     async def serve(self, number: int) -> float:
         """Return how many seconds *number* requests take, all of which must succeed."""
@@ -428,7 +430,7 @@ class LimitedService:
 
     async def _answer(self) -> Response:
         try:
-            with self._nodes.place("acme"):
+            with self._nodes.permit("acme"):
                 await asyncio.sleep(self._chance.uniform(0.003, 0.03))
                 return JSONResponse("2026-08-22T00:00:00Z/2026-11-20T11:00:00Z")
         except RateLimited:
@@ -475,7 +477,7 @@ def test_a_refusal_while_probing_is_not_counted_as_an_attempt(tmp_path: Path) ->
     async def main(clock: Clock) -> tuple[HttpResponse, int]:
         probe = AdaptiveLimit()
         for _ in range(10 * ANSWERS_PER_SLOT):
-            probe.answered(clock(), clock(), is_wanted=True)
+            probe.mark_answered(clock(), clock(), is_wanted=True)
         refusals = iter(range(7))
 
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -484,7 +486,7 @@ def test_a_refusal_while_probing_is_not_counted_as_an_attempt(tmp_path: Path) ->
             await answer(scope, receive, send)
 
         limiter = limiter_in(tmp_path, clock, probe=probe)
-        transport = Transport("http://127.0.0.1", budget=limiter, pool=httpx.ASGITransport(app), clock=clock)
+        transport = Transport("http://127.0.0.1", rate_limiter=limiter, pool=httpx.ASGITransport(app), clock=clock)
         tally = RequestStats()
         return await transport.send(HttpRequest(method="GET", path="/"), tally), tally.requests
 
@@ -500,7 +502,7 @@ def test_a_refusal_at_the_guarantee_is_one_of_the_attempts(tmp_path: Path) -> No
             await JSONResponse({}, 429, {"Retry-After": "0"})(scope, receive, send)
 
         limiter = limiter_in(tmp_path, clock, probe=AdaptiveLimit())
-        transport = Transport("http://127.0.0.1", budget=limiter, pool=httpx.ASGITransport(app), clock=clock)
+        transport = Transport("http://127.0.0.1", rate_limiter=limiter, pool=httpx.ASGITransport(app), clock=clock)
         tally = RequestStats()
         with pytest.raises(RateLimited):
             await transport.send(HttpRequest(method="GET", path="/"), tally)

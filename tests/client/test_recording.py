@@ -177,7 +177,7 @@ def test_a_refusal_in_plain_text_is_recorded_as_text(folder: Path, status: int) 
 
 def test_a_status_accepted_by_the_request_is_replayed(folder: Path) -> None:
     """A 404 that the request accepts is replayed as a response, not raised."""
-    request = HttpRequest(method="GET", path="/metrics/v1/x", answers=frozenset({200, 404}))
+    request = HttpRequest(method="GET", path="/metrics/v1/x", expected_statuses=frozenset({200, 404}))
     recorded(folder, JSONResponse({"not": "there"}, 404), request)
     assert send(ReplaySender(folder), request).status == 404
 
@@ -552,5 +552,5 @@ def test_the_reprs_show_only_the_folder(folder: Path) -> None:
     """The reprs of a recording and a replay show the folder and no key."""
     sender = recording(folder, JSONResponse([]))
     send(sender, metric())
-    assert repr(sender) == f"Recording({str(folder)!r})"
-    assert repr(ReplaySender(folder)) == f"Replay({str(folder)!r})"
+    assert repr(sender) == f"RecordingSender({str(folder)!r})"
+    assert repr(ReplaySender(folder)) == f"ReplaySender({str(folder)!r})"

@@ -5,21 +5,20 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 import pytest
 
 from gamelens.client.cache.answer_cache import CachedRows
 from gamelens.client.query.data_frames import to_frame
 from gamelens.client.query.planner import FanOutValues, plan_requests
-from gamelens.client.query.query_run import asked
+from gamelens.client.query.query_run import query_record
 from gamelens.client.query.query_spec import QuerySpec
 from gamelens.client.query.refresh import (
     FrameSource,
     PreviousResult,
     find_restatements,
     previous_result,
-    restatements_as_json,
+    restatement_records,
     rows_of_metric,
 )
 from gamelens.client.query.row_sources import NoSource
@@ -28,20 +27,20 @@ from gamelens.client.tables.table_operations import from_rows
 from gamelens.client.tables.table_schema import TIMESTAMP_TYPE, schema
 from gamelens.wire.filters import dim
 from gamelens.wire.intervals import Interval
+from gamelens.wire.receipts import Gap, Receipt
 
 WEEK = Interval.parse("2026-11-01/P1W")
 DAY = datetime(2026, 11, 1, tzinfo=UTC)
 NEXT = datetime(2026, 11, 2, tzinfo=UTC)
 
 
-def receipt(question: QuerySpec, *gaps: dict[str, Any], **more: Any) -> dict[str, Any]:
+def receipt(question: QuerySpec, *gaps: Gap, **more: Any) -> Receipt:
     """Return the receipt of a query with *gaps*."""
-    return {
-        "asked": {**asked(question, "last complete week"), "interval": str(WEEK), **more},
-        "clipped": None,
-        "gaps": list(gaps),
-        "as_of": "2026-11-20T10:00:00+00:00",
-    }
+    return Receipt(
+        asked=query_record(question, "last complete week", interval=str(WEEK), **more),
+        gaps=gaps,
+        as_of="2026-11-20T10:00:00+00:00",
+    )
 
 
 def columns(*names: str, **values: Any) -> pa.Table:
@@ -68,18 +67,18 @@ def columns(*names: str, **values: Any) -> pa.Table:
 def test_the_receipt_holds_the_whole_query(question: QuerySpec) -> None:
     """The query is read back from the receipt without loss."""
     parts = plan_requests(
-        question, WEEK, max_days=None, passed=question.dimensions, lists=FanOutValues(studios=("s1",))
+        question, WEEK, max_days=None, unknown=question.dimensions, values=FanOutValues(studios=("s1",))
     )
     names = {name: name for part in parts for name in schema(part.metric, part.dimensions).names}
     frame = to_frame(pa.table({name: pa.array([], pa.int64()) for name in names}), (), receipt(question))
-    assert previous_result(frame).question == question
+    assert previous_result(frame).spec == question
 
 
 def test_retention_is_recognised_by_its_days() -> None:
     """A receipt with days is one of retention, with these ages."""
     names = ["timestamp", "age", "platform", "retention", "installs", "returned"]
     question = QuerySpec(metrics=("retention",), by=("platform",))
-    frame = to_frame(pa.table({name: pa.array([], pa.int64()) for name in names}), (), receipt(question, days=[1, 7]))
+    frame = to_frame(pa.table({name: pa.array([], pa.int64()) for name in names}), (), receipt(question, days=(1, 7)))
     before = previous_result(frame)
     assert (before.ages, before.interval) == ((1, 7), WEEK)
 
@@ -132,20 +131,21 @@ ROWS = [
 ]
 
 
-def rows_by_request(*gaps: dict[str, Any]) -> tuple[CachedRows, CachedRows]:
+def rows_by_request(*gaps: Gap) -> tuple[CachedRows, CachedRows]:
     """Return rows of a frame with *gaps* for each request: iOS, then null platform."""
     question = QuerySpec(metrics=("event_count",), by=BY)
-    frame = to_frame(from_rows(ROWS, schema("event_count", BY)), BY, receipt(question, *gaps))
-    before = PreviousResult(question, (), WEEK, gaps, frame.attrs["gamelens"])
-    (part,) = plan_requests(question, WEEK, max_days=None, lists=LISTS)
+    record = receipt(question, *gaps)
+    frame = to_frame(from_rows(ROWS, schema("event_count", BY)), BY, record)
+    before = PreviousResult(question, (), WEEK, record.gaps, record)
+    (part,) = plan_requests(question, WEEK, max_days=None, values=LISTS)
     source = FrameSource(frame, before, NoSource())
     ios_rows, null_rows = (source.find(part, template, WEEK) for template in part.templates)
     return ios_rows, null_rows
 
 
-def gap(interval: str, platform: str | None, metric: str = "event_count") -> dict[str, Any]:
+def gap(interval: str, platform: str | None, metric: str = "event_count") -> Gap:
     """Return a gap of the requests for *platform*."""
-    return {"metric": metric, "interval": interval, "scope": {"platform": platform}, "error": "…"}
+    return Gap(metric=metric, interval=interval, scope={"platform": platform}, error="…")
 
 
 def test_each_request_finds_its_own_rows_again_null_among_them() -> None:
@@ -155,14 +155,14 @@ def test_each_request_finds_its_own_rows_again_null_among_them() -> None:
     assert null_rows.table is not None
     assert ios_rows.table.column_names == ["timestamp", "build", "country_code", "event_count"]
     assert [ios_rows.table["event_count"].to_pylist(), null_rows.table["event_count"].to_pylist()] == [[1, 3], [2, 4]]
-    assert len(ios_rows.units) == len(null_rows.units) == 7
+    assert len(ios_rows.slices) == len(null_rows.slices) == 7
 
 
 def test_a_gap_hides_only_its_own_request() -> None:
     """The slices of a gap are not found, those of other requests are."""
     ios_rows, null_rows = rows_by_request(gap("2026-11-02/2026-11-08", None))
     assert null_rows.table is not None
-    assert (len(ios_rows.units), len(null_rows.units), null_rows.table["event_count"].to_pylist()) == (7, 1, [2])
+    assert (len(ios_rows.slices), len(null_rows.slices), null_rows.table["event_count"].to_pylist()) == (7, 1, [2])
 
 
 def test_the_gap_of_another_metric_hides_nothing() -> None:
@@ -170,39 +170,38 @@ def test_the_gap_of_another_metric_hides_nothing() -> None:
     ios_rows, null_rows = rows_by_request(
         gap("2026-11-01/2026-11-08", None, "revenue"), gap("2026-11-01/2026-11-08", "ios", "revenue")
     )
-    assert len(ios_rows.units) == len(null_rows.units) == 7
+    assert len(ios_rows.slices) == len(null_rows.slices) == 7
 
 
 # Restatements
 
 
-def test_a_restatement_becomes_one_json_entry_per_field() -> None:
-    """Restatements become plain JSON, an entry for each changed field."""
+def test_a_restatement_becomes_one_record_per_field() -> None:
+    """A restatement becomes a record for each changed field."""
     it = Restatement(
         metric="revenue",
         dimensions=("platform",),
         text="{}",
         interval=WEEK,
-        stamp=DAY,
+        bucket_start=DAY,
         before_as_of=NEXT,
         as_of=NEXT,
         rows_changed=2,
         fields=(FieldChange("event_count", 1.0, 2.0), FieldChange("mean", None, None)),
         noticed_at=NEXT,
     )
-    entries = restatements_as_json([it, it])
-    assert [(entry["field"], entry["before"], entry["after"], entry["rows"]) for entry in entries] == [
+    entries = restatement_records([it, it])
+    assert [(entry.field, entry.before, entry.after, entry.rows) for entry in entries] == [
         ("event_count", 1.0, 2.0, 2),
         ("mean", None, None, 2),
     ] * 2
-    assert (entries[0]["timestamp"], entries[0]["by"]) == ("2026-11-01T00:00:00+00:00", ["platform"])
-    assert msgspec.json.decode(msgspec.json.encode(entries)) == entries  # plain JSON
+    assert (entries[0].timestamp, entries[0].by) == ("2026-11-01T00:00:00+00:00", ("platform",))
 
 
 def test_retention_whose_day_has_come_is_not_restated() -> None:
     """Retention that was NA and is now known is no restatement, a changed share is."""
     question = QuerySpec(metrics=("retention",), by=("platform",))
-    old_receipt = receipt(question, days=[1, 7])
+    old_receipt = receipt(question, days=(1, 7))
     rows: dict[str, Any] = {"platform": ["ios", "ios"], "age": [1, 7], "retention": [0.5, None], "installs": [10, 10]}
     old = columns("platform", **rows, returned=pa.array([5, None], pa.int64()))
     rows["retention"] = [0.5, 0.2]
@@ -214,4 +213,4 @@ def test_retention_whose_day_has_come_is_not_restated() -> None:
     (one, other) = find_restatements(
         frame, columns("platform", **rows, returned=[6, 2]), previous_result(frame), "later"
     )
-    assert (one["field"], other["field"], one["rows"]) == ("retention", "returned", 1)
+    assert (one.field, other.field, one.rows) == ("retention", "returned", 1)

@@ -50,7 +50,7 @@ def test_a_restatement_has_totals_and_times_before_and_after(cache: AnswerCache)
             dimensions=("country_code",),
             text=ASKED.text,
             interval=day_slice(1).interval,
-            stamp=day_slice(1).stamp,
+            bucket_start=day_slice(1).bucket_start,
             before_as_of=available(2).end,
             as_of=available(2.5).end,
             rows_changed=3,

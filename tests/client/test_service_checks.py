@@ -72,7 +72,7 @@ def check(tmp_path: Path) -> Callable[..., dict[str, Finding]]:
         checkup = ServiceChecks(
             MetricsSettings("http://127.0.0.1", Secret(KEY)),
             pool=httpx.ASGITransport(app),
-            budget=budget or RateLimiter(guarantee),
+            rate_limiter=budget or RateLimiter(guarantee),
             now=now.timestamp,
             sleep=lambda _: asyncio.sleep(0),
         )
@@ -217,7 +217,7 @@ def test_a_rate_limit_used_up_by_others_is_not_blamed_on_the_service(
 ) -> None:
     """If other processes hold all slots, the check says so and sends nothing."""
     others = SharedSlots("k", folder=tmp_path / "runtime", clock=time.monotonic)
-    assert all(seat.take(time.monotonic()) for seat in others.seats)
+    assert all(seat.take(time.monotonic()) for seat in others.in_flight)
     service = Service(script)
     checks = check(service, deadline_s=0.1)
     assert "could not be asked" in checks["service"].says

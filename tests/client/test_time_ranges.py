@@ -128,19 +128,19 @@ def days_of(run: Sequence[BucketSlice]) -> float:
 def test_slices_of_days_are_days() -> None:
     """A range of three days has three bucket slices."""
     slices = bucket_slices(Interval.parse("2026-11-01/P3D"), "day", None)
-    assert [str(slice_.stamp.date()) for slice_ in slices] == ["2026-11-01", "2026-11-02", "2026-11-03"]
+    assert [str(slice_.bucket_start.date()) for slice_ in slices] == ["2026-11-01", "2026-11-02", "2026-11-03"]
 
 
 def test_a_bucket_cut_by_the_range_keeps_its_start() -> None:
     """A cut bucket has the start of the full one (Wire 2.8, Intervals and buckets)."""
     (unit,) = bucket_slices(Interval.parse("2026-11-04T06:00Z/2026-11-06"), "week", None)
-    assert (str(unit.interval), str(unit.stamp.date())) == ("2026-11-04T06:00Z/2026-11-06T00:00Z", "2026-11-02")
+    assert (str(unit.interval), str(unit.bucket_start.date())) == ("2026-11-04T06:00Z/2026-11-06T00:00Z", "2026-11-02")
 
 
 def test_the_slice_of_all_starts_with_the_range() -> None:
     """The bucket of "all" starts where the range does."""
     (unit,) = bucket_slices(Interval.parse("2026-11-04T06:00Z/2026-12-06"), "all", None)
-    assert unit.stamp == datetime(2026, 11, 4, 6, tzinfo=UTC)
+    assert unit.bucket_start == datetime(2026, 11, 4, 6, tzinfo=UTC)
 
 
 def test_days_are_cut_at_thirty_one() -> None:
@@ -253,11 +253,11 @@ def test_slices_cover_the_range_once(interval: Interval, granularity: Granularit
     assert all(earlier.interval.end == later.interval.start for earlier, later in pairwise(slices))
     for unit in slices:
         assert timedelta(0) < unit.interval.length <= longest(granularity, max_days)
-        assert unit.stamp == (
+        assert unit.bucket_start == (
             unit.interval.start if granularity == "all" else bucket_start(unit.interval.start, granularity)
         )
         last = unit.interval.end - timedelta.resolution
-        assert granularity == "all" or bucket_start(last, granularity) == unit.stamp
+        assert granularity == "all" or bucket_start(last, granularity) == unit.bucket_start
 
 
 @given(intervals(), granularities, caps)
@@ -286,7 +286,7 @@ def test_requests_are_runs_of_adjacent_missing_slices(
     for run in runs:
         assert all(earlier.interval.end == later.interval.start for earlier, later in pairwise(run))
         assert enclosing_interval(run).length <= longest(granularity, max_days)
-        assert len({unit.stamp for unit in run}) == len(run)
+        assert len({unit.bucket_start for unit in run}) == len(run)
         assert granularity != "all" or len(run) == 1
         assert enclosing_interval(run).length == sum((unit.interval.length for unit in run), timedelta(0))
 
@@ -303,7 +303,7 @@ def test_a_contiguous_range_takes_as_few_requests_as_possible(
         for start in range(end):
             run = slices[start:end]
             is_one = enclosing_interval(run).length <= longest(granularity, max_days) and granularity != "all"
-            if len(run) == 1 or (is_one and len({unit.stamp for unit in run}) == len(run)):
+            if len(run) == 1 or (is_one and len({unit.bucket_start for unit in run}) == len(run)):
                 fewest[end] = min(fewest[end], fewest[start] + 1)
     assert len(request_runs(slices, granularity, max_days)) == fewest[-1]
 

@@ -225,7 +225,7 @@ def test_a_redirect_is_not_followed_with_the_key() -> None:
 
 def test_a_request_may_accept_another_status() -> None:
     """A status listed in `answers` is returned instead of raised."""
-    assert TransportUnderTest(refused(400)).send(answers=frozenset({400})).status == 400
+    assert TransportUnderTest(refused(400)).send(expected_statuses=frozenset({400})).status == 400
 
 
 def test_a_refused_connection_names_the_address() -> None:

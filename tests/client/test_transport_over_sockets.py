@@ -127,7 +127,7 @@ def test_no_traceback_with_locals_holds_the_key() -> None:
 def test_the_client_keeps_the_key_in_no_plain_attribute() -> None:
     """No attribute of the client or its parts has the key in its repr."""
     lens = Client(api_key=KEY, metrics_url="https://a.example")
-    assert KEY not in repr(vars(lens)) + repr(vars(lens._core)) + repr(vars(lens._core.service._transport))
+    assert KEY not in repr(vars(lens)) + repr(vars(lens._executor)) + repr(vars(lens._executor.service._transport))
 
 
 def _room() -> str:

@@ -202,6 +202,12 @@ def server_and_session() -> tuple[type[gl.GameServer], type[gl.PlayerSession]]:
     return gl.GameServer, gl.PlayerSession
 
 
+def receipt_of(frame: pd.DataFrame) -> str | None:
+    """Return when the numbers of a frame were asked for."""
+    receipt: gl.Receipt = frame.lens.receipt
+    return receipt.asked_at
+
+
 def planned(lens: gl.Client) -> int:
     """Return the number of requests of a plan."""
     plan: gl.Plan = lens.plan("revenue", over="yesterday")

@@ -23,7 +23,7 @@ from gamelens.client.sync_client import Client
 from gamelens.local.population_record import PopulationRecord
 from gamelens.local.sandbox_population import populate
 from gamelens.simulator import Ledger, Scenario, load_scenario
-from gamelens.simulator.events.defects import BAD_REQUESTS, BREAKS, FLAWS, ODDITIES
+from gamelens.simulator.events.defects import BODY_DEFECTS, EVENT_DEFECTS, EVENT_QUIRKS, REQUEST_DEFECTS
 from gamelens.simulator.scenarios.delivery_profile import DeliveryProfile, DirtProfile
 from gamelens.wire.event_validator import RejectedEvent
 from gamelens.wire.intervals import Interval
@@ -130,10 +130,10 @@ def test_every_defect_was_sent(dirty_run: DirtyRun) -> None:
     """Every defect and quirk was sent, and the collector was killed twice."""
     assert dirty_run.kills == 2
     labels = dirty_run.ledger.labels().keys()
-    assert labels >= {defect.name for defect in FLAWS} | {quirk.name for quirk in ODDITIES}
+    assert labels >= {defect.name for defect in EVENT_DEFECTS} | {quirk.name for quirk in EVENT_QUIRKS}
     assert labels >= {"late", "crash", "old SDK", "wrong clock", "sent again", "duplicate", "bot"}
-    assert labels & {defect.name for defect in BREAKS}
-    assert labels >= {defect.name for defect in BAD_REQUESTS}
+    assert labels & {defect.name for defect in BODY_DEFECTS}
+    assert labels >= {defect.name for defect in REQUEST_DEFECTS}
 
 
 def test_exactly_the_bad_events_are_rejected(dirty_run: DirtyRun) -> None:

@@ -1,62 +1,64 @@
-"""Text from a receipt: the source line of a figure and its unfinished buckets."""
+"""The provenance of a frame in words: the line under a figure and `explain()`."""
 
 from __future__ import annotations
 
-import pandas as pd
+import pytest
 from pandas import DataFrame
 
-from gamelens.notebook.receipt_text import source_line, unfinished
+import gamelens.notebook.accessor  # noqa: F401  (registers df.lens)
+from gamelens.notebook.receipt_text import explain, source_line
+from gamelens.wire.receipts import Provenance, QueryRecord, Receipt
+
+ORIGINS = [
+    (
+        Provenance(kind="sandbox", url="http://127.0.0.1:1", scenario="demo"),
+        " · sandbox, scenario demo",
+        "Simulated: answered by the sandbox at http://127.0.0.1:1, populated with the scenario demo.",
+    ),
+    (
+        Provenance(kind="sandbox", url="http://127.0.0.1:1"),
+        " · sandbox",
+        "Simulated: answered by the sandbox at http://127.0.0.1:1.",
+    ),
+    (
+        Provenance(kind="replay", url="recorded"),
+        " · replay of recorded",
+        "Replayed: answered from the recording recorded.",
+    ),
+    (
+        Provenance(kind="replay", url="recorded", scenario="demo"),
+        " · replay of recorded, scenario demo",
+        "Replayed: answered from the recording recorded of a sandbox, populated with the scenario demo.",
+    ),
+    (
+        Provenance(kind="real", url="https://metrics.example.com"),
+        " · metrics.example.com",
+        "Answered by https://metrics.example.com.",
+    ),
+    (Provenance(), "", ""),
+]
 
 
-def _weekly(frame: DataFrame, **receipt: object) -> DataFrame:
-    """Return *frame* as the answer to a query by week, with *receipt* in its receipt."""
-    query = {**frame.attrs["gamelens"]["asked"], "every": "week"}
-    frame.attrs["gamelens"] |= {"asked": query, **receipt}
-    return frame
+@pytest.mark.parametrize(("provenance", "source", "sentence"), ORIGINS)
+def test_figures_and_explanations_name_the_origin(provenance: Provenance, source: str, sentence: str) -> None:
+    """The source line and `explain()` say which kind of service answered."""
+    receipt = Receipt(asked=QueryRecord(metric="revenue", over="last week"), version="0.1.0", provenance=provenance)
+    frame = DataFrame({"revenue": [1.0]})
+    frame.attrs["gamelens"] = receipt.to_json()
+    assert source_line(frame) == f"Source: gamelens 0.1.0{source} · last week"
+    assert explain(receipt).split("\n")[2:] == ([sentence] if sentence else [])
 
 
-def test_the_source_line_names_question_and_time(networks: DataFrame) -> None:
-    """The source line has version, time range and `as_of`."""
-    assert source_line(networks) == ("Source: gamelens 0.1.0 · last 2 complete days · data as of 18 Nov 2026 09:00 UTC")
+def test_a_scenario_stays_on_one_line() -> None:
+    """A name from outside cannot break the source line."""
+    frame = DataFrame({"revenue": [1.0]})
+    frame.attrs["gamelens"] = Receipt(provenance=Provenance(kind="sandbox", scenario="a\nb\x00c")).to_json()
+    assert source_line(frame) == "Source: gamelens · sandbox, scenario a b c"
 
 
-def test_the_source_line_admits_cuts_and_gaps(networks: DataFrame) -> None:
-    """The source line says that a frame was clipped or has gaps."""
-    networks.attrs["gamelens"] |= {"clipped": "2026-11-16T00:00Z/2026-11-17T00:00Z", "gaps": [{}]}
-    assert source_line(networks).endswith("cut to what is available · with gaps")
-
-
-def test_no_receipt_no_source_line(networks: DataFrame) -> None:
-    """Without a receipt the source line is empty."""
-    networks.attrs = {}
-    assert source_line(networks) == ""
-
-
-def test_a_week_that_the_query_cuts_is_unfinished(players: DataFrame) -> None:
-    """A week of which the query has only a part is unfinished.
-
-    16 November 2026 is a Monday, and the query ends on Wednesday.
-    """
-    assert unfinished(_weekly(players)) == {pd.Timestamp("2026-11-16", tz="UTC")}
-
-
-def test_a_partial_week_is_explained(players: DataFrame) -> None:
-    """`explain` names a week of which the query has only a part."""
-    assert "Of the week of 2026-11-16 only a part is in." in _weekly(players).lens.explain()
-
-
-def test_whole_days_are_finished(players: DataFrame) -> None:
-    """A day within the interval of the query is finished."""
-    assert unfinished(players) == set()
-
-
-def test_a_clipped_day_is_unfinished(players: DataFrame) -> None:
-    """The day in which the clipped interval ends is unfinished."""
-    players.attrs["gamelens"]["clipped"] = "2026-11-16T00:00Z/2026-11-17T09:00Z"
-    assert unfinished(players) == {pd.Timestamp("2026-11-17", tz="UTC")}
-
-
-def test_without_a_receipt_no_bucket_is_unfinished(players: DataFrame) -> None:
-    """Without a receipt the interval is unknown, so every bucket counts as finished."""
-    players.attrs = {}
-    assert unfinished(players) == set()
+def test_the_accessor_returns_the_receipt() -> None:
+    """`df.lens.receipt` is the struct, and an empty one for a frame without a receipt."""
+    frame = DataFrame({"revenue": [1.0]})
+    assert frame.lens.receipt == Receipt()
+    frame.attrs["gamelens"] = {"requests": 2, "provenance": {"kind": "sandbox"}}
+    assert frame.lens.receipt == Receipt(requests=2, provenance=Provenance(kind="sandbox"))

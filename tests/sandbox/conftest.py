@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gamelens.sandbox.control.control_app import console_app
+from gamelens.sandbox.control.control_app import control_app
 from support.app_requests import Call, call
 from support.sandbox_stage import Stage
 
@@ -25,7 +25,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 @pytest.fixture
 def control_api(stage: Stage) -> Call:
     """Return a function that sends requests to the control API of *stage*, with its token."""
-    app = console_app(stage.sandbox, token="token")
+    app = control_app(stage.sandbox, token="token")
 
     def send(method: str, path: str, **arguments: Any) -> httpx.Response:
         return call(app, method, f"/token{path}", **arguments)

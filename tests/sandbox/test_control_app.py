@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from gamelens.sandbox.clock import Clock
-from gamelens.sandbox.control.control_app import console_app
+from gamelens.sandbox.control.control_app import control_app
 from gamelens.sandbox.server import Sandbox, SandboxOptions
 from gamelens.wire.signing import sign
 from support.app_requests import Call, call
@@ -48,7 +48,7 @@ def test_without_the_token_every_path_is_404(stage: Stage, token: str) -> None:
 
     Wire 5.1, Control API.
     """
-    app = console_app(stage.sandbox, token="token")
+    app = control_app(stage.sandbox, token="token")
     assert call(app, "GET", f"{token}/summary").status_code == 404
     assert call(app, "POST", f"{token}/reset").status_code == 404
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gamelens.errors import Refused
-from gamelens.sandbox.processing.delta_export import Exported, export_delta
+from gamelens.sandbox.processing.delta_export import ExportedTable, export_delta
 from support.game_events import NOW, event
 from support.sandbox_stage import Stage
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 deltalake = pytest.importorskip("deltalake")
 
 
-def export(stage: Stage, out: Path | str) -> dict[str, Exported]:
+def export(stage: Stage, out: Path | str) -> dict[str, ExportedTable]:
     """Export the lake of *stage*."""
     return export_delta(stage.sandbox.options.state, str(out))
 
@@ -33,7 +33,7 @@ def rows_of_lake(stage: Stage, organisation: str) -> list[dict[str, object]]:
     return rows(*map(pq.read_table, stage.sandbox.lake.snapshot(organisation).days.values()))
 
 
-def rows_of_table(exported: Exported, version: int | None = None) -> list[dict[str, object]]:
+def rows_of_table(exported: ExportedTable, version: int | None = None) -> list[dict[str, object]]:
     """Return the rows of an exported table."""
     return rows(deltalake.DeltaTable(exported.table, version=version).to_pyarrow_table())
 

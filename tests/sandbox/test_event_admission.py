@@ -30,9 +30,9 @@ def test_every_event_of_a_batch_is_validated_alone(events: list[Any], rules: Eve
     Wire 1.8, Rejected events.
     """
     result = admit(json.dumps(events).encode(), rules)
-    assert msgspec.json.decode(result.body) == [one for one in events if not rules.faults(one)]
+    assert msgspec.json.decode(result.body) == [one for one in events if not rules.violations(one)]
     assert [(msgspec.json.decode(rejected.event), rejected.errors) for rejected in result.rejected] == [
-        (one, rules.faults(one)) for one in events if rules.faults(one)
+        (one, rules.violations(one)) for one in events if rules.violations(one)
     ]
 
 

@@ -148,7 +148,7 @@ def test_the_inbox_recovers_without_a_new_batch(state: Path) -> None:
     Wire 5.1, Control API.
     """
     disk = FakeDisk(0)
-    inbox = Inbox(state / "gamelens.db", reserved_bytes=900, free=disk.free, probe_s=0.01)
+    inbox = Inbox(state / "gamelens.db", reserved_bytes=900, free=disk.free, retry_s=0.01)
     with pytest.raises(StoreUnavailable):
         asyncio.run(inbox.commit(batch(1)))
     disk.free_bytes = 10_000

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from gamelens.sandbox.collector.live_entries import FeedFilter
-from gamelens.sandbox.collector.live_feed import KEPT_EVENTS, QUEUED_EVENTS, FeedSubscriber
-from gamelens.sandbox.control.control_app import console_app
+from gamelens.sandbox.collector.live_feed import FEED_EVENTS, QUEUED_EVENTS, FeedSubscriber
+from gamelens.sandbox.control.control_app import control_app
 from gamelens.sandbox.control.live_stream import server_sent_events
 from gamelens.wire.signing import sign
 from support.app_requests import Call, call
@@ -118,7 +118,7 @@ def test_accepted_events_are_still_there_after_a_restart(make_stage: Callable[..
     first = make_stage()
     first.submit([event(user_id="a"), event(user_id="b")])
     first.sandbox.close()
-    control = console_app(make_stage().sandbox, token="t")
+    control = control_app(make_stage().sandbox, token="t")
     assert users(call(control, "GET", "/t/events").json()) == ["b", "a"]
 
 
@@ -128,15 +128,15 @@ def test_kept_events_are_bounded(stage: Stage, control_api: Call) -> None:
     Wire 5.2, Live feed.
     """
     for number in range(7):
-        stage.submit([event(user_id=str(number))] * (KEPT_EVENTS // 5))
+        stage.submit([event(user_id=str(number))] * (FEED_EVENTS // 5))
     shown = users(control_api("GET", "/events", params={"limit": 10_000}).json())
-    assert (len(shown), set(shown)) == (KEPT_EVENTS, {"2", "3", "4", "5", "6"})
+    assert (len(shown), set(shown)) == (FEED_EVENTS, {"2", "3", "4", "5", "6"})
 
 
 def test_a_busy_game_does_not_push_out_another(stage: Stage, control_api: Call) -> None:
     """The bound on kept events is for each game alone (Wire 5.2, Live feed)."""
     stage.submit([event(user_id="quiet")], game_id="2001")
-    stage.submit([event()] * (KEPT_EVENTS + 1))
+    stage.submit([event()] * (FEED_EVENTS + 1))
     assert users(control_api("GET", "/events", params={"game_key": stage.game("2001").game_key}).json()) == ["quiet"]
 
 
@@ -339,11 +339,11 @@ def test_a_subscriber_that_disconnects_is_removed(stage: Stage) -> None:
     Wire 5.2, Live feed.
     """
     asyncio.run(_leave(stage))
-    assert not stage.sandbox.live._listeners
+    assert not stage.sandbox.live._subscribers
 
 
 async def _leave(stage: Stage) -> None:
-    app = console_app(stage.sandbox, token="t")
+    app = control_app(stage.sandbox, token="t")
     scope: dict[str, Any] = {
         "type": "http",
         "method": "GET",
@@ -360,7 +360,7 @@ async def _leave(stage: Stage) -> None:
 
     async def send(message: MutableMapping[str, Any]) -> None:
         if message.get("body"):
-            assert stage.sandbox.live._listeners
+            assert stage.sandbox.live._subscribers
             started.set()
             await asyncio.sleep(3600)  # a client that stops reading and disconnects later
 
@@ -412,11 +412,11 @@ def test_the_script_sets_text_and_never_markup(control_api: Call) -> None:
 @pytest.mark.parametrize("path", ["/", "/events", "/live", "/live.js", "/faults"])
 def test_a_foreign_host_header_is_403(stage: Stage, path: str) -> None:
     """Every path of the page is 403 for a foreign `Host` header (Wire 5.1, Control API)."""
-    app = console_app(stage.sandbox, token="t")
+    app = control_app(stage.sandbox, token="t")
     assert call(app, "GET", f"/t{path}", base_url="http://evil.example").status_code == 403
 
 
 @pytest.mark.parametrize("path", ["/", "/events", "/live", "/faults"])
 def test_without_the_token_every_path_is_404(stage: Stage, path: str) -> None:
     """Every path of the page is 404 without the token (Wire 5.1, Control API)."""
-    assert call(console_app(stage.sandbox, token="t"), "GET", f"/wrong{path}").status_code == 404
+    assert call(control_app(stage.sandbox, token="t"), "GET", f"/wrong{path}").status_code == 404

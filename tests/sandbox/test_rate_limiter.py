@@ -30,7 +30,7 @@ class ManualClock:
 def try_request(limiter: OrganisationLimiter | NodeLimiters, organisation: str = "acme") -> float:
     """Take a permit once, and return 0 or the seconds to wait for one."""
     try:
-        with limiter.place(organisation):
+        with limiter.permit(organisation):
             return 0.0
     except RateLimited as error:
         return error.retry_after or 0.0
@@ -79,7 +79,7 @@ def test_five_requests_may_be_under_way() -> None:
     limiter = OrganisationLimiter(RateLimits(100, 5), clock=ManualClock())
     with ExitStack() as under_way:
         for _ in range(5):
-            under_way.enter_context(limiter.place("acme"))
+            under_way.enter_context(limiter.permit("acme"))
         assert try_request(limiter) > 0
     assert try_request(limiter) == 0
 
@@ -90,7 +90,7 @@ def test_a_request_that_fails_returns_its_permit() -> None:
     Wire 2.3, Rate limits.
     """
     limiter = OrganisationLimiter(RateLimits(100, 1), clock=ManualClock())
-    with pytest.raises(ZeroDivisionError), limiter.place("acme"):
+    with pytest.raises(ZeroDivisionError), limiter.permit("acme"):
         _ = 1 / 0
     assert try_request(limiter) == 0
 
@@ -98,7 +98,7 @@ def test_a_request_that_fails_returns_its_permit() -> None:
 def test_organisations_have_separate_limits() -> None:
     """A request of one organisation does not count for another (Wire 2.3, Rate limits)."""
     limiter = OrganisationLimiter(RateLimits(1, 1), clock=ManualClock())
-    with limiter.place("acme"):
+    with limiter.permit("acme"):
         assert try_request(limiter, "rival") == 0
 
 
@@ -122,8 +122,8 @@ def test_a_permit_is_returned_to_its_own_node() -> None:
     """
     turns = iter([0, 1, 0, 1, 1])
     nodes = NodeLimiters(RateLimits(100, 1), nodes=2, random=lambda _: next(turns), clock=ManualClock())
-    with nodes.place("acme"):
-        with nodes.place("acme"):
+    with nodes.permit("acme"):
+        with nodes.permit("acme"):
             assert [try_request(nodes), try_request(nodes)] == [1.0, 1.0]
         assert try_request(nodes) == 0
 

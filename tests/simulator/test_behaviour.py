@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 from gamelens.simulator import load_scenario
-from gamelens.simulator.population.behaviour import DAY_S, PlayedBlock, play_block
+from gamelens.simulator.population.arrays import pick_by
+from gamelens.simulator.population.behaviour import PlayedBlock, play_block
 from gamelens.simulator.population.installs import plan_installs
-from gamelens.simulator.population.players import draw_players, pick_by
+from gamelens.simulator.population.players import draw_players
+from gamelens.simulator.population.session_times import DAY_S
 from gamelens.simulator.scenarios.scenario import Scenario
 from support.played_scenario import GAME_IDS, PlayedScenario
 
@@ -24,9 +26,9 @@ MONDAY_S = (date(2026, 11, 2) - date(1970, 1, 1)).days * DAY_S
 def block_of(scenario: Scenario, players: int, *, seed: int = 1) -> PlayedBlock:
     """Play one block of *players* of the first game of *scenario*, from a Monday on."""
     game, rng = scenario.games[0], np.random.default_rng(seed)
-    intake = plan_installs(game, scenario=scenario, first_weekday=0)
+    install_plan = plan_installs(game, scenario=scenario, first_weekday=0)
     activity = game.retention.activity()
-    people = draw_players(players, game=game, scenario=scenario, activity=activity, intake=intake, rng=rng)
+    people = draw_players(players, game=game, scenario=scenario, activity=activity, install_plan=install_plan, rng=rng)
     return play_block(people, game=game, scenario=scenario, first_day_s=MONDAY_S, rng=rng)
 
 

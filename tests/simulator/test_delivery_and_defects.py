@@ -16,10 +16,18 @@ from gamelens.errors import BadQuery
 from gamelens.sandbox.collector.event_admission import admit
 from gamelens.sandbox.http.request_body import UndecodableBody
 from gamelens.simulator import Ledger, RequestBatch, Scenario, expect, load_scenario, play, play_columns
-from gamelens.simulator.events.defects import BAD_REQUESTS, BREAKS, FLAWS, ODDITIES, BodyDefect, too_large
+from gamelens.simulator.events.defects import (
+    BODY_DEFECTS,
+    EVENT_DEFECTS,
+    EVENT_QUIRKS,
+    REQUEST_DEFECTS,
+    BodyDefect,
+    enlarge_body,
+)
 from gamelens.simulator.events.delivery_times import IN_2100_S, YEAR_S, EventDelivery, draw_delivery
 from gamelens.simulator.output.play import BlockTask, first_day, play_task
-from gamelens.simulator.population.behaviour import CONNECTIONS, PlayedBlock
+from gamelens.simulator.population.behaviour import PlayedBlock
+from gamelens.simulator.population.session_times import CONNECTIONS
 from gamelens.simulator.scenarios.delivery_profile import DeliveryProfile
 from gamelens.wire.limits import BODY_BYTES
 from support.played_scenario import ENDS_ON, GAME_IDS, PlayedScenario
@@ -68,19 +76,19 @@ def test_the_collector_answers_each_body_as_the_batch_expects(dirty: Played) -> 
             assert (admission.events, len(admission.rejected)) == (batch.events - batch.rejected, batch.rejected)
 
 
-@pytest.mark.parametrize("broken", BREAKS, ids=lambda each: each.name)
+@pytest.mark.parametrize("broken", BODY_DEFECTS, ids=lambda each: each.name)
 def test_a_body_defect_gives_its_error_type(broken: BodyDefect, dirty: Played) -> None:
     """A spoiled body is refused with the error type of its defect (Wire 1.8, Rejected events)."""
     body = next(batch.body for batch in dirty[0] if batch.events)
     with pytest.raises(UndecodableBody) as raised:
-        admit(broken.spoil(body))
+        admit(broken.apply(body))
     assert raised.value.error_type == broken.error_type
 
 
 def test_bad_requests_are_in_the_ledger_with_their_expected_status(dirty: Played) -> None:
     """A bad request with status 400 counts as rejected, any other as refused with its status."""
     bad = Counter(batch.bad for batch in dirty[0] if batch.bad)
-    assert set(bad) == set(BAD_REQUESTS)
+    assert set(bad) == set(REQUEST_DEFECTS)
     assert all(dirty[1].labels()[each.name] == count for each, count in bad.items())
     assert dirty[1].refused() == {each.status: count for each, count in bad.items() if each.status != 400}
 
@@ -88,14 +96,14 @@ def test_bad_requests_are_in_the_ledger_with_their_expected_status(dirty: Played
 @pytest.mark.parametrize("events", [1, 450])
 def test_a_body_that_is_too_large_exceeds_the_limit_as_sent(played: PlayedScenario, events: int) -> None:
     """The oversized body is between 1 and 2 MB of good events (Wire 1.6, Body limits)."""
-    body = too_large(msgspec.json.encode(msgspec.json.decode(played.batches[0].body)[:events]))
+    body = enlarge_body(msgspec.json.encode(msgspec.json.decode(played.batches[0].body)[:events]))
     assert BODY_BYTES < len(body) < 2 * BODY_BYTES
     assert len(msgspec.json.decode(body)) % events == 0
 
 
 def test_names_of_defects_and_quirks_are_unique() -> None:
     """No two defects, quirks, body defects or request defects share a name."""
-    names = [each.name for each in (*FLAWS, *ODDITIES, *BREAKS, *BAD_REQUESTS)]
+    names = [each.name for each in (*EVENT_DEFECTS, *EVENT_QUIRKS, *BODY_DEFECTS, *REQUEST_DEFECTS)]
     assert len(set(names)) == len(names)
 
 
@@ -181,17 +189,17 @@ def test_online_events_are_sent_within_a_period() -> None:
     """Online events are sent within 20 seconds, offline ones late (Wire 1.15, Client queue)."""
     block, delivery = _delivered(DeliveryProfile())
     waited = delivery.sent_s - block.events.ts_s
-    assert set(np.unique(waited[~delivery.is_late])) <= set(range(1, 21))
+    assert set(np.unique(waited[~delivery.is_offline])) <= set(range(1, 21))
     offline = block.sessions.connection[block.events.session] == CONNECTIONS.index("offline")
-    assert np.array_equal(delivery.is_late, offline)
-    assert delivery.is_late.any()
+    assert np.array_equal(delivery.is_offline, offline)
+    assert delivery.is_offline.any()
 
 
 def test_offline_sessions_are_sent_late_but_not_too_late() -> None:
     """Offline sessions arrive after their end, near the configured delay, within the cap."""
     block, delivery = _delivered(DeliveryProfile(offline_delay_h=10, offline_cap_h=24))
     ends = (block.sessions.start_s + block.sessions.length_s)[block.events.session]
-    delays = (delivery.sent_s - ends)[delivery.is_late]
+    delays = (delivery.sent_s - ends)[delivery.is_offline]
     assert delays.min() >= 0
     assert delays.max() <= 24 * 3600
     assert 4 * 3600 < np.median(delays) < 24 * 3600
@@ -200,18 +208,18 @@ def test_offline_sessions_are_sent_late_but_not_too_late() -> None:
 def test_init_corrects_a_wrong_clock_from_the_first_online_session_on() -> None:
     """A wrong clock holds until the first online session only (Wire 1.14, Server time)."""
     block, delivery = _delivered(DeliveryProfile(clocks={"past": 1.0}))
-    is_off = delivery.told_s != block.events.ts_s
+    is_off = delivery.claimed_s != block.events.ts_s
     assert is_off.any()
-    assert delivery.is_late[is_off].all()
-    assert (block.events.ts_s - delivery.told_s)[is_off].min() >= YEAR_S
+    assert delivery.is_offline[is_off].all()
+    assert (block.events.ts_s - delivery.claimed_s)[is_off].min() >= YEAR_S
 
 
 def test_a_client_that_ignores_server_time_keeps_its_wrong_clock() -> None:
     """Without correction a clock stays off: years ahead, or by whole hours for a wrong zone."""
     block, delivery = _delivered(DeliveryProfile(clocks={"future": 1.0}, uncorrected=1.0))
     assert not delivery.is_usable.any()
-    assert delivery.told_s.min() > IN_2100_S
-    hours = _delivered(DeliveryProfile(clocks={"zone": 1.0}, uncorrected=1.0))[1].told_s - block.events.ts_s
+    assert delivery.claimed_s.min() > IN_2100_S
+    hours = _delivered(DeliveryProfile(clocks={"zone": 1.0}, uncorrected=1.0))[1].claimed_s - block.events.ts_s
     assert set(np.unique(hours % 3600)) == {0}
 
 

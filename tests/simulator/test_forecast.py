@@ -49,9 +49,9 @@ def with_incidents(*incidents: Incident, **changed: Any) -> Scenario:
 def draw_runner_players(scenario: Scenario, count: int) -> Players:
     """Draw *count* players of the only game of *scenario*."""
     game = scenario.games[0]
-    intake = plan_installs(game, scenario=scenario, first_weekday=MONDAY)
+    install_plan = plan_installs(game, scenario=scenario, first_weekday=MONDAY)
     activity, rng = game.retention.activity(), np.random.default_rng(6)
-    return draw_players(count, game=game, scenario=scenario, activity=activity, intake=intake, rng=rng)
+    return draw_players(count, game=game, scenario=scenario, activity=activity, install_plan=install_plan, rng=rng)
 
 
 def play_runner(scenario: Scenario, count: int) -> PlayedBlock:
@@ -139,10 +139,10 @@ def test_an_outage_reduces_the_expected_ads_by_the_part_not_taken_over() -> None
     """The share of filled breaks falls by what other networks do not take over."""
     out, usual = with_incidents(ANDROID_OUT), with_incidents()
     block = play_runner(out, 3000)
-    breaks = int(np.count_nonzero(block.money.ad.asked))
+    breaks = int(np.count_nonzero(block.money.ad.request_count))
     share = np.count_nonzero(block.money.ad.is_shown) / breaks
-    habits = SampledPlay.of(block)
-    remaining = forecast_of(out).ads(habits)[0] / forecast_of(usual).ads(habits)[0]
+    sampled_play = SampledPlay.of(block)
+    remaining = forecast_of(out).ads(sampled_play)[0] / forecast_of(usual).ads(sampled_play)[0]
     fill = out.games[0].ads.fill
     assert 0.85 < remaining < 0.95
     assert share_p_value(share, remaining * fill, breaks) > 0.001

@@ -206,7 +206,7 @@ def test_the_chapter_size_changes_only_the_row_groups(tmp_path: Path) -> None:
     for folder in folders:
         folder.mkdir()
     whole, cut = (
-        play_columns(scenario, folder, ends_on=ENDS_ON, chapter_events=events)
+        play_columns(scenario, folder, ends_on=ENDS_ON, row_group_events=events)
         for folder, events in zip(folders, (10**6, 1), strict=True)
     )
     assert whole.keys() == cut.keys()
@@ -219,7 +219,7 @@ def test_more_days_than_may_be_open_are_in_several_files_each(tmp_path: Path) ->
     """With more days than files may be open, a day has one file per chapter, none lost."""
     counts: list[int] = []
     scenario = load_scenario("small", players=60, days=520)
-    written = play_columns(scenario, tmp_path, ends_on=ENDS_ON, chapter_events=1, on_events=counts.append)
+    written = play_columns(scenario, tmp_path, ends_on=ENDS_ON, row_group_events=1, on_events=counts.append)
     assert max(map(len, written.values())) == len(counts)
     assert sum(table(paths).num_rows for paths in written.values()) == sum(counts)
     assert all(table(paths)["day"].unique().to_pylist() == [day] for day, paths in written.items())

@@ -104,9 +104,9 @@ def test_no_player_is_active_before_the_install_day() -> None:
 def test_installs_follow_the_weekday() -> None:
     """Installs of a week starting on Saturday 2026-11-21 follow the weights of the weekdays."""
     scenario = msgspec.structs.replace(load_scenario("demo", days=7), trend=0.0, campaigns=())
-    intake = plan_installs(scenario.games[0], scenario=scenario, first_weekday=date(2026, 11, 21).weekday())
+    install_plan = plan_installs(scenario.games[0], scenario=scenario, first_weekday=date(2026, 11, 21).weekday())
     expected = np.roll(scenario.weekdays, -5) / np.sum(scenario.weekdays)
-    assert intake.installs.sum(axis=0) == pytest.approx(expected)
+    assert install_plan.installs.sum(axis=0) == pytest.approx(expected)
 
 
 def test_ios_odds_of_the_country_decide_the_platform_mix() -> None:
@@ -118,7 +118,7 @@ def test_ios_odds_of_the_country_decide_the_platform_mix() -> None:
         game=game,
         scenario=scenario,
         activity=CASUAL,
-        intake=plan_installs(game, scenario=scenario, first_weekday=0),
+        install_plan=plan_installs(game, scenario=scenario, first_weekday=0),
         rng=np.random.default_rng(3),
     )
     japan, ios = list(game.countries).index("JP"), list(game.platforms).index("ios")

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from gamelens.simulator import Ledger, load_scenario, play, scenario_names
-from gamelens.simulator.population.behaviour import begin_sessions, rounds_by_session
+from gamelens.simulator.population.behaviour import rounds_by_session
 from gamelens.simulator.population.experiment_arms import mixture_of
 from gamelens.simulator.population.installs import plan_installs
 from gamelens.simulator.population.monetisation import price_weights
 from gamelens.simulator.population.players import Players, draw_players
+from gamelens.simulator.population.session_times import begin_sessions
 from gamelens.wire.filters import dim
 from support.played_scenario import ENDS_ON
 
@@ -38,9 +39,11 @@ def cookie_cats() -> CookieCats:
     """Draw the players of `cookie-cats` and their rounds."""
     scenario = load_scenario("cookie-cats", days=21)
     game, rng = scenario.games[0], np.random.default_rng(scenario.seed)
-    intake = plan_installs(game, scenario=scenario, first_weekday=0)
+    install_plan = plan_installs(game, scenario=scenario, first_weekday=0)
     activity = game.retention.activity()
-    players = draw_players(scenario.players, game=game, scenario=scenario, activity=activity, intake=intake, rng=rng)
+    players = draw_players(
+        scenario.players, game=game, scenario=scenario, activity=activity, install_plan=install_plan, rng=rng
+    )
     sessions = begin_sessions(players, game=game, scenario=scenario, first_day_s=0, rng=rng)
     rounds = rounds_by_session(sessions, game=game, rng=rng)
     early = sessions.day - players.install_day[sessions.player] < 14

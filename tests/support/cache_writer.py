@@ -99,8 +99,8 @@ def found_days(
     cache: AnswerCache, days: Sequence[int], until: Interval = LATER, fresh_s: float = 0.0, key: CacheKey = ASKED
 ) -> list[int]:
     """Return which of *days* are cached, and assert that the index agrees with the files."""
-    looked = cache.look(key, day_slices(days), available=until, fresh_s=fresh_s)
-    result = cache.find(key, day_slices(days), available=until, fresh_s=fresh_s).units
+    looked = cache.fresh_slices(key, day_slices(days), available=until, fresh_s=fresh_s)
+    result = cache.find(key, day_slices(days), available=until, fresh_s=fresh_s).slices
     assert looked == result
     return [day for day in days if day_slice(day) in result]
 

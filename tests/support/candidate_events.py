@@ -75,7 +75,7 @@ def described_events(draw: st.DrawFn, rules: EventValidator) -> dict[str, Any]:
     candidate: dict[str, Any] = good(category) | {name: draw(described(members[name])) for name in chosen}
     candidate["category"] = category
     for name, rule in members.items():
-        if rule.beside is not None and not rule.beside.allows(candidate.get(rule.beside.field)):
+        if rule.sibling is not None and not rule.sibling.allows(candidate.get(rule.sibling.field)):
             candidate.pop(name, None)
     return candidate
 

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 from pandas import DataFrame
 
-from gamelens.analysis.health import HealthQuery, questions, watches
+from gamelens.analysis.health import HealthQuery, board_queries, watches
 from gamelens.simulator import Ledger, Scenario, load_scenario, play_columns
 from gamelens.wire.filters import parse_filter
 
@@ -38,7 +38,7 @@ def answers(name: str, *, seed: int, players: int | None = None) -> tuple[Scenar
 
 def all_answers(ledger: Ledger, scenario: Scenario) -> list[DataFrame]:
     """Return the answers to all queries of a board."""
-    return [answer(ledger, scenario, query) for query in questions(watches())]
+    return [answer(ledger, scenario, query) for query in board_queries(watches())]
 
 
 def answer(ledger: Ledger, scenario: Scenario, query: HealthQuery) -> DataFrame:

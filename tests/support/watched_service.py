@@ -1,8 +1,8 @@
 """The sandbox behind an app that records requests, quick clients, and the expected rows.
 
-Answers come from the sandbox itself; a `Watch` in front of it records, delays, fails or changes requests.
-makes clients without a rate limiter, so that a fan-out is not held to five requests a second. `WideTruth` computes
-expected rows by any number of dimensions from the raw events.
+A `Watch` stands before the metrics service: it records requests, and fails or changes answers as a test says.
+`quick` makes clients without a rate limiter, so that a fan-out is not held to five requests a second. `WideTruth`
+computes expected rows by any number of dimensions from the raw events.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def quick(
     answers = AnswerCache(cache, owner=f"{address} {key}", now=clock) if cache is not None else None
     transport = Transport(address, key=Secret(key), pool=httpx.ASGITransport(app), ca_file=str(_authority().ca_file))
     service = MetricsApi(transport, refresh_s=refresh_s, clock=clock)
-    lens._core = QueryExecutor(service, answers, max_days=max_days, refresh_s=refresh_s)
+    lens._executor = QueryExecutor(service, answers, max_days=max_days, refresh_s=refresh_s)
     return lens
 
 

@@ -33,7 +33,7 @@ def is_good(*events: Any, rules: EventValidator = LENIENT) -> bool:
 
 def errors_of(candidate: Any) -> list[tuple[str, str]]:
     """Return error type and path of every violation of an event in lenient mode."""
-    return [(fault.error_type, fault.path) for fault in LENIENT.faults(candidate)]
+    return [(fault.error_type, fault.path) for fault in LENIENT.violations(candidate)]
 
 
 @MODES
@@ -44,7 +44,7 @@ def test_every_category_has_good_events(category: str, rules: EventValidator) ->
     Wire 3.1, Categories; Wire 3.5, Category fields.
     """
     assert is_good(good(category), rules=rules)
-    assert rules.faults(good(category)) == []
+    assert rules.violations(good(category)) == []
 
 
 @MODES
@@ -57,7 +57,7 @@ def test_every_required_field_is_missed_by_its_path(category: str, rules: EventV
     for name in rules.rule(category).required:
         candidate = good(category)
         del candidate[name]
-        assert Violation("missing_required_property", f"/{name}") in rules.faults(candidate)
+        assert Violation("missing_required_property", f"/{name}") in rules.violations(candidate)
         assert not is_good(candidate, rules=rules)
 
 
@@ -234,7 +234,7 @@ def test_lengths_count_characters_and_not_bytes(literal: str) -> None:
 @given(candidate=near_events())
 def test_typed_decoding_and_field_rules_agree(candidate: Any, rules: EventValidator) -> None:
     """The typed decoder accepts exactly the events without violations, in both modes."""
-    assert is_good(candidate, rules=rules) == (not rules.faults(candidate))
+    assert is_good(candidate, rules=rules) == (not rules.violations(candidate))
 
 
 @MODES
@@ -243,7 +243,7 @@ def test_typed_decoding_and_field_rules_agree(candidate: Any, rules: EventValida
 def test_values_that_satisfy_the_rules_are_good(data: st.DataObject, rules: EventValidator) -> None:
     """Values drawn from the field rules pass the field rules and the typed decoder."""
     candidate = data.draw(described_events(rules))
-    assert rules.faults(candidate) == []
+    assert rules.violations(candidate) == []
     assert is_good(candidate, rules=rules)
 
 
@@ -276,7 +276,7 @@ def test_fields_of_official_clients_are_good(category: str, fields: dict[str, An
 
     Wire 3.3, Common fields; Wire 3.5, Category fields.
     """
-    assert rules.faults(good(category, **fields)) == []
+    assert rules.violations(good(category, **fields)) == []
 
 
 @MODES
@@ -293,4 +293,4 @@ def test_every_event_of_an_official_client_is_good(rules: EventValidator) -> Non
     ]
     events = [event for body in bodies for event in json.loads(gzip.decompress(body) if body[:2] == GZIP else body)]
     assert {event["category"] for event in events} > {"user", "business", "health", "sdk_error"}
-    assert [(event["category"], rules.faults(event)) for event in events if rules.faults(event)] == []
+    assert [(event["category"], rules.violations(event)) for event in events if rules.violations(event)] == []

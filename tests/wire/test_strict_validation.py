@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from gamelens.wire.event_schema import CATEGORIES
-from gamelens.wire.event_validator import LENIENT, MOST_FAULTS, STRICT, VALIDATORS, Validation
+from gamelens.wire.event_validator import LENIENT, MOST_VIOLATIONS, STRICT, VALIDATORS, Validation
 from gamelens.wire.field_rules import Violation
 from support.candidate_events import good, near_events
 from support.hypothesis_profiles import examples
@@ -97,9 +97,9 @@ def test_strict_mode_rejects_and_lenient_mode_accepts(
     Wire 3.7, Strict validation.
     """
     candidate = good(category, **fields)
-    assert STRICT.faults(candidate) == [Violation(error_type, path)]
+    assert STRICT.violations(candidate) == [Violation(error_type, path)]
     assert not is_strictly_good(candidate)
-    assert LENIENT.faults(candidate) == []
+    assert LENIENT.violations(candidate) == []
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_strict_mode_accepts_documented_fields(category: str, fields: dict[str, 
     Wire 3.7, Strict validation.
     """
     candidate = good(category, **fields)
-    assert STRICT.faults(candidate) == []
+    assert STRICT.violations(candidate) == []
     assert is_strictly_good(candidate)
 
 
@@ -155,8 +155,8 @@ def test_strict_mode_rejects_all_that_lenient_mode_rejects(candidate: Any) -> No
 
     Wire 3.7, Strict validation.
     """
-    if LENIENT.faults(candidate):
-        assert STRICT.faults(candidate)
+    if LENIENT.violations(candidate):
+        assert STRICT.violations(candidate)
 
 
 @pytest.mark.parametrize("category", [*CATEGORIES, "unknown"])
@@ -174,7 +174,7 @@ def test_an_unknown_field_is_rejected_in_every_category(category: str) -> None:
 
     Wire 3.7, Strict validation.
     """
-    assert STRICT.faults(good(category, own=1)) == [Violation("no_extra_properties_allowed", "/own")]
+    assert STRICT.violations(good(category, own=1)) == [Violation("no_extra_properties_allowed", "/own")]
 
 
 def test_an_unknown_category_has_only_common_rules() -> None:
@@ -182,7 +182,7 @@ def test_an_unknown_category_has_only_common_rules() -> None:
 
     Wire 3.7, Strict validation.
     """
-    assert STRICT.faults(good(category="mine", own=1, platform="x")) == [
+    assert STRICT.violations(good(category="mine", own=1, platform="x")) == [
         Violation("not_in_enum", "/category"),
         Violation("not_in_enum", "/platform"),
     ]
@@ -195,7 +195,7 @@ def test_all_violations_of_an_event_are_listed() -> None:
     """
     candidate = good("ads", ad_type="popup", ad_duration=-1, own=1, custom_fields={"a b": ""})
     del candidate["device"]
-    assert {(fault.error_type, fault.path) for fault in STRICT.faults(candidate)} == {
+    assert {(fault.error_type, fault.path) for fault in STRICT.violations(candidate)} == {
         ("missing_required_property", "/device"),
         ("not_in_enum", "/ad_type"),
         ("not_in_range", "/ad_duration"),
@@ -211,7 +211,7 @@ def test_at_most_a_hundred_violations_are_listed() -> None:
 
     Wire 1.8, Rejected events.
     """
-    assert len(STRICT.faults(good(**{f"own_{number}": 1 for number in range(1000)}))) == MOST_FAULTS == 100
+    assert len(STRICT.violations(good(**{f"own_{number}": 1 for number in range(1000)}))) == MOST_VIOLATIONS == 100
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
@@ -221,7 +221,7 @@ def test_lenient_mode_never_reaches_the_limit_of_violations(category: str) -> No
     Wire 1.8, Rejected events.
     """
     everything = {name: object() for name in LENIENT.rule(category).members}
-    assert len(LENIENT.faults(everything | {"category": category})) < MOST_FAULTS
+    assert len(LENIENT.violations(everything | {"category": category})) < MOST_VIOLATIONS
 
 
 def test_each_mode_has_a_validator() -> None:

@@ -1,5 +1,52 @@
-"""What the numbers say: pure functions from the client's tidy frames to the frames an analyst shows.
+"""Analyses: functions from tidy frames to the frames that an analyst shows.
 
-Never asks a service, never draws, never changes the frame it is given. Every function keeps null groups, keeps NA where
-a day has not come, and hands the receipt on. Open `retention` first.
+Never asks a service, never draws, never changes the frame it is given. Open `ads` first.
+
+Every function keeps null groups, keeps NA where a value is not known yet, and hands the receipt on. Topics are imported
+when first used.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gamelens.analysis import (
+        ads,
+        decomposition,
+        experiments,
+        health,
+        outside_data,
+        retention,
+        revenue,
+        significance,
+        tidy_frames,
+        totals,
+    )
+
+__all__ = [
+    "ads",
+    "decomposition",
+    "experiments",
+    "health",
+    "outside_data",
+    "retention",
+    "revenue",
+    "significance",
+    "tidy_frames",
+    "totals",
+]
+
+
+if not TYPE_CHECKING:  # type checkers must report an unknown name
+
+    def __getattr__(name: str) -> Any:
+        """Import a topic when it is first used."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return import_module(f"{__name__}.{name}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

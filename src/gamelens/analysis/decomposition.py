@@ -1,14 +1,14 @@
-"""Why revenue moved: more volume, another mix, or better prices.
+"""Decomposition of a change of ad revenue into volume, mix and price.
 
-Between two periods each segment's money changes by three parts that add up to its change, row by row and column by
+Between two periods each segment's revenue changes by three parts that add up to its change, row by row and column by
 column:
 
-- *volume*: what the segment would have gained had it grown as all segments together did, at its price of before;
-- *mix*: what it gained by growing faster or slower than all together, at its price of before;
-- *price*: what its new volume earns because the price moved.
+- *volume*: the change if the segment had grown as all segments together did, at its earlier price;
+- *mix*: the change because it grew faster or slower than all together, at its earlier price;
+- *price*: the change because its new volume earns another price.
 
-A segment that was not there before has no old price, and its own one stands in for it: all it brings is mix. One that
-is gone takes everything away as volume and mix. A null is a segment like any other.
+A segment that is new has no earlier price, so its current price is used: its whole change is mix. A segment that
+vanished loses its revenue as volume and mix. Null is a segment like any other.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ _WEEK: Final = 7
 
 
 def decompose(before: DataFrame, after: DataFrame, by: By) -> DataFrame:
-    """The change of ad revenue from *before* to *after* by segment, the largest change first.
+    """Return the change of ad revenue from *before* to *after* by segment, largest first.
 
-    Both are frames of ilrd_revenue by *by*; impressions are the volume, the money of one is the price. The sums of the
-    parts over all rows are those of the whole change. Periods of unequal length differ in volume for that alone: see
-    `split_in_halves`.
+    Both are frames of ilrd_revenue by *by*. Impressions are the volume, revenue per impression is the price. The parts
+    summed over all rows are those of the total change. Periods of unequal length differ in volume for that reason
+    alone: see `split_in_halves`.
 
     Columns: *by* (category), kind (category: kept, new, vanished), before, after, change, volume, mix, price (float64,
     USD; change = volume + mix + price), volume_before, volume_after (Int64, impressions).
     """
     keys = with_ids(before, by)
-    made = _outer(_side(before, by, "before"), _side(after, by, "after"), keys)
-    made["change"] = made["after"] - made["before"]
-    parts = _parts(made)
+    result = _outer_join(_period_sums(before, by, "before"), _period_sums(after, by, "after"), keys)
+    result["change"] = result["after"] - result["before"]
+    parts = _change_parts(result)
     for name in PARTS:
-        made[name] = parts[name]
-    made["kind"] = pd.Categorical(_kinds(made), categories=list(KINDS))
-    order = made["change"].abs().sort_values(ascending=False, kind="stable").index
+        result[name] = parts[name]
+    result["kind"] = pd.Categorical(_segment_kinds(result), categories=list(KINDS))
+    order = result["change"].abs().sort_values(ascending=False, kind="stable").index
     columns = [*keys, "kind", "before", "after", "change", *PARTS, "volume_before", "volume_after"]
-    sources = [before] if before.attrs == after.attrs else [before, after]  # two halves of one frame were asked once
-    return with_receipts_of(made.loc[order, columns].reset_index(drop=True), *sources)
+    sources = [before] if before.attrs == after.attrs else [before, after]  # halves of one frame share its requests
+    return with_receipts_of(result.loc[order, columns].reset_index(drop=True), *sources)
 
 
 def total_change(parts: DataFrame) -> DataFrame:
-    """The rows of `decompose` in one: what the figure draws.
+    """Return the rows of `decompose` summed up in one row, as the figure draws it.
 
     Columns: before, after, change, volume, mix, price (float64, USD), volume_before, volume_after (Int64).
     """
@@ -63,16 +63,16 @@ def total_change(parts: DataFrame) -> DataFrame:
 
 
 def dominant_effect(parts: DataFrame) -> str:
-    """The part that moved the whole most: volume, mix or price; "none" where nothing moved."""
-    moved = total_change(parts).iloc[0][list(PARTS)].astype("float64")
-    return str(moved.abs().idxmax()) if moved.abs().max() > 0 else "none"
+    """Return the part with the largest effect: volume, mix or price, else "none"."""
+    effects = total_change(parts).iloc[0][list(PARTS)].astype("float64")
+    return str(effects.abs().idxmax()) if effects.abs().max() > 0 else "none"
 
 
 def split_in_halves(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """The frame's days in two spans of equal length, the earlier and the later, up to its last day.
+    """Return the frame's rows as two periods of equal length, the earlier and the later.
 
-    They are whole weeks where each half has one, so that both have the same weekdays; what is left over at the
-    beginning is left out.
+    The later one ends with the frame's last day. Both are whole weeks if each half has at least one, so that they have
+    the same weekdays. Days left over at the beginning are dropped.
     """
     if not len(frame):
         return frame.copy(), frame.copy()
@@ -85,34 +85,35 @@ def split_in_halves(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
     return with_receipts_of(frame[is_earlier].copy(), frame), with_receipts_of(frame[is_later].copy(), frame)
 
 
-def _side(frame: DataFrame, by: By, name: str) -> DataFrame:
+def _period_sums(frame: DataFrame, by: By, name: str) -> DataFrame:
     count, money = column_of(frame, "ilrd_revenue", "event_count"), column_of(frame, "ilrd_revenue", "sum")
     names = {money: name, count: f"volume_{name}"}
-    made = sum_over(frame, by, names).rename(columns=names)
-    return made.astype({name: "float64", f"volume_{name}": "Int64"} | dict.fromkeys(with_ids(frame, by), "object"))
+    result = sum_over(frame, by, names).rename(columns=names)
+    return result.astype({name: "float64", f"volume_{name}": "Int64"} | dict.fromkeys(with_ids(frame, by), "object"))
 
 
-def _outer(before: DataFrame, after: DataFrame, keys: list[str]) -> DataFrame:
-    """Both sides beside each other; pandas meets null keys with each other. A segment that is not there is 0."""
-    for side in (before, after):
-        side[keys] = side[keys].where(side[keys].notna(), None)
-    made = before.merge(after, on=keys, how="outer", sort=False)
+def _outer_join(before: DataFrame, after: DataFrame, keys: list[str]) -> DataFrame:
+    """Join the sums of both periods on *keys*, null keys included. A missing segment counts 0."""
+    for sums in (before, after):
+        sums[keys] = sums[keys].where(sums[keys].notna(), None)
+    result = before.merge(after, on=keys, how="outer", sort=False)
     numbers = ["before", "volume_before", "after", "volume_after"]
-    return made.fillna(dict.fromkeys(numbers, 0)).astype(dict.fromkeys(keys, "category"))
+    return result.fillna(dict.fromkeys(numbers, 0)).astype(dict.fromkeys(keys, "category"))
 
 
-def _parts(made: DataFrame) -> dict[str, Series[Any]]:
-    n0, n1 = (made[f"volume_{name}"].astype("float64") for name in ("before", "after"))
-    price_before = ratio(made["before"], n0).fillna(ratio(made["after"], n1)).fillna(0.0)
+def _change_parts(result: DataFrame) -> dict[str, Series[Any]]:
+    """Return volume, mix and price of each row (USD)."""
+    n0, n1 = (result[f"volume_{name}"].astype("float64") for name in ("before", "after"))
+    price_before = ratio(result["before"], n0).fillna(ratio(result["after"], n1)).fillna(0.0)
     growth = n1.sum() / n0.sum() if n0.sum() else 1.0
-    volume = made["before"] * (growth - 1)
+    volume = result["before"] * (growth - 1)
     mix = (n1 - n0 * growth) * price_before
-    if not n0.sum():  # from nothing: everything is volume
-        volume, mix = mix, Series(0.0, index=made.index)
-    # the rest, and not n1 * (price_after - price_before), so that money without volume stays in the sum
-    return {"volume": volume, "mix": mix, "price": made["change"] - volume - mix}
+    if not n0.sum():  # without earlier impressions everything is volume
+        volume, mix = mix, Series(0.0, index=result.index)
+    # the rest instead of n1 * (price_after - price_before), so that revenue without impressions stays in the sum
+    return {"volume": volume, "mix": mix, "price": result["change"] - volume - mix}
 
 
-def _kinds(made: DataFrame) -> Any:
-    is_there = {name: (made[f"volume_{name}"] > 0) | (made[name] != 0) for name in ("before", "after")}
+def _segment_kinds(result: DataFrame) -> Any:
+    is_there = {name: (result[f"volume_{name}"] > 0) | (result[name] != 0) for name in ("before", "after")}
     return np.select([~is_there["before"], ~is_there["after"]], ["new", "vanished"], "kept")

@@ -1,6 +1,6 @@
-"""Purchases and ad revenue together: what a player is worth in a day.
+"""Purchases and ad revenue together: the worth of a player's day.
 
-Reads the frame of one query of several metrics at day granularity, such as
+The functions read the frame of one query of several metrics at day granularity, such as
 `lens.query(["revenue", "ilrd_revenue", "user_unique", "paying_users"], by="game", over=...)`.
 """
 
@@ -14,33 +14,39 @@ from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_recei
 
 
 def revenue_by_source(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame:
-    """Money from purchases and ads for each value of *by*.
+    """Return revenue from purchases and from ads for each value of *by*.
 
-    Columns: *by*, iap_revenue, ad_revenue, total_revenue (float64, USD), ads_share (float64, 0 to 1, NA without money).
+    Columns: *by*, iap_revenue, ad_revenue, total_revenue (float64, USD), ads_share (float64, 0 to 1, NA without
+    revenue).
     """
     names = {column_of(frame, "revenue", "sum"): "iap_revenue", column_of(frame, "ilrd_revenue", "sum"): "ad_revenue"}
-    made = sum_over(frame, by, names).rename(columns=names)
-    made["total_revenue"] = made["iap_revenue"] + made["ad_revenue"]
-    made["ads_share"] = ratio(made["ad_revenue"], made["total_revenue"])
-    return with_receipts_of(made, frame)
+    result = sum_over(frame, by, names).rename(columns=names)
+    result["total_revenue"] = result["iap_revenue"] + result["ad_revenue"]
+    result["ads_share"] = ratio(result["ad_revenue"], result["total_revenue"])
+    return with_receipts_of(result, frame)
 
 
 def arpdau(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame:
-    """Money per daily active player, in its two parts; over several days the players of each day count.
+    """Return revenue per daily active player for each value of *by*, in its two parts.
+
+    Over several days a player counts once for each day of activity.
 
     Columns: *by*, player_days (Int64), iap_arpdau, ad_arpdau, arpdau (float64, USD per player and day, NA without
     players).
     """
     players = column_of(frame, "user_unique", "user_unique")
-    made, money = sum_over(frame, by, [players]).rename(columns={players: "player_days"}), revenue_by_source(frame, by)
-    made["iap_arpdau"] = ratio(money["iap_revenue"], made["player_days"])
-    made["ad_arpdau"] = ratio(money["ad_revenue"], made["player_days"])
-    made["arpdau"] = made["iap_arpdau"] + made["ad_arpdau"]
-    return with_receipts_of(made, frame)
+    result = sum_over(frame, by, [players]).rename(columns={players: "player_days"})
+    money = revenue_by_source(frame, by)
+    result["iap_arpdau"] = ratio(money["iap_revenue"], result["player_days"])
+    result["ad_arpdau"] = ratio(money["ad_revenue"], result["player_days"])
+    result["arpdau"] = result["iap_arpdau"] + result["ad_arpdau"]
+    return with_receipts_of(result, frame)
 
 
 def payer_share(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame:
-    """Share of active players who paid; over several days the share on a typical day, weighted by players.
+    """Return the share of active players who paid, for each value of *by*.
+
+    Over several days it is the share on a typical day, weighted by players.
 
     Columns: *by*, player_days, paying_player_days (Int64), payer_share (float64, 0 to 1, NA without players).
     """
@@ -48,23 +54,24 @@ def payer_share(frame: DataFrame, by: str | Sequence[str] | None = None) -> Data
         column_of(frame, "user_unique", "user_unique"): "player_days",
         column_of(frame, "paying_users", "paying_users"): "paying_player_days",
     }
-    made = sum_over(frame, by, names).rename(columns=names)
-    made["payer_share"] = ratio(made["paying_player_days"], made["player_days"])
-    return with_receipts_of(made, frame)
+    result = sum_over(frame, by, names).rename(columns=names)
+    result["payer_share"] = ratio(result["paying_player_days"], result["player_days"])
+    return with_receipts_of(result, frame)
 
 
 def arppu(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame:
-    """Purchases per player who paid; over several days the payers of each day count, so it is per payer and day.
+    """Return purchase revenue per paying player for each value of *by*.
 
-    Asked with every="all", it is per payer of the interval. Ad revenue is nobody's in particular and stays out.
+    Over several days a payer counts once for each day with a purchase, so the result is per payer and day. Of a query
+    with every="all" it is per payer of the interval. Ad revenue belongs to no payer and is left out.
 
     Columns: *by*, paying_player_days (Int64), iap_revenue (float64, USD), arppu (float64, USD per payer and day, NA
-    where nobody paid).
+    without payers).
     """
     names = {
         column_of(frame, "paying_users", "paying_users"): "paying_player_days",
         column_of(frame, "revenue", "sum"): "iap_revenue",
     }
-    made = sum_over(frame, by, names).rename(columns=names)
-    made["arppu"] = ratio(made["iap_revenue"], made["paying_player_days"])
-    return with_receipts_of(made, frame)
+    result = sum_over(frame, by, names).rename(columns=names)
+    result["arppu"] = ratio(result["iap_revenue"], result["paying_player_days"])
+    return with_receipts_of(result, frame)

@@ -1,6 +1,7 @@
-"""How a tidy frame is read: its dimensions, its numbers, its receipt.
+"""Tidy frames: their dimensions, numbers, series names and receipts.
 
-A tidy frame has `timestamp` (datetime64[us, UTC]), dimensions (category, null kept) and numbers (Int64 or float64).
+A tidy frame has `timestamp` (datetime64[us, UTC]), dimensions (category, null is a group) and numbers (Int64 or
+float64).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pandas import DataFrame, Series
 from pandas.api.types import is_datetime64_any_dtype, is_numeric_dtype
 
 from gamelens.errors import BadQuery
-from gamelens.wire.receipts import RECEIPT
+from gamelens.wire.receipts import RECEIPT, Receipt, merge_receipts
 
 UNKNOWN = "(unknown)"
 _TITLES = {"game_id": "game", "studio_id": "studio"}
@@ -21,23 +22,25 @@ _NOT_VALUES = ("age",)
 
 
 def dimension_columns(frame: DataFrame) -> list[str]:
-    """Columns that say what a row is about; timestamps, ages and numbers left out."""
+    """Return the columns that split the rows: neither timestamps nor ages nor numbers."""
     return [name for name in frame.columns if not _is_moment(frame[name]) and not is_numeric_dtype(frame[name])]
 
 
 def label_columns(frame: DataFrame) -> list[str]:
-    """Dimension columns people read: an id is left out where its title stands beside it."""
+    """Return the dimension columns that people read: no id whose title is a column too."""
     names = dimension_columns(frame)
     return [name for name in names if _TITLES.get(name) not in names]
 
 
 def value_columns(frame: DataFrame) -> list[str]:
-    """Columns that hold what was measured."""
+    """Return the columns that hold measured numbers."""
     return [name for name in frame.columns if is_numeric_dtype(frame[name]) and name not in _NOT_VALUES]
 
 
 def column_of(frame: DataFrame, metric: str, field: str) -> str:
-    """Name of the column that holds *field* of *metric*, prefixed where several metrics share the name.
+    """Return the name of the column that holds *field* of *metric*.
+
+    It has the metric as a prefix if several metrics of the query have a field of this name.
 
     Raises:
         BadQuery: the frame does not hold it.
@@ -45,24 +48,22 @@ def column_of(frame: DataFrame, metric: str, field: str) -> str:
     prefixed = f"{metric}_{field}"
     if prefixed in frame:
         return prefixed
-    asked = asked_metrics(frame)
-    if field in frame and (not asked or metric in asked):
+    queried = queried_metrics(frame)
+    if field in frame and (not queried or metric in queried):
         return field
     raise BadQuery("frame", list(frame.columns), f"has no {field} of {metric}: query {metric} as well")
 
 
-def asked_metrics(frame: DataFrame) -> list[str]:
-    """Metrics the receipt says were asked for; none when there is no receipt."""
-    asked = (frame.attrs.get(RECEIPT) or {}).get("asked") or {}
-    metric = asked.get("metric") or []
-    return [metric] if isinstance(metric, str) else list(metric)
+def queried_metrics(frame: DataFrame) -> list[str]:
+    """Return the metrics in the receipt's query, or an empty list without a receipt."""
+    return list(Receipt.of(frame.attrs).asked.metrics)
 
 
 def with_ids(frame: DataFrame, by: str | Sequence[str] | None) -> list[str]:
-    """Columns to group by, with the id beside each title that has one.
+    """Return the columns to group by: *by*, with the id beside each title that has one.
 
     Raises:
-        BadQuery: a column that is not there.
+        BadQuery: a column is missing.
     """
     names = [] if by is None else [by] if isinstance(by, str) else list(by)
     for name in names:
@@ -73,7 +74,10 @@ def with_ids(frame: DataFrame, by: str | Sequence[str] | None) -> list[str]:
 
 
 def sum_over(frame: DataFrame, by: str | Sequence[str] | None, columns: Iterable[str]) -> DataFrame:
-    """Sums of *columns* for each value of *by*, null groups kept; one row when *by* is None."""
+    """Return the sums of *columns* for each value of *by*, null included.
+
+    Without *by* it is one row.
+    """
     keys, columns = with_ids(frame, by), list(columns)
     if not keys:
         return DataFrame({name: Series([frame[name].sum()], dtype=frame[name].dtype) for name in columns})
@@ -81,25 +85,31 @@ def sum_over(frame: DataFrame, by: str | Sequence[str] | None, columns: Iterable
 
 
 def first_row(frame: DataFrame) -> Series[Any]:
-    """The first row, the leader of a sorted frame; all NA when there is none."""
+    """Return the first row, the leader of a sorted frame, or a row of NA without rows."""
     return frame.iloc[0] if len(frame) else Series(pd.NA, index=frame.columns, dtype="object")
 
 
 def ratio(part: Series[Any], whole: Series[Any]) -> Series[Any]:
-    """*part* / *whole* as float64; NA where either is unknown or *whole* is 0."""
+    """Return *part* / *whole* as float64: NA if either is unknown or *whole* is 0."""
     top, bottom = part.astype("float64"), whole.astype("float64")
     return top / bottom.where(bottom != 0)
 
 
 def display_values(values: Series[Any]) -> Series[str]:
-    """Values as text, a null as `(unknown)`, or `(null)` where a value is really called that."""
+    """Return values as text, null as `(unknown)`.
+
+    If a value has that very name, null is `(null)`.
+    """
     texts = values.astype("object")
     null = "(null)" if (texts == UNKNOWN).any() else UNKNOWN
     return texts.where(texts.notna(), null).astype(str)
 
 
 def series_names(frame: DataFrame, by: str | Sequence[str] | None = None) -> Series[str]:
-    """What each row's series is called: its values of *by*, of all label columns when None, with dots between them."""
+    """Return the series name of each row: its values of *by*, joined by dots.
+
+    Without *by* they are the values of all label columns.
+    """
     columns = label_columns(frame) if by is None else [by] if isinstance(by, str) else list(by)
     if not columns:
         return Series("all", index=frame.index, dtype="str")
@@ -110,31 +120,16 @@ def series_names(frame: DataFrame, by: str | Sequence[str] | None = None) -> Ser
 
 
 def with_receipts_of(result: DataFrame, *sources: DataFrame) -> DataFrame:
-    """*result* with the receipts of its *sources* put together: metrics listed, requests added, as of the oldest."""
-    receipts = [source.attrs[RECEIPT] for source in sources if source.attrs.get(RECEIPT)]
-    result.attrs = {RECEIPT: _together(receipts)} if receipts else {}
+    """Give *result* the merged receipt of its *sources* and return it.
+
+    Metrics are listed, requests added, and the data is as of the oldest source (`merge_receipts`).
+    """
+    attrs = [source.attrs for source in sources if Receipt.of(source.attrs)]
+    if len(attrs) == 1:  # as it is, with keys that only a later version knows
+        result.attrs = {RECEIPT: attrs[0][RECEIPT]}
+    else:
+        result.attrs = {RECEIPT: merge_receipts([Receipt.of(one) for one in attrs]).to_json()} if attrs else {}
     return result
-
-
-def _together(receipts: list[dict[str, Any]]) -> dict[str, Any]:
-    first = dict(receipts[0])
-    if len(receipts) == 1:
-        return first
-    metrics = [receipt.get("asked", {}).get("metric") for receipt in receipts]
-    flat = [name for metric in metrics for name in ([metric] if isinstance(metric, str) else metric or [])]
-    first["asked"] = {**first.get("asked", {}), "metric": list(dict.fromkeys(flat))}
-    for key in ("requests", "retries"):
-        first[key] = sum(receipt.get(key) or 0 for receipt in receipts)
-    for key in ("gaps", "warnings"):
-        first[key] = [item for receipt in receipts for item in receipt.get(key) or []]
-    for key in ("clipped", "truncated"):
-        first[key] = next((receipt[key] for receipt in receipts if receipt.get(key)), first.get(key))
-    if titles := sorted({title for receipt in receipts for title in receipt.get("titles") or ()}):
-        first["titles"] = titles
-    shares = [(receipt.get("cached_share") or 0.0, receipt.get("requests") or 0) for receipt in receipts]
-    first["cached_share"] = sum(share for share, _ in shares) / len(shares)
-    first["as_of"] = min((receipt["as_of"] for receipt in receipts if receipt.get("as_of")), default=None)
-    return first
 
 
 def _is_moment(column: Series[Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Adding up what may be added: the rules of the catalog, applied to a frame."""
+"""Totals of a frame, by the catalog's rules for adding up."""
 
 from __future__ import annotations
 
@@ -8,47 +8,52 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from gamelens.analysis.retention.retention_rates import is_retention_frame
-from gamelens.analysis.tidy_frames import asked_metrics, column_of, dimension_columns, with_receipts_of
+from gamelens.analysis.tidy_frames import column_of, dimension_columns, queried_metrics, with_receipts_of
 from gamelens.catalog import METRICS, Metric, Quotient
 from gamelens.errors import BadQuery, NotAdditive
-from gamelens.wire.receipts import RECEIPT
+from gamelens.wire.receipts import Receipt
 
 _GAMES: Final = frozenset({"game", "game_id", "studio", "studio_id"})
 
 
 def total(frame: DataFrame) -> DataFrame:
-    """One row: counts and money summed, means and ratios put together again from their parts.
+    """Return one row: counts and money summed, means and ratios computed from their parts.
 
     Columns: the value columns of the frame with their dtypes.
 
     Raises:
-        NotAdditive: retention; unique players or sessions, and ratios of them, over anything but games; a metric with
-            gaps or cut to the top, whose sum would be that of what happens to be there.
-        BadQuery: the frame has no receipt, so nobody knows what its columns measure.
+        NotAdditive: the frame holds retention; unique players or sessions, or ratios of them, over anything but games;
+            a metric with gaps or cut to the top, whose sum would leave values out.
+        BadQuery: the frame has no receipt, so the metrics of its columns are unknown.
     """
     if is_retention_frame(frame):
         raise NotAdditive(
             "retention", "gamelens.analysis.retention.retention_rates.average_curve(frame), which weights by installs"
         )
-    names = asked_metrics(frame)
+    names = queried_metrics(frame)
     if not names:
         raise BadQuery("frame", list(frame.columns), "has no receipt: add up a frame that query() returned")
-    summed: dict[str, Series[Any]] = {}
+    totals: dict[str, Series[Any]] = {}
     for name in names:
-        summed |= _total_of(frame, _additive(frame, name))
-    return with_receipts_of(DataFrame({column: summed[column] for column in frame.columns if column in summed}), frame)
+        totals |= _metric_totals(frame, _additive_metric(frame, name))
+    return with_receipts_of(DataFrame({column: totals[column] for column in frame.columns if column in totals}), frame)
 
 
-def _additive(frame: DataFrame, name: str) -> Metric:
+def _additive_metric(frame: DataFrame, name: str) -> Metric:
+    """Return the metric called *name* if the rows of *frame* may be added up.
+
+    Raises:
+        NotAdditive: they may not. The message names the query to use instead.
+    """
     metric = METRICS.get(name)
     if metric is None:
         raise NotAdditive(name, "a query without by= and with every='all': the catalog does not know how it combines")
     if metric.kinds == "retention":
         raise NotAdditive(name, "lens.retention(days=..., over=...), which knows how many installed")
-    receipt = frame.attrs.get(RECEIPT) or {}
-    if any(gap["metric"] == name for gap in receipt.get("gaps") or []):
+    receipt = Receipt.of(frame.attrs)
+    if any(gap.metric == name for gap in receipt.gaps):
         raise NotAdditive(name, "lens.resume(frame) first: pieces of it are missing")
-    if receipt.get("truncated") and not receipt["asked"].get("other"):
+    if receipt.truncated and not receipt.asked.other:
         raise NotAdditive(name, "a frame that was asked with other=True, or without top: this one leaves values out")
     only_over_games = frame["timestamp"].nunique() <= 1 and _GAMES.issuperset(dimension_columns(frame))
     if metric.adds == "never" or (metric.adds == "over games" and not only_over_games):
@@ -56,25 +61,29 @@ def _additive(frame: DataFrame, name: str) -> Metric:
     return metric
 
 
-def _total_of(frame: DataFrame, metric: Metric) -> dict[str, Series[Any]]:
+def _metric_totals(frame: DataFrame, metric: Metric) -> dict[str, Series[Any]]:
+    """Return the total of each column of *metric*, in the column's dtype."""
     columns = {field.name: column_of(frame, metric.name, field.name) for field in metric.fields}
-    whole = {field: float(frame[column].astype("float64").sum()) for field, column in columns.items()}
+    totals = {field: float(frame[column].astype("float64").sum()) for field, column in columns.items()}
     for field in metric.fields:
-        if isinstance(made := field.combines, Quotient):
-            divisor = whole[made.whole]
-            whole[field.name] = made.worth * whole[made.part] / divisor if divisor else float("nan")
+        if isinstance(quotient := field.combines, Quotient):
+            divisor = totals[quotient.whole]
+            totals[field.name] = quotient.worth * totals[quotient.part] / divisor if divisor else float("nan")
     if metric.name == "session_length":
-        whole["session_length"] = _mean_length(frame, columns)
-    return {columns[field]: _as(frame[columns[field]], value) for field, value in whole.items()}
+        totals["session_length"] = _mean_length(frame, columns)
+    return {columns[field]: _as_column_type(frame[columns[field]], value) for field, value in totals.items()}
 
 
 def _mean_length(frame: DataFrame, columns: dict[str, str]) -> float:
-    """Mean over the sessions that ended, whose number is what each row's total and mean imply."""
+    """Return the mean session length, weighted by the sessions that ended.
+
+    Their number follows from each row's total and mean.
+    """
     lengths, totals = (frame[columns[name]].astype("float64") for name in ("session_length", "total_session_length"))
     ended = (totals / lengths.where(lengths > 0)).fillna(frame[columns["session_unique"]].astype("float64"))
     return float(totals.sum() / ended.sum()) if ended.sum() else float("nan")
 
 
-def _as(column: Series[Any], value: float) -> Series[Any]:
-    whole = pd.api.types.is_integer_dtype(column)
-    return Series([round(value) if whole else value], dtype=column.dtype)
+def _as_column_type(column: Series[Any], value: float) -> Series[Any]:
+    is_integer = pd.api.types.is_integer_dtype(column)
+    return Series([round(value) if is_integer else value], dtype=column.dtype)

@@ -148,7 +148,7 @@ def demo(out: Path, scenario: str, as_json: bool) -> None:
         f"{played.requests:,} signed requests, {played.sent_bytes / 1e6:.0f} MB{again}\n"
         f"collected  {summary.accepted:,} accepted, {summary.rejected:,} rejected, "
         f"{summary.duplicate:,} duplicate, {summary.processed:,} processed\n"
-        f"asked      {summary.asked:,} requests to the metrics service"
+        f"asked      {summary.metrics_requests:,} requests to the metrics service"
     )
     for report in done.reports:
         click.echo(f"report     {report}")

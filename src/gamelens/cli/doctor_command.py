@@ -98,7 +98,7 @@ def _service(settings: MetricsSettings, ends_at: float, *, ca_file: str | None =
 
     checkup = ServiceChecks(settings, ca_file=ca_file)
     yield _cache(settings.metrics_url, settings.api_key.fingerprint)
-    yield from shared_loop().wait(checkup.findings(deadline_s=_left(ends_at)))
+    yield from shared_loop().run(checkup.findings(deadline_s=_left(ends_at)))
 
 
 def _cache(address: str, fingerprint: str) -> Finding:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from gamelens.client.query.plan_estimate import Plan
     from gamelens.client.sync_client import Client
+    from gamelens.wire.receipts import Receipt
 
 Command = Callable[..., None]
 
@@ -116,7 +117,9 @@ def query(asked: QueryCommand) -> None:
     with _client(asked) as client, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # said below, from the receipt, a line each
         frame = client.query(**asked.question)
-    for line in _remarks(frame.attrs["gamelens"]):
+    from gamelens.wire.receipts import Receipt
+
+    for line in _remarks(Receipt.of(frame.attrs)):
         click.echo(terminal_line(line), err=True)
     if asked.out is not None:
         try:
@@ -195,13 +198,13 @@ def _client(asked: QueryCommand, **instead: Any) -> Iterator[Client]:
         yield client
 
 
-def _remarks(receipt: dict[str, Any]) -> Iterator[str]:
+def _remarks(receipt: Receipt) -> Iterator[str]:
     """What a receipt has to say besides the rows."""
-    for text in receipt["warnings"]:
+    for text in receipt.warnings:
         yield f"warning: {text}"
-    if receipt["clipped"]:
-        yield f"clipped: {receipt['clipped']} is what is available"
-    for gap in receipt["gaps"]:
+    if receipt.clipped:
+        yield f"clipped: {receipt.clipped} is what is available"
+    for gap in receipt.gaps:
         yield f"gap: {gap_line(gap)}"
 
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gamelens.errors import GamelensError, NotRecorded, NotYetAvailable, PartialResult, Truncated
+
+if TYPE_CHECKING:
+    from gamelens.wire.receipts import Gap
 
 
 def error_line(error: GamelensError) -> str:
     """What *error* says, with options where it names arguments of Python."""
     match error:
         case PartialResult(gaps=gaps):
+            from gamelens.wire.receipts import Gap
+
             pieces = f"{len(gaps)} pieces are missing, the first of them" if len(gaps) > 1 else "1 piece is missing:"
-            return f"{pieces} {gap_line(gaps[0])} --on-error gaps shows what came"
+            return f"{pieces} {gap_line(Gap(**gaps[0]))} --on-error gaps shows what came"
         case NotYetAvailable(asked=asked, available=available, tried="wait"):
             is_not = f"{asked} is not all available: the service has {available}"
             return f"{is_not}. Ask for less, wait longer with --deadline, or add --when-unavailable clip"
@@ -26,9 +33,8 @@ def error_line(error: GamelensError) -> str:
     return str(error)
 
 
-def gap_line(gap: dict[str, object]) -> str:
+def gap_line(gap: Gap) -> str:
     """A gap of a receipt."""
-    scope = gap.get("scope")
-    parts = [f"{name} = {value}" for name, value in scope.items()] if isinstance(scope, dict) else []
+    parts = [f"{name} = {value}" for name, value in (gap.scope or {}).items()]
     narrowed = f" ({', '.join(parts)})" if parts else ""
-    return f"{gap['metric']} in {gap['interval']}{narrowed}: {gap['error']}"
+    return f"{gap.metric} in {gap.interval}{narrowed}: {gap.error}"

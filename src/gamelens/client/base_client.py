@@ -1,4 +1,4 @@
-"""What both faces of the client are made of: how one is set up, and how what is typed becomes a question."""
+"""The part that both clients share: arguments, transport, cache and executor."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from gamelens.client.connection.rate_limit import Pace, shared_rate_limiter
 from gamelens.client.connection.recording import RecordingSender, ReplaySender
 from gamelens.client.connection.settings import metrics_settings
 from gamelens.client.connection.transport import HttpBackend, HttpSender, Transport
-from gamelens.client.query.arguments import check_seconds, one_of
+from gamelens.client.query.arguments import check_seconds
 from gamelens.client.query.executor import QueryExecutor
 from gamelens.client.query.progress import Progress
 from gamelens.client.query.query_run import QueryResult
-from gamelens.client.query.query_spec import is_integer
+from gamelens.client.query.query_spec import is_integer, one_of
 from gamelens.errors import BadQuery
 
-Asking = Callable[[Progress], Coroutine[Any, Any, QueryResult]]
+RunQuery = Callable[[Progress], Coroutine[Any, Any, QueryResult]]
 Folder = str | os.PathLike[str]
-_CONNECTIONS = 50  # opened as they are needed: an adaptive pace may have that many under way
+_CONNECTIONS = 50  # opened as needed: an adaptive pace may have that many requests under way
 
 
 class BaseClient:
-    """What a client is made of, and how it lets go."""
+    """The base of both clients: checks the arguments, builds the executor, closes connections."""
 
     def __init__(
         self,
@@ -53,30 +53,30 @@ class BaseClient:
             raise BadQuery("replay", str(replay), "cannot stand beside record: record first, replay then")
         self._loop = shared_loop()
         self._progress = progress
-        kept: AnswerCache | None = None
-        door: HttpSender
+        answers: AnswerCache | None = None
+        sender: HttpSender
         if replay is not None:
             self._address = f"replay of {os.fspath(replay)}"
-            door = ReplaySender(replay)
+            sender = ReplaySender(replay)
         else:
             settings = metrics_settings(api_key=api_key, metrics_url=metrics_url)
             self._address = settings.metrics_url
             fingerprint = settings.api_key.fingerprint
-            door = Transport(
+            sender = Transport(
                 settings.metrics_url,
                 key=settings.api_key,
-                budget=shared_rate_limiter(settings.metrics_url, fingerprint, pace),
+                rate_limiter=shared_rate_limiter(settings.metrics_url, fingerprint, pace),
                 max_wait_s=max_wait_s,
                 at_once=_CONNECTIONS,
                 pool=transport,
             )
             if record is not None:
-                door = RecordingSender(door, record)
+                sender = RecordingSender(sender, record)
             else:
-                kept = open_cache(cache, address=settings.metrics_url, fingerprint=fingerprint)
-        service = MetricsApi(door, refresh_s=refresh_s, changes=replay is None)
-        self._core = QueryExecutor(service, kept, max_days=max_days, refresh_s=refresh_s)
-        # A notebook seldom closes anything: the connections go with the last reference.
+                answers = open_cache(cache, address=settings.metrics_url, fingerprint=fingerprint)
+        service = MetricsApi(sender, refresh_s=refresh_s, changes=replay is None)
+        self._executor = QueryExecutor(service, answers, max_days=max_days, refresh_s=refresh_s)
+        # A notebook seldom closes anything: the connections close with the last reference.
         self._closing = weakref.finalize(self, _close, service)
 
     def __repr__(self) -> str:
@@ -84,10 +84,13 @@ class BaseClient:
 
     @property
     def cache(self) -> AnswerCache | None:
-        """What was answered and is kept on disk: `cache.info()`, `cache.clear()`; None where nothing is."""
-        return self._core.cache
+        """The answers stored on disk, or None for a client without a cache.
+
+        `cache.info()` describes them, `cache.clear()` deletes them.
+        """
+        return self._executor.cache
 
 
 def _close(service: MetricsApi) -> None:
-    """Let the loop close the connections of a client that is gone, without waiting for it."""
-    shared_loop().hand_over(service.aclose())
+    """Close the connections of a collected client on the background loop, without waiting."""
+    shared_loop().submit(service.aclose())

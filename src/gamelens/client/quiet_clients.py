@@ -1,7 +1,7 @@
-"""A client asked on the side: what a widget asks with while its owner goes on.
+"""Copies of a client without bar and warnings, for queries in the background.
 
-Such a one draws no bar and warns of nothing, since nobody knows in which cell that would end up: what there is to say
-is in the receipt of each frame.
+A warning or a bar of a background query would appear in an arbitrary notebook cell. The same texts are in the receipt
+of each frame.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from gamelens.client.async_client import AsyncClient
-from gamelens.client.base_client import Asking, BaseClient
+from gamelens.client.base_client import BaseClient, RunQuery
 from gamelens.client.query.progress import Progress
 from gamelens.client.sync_client import Client
 
@@ -18,27 +18,33 @@ if TYPE_CHECKING:
 
 
 class QuietAsyncClient(AsyncClient):
-    """*client* itself, its methods awaited: the same connections, budget and cache, and what it remembers."""
+    """A copy of *client* with awaited methods.
+
+    It shares connections, rate limit, cache and remembered lists with *client*.
+    """
 
     def __init__(self, client: BaseClient) -> None:
         share_connection(self, client)
 
-    async def _ask_async(self, ask: Asking, shown: bool | None) -> DataFrame:
-        answered = await self._loop.wait_async(ask(Progress()))
-        return cast("DataFrame", answered.frame)
+    async def _run_async(self, run: RunQuery, progress: bool | None) -> DataFrame:
+        result = await self._loop.run_async(run(Progress()))
+        return cast("DataFrame", result.frame)
 
 
 class QuietClient(Client):
-    """The same, for a thread that may wait."""
+    """A copy of *client* for a thread that may wait.
+
+    It shares connections, rate limit, cache and remembered lists with *client*.
+    """
 
     def __init__(self, client: BaseClient) -> None:
         share_connection(self, client)
 
-    def _ask(self, ask: Asking, shown: bool | None) -> DataFrame:
-        return cast("DataFrame", self._loop.wait(ask(Progress())).frame)
+    def _run(self, run: RunQuery, progress: bool | None) -> DataFrame:
+        return cast("DataFrame", self._loop.run(run(Progress())).frame)
 
 
-def share_connection(aside: BaseClient, client: BaseClient) -> None:
-    """Make *aside* of what *client* is made of, instead of connections and a cache of its own."""
+def share_connection(copy: BaseClient, client: BaseClient) -> None:
+    """Give *copy* the attributes of *client*, so that it opens nothing of its own."""
     # the client itself is kept too: its connections close with the last reference to it
-    aside.__dict__.update({**client.__dict__, "_owner": client})
+    copy.__dict__.update({**client.__dict__, "_owner": client})

@@ -1,7 +1,7 @@
-"""A metrics service from here: whether it answers, takes the key, keeps time, has data, and speaks our vocabulary.
+"""Checks of a metrics service: reachable, key accepted, clock, data, known names.
 
-Five cheap requests within the budget, each tried a few times where it is refused for the rate. Nothing of the service
-is taken for granted but what the specification says: a `Date` header is used where there is one.
+They send five cheap requests within the rate limit, and repeat one that is refused with 429. Nothing is assumed of the
+service but what is documented: a `Date` header is used if there is one.
 """
 
 from __future__ import annotations
@@ -30,45 +30,55 @@ from gamelens.wire.limits import REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
 T = TypeVar("T")
 
 SLOW_S: Final = 2.0
-OFF_S: Final = 60.0
-STALE: Final = timedelta(hours=26)  # Our choice: by then yesterday should be complete
+CLOCK_TOLERANCE_S: Final = 60.0
+STALE_AFTER: Final = timedelta(hours=26)  # Our choice: by then yesterday should be complete
 TRIES: Final = 3
-REST_S: Final = 1.1
+RETRY_PAUSE_S: Final = 1.1
 _INTERVAL: Final = "/interval"
 _METRICS: Final = "/metrics"
 _DIMENSIONS: Final = "/dimensions"
-_ANY: Final = range(100, 600)
-_SHOWN: Final = 8
+_ANY_STATUS: Final = range(100, 600)
+_MAX_NAMES: Final = 8
 _NAME_CHARS: Final = 40
 
 
 class TimedResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer, how long it took, and what our clock said half-way."""
+    """A response and its timing.
+
+    Attributes:
+        path: the path that was requested.
+        response: the response.
+        duration_s: the time it took.
+        midpoint: the time of this machine's clock halfway, epoch seconds.
+    """
 
     path: str
-    answer: HttpResponse
-    took_s: float
-    at: float
+    response: HttpResponse
+    duration_s: float
+    midpoint: float
 
     @property
-    def off_s(self) -> float | None:
-        """How far our clock is ahead of the service's, to a second or so; None where it does not say."""
+    def clock_offset_s(self) -> float | None:
+        """Seconds this machine's clock is ahead of the service's, or None without a Date header.
+
+        Accurate to about a second.
+        """
         try:
-            said = parsedate_to_datetime(self.answer.headers.get("date", ""))
-            # The header has whole seconds, cut off.
-            return self.at - said.replace(tzinfo=said.tzinfo or UTC).timestamp() - 0.5
+            server_date = parsedate_to_datetime(self.response.headers.get("date", ""))
+            # The header holds whole seconds, rounded down.
+            return self.midpoint - server_date.replace(tzinfo=server_date.tzinfo or UTC).timestamp() - 0.5
         except (ValueError, OverflowError):
             return None
 
 
 class ServiceChecks:
-    """Asks one service with one key what can be asked of any.
+    """Checks of one service with one key.
 
     Args:
-        settings: whom to ask.
-        ca_file: as `Transport` has it.
-        pool: carries the requests in place of the network.
-        budget: whose places are taken; else the one of all clients.
+        settings: address and key.
+        ca_file: as for `Transport`.
+        pool: sends the requests instead of the network.
+        rate_limiter: limits the requests; by default the one that all clients share.
         now, clock, sleep: time.
     """
 
@@ -78,107 +88,114 @@ class ServiceChecks:
         *,
         ca_file: str | None = None,
         pool: HttpBackend | None = None,
-        budget: RateLimiter | None = None,
+        rate_limiter: RateLimiter | None = None,
         now: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._address = settings.metrics_url
-        self._budget = budget or shared_rate_limiter(settings.metrics_url, settings.api_key.fingerprint)
+        self._rate_limiter = rate_limiter or shared_rate_limiter(settings.metrics_url, settings.api_key.fingerprint)
         self._transport = Transport(settings.metrics_url, key=settings.api_key, ca_file=ca_file, pool=pool)
         self._now, self._clock, self._sleep = now, clock, sleep
-        self._heard: list[TimedResponse] = []
-        self._trouble: str | None = None
-        self._queues = False
+        self._responses: list[TimedResponse] = []
+        self._failure: str | None = None
+        self._is_queued = False
 
     async def findings(self, *, deadline_s: float) -> list[Finding]:
-        """What was found within *deadline_s*."""
+        """Return the findings after *deadline_s* at most."""
         try:
             async with asyncio.timeout(deadline_s):
-                await self._ask_all()
+                await self._get_all()
         except TimeoutError:
-            what = "could not be asked" if self._queues else "did not answer"
-            self._trouble = f"{self._address} {what} within {deadline_s:.2g} s"
+            outcome = "could not be asked" if self._is_queued else "did not answer"
+            self._failure = f"{self._address} {outcome} within {deadline_s:.2g} s"
         except Retryable as error:
-            self._trouble = str(error)
+            self._failure = str(error)
         finally:
             await self._transport.aclose()
-        return list(self._findings())
+        return list(self._all_findings())
 
-    async def _ask_all(self) -> None:
-        if (await self._ask(_INTERVAL)).status == 200:
+    async def _get_all(self) -> None:
+        if (await self._get(_INTERVAL)).status == 200:
             for path in (_INTERVAL, _INTERVAL, _METRICS, _DIMENSIONS):
-                await self._ask(path)
+                await self._get(path)
 
-    async def _ask(self, path: str) -> HttpResponse:
+    async def _get(self, path: str) -> HttpResponse:
+        """Send one GET request, again while it is refused with 429, and note the responses."""
         route: Route = "metric list" if path == _METRICS else "other"
         request = HttpRequest(
             method="GET",
             path=BASE + path,
             headers={"Accept": "application/json"},
             route=route,
-            answers=_ANY,
+            expected_statuses=_ANY_STATUS,
             attempts=1,
         )
         for _ in range(TRIES):
-            self._queues = True
-            async with self._budget.place(route):
-                self._queues = False
-                began, at = self._clock(), self._now()
-                answer = await self._transport.send(request)
-                took_s = self._clock() - began
-            answer = msgspec.structs.replace(answer, body=self._transport.without_key(answer.body))
-            self._heard.append(TimedResponse(path=path, answer=answer, took_s=took_s, at=at + took_s / 2))
-            if answer.status != 429:
+            self._is_queued = True
+            async with self._rate_limiter.permit(route):
+                self._is_queued = False
+                began, sent_at = self._clock(), self._now()
+                response = await self._transport.send(request)
+                duration_s = self._clock() - began
+            response = msgspec.structs.replace(response, body=self._transport.without_key(response.body))
+            self._responses.append(
+                TimedResponse(path=path, response=response, duration_s=duration_s, midpoint=sent_at + duration_s / 2)
+            )
+            if response.status != 429:
                 break
-            await self._sleep(REST_S)
-        return answer
+            await self._sleep(RETRY_PAUSE_S)
+        return response
 
-    def _findings(self) -> Iterator[Finding]:
-        yield self._service()
-        if self._heard:
-            yield self._key()
-            yield self._clocks()
-        yield self._rate()
-        if self._has(_INTERVAL):
-            yield self._available()
-        for path, known, ours in ((_METRICS, METRICS, ()), (_DIMENSIONS, DIMENSIONS, (STUDIO_ID,))):
-            if self._has(path):
-                yield _names(path.strip("/"), self._said(path, list[str]), list(known), ours)
+    def _all_findings(self) -> Iterator[Finding]:
+        """Yield the findings, in the order in which they are printed."""
+        yield self._service_finding()
+        if self._responses:
+            yield self._key_finding()
+            yield self._clock_finding()
+        yield self._rate_finding()
+        if self._has_response(_INTERVAL):
+            yield self._available_finding()
+        for path, catalog_names, extra in ((_METRICS, METRICS, ()), (_DIMENSIONS, DIMENSIONS, (STUDIO_ID,))):
+            if self._has_response(path):
+                yield _names_finding(path.strip("/"), self._decoded(path, list[str]), list(catalog_names), extra)
 
-    def _service(self) -> Finding:
+    def _service_finding(self) -> Finding:
+        """Report whether the service answers, and how fast."""
         step = "see where metrics_url comes from; then look at the network and, where there is one, the proxy"
-        if self._trouble is not None:
+        if self._failure is not None:
             busy = "somebody else on this machine asks with this key: try again when they are done"
-            return Finding.problem("service", self._trouble, busy if self._queues else step)
-        heard = [it for it in self._heard if it.path == _INTERVAL]
-        status, took_s = heard[-1].answer.status, median(it.took_s for it in heard)
-        says = f"{self._address} answers in {took_s * 1000:.0f} ms"
+            return Finding.problem("service", self._failure, busy if self._is_queued else step)
+        intervals = [timed for timed in self._responses if timed.path == _INTERVAL]
+        status, duration_s = intervals[-1].response.status, median(timed.duration_s for timed in intervals)
+        says = f"{self._address} answers in {duration_s * 1000:.0f} ms"
         if status >= 500:
             return Finding.problem("service", f"{says}, but {status}", "try again later")
         if status not in (200, 401, 403, 429):
             says = f"{self._address} answers {status} to GET {BASE}{_INTERVAL}: is it a metrics service?"
             return Finding.problem("service", says, step)
-        if took_s > SLOW_S:
+        if duration_s > SLOW_S:
             return Finding.warning("service", says, "expect to wait; check the network")
         return Finding.ok("service", says)
 
-    def _rate(self) -> Finding:
+    def _rate_finding(self) -> Finding:
+        """Report the rate limit, refusals, and whether other processes share it."""
         promised = f"{REQUESTS_PER_SECOND} requests a second and {REQUESTS_AT_ONCE} at a time"
-        refused = sum(heard.answer.status == 429 for heard in self._heard)
-        if self._budget.why_alone is not None:
-            says = f"{promised} for this process alone: {self._budget.why_alone}"
+        refused = sum(timed.response.status == 429 for timed in self._responses)
+        if self._rate_limiter.why_alone is not None:
+            says = f"{promised} for this process alone: {self._rate_limiter.why_alone}"
             step = "name a folder of your own in GAMELENS_RUNTIME_DIR"
             return Finding.warning("rate", says, step)
         if refused:
-            says = f"{refused} of {len(self._heard)} requests were refused (429) within {promised}"
+            says = f"{refused} of {len(self._responses)} requests were refused (429) within {promised}"
             step = "somebody else asks with a key of this organisation: expect to wait, or ask when they are done"
             return Finding.warning("rate", says, step)
-        met = "; no 429 met" if self._heard else ""
+        met = "; no 429 met" if self._responses else ""
         return Finding.ok("rate", f"{promised}, shared by all your processes{met}")
 
-    def _key(self) -> Finding:
-        statuses = {heard.answer.status for heard in self._heard}
+    def _key_finding(self) -> Finding:
+        """Report whether the service accepts the key."""
+        statuses = {timed.response.status for timed in self._responses}
         if refused := statuses & {401, 403}:
             says = f"{self._address} does not know it ({min(refused)})"
             step = "copy it again, and check that it belongs to this address"
@@ -187,20 +204,23 @@ class ServiceChecks:
             return Finding.ok("key", "accepted")
         return Finding.warning("key", "not known whether it is accepted", "see service")
 
-    def _clocks(self) -> Finding:
-        off = [heard.off_s for heard in self._heard if heard.off_s is not None]
-        if not off:
+    def _clock_finding(self) -> Finding:
+        """Report how far this machine's clock is from the service's."""
+        offsets = [timed.clock_offset_s for timed in self._responses if timed.clock_offset_s is not None]
+        if not offsets:
             return Finding.ok("clock", "the service does not say what time it is")
-        off_s = median(off)
-        if abs(off_s) <= OFF_S:
-            return Finding.ok("clock", f"within {max(1.0, abs(off_s)):.0f} s of the service's")
-        says = f"{_span(timedelta(seconds=abs(off_s)))} {'ahead of' if off_s > 0 else 'behind'} the service's"
+        offset_s = median(offsets)
+        if abs(offset_s) <= CLOCK_TOLERANCE_S:
+            return Finding.ok("clock", f"within {max(1.0, abs(offset_s)):.0f} s of the service's")
+        direction = "ahead of" if offset_s > 0 else "behind"
+        says = f"{_duration_text(timedelta(seconds=abs(offset_s)))} {direction} the service's"
         step = "set it: `today`, receipts and what is kept in the cache depend on it"
         return Finding.warning("clock", says, step)
 
-    def _available(self) -> Finding:
+    def _available_finding(self) -> Finding:
+        """Report the available interval, and whether its end is older than expected."""
         try:
-            interval = Interval.parse(self._said(_INTERVAL, str) or "")
+            interval = Interval.parse(self._decoded(_INTERVAL, str) or "")
         except MalformedInterval:
             says = f"GET {BASE}{_INTERVAL} does not answer an interval"
             return Finding.problem("available", says, "check the address: is it a metrics service?")
@@ -208,54 +228,57 @@ class ServiceChecks:
             step = "send events and wait until they are processed"
             return Finding.warning("available", "nothing is processed yet", step)
         age = self._service_time() - interval.end
-        says = f"{interval}, which ended {_span(age)} ago" if age >= timedelta() else f"{interval}"
-        if age > STALE:
+        says = f"{interval}, which ended {_duration_text(age)} ago" if age >= timedelta() else f"{interval}"
+        if age > STALE_AFTER:
             step = "what is newer cannot be asked for yet; look again in an hour"
             return Finding.warning("available", says, step)
         return Finding.ok("available", says)
 
     def _service_time(self) -> datetime:
-        """What time it is there, or here where it does not say."""
-        last = self._heard[-1]
-        return datetime.fromtimestamp(last.at - (last.off_s or 0.0), UTC)
+        """Return the current time of the service, or of this machine without a Date header."""
+        latest = self._responses[-1]
+        return datetime.fromtimestamp(latest.midpoint - (latest.clock_offset_s or 0.0), UTC)
 
-    def _has(self, path: str) -> bool:
-        """Whether there is a good answer to *path*, or to a list none at all."""
-        statuses = [heard.answer.status for heard in self._heard if heard.path == path]
+    def _has_response(self, path: str) -> bool:
+        """Return whether *path* was answered with 200, or for a list at all."""
+        statuses = [timed.response.status for timed in self._responses if timed.path == path]
         return 200 in statuses or (path != _INTERVAL and bool(statuses))
 
-    def _said(self, path: str, kind: type[T]) -> T | None:
-        """What the newest good answer to *path* holds; None where there is none."""
-        for heard in reversed(self._heard):
-            if heard.path == path and heard.answer.status == 200:
+    def _decoded(self, path: str, kind: type[T]) -> T | None:
+        """Return the newest valid answer to *path*, or None."""
+        for timed in reversed(self._responses):
+            if timed.path == path and timed.response.status == 200:
                 try:
-                    return msgspec.json.decode(heard.answer.body, type=kind)
+                    return msgspec.json.decode(timed.response.body, type=kind)
                 except (msgspec.DecodeError, UnicodeDecodeError):
                     return None
         return None
 
 
-def _names(about: str, listed: Sequence[str] | None, known: Sequence[str], ours: Sequence[str]) -> Finding:
+def _names_finding(
+    about: str, listed: Sequence[str] | None, catalog_names: Sequence[str], extra: Sequence[str]
+) -> Finding:
+    """Compare the names that the service lists with those of the catalog."""
     if listed is None:
         step = "see service; queries work without the list"
         return Finding.warning(about, "are not listed as promised", step)
-    new = sorted(set(listed) - {*known, *ours})
-    missing = sorted(set(known) - set(listed))
+    new = sorted(set(listed) - {*catalog_names, *extra})
+    missing = sorted(set(catalog_names) - set(listed))
     if not new and not missing:
-        return Finding.ok(about, f"all {len(known)} that this version knows")
-    says = [f"{len(new)} new: {_some(new)}"] if new else []
-    says += [f"{len(missing)} missing: {_some(missing)}"] if missing else []
+        return Finding.ok(about, f"all {len(catalog_names)} that this version knows")
+    says = [f"{len(new)} new: {_shortened_list(new)}"] if new else []
+    says += [f"{len(missing)} missing: {_shortened_list(missing)}"] if missing else []
     step = "new ones are passed on as they are, missing ones are refused; a newer gamelens may know more"
     return Finding.warning(about, "; ".join(says), step)
 
 
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(name[:_NAME_CHARS] for name in names[:_SHOWN])
-    return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown
+def _shortened_list(names: Sequence[str]) -> str:
+    shown = ", ".join(name[:_NAME_CHARS] for name in names[:_MAX_NAMES])
+    return f"{shown} and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else shown
 
 
-def _span(time: timedelta) -> str:
-    """*time* as a person says it."""
+def _duration_text(time: timedelta) -> str:
+    """Return *time* as text for a person."""
     minutes = time.total_seconds() / 60
     if minutes < 120:
         return f"{minutes:.0f} min"

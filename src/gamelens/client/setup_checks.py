@@ -1,4 +1,7 @@
-"""What is set up on this machine and whether it works, one finding a line. Nothing is sent; `checkup` does that."""
+"""Checks of the setup on this machine, without sending a request.
+
+`service_checks` checks the service.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,19 @@ from gamelens.wire.limits import MIB
 CheckStatus = Literal["ok", "warning", "problem"]
 
 PACKAGES: Final = ("gamelens", "pandas", "pyarrow")
-# Settings that come from nowhere else.
-_OTHERS: Final = ("cache_dir", "state_dir", "runtime_dir", "record", "replay", "console_url", "theme")
+# Settings that come from the environment only.
+_OTHER_SETTINGS: Final = ("cache_dir", "state_dir", "runtime_dir", "record", "replay", "console_url", "theme")
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """What was found *about* something; *next_step* is what to do, where there is something to do."""
+    """One line of `gamelens doctor`.
+
+    Attributes:
+        about: what was checked.
+        mark: "ok", "warning" or "problem".
+        says: the finding as text.
+        next_step: what the user can do, or None.
+    """
 
     about: str
     mark: CheckStatus
@@ -35,102 +45,108 @@ class Finding(msgspec.Struct, frozen=True):
 
     @classmethod
     def ok(cls, about: str, says: str) -> Finding:
-        """All is well."""
+        """Return a finding without a problem."""
         return cls(about, "ok", says)
 
     @classmethod
     def warning(cls, about: str, says: str, next_step: str) -> Finding:
-        """It works, but not as it should."""
+        """Return a finding that works, but not as it should."""
         return cls(about, "warning", says, next_step)
 
     @classmethod
     def problem(cls, about: str, says: str, next_step: str) -> Finding:
-        """It does not work."""
+        """Return a finding that does not work."""
         return cls(about, "problem", says, next_step)
 
 
 def versions() -> Finding:
-    """What is installed."""
-    found, missing = [f"python {sys.version.split()[0]}"], []
+    """Check which packages are installed, and their versions."""
+    installed, missing = [f"python {sys.version.split()[0]}"], []
     for name in PACKAGES:
         try:
-            found.append(f"{name} {version(name)}")
+            installed.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             missing.append(name)
     if missing:
-        says = f"{', '.join(found)}; without {', '.join(missing)}"
+        says = f"{', '.join(installed)}; without {', '.join(missing)}"
         return Finding.problem("versions", says, "pip install gamelens")
-    return Finding.ok("versions", ", ".join(found))
+    return Finding.ok("versions", ", ".join(installed))
 
 
 def settings_findings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Where each value comes from, never what a key is; and what is odd about the places."""
+    """Yield the source of each setting (never a key) and what is wrong with them."""
     try:
-        said = {name: settings.source(name) for name in (*ADDRESSES, *KEYS)}
+        sources = {name: settings.source(name) for name in (*ADDRESSES, *KEYS)}
     except BadQuery as error:
         step = f"correct {settings.file}"
         yield Finding.problem("settings", str(error), step)
         return
-    places = [f"{name} from the {source}" for name, source in said.items() if source]
-    if said["api_key"] and not said["metrics_url"]:
+    places = [f"{name} from the {source}" for name, source in sources.items() if source]
+    if sources["api_key"] and not sources["metrics_url"]:
         places.append(f"metrics_url is that of the real service, {REAL_METRICS_URL}")
     says = ", ".join(places) or f"nothing in the environment ({PREFIX}API_KEY), nor in {settings.file}"
     yield Finding.ok("settings", says)
-    yield from _environment(environ)
-    if settings.strange:
-        says = f"{settings.file} has names that mean nothing: {', '.join(settings.strange)}"
+    yield from _environment_findings(environ)
+    if settings.unknown_names:
+        says = f"{settings.file} has names that mean nothing: {', '.join(settings.unknown_names)}"
         step = f"the names are {', '.join((*ADDRESSES, *KEYS))}"
         yield Finding.warning("settings", says, step)
-    if "config file" in [said[name] for name in KEYS] and _is_open(settings.file):
+    if "config file" in [sources[name] for name in KEYS] and _is_readable_by_others(settings.file):
         says = f"others on this machine can read the key in {settings.file}"
         yield Finding.warning("settings", says, f"chmod 600 {settings.file}")
-    if said["metrics_url"] and not said["api_key"]:
+    if sources["metrics_url"] and not sources["api_key"]:
         step = f"set {PREFIX}API_KEY"
         says = "metrics_url is set and no api_key: it is not used by gl.connect()"
         yield Finding.warning("settings", says, step)
-    yield _keyring(settings, [name for name, source in said.items() if source == "keyring"])
+    yield _keyring_finding(settings, [name for name, source in sources.items() if source == "keyring"])
 
 
 def cache_finding(cache: AnswerCache | None) -> Finding:
-    """Whether answers are kept, and how much of them."""
+    """Check whether answers are cached, and how many."""
     if cache is None:
         return Finding.ok("cache", "switched off")
     info = cache.info()
     if info.off is not None:
         step = f"make {info.folder} writable, or name another folder in {PREFIX}CACHE_DIR"
         return Finding.warning("cache", f"off, {info.folder}: {info.off}", step)
-    held = f"{info.questions:,} questions, {info.buckets:,} buckets of this key"
-    says = f"{held}; {info.bytes / MIB:.1f} of {info.max_bytes / MIB:.0f} MiB in {info.folder}"
+    contents = f"{info.queries:,} questions, {info.buckets:,} buckets of this key"
+    says = f"{contents}; {info.bytes / MIB:.1f} of {info.max_bytes / MIB:.0f} MiB in {info.folder}"
     return Finding.ok("cache", says)
 
 
 def has_problem(findings: Sequence[Finding]) -> bool:
-    """Whether anything is wrong enough to stop an analyst."""
+    """Return whether a finding stops an analyst."""
     return any(finding.mark == "problem" for finding in findings)
 
 
-def _environment(environ: Mapping[str, str]) -> Iterator[Finding]:
-    known = [PREFIX + name.upper() for name in (*ADDRESSES, *KEYS, *_OTHERS)]
+def _environment_findings(environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield warnings for misspelt variables and for an active replay."""
+    variables = [PREFIX + name.upper() for name in (*ADDRESSES, *KEYS, *_OTHER_SETTINGS)]
     for name in sorted(environ):
-        if name.startswith(PREFIX) and name not in known and (near := get_close_matches(name, known, n=1, cutoff=0.8)):
-            yield Finding.warning("settings", f"{name} in the environment means nothing", f"is it {near[0]}?")
+        if (
+            name.startswith(PREFIX)
+            and name not in variables
+            and (matches := get_close_matches(name, variables, n=1, cutoff=0.8))
+        ):
+            yield Finding.warning("settings", f"{name} in the environment means nothing", f"is it {matches[0]}?")
     if folder := environ.get(f"{PREFIX}REPLAY"):
         says = f"gl.connect() answers from the recording in {folder}, and not from the service"
         yield Finding.warning("settings", says, f"unset {PREFIX}REPLAY to ask the service")
 
 
-def _keyring(settings: Settings, said: Sequence[str]) -> Finding:
-    keychain = settings.keychain
-    if keychain.trouble is not None:
+def _keyring_finding(settings: Settings, names: Sequence[str]) -> Finding:
+    """Report the state of the keyring and the keys found in it."""
+    keyring = settings.keyring
+    if keyring.error is not None:
         step = "see what `keyring diagnose` says, or put the key somewhere else"
-        return Finding.warning("keyring", f"is of no use: {keychain.trouble}", step)
-    if not keychain.is_installed:
+        return Finding.warning("keyring", f"is of no use: {keyring.error}", step)
+    if not keyring.is_installed:
         return Finding.ok("keyring", "not installed")
-    if not keychain.was_asked:
+    if not keyring.was_queried:
         return Finding.ok("keyring", "not asked, as all keys are somewhere else")
-    return Finding.ok("keyring", f"has {', '.join(said)}" if said else "has none of the other keys")
+    return Finding.ok("keyring", f"has {', '.join(names)}" if names else "has none of the other keys")
 
 
-def _is_open(file: Path) -> bool:
-    """Whether others than the owner can read *file*; Windows says it otherwise."""
+def _is_readable_by_others(file: Path) -> bool:
+    """Return whether other users can read *file*. Always False on Windows."""
     return os.name == "posix" and bool(stat.S_IMODE(file.stat().st_mode) & (stat.S_IRGRP | stat.S_IROTH))

@@ -1,60 +1,58 @@
-"""The face of the client for scripts and notebooks: `Client`.
+"""The client for scripts and notebooks: `Client`.
 
-It hands its questions to the background loop (`loop`) and waits there, as `AsyncClient` does in its own way; both have
-the same methods with the same arguments. What they are made of is in `faces`, what they share in `core`.
+Its methods run on the background loop (`connection.event_loop`) and wait there. `AsyncClient` has the same methods with
+the same arguments and takes its docstrings from here. Both are built by `base_client` and share `query.executor`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
-from gamelens.client.async_client import AsyncClient
-from gamelens.client.base_client import Asking, BaseClient
-from gamelens.client.query.arguments import Names, Where, as_names, cohorts_of, optional_names, question_of, terms_of
+from gamelens.client.base_client import BaseClient, RunQuery
+from gamelens.client.query.arguments import (
+    Names,
+    QueryArguments,
+    RetentionArguments,
+    accepts,
+    as_names,
+    execution_options,
+    optional_names,
+    query_arguments,
+    retention_arguments,
+)
 from gamelens.client.query.plan_estimate import Plan
 from gamelens.client.query.progress import Bar, Progress
-from gamelens.client.query.query_spec import FrameKind, OnError
-from gamelens.client.tables.time_ranges import TimeRange, WhenUnavailable
-from gamelens.wire.intervals import Granularity, Interval
+from gamelens.client.query.query_spec import OnError
+from gamelens.client.tables.time_ranges import TimeRange
+from gamelens.wire.intervals import Interval
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["AsyncClient", "Client"]
-
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def _documented(method: Method) -> Method:
-    """Give a method of `Client` the words of the same method of `AsyncClient`."""
-    method.__doc__ = getattr(AsyncClient, method.__name__).__doc__
-    return method
-
 
 class Client(BaseClient):
-    """Asks a metrics service, from scripts and notebooks.
+    """A client of one metrics service, for scripts and notebooks.
 
     Args:
         api_key: the organisation's key; else GAMELENS_API_KEY, the config file, or keyring where that is installed.
         metrics_url: the address; else GAMELENS_METRICS_URL, the config file, or the real service.
-        cache: whether answers are kept on disk, in the user's cache folder (GAMELENS_CACHE_DIR) or the one named.
-            Buckets that ended two days before the end of what was available then are never asked for again, newer ones
-            once an hour.
+        cache: whether answers are stored on disk, in the user's cache folder (GAMELENS_CACHE_DIR) or the one named.
+            Buckets that ended two days before the end of the available interval are never requested again, newer
+            ones once an hour.
         pace: "guaranteed" keeps to 5 requests a second and 5 at a time; "adaptive" tries more, and falls back.
         max_days: days that go into one request. None: 31 at day granularity and no limit elsewhere, as the service
             has it.
         max_wait_s: how long one request may spend on retries; a Retry-After beyond it is not waited for.
-        refresh_s: how long the available interval, the lists and buckets that may still move are remembered.
-        progress: a bar for what takes longer than two seconds: never, always, or (None) where somebody watches.
-        record: a folder that gets what the service answers, as JSON; the cache is not used then.
+        refresh_s: how long the available interval, the lists and buckets that may still change are remembered.
+        progress: a bar for work of more than two seconds: never, always, or (None) in a notebook or terminal.
+        record: a folder for the answers of the service, as JSON; the cache is not used then.
         replay: such a folder, which answers in place of the service: no key, no address, no network.
         transport: carries requests in place of the network, such as `httpx.ASGITransport(app)`.
 
     Raises:
         AuthError: no key anywhere.
-        BadQuery: the address is none.
+        BadQuery: the address or an option has a value that is not allowed.
     """
 
     def __enter__(self) -> Self:
@@ -66,118 +64,103 @@ class Client(BaseClient):
         self.close()
 
     def close(self) -> None:
-        """Close the connections; the client is of no use afterwards."""
+        """Close the connections, after which every call raises `Refused`."""
         if self._closing.detach():
-            self._loop.wait(self._core.service.aclose())
+            self._loop.run(self._executor.service.aclose())
 
-    @_documented
     def available(self) -> Interval:
-        """As `AsyncClient.available`."""
-        return self._loop.wait(self._core.service.available())
+        """Return the interval the service can answer for, requested once every *refresh_s*."""
+        return self._loop.run(self._executor.service.available())
 
-    @_documented
     def metrics(self) -> list[str]:
-        """As `AsyncClient.metrics`."""
-        return self._loop.wait(self._core.service.metrics())
+        """Return the names of the service's metrics."""
+        return self._loop.run(self._executor.service.metrics())
 
-    @_documented
     def dimensions(self) -> list[str]:
-        """As `AsyncClient.dimensions`."""
-        return self._loop.wait(self._core.service.dimensions())
+        """Return the names of the service's dimensions."""
+        return self._loop.run(self._executor.service.dimensions())
 
-    @_documented
     def dimension_values(
         self, dimension: str, *, over: TimeRange, studios: Names | None = None, games: Names | None = None
     ) -> list[str]:
-        """As `AsyncClient.dimension_values`."""
-        return self._loop.wait(
-            self._core.dimension_values(dimension, over, as_names("studios", studios), as_names("games", games))
+        """Return the values of *dimension* sent during *over*, in code point order, without null.
+
+        Raises:
+            BadQuery: no such dimension.
+            Truncated: there are more than 30000.
+        """
+        return self._loop.run(
+            self._executor.dimension_values(dimension, over, as_names("studios", studios), as_names("games", games))
         )
 
-    @_documented
     def studios(self, *, over: TimeRange) -> DataFrame:
-        """As `AsyncClient.studios`."""
-        return self._loop.wait(self._core.studios(over))
+        """Return the studios that sent data during *over*. Columns: studio_id, studio (str)."""
+        return self._loop.run(self._executor.studios(over))
 
-    @_documented
     def games(self, *, over: TimeRange, studios: Names | None = None) -> DataFrame:
-        """As `AsyncClient.games`."""
-        return self._loop.wait(self._core.games(over, optional_names("studios", studios)))
+        """Return the games that sent data during *over*, of all studios or of those named by id.
 
-    @_documented
-    def query(
-        self,
-        metric: Names,
-        *,
-        by: Names | None = None,
-        over: TimeRange,
-        every: Granularity = "day",
-        where: Where | None = None,
-        top: int | None = None,
-        games: Names | None = None,
-        studios: Names | None = None,
-        when_unavailable: WhenUnavailable = "raise",
-        deadline_s: float | None = None,
-        on_error: OnError = "raise",
-        other: bool = False,
-        check: bool = False,
-        to: FrameKind = "pandas",
-        progress: bool | None = None,
-        since_days_ago: int | None = None,
-    ) -> DataFrame:
-        """As `AsyncClient.query`."""
-        question = question_of(metric, by, every, where, top, games, studios, since_days_ago, other, check)
-        terms = terms_of(over, when_unavailable, deadline_s, on_error, to)
-        return self._ask(lambda counted: self._core.query(question, terms, counted), progress)
+        Columns: game_id, game (the title), studio_id, studio (str).
+        """
+        return self._loop.run(self._executor.games(over, optional_names("studios", studios)))
 
-    @_documented
-    def plan(
-        self,
-        metric: Names,
-        *,
-        by: Names | None = None,
-        over: TimeRange,
-        every: Granularity = "day",
-        where: Where | None = None,
-        top: int | None = None,
-        games: Names | None = None,
-        studios: Names | None = None,
-        when_unavailable: WhenUnavailable = "raise",
-        deadline_s: float | None = None,
-        on_error: OnError = "raise",
-        other: bool = False,
-        check: bool = False,
-        to: FrameKind = "pandas",
-        progress: bool | None = None,
-        since_days_ago: int | None = None,
-    ) -> Plan:
-        """As `AsyncClient.plan`."""
-        question = question_of(metric, by, every, where, top, games, studios, since_days_ago, other, check)
-        terms = terms_of(over, when_unavailable, deadline_s, on_error, to)
-        return self._loop.wait(self._core.plan(question, terms))
+    @accepts(query_arguments)
+    def query(self, arguments: QueryArguments) -> DataFrame:
+        """Return a metric, or several side by side, over time and by any dimensions.
 
-    @_documented
-    def retention(
-        self,
-        days: int | Iterable[int],
-        *,
-        over: TimeRange,
-        by: Names | None = None,
-        games: Names | None = None,
-        studios: Names | None = None,
-        where: Where | None = None,
-        when_unavailable: WhenUnavailable = "raise",
-        deadline_s: float | None = None,
-        on_error: OnError = "raise",
-        to: FrameKind = "pandas",
-        progress: bool | None = None,
-    ) -> DataFrame:
-        """As `AsyncClient.retention`."""
-        cohorts = cohorts_of(days, by, where, games, studios)
-        terms = terms_of(over, when_unavailable, deadline_s, on_error, to)
-        return self._ask(lambda counted: self._core.retention(cohorts, terms, counted), progress)
+        Columns: timestamp (datetime64[us, UTC], start of the bucket), the dimensions (category, null kept; `game` and
+        `studio` give the id and the title beside it), the metric's fields (counts Int64; money, means and shares
+        float64). Rows as the service orders them: largest first in each bucket. `df.attrs["gamelens"]` is the receipt.
 
-    @_documented
+        One request carries two dimensions at most; more are fanned out over games or values, with as few requests as
+        possible (`plan` says how many). A metric that only exists per game (conversion, conversion_ft, installs_ratio,
+        returning_users, retention_retro) is queried by game: its rows carry `game_id` besides, also when *by* does not
+        name it, and there is a row only where something happened. Several metrics are joined on timestamp and
+        dimensions; a field that two of them have is prefixed with its metric, and is null where the metric has no such
+        row.
+
+        Raises:
+            NotYetAvailable: part of *over* is not available; the error holds the available interval.
+            BadQuery: a name or value that does not exist, with the nearest that does.
+            NotAdditive: *max_days* cuts a bucket whose parts cannot be added up; *other* or *check* without a total.
+            Truncated: more values than the service gives.
+            PartialResult: some requests failed; holds the frame of the others.
+            AuthError, RateLimited, ServiceError, Unreachable: see `gamelens.errors`.
+        """
+        spec, options = arguments.spec, arguments.options
+        return self._run(lambda counter: self._executor.query(spec, options, counter), arguments.progress)
+
+    @accepts(query_arguments)
+    def plan(self, arguments: QueryArguments) -> Plan:
+        """Return what `query` with the same arguments would cost, without sending its requests.
+
+        Only the available interval is requested, once an hour. The plan has `requests`, `seconds`, `cached_share`,
+        `pieces` and `clipped`, and prints as a small table. The number of values of a fan-out, or of studios, is known
+        only after a list has been requested: `guessed` names the dimensions for which the plan uses an estimate.
+
+        Raises:
+            NotYetAvailable, BadQuery, NotAdditive: as `query`.
+        """
+        return self._loop.run(self._executor.plan(arguments.spec, arguments.options))
+
+    @accepts(retention_arguments)
+    def retention(self, arguments: RetentionArguments) -> DataFrame:
+        """Return the share of players installed on each day of *over* who come back *days* after.
+
+        Columns: timestamp (datetime64[us, UTC], the install day), age (Int64, days), the split (category), retention
+        (float64; 0 where no player came back, NA where the day has not come), installs (Int64), returned (Int64, NA
+        likewise). One row for each install day, age and value with installs. Games are pooled, weighted by installs,
+        unless *by* is or holds `game` or `game_id`. Splits and filters use the install event's values (Wire 4.12,
+        Retention).
+
+        Raises:
+            NotYetAvailable: part of *over* is not available; an age beyond it is not an error.
+            BadQuery: an age below 1; a dimension that players do not have.
+            PartialResult: some requests failed; holds the frame of the others, NA where a value is not known.
+        """
+        spec, options = arguments.spec, arguments.options
+        return self._run(lambda counter: self._executor.retention(spec, options, counter), arguments.progress)
+
     def resume(
         self,
         frame: DataFrame,
@@ -186,11 +169,18 @@ class Client(BaseClient):
         on_error: OnError = "raise",
         progress: bool | None = None,
     ) -> DataFrame:
-        """As `AsyncClient.resume`."""
-        terms = terms_of("", "raise", deadline_s, on_error, "pandas")
-        return self._ask(lambda counted: self._core.resume(frame, terms, counted), progress)
+        """Return a new frame like *frame* without its gaps.
 
-    @_documented
+        Only the missing rows are requested. A frame of retention, or of rows with `other` or `check`, does not hold all
+        it was computed from: its answers are taken from the cache, and without a cache they are requested again.
+
+        Raises:
+            BadQuery: *frame* has no receipt, or no longer the columns it was returned with.
+            PartialResult: a request failed again; holds the frame of the answers.
+        """
+        options = execution_options("", deadline_s=deadline_s, on_error=on_error)
+        return self._run(lambda counter: self._executor.resume(frame, options, counter), progress)
+
     def refresh(
         self,
         frame: DataFrame,
@@ -199,20 +189,31 @@ class Client(BaseClient):
         on_error: OnError = "raise",
         progress: bool | None = None,
     ) -> DataFrame:
-        """As `AsyncClient.refresh`."""
-        terms = terms_of("", "raise", deadline_s, on_error, "pandas")
-        return self._ask(lambda counted: self._core.refresh(frame, terms, counted), progress)
+        """Return a new frame like *frame* with every row requested again.
 
-    @_documented
+        The receipt of the new frame lists under `restated` the buckets whose rows differ.
+
+        Raises:
+            BadQuery: *frame* has no receipt, or no longer the columns it was returned with.
+        """
+        options = execution_options("", deadline_s=deadline_s, on_error=on_error)
+        return self._run(lambda counter: self._executor.refresh(frame, options, counter), progress)
+
     def restatements(self, metric: str | None = None) -> DataFrame:
-        """As `AsyncClient.restatements`."""
-        return self._loop.wait(self._core.restatements(metric))
+        """Return how past buckets changed between the first and the latest request for them.
 
-    def _ask(self, ask: Asking, shown: bool | None) -> DataFrame:
-        counted = Progress()
-        bar = Bar(counted, wanted=self._progress if shown is None else shown)
+        Columns: metric, timestamp (datetime64[us, UTC], the bucket), by, field (str), before, after, moved (float64,
+        over all rows of the bucket; NA where they cannot be added up), rows (Int64, how many changed), before_as_of,
+        as_of (datetime64[us, UTC]).
+        """
+        return self._loop.run(self._executor.restatements(metric))
+
+    def _run(self, run: RunQuery, progress: bool | None) -> DataFrame:
+        """Run a query on the background loop, draw its bar and emit its warnings."""
+        counter = Progress()
+        bar = Bar(counter, wanted=self._progress if progress is None else progress)
         try:
-            answered = self._loop.wait(ask(counted), on_tick=bar.draw)
+            result = self._loop.run(run(counter), on_tick=bar.draw)
         finally:
             bar.close()
-        return self._core.say(answered)
+        return self._executor.emit_warnings(result)

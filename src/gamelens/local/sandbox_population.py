@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from itertools import count, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from gamelens._files import replace_file
+from gamelens._text import one_line, printable
 from gamelens.errors import Refused
 from gamelens.local.population_record import PopulationRecord, population_id, today
 from gamelens.local.sandbox_info import SandboxInfo
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from gamelens.local.event_sender import Mode
     from gamelens.simulator import Ledger, LiveEvent, Scenario
     from gamelens.wire.event_validator import RejectedEvent
+
+_NAME_LETTERS: Final = 200
 
 
 def populate(
@@ -61,13 +64,14 @@ def populate(
     if mode != "batches":
         return _record_into(ready, scenario, ends_on=ends_on, ledger=ledger, on_batch=on_batch, mode=mode)
     batches = play(scenario, ends_on=ends_on, game_ids=_game_ids(ready, scenario), ledger=ledger, workers=workers)
+    _name_scenario(ready, scenario)
     began = time.monotonic()
 
     async def received() -> int:
         return await _received(await asyncio.to_thread(find) if find else ready)
 
     sender = EventSender(_clients(ready), received, on_batch=on_batch, on_rejected=on_rejected)
-    shared_loop().wait(sender.submit_all(batches, in_order=not scenario.is_clean))
+    shared_loop().run(sender.submit_all(batches, in_order=not scenario.is_clean))
     if ledger is not None and not scenario.is_clean:
         ledger.date_arrivals(datetime.now(UTC))
     return msgspec.structs.replace(
@@ -118,6 +122,7 @@ def populate_lake(
                 on_events=count,
             )
         )
+        lake.set_scenario(_scenario_name(scenario))
     return msgspec.structs.replace(population_id(scenario, ends_on), events=events, seconds=time.monotonic() - began)
 
 
@@ -144,6 +149,7 @@ def play_live(
         return await _received(ready)
 
     now_s, game_ids = int(time.time()), _game_ids(ready, scenario)
+    _name_scenario(ready, scenario)
     sender = EventSender(_clients(ready), received, on_batch=on_batch)
     coming = islice(_live_days(scenario, today()), days)
 
@@ -152,7 +158,7 @@ def play_live(
             await send_live(coming, sender, game_ids, begins_s=now_s, speed=speed)
         return sender.events
 
-    return shared_loop().wait(play())
+    return shared_loop().run(play())
 
 
 def _live_days(scenario: Scenario, today: date) -> Iterator[list[LiveEvent]]:
@@ -191,14 +197,25 @@ def _record_into(
 
     console = console_of(ready)
     game_ids = _game_ids(ready, scenario)
+    _name_scenario(ready, scenario)
     sessions = play_sessions(scenario, ends_on=ends_on, game_ids=game_ids, ledger=ledger)
     began = time.monotonic()
     try:
         recording = record_sessions(sessions, _clients(ready), mode=mode, set_time=set_time, on_batch=on_batch)
-        events = shared_loop().wait(recording)
+        events = shared_loop().run(recording)
     finally:
-        shared_loop().wait(release())
+        shared_loop().run(release())
     return msgspec.structs.replace(population_id(scenario, ends_on), events=events, seconds=time.monotonic() - began)
+
+
+def _name_scenario(ready: SandboxInfo, scenario: Scenario) -> None:
+    """Let the sandbox say of which scenario its events are."""
+    call_console(ready, lambda console: console.set_scenario(_scenario_name(scenario)))
+
+
+def _scenario_name(scenario: Scenario) -> str | None:
+    """Return the name as the control API takes it, because a scenario file may hold any text."""
+    return printable(one_line(scenario.name))[:_NAME_LETTERS].strip() or None
 
 
 def _clients(ready: SandboxInfo) -> dict[str, CollectorClient]:

@@ -136,7 +136,7 @@ def call_console(
         async with console_of(ready, within_s=within_s) as console:
             return await call(console)
 
-    return shared_loop().wait(run())
+    return shared_loop().run(run())
 
 
 def _start(state: Path, *options: str) -> tuple[SandboxInfo, subprocess.Popen[bytes]]:

@@ -12,6 +12,7 @@ from gamelens.analysis.retention.retention_rates import average_curve, cohort_ma
 from gamelens.analysis.tidy_frames import label_columns, series_names, value_columns, with_receipts_of
 from gamelens.errors import BadQuery
 from gamelens.notebook import receipt_text
+from gamelens.wire.receipts import Receipt
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -37,6 +38,11 @@ class Lens:
             BadQuery: the frame has no receipt.
         """
         return receipt_text.explain(receipt_text.receipt_of(self._frame))
+
+    @property
+    def receipt(self) -> Receipt:
+        """The receipt of the frame, an empty one where it has none."""
+        return Receipt.of(self._frame.attrs)
 
     def wide(self, value: str | None = None) -> DataFrame:
         """Return `timestamp` and one column for each value of the dimensions, the largest first.

@@ -22,7 +22,7 @@ from gamelens.analysis.health import HealthQuery
 from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.errors import NotYetAvailable
 from gamelens.wire.intervals import Interval
-from gamelens.wire.receipts import RECEIPT
+from gamelens.wire.receipts import Receipt
 
 if TYPE_CHECKING:
     from gamelens.client.sync_client import Client
@@ -70,7 +70,7 @@ class HealthReport(msgspec.Struct, frozen=True):
     @property
     def as_of(self) -> str | None:
         """The time up to which the service had data, in ISO 8601."""
-        return (self.board.attrs.get(RECEIPT) or {}).get("as_of")
+        return Receipt.of(self.board.attrs).as_of
 
     @property
     def headline(self) -> str:
@@ -178,7 +178,7 @@ def check_health(
     try:
         answers = [
             lens.query(over=over, when_unavailable="clip", **_for_games(query, games).arguments)
-            for query in health.questions(watched)
+            for query in health.board_queries(watched)
         ]
     except NotYetAvailable as error:
         if not _is_too_early(error):
@@ -187,7 +187,7 @@ def check_health(
     scores = health.score_days(health.daily(answers, watched), restatements=lens.restatements())
     board = health.board(scores, days=days)
     moved, drill_answers = _query_segments(lens, board, drills)
-    requests = sum(int(frame.attrs[RECEIPT]["requests"]) for frame in [*answers, *drill_answers])
+    requests = sum(Receipt.of(frame.attrs).requests for frame in [*answers, *drill_answers])
     return HealthReport(board, scores, moved, requests)
 
 
@@ -209,7 +209,7 @@ def planned_requests(
     """
     plans = [
         lens.plan(over=over, when_unavailable="clip", **_for_games(query, games).arguments)
-        for query in health.questions(health.watches(metrics))
+        for query in health.board_queries(health.watches(metrics))
     ]
     lists = max((plan.requests - len(plan.pieces) for plan in plans), default=0)
     return lists + sum(len(plan.pieces) for plan in plans)
@@ -222,7 +222,7 @@ def segments_of(lens: Client, row: dict[Any, Any], dimension: str) -> DataFrame:
         The columns of `health.segments`, and the row's game_id, game, watch, metric, timestamp, of_dimension,
         of_segment, verdict and says.
     """
-    query = health.drill_questions(row)[dimension]
+    query = health.drill_queries(row)[dimension]
     return _segments(_query_around(lens, query, row), row, dimension)
 
 
@@ -244,7 +244,7 @@ def _query_segments(lens: Client, board: DataFrame, most: int) -> tuple[DataFram
     """Query the segments of the first *most* alarms. Returns segments and answers."""
     segments, answers = [], []
     for row in board[board["is_flagged"]].head(most).to_dict("records"):
-        for dimension, query in health.drill_questions(row).items():
+        for dimension, query in health.drill_queries(row).items():
             answers.append(_query_around(lens, query, row))
             segments.append(_segments(answers[-1], row, dimension))
     return pd.concat(segments, ignore_index=True) if segments else _empty_segments(), answers

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
+from urllib.parse import urlsplit
 
 from pandas import DataFrame, Timestamp
 
 from gamelens._text import one_line
 from gamelens.errors import BadQuery
-from gamelens.wire.intervals import Interval, bucket_start
-from gamelens.wire.receipts import RECEIPT
-
-Receipt = dict[str, Any]
+from gamelens.wire.intervals import bucket_start
+from gamelens.wire.receipts import Gap, JoinRecord, Provenance, Receipt, RestatementRecord
 
 
 def receipt_of(frame: DataFrame) -> Receipt:
@@ -21,34 +20,54 @@ def receipt_of(frame: DataFrame) -> Receipt:
     Raises:
         BadQuery: it has none.
     """
-    receipt = frame.attrs.get(RECEIPT)
+    receipt = Receipt.of(frame.attrs)
     if not receipt:
         raise BadQuery(
             "frame",
             [str(name) for name in frame.columns],
             "has no receipt: it did not come from query() or retention(), or lost attrs on the way",
         )
-    return dict(receipt)
+    return receipt
 
 
 def explain(receipt: Receipt) -> str:
     """Return the query, the answer and everything that is missing, one line for each."""
-    return "\n".join(one_line(line) for line in (_question(receipt), _answer(receipt), *_reserves(receipt)) if line)
+    lines = (
+        _query_sentence(receipt),
+        _answer_sentences(receipt),
+        _provenance_sentence(receipt.provenance),
+        *_limitations(receipt),
+    )
+    return "\n".join(one_line(line) for line in lines if line)
 
 
 def source_line(frame: DataFrame) -> str:
     """Return the line under a figure, its source and date. Empty without a receipt."""
-    receipt = frame.attrs.get(RECEIPT) or {}
-    asked = receipt.get("asked") or {}
+    receipt = Receipt.of(frame.attrs)
+    asked = receipt.asked
     parts = [
-        f"Source: gamelens {receipt['version']}" if receipt.get("version") else "Source: gamelens",
-        str(asked.get("over") or ""),
-        f"data as of {_moment(receipt.get('as_of'))}" if receipt.get("as_of") else "",
-        "cut to what is available" if receipt.get("clipped") else "",
-        f"top {asked['top']} only" if receipt.get("truncated") and asked.get("top") else "",
-        "with gaps" if receipt.get("gaps") else "",
+        f"Source: gamelens {receipt.version}" if receipt.version else "Source: gamelens",
+        provenance_words(receipt.provenance),
+        asked.over or "",
+        f"data as of {_time_text(receipt.as_of)}" if receipt.as_of else "",
+        "cut to what is available" if receipt.clipped else "",
+        f"top {asked.top} only" if receipt.truncated and asked.top else "",
+        "with gaps" if receipt.gaps else "",
     ]
     return " · ".join(part for part in parts if part) if receipt else ""
+
+
+def provenance_words(provenance: Provenance) -> str:
+    """Return the provenance as `sandbox, scenario demo`. Empty if it is unknown."""
+    scenario = f", scenario {one_line(provenance.scenario)}" if provenance.scenario else ""
+    match provenance.kind:
+        case "sandbox":
+            return f"sandbox{scenario}"
+        case "replay":
+            return f"replay of {one_line(provenance.url or 'recorded answers')}{scenario}"
+        case "real":
+            return one_line(urlsplit(provenance.url or "").netloc) or "real service"
+    return ""
 
 
 def unfinished(frame: DataFrame) -> set[Timestamp]:
@@ -56,93 +75,106 @@ def unfinished(frame: DataFrame) -> set[Timestamp]:
 
     Empty when the receipt does not say.
     """
-    cut = _cut(frame.attrs.get(RECEIPT) or {})
-    return {Timestamp(moment) for moment in cut} & set(frame["timestamp"]) if "timestamp" in frame else set()
+    partial = _cut_buckets(Receipt.of(frame.attrs))
+    return {Timestamp(moment) for moment in partial} & set(frame["timestamp"]) if "timestamp" in frame else set()
 
 
-def _cut(receipt: Receipt) -> list[datetime]:
+def _cut_buckets(receipt: Receipt) -> list[datetime]:
     """Return the starts of the buckets that lie only in part in the queried interval."""
-    asked = receipt.get("asked") or {}
-    every, known = asked.get("every"), receipt.get("clipped") or asked.get("interval") or receipt.get("available")
-    if every not in ("day", "week", "month") or not isinstance(known, str):
+    every, span = receipt.asked.every, receipt.interval
+    if every is None or every == "all" or span is None:
         return []
-    span = Interval.parse(known)
     edges = {moment: bucket_start(moment, every) for moment in (span.start, span.end)}
     return sorted({start for moment, start in edges.items() if start != moment})
 
 
-def _question(receipt: Receipt) -> str:
-    asked = receipt.get("asked") or {}
-    by, every = _names(asked.get("by")), asked.get("every")
-    narrowed = [f"{key} {_names(asked.get(key))}" for key in ("games", "studios") if asked.get(key)]
+def _query_sentence(receipt: Receipt) -> str:
+    """Return the query in a sentence."""
+    asked = receipt.asked
+    by, every = _and_list(asked.by), asked.every
+    narrowed = [f"{name} {_and_list(ids)}" for name, ids in (("games", asked.games), ("studios", asked.studios)) if ids]
     parts = [
-        f"Asked for {_names(asked.get('metric')) or 'nothing in particular'}",
-        f" {_names(map(str, asked['days']))} days after install" if asked.get("days") else "",
-        f" {asked['since_days_ago']} days after install" if asked.get("since_days_ago") else "",
+        f"Asked for {_and_list(asked.metrics) or 'nothing in particular'}",
+        f" {_and_list(map(str, asked.days))} days after install" if asked.days else "",
+        f" {asked.since_days_ago} days after install" if asked.since_days_ago else "",
         f" by {by}" if by else "",
-        f" over {asked['over']}" if asked.get("over") else "",
+        f" over {asked.over}" if asked.over else "",
         f", in one bucket for every {every}" if every and every != "all" else ", in one bucket" if every else "",
-        f", where {asked['where']}" if asked.get("where") else "",
+        f", where {asked.where}" if asked.where else "",
         f", only {' and '.join(narrowed)}" if narrowed else "",
-        f", top {asked['top']}" if asked.get("top") else "",
-        f", on {_moment(receipt['asked_at'])}" if receipt.get("asked_at") else "",
+        f", top {asked.top}" if asked.top else "",
+        f", on {_time_text(receipt.asked_at)}" if receipt.asked_at else "",
     ]
     return "".join(parts) + "."
 
 
-def _answer(receipt: Receipt) -> str:
-    requests, retries = receipt.get("requests") or 0, receipt.get("retries") or 0
-    cached = receipt.get("cached_share") or 0
+def _answer_sentences(receipt: Receipt) -> str:
+    """Return requests, cache, version and date of the answer."""
+    requests, retries, cached = receipt.requests, receipt.retries, receipt.cached_share
     parts = [
         f"{requests} request{'' if requests == 1 else 's'}",
         f"{retries} of them again after a refusal" if retries else "",
         f"{cached:.0%} from the cache" if cached else "",
-        f"gamelens {receipt['version']}" if receipt.get("version") else "",
+        f"gamelens {receipt.version}" if receipt.version else "",
     ]
-    known = f" The service had {receipt['available']}." if receipt.get("available") else ""
-    as_of = f" Data as of {_moment(receipt['as_of'])}." if receipt.get("as_of") else ""
-    return ", ".join(part for part in parts if part) + "." + as_of + known
+    available = f" The service had {receipt.available}." if receipt.available else ""
+    as_of = f" Data as of {_time_text(receipt.as_of)}." if receipt.as_of else ""
+    return ", ".join(part for part in parts if part) + "." + as_of + available
 
 
-def _reserves(receipt: Receipt) -> list[str]:
-    clipped, gaps = receipt.get("clipped"), receipt.get("gaps") or []
-    lines = [f"Cut to what is available: {clipped}." if clipped else ""]
-    lines += [f"Of the {receipt['asked']['every']} of {start:%Y-%m-%d} only a part is in." for start in _cut(receipt)]
-    if receipt.get("truncated"):
-        has_rest = (receipt.get("asked") or {}).get("other")
-        lines += ["(other) is what lies beyond top." if has_rest else "There may be values beyond the ones shown."]
-    lines += [f"Missing: {_gap(gap)}." for gap in gaps]
-    lines += [_joined(joined) for joined in receipt.get("joined") or []]
-    lines += [f"Restated: {_moved(moved)}." for moved in receipt.get("restated") or []]
-    return lines + [f"Warning: {warning}" for warning in receipt.get("warnings") or []]
+def _provenance_sentence(provenance: Provenance) -> str:
+    """Return a sentence about the provenance. Empty if it is unknown."""
+    scenario = f", populated with the scenario {provenance.scenario}" if provenance.scenario else ""
+    match provenance.kind:
+        case "sandbox":
+            return f"Simulated: answered by the sandbox at {provenance.url}{scenario}."
+        case "replay":
+            return f"Replayed: answered from the recording {provenance.url}{scenario and ' of a sandbox' + scenario}."
+        case "real":
+            return f"Answered by {provenance.url}."
+    return ""
 
 
-def _gap(gap: dict[str, Any]) -> str:
-    scope = ", ".join(f"{name} = {value}" for name, value in (gap.get("scope") or {}).items())
+def _limitations(receipt: Receipt) -> list[str]:
+    """Return a sentence for everything that is missing, joined or restated, and the warnings."""
+    lines = [f"Cut to what is available: {receipt.clipped}." if receipt.clipped else ""]
+    lines += [f"Of the {receipt.asked.every} of {start:%Y-%m-%d} only a part is in." for start in _cut_buckets(receipt)]
+    if receipt.truncated:
+        lines += [
+            "(other) is what lies beyond top." if receipt.asked.other else "There may be values beyond the ones shown."
+        ]
+    lines += [f"Missing: {_gap_text(gap)}." for gap in receipt.gaps]
+    lines += [_join_sentence(joined) for joined in receipt.joined]
+    lines += [f"Restated: {_restatement_text(moved)}." for moved in receipt.restated or ()]
+    return lines + [f"Warning: {warning}" for warning in receipt.warnings]
+
+
+def _gap_text(gap: Gap) -> str:
+    scope = ", ".join(f"{name} = {value}" for name, value in (gap.scope or {}).items())
     where = f" for {scope}" if scope else ""
-    return f"{gap.get('metric')} in {gap.get('interval')}{where}: {gap.get('error')}".rstrip(".")
+    return f"{gap.metric} in {gap.interval}{where}: {gap.error}".rstrip(".")
 
 
-def _joined(joined: dict[str, Any]) -> str:
-    share = joined.get("matched_share")
-    found = f": {share:.0%} of {joined.get('share_of')} found a partner" if share is not None else ""
-    return f"Joined with {joined.get('source')}{found}."
+def _join_sentence(joined: JoinRecord) -> str:
+    share = joined.matched_share
+    matched = f": {share:.0%} of {joined.share_of} found a partner" if share is not None else ""
+    return f"Joined with {joined.source}{matched}."
 
 
-def _moved(moved: dict[str, Any]) -> str:
-    bucket = f"{moved.get('metric')} of {_moment(moved.get('timestamp'))}, {moved.get('field')}"
-    if moved.get("before") is None or moved.get("after") is None:
-        return f"{bucket}: {moved.get('rows')} rows are otherwise"
-    return f"{bucket}: {moved['before']:,.10g} before, {moved['after']:,.10g} now"
+def _restatement_text(moved: RestatementRecord) -> str:
+    bucket = f"{moved.metric} of {_time_text(moved.timestamp)}, {moved.field}"
+    if moved.before is None or moved.after is None:
+        return f"{bucket}: {moved.rows} rows are otherwise"
+    return f"{bucket}: {moved.before:,.10g} before, {moved.after:,.10g} now"
 
 
-def _names(value: Any) -> str:
-    return value if isinstance(value, str) else " and ".join(map(str, value or []))
+def _and_list(values: Iterable[str]) -> str:
+    return " and ".join(values)
 
 
-def _moment(text: Any) -> str:
+def _time_text(text: str) -> str:
     try:
-        moment = datetime.fromisoformat(str(text))
+        moment = datetime.fromisoformat(text)
     except ValueError:
-        return str(text)
+        return text
     return f"{moment.day} {moment:%b %Y %H:%M} UTC"

@@ -1,7 +1,7 @@
-"""Events that are written instead of received: files of days, taken as they are by the lake of a sandbox that has none.
+"""Bulk load: files of event days become the lake of a sandbox that has no events yet.
 
-What fills a lake this way has no raw events behind it. So nothing can verify it or make it anew: it is gone when the
-format of the lake changes. What is received later is added to it as to any other.
+Such a lake has no raw events behind it. It can neither be verified nor rebuilt, so it is lost when the format of the
+lake changes. Events received later are added to it as to any other lake.
 """
 
 from __future__ import annotations
@@ -21,24 +21,31 @@ from gamelens.sandbox.tenants import Titles
 
 
 class BulkLoad:
-    """A sandbox that nobody serves and that has no events yet; its first organisation gets what is written."""
+    """A sandbox that does not run and has no events. Its first organisation gets the files."""
 
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
         self._sandbox = sandbox
         self._organisation = sandbox.tenants.organisations[0]
         self.folder = folder
-        """Where to write the files."""
+        """An empty folder to write the files in, removed at the end."""
 
     @property
     def game_ids(self) -> list[str]:
-        """The games there are, in their order."""
+        """Ids of the games of the organisation, in the order of its configuration."""
         return [game.id for game in self._organisation.games]
 
+    def set_scenario(self, name: str | None) -> None:
+        """Store the name of the scenario that the events are of."""
+        self._sandbox.set_scenario(name)
+
     def take(self, days: Mapping[date, list[Path]]) -> dict[str, str]:
-        """Make *days* the lake, files with the columns of its events; available interval of each organisation, by name.
+        """Make *days* the lake, and return the available interval of each organisation, by name.
+
+        Args:
+            days: Parquet files of each UTC day, with the columns `lake_schema.EVENT_COLUMNS`.
 
         Raises:
-            Refused: the engine or the disk could not do it; nothing is there as before.
+            Refused: the engine or the disk failed; the sandbox is as before.
         """
         lake, clock = self._sandbox.lake, self._sandbox.clock
         staged = {self._organisation.name: dict(days)}
@@ -51,10 +58,12 @@ class BulkLoad:
 
 @contextlib.contextmanager
 def open_bulk_load(state: Path, *, titles: Titles = (), clock: Clock | None = None) -> Iterator[BulkLoad]:
-    """Hold *state* to fill its lake; a new one gets an organisation with the games of *titles*, or the usual ones.
+    """Lock *state* and yield a `BulkLoad` for it.
+
+    A new state directory gets one organisation with the games of *titles*, or the default ones.
 
     Raises:
-        Refused: another process has it, or there are events in it.
+        Refused: another process has locked it, or it has events.
     """
     is_new = not (state / "tenants.json").exists()
     sandbox = Sandbox(SandboxOptions(state=state, titles=titles if is_new else ()), clock=clock)

@@ -1,4 +1,4 @@
-"""The sandbox's clock: real time, or frozen and advanced by hand, so that a day passes in a millisecond."""
+"""Clock of the sandbox: real time, or frozen and advanced by hand for tests."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from datetime import UTC, datetime, timedelta
 
 
 class Clock:
-    """Seconds since the epoch, as the sandbox believes them."""
+    """Time as the sandbox sees it, in seconds since the epoch."""
 
     def __init__(self) -> None:
         self._frozen_at: float | None = None
         self._ahead_s = 0.0
 
     def now_s(self) -> float:
-        """Seconds since the epoch, fractions kept."""
+        """Return the seconds since the epoch, with fractions."""
         return (time.time() if self._frozen_at is None else self._frozen_at) + self._ahead_s
 
     def now(self) -> datetime:
-        """The same as an aware datetime in UTC."""
+        """Return the time as an aware datetime in UTC."""
         return datetime.fromtimestamp(self.now_s(), UTC)
 
     def freeze(self, at: datetime) -> None:
-        """Stand still at *at*."""
+        """Stop the clock at *at*."""
         self._frozen_at, self._ahead_s = at.timestamp(), 0.0
 
     def advance(self, by: timedelta) -> None:
-        """Jump ahead by *by*, frozen or not."""
+        """Move the clock by *by*, frozen or not. Negative moves it back."""
         self._ahead_s += by.total_seconds()
 
     def resume(self) -> None:
-        """Back to real time."""
+        """Return to real time."""
         self._frozen_at, self._ahead_s = None, 0.0

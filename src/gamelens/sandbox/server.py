@@ -1,4 +1,4 @@
-"""A running sandbox: its state directory, its services on loopback, and how it starts and stops."""
+"""A running sandbox: its state, its three servers on loopback, its start and stop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.collector.collector_app import SERVICE_HEADERS, CollectorApp, Reply
 from gamelens.sandbox.collector.geoip import GeoIp
 from gamelens.sandbox.collector.live_feed import LiveFeed
-from gamelens.sandbox.control.control_app import console_app
+from gamelens.sandbox.control.control_app import control_app
 from gamelens.sandbox.control.fault_injection import FaultInjector
 from gamelens.sandbox.engines.engine import LakeLocation
 from gamelens.sandbox.engines.open_engine import open_engine
@@ -39,7 +39,15 @@ from gamelens.sandbox.processing.pipeline import process
 from gamelens.sandbox.processing.worker import process_in_worker
 from gamelens.sandbox.state_directory import READY_FILE, check_state, lock_state_directory
 from gamelens.sandbox.storage.event_counts import EventCounter
-from gamelens.sandbox.storage.inbox import RESERVED_BYTES, Inbox, InboxBatch, delete_batches, newest, open_store
+from gamelens.sandbox.storage.inbox import (
+    RESERVED_BYTES,
+    Inbox,
+    InboxBatch,
+    delete_batches,
+    newest,
+    open_store,
+    set_scenario,
+)
 from gamelens.sandbox.storage.inbox_recovery import recover_store
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.tenants import TenantDirectory, Titles, describe, load_tenants
@@ -48,11 +56,32 @@ from gamelens.wire.limits import REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECON
 
 _log = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
-_WORTH_A_WORKER: Final = 20_000  # events
+_WORKER_EVENTS: Final = 20_000  # below this, processing takes less time than starting a worker process
 
 
 class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How to run: ports (0 is any free one), limits and habits."""
+    """Options of `gamelens sandbox up`.
+
+    Attributes:
+        state: the state directory, created if it does not exist.
+        collector_port: 0 for any free port.
+        metrics_port: 0 for any free port.
+        config: configuration file (Wire 5.4, Sandbox configuration); None goes on with the stored organisations.
+        titles: studios and titles of their games, instead of *config*.
+        ready: second path of the ready file, beside the one in *state*.
+        reply: body of a 200 for events (Wire 1.7, Submitting events).
+        validation: rules for events (Wire 3.7, Strict validation).
+        stop_after_idle_s: seconds without a request after which the sandbox stops.
+        refresh_s: seconds for which an available interval is cached (Wire 2.4, Available interval).
+        rate: requests per second of an organisation on one node (Wire 2.3, Rate limits).
+        at_once: simultaneous requests of an organisation on one node.
+        nodes: number of nodes that limit, each alone.
+        tls: whether both services speak HTTPS.
+        geoip: database of countries by address in MaxMind's format (Wire 1.17, Country).
+        reserved_bytes: bytes of the disk that the inbox never fills.
+        engine: `duckdb`, `spark`, or the address of a Spark master.
+        lake_url: URL of the lake for an engine that sees it elsewhere than in *state*.
+    """
 
     state: Path
     collector_port: int = 0
@@ -75,10 +104,10 @@ class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sandbox:
-    """Both services over one state directory, held by one process at a time.
+    """Both services and the control API over one state directory, which this process locks.
 
     Raises:
-        Refused: another process holds *state*, or a file of the options is not what it should be.
+        Refused: another process has locked *state*, or a file of the options cannot be read.
         BadQuery: the configuration file breaks a rule.
     """
 
@@ -96,7 +125,7 @@ class Sandbox:
             self._lock.close()
             raise
         self._processing = asyncio.Lock()
-        self.last_asked_s = monotonic()
+        self.last_request_s = monotonic()
         self.faults = FaultInjector()
         self._open()
 
@@ -109,7 +138,7 @@ class Sandbox:
         self.lake.recover()
         self.inbox = Inbox(state / "gamelens.db", reserved_bytes=self.options.reserved_bytes)
         self._totals = EventCounter(self.store)
-        self.live = _live(self.tenants, self.store, self.clock)
+        self.live = _restored_live_feed(self.tenants, self.store, self.clock)
         limits = RateLimits(self.options.rate, self.options.at_once)
         self.collector = CollectorApp(
             self.tenants,
@@ -131,29 +160,29 @@ class Sandbox:
         )
 
     async def process(self) -> dict[str, str]:
-        """Process everything received so far; available interval of each organisation, by name."""
-        await self._take_in()
+        """Process everything received and return the available intervals, by organisation."""
+        await self._run_processing()
         self.metrics.forget_availability()
         return available_intervals(self.tenants, self.lake, self.clock)
 
-    async def _take_in(self) -> None:
-        """Process, one run at a time; what takes longer than starting a worker is done in one."""
+    async def _run_processing(self) -> None:
+        """Process, one run at a time: few events in a thread, many in a worker process."""
         async with self._processing:
-            if self._pending_events() < _WORTH_A_WORKER:
+            if self._pending_events() < _WORKER_EVENTS:
                 await asyncio.to_thread(process, self.options.state, self.clock)
             else:
                 await process_in_worker(self.options.state, self.clock, lock=self._lock)
 
     def _pending_events(self) -> int:
-        """Events that wait to be processed, as far as it is worth counting."""
+        """Return the number of unprocessed events in up to `_WORKER_EVENTS` batches."""
         ((events,),) = self.store.execute(
             "SELECT coalesce(sum(events), 0) FROM (SELECT events FROM batches WHERE id > ? LIMIT ?)",
-            (self.lake.last_run().last_batch, _WORTH_A_WORKER),
+            (self.lake.last_run().last_batch, _WORKER_EVENTS),
         )
         return int(events)
 
     def summary(self) -> dict[str, Any]:
-        """Counts of everything received, in all and by game, what is available, and the counts of this start."""
+        """Return the counts of `GET /summary` (Wire 5.1, Control API)."""
         received = self._totals.by_game(
             processed_up_to=self.lake.last_run().last_batch, shared=self.tenants.shared_game_ids
         )
@@ -166,7 +195,7 @@ class Sandbox:
         return {
             **totals,
             "duplicate": duplicates,
-            "asked": self.metrics.asked,
+            "asked": self.metrics.request_count,
             "processed": totals["accepted"] - totals["pending"] - duplicates,
             "available": available_intervals(self.tenants, self.lake, self.clock),
             "games": per_game,
@@ -174,12 +203,12 @@ class Sandbox:
             "faults": len(self.faults.listed()),
             "damaged": {
                 "batches": sum(batch is not None for batch, _ in damaged),
-                "kept_in": sorted({kept_in for _, kept_in in damaged if kept_in}),
+                "kept_in": sorted({file for _, file in damaged if file}),
             },
         }
 
     async def reset(self) -> None:
-        """Forget every event; keys, ports and clock stay."""
+        """Delete every event and the scenario. Keys, ports and clock stay."""
         async with self._processing:
             with self.store:
                 self.store.execute("BEGIN IMMEDIATE")
@@ -191,12 +220,16 @@ class Sandbox:
         self.live.forget(since_ts=int(self.clock.now_s()))
         self.metrics.forget_availability()
 
+    def set_scenario(self, name: str | None) -> None:
+        """Store the name of the scenario that the events are of, for `GET /metrics/v1/interval`."""
+        set_scenario(self.store, name)
+
     def unhealthy_because(self) -> str | None:
-        """Why the sandbox cannot take requests."""
+        """Return the reason why requests cannot be taken, or None."""
         return self.inbox.trouble
 
     def close(self) -> None:
-        """Commit what is queued, release everything."""
+        """Commit what is queued and release everything."""
         self.inbox.close()
         self.reader.close()
         self.store.close()
@@ -204,17 +237,17 @@ class Sandbox:
         self._lock.close()
 
     async def run(self) -> None:
-        """Serve until SIGINT or SIGTERM, then drain."""
+        """Serve until SIGINT or SIGTERM, then finish the requests under way."""
         collector = _listen(self.options.collector_port)
         metrics = _listen(self.options.metrics_port)
-        console = _listen(0)
+        control = _listen(0)
         certificate = self._certificate.server_file if self._certificate else None
         servers = [
-            (http_server(self._watched(app), headers=headers, certificate=file), listener)
+            (http_server(self._note_requests(app), headers=headers, certificate=file), listener)
             for app, headers, file, listener in (
                 (self.faults.around("collector", self.collector), SERVICE_HEADERS, certificate, collector),
                 (self.faults.around("metrics", self.metrics.app()), (), certificate, metrics),
-                (console_app(self, token=self.token), (), None, console),
+                (control_app(self, token=self.token), (), None, control),
             )
         ]
         stop = asyncio.Event()
@@ -225,54 +258,57 @@ class Sandbox:
         while not all(server.started for server, _ in servers):  # noqa: ASYNC110 - uvicorn has no event for it
             await asyncio.sleep(0.01)
         scheme = "https" if self._certificate else "http"
-        ready = self._describe(_address(collector, scheme), _address(metrics, scheme), _address(console, "http"))
+        ready = self._ready_file(_address(collector, scheme), _address(metrics, scheme), _address(control, "http"))
         for path in filter(None, (self.options.ready, self.options.state / READY_FILE)):
             write_private(path, ready)
-        chores = [asyncio.create_task(self._process_hourly()), asyncio.create_task(self._watch_idleness(stop))]
+        background_tasks = [
+            asyncio.create_task(self._process_hourly()),
+            asyncio.create_task(self._stop_when_idle(stop)),
+        ]
         await stop.wait()
-        for chore in chores:
-            chore.cancel()
+        for task in background_tasks:
+            task.cancel()
         self.live.close()
         for server, _ in servers:
             server.should_exit = True
         await asyncio.gather(*serving)
         (self.options.state / READY_FILE).unlink(missing_ok=True)
 
-    def _watched(self, app: Any) -> Any:
-        """*app*, each request to which is noticed."""
+    def _note_requests(self, app: Any) -> Any:
+        """Wrap *app* so that the time of each request is noted."""
 
-        async def noticed(scope: Any, receive: Any, send: Any) -> None:
-            self.last_asked_s = monotonic()
+        async def noted(scope: Any, receive: Any, send: Any) -> None:
+            self.last_request_s = monotonic()
             await app(scope, receive, send)
 
-        return noticed
+        return noted
 
     async def _process_hourly(self) -> None:
-        """Process when the sandbox's clock has passed into another hour."""
+        """Process whenever the sandbox's clock enters another hour."""
         last = int(self.clock.now_s() // 3600)
         while True:
             await asyncio.sleep(1)
             if (hour := int(self.clock.now_s() // 3600)) != last:
                 last = hour
                 try:
-                    await self._take_in()
-                except Exception:  # whatever it was, the next hour is tried again
+                    await self._run_processing()
+                except Exception:  # whatever failed, the next hour tries again
                     _log.exception("hourly processing failed: the lake is as it was")
 
-    async def _watch_idleness(self, stop: asyncio.Event) -> None:
-        """Stop when nobody has asked anything for as long as the options say."""
+    async def _stop_when_idle(self, stop: asyncio.Event) -> None:
+        """Stop after `stop_after_idle_s` seconds without a request."""
         while not stop.is_set():
-            idle_s = monotonic() - self.last_asked_s
+            idle_s = monotonic() - self.last_request_s
             if idle_s >= self.options.stop_after_idle_s:
                 stop.set()
             await asyncio.sleep(1)
 
-    def _describe(self, collector_url: str, metrics_url: str, console_url: str) -> bytes:
+    def _ready_file(self, collector_url: str, metrics_url: str, control_url: str) -> bytes:
         return msgspec.json.encode(
             {
                 "collector_url": collector_url,
                 "metrics_url": metrics_url,
-                "console_url": f"{console_url}/{self.token}",
+                "console_url": f"{control_url}/{self.token}",
                 "pid": os.getpid(),
                 **({"ca_file": str(self._certificate.ca_file)} if self._certificate else {}),
                 "organisations": describe(self.tenants, self._api_keys),
@@ -281,10 +317,13 @@ class Sandbox:
 
 
 def process_stopped(state: Path) -> dict[str, str]:
-    """Process a state directory that no sandbox serves; available interval of each organisation, by name.
+    """Process a state directory that no sandbox serves.
+
+    Returns:
+        The available interval of each organisation, by name.
 
     Raises:
-        Refused: *state* is no state directory, or another process has it.
+        Refused: *state* is not a state directory, or another process has locked it.
     """
     check_state(state)
     sandbox = Sandbox(SandboxOptions(state=state))
@@ -295,11 +334,11 @@ def process_stopped(state: Path) -> dict[str, str]:
 
 
 def serve(sandbox: Sandbox) -> None:
-    """Run *sandbox* in this process until it is told to stop; everything received is on disk when this returns."""
+    """Run *sandbox* in this process until it is stopped. Everything received is then on disk."""
     try:
-        # The inbox commits from a thread of its own, which would wait 5 ms for each turn.
+        # The inbox commits in its own thread, which would wait up to 5 ms for the GIL each time.
         sys.setswitchinterval(0.0005)
-        # uvloop answers about twice as many small requests; without it everything else is the same.
+        # uvloop answers about twice as many small requests as asyncio's own loop and changes nothing else.
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(sandbox.run())
     finally:
@@ -307,12 +346,12 @@ def serve(sandbox: Sandbox) -> None:
 
 
 def available_intervals(tenants: TenantDirectory, lake: Lake, clock: Clock) -> dict[str, str]:
-    """Available interval of each organisation, ISO 8601."""
+    """Return the available interval of each organisation, ISO 8601, by name."""
     return {org.name: str(lake.available(org.name, now=clock.now())) for org in tenants.organisations}
 
 
-def _live(tenants: TenantDirectory, store: sqlite3.Connection, clock: Clock) -> LiveFeed:
-    """The live record, with what an earlier start accepted last."""
+def _restored_live_feed(tenants: TenantDirectory, store: sqlite3.Connection, clock: Clock) -> LiveFeed:
+    """Build the live feed with the last events that earlier starts accepted."""
     games = {(org.name, game.id): game for org in tenants.organisations for game in org.games}
     titles = {game.game_key: game.title for game in games.values() if game.environment == "sandbox"}
     live = LiveFeed(titles, since_ts=int(clock.now_s()))
@@ -323,8 +362,8 @@ def _live(tenants: TenantDirectory, store: sqlite3.Connection, clock: Clock) -> 
             if game is not None and game.game_key in titles:
                 yield game.game_key, batch
 
-    with contextlib.suppress(sqlite3.DatabaseError):  # a damaged page is for processing to report, and no obstacle
-        live.recall(stored())
+    with contextlib.suppress(sqlite3.DatabaseError):  # processing reports a damaged page
+        live.restore(stored())
     return live
 
 

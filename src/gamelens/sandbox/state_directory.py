@@ -1,4 +1,4 @@
-"""The state directory of a sandbox: its lock, its age and the ready file."""
+"""The state directory of a sandbox: its lock and the names of its files."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ _PATIENCE_S: Final = 2.0
 
 
 def lock_state_directory(state: Path) -> IO[str]:
-    """Take a state directory for this process; closing the answer lets it go.
+    """Create *state* if necessary and lock it for this process.
+
+    Closing the returned file unlocks it. Waits up to 2 s for another process that is about to exit.
 
     Raises:
-        Refused: another process has it.
+        Refused: another process has locked it.
     """
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
     state.chmod(0o700)
     lock = (state / "lock").open("w")
-    deadline = monotonic() + _PATIENCE_S  # the worker of a killed sandbox is on its way out
+    deadline = monotonic() + _PATIENCE_S  # the worker of a killed sandbox may still be exiting
     while True:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -36,6 +38,6 @@ def lock_state_directory(state: Path) -> IO[str]:
 
 
 def check_state(state: Path) -> None:
-    """Raise Refused when no sandbox was ever started on *state*."""
+    """Raise `Refused` if no sandbox was ever started on *state*."""
     if not (state / "tenants.json").exists():
         raise Refused(f"{state} holds no sandbox: `gamelens sandbox up --state {state}` makes one")

@@ -1,9 +1,9 @@
-"""Organisations, studios, games and their keys: from a configuration file, or made at the first start and kept.
+"""Organisations, studios, games and keys: configured, or generated at a first start.
 
-Of an API key the services hold the SHA-256 digest, in memory (`TenantDirectory`) and on disk (`tenants.json`). The keys that
-the sandbox made itself lie in `keys.json`, because every start writes them into its ready file; nothing else reads
-that file. A key from a configuration file is written nowhere but into the ready file. Game secrets stay as they are:
-a signature cannot be checked with less.
+The services know only the SHA-256 digest of an API key, in memory (`TenantDirectory`) and on disk (`tenants.json`).
+Keys that the sandbox generated are also in `keys.json`, because every start writes them into its ready file. Nothing
+else reads that file. A key from a configuration file is written to the ready file only. Game secrets are stored as
+they are, because a signature cannot be checked with less.
 """
 
 from __future__ import annotations
@@ -29,7 +29,14 @@ _Value = TypeVar("_Value")
 
 
 class TenantConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """One remote config, with the window in which it holds (epoch seconds; None: no bound)."""
+    """One remote config with the time in which it holds.
+
+    Attributes:
+        key: its name.
+        value: any JSON.
+        start_ts: epoch seconds; None for no beginning.
+        end_ts: epoch seconds; None for no end.
+    """
 
     key: str
     value: Any
@@ -38,14 +45,20 @@ class TenantConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TenantVariant(msgspec.Struct, frozen=True, kw_only=True):
-    """One arm of an experiment and the configs its players are given; the control has none."""
+    """One variant of an experiment and the configs of its players. The control has none."""
 
     id: str
     config: tuple[TenantConfig, ...] = ()
 
 
 class TenantExperiment(msgspec.Struct, frozen=True, kw_only=True):
-    """An experiment; *share* of the players take part, evenly over the variants."""
+    """An experiment.
+
+    Attributes:
+        id: its id.
+        share: share of the players that take part, 0 to 1.
+        variant: the variants, equally likely.
+    """
 
     id: str
     share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
@@ -53,7 +66,18 @@ class TenantExperiment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TenantGame(msgspec.Struct, frozen=True, kw_only=True):
-    """A game, its keys and what it tells its players."""
+    """A game with its keys, remote configs and experiments.
+
+    Attributes:
+        id: unique within its organisation; empty if it is still to be generated, as are title and keys.
+        title: its title.
+        game_key: 32 hexadecimal characters, the public key.
+        secret_key: 40 hexadecimal characters, the key of signatures.
+        environment: a key of `production` is not authorised here (Wire 1.4, Signature).
+        enabled: the answer of version 2 init (Wire 1.11, Version 2 init).
+        config: remote configs of players outside experiments.
+        experiment: experiments; the first that a player falls into counts.
+    """
 
     id: str = ""
     title: str = ""
@@ -77,7 +101,7 @@ class TenantStudio(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Organisation(msgspec.Struct, frozen=True, kw_only=True):
-    """An organisation: the owner of an API key, and everything its questions may see."""
+    """An organisation: the owner of an API key and of everything that its queries may see."""
 
     name: str
     api_key_sha256: str = ""
@@ -92,7 +116,7 @@ class Organisation(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(game for studio in self.studios for game in studio.games)
 
 
-class _Applicant(msgspec.Struct, frozen=True, kw_only=True):
+class _ConfiguredOrganisation(msgspec.Struct, frozen=True, kw_only=True):
     """An organisation as a configuration file describes it."""
 
     name: str
@@ -104,26 +128,26 @@ class _Applicant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Configuration(msgspec.Struct, frozen=True):
-    organisations: tuple[_Applicant, ...] = msgspec.field(name="organisation")
+    organisations: tuple[_ConfiguredOrganisation, ...] = msgspec.field(name="organisation")
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class _StoredTenants(msgspec.Struct, frozen=True):
     organisations: tuple[Organisation, ...] = msgspec.field(default=(), name="organisation")
 
 
 class TenantDirectory:
-    """Who is who, by key.
+    """Organisations and games, looked up by key.
 
     Raises:
-        BadQuery: two games share a key or an id, or a key is not lower-case hexadecimal of its length.
+        BadQuery: a key or id is not unique, or a game's key is not lower-case hexadecimal of its length.
     """
 
     def __init__(self, organisations: tuple[Organisation, ...]) -> None:
         self.organisations = organisations
         self._owners = {game.game_key: (org, game) for org in organisations for game in org.games}
-        for name, found in _identifiers(organisations):
-            for value in found:
-                if found.count(value) > 1:
+        for name, values in _unique_identifiers(organisations):
+            for value in values:
+                if values.count(value) > 1:
                     raise BadQuery(name, "…" if "key" in name else value, "must be there once in the configuration")
         for _, game in self._owners.values():
             _check_key("game_key", game.game_key, 32)
@@ -131,16 +155,16 @@ class TenantDirectory:
 
     @property
     def shared_game_ids(self) -> set[str]:
-        """Ids that games of several organisations have: an id means something within its organisation only."""
+        """Ids that games of several organisations have, unique within each of them only."""
         owners = Counter(game.id for org in self.organisations for game in org.games)
         return {game_id for game_id, count in owners.items() if count > 1}
 
     def game(self, game_key: str) -> tuple[Organisation, TenantGame] | None:
-        """Who owns a game key, and the game."""
+        """Return the owner and the game of a game key, or None."""
         return self._owners.get(game_key)
 
     def organisation(self, api_key: str) -> Organisation | None:
-        """The owner of an API key; every digest is compared, each in constant time."""
+        """Return the owner of an API key, or None. Each digest takes constant time."""
         digest, owner = _digest(api_key), None
         for org in self.organisations:
             if hmac.compare_digest(org.api_key_sha256, digest):
@@ -149,36 +173,44 @@ class TenantDirectory:
 
 
 def load_tenants(state: Path, config: Path | None, titles: Titles = ()) -> tuple[TenantDirectory, dict[str, str]]:
-    """The tenants of *config*, or of an earlier start in *state*, or new ones; what was made is kept in *state*.
+    """Load the organisations for a start and store them in *state*.
 
-    With *titles* it is one organisation that has these games. Its name, and so its API key, stay the same whichever.
+    They come from *config*, else from *titles* (one organisation with these games), else from an earlier start, else
+    from the defaults. Missing ids and keys are those of an earlier start or new ones.
 
-    Beside them the API keys in plain, by organisation, for the ready file alone. One that an earlier configuration
-    file gave is known by its digest only and is not among them.
+    Returns:
+        The organisations, and their API keys in plain text by organisation, for the ready file only. A key from the
+        configuration file of an earlier start is known only as a digest and is not among them.
 
     Raises:
         BadQuery: the configuration file breaks a rule.
-        Refused: it cannot be read.
+        Refused: a file cannot be read.
     """
-    kept = _read_kept(state / "tenants.json", _Kept, default=_Kept()).organisations
-    known = _read_kept(state / "keys.json", dict[str, str], default={})
-    applicants = _read(config) if config else _one_with(titles) if titles else () if kept else _one_with(_DEFAULTS)
-    given = {org.name: org.api_key for org in applicants if org.api_key}
-    organisations = _completed(applicants, kept) if applicants else kept
-    made = {
-        org.name: known.get(org.name) or secrets.token_hex(20)
+    stored = _read_stored(state / "tenants.json", _StoredTenants, default=_StoredTenants()).organisations
+    stored_keys = _read_stored(state / "keys.json", dict[str, str], default={})
+    if config:
+        configured = _read_configuration(config)
+    elif titles or not stored:
+        configured = _one_organisation(titles or _DEFAULTS)
+    else:
+        configured = ()
+    configured_keys = {org.name: org.api_key for org in configured if org.api_key}
+    organisations = _fill_in_keys(configured, stored) if configured else stored
+    generated_keys = {
+        org.name: stored_keys.get(org.name) or secrets.token_hex(20)
         for org in organisations
-        if org.name in known or not org.api_key_sha256
-        if org.name not in given
+        if org.name in stored_keys or not org.api_key_sha256
+        if org.name not in configured_keys
     }
-    tenants = TenantDirectory(tuple(_keyed(org, made | given) for org in organisations))
-    write_private(state / "keys.json", msgspec.json.encode(made))
-    write_private(state / "tenants.json", msgspec.json.encode(_Kept(tenants.organisations)))
-    return tenants, made | given
+    api_keys = generated_keys | configured_keys
+    tenants = TenantDirectory(tuple(_with_digest(org, api_keys) for org in organisations))
+    write_private(state / "keys.json", msgspec.json.encode(generated_keys))
+    write_private(state / "tenants.json", msgspec.json.encode(_StoredTenants(tenants.organisations)))
+    return tenants, api_keys
 
 
 def describe(tenants: TenantDirectory, api_keys: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Organisations as the ready file gives them to whoever may hold their keys; an API key nobody knows is null."""
+    """Return the organisations as the ready file lists them. An unknown API key is null."""
     return [
         {
             "name": org.name,
@@ -205,22 +237,22 @@ _DEFAULTS: Titles = (
 )
 
 
-def _one_with(titles: Titles) -> tuple[_Applicant]:
-    """One organisation: studio 1 has the games 1001, 1002 …, studio 2 those from 2001 on."""
+def _one_organisation(titles: Titles) -> tuple[_ConfiguredOrganisation]:
+    """Build one organisation. Studio 1 has the games 1001, 1002 …, studio 2 those from 2001."""
     studios = (
         TenantStudio(
             id=str(number),
             name=name,
             games=tuple(
-                TenantGame(id=f"{number}{place:03d}", title=title) for place, title in enumerate(games, start=1)
+                TenantGame(id=f"{number}{position:03d}", title=title) for position, title in enumerate(games, start=1)
             ),
         )
         for number, (name, games) in enumerate(titles, start=1)
     )
-    return (_Applicant(name="demo", studios=tuple(studios)),)
+    return (_ConfiguredOrganisation(name="demo", studios=tuple(studios)),)
 
 
-def _read(path: Path) -> tuple[_Applicant, ...]:
+def _read_configuration(path: Path) -> tuple[_ConfiguredOrganisation, ...]:
     try:
         decode = msgspec.toml.decode if path.suffix == ".toml" else msgspec.json.decode
         content = decode(path.read_bytes())
@@ -235,8 +267,8 @@ def _read(path: Path) -> tuple[_Applicant, ...]:
     return organisations
 
 
-def _read_kept(path: Path, kind: type[_Value], *, default: _Value) -> _Value:
-    """What an earlier start kept at *path*, if there was one."""
+def _read_stored(path: Path, kind: type[_Value], *, default: _Value) -> _Value:
+    """Return what an earlier start stored at *path*, else *default*."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind) if path.exists() else default
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -244,7 +276,10 @@ def _read_kept(path: Path, kind: type[_Value], *, default: _Value) -> _Value:
 
 
 def _check_names(content: object, kind: type[msgspec.Struct], *, path: str = "") -> None:
-    """Refuse a field that *kind* does not have: ignored, it would leave its writer with a default and no word."""
+    """Refuse fields that *kind* does not have, at any depth.
+
+    Ignored, such a field would leave a default without a warning.
+    """
     fields = {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
     for name, value in content.items() if isinstance(content, dict) else ():
         if name not in fields:
@@ -255,26 +290,28 @@ def _check_names(content: object, kind: type[msgspec.Struct], *, path: str = "")
                 _check_names(item, member, path=f"{path}{name}[{position}].")
 
 
-def _completed(applicants: tuple[_Applicant, ...], known: tuple[Organisation, ...]) -> tuple[Organisation, ...]:
-    """Organisations whose ids and game keys are filled in: as they were kept, else new. API keys come after."""
-    kept_games = {(org.name, game.id): game for org in known for game in org.games}
+def _fill_in_keys(
+    configured: tuple[_ConfiguredOrganisation, ...], stored: tuple[Organisation, ...]
+) -> tuple[Organisation, ...]:
+    """Fill in missing ids, titles and game keys, from an earlier start if possible."""
+    stored_games = {(org.name, game.id): game for org in stored for game in org.games}
     count = 0
     completed = []
-    for org in applicants:
+    for org in configured:
         studios = []
         for position, studio in enumerate(org.studios, start=1):
             games = []
             for game in studio.games:
                 count += 1
                 game_id = game.id or str(1000 + count)
-                kept = kept_games.get((org.name, game_id), TenantGame())
+                earlier = stored_games.get((org.name, game_id), TenantGame())
                 games.append(
                     msgspec.structs.replace(
                         game,
                         id=game_id,
                         title=game.title or f"Game {game_id}",
-                        game_key=game.game_key or kept.game_key or secrets.token_hex(16),
-                        secret_key=game.secret_key or kept.secret_key or secrets.token_hex(20),
+                        game_key=game.game_key or earlier.game_key or secrets.token_hex(16),
+                        secret_key=game.secret_key or earlier.secret_key or secrets.token_hex(20),
                     )
                 )
             studio_id = studio.id or str(position)
@@ -284,23 +321,23 @@ def _completed(applicants: tuple[_Applicant, ...], known: tuple[Organisation, ..
     return tuple(completed)
 
 
-def _keyed(organisation: Organisation, api_keys: Mapping[str, str]) -> Organisation:
-    """*organisation* with the digest of its API key, where the key is known; else with the one that was kept."""
+def _with_digest(organisation: Organisation, api_keys: Mapping[str, str]) -> Organisation:
+    """Return *organisation* with the digest of its API key, or as it is without a key."""
     key = api_keys.get(organisation.name)
     return msgspec.structs.replace(organisation, api_key_sha256=_digest(key)) if key else organisation
 
 
 def _digest(api_key: str) -> str:
-    """SHA-256 of a key, with neither salt nor stretching.
+    """Return the SHA-256 of a key, with neither salt nor stretching.
 
-    Those protect what can be guessed. A key of ours has 160 random bits, and a lookup must be cheap: it is made for
-    every request, by whoever sends one.
+    Both protect secrets that can be guessed. A generated key has 160 random bits, and the lookup must be cheap,
+    because it happens for every request of any sender.
     """
     return hashlib.sha256(api_key.encode()).hexdigest()
 
 
-def _identifiers(organisations: tuple[Organisation, ...]) -> Iterator[tuple[str, list[str]]]:
-    """What must be there once: keys among all organisations, ids within one."""
+def _unique_identifiers(organisations: tuple[Organisation, ...]) -> Iterator[tuple[str, list[str]]]:
+    """Yield names with values that must be unique: keys in all organisations, ids in one."""
     games = [game for org in organisations for game in org.games]
     yield "organisation.name", [org.name for org in organisations]
     yield "api_key", [org.api_key_sha256 for org in organisations]

@@ -1,22 +1,6 @@
-"""A population of players whose truth is known: it decides what they do, writes the events, and keeps the books.
+"""Simulated players whose behaviour, events and metrics are known exactly.
 
-`scenario` reads what a population is like: `traits`, `shop` and `timeline` are its tables, `tables`, `places` and
-`refusal` the file and what is wrong with it. `installs` and `arms` say who comes from where, and into which experiment;
-`activity`, `fitting` and `players` who comes back when; `behaviour` and `monetisation` what they do once they are
-there, and `waterfall` who shows them ads; `payload` and `impressions` how that is written; `traffic` cuts it into
-request bodies for the collector, `columnar` into days of columns for a lake (`workers` share the work of either),
-`sessions` into what a client records.
-`conditions` say what becomes of events on the way: `delivery` when they are sent, `dirt` what is wrong with some,
-`sending` in which order. `ledger` remembers every event sent
-(`facts` are its columns) and computes the truth of every metric from them (`question`, `columns`, `truth`); `outlook`
-knows on average what will have happened. `outside` is what others have in their books: ad spend, `holidays`, store
-ranks, exchange rates.
-
-This room never opens a connection, never asks the sandbox anything and shares no arithmetic with it: two ways to
-the same number are the point. Everything comes from numpy and one seed, block of players by block of players, so the
-same scenario gives the same bytes on any machine with any number of workers.
-
-Open `traffic` first: `play` is the whole room in one function.
+The room never opens a connection, never asks the sandbox and shares no arithmetic with it. Open `output/play` first.
 """
 
 from gamelens.simulator.events.request_batches import RequestBatch, batches_of

@@ -1,5 +1,5 @@
-"""Everything that travels between a game, the collector, the metrics service and an analyst, as frozen values.
+"""The data that both services exchange with games and analysts, as frozen values.
 
-The room never does I/O, never reads a clock and never imports an engine. Open `queries` first. What both services do is
-described in numbered sections in this folder's README.md, which docstrings and tests cite.
+The room never does I/O, never reads a clock and never imports an engine or a DataFrame library. Open `queries` first.
+Numbered sections in this folder's README.md describe both services; docstrings and tests cite them.
 """

@@ -1,8 +1,8 @@
-"""US dollars for one unit of each currency a purchase may name, rounded, as of 2026-11-01.
+"""Rates of all currencies in US dollars, rounded, as of 2026-11-01.
 
-The sandbox converts with this table and with nothing else, so that the same events give the same revenue on every
-machine and day. Our choice: one fixed table instead of the rate of each day. Write rates with at most nine decimals:
-sums are made in integers of `RATE_SCALE`. Wire 3.8, Currencies.
+The sandbox converts with this table only, so that the same events give the same revenue on every machine and day. Our
+choice: one fixed table instead of daily rates. Rates have at most nine decimals, because sums are computed in integers
+of `RATE_SCALE`. Wire 3.8, Currencies.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Final
 
 RATE_SCALE: Final = 10**9
+"""Scale of the integer rates."""
 
 _TABLE: Final = """
 AED .2723   AFN .0151   ALL .0121   AMD .00261  ANG .5587   AOA .00109  ARS .00069  AUD .6564   AWG .5556
@@ -38,7 +39,7 @@ _WORDS: Final = _TABLE.split()
 USD_PER_UNIT: Final[dict[str, Decimal]] = {
     code: Decimal(rate) for code, rate in zip(_WORDS[::2], _WORDS[1::2], strict=True)
 }
-"""Currency code to US dollars for one unit."""
+"""US dollars for one unit, by currency code."""
 
 SCALED_RATES: Final[dict[str, int]] = {code: int(rate * RATE_SCALE) for code, rate in USD_PER_UNIT.items()}
-"""Currency code to US dollars for one unit times `RATE_SCALE`, exact."""
+"""US dollars for one unit times `RATE_SCALE`, exact, by currency code."""

@@ -1,8 +1,8 @@
-"""The fields of every category of events: one table of rules, and what the strict mode asks beyond it.
+"""The fields of every category of events, and the stricter rules of the strict mode.
 
-The table is lenient: types and bounds where they are documented; platforms and versions as they come; identifiers,
-which nothing here is computed from, unread. The overlay beneath it replaces single rules by stricter ones and adds no
-field. Wire 3.3, Common fields; Wire 3.5, Category fields; Wire 3.7, Strict validation.
+The first tables are lenient: types and bounds where they are documented, free text for platforms and versions, and no
+rule for identifiers, from which nothing is computed. The strict tables replace single rules and add no field.
+Wire 3.3, Common fields; Wire 3.5, Category fields; Wire 3.7, Strict validation.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _IDENTIFIERS: Final = (
     *("android_app_signature", "android_channel_id", "googleplus_id", "facebook_id", "oaid", "uwp_aid", "uwp_id"),
     "tizen_id",
 )
-# A decoder looks for a field behind the one it found last: those sent most stand first, in the order of sending.
+# The decoder searches for a field after the last one found, so the most frequent come first, in the order of sending.
 _COMMON: Final = {
     "v": _whole(2, 2),
     "sdk_version": _text(),
@@ -211,14 +211,14 @@ _STRICT_OF: Final[dict[str, dict[str, FieldRule]]] = {
             is_closed=True,
         ),
     },
-    "progression": {"score": replace(_whole(), beside=RequiredSibling("event_id", "^(Fail|Complete):"))},
-    "error": {"line_number": replace(_whole(0), beside=RequiredSibling("function_name", ""))},
+    "progression": {"score": replace(_whole(), sibling=RequiredSibling("event_id", "^(Fail|Complete):"))},
+    "error": {"line_number": replace(_whole(0), sibling=RequiredSibling("function_name", ""))},
     "ads": {
         "ad_sdk_name": _like(r"[^\sA-Z_]{1,32}"),
         "ad_fail_show_reason": replace(
-            _OPTIONAL_OF["ads"]["ad_fail_show_reason"], beside=RequiredSibling("ad_action", r"^failed_show\Z")
+            _OPTIONAL_OF["ads"]["ad_fail_show_reason"], sibling=RequiredSibling("ad_action", r"^failed_show\Z")
         ),
-        "ad_duration": replace(_whole(0), beside=RequiredSibling("ad_type", r"^(rewarded_)?video\Z")),
+        "ad_duration": replace(_whole(0), sibling=RequiredSibling("ad_type", r"^(rewarded_)?video\Z")),
     },
     "impression": {"impression_data": replace(_OBJECT, shortest=1)},
     "sdk_error": {
@@ -254,13 +254,13 @@ _STRICT_OF: Final[dict[str, dict[str, FieldRule]]] = {
 }
 
 CATEGORIES: Final = tuple(_REQUIRED_OF)
-"""Every category, those the SDKs send about themselves last (Wire 3.1, Categories)."""
+"""Every category, with those that SDKs send about themselves last (Wire 3.1, Categories)."""
 
 
 def event_rule(category: str, *, is_strict: bool) -> FieldRule:
-    """The rule of a whole event of *category*; of one that is unknown, what all events have in common."""
-    own = {**_REQUIRED_OF.get(category, {}), **_OPTIONAL_OF.get(category, {})}
-    members = {"category": _one_of(*CATEGORIES), **own, **_COMMON}
+    """Return the rule of a whole event of *category*, the common fields if it is unknown."""
+    category_fields = {**_REQUIRED_OF.get(category, {}), **_OPTIONAL_OF.get(category, {})}
+    members = {"category": _one_of(*CATEGORIES), **category_fields, **_COMMON}
     if is_strict:
         members |= {**_STRICT, **_STRICT_OF.get(category, {})}
     player = () if category == "sdk_error" else _PLAYER

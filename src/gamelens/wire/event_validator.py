@@ -1,6 +1,6 @@
-"""Which events are good, by a lenient rulebook and by a strict one (Wire 1.8, Rejected events).
+"""Validators of events, a lenient and a strict one (Wire 1.8, Rejected events).
 
-The rules are in `fields`; how a rule is read, fast or in full, is in `rules`.
+`event_schema` has the rules of every category; `field_rules` reads them, fast or in full.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from gamelens.wire.field_rules import FieldRule, Violation, struct_of, violation
 
 Validation = Literal["lenient", "strict"]
 
-MOST_FAULTS: Final = 100
-"""How many faults of one event are told; a lenient event cannot have as many."""
+MOST_VIOLATIONS: Final = 100
+"""Most violations reported of one event, more than the lenient rules can find."""
 
 
 class RejectedEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """One event that was not collected, as it was sent, and the rules it breaks.
+    """One event that was not collected, and the rules it breaks.
 
-    *event* is any JSON, or `msgspec.Raw` where it is passed on as it was sent; None where nothing could be read.
+    Attributes:
+        event: the event, any JSON, or `msgspec.Raw` to pass it on byte for byte; None if nothing could be read.
+        errors: the broken rules.
     """
 
     event: Any = None
@@ -32,37 +34,39 @@ class RejectedEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventValidator:
-    """The rules of every category, and both ways to hold events to them.
+    """The rules of every category, with a fast check of whole bodies and a full one of events.
 
-    The lenient one accepts and keeps fields, platforms and versions it does not know. The strict one refuses what the
-    documentation does not list (Wire 3.7, Strict validation).
+    The lenient validator accepts and keeps fields, platforms and versions it does not know. The strict one refuses what
+    the event documentation does not list (Wire 3.7, Strict validation).
     """
 
     def __init__(self, *, is_strict: bool) -> None:
         self._rules = {category: event_rule(category, is_strict=is_strict) for category in CATEGORIES}
-        self._of_unknown = event_rule("", is_strict=is_strict)
+        self._unknown_category = event_rule("", is_strict=is_strict)
 
     def rule(self, category: object) -> FieldRule:
-        """The rule of a whole event of *category*; of one that is unknown, what all events have in common."""
-        return self._rules.get(category, self._of_unknown) if isinstance(category, str) else self._of_unknown
+        """Return the rule of a whole event of *category*, the common fields if it is unknown."""
+        return (
+            self._rules.get(category, self._unknown_category) if isinstance(category, str) else self._unknown_category
+        )
 
     def decode(self, body: bytes) -> list[Any]:
-        """The events of *body*, one typed struct each.
+        """Decode *body* into one typed struct per event.
 
         Raises:
-            msgspec.DecodeError: not JSON, not an array, or at least one event is bad; ask `faults` what is wrong.
+            msgspec.DecodeError: the body is not JSON or no array, or an event is bad (see `violations`).
         """
         events: list[Any] = self._decoder.decode(body)
         return events
 
-    def faults(self, event: object) -> list[Violation]:
-        """What is wrong with one decoded *event*; empty when it is good (Wire 1.9, Error types)."""
+    def violations(self, event: object) -> list[Violation]:
+        """Return the broken rules of one decoded *event*, at most 100 (Wire 1.9, Error types)."""
         category = event.get("category") if isinstance(event, Mapping) else None
-        return list(islice(violations_of(event, self.rule(category)), MOST_FAULTS))
+        return list(islice(violations_of(event, self.rule(category)), MOST_VIOLATIONS))
 
     @cached_property
     def types(self) -> tuple[type[msgspec.Struct], ...]:
-        """The struct of each category, which accepts what its rule does."""
+        """The struct of each category, which accepts exactly what its rule accepts."""
         return tuple(struct_of(category, rule, tag_field="category") for category, rule in self._rules.items())
 
     @cached_property

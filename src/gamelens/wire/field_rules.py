@@ -1,7 +1,7 @@
-"""A rule for a JSON value, read in two ways: as the msgspec type that accepts it, and as a walk that names every fault.
+"""A rule for a JSON value, read as a msgspec type and as a list of violations.
 
-The type is the fast way, for what is good; the walk is the slow way, for what is not. A test holds the two together.
-Error names and paths are those of Wire 1.9, Error types.
+The type is fast and accepts good values; the walk is slow and names every broken rule of a bad one. A property test
+holds the two together. Names and paths are those of Wire 1.9, Error types.
 """
 
 from __future__ import annotations
@@ -13,25 +13,38 @@ from typing import Annotated, Any, Final, Literal, Union
 import msgspec
 
 JsonKind = Literal["any", "string", "integer", "number", "boolean", "scalar", "object", "array"]
-"""What a value is in JSON; a scalar is a string, a number or a boolean."""
+"""Type of a JSON value. A scalar is a string, a number or a boolean."""
 
 
 class RequiredSibling(msgspec.Struct, frozen=True):
-    """What another field of the same object must say, for a field to be there at all."""
+    """A condition on another field of the same object, without which a field is not allowed."""
 
     field: str
     pattern: str
 
-    def allows(self, said: object) -> bool:
-        """Whether the other field, which says *said*, does."""
-        return isinstance(said, str) and re.search(self.pattern, said) is not None
+    def allows(self, value: object) -> bool:
+        """Return whether *value*, that of the other field, satisfies the condition."""
+        return isinstance(value, str) and re.search(self.pattern, value) is not None
 
 
 class FieldRule(msgspec.Struct, frozen=True, kw_only=True):
-    """What one value may be; lengths count characters of a string, items of an array, entries of an object.
+    """The rule of one JSON value.
 
-    *each* is the rule of every item of an array, and of every entry of an object that *members* does not name; *names*
-    is a pattern of those entries' names. A closed object has none of them.
+    Attributes:
+        kind: JSON type.
+        shortest: least number of characters, items or entries.
+        longest: greatest number of characters, items or entries.
+        pattern: regular expression that a string must match.
+        least: lower bound of a number.
+        most: upper bound of a number.
+        enum: allowed strings; empty allows all.
+        nullable: whether null is allowed.
+        sibling: condition on another field, without which this one is not allowed.
+        each: rule of every item of an array, and of every entry of an object that *members* does not name.
+        names: pattern of the names of those entries.
+        members: rules of the named entries of an object.
+        required: names of the entries that must be there.
+        is_closed: whether entries other than *members* are refused.
     """
 
     kind: JsonKind = "string"
@@ -42,7 +55,7 @@ class FieldRule(msgspec.Struct, frozen=True, kw_only=True):
     most: int | None = None
     enum: tuple[str, ...] = ()
     nullable: bool = False
-    beside: RequiredSibling | None = None
+    sibling: RequiredSibling | None = None
     each: FieldRule | None = None
     names: str | None = None
     members: Mapping[str, FieldRule] = {}
@@ -51,50 +64,54 @@ class FieldRule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Violation(msgspec.Struct, frozen=True):
-    """One broken rule of an event, as the collector names it; *path* is a JSON pointer, `/` the event itself."""
+    """One broken rule of an event.
+
+    *error_type* is the collector's name for it (Wire 1.9, Error types). *path* is a JSON pointer, `/` for the event.
+    """
 
     error_type: str
     path: str
 
 
 def violations_of(value: Any, rule: FieldRule, path: str = "") -> Iterator[Violation]:
-    """Everything wrong with a decoded *value*; a wrong type or size is named alone."""
+    """Yield every violation of *rule* in a decoded *value*, at *path*.
+
+    A wrong type or size is reported alone.
+    """
     here = path or "/"
     if rule.kind == "any" or (value is None and rule.nullable):
         return
-    if not isinstance(value, _PYTHON_TYPES[rule.kind]) or (isinstance(value, bool) and rule.kind not in _WITH_BOOLEANS):
+    if not _has_kind(value, rule.kind):
         yield Violation("wrong_type", here)
-    elif isinstance(value, str):
-        yield from (Violation(error_type, here) for error_type in _text_faults(value, rule))
-    elif isinstance(value, int | float):
-        if _is_outside(value, rule.least, rule.most):
-            yield Violation("not_in_range", here)
+    elif isinstance(value, str | int | float):
+        yield from (Violation(error_type, here) for error_type in _scalar_errors(value, rule))
     elif _is_outside(len(value), rule.shortest, rule.longest):
         yield Violation("wrong_size", here)
     elif isinstance(value, Mapping):
-        yield from _member_faults(value, rule, path)
-        yield from _entry_faults(value, rule, path)
+        yield from _member_violations(value, rule, path)
+        yield from _entry_violations(value, rule, path)
     elif rule.each is not None:
-        for place, item in enumerate(value):
-            yield from violations_of(item, rule.each, f"{path}/{place}")
+        for index, item in enumerate(value):
+            yield from violations_of(item, rule.each, f"{path}/{index}")
 
 
 def struct_of(name: str, rule: FieldRule, *, tag_field: str | None = None) -> type[msgspec.Struct]:
-    """The type of an object with members, called *name*; *tag_field* is the member that tells it by that name.
+    """Return the struct type, called *name*, that accepts the objects *rule* accepts.
 
-    An open object has no fields for members that may be anything: they are left unread, as unknown ones are.
+    *tag_field* is the member that tells the struct by that name. An open object gets no fields for members that may be
+    anything: they stay unread, as unknown ones do.
     """
     fields: list[Any] = []
-    for member, its in rule.members.items():
+    for member, member_rule in rule.members.items():
         if member in rule.required and member != tag_field:
-            fields.append((member, _type_of(its, name=f"{name}_{member}")))
-        elif member != tag_field and (rule.is_closed or its.kind != "any"):
-            made = _type_of(its, name=f"{name}_{member}")
-            fields.append((member, Union[made, msgspec.UnsetType], msgspec.UNSET))  # noqa: UP007
+            fields.append((member, _type_of(member_rule, name=f"{name}_{member}")))
+        elif member != tag_field and (rule.is_closed or member_rule.kind != "any"):
+            optional = _type_of(member_rule, name=f"{name}_{member}")
+            fields.append((member, Union[optional, msgspec.UnsetType], msgspec.UNSET))  # noqa: UP007
     return msgspec.defstruct(
         name,
         fields,
-        namespace=_joined(rule),
+        namespace=_sibling_check(rule),
         frozen=True,
         kw_only=True,
         tag_field=tag_field,
@@ -104,7 +121,15 @@ def struct_of(name: str, rule: FieldRule, *, tag_field: str | None = None) -> ty
     )
 
 
-def _text_faults(value: str, rule: FieldRule) -> Iterator[str]:
+def _has_kind(value: Any, kind: JsonKind) -> bool:
+    return isinstance(value, _PYTHON_TYPES[kind]) and (kind in _WITH_BOOLEANS or not isinstance(value, bool))
+
+
+def _scalar_errors(value: str | float, rule: FieldRule) -> Iterator[str]:
+    if not isinstance(value, str):
+        if _is_outside(value, rule.least, rule.most):
+            yield "not_in_range"
+        return
     if rule.enum and value not in rule.enum:
         yield "not_in_enum"
     if rule.pattern is not None and not re.search(rule.pattern, value):
@@ -113,17 +138,17 @@ def _text_faults(value: str, rule: FieldRule) -> Iterator[str]:
         yield "wrong_length"
 
 
-def _member_faults(value: Mapping[str, Any], rule: FieldRule, path: str) -> Iterator[Violation]:
+def _member_violations(value: Mapping[str, Any], rule: FieldRule, path: str) -> Iterator[Violation]:
     yield from (Violation("missing_required_property", f"{path}/{name}") for name in rule.required if name not in value)
     for name, member in rule.members.items():
         if name in value:
             yield from violations_of(value[name], member, f"{path}/{name}")
-            if member.beside is not None and not member.beside.allows(value.get(member.beside.field)):
+            if member.sibling is not None and not member.sibling.allows(value.get(member.sibling.field)):
                 yield Violation("no_extra_properties_allowed", f"{path}/{name}")
 
 
-def _entry_faults(value: Mapping[str, Any], rule: FieldRule, path: str) -> Iterator[Violation]:
-    """Of the entries that no member is named like."""
+def _entry_violations(value: Mapping[str, Any], rule: FieldRule, path: str) -> Iterator[Violation]:
+    """Yield the violations in the entries that *members* of *rule* does not name."""
     if not (rule.is_closed or rule.each):
         return
     for name in (name for name in value if name not in rule.members):
@@ -160,47 +185,50 @@ _MSGSPEC_TYPES: Final[dict[str, Any]] = {
 
 
 def _type_of(rule: FieldRule, *, name: str) -> Any:
-    """The type that accepts exactly what *rule* accepts; *name* is for the objects in it."""
-    made: Any
+    """Return the type that accepts exactly what *rule* accepts.
+
+    *name* is for the structs of nested objects.
+    """
+    type_: Any
     match rule.kind:
         case "string" if rule.enum:
-            made = Literal[rule.enum]
+            type_ = Literal[rule.enum]
         case "string":
-            made = _bounded(str, min_length=rule.shortest, max_length=rule.longest, pattern=rule.pattern)
+            type_ = _bounded(str, min_length=rule.shortest, max_length=rule.longest, pattern=rule.pattern)
         case "scalar":
             text = _bounded(str, min_length=rule.shortest, max_length=rule.longest)
-            made = Union[text, int, float, bool]  # noqa: UP007
+            type_ = Union[text, int, float, bool]  # noqa: UP007
         case "integer":
-            made = _bounded(int, ge=rule.least, le=rule.most)
+            type_ = _bounded(int, ge=rule.least, le=rule.most)
         case "object" if rule.members:
-            made = struct_of(name, rule)
+            type_ = struct_of(name, rule)
         case "object":
             entries = _MSGSPEC_TYPES["object"][_bounded(str, pattern=rule.names), _each(rule, name=name)]
-            made = _bounded(entries, min_length=rule.shortest, max_length=rule.longest)
+            type_ = _bounded(entries, min_length=rule.shortest, max_length=rule.longest)
         case "array":
             items = _MSGSPEC_TYPES["array"][_each(rule, name=name)]
-            made = _bounded(items, min_length=rule.shortest, max_length=rule.longest)
+            type_ = _bounded(items, min_length=rule.shortest, max_length=rule.longest)
         case kind:
-            made = _MSGSPEC_TYPES[kind]
-    return Union[made, None] if rule.nullable else made  # noqa: UP007
+            type_ = _MSGSPEC_TYPES[kind]
+    return Union[type_, None] if rule.nullable else type_  # noqa: UP007
 
 
 def _each(rule: FieldRule, *, name: str) -> Any:
     return Any if rule.each is None else _type_of(rule.each, name=name)
 
 
-def _bounded(made: Any, **bounds: Any) -> Any:
+def _bounded(type_: Any, **bounds: Any) -> Any:
     given = {name: bound for name, bound in bounds.items() if bound is not None}
-    return Annotated[made, msgspec.Meta(**given)] if given else made
+    return Annotated[type_, msgspec.Meta(**given)] if given else type_
 
 
-def _joined(rule: FieldRule) -> dict[str, Any]:
-    """What a struct does when made, where one member depends on another; msgspec has no type for that."""
-    joined = {name: member.beside for name, member in rule.members.items() if member.beside is not None}
+def _sibling_check(rule: FieldRule) -> dict[str, Any]:
+    """Return the `__post_init__` that checks required siblings, for which msgspec has no type."""
+    siblings = {name: member.sibling for name, member in rule.members.items() if member.sibling is not None}
 
-    def refuse_alone(made: msgspec.Struct) -> None:
-        for name, beside in joined.items():
-            if getattr(made, name) is not msgspec.UNSET and not beside.allows(getattr(made, beside.field)):
+    def check_siblings(struct: msgspec.Struct) -> None:
+        for name, sibling in siblings.items():
+            if getattr(struct, name) is not msgspec.UNSET and not sibling.allows(getattr(struct, sibling.field)):
                 raise ValueError(f"{name} has no place here")
 
-    return {"__post_init__": refuse_alone} if joined else {}
+    return {"__post_init__": check_siblings} if siblings else {}

@@ -1,4 +1,4 @@
-"""Filters over dimensions, as frozen values with the operators an analyst types (Wire 2.7, Filters).
+"""Filters over dimensions, as frozen values with operators (Wire 2.7, Filters).
 
     dim.platform == "ios"                          {"platform": "ios"}
     dim.country_code.isin(["US", "NA"])            {"country_code": ["US", "NA"]}
@@ -21,7 +21,7 @@ WireFilter = dict[str, Any]
 
 
 class Filter(msgspec.Struct, frozen=True):
-    """One of Match, And, Or and Not; combine them with ``&``, ``|`` and ``~``."""
+    """One of Match, And, Or and Not. Combine them with ``&``, ``|`` and ``~``."""
 
     def __and__(self, other: Filter) -> Filter:
         return And((self, other))
@@ -37,41 +37,41 @@ class Filter(msgspec.Struct, frozen=True):
 
 
 class Match(Filter, frozen=True):
-    """The dimension has one of *values*; null never matches."""
+    """A comparison: *dimension* has one of *values*. Null never matches."""
 
     dimension: str
     values: tuple[str, ...]
 
 
 class And(Filter, frozen=True):
-    """All of *members*."""
+    """A conjunction: all of *members* select the event."""
 
     members: tuple[Filter, ...]
 
 
 class Or(Filter, frozen=True):
-    """At least one of *members*."""
+    """A disjunction: at least one of *members* selects the event."""
 
     members: tuple[Filter, ...]
 
 
 class Not(Filter, frozen=True):
-    """Whatever *member* does not select."""
+    """A negation: *member* does not select the event."""
 
     member: Filter
 
 
 class FilterDimension:
-    """One dimension in a filter expression, from `dim`."""
+    """One dimension in a filter expression, made by `dim`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def isin(self, values: Iterable[str]) -> Filter:
-        """Select the events whose value is one of *values*.
+        """Return the filter for events whose value is one of *values*.
 
         Raises:
-            BadQuery: one text, whose letters would each be a value; no value, or one that is no text.
+            BadQuery: *values* is a single string, is empty, or holds something that is no string.
         """
         if isinstance(values, str):
             raise BadQuery(f"filter.{self.name}", values, "is one value: put it into a list, or compare with ==")
@@ -86,7 +86,7 @@ class FilterDimension:
     __hash__ = None  # type: ignore[assignment]
 
     def _binds_too_tightly(self, _: object) -> Filter:
-        """In `dim.a == "x" & dim.b == "y"` Python reads `"x" & dim.b` first."""
+        """Raise TypeError: in `dim.a == "x" & dim.b == "y"` Python reads `"x" & dim.b` first."""
         raise TypeError("put each comparison in parentheses: & and | bind more tightly than == and !=")
 
     __and__ = __rand__ = __or__ = __ror__ = _binds_too_tightly
@@ -96,7 +96,7 @@ class FilterDimension:
 
 
 class DimensionNamespace:
-    """Makes dimensions by name: `dim.platform`; see `dim`."""
+    """The namespace `dim`, whose attributes are dimensions: `dim.platform`."""
 
     def __getattr__(self, name: str) -> FilterDimension:
         if name.startswith("_"):
@@ -104,7 +104,7 @@ class DimensionNamespace:
         return FilterDimension(name)
 
     def __getitem__(self, name: str) -> FilterDimension:
-        """A dimension whose name is in a variable: `dim["platform"]`."""
+        """Return the dimension whose name is in a variable: `dim[name]`."""
         return FilterDimension(name)
 
     def __repr__(self) -> str:
@@ -115,21 +115,21 @@ dim = DimensionNamespace()
 
 
 def parse_filter(wire: object) -> Filter:
-    """Read the wire's own form.
+    """Read a filter object of a request body.
 
     Raises:
-        BadQuery: not one key an object, an empty list, a value that is no string, deeper than 16 objects, or more
-            than 500 of them.
+        BadQuery: an object has not exactly one key, a list is empty, a value is no string, or there are more than 500
+            objects or 16 levels of them.
     """
     node = _parse(wire, depth=1)
-    if sum(1 for _ in _nodes(node)) > FILTER_OBJECTS:
+    if sum(1 for _ in _all_nodes(node)) > FILTER_OBJECTS:
         rule = f"must be made of at most {FILTER_OBJECTS} objects: several values of a dimension go into one list"
         raise BadQuery("filter", "…", rule)
     return node
 
 
 def wire_filter(node: Filter) -> WireFilter:
-    """Write the wire's own form."""
+    """Return *node* as a filter object of a request body."""
     match node:
         case Match(dimension, (value,)):
             return {dimension: value}
@@ -145,24 +145,24 @@ def wire_filter(node: Filter) -> WireFilter:
 
 
 def comparisons_in(node: Filter) -> Iterator[Match]:
-    """The comparisons a filter is made of, as they come."""
-    return (part for part in _nodes(node) if isinstance(part, Match))
+    """Return the comparisons of a filter, in order."""
+    return (part for part in _all_nodes(node) if isinstance(part, Match))
 
 
 def dimensions_in(node: Filter) -> Iterator[str]:
-    """Names of the dimensions a filter reads, as they come."""
+    """Return the names of the dimensions that a filter reads, in order and with repeats."""
     return (part.dimension for part in comparisons_in(node))
 
 
-def _nodes(node: Filter) -> Iterator[Filter]:
-    """A filter and all that is in it."""
+def _all_nodes(node: Filter) -> Iterator[Filter]:
+    """Yield a filter and all filters inside it."""
     yield node
     match node:
         case And(members) | Or(members):
             for member in members:
-                yield from _nodes(member)
+                yield from _all_nodes(member)
         case Not(member):
-            yield from _nodes(member)
+            yield from _all_nodes(member)
 
 
 def _parse(wire: object, *, depth: int) -> Filter:

@@ -1,6 +1,6 @@
-"""ISO 8601 intervals and the UTC buckets they are cut into (Wire 2.8, Intervals and buckets).
+"""ISO 8601 intervals and their UTC buckets (Wire 2.8, Intervals and buckets).
 
-Durations are read by isodate, moments by the standard library; only the three ways to write an interval are ours.
+isodate reads durations and the standard library reads moments; this module adds the three forms of an interval.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WireInterval = Annotated[
 
 
 class MalformedInterval(BadQuery):
-    """Not an interval at all, as opposed to one that is not allowed here."""
+    """A value that is no interval at all, as opposed to one that a query may not use."""
 
     def __init__(self, value: object) -> None:
         super().__init__(
@@ -39,7 +39,9 @@ class MalformedInterval(BadQuery):
 
 
 class Interval(msgspec.Struct, frozen=True, repr_omit_defaults=True):
-    """A span of time in UTC, half-open: *start* is in, *end* is not. Start and end may be equal: nothing.
+    """A half-open interval in UTC: *start* is included, *end* is not.
+
+    It is empty if both are equal.
 
     Raises:
         BadQuery: start or end is no datetime.
@@ -60,10 +62,10 @@ class Interval(msgspec.Struct, frozen=True, repr_omit_defaults=True):
 
     @classmethod
     def parse(cls, text: str) -> Interval:
-        """Read start/duration, start/end or duration/end; what carries no zone is UTC.
+        """Read start/duration, start/end or duration/end. A moment without a zone is UTC.
 
         Raises:
-            MalformedInterval: *text* is none of the three.
+            MalformedInterval: *text* has none of the three forms.
         """
         left, slash, right = text.strip().partition("/")
         try:
@@ -92,7 +94,7 @@ class Interval(msgspec.Struct, frozen=True, repr_omit_defaults=True):
         return isinstance(item, datetime) and self.start <= _utc(item) < self.end
 
     def __iter__(self) -> Iterator[Interval]:
-        """The UTC days it touches; `buckets` has weeks and months."""
+        """Iterate over the UTC days that the interval touches. See `buckets` for weeks and months."""
         return self.buckets("day")
 
     def __and__(self, other: Interval) -> Interval:
@@ -105,7 +107,10 @@ class Interval(msgspec.Struct, frozen=True, repr_omit_defaults=True):
         return self.end - self.start
 
     def buckets(self, granularity: Granularity) -> Iterator[Interval]:
-        """The whole buckets this interval touches, first to last; `all` is the interval itself."""
+        """Yield the whole buckets that the interval touches, in order.
+
+        For `all`, that is the interval itself.
+        """
         if granularity == "all":
             yield self
             return
@@ -117,7 +122,10 @@ class Interval(msgspec.Struct, frozen=True, repr_omit_defaults=True):
 
 
 def bucket_start(moment: datetime, granularity: Granularity) -> datetime:
-    """Start of the UTC day, ISO week (Monday) or month that holds *moment* (Wire 2.8, Intervals and buckets)."""
+    """Return the start of the UTC day, ISO week or month that holds *moment*.
+
+    Weeks start on Monday (Wire 2.8, Intervals and buckets).
+    """
     midnight = datetime.combine(_utc(moment).date(), time(), tzinfo=UTC)
     if granularity == "week":
         return midnight - timedelta(days=midnight.weekday())
@@ -125,7 +133,7 @@ def bucket_start(moment: datetime, granularity: Granularity) -> datetime:
 
 
 def wire_timestamp(moment: datetime) -> str:
-    """*moment* as the service writes a bucket: `2026-11-20T00:00:00.000Z` (Wire 2.9, Answer shapes)."""
+    """Return *moment* as in answers: `2026-11-20T00:00:00.000Z` (Wire 2.9, Answer shapes)."""
     return _utc(moment).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

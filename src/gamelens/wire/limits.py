@@ -1,4 +1,4 @@
-"""The limits of both services, those that are our choice marked."""
+"""Limits of both services, with the section of `wire/README.md` that states each."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ BODY_BYTES: Final = MIB  # Wire 1.6, Body limits; for queries our choice (Wire 2
 UNPACKED_BYTES: Final = 16 * MIB  # Our choice: Wire 1.6, Body limits
 JSON_DEPTH: Final = 32  # Our choice: Wire 1.6, Body limits
 SUBMIT_PERIOD_S: Final = 20.0  # Wire 1.15, Client queue
-FUTURE_S: Final = 24 * 3600  # Our choice: a clock further ahead is not believed (Wire 4.1, Event time)
+FUTURE_S: Final = 24 * 3600  # Our choice: a time further ahead is not used (Wire 4.1, Event time)
 
 # Metrics
 REQUESTS_PER_SECOND: Final = 5  # Wire 2.3, Rate limits
@@ -20,5 +20,5 @@ DEFAULT_LIMIT: Final = 100  # Wire 2.5, Query body
 MAX_LIMIT: Final = 30_000  # Wire 2.5, Query body
 MAX_DAYS: Final = 31  # Wire 2.8, Intervals and buckets: day granularity only
 FILTER_DEPTH: Final = 16  # Our choice: Wire 2.7, Filters
-FILTER_OBJECTS: Final = 500  # Our choice; a list of values is one, however long (Wire 2.7, Filters)
+FILTER_OBJECTS: Final = 500  # Our choice: a list of values counts as one, however long (Wire 2.7, Filters)
 REFRESH_S: Final = 3600.0  # Wire 2.4, Available interval

@@ -1,7 +1,7 @@
-"""What is asked of the metrics service, as frozen values (Wire 2.5, Query body; Wire 2.6, Query kinds).
+"""Metric queries as frozen values, and their request bodies.
 
-A query that exists has a shape the service accepts; whether its metric and dimensions exist is the catalog's to say
-(`gamelens.catalog.check`). `decode_query` reads a request body, `encode_query` writes one.
+A query that exists has a shape that the service accepts; `gamelens.catalog.check_query` says whether its metric takes
+it. `decode_query` reads a request body, `encode_query` writes one. Wire 2.5, Query body; Wire 2.6, Query kinds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_LIMIT)]
 
 
 class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="group"):
-    """Top *limit* values of one dimension in each bucket."""
+    """The top *limit* values of one dimension in each bucket."""
 
     dimension: str
     limit: Limit = DEFAULT_LIMIT
@@ -51,11 +51,22 @@ Query = Group | Split | Timeseries
 class MetricQuery(msgspec.Struct, frozen=True, kw_only=True):
     """One request for one metric.
 
-    *query* set and *game* not: the plain kind. Both: the game kind. *split_by* instead of *query*: the by-game kind.
-    *games* and *studios* narrow; None leaves all of the organisation in.
+    A plain query has *query* and no *game*, one for one game has both, and a by-game query has *split_by* in place of
+    *query* (Wire 2.6, Query kinds).
+
+    Attributes:
+        interval: time range.
+        granularity: size of the buckets.
+        query: kind of query with its dimensions.
+        split_by: dimension of a by-game query.
+        game: id of the one game.
+        since_days_ago: age in days, for metrics that take it.
+        filter: filter over dimensions; None selects all events.
+        games: ids to narrow to; None leaves all of the organisation.
+        studios: ids of studios to narrow to; None leaves all.
 
     Raises:
-        BadQuery: names the field, as the body calls it, its value and what is allowed.
+        BadQuery: a field is not allowed; names it as the body does, its value and what is allowed.
     """
 
     interval: Interval
@@ -84,7 +95,7 @@ class MetricQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def dimensions(self) -> tuple[str, ...]:
-        """The dimensions the rows carry, in order; a by-game row carries game_id besides."""
+        """The dimensions of the rows, in order, without the `game_id` of by-game rows."""
         match self.query:
             case Group(dimension=dimension):
                 return (dimension,)
@@ -96,7 +107,7 @@ class MetricQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueryBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A query as it travels (Wire 2.5, Query body); null is as good as leaving a field out."""
+    """The request body of a query, in which null means absent (Wire 2.5, Query body)."""
 
     interval: WireInterval
     granularity: Granularity | None = None
@@ -110,7 +121,7 @@ class QueryBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
 
 
 def encode_query(query: MetricQuery) -> bytes:
-    """The request body; fields that say nothing are left out."""
+    """Return the request body of *query*, without fields that are None."""
     body = QueryBody(
         interval=str(query.interval),
         granularity=query.granularity,
@@ -126,11 +137,13 @@ def encode_query(query: MetricQuery) -> bytes:
 
 
 def decode_query(body: dict[str, Any], *, granularity: Granularity | None = None) -> MetricQuery:
-    """Read a request body that is already a JSON object; *granularity* is what it means when it names none.
+    """Read a request body that is already decoded from JSON.
+
+    *granularity* is the default of a body without one; None makes it required.
 
     Raises:
         BadQuery: a field is unknown, missing, of the wrong type or not allowed.
-        MalformedInterval: the interval is a string and yet no interval.
+        MalformedInterval: the interval is a string, but no interval.
     """
     fields = QueryBody.__struct_fields__
     for name, value in body.items():
@@ -146,7 +159,7 @@ def decode_query(body: dict[str, Any], *, granularity: Granularity | None = None
         query=_decode_kind(body["query"]) if body.get("query") is not None else None,
         split_by=_string(body, "split_by") if body.get("split_by") is not None else None,
         game=_string(body, "game") if body.get("game") is not None else None,
-        since_days_ago=_whole(body, "since_days_ago"),
+        since_days_ago=_integer(body, "since_days_ago"),
         filter=parse_filter(raw_filter) if raw_filter is not None else None,
         games=_strings(body, "games"),
         studios=_strings(body, "studios"),
@@ -159,21 +172,21 @@ def _decode_kind(value: object) -> Query:
     kind = value.get("type")
     if kind not in KINDS:
         raise BadQuery("query.type", kind, "is not a query type", KINDS)
-    allowed = {"type", "limit"} | {"group": {"dimension"}, "split": {"dimensions"}}.get(kind, set())
-    for name, given in value.items():
-        if name not in allowed:
-            raise BadQuery(f"query.{name}", given, f"is not a field of a {kind} query", sorted(allowed), name=name)
-    limit = _whole(value, "limit", path="query.")
+    fields = {"type", "limit"} | {"group": {"dimension"}, "split": {"dimensions"}}.get(kind, set())
+    for name, field_value in value.items():
+        if name not in fields:
+            raise BadQuery(f"query.{name}", field_value, f"is not a field of a {kind} query", sorted(fields), name=name)
+    limit = _integer(value, "limit", path="query.")
     if limit is not None:
         _check_limit(limit)
     if kind == "timeseries":
         return Timeseries()
     if kind == "group":
         return Group(_string(value, "dimension", path="query."), DEFAULT_LIMIT if limit is None else limit)
-    pair = _strings(value, "dimensions", path="query.")
-    if pair is None or len(pair) != 2:
+    dimensions = _strings(value, "dimensions", path="query.")
+    if dimensions is None or len(dimensions) != 2:
         raise BadQuery("query.dimensions", value.get("dimensions"), "must be a list of two dimensions")
-    return Split((pair[0], pair[1]))
+    return Split((dimensions[0], dimensions[1]))
 
 
 def _check_limit(limit: int) -> None:
@@ -197,7 +210,7 @@ def _strings(body: dict[str, Any], name: str, *, path: str = "") -> tuple[str, .
     return tuple(value)
 
 
-def _whole(body: dict[str, Any], name: str, *, path: str = "") -> int | None:
+def _integer(body: dict[str, Any], name: str, *, path: str = "") -> int | None:
     value = body.get(name)
     if value is None:
         return None

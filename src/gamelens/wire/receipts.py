@@ -1,18 +1,299 @@
-"""The receipt that travels with a frame: plain JSON, never a key, and it survives Parquet."""
+"""The receipt that travels with a frame, as a struct and as JSON that survives Parquet."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from gamelens.wire.intervals import Granularity, Interval, MalformedInterval
 
 RECEIPT: Final = "gamelens"
-"""The receipt's name in `df.attrs`."""
+"""The receipt's name in `df.attrs` and in the metadata of an Arrow schema."""
 
-Receipt = dict[str, Any]
+ProvenanceKind = Literal["real", "sandbox", "replay", "unknown"]
+S = TypeVar("S", bound=msgspec.Struct)
+T = TypeVar("T")
 
 
 @cache
 def package_version() -> str:
     """Return the version of gamelens."""
     return version("gamelens")
+
+
+class Provenance(msgspec.Struct, frozen=True, kw_only=True):
+    """The origin of the numbers of a frame.
+
+    Attributes:
+        kind: the real service, a sandbox, a replay of recorded answers, or unknown.
+        url: the address of the service, or the name of the folder of a replay; it never holds a key or a token.
+        scenario: the scenario that a sandbox was populated with.
+    """
+
+    kind: ProvenanceKind = "unknown"
+    url: str | None = None
+    scenario: str | None = None
+
+
+class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The arguments of a query as they were given, with *interval* as its `over` was resolved.
+
+    Attributes:
+        metric: a name, or several.
+        over: the time range as text.
+        where: the filter in the form of the service.
+        days: the ages of a retention frame.
+        interval: the requested interval, ISO 8601.
+    """
+
+    metric: str | tuple[str, ...] | None = None
+    by: tuple[str, ...] = ()
+    over: str | None = None
+    every: Granularity | None = None
+    where: dict[str, Any] | None = None
+    top: int | None = None
+    games: tuple[str, ...] | None = None
+    studios: tuple[str, ...] | None = None
+    since_days_ago: int | None = None
+    other: bool = False
+    check: bool = False
+    days: tuple[int, ...] = ()
+    interval: str | None = None
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The names of the metrics, one or several."""
+        return (self.metric,) if isinstance(self.metric, str) else self.metric or ()
+
+
+class Gap(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a query whose request failed.
+
+    Attributes:
+        metric: the metric of the request.
+        interval: the buckets without rows, ISO 8601.
+        scope: the fixed values that tell the request from the others of its query.
+        error: the message of the failure.
+    """
+
+    metric: str = ""
+    interval: str = ""
+    scope: dict[str, Any] | None = None
+    error: str = ""
+
+    @property
+    def times(self) -> Interval | None:
+        """The interval, or None where its text is damaged."""
+        return _interval(self.interval)
+
+
+class JoinRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A join of the frame with an outside table.
+
+    Attributes:
+        source: the name of the outside table.
+        on: the columns that were compared, by column of the frame.
+        how: the kind of join.
+        matched_share: the share of *share_of* that found a partner.
+    """
+
+    source: str | None = None
+    on: dict[str, str] = {}
+    how: str | None = None
+    matched_share: float | None = None
+    share_of: str | None = None
+
+
+class RestatementRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A field of a past bucket whose rows changed.
+
+    Attributes:
+        timestamp: the start of the bucket, ISO 8601.
+        by: the dimensions of the rows.
+        rows: the number of rows that changed.
+        before, after: the totals of *field*; None where its rows cannot be added up.
+        before_as_of, as_of: the end of the available interval at both times, ISO 8601.
+    """
+
+    metric: str = ""
+    timestamp: str = ""
+    by: tuple[str, ...] = ()
+    rows: int = 0
+    field: str = ""
+    before: int | float | None = None
+    after: int | float | None = None
+    before_as_of: str | None = None
+    as_of: str | None = None
+
+
+class Receipt(msgspec.Struct, frozen=True, kw_only=True):
+    """The record that travels with a frame: its query, its origin and what is missing from it.
+
+    Attributes:
+        asked: the query.
+        asked_at: when it was executed, ISO 8601.
+        as_of: the end of the available interval at that time, ISO 8601.
+        available: the available interval at that time.
+        requests: all requests of the query, repeats and lists of titles included, the hourly availability call not.
+        retries: the repeats among them.
+        cached_share: the share of the buckets that needed no request.
+        gaps: the parts whose requests failed.
+        clipped: the part of the interval that was requested, or None for all of it.
+        truncated: whether `top` left values out or may have.
+        titles: titles of all games that sent something in the interval, if titles were looked up.
+        version: the version of gamelens.
+        joined: the joins with outside tables.
+        restated: the changes that `refresh` found; None for a frame of any other call.
+        provenance: the origin of the numbers.
+    """
+
+    asked: QueryRecord = QueryRecord()
+    asked_at: str | None = None
+    as_of: str | None = None
+    available: str | None = None
+    requests: int = 0
+    retries: int = 0
+    cached_share: float = 0.0
+    gaps: tuple[Gap, ...] = ()
+    clipped: str | None = None
+    truncated: bool = False
+    warnings: tuple[str, ...] = ()
+    titles: tuple[str, ...] = ()
+    version: str | None = None
+    joined: tuple[JoinRecord, ...] = ()
+    restated: tuple[RestatementRecord, ...] | None = None
+    provenance: Provenance = Provenance()
+
+    @classmethod
+    def of(cls, attrs: object) -> Receipt:
+        """Read the receipt from the `attrs` of a frame, or return an empty one.
+
+        Unknown keys are ignored; a value of another type than ours is replaced by its default.
+        """
+        return _lenient(cls, attrs.get(RECEIPT) if isinstance(attrs, Mapping) else None)
+
+    def __bool__(self) -> bool:
+        """Return whether there is anything in it: a frame without a receipt has an empty one."""
+        return self != _EMPTY
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the receipt as plain JSON values, the form it has in `df.attrs["gamelens"]`."""
+        written: dict[str, Any] = _plain(msgspec.to_builtins(self, str_keys=True, enc_hook=str))
+        _omit_defaults(written, self, ("titles", "joined", "restated"))
+        _omit_defaults(written["asked"], self.asked, ("other", "check", "days"))
+        return written
+
+    @property
+    def interval(self) -> Interval | None:
+        """The interval whose events the frame counts, or None where the receipt does not say."""
+        return _interval(self.clipped or self.asked.interval)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no rows are missing: no gap, and nothing left out by `top`."""
+        return not self.truncated and not self.gaps
+
+
+_EMPTY: Final = Receipt()
+
+
+def merge_receipts(receipts: Sequence[Receipt]) -> Receipt:
+    """Return the receipt of a frame that was computed from several.
+
+    Metrics and what is missing are listed, requests are added, and the oldest `as_of` counts. Of several kinds of
+    provenance the result is "unknown". All else is that of the first.
+    """
+    if len(receipts) <= 1:
+        return receipts[0] if receipts else _EMPTY
+    first = receipts[0]
+    metrics = dict.fromkeys(name for receipt in receipts for name in receipt.asked.metrics)
+    titles = sorted({title for receipt in receipts for title in receipt.titles})
+    return msgspec.structs.replace(
+        first,
+        asked=msgspec.structs.replace(first.asked, metric=tuple(metrics)),
+        as_of=min((receipt.as_of for receipt in receipts if receipt.as_of), default=None),
+        requests=sum(receipt.requests for receipt in receipts),
+        retries=sum(receipt.retries for receipt in receipts),
+        cached_share=sum(receipt.cached_share for receipt in receipts) / len(receipts),
+        gaps=tuple(gap for receipt in receipts for gap in receipt.gaps),
+        warnings=tuple(warning for receipt in receipts for warning in receipt.warnings),
+        clipped=next((receipt.clipped for receipt in receipts if receipt.clipped), None),
+        truncated=any(receipt.truncated for receipt in receipts),
+        titles=tuple(titles),
+        provenance=_merge_provenance([receipt.provenance for receipt in receipts]),
+    )
+
+
+def _merge_provenance(origins: Sequence[Provenance]) -> Provenance:
+    """Return what all *origins* share, or an unknown origin where their kinds differ."""
+    if len({origin.kind for origin in origins}) > 1:
+        return Provenance()
+    return Provenance(
+        kind=origins[0].kind,
+        url=_shared([origin.url for origin in origins]),
+        scenario=_shared([origin.scenario for origin in origins]),
+    )
+
+
+def _shared(values: Sequence[T]) -> T | None:
+    return values[0] if len({*values}) == 1 else None
+
+
+def _interval(text: str | None) -> Interval | None:
+    try:
+        return Interval.parse(text) if text else None
+    except MalformedInterval:
+        return None
+
+
+def _omit_defaults(written: dict[str, Any], struct: msgspec.Struct, names: Sequence[str]) -> None:
+    """Leave out the keys that only some receipts have."""
+    default = type(struct)()
+    for name in names:
+        if getattr(struct, name) == getattr(default, name):
+            del written[name]
+
+
+def _plain(value: Any) -> Any:
+    """Return *value* with lists for tuples, as JSON has them."""
+    if isinstance(value, dict):
+        return {name: _plain(member) for name, member in value.items()}
+    return [_plain(member) for member in value] if isinstance(value, (list, tuple)) else value
+
+
+def _lenient(kind: type[S], given: object) -> S:
+    """Convert *given* to *kind*, with defaults for values of another type."""
+    try:
+        return msgspec.convert(given, kind)
+    except (msgspec.ValidationError, RecursionError):
+        if not isinstance(given, Mapping):
+            return kind()
+    hints = get_type_hints(kind)
+    fields = {name: _field(hints[name], given[name]) for name in hints if name in given}
+    return kind(**{name: value for name, value in fields.items() if value is not msgspec.UNSET})
+
+
+def _field(kind: Any, given: object) -> Any:
+    """Convert the value of one field, or return UNSET where it is of another type."""
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return _lenient(kind, given)
+    member = _member_struct(kind)
+    if member is not None and isinstance(given, (list, tuple)):
+        return tuple(_lenient(member, one) for one in given if isinstance(one, Mapping))
+    try:
+        return msgspec.convert(given, kind)
+    except (msgspec.ValidationError, RecursionError):
+        return msgspec.UNSET
+
+
+def _member_struct(kind: Any) -> type[msgspec.Struct] | None:
+    """Return the struct that a field holds several of, also where it may be None."""
+    for one in (kind, *get_args(kind)):
+        members = get_args(one) if get_origin(one) is tuple else ()
+        if members and isinstance(members[0], type) and issubclass(members[0], msgspec.Struct):
+            return members[0]
+    return None

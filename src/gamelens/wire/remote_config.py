@@ -1,4 +1,7 @@
-"""Both init routes: what a client says and what it hears (Wire 1.11, Version 2 init; Wire 1.12, Remote config init)."""
+"""Request and answers of both init routes of the collector.
+
+Wire 1.11, Version 2 init; Wire 1.12, Remote config init; Wire 1.13, Configs and experiments.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,10 @@ import msgspec
 
 
 class InitRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a client says of itself at the start of a session.
+    """The body of an init request, sent at the start of a session.
 
-    *random_salt* is a string as documented, and the session number as an integer from every official client; both are
-    read (Wire 1.11, Version 2 init).
+    *random_salt* is documented as a string; official clients send the session number as an integer. Both are read
+    (Wire 1.11, Version 2 init).
     """
 
     user_id: str
@@ -24,7 +27,7 @@ class InitRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class RemoteConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """One remote config; a window without a start has no start_ts, one without an end has end_ts null."""
+    """One remote config, with no start_ts if it has no start and end_ts null if no end."""
 
     key: str
     value: Any
@@ -33,9 +36,9 @@ class RemoteConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VersionedConfig(RemoteConfig, frozen=True, kw_only=True):
-    """The form for `config_vsn_supported`; a variant's config has id null and vsn 0.
+    """A remote config with id and version, for `config_vsn_supported`.
 
-    Wire 1.13, Configs and experiments.
+    The config of a variant has id null and vsn 0 (Wire 1.13, Configs and experiments).
     """
 
     id: str | None
@@ -43,7 +46,7 @@ class VersionedConfig(RemoteConfig, frozen=True, kw_only=True):
 
 
 class V2InitAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Answer of POST /v2/<game_key>/init."""
+    """The answer of POST /v2/<game_key>/init."""
 
     enabled: bool
     server_ts: int
@@ -51,13 +54,13 @@ class V2InitAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InitUnchanged(msgspec.Struct, frozen=True, kw_only=True):
-    """Answer 200 of the remote-config init: what you hold is still current."""
+    """The answer 200 of the remote config init: the configs of the client are current."""
 
     server_ts: int
 
 
 class InitAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Answer 201 of the remote-config init: take all of this."""
+    """The answer 201 of the remote config init: new configs, which replace all earlier ones."""
 
     server_ts: int
     configs: Sequence[RemoteConfig]

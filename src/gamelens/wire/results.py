@@ -1,8 +1,7 @@
-"""What the metrics service answers, as frozen values (Wire 2.9, Answer shapes).
+"""Answers of the metrics service as frozen values, and the body of an error.
 
-Four shapes: group, split, timeseries, and by game, which looks like a timeseries whose rows carry dimensions.
-`decode_answer` turns each of them into the same flat rows, `encode_answer` writes them. What is no answer is a
-`ErrorBody`.
+There are four shapes: group, split, timeseries, and by game, which is a timeseries whose rows have dimensions.
+`decode_answer` reads each of them into the same flat rows, `encode_answer` writes them. Wire 2.9, Answer shapes.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ ErrorName = Literal[
 
 
 class Rows(msgspec.Struct, frozen=True):
-    """One bucket of an answer: its timestamp and its rows, in the service's order."""
+    """One bucket of an answer: its timestamp and its rows in the service's order."""
 
     timestamp: datetime
     rows: list[Row]
@@ -67,19 +66,19 @@ class SeriesRow(msgspec.Struct, Generic[_Row], frozen=True):
 
 
 class GroupAnswer(msgspec.Struct, Generic[_Row], frozen=True):
-    """Answer to a group query."""
+    """The answer to a group query."""
 
     result: list[GroupBucket[_Row]]
 
 
 class SplitAnswer(msgspec.Struct, Generic[_Row], frozen=True):
-    """Answer to a split query."""
+    """The answer to a split query."""
 
     result: list[SplitRow[_Row]]
 
 
 class SeriesAnswer(msgspec.Struct, Generic[_Row], frozen=True):
-    """Answer to a timeseries or a by-game query."""
+    """The answer to a timeseries or a by-game query."""
 
     result: list[SeriesRow[_Row]]
 
@@ -104,17 +103,17 @@ class Game(msgspec.Struct, frozen=True):
 
 
 class Values(msgspec.Struct, frozen=True):
-    """What one dimension held in an interval (Wire 2.11, Lists)."""
+    """The values of one dimension in an interval (Wire 2.11, Lists)."""
 
     dimension: str
     values: list[str]
 
 
 class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Why there is no answer: *error* is for programs, *message* for people.
+    """The body of an error: *error* is for programs, *message* for people.
 
-    Where one part of the request is to blame, *field* names it as the request calls it, *value* is what it held,
-    *allowed* what it may hold, where that can be listed, and *did_you_mean* the nearest of these (Wire 2.12, Refusals).
+    If one part of the request is to blame, *field* names it as the request does, *value* is what it held, *allowed*
+    lists what it may hold where that can be listed, and *did_you_mean* is the nearest of these (Wire 2.12, Refusals).
     """
 
     error: ErrorName
@@ -126,7 +125,7 @@ class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def decode_answer(query: MetricQuery, body: bytes) -> list[Rows]:
-    """Buckets of an answer to *query*, ascending, empty ones left in.
+    """Decode the answer to *query* into its buckets, ascending, with empty ones.
 
     Raises:
         ServiceError: the body is not the promised JSON.
@@ -136,30 +135,30 @@ def decode_answer(query: MetricQuery, body: bytes) -> list[Rows]:
             case Group():
                 return [Rows(bucket.timestamp, bucket.result) for bucket in _GROUP.decode(body).result]
             case Split():
-                return list(_gather((row.timestamp, row.event) for row in _SPLIT.decode(body).result))
-        return list(_gather((row.timestamp, row.result) for row in _SERIES.decode(body).result))
+                return list(_group_rows((row.timestamp, row.event) for row in _SPLIT.decode(body).result))
+        return list(_group_rows((row.timestamp, row.result) for row in _SERIES.decode(body).result))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ServiceError(200, f"not the promised JSON: {error}") from None
 
 
 def encode_answer(query: MetricQuery, buckets: Iterable[Rows]) -> bytes:
-    """The answer to *query* in the shape its kind has."""
-    # One entry at a time: an answer may have as many buckets as history has weeks.
+    """Encode the answer to *query* in the shape of its kind (Wire 2.9, Answer shapes)."""
+    # Encoded entry by entry, because an answer may have a bucket for every week of history.
     return b'{"result":[' + b",".join(map(msgspec.json.encode, _entries(query, buckets))) + b"]}"
 
 
 def _entries(query: MetricQuery, buckets: Iterable[Rows]) -> Iterator[dict[str, Any]]:
     for bucket in buckets:
-        stamp = wire_timestamp(bucket.timestamp)
+        timestamp = wire_timestamp(bucket.timestamp)
         match query.query:
             case Group():
-                yield {"result": bucket.rows, "timestamp": stamp}
+                yield {"result": bucket.rows, "timestamp": timestamp}
             case Split():
-                yield from ({"event": row, "timestamp": stamp, "version": "v1"} for row in bucket.rows)
+                yield from ({"event": row, "timestamp": timestamp, "version": "v1"} for row in bucket.rows)
             case _:
-                yield from ({"result": row, "timestamp": stamp} for row in bucket.rows)
+                yield from ({"result": row, "timestamp": timestamp} for row in bucket.rows)
 
 
-def _gather(rows: Iterable[tuple[datetime, Row]]) -> Iterator[Rows]:
+def _group_rows(rows: Iterable[tuple[datetime, Row]]) -> Iterator[Rows]:
     for timestamp, members in groupby(rows, key=lambda row: row[0]):
         yield Rows(timestamp, [row for _, row in members])

@@ -8,10 +8,10 @@ import hmac
 
 
 def sign(body: bytes, *, secret_key: str) -> str:
-    """Base64 of the HMAC SHA-256 of *body*, the very bytes that are sent (Wire 1.4, Signature)."""
+    """Return the base64 of the HMAC-SHA256 of *body*, the bytes as sent (Wire 1.4, Signature)."""
     return base64.b64encode(hmac.digest(secret_key.encode(), body, hashlib.sha256)).decode("ascii")
 
 
 def is_signed(body: bytes, signature: str, *, secret_key: str) -> bool:
-    """True when *signature* is that of *body*; compared in constant time."""
+    """Return whether *signature* is that of *body*, in constant time."""
     return hmac.compare_digest(sign(body, secret_key=secret_key).encode(), signature.encode("utf-8", "replace"))

@@ -15,7 +15,7 @@ from gamelens import BadQuery
 from gamelens.client.connection.control_api import ControlApi
 from gamelens.notebook import widgets
 from gamelens.notebook.widgets.live_view import LiveView
-from gamelens.sandbox.control.control_app import console_app
+from gamelens.sandbox.control.control_app import control_app
 from support.game_events import event
 from support.sandbox_stage import Stage
 from support.thousand_networks import HOSTILE
@@ -30,7 +30,7 @@ class Sandbox:
         self.stage = stage
         self.summary_requests = 0
         self.is_gone = False
-        self._app = console_app(stage.sandbox, token=TOKEN)
+        self._app = control_app(stage.sandbox, token=TOKEN)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Count requests for the summary, and answer 503 while the sandbox is gone."""

@@ -1,4 +1,4 @@
-"""Experiments: what a variant changed, by how much, and how sure that is.
+"""Experiments: the effect of a variant, its size and its uncertainty.
 
 Never asks a service and never draws. Open `variant_tests` first.
 """
@@ -17,17 +17,17 @@ from gamelens.analysis.experiments.variant_tests import (
 
 __all__ = [
     "arms",
-    "probability_best",
+    "concat_comparisons",
     "control_of",
     "conversion_shares",
+    "detectable_effects",
     "differences",
     "minimal_effect",
     "money_differences",
     "money_per_player",
     "power",
-    "detectable_effects",
+    "probability_best",
     "retention_shares",
     "sample_ratio",
     "sample_size",
-    "concat_comparisons",
 ]

@@ -1,6 +1,6 @@
-"""How many players an experiment takes, and what a given number can find: formulas of the test that reads it.
+"""Power of an experiment: the players it needs, and the effect that its players can show.
 
-The test is the score test of two shares (`experiments.differences`), two-sided. Nothing here needs scipy.
+The formulas are those of the score test of two shares (`experiments.differences`), two-sided. None needs scipy.
 """
 
 from __future__ import annotations
@@ -21,7 +21,18 @@ _HALVINGS: Final = 60
 
 
 def power(control: float, treated: float, players: float, control_players: float, *, confidence: float = 0.95) -> float:
-    """Chance to find the difference of two true shares with so many players in the arms."""
+    """Return the probability of detecting the difference of two true shares.
+
+    Args:
+        control: the true share of the control.
+        treated: the true share of the variant.
+        players: players in the variant.
+        control_players: players in the control.
+        confidence: confidence level of the test.
+
+    Raises:
+        BadQuery: a share is not between 0 and 1.
+    """
     _check_share("control", control)
     _check_share("treated", treated)
     pooled = (control * control_players + treated * players) / (players + control_players)
@@ -29,14 +40,16 @@ def power(control: float, treated: float, players: float, control_players: float
     real = sqrt(treated * (1 - treated) / players + control * (1 - control) / control_players)
     if not real:
         return float(control != treated)
-    bar, gap = _bar(confidence) * expected, abs(treated - control)
+    bar, gap = _critical_z(confidence) * expected, abs(treated - control)
     return _NORMAL.cdf((gap - bar) / real) + _NORMAL.cdf((-gap - bar) / real)
 
 
 def sample_size(
     control: float, treated: float, *, chance: float = 0.8, ratio: float = 1.0, confidence: float = 0.95
 ) -> int:
-    """Players the control takes to find the difference of two shares with this *chance*; the variant takes *ratio* x.
+    """Return the players that the control needs to detect the difference of two shares.
+
+    The variant needs *ratio* times as many. *chance* is the power wanted.
 
     Raises:
         BadQuery: the shares are the same, or one is not between 0 and 1.
@@ -49,16 +62,16 @@ def sample_size(
     pooled = (control + ratio * treated) / (1 + ratio)
     expected = sqrt(pooled * (1 - pooled) * (1 + 1 / ratio))
     real = sqrt(control * (1 - control) + treated * (1 - treated) / ratio)
-    wanted = _bar(confidence) * expected + _NORMAL.inv_cdf(chance) * real
+    wanted = _critical_z(confidence) * expected + _NORMAL.inv_cdf(chance) * real
     return ceil((wanted / (treated - control)) ** 2)
 
 
 def minimal_effect(
     control: float, players: float, control_players: float, *, chance: float = 0.8, confidence: float = 0.95
 ) -> float:
-    """The smallest rise of the control's share that so many players find with this *chance*; NaN where none is.
+    """Return the smallest rise of the control's share detected with probability *chance*.
 
-    As a share: 0.01 is one percentage point.
+    A share: 0.01 is one percentage point. NaN if no rise can be detected with so few players.
     """
     if not players or not control_players or not 0 <= control < 1:
         return float("nan")
@@ -67,32 +80,35 @@ def minimal_effect(
         return float("nan")
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        is_found = power(control, control + middle, players, control_players, confidence=confidence) >= chance
-        low, high = (low, middle) if is_found else (middle, high)
+        is_detected = power(control, control + middle, players, control_players, confidence=confidence) >= chance
+        low, high = (low, middle) if is_detected else (middle, high)
     return high
 
 
 def detectable_effects(
     shares: DataFrame, *, lift: float = 0.05, control: str | None = None, chance: float = 0.8
 ) -> DataFrame:
-    """What each measure of an experiment can find with the players it has, and how many a relative *lift* would take.
+    """Return the smallest effect that each measure of an experiment can show with its players.
 
     Columns: ab_id (category, if there), measure (category), players (Int64, of the smallest arm), control_value
     (float64, share), minimal_effect (float64, share), minimal_lift (float64, of the control's value), players_needed
-    (Int64, in each arm, NA where the control's share is 0 or the lifted one no share).
+    (Int64, in each arm for a relative *lift*, NA if the control's share is 0 or the lifted one is above 1).
+
+    Raises:
+        BadQuery: *control* is not a variant.
     """
-    made = []
+    records = []
     for rows in groups(shares, [EXPERIMENT, MEASURE]):
         name = control_of(rows) if control is None else control
-        own = rows[rows[VARIANT].astype("object") == name]
-        if not len(own):
+        control_rows = rows[rows[VARIANT].astype("object") == name]
+        if not len(control_rows):
             raise BadQuery("control", control, "is not a variant", sorted(map(str, rows[VARIANT].unique())))
-        players, base_players = int(rows["players"].min()), int(own["players"].iloc[0])
-        share = int(own["successes"].iloc[0]) / base_players if base_players else float("nan")
+        players, base_players = int(rows["players"].min()), int(control_rows["players"].iloc[0])
+        share = int(control_rows["successes"].iloc[0]) / base_players if base_players else float("nan")
         effect = minimal_effect(share, players, base_players, chance=chance)
         is_possible = 0 < share < 1 and 0 < share * (1 + lift) < 1
         keys = {key: rows[key].iloc[0] for key in (EXPERIMENT, MEASURE) if key in rows}
-        made.append(
+        records.append(
             keys
             | {
                 "players": players,
@@ -107,10 +123,11 @@ def detectable_effects(
     names = [name for name in (EXPERIMENT, MEASURE) if name in shares]
     columns = [*names, "players", "control_value", "minimal_effect", "minimal_lift", "players_needed"]
     types = numbers | dict.fromkeys(names, "category")
-    return with_receipts_of(DataFrame(made, columns=columns).astype(types), shares)
+    return with_receipts_of(DataFrame(records, columns=columns).astype(types), shares)
 
 
-def _bar(confidence: float) -> float:
+def _critical_z(confidence: float) -> float:
+    """Return the two-sided critical value of the standard normal distribution."""
     _check_share("confidence", confidence)
     return _NORMAL.inv_cdf((1 + confidence) / 2)
 

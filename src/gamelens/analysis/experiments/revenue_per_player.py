@@ -1,9 +1,8 @@
-"""Money per player of an experiment's arms, as far as sums can tell.
+"""Revenue per player of an experiment's arms, compared from sums alone.
 
-The service says how much the players of an arm spent together, not how it is spread over them, and a few spend nearly
-everything; from sums alone no interval can be made. But players of different install days have nothing to do with each
-other, so the install days are repetitions of the experiment: how much the difference of the arms moves from day to day
-says how sure its mean is.
+The service reports the total spending of an arm's players, not its distribution, and a few players spend nearly all of
+it, so one total gives no interval. But players of different install days are independent, so install days repeat the
+experiment: the day-to-day variation of the difference between arms gives the standard error of its mean.
 """
 
 from __future__ import annotations
@@ -18,43 +17,43 @@ from gamelens.analysis.experiments.control_comparison import MEASURE, VARIANT, d
 from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_receipts_of
 
 FEWEST_DAYS: Final = 7
-"""Install days below which a difference gets no interval: too few to know how much they differ."""
+"""Install days needed for an interval: fewer do not show how much days differ."""
 
 
 def money_per_player(installs: DataFrame, money: DataFrame, *, metric: str = "revenue") -> DataFrame:
-    """The players who installed on each day and their money until now, from two questions by ab_variant_id.
+    """Return the players of each install day and arm, and their revenue until now.
 
     *installs* is new_users by ab_variant_id at day granularity, *money* is *metric* by installed_on and ab_variant_id
-    over all the time since. An install day without money has 0.
+    over all the time since. An install day without revenue has 0.
 
     Columns: timestamp (datetime64[us, UTC], the install day), ab_variant_id (category), players (Int64), money
     (float64, USD).
     """
     count, total = column_of(installs, "new_users", "new_users"), column_of(money, metric, "sum")
-    came = sum_over(installs[installs[VARIANT].notna()], ["timestamp", VARIANT], [count])
-    came = came.rename(columns={count: "players"}).astype({VARIANT: "object"})
+    installed = sum_over(installs[installs[VARIANT].notna()], ["timestamp", VARIANT], [count])
+    installed = installed.rename(columns={count: "players"}).astype({VARIANT: "object"})
     paid = money[money[VARIANT].notna() & money["installed_on"].notna()]
     days = pd.to_datetime(paid["installed_on"].astype("object"), utc=True).astype("datetime64[us, UTC]")
     paid = sum_over(paid.assign(timestamp=days, money=paid[total]), ["timestamp", VARIANT], ["money"])
-    made = came.merge(paid.astype({VARIANT: "object"}), on=["timestamp", VARIANT], how="left")
-    return with_receipts_of(made.fillna({"money": 0.0}).astype({VARIANT: "category"}), installs, money)
+    result = installed.merge(paid.astype({VARIANT: "object"}), on=["timestamp", VARIANT], how="left")
+    return with_receipts_of(result.fillna({"money": 0.0}).astype({VARIANT: "category"}), installs, money)
 
 
 def money_differences(
     cohorts: DataFrame, *, control: str | None = None, confidence: float = 0.95, measure: str = "revenue per player"
 ) -> DataFrame:
-    """Every variant's money per player against the *control*'s, from the frame of `money_per_player`.
+    """Return the difference in revenue per player between each variant and the *control*.
 
-    The error is that of a difference of two ratios, linearised, with install days as clusters and Student's t with one
-    degree less than days; what a day does to both arms cancels. Measured on arms of one population of which 2 to 5 %
-    pay log-normal amounts (tests/bench), the interval holds the truth 96 to 98 % of the time. It cannot know of a large
-    spender who has not come yet: say how many payers it rests on.
+    Reads the frame of `money_per_player`. The error is that of a difference of two ratios, linearised, with install
+    days as clusters and Student's t with one degree less than days, so effects of a day on both arms cancel. Measured
+    on arms of one population in which 2 to 5 % pay log-normal amounts (`tests/bench`), the interval holds the truth 96
+    to 98 % of the time. It cannot foresee a large spender who has not paid yet: report the number of payers beside it.
 
     Columns: as `experiments.differences`, unit "money" and USD; low, high and p_value are NA with fewer than
     `FEWEST_DAYS` install days.
 
     Raises:
-        BadQuery: nobody is in *control*.
+        BadQuery: *control* has no players.
     """
     from scipy import stats
 
@@ -62,7 +61,7 @@ def money_differences(
     sums = sums.assign(**{MEASURE: measure}).astype({MEASURE: "category"})
     pairs = pair_with_control(sums, control, ["players", "money"])
     value, base = ratio(pairs["money"], pairs["players"]), ratio(pairs["control_money"], pairs["control_players"])
-    errors = [_error(cohorts, str(row[VARIANT]), str(row["control"])) for row in pairs.to_dict("records")]
+    errors = [_standard_error(cohorts, str(row[VARIANT]), str(row["control"])) for row in pairs.to_dict("records")]
     error = Series([each for each, _ in errors], index=pairs.index, dtype="float64")
     degrees = np.array([days - 1 for _, days in errors], dtype="float64")
     half = error * stats.t.ppf((1 + confidence) / 2, degrees)
@@ -79,15 +78,15 @@ def money_differences(
     )
 
 
-def _error(cohorts: DataFrame, variant: str, control: str) -> tuple[float, int]:
-    """The standard error of the difference of two arms, and the install days it rests on."""
-    strays = []
+def _standard_error(cohorts: DataFrame, variant: str, control: str) -> tuple[float, int]:
+    """Return the standard error of the difference of two arms, and its number of install days."""
+    deviations = []
     for name in (variant, control):
         rows = cohorts[cohorts[VARIANT].astype("object") == name].groupby("timestamp")[["players", "money"]].sum()
         players, money = rows["players"].astype("float64"), rows["money"]
-        strays.append((money - players * money.sum() / players.sum()) / players.sum())
-    stray = strays[0].sub(strays[1], fill_value=0.0)
-    days = len(stray)
+        deviations.append((money - players * money.sum() / players.sum()) / players.sum())
+    deviation = deviations[0].sub(deviations[1], fill_value=0.0)
+    days = len(deviation)
     if days < FEWEST_DAYS:
         return float("nan"), days
-    return float(np.sqrt(days / (days - 1) * ((stray - stray.mean()) ** 2).sum())), days
+    return float(np.sqrt(days / (days - 1) * ((deviation - deviation.mean()) ** 2).sum())), days

@@ -1,4 +1,4 @@
-"""A frame as a CSV file that a spreadsheet may open without running anything in it."""
+"""Export of a frame as a CSV file that is safe to open in a spreadsheet."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from gamelens.errors import BadQuery
 
 
 def export_csv(df: DataFrame, path: str | os.PathLike[str]) -> Path:
-    """Write *df* as CSV and return the path; a name that ends in .gz is compressed.
+    """Write *df* as CSV and return the path. A name that ends in .gz is compressed.
 
     UTF-8, commas, lines that end in LF, quotes as in RFC 4180. Every text is quoted and a null is an empty cell, so the
     country "NA" and no country differ. Timestamps are ISO 8601 in UTC. A text, or a column's name, that a spreadsheet
-    would run as a formula gets an apostrophe in front, which `gl.join` takes off again; numbers stay numbers. An index
-    that has a name comes first, as columns; the receipt stays behind. The file is there whole or not at all.
+    would run as a formula gets an apostrophe in front, which `gl.join` removes; numbers stay numbers. An index with a
+    name is written as the first columns; the receipt is not written. The file is replaced atomically.
 
     Raises:
-        BadQuery: the folder is not there, or a column holds what UTF-8 cannot say.
+        BadQuery: the folder is missing, or a column holds text that UTF-8 cannot encode.
     """
     if not isinstance(df, DataFrame):
         raise BadQuery("df", f"a {type(df).__name__}", "is not a pandas frame")
@@ -42,18 +42,25 @@ def export_csv(df: DataFrame, path: str | os.PathLike[str]) -> Path:
         raise BadQuery("path", str(path), "is a folder: name a file in it")
     if any(name is not None for name in df.index.names):
         df = df.reset_index()
-    names = guarded(pa.array([_name(column) for column in df.columns], pa.string())).to_pylist()
-    table = pa.Table.from_arrays([_cells(name, df.iloc[:, place]) for place, name in enumerate(names)], names=names)
+    names = guarded(pa.array([_column_name(column) for column in df.columns], pa.string())).to_pylist()
+    table = pa.Table.from_arrays(
+        [_cells(name, df.iloc[:, position]) for position, name in enumerate(names)], names=names
+    )
     with replace_file(target) as draft, pa.output_stream(str(draft), compression=_compression(target)) as stream:
         csv.write_csv(table, stream, csv.WriteOptions(eol="\n", quoting_style="needed"))
     return target
 
 
-def _name(column: Hashable) -> str:
+def _column_name(column: Hashable) -> str:
     return column.isoformat() if isinstance(column, pd.Timestamp) else str(column)
 
 
 def _cells(name: str, column: Series[Any]) -> Any:
+    """Return a column as an Arrow array of numbers, flags or texts.
+
+    Raises:
+        BadQuery: a text cannot be encoded as UTF-8.
+    """
     if isinstance(column.dtype, pd.DatetimeTZDtype) or pd.api.types.is_datetime64_dtype(column):
         moments = pd.to_datetime(column, utc=True).dt.tz_localize(None).to_numpy().astype("datetime64[us]")
         is_whole = bool((moments[~np.isnat(moments)].astype("int64") % 1_000_000 == 0).all())

@@ -1,4 +1,7 @@
-"""Files of separated cells, as text: what separates them is seen in the header, and only an empty cell is missing."""
+"""Reader of delimited files: all cells as text, the separator found from the header.
+
+Only an empty cell is missing.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +20,19 @@ from gamelens.errors import BadQuery
 
 _SEPARATORS: Final = ",;\t|"
 _HEADER_CHARACTERS: Final = 1 << 20
-_BLOCK_BYTES: Final = 16 << 20  # no row may be longer
+_BLOCK_BYTES: Final = 16 << 20  # the longest row possible
 
 
 def read_delimited(path: Path, encoding: str | None) -> tuple[pa.Table, str]:
-    """Columns of text, named by the first row, and what separates the cells; an empty cell is null.
+    """Return columns of text, named by the first row, and the separator.
 
-    Rows stay where they are: an empty line is a row of nulls.
+    An empty cell is null. Rows keep their numbers: an empty line is a row of nulls.
 
     Raises:
-        BadQuery: it is no text in *encoding* (UTF-8, or what its first bytes say), or its rows are not of one length.
+        BadQuery: the file is not text in *encoding* (by default UTF-8, or that of its byte order mark), or its rows
+            differ in length.
     """
-    text = _text_of(path, encoding)
+    text = _read_text(path, encoding)
     if text.count('"') % 2:
         raise BadQuery("other", path.name, "has a quotation mark that is never closed")
     separator = "\t" if ".tsv" in path.name.lower() else _separator(path.name, text)
@@ -41,6 +45,11 @@ def read_delimited(path: Path, encoding: str | None) -> tuple[pa.Table, str]:
 
 
 def _cells(source: str, text: str, width: int, separator: str) -> pa.Table:
+    """Return all cells as text, the header in the first row.
+
+    Raises:
+        BadQuery: a row is longer or shorter than the header.
+    """
     uneven: list[Any] = []
     places = [str(place) for place in range(width)]
     try:
@@ -66,7 +75,12 @@ def _cells(source: str, text: str, width: int, separator: str) -> pa.Table:
     return cells
 
 
-def _text_of(path: Path, encoding: str | None) -> str:
+def _read_text(path: Path, encoding: str | None) -> str:
+    """Return the decoded text of a file.
+
+    Raises:
+        BadQuery: it cannot be read, or is not text in *encoding*.
+    """
     try:
         content = path.read_bytes()
         content = gzip.decompress(content) if path.suffix.lower() == ".gz" else content
@@ -79,13 +93,15 @@ def _text_of(path: Path, encoding: str | None) -> str:
 
 
 def _separator(source: str, text: str) -> str:
-    """The separator that gives the header most cells."""
+    """Return the separator that gives the header the most cells."""
     widths = {separator: len(_header(text, separator)) for separator in _SEPARATORS}
     widest = max(widths.values())
-    found = [separator for separator, width in widths.items() if width == widest]
-    if widest > 1 and len(found) > 1:
-        raise BadQuery("other", source, f"may be separated by {found[0]!r} or {found[1]!r}: quote the header's cells")
-    return found[0]
+    candidates = [separator for separator, width in widths.items() if width == widest]
+    if widest > 1 and len(candidates) > 1:
+        raise BadQuery(
+            "other", source, f"may be separated by {candidates[0]!r} or {candidates[1]!r}: quote the header's cells"
+        )
+    return candidates[0]
 
 
 def _header(text: str, separator: str) -> list[str]:

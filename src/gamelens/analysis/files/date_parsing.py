@@ -1,7 +1,7 @@
-"""Days, weeks, months and moments as people write them.
+"""Dates and times as people write them: days, weeks, months and timestamps.
 
 A column is read as a whole: `01.11.2026` is the first of November or the eleventh of January, and only the column's
-other values, or the analyst, can say which. Nothing is guessed from the machine's language.
+other values, or the analyst, can decide. The machine's locale is not used.
 """
 
 from __future__ import annotations
@@ -37,30 +37,40 @@ _NOT_A_TIME: Final = np.iinfo(np.int64).min
 
 @dataclass(frozen=True, eq=False)
 class ParsedTimes:
-    """*at* (datetime64[us, UTC]) is where each day, week (its Monday) or month starts, or the moment itself."""
+    """Times of a column: *at* (datetime64[us, UTC]), and the precision they were written in.
+
+    A day, week or month is its start; the start of a week is its Monday.
+    """
 
     at: Series[Any]
     precision: Precision
 
 
 def read_moments(values: Series[Any], *, field: str, day_first: bool | None = None) -> ParsedTimes:
-    """Moments from texts, or from datetimes in UTC; what carries no zone is UTC, a null stays one.
+    """Return times from texts, or from datetimes in UTC.
+
+    A time without a zone is UTC, null stays null.
 
     Raises:
-        BadQuery: a text that is no moment, one whose day and month may be swapped, or units that do not mix.
+        BadQuery: a text is not a time, day and month may be swapped, or precisions do not mix.
     """
     if pd.api.types.is_datetime64_any_dtype(values):
         is_day = (values.dropna() == values.dropna().dt.normalize()).all()
         return ParsedTimes(values.astype("datetime64[us, UTC]"), "day" if is_day else "time")
     texts = [str(text) for text in values.dropna().unique()]
     is_day_first = _is_day_first(texts, field, day_first)
-    read = {text: _moment(text, is_day_first, field) for text in texts}
+    read = {text: _parse_text(text, is_day_first, field) for text in texts}
     micros = {text: (moment - _EPOCH) // timedelta(microseconds=1) for text, (moment, _) in read.items()}
     at = np.array([micros.get(text, _NOT_A_TIME) for text in values], dtype="int64").view("datetime64[us]")
     return ParsedTimes(pd.Series(at, index=values.index).dt.tz_localize("UTC"), _precision(read, field))
 
 
 def _precision(read: dict[str, tuple[datetime, Precision]], field: str) -> Precision:
+    """Return the precision of a column.
+
+    Raises:
+        BadQuery: days, weeks and months are mixed.
+    """
     examples: dict[Precision, str] = {precision: text for text, (_, precision) in reversed(read.items())}
     if set(examples) <= {"day", "time"}:
         return "time" if "time" in examples else "day"
@@ -70,52 +80,68 @@ def _precision(read: dict[str, tuple[datetime, Precision]], field: str) -> Preci
     return next(iter(examples))
 
 
-def _is_day_first(texts: Sequence[str], field: str, said: bool | None) -> bool:
-    """Whether 01.11.2026 is the first of November; decided by all texts together."""
-    ordered = {text: found for text in texts if (found := _YEAR_LAST.fullmatch(text.strip()))}
-    if not ordered:
+def _is_day_first(texts: Sequence[str], field: str, day_first: bool | None) -> bool:
+    """Return whether 01.11.2026 is the first of November, decided by all texts together.
+
+    *day_first* decides if the texts leave it open.
+
+    Raises:
+        BadQuery: the texts are written in two ways, or leave the order open.
+    """
+    matches = {text: match for text in texts if (match := _YEAR_LAST.fullmatch(text.strip()))}
+    if not matches:
         return True
-    if len(ordered) < len(texts) or len({found[2] for found in ordered.values()}) > 1:
-        unlike = [next(iter(ordered)), next((t for t in texts if t not in ordered), list(ordered)[-1])]
+    if len(matches) < len(texts) or len({match[2] for match in matches.values()}) > 1:
+        unlike = [next(iter(matches)), next((t for t in texts if t not in matches), list(matches)[-1])]
         raise BadQuery(field, unlike, "are days written in two ways: write one, such as 2026-11-01")
-    if said is not None:
-        return said
-    pairs = {text: (int(found[1]), int(found[3])) for text, found in ordered.items()}
+    if day_first is not None:
+        return day_first
+    pairs = {text: (int(match[1]), int(match[3])) for text, match in matches.items()}
     not_day_first = next((text for text, (_, second) in pairs.items() if second > 12), None)
     not_month_first = next((text for text, (first, _) in pairs.items() if first > 12), None)
     if not_day_first and not_month_first:
         raise BadQuery(
             field, [not_month_first, not_day_first], "are not days in one order: write one, such as 2026-11-01"
         )
-    open_question = next((text for text, (first, second) in pairs.items() if first != second), None)
-    if open_question and not (not_day_first or not_month_first):
-        first, second = pairs[open_question]
+    ambiguous = next((text for text, (first, second) in pairs.items() if first != second), None)
+    if ambiguous and not (not_day_first or not_month_first):
+        first, second = pairs[ambiguous]
         rule = f"is day {first} of month {second}, or day {second} of month {first}, and no other value tells"
-        raise BadQuery(field, open_question, f"{rule}: say day_first=True or day_first=False")
+        raise BadQuery(field, ambiguous, f"{rule}: say day_first=True or day_first=False")
     return not not_day_first
 
 
-def _moment(text: str, is_day_first: bool, field: str) -> tuple[datetime, Precision]:
+def _parse_text(text: str, is_day_first: bool, field: str) -> tuple[datetime, Precision]:
+    """Return the time in *text* (UTC) and its precision.
+
+    Raises:
+        BadQuery: it is not a time.
+    """
     try:
-        moment, precision = _parsed(text.strip(), is_day_first)
+        moment, precision = _parse_form(text.strip(), is_day_first)
         return (moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)), precision
     except (ValueError, OverflowError):
         rule = "is no day, week or month: write 2026-11-01, 2026-W45, 2026-11 or 2026-11-01T13:00Z"
         raise BadQuery(field, text, rule) from None
 
 
-def _parsed(text: str, is_day_first: bool) -> tuple[datetime, Precision]:
-    if found := _YEAR_FIRST.fullmatch(text):
-        return _at(found[1], found[3], found[4], found[5])
-    if found := _COMPACT.fullmatch(text):
-        return _at(*found.groups())
-    if found := _YEAR_LAST.fullmatch(text):
-        day, month = (found[1], found[3]) if is_day_first else (found[3], found[1])
-        return _at(found[4], month, day, found[5])
-    if found := _YEAR_AND_MONTH.fullmatch(text):
-        return datetime(int(found[1] or found[4]), int(found[2] or found[3]), 1), "month"
-    if found := _WEEK.fullmatch(text):
-        return datetime.fromisocalendar(int(found[1]), int(found[2]), 1), "week"
+def _parse_form(text: str, is_day_first: bool) -> tuple[datetime, Precision]:
+    """Return the time in *text* and its precision, by the first form that fits.
+
+    Raises:
+        ValueError: no form fits.
+    """
+    if match := _YEAR_FIRST.fullmatch(text):
+        return _moment(match[1], match[3], match[4], match[5])
+    if match := _COMPACT.fullmatch(text):
+        return _moment(*match.groups())
+    if match := _YEAR_LAST.fullmatch(text):
+        day, month = (match[1], match[3]) if is_day_first else (match[3], match[1])
+        return _moment(match[4], month, day, match[5])
+    if match := _YEAR_AND_MONTH.fullmatch(text):
+        return datetime(int(match[1] or match[4]), int(match[2] or match[3]), 1), "month"
+    if match := _WEEK.fullmatch(text):
+        return datetime.fromisocalendar(int(match[1]), int(match[2]), 1), "week"
     if _DAY_OF_WEEK.fullmatch(text):
         return datetime.fromisoformat(text), "day"
     words = " ".join(re.split(r"[-,/.\s]+", text))
@@ -127,7 +153,7 @@ def _parsed(text: str, is_day_first: bool) -> tuple[datetime, Precision]:
     raise ValueError(text)
 
 
-def _at(year: str, month: str, day: str, time: str | None) -> tuple[datetime, Precision]:
+def _moment(year: str, month: str, day: str, time: str | None) -> tuple[datetime, Precision]:
     midnight = datetime(int(year), int(month), int(day))
     if time is None:
         return midnight, "day"

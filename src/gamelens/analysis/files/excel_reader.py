@@ -1,4 +1,4 @@
-"""Excel files, read through openpyxl where it is installed."""
+"""Reader of Excel files, by openpyxl if it is installed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Rows = list[tuple[Any, ...]]
 
 
 def read_sheet(path: Path, sheet: str | None) -> Rows:
-    """The rows of one sheet, the header first; an empty cell is None.
+    """Return the rows of one sheet, header first. An empty cell is None.
 
     Raises:
-        BadQuery: openpyxl is not installed, the file is none of Excel's, it has several sheets and none is named, or a
-            formula in it was never computed.
+        BadQuery: openpyxl is not installed, the file is not an Excel file, it has several sheets and *sheet* is None,
+            or a formula in it was never computed.
     """
     try:
         openpyxl = import_module("openpyxl")
@@ -36,6 +36,11 @@ def read_sheet(path: Path, sheet: str | None) -> Rows:
 
 
 def _sheet(source: str, book: Any, sheet: str | None) -> str:
+    """Return the name of the sheet to read: *sheet*, or the only one with cells.
+
+    Raises:
+        BadQuery: there is no such sheet, or there are several.
+    """
     names = [page.title for page in book.worksheets]
     if sheet is not None and sheet not in names:
         raise BadQuery("sheet", sheet, f"is not in {source}", names)
@@ -46,6 +51,11 @@ def _sheet(source: str, book: Any, sheet: str | None) -> str:
 
 
 def _rows(source: str, values: Any, formulas: Any) -> Rows:
+    """Return the rows of a sheet, all of the same length.
+
+    Raises:
+        BadQuery: a formula has no value.
+    """
     rows: Rows = []
     for number, (row, written) in enumerate(zip(_values(values), _values(formulas), strict=True), 1):
         for cell, source_text in zip(row, written, strict=True):

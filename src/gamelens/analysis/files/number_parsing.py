@@ -1,7 +1,7 @@
 """Numbers as people write them: `$1,234.50`, `1.234,50 €`, `(12.00)`, `12%`.
 
-A column is read as a whole: whether a comma marks decimals or thousands is decided by all of its values, and what all
-of them leave open is refused or, where the form of the file speaks for one reading, read so and said.
+A column is read as a whole: all of its values decide whether a comma marks decimals or thousands. A column that leaves
+it open is refused, or, if the file's format suggests one reading, read so with a note.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gamelens.errors import BadQuery
 from gamelens.wire.currencies import USD_PER_UNIT
 
 _MACHINE: Final = r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?"
-_FIGURE: Final = re.compile(
+_NUMBER: Final = re.compile(
     r"(?P<open>\()? ?(?P<sign>[-+])? ?(?P<before>[A-Z]{3}|[A-Z]{0,3}¤)? ?(?P<inner>[-+])? ?"
     r"(?P<body>(?:\d(?:[\d.,' ]*\d)?|[.,]\d+)(?:[eE][-+]\d+)?)"
     r" ?(?P<percent>%)? ?(?P<after>[A-Z]{3}|¤)? ?(?P<outer>-)? ?(?P<close>\))?",
@@ -40,14 +40,14 @@ _BODIES: Final = {
         re.ASCII,
     ),
 }
-_WORDS: Final = frozenset({"ALL", "TOP"})  # currencies too, and far more often the beginning of a name
+_WORDS: Final = frozenset({"ALL", "TOP"})  # currency codes, but far more often the beginning of a name
 _SPACES: Final = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\t": " ", "’": "'", "−": "-"})
 _CODES: Final = {"€": "EUR", "£": "GBP", "₹": "INR", "₩": "KRW", "₺": "TRY", "₽": "RUB", "₫": "VND", "US$": "USD"}
 
 
 @dataclass(frozen=True)
-class _Figure:
-    """One number, its sign and currency known, its digits as they are written."""
+class _NumberText:
+    """One number, its sign and currency parsed, its digits as written."""
 
     text: str
     is_negative: bool
@@ -58,9 +58,12 @@ class _Figure:
 
 @dataclass(frozen=True, eq=False)
 class ParsedNumbers:
-    """*numbers* are Int64 where all are whole and without currency, else float64; 12% is 0.12.
+    """Numbers of a column.
 
-    *is_share*: they were percentages, which do not add up. *note* says how an open question was decided.
+    Attributes:
+        numbers: Int64 if all are whole and without currency, else float64; 12% is 0.12.
+        is_share: whether they were percentages, which must not be added up.
+        note: the reading that was assumed, or None.
     """
 
     numbers: Series[Any]
@@ -71,93 +74,115 @@ class ParsedNumbers:
 def read_amounts(
     texts: Series[Any], *, field: str, decimal: str | None = None, separator: str | None = None
 ) -> ParsedNumbers | str | None:
-    """The numbers in *texts*; None where they are none, or the first text that is none where most are.
+    """Return the numbers in *texts*, or the first text that is not one if most are.
 
-    *decimal* is the decimal mark, "." or ",", where the column cannot tell; *separator* that of the CSV file.
+    None if they are not numbers.
+
+    Args:
+        texts: a column of text.
+        field: its name, for errors.
+        decimal: the decimal mark, "." or ",", if the column leaves it open.
+        separator: separator of the CSV file.
 
     Raises:
-        BadQuery: they are numbers, and how to read them is open, or they are in several currencies.
+        BadQuery: the numbers can be read in two ways, or are in several currencies.
     """
     filled = texts.where(texts.str.strip() != "")
     plain = _machine_written(filled, decimal)
     if plain is not None:
         return ParsedNumbers(plain)
     written = [str(text) for text in filled.dropna().unique()]
-    figures = {text: figure for text in written if (figure := _figure(text))}
-    if len(figures) < len(written) or not written:
-        return next(text for text in written if text not in figures) if 2 * len(figures) >= len(written) > 0 else None
-    if any(_is_name(figure.body) for figure in figures.values()):
+    number_texts = {text: number for text in written if (number := _parse_text(text))}
+    if len(number_texts) < len(written) or not written:
+        are_mostly_numbers = 2 * len(number_texts) >= len(written) > 0
+        return next(text for text in written if text not in number_texts) if are_mostly_numbers else None
+    if any(_is_name(number.body) for number in number_texts.values()):
         return None
-    return _numbers(filled, list(figures.values()), field, decimal, separator)
+    return _convert(filled, list(number_texts.values()), field, decimal, separator)
 
 
 def _machine_written(texts: Series[Any], decimal: str | None) -> Series[Any] | None:
-    """Numbers as programs write them, read at once; None where there is anything else or a question left."""
+    """Return numbers in the notation of programs, or None if any text differs or is ambiguous.
+
+    Much faster than parsing text by text.
+    """
     filled = pa.array(texts.dropna(), pa.string())
     if not len(filled) or not pc.all(pc.match_substring_regex(filled, f"^(?:{_MACHINE}|-?inf)$")).as_py():
         return None
     if pc.all(pc.match_substring_regex(filled, r"^-?\d{1,18}$")).as_py():
-        return _placed(filled.cast(pa.int64()), texts, "Int64")
+        return _aligned(filled.cast(pa.int64()), texts, "Int64")
     is_open = pc.match_substring_regex(filled, r"^-?(?:[1-9]\d{0,2}\.\d{3}|\d+)$")
     if decimal == "," or (decimal is None and pc.all(is_open).as_py()):
         return None
     if any(_is_name(text) for text in filled.filter(pc.match_substring_regex(filled, r"^\d{19,}$")).to_pylist()):
         return None
-    return _placed(filled.cast(pa.float64()), texts, "float64")
+    return _aligned(filled.cast(pa.float64()), texts, "float64")
 
 
 def _is_name(body: str) -> bool:
-    """Whether digits are a name and no number: 007, or a whole number that no float64 can tell from its neighbours."""
+    """Return whether digits are a name: 007, or an integer that float64 cannot represent."""
     return bool(re.match(r"0\d", body)) or (body.isdigit() and len(body) > 18 and len(body.rstrip("0")) > 17)
 
 
-def _placed(numbers: Any, texts: Series[Any], dtype: Any) -> Series[Any]:
-    placed = pd.Series(pd.NA if dtype == "Int64" else np.nan, index=texts.index, dtype=dtype)
-    placed[texts.notna().to_numpy()] = numbers.to_numpy(zero_copy_only=False)
-    return placed
+def _aligned(numbers: Any, texts: Series[Any], dtype: Any) -> Series[Any]:
+    """Return *numbers* at the places of *texts* that are not null."""
+    aligned = pd.Series(pd.NA if dtype == "Int64" else np.nan, index=texts.index, dtype=dtype)
+    aligned[texts.notna().to_numpy()] = numbers.to_numpy(zero_copy_only=False)
+    return aligned
 
 
-def _figure(text: str) -> _Figure | None:
+def _parse_text(text: str) -> _NumberText | None:
+    """Return the sign, digits and currency of a number, or None for any other text."""
     plain = " ".join(text.translate(_SPACES).split())
     symbols = [character for character in plain if unicodedata.category(character) == "Sc"]
-    found = _FIGURE.fullmatch(re.sub("|".join(map(re.escape, symbols)), "¤", plain) if symbols else plain)
-    if not found or len(symbols) > 1 or bool(found["open"]) != bool(found["close"]):
+    match = _NUMBER.fullmatch(re.sub("|".join(map(re.escape, symbols)), "¤", plain) if symbols else plain)
+    if not match or len(symbols) > 1 or bool(match["open"]) != bool(match["close"]):
         return None
-    if not any(_fits(found["body"], mark) for mark in _BODIES):
+    if not any(_is_written_with(match["body"], mark) for mark in _BODIES):
         return None  # 1.2.3 is a version
-    signs = [sign for sign in (found["open"], found["sign"], found["inner"], found["outer"]) if sign]
-    names = [name.replace("¤", symbols[0] if symbols else "") for name in (found["before"], found["after"]) if name]
+    signs = [sign for sign in (match["open"], match["sign"], match["inner"], match["outer"]) if sign]
+    names = [name.replace("¤", symbols[0] if symbols else "") for name in (match["before"], match["after"]) if name]
     names = [_CODES.get(name, name) for name in names]
     codes = [name for name in names if name.isalpha() and name.isascii()]
     is_unknown = any(code not in USD_PER_UNIT or code in _WORDS for code in codes)
-    if len(signs) > 1 or len(codes) > 1 or is_unknown or (names and found["percent"]):
+    if len(signs) > 1 or len(codes) > 1 or is_unknown or (names and match["percent"]):
         return None
     currency = codes[0] if codes else "".join(names)
-    return _Figure(text, bool(signs and signs[0] != "+"), found["body"], currency, bool(found["percent"]))
+    return _NumberText(text, bool(signs and signs[0] != "+"), match["body"], currency, bool(match["percent"]))
 
 
-def _numbers(
-    texts: Series[Any], figures: Sequence[_Figure], field: str, decimal: str | None, separator: str | None
+def _convert(
+    texts: Series[Any], number_texts: Sequence[_NumberText], field: str, decimal: str | None, separator: str | None
 ) -> ParsedNumbers:
-    notes = [_currency_note(figures, field)]
-    shares = {figure.is_percent: figure.text for figure in figures}
+    """Return the numbers of a column whose texts are all numbers.
+
+    Raises:
+        BadQuery: percentages and numbers or several currencies are mixed, or the decimal mark is open.
+    """
+    notes = [_currency_note(number_texts, field)]
+    shares = {number.is_percent: number.text for number in number_texts}
     if len(shares) > 1:
         raise BadQuery(field, [shares[True], shares[False]], "mixes percentages and numbers: write one kind")
-    mark, note = _decimal_mark(figures, field, decimal, separator)
-    read = {figure.text: _number(figure, mark) for figure in figures}
+    mark, note = _decimal_mark(number_texts, field, decimal, separator)
+    read = {number.text: _value(number, mark) for number in number_texts}
     numbers: Any = [read.get(text) for text in texts]
     is_count = all(value == value.to_integral_value() for value in read.values())
-    is_count &= not any(figure.currency or figure.is_percent or mark in figure.body for figure in figures)
+    is_count &= not any(number.currency or number.is_percent or mark in number.body for number in number_texts)
     if is_count and max(map(abs, read.values())) < 2**63:
         whole = pd.array([None if value is None else int(value) for value in numbers], dtype="Int64")
         return ParsedNumbers(pd.Series(whole, index=texts.index), note=note)
     floats = [np.nan if value is None else float(value) for value in numbers]
-    said = "; ".join(said for said in (*notes, note) if said)
-    return ParsedNumbers(pd.Series(floats, index=texts.index, dtype="float64"), True in shares, said or None)
+    text = "; ".join(text for text in (*notes, note) if text)
+    return ParsedNumbers(pd.Series(floats, index=texts.index, dtype="float64"), True in shares, text or None)
 
 
-def _currency_note(figures: Iterable[_Figure], field: str) -> str | None:
-    currencies = {figure.currency: figure.text for figure in reversed([*figures])}
+def _currency_note(number_texts: Iterable[_NumberText], field: str) -> str | None:
+    """Return a note if some amounts name no currency.
+
+    Raises:
+        BadQuery: they name several.
+    """
+    currencies = {number.currency: number.text for number in reversed([*number_texts])}
     named = sorted(set(currencies) - {""})
     if len(named) > 1:
         rule = f"are in {', '.join(named)}: convert them to one currency first"
@@ -168,10 +193,14 @@ def _currency_note(figures: Iterable[_Figure], field: str) -> str | None:
 
 
 def _decimal_mark(
-    figures: Sequence[_Figure], field: str, decimal: str | None, separator: str | None
+    number_texts: Sequence[_NumberText], field: str, decimal: str | None, separator: str | None
 ) -> tuple[str, str | None]:
-    """The decimal mark of the column, and what to say where the values alone did not decide it."""
-    misfits = {mark: [f.text for f in figures if not _fits(f.body, mark)] for mark in _BODIES}
+    """Return the decimal mark of the column, and a note if the values alone did not decide it.
+
+    Raises:
+        BadQuery: no mark fits all values, or both do.
+    """
+    misfits = {mark: [f.text for f in number_texts if not _is_written_with(f.body, mark)] for mark in _BODIES}
     if decimal is not None:
         if misfits[decimal]:
             raise BadQuery(field, misfits[decimal][0], f"is no number with decimal={decimal!r}")
@@ -180,44 +209,48 @@ def _decimal_mark(
     if not fitting:
         unlike = [misfits["."][0], misfits[","][0]]
         raise BadQuery(field, unlike, "do not agree on the decimal mark: write one")
-    is_open = [f for f in figures if _number(f, ".") != _number(f, ",")] if len(fitting) == 2 else []
+    is_open = [f for f in number_texts if _value(f, ".") != _value(f, ",")] if len(fitting) == 2 else []
     if not is_open:
         return fitting[0], None
-    return _likelier(figures, is_open, field, separator)
+    return _assumed_mark(number_texts, is_open, field, separator)
 
 
-def _likelier(
-    figures: Sequence[_Figure], is_open: Sequence[_Figure], field: str, separator: str | None
+def _assumed_mark(
+    number_texts: Sequence[_NumberText], is_open: Sequence[_NumberText], field: str, separator: str | None
 ) -> tuple[str, str]:
-    """The mark when each value fits both: 1,234 or 1.234, with three digits behind the only mark.
+    """Return the likelier mark, with a note, if each value fits both: 1,234 or 1.234.
 
     Our choice: a point is a decimal mark in a file separated by commas, as every program writes it. A comma is a
-    thousands mark where other values below 1000 have none and none above lacks it, unless semicolons separate.
+    thousands mark if other values below 1000 have none and none above lacks it, unless semicolons separate.
+
+    Raises:
+        BadQuery: neither applies.
     """
-    marks = {"," if "," in figure.body else "." for figure in is_open}
-    bare = [int(figure.body) for figure in figures if figure.body.isdigit()]
-    is_bare = not any(figure.currency for figure in is_open)
+    marks = {"," if "," in number.body else "." for number in is_open}
+    bare = [int(number.body) for number in number_texts if number.body.isdigit()]
+    is_bare = not any(number.currency for number in is_open)
     first = is_open[0]
     is_point = marks == {"."} and separator == "," and is_bare
     is_grouped = marks == {","} and separator != ";" and any(bare) and all(number < 1000 for number in bare)
     if not (is_point or is_grouped):
-        meant = " or ".join(f"{_number(first, mark):f} (decimal={mark!r})" for mark in _BODIES)
+        meant = " or ".join(f"{_value(first, mark):f} (decimal={mark!r})" for mark in _BODIES)
         raise BadQuery(field, first.text, f"is {meant}, and no other value tells: say decimal=")
-    read, other = (f"{_number(first, mark):f}" for mark in _BODIES)
+    read, other = (f"{_value(first, mark):f}" for mark in _BODIES)
     return ".", f"{field}: {first.text} is read as {read}; with decimal=',' it would be {other}"
 
 
-def _fits(body: str, mark: str) -> bool:
-    found = _BODIES[mark].fullmatch(body)
-    return bool(found and (found["whole"] or found["part"]))
+def _is_written_with(body: str, mark: str) -> bool:
+    match = _BODIES[mark].fullmatch(body)
+    return bool(match and (match["whole"] or match["part"]))
 
 
-def _number(figure: _Figure, mark: str) -> Decimal:
-    found = _BODIES[mark].fullmatch(figure.body)
-    if found is None:
-        raise ValueError(figure.body)
-    digits = re.sub(r"\D", "", found["whole"] or "0")
-    part = f".{found['part']}" if found["part"] else ""
-    value = Decimal(f"{digits}{part}{found['power'] or ''}")
-    value = value.scaleb(-2) if figure.is_percent else value
-    return -value if figure.is_negative else value
+def _value(number: _NumberText, mark: str) -> Decimal:
+    """Return the number with *mark* as decimal mark."""
+    match = _BODIES[mark].fullmatch(number.body)
+    if match is None:
+        raise ValueError(number.body)
+    digits = re.sub(r"\D", "", match["whole"] or "0")
+    part = f".{match['part']}" if match["part"] else ""
+    value = Decimal(f"{digits}{part}{match['power'] or ''}")
+    value = value.scaleb(-2) if number.is_percent else value
+    return -value if number.is_negative else value

@@ -1,7 +1,7 @@
-"""Outside tables as they are: cells in their places, nothing guessed.
+"""External tables as they are: typed or text cells, without any guess about text.
 
-A file of text gives text, and only a cell with nothing in it is missing; typed sources keep their types. What the
-texts mean is read later, by `days` and `amounts`.
+A text file gives text, and only an empty cell is missing; typed sources keep their types. `date_parsing` and
+`number_parsing` read the text later.
 """
 
 from __future__ import annotations
@@ -30,10 +30,13 @@ _UTC_MOMENT: Final = pa.timestamp("us", "UTC")
 
 @dataclass(frozen=True, eq=False)
 class ExternalTable:
-    """A table from outside: *source* is the name of its file or "other".
+    """A table from outside gamelens.
 
-    The columns of *cells* are string, int64, double, bool, or timestamp[us, UTC]. *rows* numbers the rows as their
-    owner counts them: in a file the header is row 1; rows of a frame are counted from 0. *separator* is that of a CSV.
+    Attributes:
+        source: name of its file, or "other".
+        cells: columns of string, int64, double, bool or timestamp[us, UTC].
+        rows: row numbers: in a file the header is row 1, rows of a frame count from 0.
+        separator: separator of a CSV file.
     """
 
     source: str
@@ -48,18 +51,24 @@ class ExternalTable:
 
     @property
     def suffix(self) -> str:
-        """What tells its columns from the frame's own: `_spend` for spend.csv, `_other` for no file."""
+        """Suffix for columns whose name the frame has too: `_spend` for spend.csv, else `_other`."""
         return "_" + (re.sub(r"\W+", "_", self.source.partition(".")[0]).strip("_") or "other")
 
     def column(self, name: str) -> Any:
-        """One column, an Arrow array."""
+        """Return one column, an Arrow array."""
         return self.cells.column(name)
 
 
 def read_table(
     other: Any, *, sheet: str | None = None, encoding: str | None = None, missing: Sequence[str] = ()
 ) -> ExternalTable:
-    """The table in *other*: a path, a pandas or polars frame, an Arrow table.
+    """Return the table in *other*: a path, a pandas or polars frame, an Arrow table.
+
+    Args:
+        other: the table.
+        sheet: the sheet of an Excel file.
+        encoding: the encoding of a text file.
+        missing: texts that mean an empty cell.
 
     Raises:
         BadQuery: there is no such file or sheet, or it cannot be read without guessing.
@@ -70,39 +79,45 @@ def read_table(
             raise BadQuery("other", str(other), "is not a file")
         table = _read_file(path, sheet, encoding)
     elif isinstance(other, pd.DataFrame):
-        table = _counted("other", _from_pandas(other), first=0)
+        table = _numbered_table("other", _from_pandas(other), first=0)
     elif hasattr(other, "__arrow_c_stream__") and hasattr(other, "columns"):  # pyarrow, polars
-        table = _counted("other", pa.table(other), first=0)
+        table = _numbered_table("other", pa.table(other), first=0)
     else:
         kind = f"a {type(other).__name__}"
         raise BadQuery(
             "other", kind, "is not a path, a pandas or polars frame or an Arrow table; collect() what is lazy"
         )
-    named = _named(table)
-    columns = [_without(_plain(column), missing) for column in named.cells.columns]
+    named = _with_column_names(table)
+    columns = [_blank_out(_to_plain_type(column), missing) for column in named.cells.columns]
     cells = pa.Table.from_arrays(columns, names=named.columns)
     return ExternalTable(named.source, cells, named.rows, named.separator)
 
 
 def _read_file(path: Path, sheet: str | None, encoding: str | None) -> ExternalTable:
+    """Read a file by its suffix.
+
+    Raises:
+        BadQuery: the suffix is unknown, or the file cannot be read.
+    """
     name = path.name.lower()
     if name.removesuffix(".gz").endswith((".csv", ".tsv")):
         cells, separator = read_delimited(path, encoding)
-        return _without_blank_rows(_counted(path.name, cells, first=2, separator=separator))
+        return _without_blank_rows(_numbered_table(path.name, cells, first=2, separator=separator))
     if name.endswith(".parquet"):
         try:
-            return _counted(path.name, pq.ParquetFile(path).read(), first=0)
+            return _numbered_table(path.name, pq.ParquetFile(path).read(), first=0)
         except (pa.ArrowException, OSError) as error:
             raise BadQuery("other", path.name, f"cannot be read as Parquet: {error}") from None
     if name.endswith((".xlsx", ".xlsm")):
         header, *rows = read_sheet(path, sheet) or [()]
-        columns = [_array([row[place] for row in rows]) for place in range(len(header))]
+        columns = [_to_array([row[place] for row in rows]) for place in range(len(header))]
         names = ["" if cell is None else str(cell) for cell in header]
-        return _without_blank_rows(_counted(path.name, pa.Table.from_arrays(columns, names=names), first=2))
+        return _without_blank_rows(_numbered_table(path.name, pa.Table.from_arrays(columns, names=names), first=2))
     raise BadQuery("other", path.name, "is none of the files that can be read", _SUFFIXES)
 
 
 def _from_pandas(frame: pd.DataFrame) -> pa.Table:
+    """Return a pandas frame as an Arrow table, a named index as its first columns."""
     if any(name is not None for name in frame.index.names):
         frame = frame.reset_index()
     columns = []
@@ -111,25 +126,25 @@ def _from_pandas(frame: pd.DataFrame) -> pa.Table:
         try:
             columns.append(pa.chunked_array([pa.Array.from_pandas(column)]))
         except (pa.ArrowException, TypeError):
-            columns.append(_array([None if _is_null(value) else value for value in column]))
+            columns.append(_to_array([None if _is_null(value) else value for value in column]))
     return pa.Table.from_arrays(columns, names=[str(name) for name in frame.columns])
 
 
-def _array(values: Sequence[Any]) -> Any:
+def _to_array(values: Sequence[Any]) -> Any:
     try:
         return pa.array(values)
-    except (pa.ArrowException, OverflowError, TypeError):  # a column of numbers and texts is text
+    except (pa.ArrowException, OverflowError, TypeError):  # a column that mixes numbers and texts is text
         return pa.array([None if value is None else _as_text(value) for value in values], pa.string())
 
 
-def _plain(column: Any) -> Any:
-    """*column* in one of the five types."""
+def _to_plain_type(column: Any) -> Any:
+    """Return *column* in one of the five types of an `ExternalTable`."""
     kind = column.type
-    if isinstance(kind, pa.BaseExtensionType):  # the period 2026-11 is no number of months
-        return pa.chunked_array([_array([None if _is_null(value) else value for value in column.to_pandas()])])
+    if isinstance(kind, pa.BaseExtensionType):  # the storage type of the period 2026-11 is a number of months
+        return pa.chunked_array([_to_array([None if _is_null(value) else value for value in column.to_pandas()])])
     if pa.types.is_dictionary(kind):
         parts = column.unify_dictionaries().chunks
-        values = _plain(pa.chunked_array([parts[0].dictionary])) if parts else pa.chunked_array([], pa.string())
+        values = _to_plain_type(pa.chunked_array([parts[0].dictionary])) if parts else pa.chunked_array([], pa.string())
         return pa.chunked_array([values.take(part.indices).combine_chunks() for part in parts], values.type)
     for is_kind, wanted in _TYPES:
         if is_kind(kind):
@@ -167,17 +182,19 @@ def _is_null(value: Any) -> bool:
     return value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and np.isnan(value))
 
 
-def _without(column: Any, missing: Sequence[str]) -> Any:
+def _blank_out(column: Any, missing: Sequence[str]) -> Any:
+    """Return *column* with the texts of *missing* as null."""
     if not missing or not _is_text(column.type):
         return column
     return pc.if_else(pc.is_in(column, value_set=pa.array(list(missing), pa.string())), None, column)
 
 
-def _counted(source: str, cells: pa.Table, *, first: int, separator: str | None = None) -> ExternalTable:
+def _numbered_table(source: str, cells: pa.Table, *, first: int, separator: str | None = None) -> ExternalTable:
     return ExternalTable(source, cells, np.arange(first, first + cells.num_rows, dtype=np.int64), separator)
 
 
 def _without_blank_rows(table: ExternalTable) -> ExternalTable:
+    """Return *table* without rows that have no cell. In a table of one column they are nulls."""
     if len(table.columns) < 2:
         return table
     is_filled = np.zeros(table.cells.num_rows, dtype=bool)
@@ -186,20 +203,24 @@ def _without_blank_rows(table: ExternalTable) -> ExternalTable:
     return ExternalTable(table.source, table.cells.filter(pa.array(is_filled)), table.rows[is_filled], table.separator)
 
 
-def _named(table: ExternalTable) -> ExternalTable:
-    """*table* with a name for every column, those with neither name nor cells left out."""
-    kept = [
+def _with_column_names(table: ExternalTable) -> ExternalTable:
+    """Return *table* with a name for every column, without empty columns that have none.
+
+    Raises:
+        BadQuery: two columns have the same name.
+    """
+    places = [
         place
         for place, name in enumerate(table.columns)
         if name or table.cells.column(place).null_count < len(table.rows)
     ]
-    names = list(_names(table.columns, kept))
+    names = list(_column_names(table.columns, places))
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise BadQuery("other", table.source, f"has two columns that are called {min(twice)}")
-    return ExternalTable(table.source, table.cells.select(kept).rename_columns(names), table.rows, table.separator)
+    return ExternalTable(table.source, table.cells.select(places).rename_columns(names), table.rows, table.separator)
 
 
-def _names(columns: Sequence[str], kept: Sequence[int]) -> Iterator[str]:
-    for place in kept:
+def _column_names(columns: Sequence[str], places: Sequence[int]) -> Iterator[str]:
+    for place in places:
         yield columns[place] or f"column_{place + 1}"

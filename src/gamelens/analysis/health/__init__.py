@@ -1,15 +1,16 @@
-"""Is everything as it usually is? Every game and metric against its own weekday, and what stands out.
+"""Health of all games: every game and metric against its own weekdays.
 
-    answers = [lens.query(**...) for each of questions(watches())]     # or notebook.health_board.watch, which asks
-    scores = judged(daily(answers))                                    # every day of every series
-    board(scores)                                                      # the last day, the worst first
+    answers = [lens.query(**query.arguments, over=...) for query in board_queries(watches())]
+    scores = score_days(daily(answers))                # every day of every series
+    board(scores)                                      # the last day, the worst first
 
-The frame of `board` is what widgets, figures and the command show. Columns to count on: game_id, game, metric,
-dimension and segment (none is the whole game), timestamp, value, expected, low, high, change, z, p, q, severity
-("unknown", "ok", "info", "warning", "critical"), since, sentence. `segments` says what is behind a row.
+`gamelens.notebook.check_health` does all three. The frame of `board` is what widgets, figures and the command show. Its
+stable columns: game_id, game, metric, dimension and segment (both null for the whole game), timestamp, value, expected,
+low, high, change, z, p, q, severity ("unknown", "ok", "info", "warning", "critical"), since, sentence. `segments`
+explains a row. A slow change of a count (a tenth a week) is drift and no incident; shares are also tested over seven
+and fourteen days.
 
-Slow changes of a count (a tenth a week) are drift here and not an incident; shares have a second look over seven days.
-Open `board` first; `baseline` is the statistics.
+Never asks a service and never draws. Open `board` first; `baseline` is the statistics.
 """
 
 from gamelens.analysis.health.baseline import BAND_Z
@@ -22,8 +23,8 @@ from gamelens.analysis.health.watched_metrics import (
     WATCHED,
     HealthQuery,
     WatchedMetric,
-    drill_questions,
-    questions,
+    board_queries,
+    drill_queries,
     watches,
 )
 
@@ -36,16 +37,16 @@ __all__ = [
     "WatchedMetric",
     "as_json",
     "board",
+    "board_queries",
     "daily",
     "dimension_words",
-    "drill_questions",
+    "drill_queries",
     "flagged",
-    "score_days",
     "measured",
     "moved_sentence",
-    "questions",
-    "segments",
     "row_sentence",
+    "score_days",
+    "segments",
     "silent_games",
     "subject",
     "verdict",

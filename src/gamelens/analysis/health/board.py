@@ -1,9 +1,9 @@
-"""Every day of every series against its baseline, and what of it needs somebody: the board.
+"""Board of all series: each day against its baseline, and the days that need attention.
 
-A day is judged by what came before it and nothing else, so a board says today what it will say tomorrow, unless the
-service restates the day. What stands out must do so beyond chance on the whole board (false discoveries, q) and by a
-tenth or more; a game that sends nothing is one finding and not one for each of its numbers; days that were restated
-raise no alarm, and of those that may still move more is wanted.
+A day is judged by the days before it alone, so a board stays the same until the service restates a day. A day stands
+out if it differs beyond chance on the whole board (false discoveries, q) and by a tenth or more. A game that sends
+nothing is one finding, not one for each of its metrics. Restated days raise no alarm, and days that are not settled
+need a larger change.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ def score_days(
     most_q: float = MOST_Q,
     restatements: DataFrame | None = None,
 ) -> DataFrame:
-    """Every day of every series of `daily` against its baseline.
+    """Return every day of every series of `daily` with its baseline and severity.
 
-    A share is judged by its day, or by the seven or fourteen days up to it where they say more; *value*, *expected* and
+    A share is judged by its day, or by the seven or fourteen days up to it if they show more; *value*, *expected* and
     the rest are then those of that window. *restatements* is the frame of `Client.restatements`.
 
     Columns: those of `daily`, and expected, low, high (float64, the band of usual days), change (float64, -0.2 is 20 %
-    below; NA where nothing was expected), z (float64, the stray in units of its noise), p, q (float64, the chance of
-    such a stray, and the share of false discoveries on the day's board up to it), window_days (Int64, 1, 7 or 14),
+    below; NA if nothing was expected), z (float64, the deviation in units of noise), p, q (float64, the probability of
+    such a deviation, and the share of false discoveries on the day's board up to it), window_days (Int64, 1, 7 or 14),
     is_settled, is_restated, is_silent (boolean; the last: the whole game sent nothing), severity (ordered category of
     `SEVERITIES`), is_flagged (boolean, warning or worse). NA while the history is short: two same weekdays and seven
     days to compare are needed, fourteen days for shares.
     """
     if not len(daily):
-        return _nothing(daily)
+        return _empty_scores(daily)
     series = series_grid(daily)
     scores = series.rows(**Scores(series).columns())
     scores["is_settled"] = is_settled(scores["timestamp"], daily)
@@ -68,22 +68,22 @@ def score_days(
 
 
 def board(scores: DataFrame, *, days: int = 1) -> DataFrame:
-    """The last *days* days of every series, the worst first, each explained in a sentence.
+    """Return the last *days* days of every series, worst first, each with a sentence.
 
-    Columns: those of `score_days`, and since (datetime64[us, UTC], the first day of what is flagged; NA elsewhere) and
-    sentence (str, plain text: escape it before it becomes HTML or Markdown). The ones to count on: game_id, game,
-    metric, dimension, segment, timestamp, value, expected, low, high, change, z, p, q, severity, sentence.
+    Columns: those of `score_days`, and since (datetime64[us, UTC], the first day of the flagged change, else NA) and
+    sentence (str, plain text: escape it before it becomes HTML or Markdown). The stable ones: game_id, game, metric,
+    dimension, segment, timestamp, value, expected, low, high, change, z, p, q, severity, sentence.
     """
     bare = _bare(scores)
     last = bare[bare["timestamp"] > bare["timestamp"].max() - days * _DAY] if len(bare) else bare
-    return with_receipts_of(_explained(last, bare), scores)
+    return with_receipts_of(_with_sentences(last, bare), scores)
 
 
 def flagged(scores: DataFrame) -> DataFrame:
-    """The flagged days of all time, newest first, each explained in a sentence. Columns: those of `board`."""
+    """Return all flagged days, newest first, each with a sentence. Columns: those of `board`."""
     bare = _bare(scores)
-    made = _explained(bare[bare["is_flagged"]], bare)
-    return with_receipts_of(made.sort_values("timestamp", ascending=False, kind="stable", ignore_index=True), scores)
+    result = _with_sentences(bare[bare["is_flagged"]], bare)
+    return with_receipts_of(result.sort_values("timestamp", ascending=False, kind="stable", ignore_index=True), scores)
 
 
 def silent_games(daily: DataFrame) -> DataFrame:
@@ -94,51 +94,55 @@ def silent_games(daily: DataFrame) -> DataFrame:
     whole = daily[daily["dimension"].isna() & (daily["kind"] != "share")]
     active = whole[whole["value"] > 0].groupby(["game_id", "game"], observed=True)["timestamp"].max()
     silent = (daily["timestamp"].max() - active).dt.days.astype("Int64")
-    made = DataFrame({"last_day": active, "silent_days": silent}).reset_index()
-    return with_receipts_of(made[made["silent_days"] > 0].reset_index(drop=True), daily)
+    result = DataFrame({"last_day": active, "silent_days": silent}).reset_index()
+    return with_receipts_of(result[result["silent_days"] > 0].reset_index(drop=True), daily)
 
 
-def _explained(rows: DataFrame, scores: DataFrame) -> DataFrame:
-    """*rows* of *scores*, the worst first, with since and sentence."""
+def _with_sentences(rows: DataFrame, scores: DataFrame) -> DataFrame:
+    """Return *rows* of *scores*, worst first, with since and sentence."""
     size = rows["z"].abs().fillna(-1.0)
     order = DataFrame({"severity": rows["severity"].cat.codes, "day": rows["timestamp"], "size": size})
     order = order.sort_values(["severity", "day", "size"], ascending=False, kind="stable")
-    made = rows.loc[order.index].reset_index(drop=True)
-    made["since"] = _since(made, scores)
-    made["sentence"] = Series([row_sentence(row) for row in made.to_dict("records")], dtype="str")
-    return made
+    result = rows.loc[order.index].reset_index(drop=True)
+    result["since"] = _since(result, scores)
+    result["sentence"] = Series([row_sentence(row) for row in result.to_dict("records")], dtype="str")
+    return result
 
 
 def _since(rows: DataFrame, scores: DataFrame) -> Series[Any]:
-    """The first day of what is flagged: of a run of flagged days, or where the level of a share moved."""
+    """Return the first day of each flagged change, NaT for rows that are not flagged.
+
+    It is the start of a run of flagged days, or the day a share changed its level.
+    """
     since = Series(pd.NaT, index=rows.index, dtype="datetime64[us, UTC]")
     for place in np.flatnonzero(rows["is_flagged"].to_numpy(dtype="bool")).tolist():
         row = rows.iloc[place]
-        own = scores[scores["timestamp"] <= row["timestamp"]]
+        series = scores[scores["timestamp"] <= row["timestamp"]]
         for key in IDENTITY:
-            own = own[own[key].isna() if pd.isna(row[key]) else own[key] == row[key]]
-        own = own.sort_values("timestamp")
-        since.iloc[place] = level_moved(own) if row["window_days"] > 1 else _run_began(own)
+            series = series[series[key].isna() if pd.isna(row[key]) else series[key] == row[key]]
+        series = series.sort_values("timestamp")
+        since.iloc[place] = level_moved(series) if row["window_days"] > 1 else _first_day_of_run(series)
     return since
 
 
-def _run_began(own: DataFrame) -> pd.Timestamp:
-    """The first of the flagged days that *own* ends with."""
-    is_usual = ~own["is_flagged"].to_numpy(dtype="bool")
-    length = int(np.argmax(is_usual[::-1])) if is_usual.any() else len(own)
-    return pd.Timestamp(own["timestamp"].iloc[-max(length, 1)])
+def _first_day_of_run(series: DataFrame) -> pd.Timestamp:
+    """Return the first of the flagged days that *series* ends with."""
+    is_usual = ~series["is_flagged"].to_numpy(dtype="bool")
+    length = int(np.argmax(is_usual[::-1])) if is_usual.any() else len(series)
+    return pd.Timestamp(series["timestamp"].iloc[-max(length, 1)])
 
 
 def _bare(scores: DataFrame) -> DataFrame:
-    """*scores* without its receipt, which pandas would copy with every column that is read."""
+    """Return *scores* without its receipt, which pandas would copy with every column read."""
     bare = scores.copy(deep=False)
     bare.attrs = {}
     return bare
 
 
-def _nothing(daily: DataFrame) -> DataFrame:
+def _empty_scores(daily: DataFrame) -> DataFrame:
+    """Return the frame of `score_days` without rows."""
     empty: dict[str, Any] = {name: Series(dtype="float64") for name in _NUMBERS}
     empty |= {"window_days": Series(dtype="Int64"), **{name: Series(dtype="boolean") for name in _FLAGS[:3]}}
-    made = daily.assign(**empty)
-    made["severity"] = pd.Categorical([], categories=list(SEVERITIES), ordered=True)
-    return with_receipts_of(made.assign(is_flagged=Series(dtype="boolean")), daily)
+    result = daily.assign(**empty)
+    result["severity"] = pd.Categorical([], categories=list(SEVERITIES), ordered=True)
+    return with_receipts_of(result.assign(is_flagged=Series(dtype="boolean")), daily)

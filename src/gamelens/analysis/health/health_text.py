@@ -1,6 +1,6 @@
-"""The board in words: a sentence for every row, and the whole as JSON.
+"""Text of the health board: a sentence for every row, and the board as JSON values.
 
-Sentences are plain text. Titles, networks and countries come from outside: whatever writes a sentence to Markdown, a
+Sentences are plain text. Titles, networks and countries come from outside: code that writes a sentence to Markdown, a
 terminal or a figure escapes it.
 """
 
@@ -20,98 +20,103 @@ Row = Mapping[Any, Any]
 
 
 def row_sentence(row: Row) -> str:
-    """What one row of a board says."""
+    """Return one row of a board as a sentence."""
     if row["severity"] == "unknown":
         return f"{subject(row)}: not enough history to judge {row['timestamp']:%Y-%m-%d}"
     if row["is_silent"]:
         about = f" (usually about {format_number(row['expected'], row['kind'])} {str(row['metric']).lower()})"
-        return f"{row['game']}: silent on {row['timestamp']:%Y-%m-%d}{_since(row)}, nothing came{about}"
-    return f"{subject(row)} {_size(row)} {_when(row)} ({_numbers(row)}){_reserve(row)}"
+        return f"{row['game']}: silent on {row['timestamp']:%Y-%m-%d}{_since_text(row)}, nothing came{about}"
+    return f"{subject(row)} {_change_text(row)} {_day_text(row)} ({_value_text(row)}){_caveat(row)}"
 
 
 def subject(row: Row) -> str:
-    """Game, metric and segment: `Tile: Share of ads by network, AdMob`."""
+    """Return game, metric and segment of a row: `Tile: Share of ads by network, AdMob`."""
     segment = "" if pd.isna(row.get("dimension")) else f", {UNKNOWN if pd.isna(row['segment']) else row['segment']}"
     return f"{row['game']}: {row['metric']}{segment}"
 
 
-def moved_sentence(moved: DataFrame, verdict: str, kind: NumberKind) -> str:
-    """What the segments of one dimension say, as half a sentence; empty where they say nothing."""
-    if len(moved) < 2:
+def moved_sentence(rows: DataFrame, verdict: str, kind: NumberKind) -> str:
+    """Return the verdict on the segments of one dimension as half a sentence.
+
+    Empty if the verdict is unclear.
+    """
+    if len(rows) < 2:
         return ""
-    what, top = dimension_words(str(moved["dimension"].iloc[0])), moved.iloc[0]
-    rest = moved.iloc[1]
-    way = "fell" if top["contribution"] < 0 else "rose"
+    dimension, top = dimension_words(str(rows["dimension"].iloc[0])), rows.iloc[0]
+    rest = rows.iloc[1]
+    direction = "fell" if top["contribution"] < 0 else "rose"
     match verdict:
         case "one segment":
             numbers = " instead of ".join(format_number(top[name], kind) for name in ("value", "expected"))
             new = f", new on {top['first_day']:%Y-%m-%d}," if pd.notna(top["first_day"]) else ""
-            return f"{what} {_name(top)}{new} makes up {min(top['share_of_change'], 1):.0%} of it ({numbers})"
+            share = min(top["share_of_change"], 1)
+            return f"{dimension} {_segment_name(top)}{new} makes up {share:.0%} of it ({numbers})"
         case "all alike":
-            return f"by {what}, all of them {way}"
+            return f"by {dimension}, all of them {direction}"
         case "the mix":
-            return f"by {what}, none of them moved as much as their mix did"
+            return f"by {dimension}, none of them moved as much as their mix did"
         case "opposite":
-            return f"by {what}, each of them moved the other way: their mix changed"
+            return f"by {dimension}, each of them moved the other way: their mix changed"
         case "against each other":
-            return f"by {what}, what {_name(top)} {'lost' if way == 'fell' else 'won'} went {_way_of(way, rest)}"
+            change = "lost" if direction == "fell" else "won"
+            return f"by {dimension}, what {_segment_name(top)} {change} went {_destination(direction, rest)}"
     return ""
 
 
 def dimension_words(dimension: str) -> str:
-    """A dimension as people call it."""
+    """Return the display name of a dimension."""
     words = {"country_code": "country", "ilrd_network_name": "network", "ad_type": "ad format"}
     return words.get(dimension, dimension.replace("_", " "))
 
 
 def as_json(board: DataFrame) -> list[dict[str, Any]]:
-    """The rows of a board as plain JSON values: days as dates, NA as null."""
+    """Return the rows of a board as plain JSON values: days as dates, NA as null."""
     columns = ["game_id", "game", "watch", "metric", "dimension", "segment", "timestamp", "since", "window_days"]
     columns += ["value", "expected", "low", "high", "change", "z", "p", "q", "severity", "is_settled", "is_restated"]
     rows = board[[*columns, "sentence"]].copy()
     for name in ("timestamp", "since"):
         rows[name] = rows[name].dt.strftime("%Y-%m-%d")
     text = rows.to_json(orient="records", double_precision=12)
-    found: list[dict[str, Any]] = json.loads(text)
-    return found
+    records: list[dict[str, Any]] = json.loads(text)
+    return records
 
 
-def _name(row: Any) -> str:
+def _segment_name(row: Any) -> str:
     return UNKNOWN if pd.isna(row["segment"]) else str(row["segment"])
 
 
-def _way_of(way: str, other: Any) -> str:
-    return f"to {_name(other)}" if way == "fell" else f"missing at {_name(other)}"
+def _destination(direction: str, other: Any) -> str:
+    return f"to {_segment_name(other)}" if direction == "fell" else f"missing at {_segment_name(other)}"
 
 
-def _size(row: Row) -> str:
+def _change_text(row: Row) -> str:
     if pd.isna(row["change"]):
         return "as usual" if row["value"] == row["expected"] else "far above usual"
-    way = "above" if row["value"] > row["expected"] else "below"
-    return f"{abs(row['change']):.0%} {way}"
+    direction = "above" if row["value"] > row["expected"] else "below"
+    return f"{abs(row['change']):.0%} {direction}"
 
 
-def _when(row: Row) -> str:
+def _day_text(row: Row) -> str:
     day = row["timestamp"]
     usual: str = "" if pd.isna(row["change"]) else " usual" if row["kind"] == "share" else f" a usual {day:%A}"
     if row["window_days"] > 1:
-        return f"{usual} in the {row['window_days']:.0f} days to {day:%Y-%m-%d}{_since(row)}".strip()
-    return f"{usual} on {day:%Y-%m-%d}{_since(row)}".strip()
+        return f"{usual} in the {row['window_days']:.0f} days to {day:%Y-%m-%d}{_since_text(row)}".strip()
+    return f"{usual} on {day:%Y-%m-%d}{_since_text(row)}".strip()
 
 
-def _since(row: Row) -> str:
+def _since_text(row: Row) -> str:
     since = row.get("since")
     if since is None or pd.isna(since) or since == row["timestamp"]:
         return ""
     return f", since {'about ' if row['window_days'] > 1 else ''}{since:%Y-%m-%d}"
 
 
-def _numbers(row: Row) -> str:
+def _value_text(row: Row) -> str:
     value, expected = (format_number(row[name], row["kind"]) for name in ("value", "expected"))
     return f"{value} instead of about {expected}"
 
 
-def _reserve(row: Row) -> str:
+def _caveat(row: Row) -> str:
     if row["is_restated"]:
         return "; the service has restated this day"
     return "" if row["is_settled"] else "; the day may still move"

@@ -1,8 +1,8 @@
-"""Which segment moved: how much of a change is due to each country, platform, build or network.
+"""Segments of a change: the contribution of each country, platform, build or network.
 
-A sum changes by what its segments change by. A share of a whole (who came back, which network filled) changes because
-segments changed, or because there are more of one segment than before: the mix. The two add up to the change exactly,
-and may point in opposite directions: every segment better and the whole worse (Simpson's paradox).
+A sum changes by the changes of its segments. A share of a whole (returning players, impressions of a network) changes
+because segments changed, or because there are more of one segment than before: the mix. The two add up to the change
+exactly, and may have opposite signs: every segment better and the whole worse (Simpson's paradox).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 Verdict = Literal["one segment", "all alike", "the mix", "against each other", "opposite", "unclear"]
 
 _DAY: Final = pd.Timedelta(days=1)
-_FEWEST: Final = 30.0  # of a whole: below that a segment has no share of its own to be compared with
+_FEWEST: Final = 30.0  # a smaller denominator gives a segment no share to compare with
 _MOVED_P: Final = 0.01
 _SURE_P: Final = 0.001
 _MOST: Final = 0.6
@@ -36,15 +36,20 @@ _LEVEL_LEAST: Final = 3
 def segments(
     frame: DataFrame, watch: WatchedMetric, by: str, *, day: pd.Timestamp, window_days: int = 1, segment: Any = None
 ) -> DataFrame:
-    """What each value of *by* adds to the change of *watch* on *day*, or in *window_days* up to it.
+    """Return the contribution of each value of *by* to the change of *watch* on *day*.
 
-    *frame* answers one game's question by *by* (`drill_questions` says which); *segment* is the network whose share it
-    is about.
+    Args:
+        frame: the answer to one of `drill_queries`, of one game by *by*.
+        watch: the watched metric.
+        by: the dimension of the segments.
+        day: the last day of the change.
+        window_days: number of days up to *day*.
+        segment: the network whose share changed, for shares by network.
 
     Columns: dimension (str), segment (category, null kept), value, expected (float64), change (float64), contribution
     (float64, in the unit of *value*, adds up to the change), share_of_change (float64, adds up to 1), mix (float64, the
-    part of the contribution that is due to more or fewer of the segment; 0 for sums), weight (float64, the part of the
-    whole it was before), z, p (float64), is_moved (boolean), first_day (datetime64[us, UTC], of a segment that is newer
+    part of the contribution due to more or fewer of the segment; 0 for sums), weight (float64, the segment's earlier
+    share of the whole), z, p (float64), is_moved (boolean), first_day (datetime64[us, UTC], of a segment that is newer
     than the frame; else NA). Largest contribution first.
 
     Raises:
@@ -53,58 +58,59 @@ def segments(
     if by not in frame:
         raise BadQuery("by", by, "is not a column of the frame", [*map(str, frame.columns)])
     if watch.kind == "share":
-        made = _of_shares(*_parts_and_wholes(frame, watch, by, segment), day, window_days)
+        result = _share_contributions(*_parts_and_wholes(frame, watch, by, segment), day, window_days)
     else:
-        made = _of_sums(_by_day(frame, column_of(frame, watch.metric, watch.field), by, day), watch, day)
-    total = made["contribution"].sum()
-    made["share_of_change"] = made["contribution"] / total if total else np.nan
-    made["is_moved"] = (made["p"] <= _MOVED_P / max(len(made), 1)).astype("boolean")
-    order = made["contribution"].abs().sort_values(ascending=False, kind="stable").index
-    made = made.loc[order].rename_axis("segment").reset_index().assign(dimension=by)
-    made["first_day"] = _first_days(frame, by, made["segment"])
+        result = _sum_contributions(_by_day(frame, column_of(frame, watch.metric, watch.field), by, day), watch, day)
+    total = result["contribution"].sum()
+    result["share_of_change"] = result["contribution"] / total if total else np.nan
+    result["is_moved"] = (result["p"] <= _MOVED_P / max(len(result), 1)).astype("boolean")
+    order = result["contribution"].abs().sort_values(ascending=False, kind="stable").index
+    result = result.loc[order].rename_axis("segment").reset_index().assign(dimension=by)
+    result["first_day"] = _first_days(frame, by, result["segment"])
     columns = ["value", "expected", "change", "contribution", "share_of_change", "mix", "weight", "z", "p", "is_moved"]
     return with_receipts_of(
-        made[["dimension", "segment", *columns, "first_day"]].astype({"segment": "category"}), frame
+        result[["dimension", "segment", *columns, "first_day"]].astype({"segment": "category"}), frame
     )
 
 
-def verdict(moved: DataFrame) -> Verdict:
-    """What the segments of one dimension say together.
+def verdict(rows: DataFrame) -> Verdict:
+    """Return how the segments of one dimension explain the change.
 
-    "one segment": one of them makes up most of the change, and more than its size. "all alike": they moved together.
-    "the mix": they did not move, there are more of one and fewer of another. "opposite": all moved one way, the whole
-    the other. "against each other": what one lost another won.
+    "one segment": one of them makes up most of the change, and more than its size. "all alike": they changed together.
+    "the mix": they did not change, there are more of one and fewer of another. "opposite": all changed one way, the
+    whole the other. "against each other": one gained what another lost. "unclear": none of these.
     """
-    total = moved["contribution"].sum()
-    gross = moved["contribution"].abs().sum()
-    if not len(moved) or not gross:
+    total = rows["contribution"].sum()
+    gross = rows["contribution"].abs().sum()
+    if not len(rows) or not gross:
         return "unclear"
-    own = moved["contribution"] - moved["mix"]
-    if moved["mix"].abs().sum() > 0:
-        ways = np.sign(own[own.abs() > 0.02 * gross])
-        if len(ways) > 1 and (ways == -np.sign(total)).all():
+    without_mix = rows["contribution"] - rows["mix"]
+    if rows["mix"].abs().sum() > 0:
+        directions = np.sign(without_mix[without_mix.abs() > 0.02 * gross])
+        if len(directions) > 1 and (directions == -np.sign(total)).all():
             return "opposite"
-        if abs(moved["mix"].sum()) > abs(own.sum()):
+        if abs(rows["mix"].sum()) > abs(without_mix.sum()):
             return "the mix"
     if abs(total) < gross / 3:
         return "against each other"
-    if len(moved) > 1 and _is_alone(moved.iloc[0], moved.iloc[1:]):
+    if len(rows) > 1 and _is_alone(rows.iloc[0], rows.iloc[1:]):
         return "one segment"
-    same = np.sign(own[own.abs() > 0.05 * gross]) == np.sign(total)
+    same = np.sign(without_mix[without_mix.abs() > 0.05 * gross]) == np.sign(total)
     return "all alike" if same.all() else "unclear"
 
 
 def _is_alone(top: Series[Any], rest: DataFrame) -> bool:
-    """Whether the first segment makes up most of the change, moved farther than all others, and none of them surely."""
+    """Return whether *top* makes up most of the change and changed far more than the rest."""
     share, weight = float(top["share_of_change"]), float(top["weight"])
     is_ahead = share * (1 - weight) >= _AHEAD * abs(1 - share) * weight
     return share >= _MOST and is_ahead and not (rest["p"] <= _SURE_P).any()
 
 
 def level_moved(rows: DataFrame) -> pd.Timestamp:
-    """The first day of a share's new level: where cutting its last days in two explains them best.
+    """Return the first day of a share's new level.
 
-    *rows* are the days of one series of `judged`, the last one flagged.
+    It is the cut of the last days into two levels that fits them best. *rows* are the days of one series of
+    `score_days`, the last one flagged.
     """
     rows = rows.tail(_LEVEL_REACH)
     part, whole = (rows[name].fillna(0.0).to_numpy(dtype="float64") for name in ("part", "whole"))
@@ -116,23 +122,26 @@ def level_moved(rows: DataFrame) -> pd.Timestamp:
 
 
 def _likelihood(part: Floats, whole: Floats) -> float:
-    """The logarithm of how likely *part* of *whole* is at its own share."""
+    """Return the log-likelihood of *part* of *whole* at its own share."""
     hits, all_ = float(part.sum()), float(whole.sum())
     share = min(max(hits / all_, 1e-9), 1 - 1e-9) if all_ else 0.5
     return hits * float(np.log(share)) + (all_ - hits) * float(np.log1p(-share))
 
 
 def _first_days(frame: DataFrame, by: str, names: Series[Any]) -> Series[Any]:
-    """The first day of each of *names* in *frame*; NA for those that were there from its start."""
+    """Return the first day of each of *names*, NaT if it was there from the frame's start."""
     rows = DataFrame({"segment": frame[by].astype("object"), "day": frame["timestamp"]})
     first = rows.groupby("segment", dropna=False)["day"].min()
-    found = [first.loc[name] if pd.notna(name) and name in first.index else pd.NaT for name in names]
-    days = Series(found, index=names.index, dtype="datetime64[us, UTC]")
+    first_days = [first.loc[name] if pd.notna(name) and name in first.index else pd.NaT for name in names]
+    days = Series(first_days, index=names.index, dtype="datetime64[us, UTC]")
     return days.where(days > frame["timestamp"].min())
 
 
 def _by_day(frame: DataFrame, column: str, by: str, day: pd.Timestamp) -> DataFrame:
-    """*column* for each value of *by* (rows) on each day up to *day* (columns); 0 where nothing came."""
+    """Return *column* by day (columns) up to *day* for each value of *by* (rows).
+
+    A day without rows is 0.
+    """
     rows = DataFrame({"segment": frame[by].astype("object"), "day": frame["timestamp"], "number": frame[column]})
     wide = rows.groupby(["segment", "day"], dropna=False, sort=False)["number"].sum().astype("float64").unstack("day")
     first = frame["timestamp"].min() if len(frame) else day
@@ -140,15 +149,18 @@ def _by_day(frame: DataFrame, column: str, by: str, day: pd.Timestamp) -> DataFr
 
 
 def _parts_and_wholes(frame: DataFrame, watch: WatchedMetric, by: str, segment: Any) -> tuple[DataFrame, DataFrame]:
+    """Return numerators and denominators of the watched share, by segment and day."""
     last = frame["timestamp"].max() if len(frame) else pd.Timestamp(0, tz="UTC")
     if watch.is_mix and watch.over is not None:
         column = column_of(frame, watch.metric, watch.field)
-        own = frame[watch.over].isna() if pd.isna(segment) else frame[watch.over].astype("object") == segment
+        is_segment = frame[watch.over].isna() if pd.isna(segment) else frame[watch.over].astype("object") == segment
         wholes = _by_day(frame, column, by, last)
-        parts = _by_day(frame[own], column, by, last).reindex(index=wholes.index, columns=wholes.columns)
+        parts = _by_day(frame[is_segment], column, by, last).reindex(index=wholes.index, columns=wholes.columns)
         return parts.fillna(0.0), wholes
     if watch.over is None:
-        part, whole = (_by_day(frame, column_of(frame, watch.metric, it), by, last) for it in (watch.part, watch.whole))
+        part, whole = (
+            _by_day(frame, column_of(frame, watch.metric, name), by, last) for name in (watch.part, watch.whole)
+        )
         return part, whole
     wholes = _by_day(frame, column_of(frame, "new_users", "new_users"), by, last)
     wholes = wholes.shift(watch.since_days_ago or 0, axis="columns").fillna(0.0)
@@ -156,50 +168,55 @@ def _parts_and_wholes(frame: DataFrame, watch: WatchedMetric, by: str, segment: 
     return (shares * wholes).round(), wholes
 
 
-def _of_sums(wide: DataFrame, watch: WatchedMetric, day: pd.Timestamp) -> DataFrame:
+def _sum_contributions(wide: DataFrame, watch: WatchedMetric, day: pd.Timestamp) -> DataFrame:
+    """Return the contributions of segments to the change of a sum."""
     values = wide.to_numpy()
-    judged = judge_counts(values) if watch.kind == "count" else judge_money(values)
+    baseline = judge_counts(values) if watch.kind == "count" else judge_money(values)
     if not values.size:
         empty = np.array([], dtype="float64")
-        return _table(wide.index, *(empty for _ in range(7)))
-    expected = judged.expected[:, -1]
+        return _contribution_frame(wide.index, *(empty for _ in range(7)))
+    expected = baseline.expected[:, -1]
     recent = values[:, -1 - POOLED_DAYS : -1]
     mean = recent.mean(axis=1) if recent.shape[1] else np.zeros(len(values))
     expected = np.where(np.isfinite(expected), expected, mean)
-    p = two_sided(judged.z[:, -1], judged.known[:, -1])
+    p = two_sided(baseline.z[:, -1], baseline.noise_days[:, -1])
     now = values[:, -1]
     weight = expected / expected.sum() if expected.sum() else np.full_like(expected, np.nan)
-    return _table(wide.index, now, expected, now - expected, np.zeros_like(now), weight, judged.z[:, -1], p)
+    return _contribution_frame(
+        wide.index, now, expected, now - expected, np.zeros_like(now), weight, baseline.z[:, -1], p
+    )
 
 
-def _of_shares(parts: DataFrame, wholes: DataFrame, day: pd.Timestamp, window_days: int) -> DataFrame:
+def _share_contributions(parts: DataFrame, wholes: DataFrame, day: pd.Timestamp, window_days: int) -> DataFrame:
+    """Return the contributions of segments to the change of a share."""
     first = day - (window_days - 1) * _DAY
     days = pd.DatetimeIndex(parts.columns)
     is_now = (days >= first) & (days <= day)
     is_before = (days < first) & (days >= first - POOLED_DAYS * _DAY)
     part, whole = parts.to_numpy(), wholes.to_numpy()
     now, before = ((part[:, days_of].sum(axis=1), whole[:, days_of].sum(axis=1)) for days_of in (is_now, is_before))
-    # What is new, or had too few before, has no share of its own yet: it is held against that of the others.
+    # New and small segments have no earlier share of their own: they are compared with that of the others.
     is_new = (whole[:, is_before] > 0).argmax(axis=1) > is_before.sum() / 2
     is_known = (before[1] >= _FEWEST) & ~is_new
     with np.errstate(divide="ignore", invalid="ignore"):
         usual = before[0].sum() / before[1].sum()
         others = before[0][is_known].sum() / before[1][is_known].sum() if is_known.any() else usual
         weight, weight_before = now[1] / now[1].sum(), before[1] / before[1].sum()
-        was_itself = np.nan_to_num(before[0] / before[1])
-        was = np.where(is_known, was_itself, others)
+        own_share_before = np.nan_to_num(before[0] / before[1])
+        share_before = np.where(is_known, own_share_before, others)
         value = np.where(now[1] > 0, now[0] / now[1], np.nan)
-        own = weight * (np.nan_to_num(value) - was) + weight_before * (was - was_itself)
-        mix = (weight - weight_before) * (was - usual)
-        known = np.where(is_known, before[1], max(before[1][is_known].sum(), _FEWEST))
-        z = (value - was) / np.sqrt(was * (1 - was) * (1 / now[1] + 1 / known))
+        within = weight * (np.nan_to_num(value) - share_before) + weight_before * (share_before - own_share_before)
+        mix = (weight - weight_before) * (share_before - usual)
+        installs_before = np.where(is_known, before[1], max(before[1][is_known].sum(), _FEWEST))
+        z = (value - share_before) / np.sqrt(share_before * (1 - share_before) * (1 / now[1] + 1 / installs_before))
     p = two_sided(z)
     mix = np.nan_to_num(mix)
     size = np.nan_to_num(before[0] / before[0].sum()) if before[0].sum() else np.nan_to_num(weight_before)
-    return _table(parts.index, value, was, np.nan_to_num(own) + mix, mix, size, z, p)
+    return _contribution_frame(parts.index, value, share_before, np.nan_to_num(within) + mix, mix, size, z, p)
 
 
-def _table(index: pd.Index, value: Floats, expected: Floats, *numbers: Floats) -> DataFrame:
+def _contribution_frame(index: pd.Index, value: Floats, expected: Floats, *numbers: Floats) -> DataFrame:
+    """Return the columns of `segments` from arrays: contribution, mix, weight, z, p."""
     with np.errstate(divide="ignore", invalid="ignore"):
         change = np.where(expected > 0, (value - expected) / expected, np.nan)
     names = ("contribution", "mix", "weight", "z", "p")

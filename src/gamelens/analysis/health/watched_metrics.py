@@ -1,7 +1,7 @@
-"""What a board watches, and which questions it needs answered; analysis never asks them itself.
+"""Watched metrics of the health board, and the queries that they need.
 
-A question by game and one more dimension costs as many requests as one by game alone, so where it matters who is behind
-a number (the network of an impression, the country of an install) every value of it is watched as well.
+A query by game and one more dimension costs as many requests as one by game alone, so where the segment behind a number
+matters (the network of an impression, the country of an install) each of its values is watched too.
 """
 
 from __future__ import annotations
@@ -15,11 +15,19 @@ from gamelens.catalog import METRICS, Quotient, metric_named
 from gamelens.errors import BadQuery
 
 Kind = Literal["count", "money", "share", "number"]
-"""How a series is judged: counts by square roots, money and other numbers by ratios, shares of a whole as such."""
+"""Scale of a series: square roots for counts, ratios for money and other numbers, shares."""
 
 
 class HealthQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Arguments of `Client.query`, all but when."""
+    """Arguments of `Client.query` without a time range.
+
+    Attributes:
+        metric: metrics.
+        by: dimensions.
+        since_days_ago: age of the cohorts, for retention.
+        games: ids of games, or None for all.
+        where: value of a dimension, or None for no filter.
+    """
 
     metric: tuple[str, ...]
     by: tuple[str, ...] = ("game",)
@@ -29,7 +37,7 @@ class HealthQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Those that say something, by name."""
+        """Keyword arguments by name, without those that are None."""
         given: dict[str, Any] = {
             "metric": list(self.metric),
             "by": list(self.by),
@@ -40,12 +48,20 @@ class HealthQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WatchedMetric(msgspec.Struct, frozen=True, kw_only=True):
-    """One number watched in every game.
+    """One number that the board follows in every game.
 
-    *key* is what it is called on the command line, *name* what people read. It is the *field* of *metric*; with *over*
-    a row for every value of that dimension is judged besides the game's. *is_mix* says that the series are the shares
-    which the values have of the game's sum. A share that is neither is *part* of *whole*, both fields. *drills* are
-    the dimensions asked for once it is flagged.
+    Attributes:
+        key: its name on the command line.
+        name: its display name.
+        metric: the metric of the service.
+        field: the field of the metric.
+        kind: the scale it is judged on.
+        over: a dimension whose values are judged beside the whole game.
+        is_mix: the series are the shares of the values of *over* in the game's sum.
+        since_days_ago: age of the cohorts, for retention.
+        part: field that is the numerator of any other share.
+        whole: field that is its denominator.
+        drills: dimensions that are queried once a row is flagged.
     """
 
     key: str
@@ -61,8 +77,8 @@ class WatchedMetric(msgspec.Struct, frozen=True, kw_only=True):
     drills: tuple[str, ...] = ("country_code", "platform", "build")
 
     @property
-    def asks(self) -> tuple[str, ...]:
-        """The metrics of the service it is made of: a share that came back needs to know of how many."""
+    def metrics(self) -> tuple[str, ...]:
+        """Metrics of the service that it needs: retention needs the installs too."""
         return ("new_users", self.metric) if self.metric == "retention_retro" else (self.metric,)
 
 
@@ -118,62 +134,75 @@ WATCHED: Final[dict[str, WatchedMetric]] = {
         ),
     )
 }
-"""What a board watches unless told otherwise."""
+"""Watched metrics of a board by default, by key."""
 
 
 def watches(keys: Iterable[str] | None = None) -> tuple[WatchedMetric, ...]:
-    """Those called *keys*: of `WATCHED`, or any metric of the service; all of `WATCHED` when None.
+    """Return the watched metrics called *keys*, all of `WATCHED` by default.
+
+    A key is one of `WATCHED`, or any metric of the service.
 
     Raises:
-        BadQuery: no such metric, or one whose days cannot be compared.
+        BadQuery: there is no such metric, or its days cannot be compared.
     """
-    return tuple(WATCHED.values() if keys is None else map(_watch_of, dict.fromkeys(keys)))
+    return tuple(WATCHED.values() if keys is None else map(_watched_metric, dict.fromkeys(keys)))
 
 
-def questions(watched: Iterable[WatchedMetric]) -> tuple[HealthQuery, ...]:
-    """The fewest questions whose answers hold everything *watched*, one for each way to split."""
+def board_queries(watched: Iterable[WatchedMetric]) -> tuple[HealthQuery, ...]:
+    """Return the fewest queries whose answers hold all *watched* metrics, one for each split."""
     watched = tuple(watched)
     splits: dict[str, str] = {}
     for watch in watched:
         if watch.over is not None:
-            splits |= dict.fromkeys(watch.asks, watch.over)
-    asked: dict[str | None, dict[str, None]] = {}
+            splits |= dict.fromkeys(watch.metrics, watch.over)
+    metrics_by_split: dict[str | None, dict[str, None]] = {}
     since: dict[str | None, int | None] = {}
     for watch in watched:
-        for metric in watch.asks:
-            over = splits.get(metric)
-            asked.setdefault(over, {})[metric] = None
-            since[over] = watch.since_days_ago or since.get(over)
+        for metric in watch.metrics:
+            split = splits.get(metric)
+            metrics_by_split.setdefault(split, {})[metric] = None
+            since[split] = watch.since_days_ago or since.get(split)
     return tuple(
-        HealthQuery(metric=tuple(metrics), by=("game",) if over is None else ("game", over), since_days_ago=since[over])
-        for over, metrics in asked.items()
+        HealthQuery(
+            metric=tuple(names), by=("game",) if split is None else ("game", split), since_days_ago=since[split]
+        )
+        for split, names in metrics_by_split.items()
     )
 
 
-def drill_questions(row: Mapping[Any, Any]) -> dict[str, HealthQuery]:
-    """What to ask about one flagged *row* of a board, by the dimension it is asked by; nothing of a silent game.
+def drill_queries(row: Mapping[Any, Any]) -> dict[str, HealthQuery]:
+    """Return the queries that explain a flagged *row* of a board, by dimension.
 
-    Each answer is for `segments`. Of a share by network all networks are asked for, since the whole is theirs.
+    Each answer is for `segments`. A share by network needs all networks, because they make up the whole. A silent game
+    needs none.
     """
-    watch = _watch_of(row["watch"])
+    watch = _watched_metric(row["watch"])
     if row["is_silent"]:
         return {}
-    asks: dict[str, Any] = {"metric": watch.asks, "games": (str(row["game_id"]),)}
-    asks["since_days_ago"] = watch.since_days_ago
+    arguments: dict[str, Any] = {"metric": watch.metrics, "games": (str(row["game_id"]),)}
+    arguments["since_days_ago"] = watch.since_days_ago
     if watch.is_mix:
-        return {it: HealthQuery(by=(it, str(watch.over)), **asks) for it in watch.drills}
+        return {dimension: HealthQuery(by=(dimension, str(watch.over)), **arguments) for dimension in watch.drills}
     if watch.over is None or watch.kind != "share":
-        per_game = any(METRICS[metric].kinds != "plain" for metric in watch.asks)
-        return {it: HealthQuery(by=("game", it) if per_game else (it,), **asks) for it in watch.drills}
+        per_game = any(METRICS[metric].kinds != "plain" for metric in watch.metrics)
+        return {
+            dimension: HealthQuery(by=("game", dimension) if per_game else (dimension,), **arguments)
+            for dimension in watch.drills
+        }
     is_segment = isinstance(row["dimension"], str)
     if is_segment and not isinstance(row["segment"], str):
-        return {}  # no filter selects what has no value
+        return {}  # no filter selects nulls
     where = {str(row["dimension"]): str(row["segment"])} if is_segment else None
     drills = watch.drills if is_segment else (str(watch.over), *watch.drills)
-    return {it: HealthQuery(by=("game", it), where=where, **asks) for it in drills}
+    return {dimension: HealthQuery(by=("game", dimension), where=where, **arguments) for dimension in drills}
 
 
-def _watch_of(key: str) -> WatchedMetric:
+def _watched_metric(key: str) -> WatchedMetric:
+    """Return the watched metric called *key*.
+
+    Raises:
+        BadQuery: there is no such metric, or its days cannot be compared.
+    """
     if key in WATCHED:
         return WATCHED[key]
     if key not in METRICS:
@@ -181,10 +210,10 @@ def _watch_of(key: str) -> WatchedMetric:
     metric = metric_named(key)
     if metric.kinds == "retention":
         raise BadQuery("metrics", key, "is watched as retention_d1", WATCHED)
-    field = next(it for it in metric.fields if it.name == metric.sorts_by)
-    made, name = field.combines, metric.meaning.capitalize()
-    if isinstance(made, Quotient) and field.unit == "share":
-        parts = (made.part, made.whole)
+    field = next(candidate for candidate in metric.fields if candidate.name == metric.sorts_by)
+    result, name = field.combines, metric.meaning.capitalize()
+    if isinstance(result, Quotient) and field.unit == "share":
+        parts = (result.part, result.whole)
         return WatchedMetric(
             key=key, name=name, metric=key, field=field.name, kind="share", part=parts[0], whole=parts[1]
         )

@@ -1,6 +1,6 @@
-"""Other people's tables beside ours: joins, ad spend, special days.
+"""External tables beside a frame: joins, ad spend, special days.
 
-Never asks a service; files are read by `analysis.files`. Open `join` first.
+Never asks a service; `analysis.files` reads the files. Open `join` first.
 """
 
 from gamelens.analysis.outside_data.acquisition import (

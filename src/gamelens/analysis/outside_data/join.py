@@ -1,4 +1,4 @@
-"""Numbers from elsewhere beside those of the service: ad spend, holidays, exchange rates."""
+"""Join of a frame with an external table: ad spend, holidays, exchange rates."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, Final, Literal
 
+import msgspec
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -26,12 +27,12 @@ from gamelens.analysis.outside_data.match_report import (
 from gamelens.analysis.outside_data.right_side import RightTable, prepare_right
 from gamelens.analysis.outside_data.value_columns import ValueColumns
 from gamelens.errors import BadQuery
-from gamelens.wire.receipts import RECEIPT
+from gamelens.wire.receipts import RECEIPT, JoinRecord, Receipt
 
 How = Literal["left", "inner", "right", "outer"]
-_HOWS: Final = ("left", "inner", "right", "outer")
+_JOIN_KINDS: Final = ("left", "inner", "right", "outer")
 _VALIDATES: Final = ("one_to_one per key", "one_to_one")
-_NOWHERE: Final = -1
+_NO_MATCH: Final = -1
 
 
 def join(
@@ -50,80 +51,94 @@ def join(
     sheet: str | None = None,
     encoding: str | None = None,
 ) -> Joined:
-    """The frame *df* with the columns of *other* beside its own, and a report of what matched.
-
-    *other* is the path of a CSV, TSV (also .gz), Parquet or Excel file, a pandas or polars frame or an Arrow table;
-    *on* names the columns that mean the same, `{"timestamp": "day", "country_code": "geo"}`, or those both call so.
+    """Return the frame *df* with the columns of *other* added, and a report of what matched.
 
     Keys are compared exactly and as text: "NA" is Namibia, "007" is not "7", the number 1001 is the game "1001". An
-    empty cell outside is a key too: it meets the frame's group without a value, and that group meets nothing else.
-    Days, weeks (2026-W45) and months (2026-11) are where they start, in UTC; they must be buckets of the frame, and
-    days inside its weeks or months are refused unless *aggregate* is "sum".
-
-    A key that is there twice outside is refused; with `aggregate="sum"` numbers are added and anything else must agree.
-    A key that is there twice in *df* is allowed, and the report warns that the outside value then stands in every such
-    row; `validate="one_to_one"` refuses it.
-
-    *columns* are those to bring (all); *text* those not to be read as numbers; *missing* texts that mean an empty cell;
-    *day_first* and *decimal* settle what a column leaves open; *sheet* and *encoding* are those of the file.
+    empty cell of the table is a key too: it matches the frame's null group, and that group matches nothing else. Days,
+    weeks (2026-W45) and months (2026-11) stand for their start, in UTC; they must be buckets of the frame, and days
+    inside its weeks or months are refused unless *aggregate* is "sum".
 
     Columns: those of *df* with their dtypes, in its order, then those of *other*: numbers Int64 or float64 ("12%" is
     0.12), text category, flags boolean, ISO days datetime64[us, UTC]. A name *df* has already gets the name of the file
-    appended. Rows that only *other* has come last.
+    appended. Rows that only *other* has are last.
+
+    Args:
+        df: a frame of `Client.query`.
+        other: the path of a CSV, TSV (also .gz), Parquet or Excel file, a pandas or polars frame or an Arrow table.
+        on: names of columns with the same meaning, such as `{"timestamp": "day", "country_code": "geo"}`, or names that
+            both tables have.
+        how: which rows without a match stay, as in pandas.
+        validate: whether a key may be several times in *df*. By default it may, and the report warns that the external
+            value is then in each of these rows. "one_to_one" refuses it.
+        aggregate: "sum" adds up the numbers of rows with the same key, whose other values must agree; by default a key
+            that is several times in *other* is refused.
+        columns: the columns to add, by default all.
+        text: columns that are not read as numbers.
+        missing: texts that mean an empty cell.
+        day_first: whether 01.11.2026 is the first of November, if the column leaves it open.
+        decimal: the decimal mark, if the column leaves it open.
+        sheet: the sheet of an Excel file.
+        encoding: the encoding of a text file, by default UTF-8 or that of its byte order mark.
 
     Raises:
-        BadQuery: a name that is not there, a key that is there twice, a cell that can be read in two ways.
+        BadQuery: a name is missing, a key is there twice, or a cell can be read in two ways.
     """
-    _check("how", how, _HOWS)
-    _check("validate", validate, _VALIDATES)
-    _check("aggregate", aggregate, (None, "sum"))
-    _check("decimal", decimal, (None, ".", ","))
+    _check_allowed("how", how, _JOIN_KINDS)
+    _check_allowed("validate", validate, _VALIDATES)
+    _check_allowed("aggregate", aggregate, (None, "sum"))
+    _check_allowed("decimal", decimal, (None, ".", ","))
     if not isinstance(df, DataFrame):
         raise BadQuery("df", f"a {type(df).__name__}", 'is not a pandas frame: query with to="pandas"')
     table = read_table(other, sheet=sheet, encoding=encoding, missing=missing)
     pairs = pairs_of(on, df, table)
-    ours = DataFrame({name: left_key(df[name]) for name in pairs}).reset_index(drop=True)
-    measures = ValueColumns(table, decimal=decimal, text=text)
-    values = measures.frame(_brought(table, pairs, columns))
-    theirs = prepare_right(
-        df, ours, table, pairs, values, measures if aggregate == "sum" else None, day_first=day_first
+    left_keys = DataFrame({name: left_key(df[name]) for name in pairs}).reset_index(drop=True)
+    value_columns = ValueColumns(table, decimal=decimal, text=text)
+    values = value_columns.frame(_columns_to_bring(table, pairs, columns))
+    right = prepare_right(
+        df, left_keys, table, pairs, values, value_columns if aggregate == "sum" else None, day_first=day_first
     )
-    places = _places(ours, theirs.keys)
-    repeats = _repeats(ours, places)
+    matches = _matching_rows(left_keys, right.keys)
+    repeats = _repeated_keys(left_keys, matches)
     if repeats.any() and validate == "one_to_one":
-        key = key_text(ours[repeats].iloc[0])
+        key = key_text(left_keys[repeats].iloc[0])
         raise BadQuery("validate", validate, f"forbids that a key stands in several rows of the frame, as {key} does")
-    frame, renamed = _together(df, ours, theirs, places, how, table.suffix)
-    is_found = places != _NOWHERE
-    share, share_of = matched_share(df, Series(is_found, index=df.index))
+    frame, renamed = _joined_frame(df, left_keys, right, matches, how, table.suffix)
+    is_matched = matches != _NO_MATCH
+    share, share_of = matched_share(df, Series(is_matched, index=df.index))
     report = MatchReport(
         source=table.source,
         on=pairs,
         how=how,
         rows=len(df),
-        only_left=df[~is_found],
-        only_right=theirs.rows[~theirs.group.isin(places[is_found]).to_numpy()],
+        only_left=df[~is_matched],
+        only_right=right.rows[~right.group.isin(matches[is_matched]).to_numpy()],
         matched_share=share,
         share_of=share_of,
         renamed=renamed,
         warnings=(
-            *theirs.notes,
-            *measures.notes,
-            *lookalikes(ours, theirs.keys, pairs, table),
-            *double_counting(theirs.values, places, repeats, table),
-            *(() if theirs.is_finer else cut_short(df, ours[is_found])),
+            *right.notes,
+            *value_columns.notes,
+            *lookalikes(left_keys, right.keys, pairs, table),
+            *double_counting(right.values, matches, repeats, table),
+            *(() if right.is_finer else cut_short(df, left_keys[is_matched])),
         ),
     )
-    _note(frame, df, report)
+    _copy_receipt(frame, df, report)
     return Joined(frame, report)
 
 
-def _check(field: str, value: object, allowed: Sequence[str | None]) -> None:
+def _check_allowed(field: str, value: object, allowed: Sequence[str | None]) -> None:
+    """Raise `BadQuery` if *value* is not one of *allowed*."""
     if value not in allowed:
         raise BadQuery(field, value, "is not possible", [str(name) for name in allowed])
 
 
-def _brought(table: ExternalTable, pairs: dict[str, str], columns: Sequence[str] | None) -> list[str]:
+def _columns_to_bring(table: ExternalTable, pairs: dict[str, str], columns: Sequence[str] | None) -> list[str]:
+    """Return the names of the external columns to add.
+
+    Raises:
+        BadQuery: one of *columns* is missing.
+    """
     for name in columns or ():
         if name not in table.columns:
             raise BadQuery("columns", name, f"is not a column of {table.source}", table.columns)
@@ -131,59 +146,61 @@ def _brought(table: ExternalTable, pairs: dict[str, str], columns: Sequence[str]
     return [name for name in wanted if name not in pairs.values()]
 
 
-def _places(ours: DataFrame, theirs: DataFrame) -> NDArray[np.int64]:
-    """For each row of the frame the outside row with its key, or -1."""
-    numbered = theirs.assign(**{"": np.arange(len(theirs))})
-    found = ours.merge(numbered, on=[*ours.columns], how="left", validate="many_to_one")
-    return found[""].fillna(_NOWHERE).to_numpy(dtype="int64")
+def _matching_rows(left_keys: DataFrame, right_keys: DataFrame) -> NDArray[np.int64]:
+    """Return for each row of the frame the position of the right row with its key, or -1."""
+    numbered = right_keys.assign(**{"": np.arange(len(right_keys))})
+    merged = left_keys.merge(numbered, on=[*left_keys.columns], how="left", validate="many_to_one")
+    return merged[""].fillna(_NO_MATCH).to_numpy(dtype="int64")
 
 
-def _repeats(ours: DataFrame, places: NDArray[np.int64]) -> NDArray[np.bool_]:
-    repeats: NDArray[np.bool_] = np.asarray(ours.duplicated(keep=False)) & (places != _NOWHERE)
+def _repeated_keys(left_keys: DataFrame, matches: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return a mask of rows whose key is in several rows of the frame and has a match."""
+    repeats: NDArray[np.bool_] = np.asarray(left_keys.duplicated(keep=False)) & (matches != _NO_MATCH)
     return repeats
 
 
-def _together(
-    df: DataFrame, ours: DataFrame, theirs: RightTable, places: NDArray[np.int64], how: How, suffix: str
+def _joined_frame(
+    df: DataFrame, left_keys: DataFrame, right: RightTable, matches: NDArray[np.int64], how: How, suffix: str
 ) -> tuple[DataFrame, dict[str, str]]:
-    left = np.arange(len(df))
+    """Return the joined frame, and the new names of columns whose name *df* has already."""
+    left_rows = np.arange(len(df))
     if how in ("inner", "right"):
-        left = left[places != _NOWHERE]
-    alone = (
-        np.setdiff1d(np.arange(len(theirs.keys)), places) if how in ("right", "outer") else np.array([], dtype="int64")
+        left_rows = left_rows[matches != _NO_MATCH]
+    unmatched = (
+        np.setdiff1d(np.arange(len(right.keys)), matches) if how in ("right", "outer") else np.array([], dtype="int64")
     )
-    left_places = np.concatenate([left, np.full(len(alone), _NOWHERE)])
-    right_places = np.concatenate([places[left], alone])
-    frame = _taken(df.reset_index(drop=True), left_places)
-    for name in map(str, ours.columns):
-        frame[name] = _filled(frame[name], theirs.keys[name], right_places, left_places == _NOWHERE)
+    left_positions = np.concatenate([left_rows, np.full(len(unmatched), _NO_MATCH)])
+    right_positions = np.concatenate([matches[left_rows], unmatched])
+    frame = _take_rows(df.reset_index(drop=True), left_positions)
+    for name in map(str, left_keys.columns):
+        frame[name] = _fill_keys(frame[name], right.keys[name], right_positions, left_positions == _NO_MATCH)
     renamed: dict[str, str] = {}
-    brought = _taken(theirs.values, right_places)
-    for name in map(str, brought.columns):
+    new_values = _take_rows(right.values, right_positions)
+    for name in map(str, new_values.columns):
         free = _free_name(name, frame, suffix)
         renamed |= {name: free} if free != name else {}
-        frame[free] = brought[name]
+        frame[free] = new_values[name]
     return frame, renamed
 
 
-def _taken(frame: DataFrame, places: NDArray[np.int64]) -> DataFrame:
-    """Rows of *frame*, -1 for a row of nulls; whole numbers and flags stay what they are."""
-    if (places == _NOWHERE).any():
+def _take_rows(frame: DataFrame, positions: NDArray[np.int64]) -> DataFrame:
+    """Return the rows of *frame* at *positions*, -1 for a row of nulls, with their dtypes."""
+    if (positions == _NO_MATCH).any():
         whole = {name: "Int64" for name in frame if is_integer_dtype(frame[name])}
         frame = frame.astype(whole | {name: "boolean" for name in frame if is_bool_dtype(frame[name])})
-    return frame.reindex(places).reset_index(drop=True)
+    return frame.reindex(positions).reset_index(drop=True)
 
 
-def _filled(
-    column: Series[Any], keys: Series[Any], places: NDArray[np.int64], is_new: NDArray[np.bool_]
+def _fill_keys(
+    column: Series[Any], keys: Series[Any], positions: NDArray[np.int64], is_new: NDArray[np.bool_]
 ) -> Series[Any]:
-    """*column* of the frame with the keys of the rows that only the outside has."""
+    """Return *column* of the frame with the keys of the new rows filled in."""
     if not is_new.any():
         return column
-    new = keys.iloc[places[is_new]]
+    new = keys.iloc[positions[is_new]]
     if isinstance(column.dtype, pd.CategoricalDtype):
-        known = column.cat.categories
-        column = column.cat.add_categories([key for key in dict.fromkeys(new.dropna()) if key not in known])
+        categories = column.cat.categories
+        column = column.cat.add_categories([key for key in dict.fromkeys(new.dropna()) if key not in categories])
     if is_bool_dtype(column):
         new = new.str.lower().map({"true": True, "false": False}).astype("boolean")
     column = column.copy()
@@ -192,15 +209,21 @@ def _filled(
 
 
 def _free_name(name: str, frame: DataFrame, suffix: str) -> str:
-    tries = [name, name + suffix, *(f"{name}{suffix}_{number}" for number in range(2, len(frame.columns) + 3))]
-    return next(free for free in tries if free not in frame)
+    """Return *name*, with a suffix if *frame* has a column of that name."""
+    candidates = [name, name + suffix, *(f"{name}{suffix}_{number}" for number in range(2, len(frame.columns) + 3))]
+    return next(candidate for candidate in candidates if candidate not in frame)
 
 
-def _note(frame: DataFrame, df: DataFrame, report: MatchReport) -> None:
-    """Hand the receipt on, the join noted in it; a frame without one stays without."""
+def _copy_receipt(frame: DataFrame, df: DataFrame, report: MatchReport) -> None:
+    """Copy the receipt of *df* to *frame* and add the join to it, if there is one."""
     frame.attrs = deepcopy(df.attrs)
-    receipt = frame.attrs.get(RECEIPT)
+    receipt = Receipt.of(df.attrs)
     if receipt:
-        joined = {"source": report.source, "on": dict(report.on), "how": report.how}
-        share = {"matched_share": report.matched_share, "share_of": report.share_of}
-        receipt["joined"] = [*receipt.get("joined", []), joined | share]
+        joined = JoinRecord(
+            source=report.source,
+            on=dict(report.on),
+            how=report.how,
+            matched_share=report.matched_share,
+            share_of=report.share_of,
+        )
+        frame.attrs[RECEIPT] = msgspec.structs.replace(receipt, joined=(*receipt.joined, joined)).to_json()

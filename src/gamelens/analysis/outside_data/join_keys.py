@@ -1,7 +1,7 @@
-"""What two tables are joined on: the same thing on both sides, in the same type.
+"""Join keys: pairs of columns with one meaning, converted to the same type.
 
-A frame's column decides: moments meet moments, text meets text (1001 is "1001", and 007 stays "007"), whole numbers
-meet whole numbers. A null is a key like any other.
+The frame's column decides the type: times match times, text matches text (1001 is "1001", and 007 stays "007"), whole
+numbers match whole numbers. Null is a key like any other.
 """
 
 from __future__ import annotations
@@ -25,42 +25,42 @@ On = str | Sequence[str] | Mapping[str, str]
 
 
 def pairs_of(on: On, frame: DataFrame, table: ExternalTable) -> dict[str, str]:
-    """Column of the frame to column outside.
+    """Return the column of the external table for each column of the frame in *on*.
 
     Raises:
-        BadQuery: no pair, a column that is not there, one that is named twice, or one that holds no keys.
+        BadQuery: there is no pair, or a column is missing, named twice or not a key.
     """
     listed = [on] if isinstance(on, str) else on
     pairs = dict(listed) if isinstance(listed, Mapping) else {name: name for name in listed}
     if not pairs:
         raise BadQuery("on", on, "names nothing to join on", [str(name) for name in frame.columns])
-    for ours, theirs in pairs.items():
-        if ours not in frame:
-            raise BadQuery("on", ours, "is not a column of the frame", [str(name) for name in frame.columns])
-        if theirs not in table.columns:
-            raise BadQuery("on", theirs, f"is not a column of {table.source}", table.columns)
-        if is_float_dtype(frame[ours]):
-            raise BadQuery("on", ours, "is measured, not a key: join on timestamp or a dimension")
+    for left, right in pairs.items():
+        if left not in frame:
+            raise BadQuery("on", left, "is not a column of the frame", [str(name) for name in frame.columns])
+        if right not in table.columns:
+            raise BadQuery("on", right, f"is not a column of {table.source}", table.columns)
+        if is_float_dtype(frame[left]):
+            raise BadQuery("on", left, "is measured, not a key: join on timestamp or a dimension")
     if len(set(pairs.values())) < len(pairs):
         raise BadQuery("on", [*pairs.values()], f"names a column of {table.source} twice")
     return pairs
 
 
 def left_key(column: Series[Any]) -> Series[Any]:
-    """A column of the frame as a key: datetime64[us, UTC], Int64 or str."""
+    """Return a column of the frame as a key: datetime64[us, UTC], Int64 or str."""
     if is_datetime64_any_dtype(column):
         return pd.to_datetime(column, utc=True).astype("datetime64[us, UTC]")
     if is_integer_dtype(column) and not isinstance(column.dtype, pd.CategoricalDtype):
         return column.astype("Int64")
     values = column.astype("object")
-    return Series([_text(value) for value in values], index=column.index, dtype="str")
+    return Series([_as_text(value) for value in values], index=column.index, dtype="str")
 
 
-def their_texts(table: ExternalTable, column: str) -> Series[Any]:
-    """A column from outside as the text its keys are.
+def right_texts(table: ExternalTable, column: str) -> Series[Any]:
+    """Return a column of the external table as text keys.
 
     Raises:
-        BadQuery: numbers that have lost what a name would need: decimals, or digits beyond 2**53.
+        BadQuery: numbers are not exact names: they have decimals, or digits beyond 2**53.
     """
     cells = table.column(column)
     if pa.types.is_floating(cells.type):
@@ -76,46 +76,49 @@ def their_texts(table: ExternalTable, column: str) -> Series[Any]:
     return Series(cells.cast(pa.string()).to_pandas(), dtype="str")
 
 
-def their_moments(table: ExternalTable, column: str) -> Series[Any]:
-    """A column from outside as `read_moments` takes it: datetimes, or text."""
+def right_moments(table: ExternalTable, column: str) -> Series[Any]:
+    """Return a column of the external table for `read_moments`: datetimes or text."""
     cells = table.column(column)
     if not pa.types.is_timestamp(cells.type):
-        return their_texts(table, column)
+        return right_texts(table, column)
     moments: Series[Any] = cells.to_pandas()
     return moments
 
 
-def their_numbers(table: ExternalTable, column: str) -> Series[Any]:
-    """A column from outside as whole numbers.
+def right_numbers(table: ExternalTable, column: str) -> Series[Any]:
+    """Return a column of the external table as whole numbers.
 
     Raises:
-        BadQuery: there is anything else.
+        BadQuery: a cell is anything else.
     """
-    texts = their_texts(table, column)
+    texts = right_texts(table, column)
     read = read_amounts(texts, field=column) if texts.notna().any() else ParsedNumbers(texts.astype("Int64"))
     if not isinstance(read, ParsedNumbers) or not is_integer_dtype(read.numbers):
         raise BadQuery(column, texts.dropna().iloc[0], "must be whole numbers, as in the frame")
     return read.numbers
 
 
-def right_key(table: ExternalTable, column: str, ours: Series[Any]) -> Series[Any]:
-    """A column from outside in the type of *ours*, a key that is no moment."""
-    return their_numbers(table, column) if is_integer_dtype(ours) else their_texts(table, column)
+def right_key(table: ExternalTable, column: str, left: Series[Any]) -> Series[Any]:
+    """Return a column of the external table in the type of *left*, a key that is no time."""
+    return right_numbers(table, column) if is_integer_dtype(left) else right_texts(table, column)
 
 
-def similar_keys(ours: Series[Any], theirs: Series[Any]) -> list[tuple[str, str]]:
-    """Pairs of texts, theirs first, that differ in nothing but case, spaces, leading zeros or a final `.0`."""
-    known = set(ours.dropna())
-    folded = {_folded(text): text for text in sorted(known)}
-    strangers = [text for text in theirs.dropna().unique() if text not in known]
-    return [(text, folded[_folded(text)]) for text in strangers if _folded(text) in folded]
+def similar_keys(left: Series[Any], right: Series[Any]) -> list[tuple[str, str]]:
+    """Return pairs of similar texts, the right one first.
+
+    They differ in nothing but case, spaces, leading zeros or a final `.0`.
+    """
+    left_texts = set(left.dropna())
+    folded = {_fold(text): text for text in sorted(left_texts)}
+    unmatched = [text for text in right.dropna().unique() if text not in left_texts]
+    return [(text, folded[_fold(text)]) for text in unmatched if _fold(text) in folded]
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     return re.sub(r"\.0$", "", text.strip().casefold()).lstrip("0")
 
 
-def _text(value: Any) -> str | None:
+def _as_text(value: Any) -> str | None:
     if value is None or pd.isna(value):
         return None
     if isinstance(value, (bool, np.bool_)):

@@ -1,4 +1,4 @@
-"""Days that are not like others: a holiday beside the same weekday in the weeks around it."""
+"""Special days: a holiday compared with the same weekday in other weeks."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from pandas import DataFrame, Series
 from gamelens.analysis.tidy_frames import ratio, with_receipts_of
 
 FEWEST_OTHERS: Final = 3
-"""Same weekdays without an occasion that must be there before one is judged."""
+"""Ordinary days of the same weekday that a comparison needs."""
 
 
 def compare_with_weekdays(
     frame: DataFrame, value: str, *, by: str = "country_code", occasion: str = "holiday"
 ) -> DataFrame:
-    """Every occasion beside the other days of its weekday, for the same value of *by*, largest change first.
+    """Return every occasion beside the other days of its weekday, largest change first.
 
-    The frame is daily, with the *occasion* joined to it (null on ordinary days). A day is measured in the median of its
-    own week (three days before and after it), so that a game that grows or fades does not make early or late days look
-    special. When nothing is special about a day, it lies outside the range of n others with the chance 2 / (n + 1): add
-    up *chance* to know how many of the occasions would stand out by luck alone.
+    The frame is daily, with the *occasion* joined to it (null on ordinary days); days are compared within one value of
+    *by*. Each day is divided by the median of its own week (three days before and after it), so that the growth of a
+    game does not make early or late days look special. An ordinary day lies outside the range of n others with
+    probability 2 / (n + 1): the sum of *chance* is the number of occasions that stand out by luck alone.
 
     Columns: timestamp (datetime64[us, UTC]), *by*, *occasion* (category), value, usual (float64, the median of the
     others), low, high (float64, their range; all three at the level of the day's own week), others (Int64), change
@@ -34,22 +34,22 @@ def compare_with_weekdays(
     ordinary = days[days[occasion].isna()].groupby([by, "weekday"], observed=True, dropna=False)["relative"]
     usual = ordinary.agg(usual="median", low="min", high="max", others="count").reset_index()
     special = days.loc[days[occasion].notna(), ["timestamp", by, occasion, "value", "level", "weekday"]]
-    made = special.merge(usual, on=[by, "weekday"], how="left")
-    made["others"] = made["others"].fillna(0).astype("Int64")
-    is_known = (made["others"] >= FEWEST_OTHERS).to_numpy(dtype=bool)
+    result = special.merge(usual, on=[by, "weekday"], how="left")
+    result["others"] = result["others"].fillna(0).astype("Int64")
+    is_known = (result["others"] >= FEWEST_OTHERS).to_numpy(dtype=bool)
     for name in ("usual", "low", "high"):
-        made[name] = (made[name].astype("float64") * made["level"]).where(is_known)
-    made["change"] = ratio(made["value"] - made["usual"], made["usual"])
-    made["chance"] = (2 / (made["others"].astype("float64") + 1)).where(is_known)
-    is_outside = Series((made["value"] < made["low"]) | (made["value"] > made["high"]), dtype="boolean")
-    made["is_outside"] = is_outside.mask(~is_known)
-    order = made["change"].abs().sort_values(ascending=False, na_position="last").index
-    made = made.drop(columns=["weekday", "level"]).loc[order].astype({occasion: "category"})
-    return with_receipts_of(made.reset_index(drop=True), frame)
+        result[name] = (result[name].astype("float64") * result["level"]).where(is_known)
+    result["change"] = ratio(result["value"] - result["usual"], result["usual"])
+    result["chance"] = (2 / (result["others"].astype("float64") + 1)).where(is_known)
+    is_outside = Series((result["value"] < result["low"]) | (result["value"] > result["high"]), dtype="boolean")
+    result["is_outside"] = is_outside.mask(~is_known)
+    order = result["change"].abs().sort_values(ascending=False, na_position="last").index
+    result = result.drop(columns=["weekday", "level"]).loc[order].astype({occasion: "category"})
+    return with_receipts_of(result.reset_index(drop=True), frame)
 
 
 def _levels(days: DataFrame, by: str) -> Series[Any]:
-    """The median of the week around each day, for its value of *by*."""
+    """Return the median of the week around each day, for its value of *by*."""
     parts = []
     for _, rows in days.groupby(by, observed=True, dropna=False, sort=False):
         ordered = rows.set_index("timestamp")["value"].sort_index()

@@ -1,35 +1,22 @@
-"""The buckets of a frame's `timestamp`, and which of them an outside moment belongs to."""
+"""Time buckets of a frame, and the bucket that an external time belongs to."""
 
 from __future__ import annotations
 
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import pandas as pd
 from pandas import DataFrame, Series
 
 from gamelens.analysis.files.date_parsing import ParsedTimes
 from gamelens.errors import BadQuery
-from gamelens.wire.intervals import Granularity, Interval
-from gamelens.wire.receipts import RECEIPT
+from gamelens.wire.intervals import Granularity
+from gamelens.wire.receipts import Receipt
 
 _RANKS: Final[dict[str, int]] = {"time": 0, "day": 1, "week": 2, "month": 3}
 
 
-def every_of(frame: DataFrame) -> Granularity | None:
-    """Size of the buckets of *frame* as its receipt says; None where it does not."""
-    every = _asked(frame).get("every")
-    return every if every in get_args(Granularity) else None
-
-
-def span_of(frame: DataFrame) -> Interval | None:
-    """The interval whose events *frame* counts; None where the receipt does not say."""
-    receipt = frame.attrs.get(RECEIPT) or {}
-    known = receipt.get("clipped") or _asked(frame).get("interval")
-    return Interval.parse(known) if isinstance(known, str) else None
-
-
-def starts_of(moments: Series[Any], every: str) -> Series[Any]:
-    """Start of the UTC day, ISO week or month that holds each moment."""
+def bucket_starts(moments: Series[Any], every: str) -> Series[Any]:
+    """Return the start of the UTC day, ISO week or month that holds each time."""
     starts: Series[Any] = moments.dt.floor("D")
     if every == "week":
         starts = starts - pd.to_timedelta(starts.dt.day_of_week, unit="D")
@@ -38,11 +25,13 @@ def starts_of(moments: Series[Any], every: str) -> Series[Any]:
     return starts
 
 
-def placed(moments: ParsedTimes, every: Granularity | None, *, is_summed: bool, field: str) -> Series[Any]:
-    """The bucket of each outside moment, which must be where a bucket starts unless values *is_summed* into it.
+def align_to_buckets(moments: ParsedTimes, every: Granularity | None, *, is_summed: bool, field: str) -> Series[Any]:
+    """Return the bucket of each external time.
+
+    A time must be the start of a bucket unless values are summed into it (*is_summed*).
 
     Raises:
-        BadQuery: the outside has larger buckets than the frame, or smaller ones that nobody asked to add up.
+        BadQuery: the external buckets are larger than the frame's, or smaller and not summed.
     """
     if every is None:
         return moments.at
@@ -51,7 +40,7 @@ def placed(moments: ParsedTimes, every: Granularity | None, *, is_summed: bool, 
     if moments.precision == "week" != every or _RANKS[moments.precision] > _RANKS[every]:
         rule = f'has one value a {moments.precision}, the frame one a {every}: query with every="{moments.precision}"'
         raise BadQuery("on", field, rule)
-    starts = starts_of(moments.at, every).astype(moments.at.dtype)
+    starts = bucket_starts(moments.at, every).astype(moments.at.dtype)
     inside = moments.at[moments.at.notna() & (starts != moments.at)]
     if len(inside) and not is_summed:
         example = f"{inside.iloc[0]:%a %Y-%m-%d %H:%M} lies inside the {every} of {starts[inside.index[0]]:%a %Y-%m-%d}"
@@ -61,34 +50,36 @@ def placed(moments: ParsedTimes, every: Granularity | None, *, is_summed: bool, 
 
 
 def cut_buckets(frame: DataFrame, timestamps: Series[Any]) -> list[pd.Timestamp]:
-    """Those of *timestamps* whose buckets the frame's interval covers only in part."""
-    every, span = every_of(frame), span_of(frame)
-    if every is None or every == "all" or span is None:
+    """Return the starts among *timestamps* whose buckets the frame covers only in part."""
+    receipt = Receipt.of(frame.attrs)
+    every, interval = receipt.asked.every, receipt.interval
+    if every is None or every == "all" or interval is None:
         return []
     present = set(timestamps.dropna())
-    cut = [bucket.start for bucket in span.buckets(every) if bucket not in span]
+    cut = [bucket.start for bucket in interval.buckets(every) if bucket not in interval]
     return [pd.Timestamp(start) for start in cut if pd.Timestamp(start) in present]
 
 
-def outside_of(frame: DataFrame, moments: Series[Any], starts: Series[Any]) -> Series[Any]:
-    """Whether each moment lies outside the interval of *frame* and yet in a bucket it cuts: not to be counted there."""
-    span = span_of(frame)
-    if span is None:
+def is_uncounted(frame: DataFrame, moments: Series[Any], starts: Series[Any]) -> Series[Any]:
+    """Return a mask of times outside the frame's interval but in a partly covered bucket.
+
+    The frame counts nothing at these times, so their values must not be added to the bucket.
+    """
+    interval = Receipt.of(frame.attrs).interval
+    if interval is None:
         return Series(False, index=moments.index)
-    is_outside = (moments < pd.Timestamp(span.start)) | (moments >= pd.Timestamp(span.end))
+    is_outside = (moments < pd.Timestamp(interval.start)) | (moments >= pd.Timestamp(interval.end))
     return is_outside & starts.isin(cut_buckets(frame, starts))
 
 
 def suspicious_starts(moments: ParsedTimes, every: Granularity | None) -> str | None:
-    """What days are always of, when a table by week or month may stand beside a frame by day; None when nothing."""
+    """Return "a Monday" or "the first of a month" if all dates share it.
+
+    That is a sign of coarser data. None if they do not share it, or if the frame is not by day.
+    """
     days = pd.Series(moments.at.dropna().unique())
     if every != "day" or len(days) < 3:
         return None
     if (days.dt.day == 1).all():
         return "the first of a month"
     return f"a {days.dt.day_name().iloc[0]}" if days.dt.day_of_week.nunique() == 1 else None
-
-
-def _asked(frame: DataFrame) -> dict[str, Any]:
-    asked = (frame.attrs.get(RECEIPT) or {}).get("asked") or {}
-    return dict(asked)

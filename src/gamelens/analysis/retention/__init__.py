@@ -1,9 +1,9 @@
-"""Retention: who comes back, when, and how that goes on.
+"""Retention: the share of players who return, by age, and its projection.
 
 Never asks a service and never draws. Open `retention_rates` first.
 """
 
-from gamelens.analysis.retention.curve_selection import compare_curves, verdict
+from gamelens.analysis.retention.curve_selection import compare_curves, curve_verdict
 from gamelens.analysis.retention.projection import ltv, project_retention
 from gamelens.analysis.retention.retention_rates import (
     average_curve,
@@ -22,11 +22,11 @@ __all__ = [
     "cohort_matrix",
     "cohort_sizes",
     "compare_curves",
+    "curve_verdict",
     "day_spread",
     "intervals_are_disjoint",
     "ltv",
     "pooled",
     "project_retention",
-    "verdict",
     "wilson",
 ]

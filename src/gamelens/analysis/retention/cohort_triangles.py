@@ -1,4 +1,7 @@
-"""A retention frame as cohorts by age, one triangle for each group: what has not come yet is not in it."""
+"""Cohort triangles: installs and returning players by cohort and age, for each group.
+
+A cell exists only where the cohort has reached the age.
+"""
 
 from __future__ import annotations
 
@@ -22,35 +25,41 @@ _COLUMNS: Final = frozenset({"timestamp", "age", "retention", "installs", "retur
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CohortTriangle:
-    """Cohorts by age: *installs* and *returned* have shape (cohorts, ages), both 0 where the day has not come."""
+    """Cohorts by age.
+
+    Attributes:
+        ages: ages in days, ascending.
+        installs: players of each cohort, shape (cohorts, ages); 0 where the age is not reached.
+        returned: players who returned, same shape; 0 where the age is not reached.
+    """
 
     ages: NDArray[np.int64]
     installs: Floats
     returned: Floats
 
-    def known(self) -> tuple[Floats, Floats]:
-        """Installs that reached each age, and those of them who came back."""
+    def totals_by_age(self) -> tuple[Floats, Floats]:
+        """Return the installs that reached each age, and the players who returned."""
         return self.installs.sum(axis=0), self.returned.sum(axis=0)
 
     def shares(self) -> Floats:
-        """Share of all installs that came back at each age; NaN where none has reached it."""
-        reached, returned = self.known()
+        """Return the share of installs that returned at each age, NaN if none has reached it."""
+        reached, returned = self.totals_by_age()
         return returned / np.where(reached > 0, reached, np.nan)
 
     def until(self, ages: int) -> CohortTriangle:
-        """The first so many ages."""
+        """Return the triangle of the first *ages* ages."""
         return CohortTriangle(self.ages[:ages], self.installs[:, :ages], self.returned[:, :ages])
 
     def since(self, ages: int) -> CohortTriangle:
-        """All but the first so many ages."""
+        """Return the triangle without its first *ages* ages."""
         return CohortTriangle(self.ages[ages:], self.installs[:, ages:], self.returned[:, ages:])
 
 
 def cohorts_of(frame: DataFrame, by: str | None) -> Iterator[tuple[Key, CohortTriangle]]:
-    """The triangle of each group, the groups that have none yet included.
+    """Yield the key and the triangle of each group, groups without any cell included.
 
     Raises:
-        BadQuery: not a frame of `retention()`.
+        BadQuery: *frame* is not a frame of `retention()`.
     """
     if not _COLUMNS.issubset(frame.columns):
         raise BadQuery("frame", [str(name) for name in frame.columns], "is not a frame of retention()")
@@ -66,17 +75,20 @@ def cohorts_of(frame: DataFrame, by: str | None) -> Iterator[tuple[Key, CohortTr
 def concat_groups(
     frame: DataFrame, by: str | None, blocks: Sequence[tuple[Key, DataFrame]], *, like: DataFrame
 ) -> DataFrame:
-    """The blocks below each other, with the values they belong to in front; as *like* where there are none."""
-    made = pd.concat([block for _, block in blocks] or [like], ignore_index=True)
+    """Return the blocks one below the other, with their group keys as first columns.
+
+    Without blocks the result has the columns of *like*.
+    """
+    result = pd.concat([block for _, block in blocks] or [like], ignore_index=True)
     for place, name in enumerate(with_ids(frame, by)):
         values = [key[place] for key, block in blocks for _ in range(len(block))]
-        made.insert(place, name, Series(values, dtype=frame[name].dtype))
-    return made
+        result.insert(place, name, Series(values, dtype=frame[name].dtype))
+    return result
 
 
 def _triangle(rows: DataFrame) -> CohortTriangle:
-    """The cohorts in *rows*, where the day has come; splits of a cohort are added up."""
-    known = rows[rows["retention"].notna() & (rows["installs"] > 0) & (rows["age"] > 0)]
-    sums = known.groupby(["timestamp", "age"], observed=True)[["installs", "returned"]].sum().astype("float64")
+    """Build the triangle of *rows*, with the splits of a cohort added up."""
+    cells = rows[rows["retention"].notna() & (rows["installs"] > 0) & (rows["age"] > 0)]
+    sums = cells.groupby(["timestamp", "age"], observed=True)[["installs", "returned"]].sum().astype("float64")
     installs, returned = (sums[name].unstack("age").fillna(0.0).sort_index(axis=1) for name in sums)
     return CohortTriangle(installs.columns.to_numpy(dtype="int64"), installs.to_numpy(), returned.to_numpy())

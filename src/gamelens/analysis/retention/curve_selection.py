@@ -1,7 +1,6 @@
-"""Which curve to believe: each one fitted, and tried on days it has not seen.
+"""Choice of a retention curve: each is fitted, and tested on ages it was not fitted to.
 
-Reads the frame of `Client.retention`. A group with too little to fit is not refused with its neighbours: its rows name
-the rule it breaks.
+Reads the frame of `Client.retention`. A group with too few cells to fit raises no error: its rows give the reason.
 """
 
 from __future__ import annotations
@@ -19,20 +18,32 @@ from gamelens.analysis.retention.day_variation import day_variance
 from gamelens.analysis.retention.retention_curves import BG_BB, CURVES, FittedCurve, RetentionCurve, fit, misfit
 from gamelens.analysis.tidy_frames import with_receipts_of
 
-CLEARLY: Final = 4.0
-"""A curve is clearly better than another when its misfit of the held-out ages is lower by this (7 times likelier)."""
+CLEAR_DIFFERENCE: Final = 4.0
+"""Difference in held-out misfit that makes a curve clearly better: 7 times likelier."""
 
 MODELS: Final = [curve.name for curve in CURVES]
-_HELD_OUT_SHARE: Final = 3
+_TEST_DIVISOR: Final = 3
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CurveTrial:
-    """A curve on some cohorts: fitted to all ages, and how well the latest are foretold by the earlier ones."""
+    """A curve fitted to some cohorts, and its prediction of the latest ages.
+
+    The prediction is that of a fit to the earlier ages.
+
+    Attributes:
+        curve: the family of curves.
+        fitted: the fit to all ages, or None if the curve cannot be fitted.
+        reason: why it cannot be fitted, else empty.
+        misfit: binomial deviance of all counts.
+        held_out: number of latest ages that were predicted.
+        held_out_misfit: deviance of the held-out counts.
+        held_out_error: players predicted wrongly / players who returned.
+    """
 
     curve: RetentionCurve
     fitted: FittedCurve | None = None
-    refused: str = ""
+    reason: str = ""
     misfit: float = np.nan
     held_out: int = 0
     held_out_misfit: float = np.nan
@@ -40,25 +51,29 @@ class CurveTrial:
 
 
 def compare_curves(frame: DataFrame, by: str | None = None) -> DataFrame:
-    """Every curve for each value of *by*, how well it fits, and which one is taken.
+    """Return the fit of every curve for each value of *by*, and the curve that is chosen.
 
-    BG/BB is taken, unless another foretells the latest third of the ages clearly better when it sees the earlier ones
-    only: then that one. Where fewer ages have come than BG/BB needs, the shifted beta-geometric is.
+    BG/BB is chosen unless another curve, fitted to the earlier ages only, predicts the latest third of the ages clearly
+    better: then that one. With fewer ages than BG/BB needs, the shifted beta-geometric is chosen.
 
-    Columns: *by* (category), model (category), parameters, ages (Int64, ages that have come), misfit (float64, binomial
-    deviance, 0 through every point), aic (float64), held_out (Int64, ages foretold), held_out_misfit (float64),
-    held_out_error (float64, players foretold wrongly / players who came), is_chosen (bool), why (str: why it is taken,
-    or the rule by which it cannot be fitted; empty otherwise). A curve that was not fitted has NA.
+    Columns: *by* (category), model (category), parameters, ages (Int64, ages reached), misfit (float64, binomial
+    deviance, 0 through every point), aic (float64), held_out (Int64, ages predicted), held_out_misfit (float64),
+    held_out_error (float64, players predicted wrongly / players who returned), is_chosen (bool), why (str: the reason
+    for the choice, or the reason why the curve cannot be fitted; empty for the others). A curve that was not fitted has
+    NA.
 
     Raises:
-        BadQuery: not a frame of `retention()`.
+        BadQuery: *frame* is not a frame of `retention()`.
     """
-    blocks = [(key, _compared(trials_of(cohorts), cohorts)) for key, cohorts in cohorts_of(frame, by)]
-    return with_receipts_of(concat_groups(frame, by, blocks, like=_compared((), None)), frame)
+    blocks = [(key, _comparison_frame(trials_of(cohorts), cohorts)) for key, cohorts in cohorts_of(frame, by)]
+    return with_receipts_of(concat_groups(frame, by, blocks, like=_comparison_frame((), None)), frame)
 
 
-def verdict(comparison: DataFrame) -> str:
-    """In one sentence, which curve `compare_curves` takes and why; where several groups were compared, how often which."""
+def curve_verdict(comparison: DataFrame) -> str:
+    """Return the choice of `compare_curves` and its reason in one sentence.
+
+    Of several groups it says how often each curve is chosen.
+    """
     chosen = comparison[comparison["is_chosen"]]
     if not len(chosen):
         rules = comparison["why"].tolist()
@@ -73,69 +88,72 @@ def verdict(comparison: DataFrame) -> str:
 
 
 def trials_of(cohorts: CohortTriangle) -> list[CurveTrial]:
-    """Every curve tried on *cohorts*."""
+    """Return the trial of every curve on *cohorts*."""
     variance = day_variance(cohorts)
-    held_out = max(1, len(cohorts.ages) // _HELD_OUT_SHARE)
+    held_out = max(1, len(cohorts.ages) // _TEST_DIVISOR)
     return [_trial(curve, cohorts, variance, held_out) for curve in CURVES]
 
 
 def best_trial(trials: Sequence[CurveTrial]) -> tuple[CurveTrial | None, str]:
-    """The trial that is taken, and why."""
+    """Return the chosen trial and the reason, or None if no curve can be fitted."""
     fitted = [trial for trial in trials if trial.fitted]
     if not fitted:
         return None, ""
     first = fitted[0]
     if first.curve is not BG_BB:
-        return first, f"{BG_BB.name} {trials[0].refused}, and this is the nearest to it with a parameter less"
-    judged = [trial for trial in fitted if trial.held_out]
-    if first not in judged:
+        return first, f"{BG_BB.name} {trials[0].reason}, and this is the nearest to it with a parameter less"
+    tested = [trial for trial in fitted if trial.held_out]
+    if first not in tested:
         return first, "too few ages have come to hold any out and try it on them"
-    best = min(judged, key=lambda trial: trial.held_out_misfit)
+    best = min(tested, key=lambda trial: trial.held_out_misfit)
     ages = f"the latest {first.held_out} age{'' if first.held_out == 1 else 's'}"
     if best is first:
-        return first, f"it foretells {ages} best, {_off(judged)}"
-    if best.held_out_misfit < first.held_out_misfit - CLEARLY:
-        return best, f"it foretells {ages} clearly better than {BG_BB.name}, {_off(judged)}"
-    return first, f"no other curve foretells {ages} clearly better, {_off(judged)}"
+        return first, f"it foretells {ages} best, {_error_list(tested)}"
+    if best.held_out_misfit < first.held_out_misfit - CLEAR_DIFFERENCE:
+        return best, f"it foretells {ages} clearly better than {BG_BB.name}, {_error_list(tested)}"
+    return first, f"no other curve foretells {ages} clearly better, {_error_list(tested)}"
 
 
 def _trial(curve: RetentionCurve, cohorts: CohortTriangle, variance: float, held_out: int) -> CurveTrial:
-    refused = _refusal(curve, cohorts)
-    if refused:
-        return CurveTrial(curve, refused=refused)
+    """Fit *curve* to *cohorts* and test it on the last *held_out* ages."""
+    reason = _reason_not_fitted(curve, cohorts)
+    if reason:
+        return CurveTrial(curve, reason=reason)
     fitted = fit(curve, cohorts, variance=variance)
-    seen = cohorts.until(len(cohorts.ages) - held_out)
-    if _refusal(curve, seen):
+    early = cohorts.until(len(cohorts.ages) - held_out)
+    if _reason_not_fitted(curve, early):
         return CurveTrial(curve, fitted, misfit=misfit(fitted, cohorts))
-    foretold, latest = fit(curve, seen), cohorts.since(len(seen.ages))
-    reached, returned = latest.known()
-    wrong = float(np.abs(foretold.shares(latest.ages) * reached - returned).sum())
+    predicted, latest = fit(curve, early), cohorts.since(len(early.ages))
+    reached, returned = latest.totals_by_age()
+    error = float(np.abs(predicted.shares(latest.ages) * reached - returned).sum())
     return CurveTrial(
         curve,
         fitted,
         misfit=misfit(fitted, cohorts),
         held_out=held_out,
-        held_out_misfit=misfit(foretold, latest),
-        held_out_error=wrong / returned.sum() if returned.sum() else np.nan,
+        held_out_misfit=misfit(predicted, latest),
+        held_out_error=error / returned.sum() if returned.sum() else np.nan,
     )
 
 
-def _refusal(curve: RetentionCurve, cohorts: CohortTriangle) -> str:
-    """The rule by which *curve* cannot be fitted to *cohorts*; empty where it can."""
+def _reason_not_fitted(curve: RetentionCurve, cohorts: CohortTriangle) -> str:
+    """Return why *curve* cannot be fitted to *cohorts*, or an empty text if it can."""
     if len(cohorts.ages) < curve.fewest_ages:
         return f"needs {curve.fewest_ages} ages that install days have reached, there are {len(cohorts.ages)}"
     has_both = cohorts.returned.any() and (cohorts.returned < cohorts.installs).any()
     return "" if has_both else "needs players who came back and players who did not"
 
 
-def _off(judged: Sequence[CurveTrial]) -> str:
-    parts = [f"{trial.curve.name} {trial.held_out_error:.1%}" for trial in judged if trial.held_out_error >= 0]
+def _error_list(tested: Sequence[CurveTrial]) -> str:
+    """Return the prediction errors of the tested curves as text."""
+    parts = [f"{trial.curve.name} {trial.held_out_error:.1%}" for trial in tested if trial.held_out_error >= 0]
     return f"off by: {', '.join(parts)}" if parts else "where nobody came back"
 
 
-def _compared(trials: Sequence[CurveTrial], cohorts: CohortTriangle | None) -> DataFrame:
+def _comparison_frame(trials: Sequence[CurveTrial], cohorts: CohortTriangle | None) -> DataFrame:
+    """Build the rows of `compare_curves` for one group."""
     chosen, why = best_trial(trials)
-    held = [trial.held_out or pd.NA for trial in trials]
+    held_out = [trial.held_out or pd.NA for trial in trials]
     sizes = [len(trial.curve.centre) for trial in trials]
     fits = np.array([trial.misfit for trial in trials], dtype="float64")
     return DataFrame(
@@ -145,10 +163,10 @@ def _compared(trials: Sequence[CurveTrial], cohorts: CohortTriangle | None) -> D
             "ages": pd.array([len(cohorts.ages) if cohorts else 0] * len(trials), dtype="Int64"),
             "misfit": fits,
             "aic": fits + 2 * np.array(sizes, dtype="float64"),
-            "held_out": pd.array(held, dtype="Int64"),
+            "held_out": pd.array(held_out, dtype="Int64"),
             "held_out_misfit": np.array([trial.held_out_misfit for trial in trials], dtype="float64"),
             "held_out_error": np.array([trial.held_out_error for trial in trials], dtype="float64"),
             "is_chosen": np.array([trial is chosen for trial in trials], dtype=bool),
-            "why": Series([why if trial is chosen else trial.refused for trial in trials], dtype="str"),
+            "why": Series([why if trial is chosen else trial.reason for trial in trials], dtype="str"),
         }
     )

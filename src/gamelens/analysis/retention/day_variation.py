@@ -1,9 +1,9 @@
-"""How far install days differ: what chance explains of it, and what it does not.
+"""Variation between install days: the part that chance explains, and the rest.
 
-Two things make a day's share of returning players uncertain. Chance: each of its players comes back or not, and those
-who come back on one day are the likelier to come back on another, so ages of one cohort move together. And the day
-itself: a campaign, a weekend, a build bring players who are all a little better or worse. The first shrinks with
-players, the second only with more days.
+Two things make a day's share of returning players uncertain. Chance: each player returns or not, and those who return
+on one day are more likely to return on another, so the ages of one cohort move together. And the day itself: a
+campaign, a weekend or a build brings players who are all a little better or worse. More players reduce the first, only
+more days reduce the second.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from gamelens.analysis.retention.cohort_triangles import CohortTriangle
 Floats = NDArray[np.float64]
 
 SAME_PLAYERS: Final = 0.79
-"""Of those who play on a late day, the share that played on an earlier one: D1 of D7 in the public Cookie Cats data.
+"""Share of the players of a late day who also played on an earlier one.
 
-Totals cannot tell it: it would take players. It says how much the ages of one cohort move together.
+D1 of D7 in the public Cookie Cats data. Totals do not contain it. It sets how much the ages of one cohort move
+together.
 """
 
 
 def day_variance(cohorts: CohortTriangle) -> float:
-    """Variance of install days around the common curve, relative to it, that chance does not explain.
+    """Return the relative variance of install days around the common curve beyond chance.
 
-    By moments, over all cells: squared distances less what binomial counts would have, over squared expectations. 0
-    where chance explains everything, and where there is only one cohort, which says nothing about others.
+    By moments, over all cells: squared distances less the binomial variance, over squared expectations. 0 if chance
+    explains everything, or if there is only one cohort.
     """
     expected = cohorts.installs * np.nan_to_num(cohorts.shares())
     days = (cohorts.installs > 0).sum(axis=0)
@@ -44,7 +45,7 @@ def day_variance(cohorts: CohortTriangle) -> float:
 
 
 def chance_of_days(cohorts: CohortTriangle) -> float:
-    """How often install days would lie as far apart at the first age as they do, or farther, by chance alone.
+    """Return the p-value of the differences between install days at the first age.
 
     Pearson's chi-squared of homogeneity, with Wilson and Hilferty's cube root for its tail; NaN for fewer than two
     install days.
@@ -62,8 +63,11 @@ def chance_of_days(cohorts: CohortTriangle) -> float:
 
 
 def effective_installs(cohorts: CohortTriangle, variance: float) -> Floats:
-    """As many installs as would be as uncertain by chance alone as these are with days that differ by *variance*."""
-    reached, _ = cohorts.known()
+    """Return the installs that would be as uncertain by chance alone as these, at each age.
+
+    *variance* is that between install days (`day_variance`).
+    """
+    reached, _ = cohorts.totals_by_age()
     shares = np.clip(np.nan_to_num(cohorts.shares()), 0, 1 - 1e-9)
     squares = (cohorts.installs**2).sum(axis=0)
     widening = 1 + variance * shares / (1 - shares) * squares / np.maximum(reached, 1)
@@ -72,18 +76,18 @@ def effective_installs(cohorts: CohortTriangle, variance: float) -> Floats:
 
 
 def covariance(cohorts: CohortTriangle, shares: Floats, variance: float) -> Floats:
-    """Covariance between ages of how many come back in all, where *shares* are true.
+    """Return the covariance between ages of the returning players, given true *shares*.
 
-    Two ages share the players of the cohorts that have reached both, and the luck of those days.
+    Two ages share the players of the cohorts that have reached both, and the effects of those days.
     """
-    place = np.arange(len(shares))
-    later = np.maximum.outer(place, place)
-    # never fewer than if one day said nothing about the other
-    both = np.maximum(SAME_PLAYERS, shares[np.minimum.outer(place, place)]) * shares[later]
+    positions = np.arange(len(shares))
+    later = np.maximum.outer(positions, positions)
+    # at least as many as if the two days were independent
+    both = np.maximum(SAME_PLAYERS, shares[np.minimum.outer(positions, positions)]) * shares[later]
     np.fill_diagonal(both, shares)
-    apart = np.outer(shares, shares)
-    in_both = np.minimum(cohorts.installs[:, :, None], cohorts.installs[:, None, :])
-    players = in_both.sum(axis=0) * (both - apart)
-    days = variance * (in_both**2).sum(axis=0) * apart
+    independent = np.outer(shares, shares)
+    shared_installs = np.minimum(cohorts.installs[:, :, None], cohorts.installs[:, None, :])
+    players = shared_installs.sum(axis=0) * (both - independent)
+    days = variance * (shared_installs**2).sum(axis=0) * independent
     total: Floats = players + days
     return total

@@ -1,13 +1,13 @@
-"""Curves of retention by age, and how they are fitted to what has been counted.
+"""Families of retention curves by age, and their fit to counts.
 
-`BG_BB`: a player plays on a day with chance p ~ Beta while alive, and before each day drops out for good with chance
-theta ~ Beta, so D-n = E[p] E[(1 - theta)^n] (Fader, Hardie and Shang 2010, for one age at a time). `SHIFTED_BG` is the
-same with everybody who is alive playing (shifted beta-geometric, Fader and Hardie 2007). `POWER_LAW` is D-n = D1 / n^b,
-a straight line on paper with two logarithmic scales.
+`BG_BB`: a player plays on a day with probability p ~ Beta while active, and before each day leaves for good with
+probability theta ~ Beta, so D-n = E[p] E[(1 - theta)^n] (Fader, Hardie and Shang 2010, for one age at a time).
+`SHIFTED_BG` is the same with p = 1 (shifted beta-geometric, Fader and Hardie 2007). `POWER_LAW` is D-n = D1 / n^b, a
+straight line on two logarithmic scales.
 
-Parameters are looked for where nothing can leave its range: shares as logits, sizes as logarithms. A weak prior (a
-normal distribution there, two sigma of it wider than any published game) keeps a parameter that the counts say little
-about from running away: with two weeks of days, BG/BB can trade fewer plays for a slower loss almost freely.
+The fit uses unbounded parameters: shares as logits, sizes as logarithms. A weak prior (a normal distribution there, two
+sigma of it wider than any published game) bounds a parameter that the counts hardly determine: with two weeks of days,
+BG/BB can exchange less activity for slower loss almost freely.
 """
 
 from __future__ import annotations
@@ -25,17 +25,27 @@ from gamelens.analysis.retention.day_variation import covariance
 Floats = NDArray[np.float64]
 Ages = NDArray[np.int64]
 Shape = Callable[[Floats, Ages], tuple[Floats, Floats]]
-"""Logarithms of the shares (..., ages) at points (..., parameters), and their slopes, parameters last."""
+"""Function from points (..., parameters) and ages to log shares and their slopes.
+
+Log shares have shape (..., ages), slopes (..., ages, parameters).
+"""
 
 _STEPS: Final = 100
 _LONGEST_STEP: Final = 2.0
-_STILL: Final = 1e-10
+_CONVERGED: Final = 1e-10
 _BELOW_ONE: Final = -1e-9
 
 
 @dataclass(frozen=True)
 class RetentionCurve:
-    """A family of curves: its *shape*, and the prior of each parameter (*centre*, *spread*)."""
+    """A family of curves.
+
+    Attributes:
+        name: name of the model in frames and sentences.
+        shape: log shares and their slopes by parameters and ages.
+        centre: mean of each parameter's prior.
+        spread: standard deviation of each parameter's prior.
+    """
 
     name: str
     shape: Shape
@@ -44,60 +54,70 @@ class RetentionCurve:
 
     @property
     def fewest_ages(self) -> int:
-        """One age more than parameters: fewer would go through every point and say nothing."""
+        """Number of ages needed for a fit: one more than parameters, or it would fit every point."""
         return len(self.centre) + 1
 
     def shares(self, point: Floats, ages: Ages) -> Floats:
-        """Retention at *ages* of one point, or of each of several."""
+        """Return retention at *ages* for one point of parameters, or for each of several."""
         shares: Floats = np.exp(np.minimum(self.shape(point, ages)[0], _BELOW_ONE))
         return shares
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class FittedCurve:
-    """A curve where the counts are likeliest: its *point*, and how uncertain that is (*covariance*)."""
+    """A curve at its most likely parameters.
+
+    Attributes:
+        curve: the family of curves.
+        point: the most likely parameters.
+        covariance: their uncertainty.
+    """
 
     curve: RetentionCurve
     point: Floats
     covariance: Floats
 
     def shares(self, ages: Ages) -> Floats:
-        """Retention at *ages*."""
+        """Return retention at *ages*."""
         return self.curve.shares(self.point, ages)
 
     def draws(self, ages: Ages, *, count: int, rng: np.random.Generator) -> Floats:
-        """Retention at *ages* of *count* curves that may as well be the true one, shape (count, ages)."""
+        """Return retention at *ages* of *count* curves drawn around the fit, shape (count, ages)."""
         values, vectors = np.linalg.eigh(self.covariance)
-        strays = rng.standard_normal((count, len(self.point))) * np.sqrt(np.maximum(values, 0))
-        return self.curve.shares(self.point + strays @ vectors.T, ages)
+        offsets = rng.standard_normal((count, len(self.point))) * np.sqrt(np.maximum(values, 0))
+        return self.curve.shares(self.point + offsets @ vectors.T, ages)
 
 
 def fit(curve: RetentionCurve, cohorts: CohortTriangle, *, variance: float = 0.0) -> FittedCurve:
-    """*curve* where the binomial counts of *cohorts* are likeliest, cohort by cohort and age by age.
+    """Fit *curve* to the binomial counts of *cohorts*, cohort by cohort and age by age.
 
-    Cells of one age have one share in common, so their sum says all they know of it. The uncertainty is not that of
-    independent cells: ages share players, and days that differ by *variance* add theirs (a sandwich estimate).
+    Cells of one age have one share in common, so their sums are sufficient. The uncertainty is not that of independent
+    cells: ages share players, and days that differ by *variance* add theirs (a sandwich estimate).
     """
-    reached, returned = cohorts.known()
+    reached, returned = cohorts.totals_by_age()
     spread = np.array(curve.spread)
-    point = _likeliest(curve, cohorts.ages, reached, returned)
+    point = _most_likely_point(curve, cohorts.ages, reached, returned)
     logs, slopes = curve.shape(point, cohorts.ages)
     shares = np.exp(np.minimum(logs, _BELOW_ONE))
-    pulled = slopes / (1 - shares)[:, None]
-    inverse = np.linalg.inv((pulled.T * (reached * shares)) @ slopes + np.diag(spread**-2))
-    noise = pulled.T @ covariance(cohorts, shares, variance) @ pulled + np.diag(spread**-2)
+    weights = slopes / (1 - shares)[:, None]
+    inverse = np.linalg.inv((weights.T * (reached * shares)) @ slopes + np.diag(spread**-2))
+    noise = weights.T @ covariance(cohorts, shares, variance) @ weights + np.diag(spread**-2)
     return FittedCurve(curve, point, inverse @ noise @ inverse)
 
 
 def misfit(fitted: FittedCurve, cohorts: CohortTriangle) -> float:
-    """Binomial deviance of the counts at each age from *fitted*: 0 where it goes through every point."""
-    reached, returned = cohorts.known()
+    """Return the binomial deviance of the counts from *fitted*, 0 through every point."""
+    reached, returned = cohorts.totals_by_age()
     best = _log_likelihood(reached, returned, np.clip(cohorts.shares(), 1e-300, 1 - 1e-16))
     return 2 * (best - _log_likelihood(reached, returned, fitted.shares(cohorts.ages)))
 
 
-def _likeliest(curve: RetentionCurve, ages: Ages, reached: Floats, returned: Floats) -> Floats:
-    """Fisher's scoring with steps damped until they help (Levenberg, Marquardt)."""
+def _most_likely_point(curve: RetentionCurve, ages: Ages, reached: Floats, returned: Floats) -> Floats:
+    """Return the parameters of the largest posterior.
+
+    Fisher's scoring, with steps damped until they improve it (Levenberg, Marquardt). Analytic slopes make it a few
+    iterations, and the prior keeps the system regular.
+    """
     centre, weight = np.array(curve.centre), np.array(curve.spread) ** -2.0
     point, damping, best = centre, 1e-2, -np.inf
     for _ in range(_STEPS):
@@ -105,25 +125,25 @@ def _likeliest(curve: RetentionCurve, ages: Ages, reached: Floats, returned: Flo
         shares = np.exp(np.minimum(logs, _BELOW_ONE))
         value = _log_posterior(curve, point, ages, reached, returned)
         slope = slopes.T @ ((returned - reached * shares) / (1 - shares)) - weight * (point - centre)
-        bend = (slopes.T * (reached * shares / (1 - shares))) @ slopes + np.diag(weight)
+        curvature = (slopes.T * (reached * shares / (1 - shares))) @ slopes + np.diag(weight)
         while damping < 1e12:
-            step = np.linalg.solve(bend + damping * np.diag(np.diag(bend)), slope)
-            tried = point + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
-            best = _log_posterior(curve, tried, ages, reached, returned)
+            step = np.linalg.solve(curvature + damping * np.diag(np.diag(curvature)), slope)
+            candidate = point + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
+            best = _log_posterior(curve, candidate, ages, reached, returned)
             if best >= value:
                 break
             damping *= 5
         else:
             return point
-        point, damping = tried, damping / 5
-        if best - value < _STILL * (1 + abs(value)):
+        point, damping = candidate, damping / 5
+        if best - value < _CONVERGED * (1 + abs(value)):
             break
     return point
 
 
 def _log_posterior(curve: RetentionCurve, point: Floats, ages: Ages, reached: Floats, returned: Floats) -> float:
-    strays = (point - np.array(curve.centre)) / np.array(curve.spread)
-    return _log_likelihood(reached, returned, curve.shares(point, ages)) - 0.5 * float(strays @ strays)
+    offsets = (point - np.array(curve.centre)) / np.array(curve.spread)
+    return _log_likelihood(reached, returned, curve.shares(point, ages)) - 0.5 * float(offsets @ offsets)
 
 
 def _log_likelihood(reached: Floats, returned: Floats, shares: Floats) -> float:
@@ -131,36 +151,44 @@ def _log_likelihood(reached: Floats, returned: Floats, shares: Floats) -> float:
 
 
 def _bg_bb(point: Floats, ages: Ages) -> tuple[Floats, Floats]:
-    plays = _share(point[..., :1])
+    """Return log shares and slopes of the BG/BB curve."""
+    activity = _inverse_logit(point[..., :1])
     logs, slopes = _shifted_bg(point[..., 1:], ages)
-    more = np.broadcast_to((1 - plays)[..., None], (*logs.shape, 1))
-    return np.log(plays) + logs, np.concatenate([more, slopes], axis=-1)
+    by_activity = np.broadcast_to((1 - activity)[..., None], (*logs.shape, 1))
+    return np.log(activity) + logs, np.concatenate([by_activity, slopes], axis=-1)
 
 
 def _shifted_bg(point: Floats, ages: Ages) -> tuple[Floats, Floats]:
-    """E[(1 - theta)^n] is a product over the days before: (delta + k) / (gamma + delta + k)."""
-    leave, size = _share(point[..., :1]), np.exp(point[..., 1:2])
+    """Return log shares and slopes of the shifted beta-geometric curve.
+
+    E[(1 - theta)^n] is a product over the days before: (delta + k) / (gamma + delta + k).
+    """
+    drop_out, size = _inverse_logit(point[..., :1]), np.exp(point[..., 1:2])
     day, at = np.arange(int(ages.max(initial=1))), ages - 1
-    stay = (1 - leave) * size + day
+    stay = (1 - drop_out) * size + day
     logs = np.cumsum(np.log(stay / (size + day)), axis=-1)[..., at]
-    by_leave = np.cumsum(-size / stay, axis=-1)[..., at] * leave * (1 - leave)
-    by_size = np.cumsum((1 - leave) / stay - 1 / (size + day), axis=-1)[..., at] * size
+    by_leave = np.cumsum(-size / stay, axis=-1)[..., at] * drop_out * (1 - drop_out)
+    by_size = np.cumsum((1 - drop_out) / stay - 1 / (size + day), axis=-1)[..., at] * size
     return logs, np.stack([by_leave, by_size], axis=-1)
 
 
 def _power_law(point: Floats, ages: Ages) -> tuple[Floats, Floats]:
-    first, power, logs = _share(point[..., :1]), np.exp(point[..., 1:2]), np.log(ages)
+    """Return log shares and slopes of the power law."""
+    first, power, logs = _inverse_logit(point[..., :1]), np.exp(point[..., 1:2]), np.log(ages)
     by_first = np.broadcast_to(1 - first, (*point.shape[:-1], len(ages)))
     return np.log(first) - power * logs, np.stack([by_first, -power * logs], axis=-1)
 
 
-def _share(logit: Floats) -> Floats:
+def _inverse_logit(logit: Floats) -> Floats:
     share: Floats = 1 / (1 + np.exp(-np.clip(logit, -30, 30)))
     return share
 
 
 BG_BB: Final = RetentionCurve("BG/BB", _bg_bb, centre=(0.4, -0.5, 0.5), spread=(1.5, 2.0, 1.5))
-"""Parameters: logit of E[p], logit of E[theta], log of gamma + delta (how alike players are in leaving)."""
+"""Parameters: logit of E[p], logit of E[theta], log of gamma + delta.
+
+The larger gamma + delta, the more alike players are in leaving.
+"""
 
 SHIFTED_BG: Final = RetentionCurve("shifted beta-geometric", _shifted_bg, centre=(0.8, 0.0), spread=(2.0, 1.5))
 """Parameters: logit of E[theta], log of gamma + delta."""

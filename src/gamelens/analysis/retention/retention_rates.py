@@ -1,7 +1,7 @@
-"""How many new players come back, and how sure we can be.
+"""Retention rates by install day and age, with their uncertainty.
 
 Reads the frame of `Client.retention`: timestamp (datetime64[us, UTC], the install day), age (Int64, days), the split
-(category), retention (float64, 0 to 1, NA where the day has not come), installs (Int64), returned (Int64).
+(category), retention (float64, 0 to 1, NA where the age is not reached), installs (Int64), returned (Int64).
 """
 
 from __future__ import annotations
@@ -24,23 +24,24 @@ _COLUMNS = ("timestamp", "age", "retention", "installs", "returned")
 
 
 def is_retention_frame(frame: DataFrame) -> bool:
-    """True for a frame that `Client.retention` made."""
+    """Return whether *frame* has the columns of `Client.retention`."""
     return all(name in frame for name in _COLUMNS)
 
 
 def pooled(frame: DataFrame, by: str | None = None) -> DataFrame:
-    """One row for each install day, age and value of *by*; other splits pooled, weighted by installs.
+    """Return one row for each install day, age and value of *by*, other splits pooled.
 
-    Columns: timestamp (datetime64[us, UTC]), age (Int64), *by* (category), retention (float64, 0 to 1, NA where the
-    day has not come or nobody installed), installs (Int64), returned (Int64, NA where the day has not come).
+    Columns: timestamp (datetime64[us, UTC]), age (Int64), *by* (category), retention (float64, 0 to 1, weighted by
+    installs, NA where the age is not reached or there were no installs), installs (Int64), returned (Int64, NA where
+    the age is not reached).
     """
     return _pooled(frame, ["timestamp", "age", *with_ids(frame, by)])
 
 
 def cohort_matrix(frame: DataFrame, by: str | None = None) -> DataFrame:
-    """Retention (float64, 0 to 1) with the install day as index and one column for each age.
+    """Return retention (float64, 0 to 1) by install day (rows) and age (columns).
 
-    NaN where the day has not come. With *by*, the index has two levels: the value, then the install day; without it a
+    NaN where the age is not reached. With *by*, the index has two levels: the value, then the install day; without it a
     split in the frame is pooled, weighted by installs.
     """
     cohorts = pooled(frame, by)
@@ -52,22 +53,22 @@ def cohort_matrix(frame: DataFrame, by: str | None = None) -> DataFrame:
 def average_curve(
     frame: DataFrame, by: str | None = None, *, confidence: float = 0.95, widened: bool = False
 ) -> DataFrame:
-    """Share of all installs that came back at each age, with a Wilson interval.
+    """Return the share of all installs that returned at each age, with a Wilson interval.
 
-    A cohort counts at an age only when that day has come, so later ages rest on fewer installs.
+    A cohort counts at an age only if it has reached it, so later ages rest on fewer installs.
 
-    The interval is about the players of these install days: it holds what chance does to them. Where days differ more
-    than chance explains (`day_spread`), it says too little about other days to come, the less the larger the cohorts.
-    *widened* counts only as many installs as would be as uncertain by chance alone; with fewer than ten install days
-    the spread itself is a guess, and so is that interval.
+    The interval covers the chance variation of these install days' players. If days differ by more than chance explains
+    (`day_spread`), it understates the uncertainty about future days, the more so for large cohorts. *widened* counts
+    only as many installs as would be as uncertain by chance alone. With fewer than ten install days the spread itself
+    is a rough estimate, and so is that interval.
 
     Columns: *by* (category), age (Int64, days), retention, low, high (float64, 0 to 1), installs, returned (Int64),
     cohorts (Int64, install days that have reached the age).
     """
     split = with_ids(frame, by)
-    known = frame[frame["retention"].notna() & (frame["installs"] > 0)]
-    curve = _pooled(known, [*split, "age"])
-    reached = known.groupby([*split, "age"], observed=True, dropna=False)["timestamp"].nunique()
+    reached_cells = frame[frame["retention"].notna() & (frame["installs"] > 0)]
+    curve = _pooled(reached_cells, [*split, "age"])
+    reached = reached_cells.groupby([*split, "age"], observed=True, dropna=False)["timestamp"].nunique()
     curve = curve.merge(reached.astype("Int64").rename("cohorts").reset_index(), on=[*split, "age"])
     curve = curve.merge(_effective(frame, by), on=[*split, "age"], how="left")
     trials = curve["effective" if widened else "installs"].astype("float64")
@@ -77,20 +78,20 @@ def average_curve(
 
 
 def day_spread(frame: DataFrame, by: str | None = None) -> DataFrame:
-    """How far install days lie from the common curve beyond what chance explains.
+    """Return the variation of install days around the common curve beyond chance.
 
     Columns: *by* (category), cohorts (Int64, install days that have reached an age), spread (float64, standard
-    deviation of a day's retention, relative to it: 0.1 is a D1 of 40 % that is 36 to 44 % on two days of three; 0 where
-    chance explains all), p_value (float64, how often chance alone would move the first age's shares as far apart).
-    With fewer than two install days both are NA.
+    deviation of a day's retention, relative to it: 0.1 is a D1 of 40 % that is 36 to 44 % on two days of three; 0 if
+    chance explains all), p_value (float64, of the first age's differences between days under chance alone). With fewer
+    than two install days both are NA.
     """
-    blocks = [(key, _spread(cohorts)) for key, cohorts in cohorts_of(frame, by)]
+    blocks = [(key, _spread_frame(cohorts)) for key, cohorts in cohorts_of(frame, by)]
     empty = DataFrame({"cohorts": Series(dtype="Int64")}).assign(spread=0.0, p_value=0.0)
     return with_receipts_of(concat_groups(frame, by, blocks, like=empty), frame)
 
 
 def by_half(frame: DataFrame) -> DataFrame:
-    """Return *frame* with a column that tells earlier from later install days.
+    """Return *frame* with a column that separates earlier from later install days.
 
     Columns: those of the frame, and half (category: earlier, later), cut in the middle. The later half has no ages its
     cohorts have not reached.
@@ -104,9 +105,10 @@ def by_half(frame: DataFrame) -> DataFrame:
 
 
 def intervals_are_disjoint(first: Series[Any], second: Series[Any]) -> bool:
-    """Whether the intervals of two rows of `average_curve` do not touch, so that chance alone hardly explains it.
+    """Return whether the intervals of two rows of `average_curve` do not overlap.
 
-    False where one of them is not known. Two 95 % intervals that touch a little may still differ: this is careful.
+    Then chance alone hardly explains the difference. False if one of them is unknown. The rule is careful: two 95 %
+    intervals that overlap a little may still differ.
     """
     ends = first["low"], first["high"], second["low"], second["high"]
     if any(pd.isna(end) for end in ends):
@@ -115,7 +117,7 @@ def intervals_are_disjoint(first: Series[Any], second: Series[Any]) -> bool:
 
 
 def cohort_sizes(frame: DataFrame, by: str | None = None) -> DataFrame:
-    """New players of each install day.
+    """Return the new players of each install day.
 
     Columns: timestamp (datetime64[us, UTC]), *by* (category), installs (Int64).
     """
@@ -127,7 +129,11 @@ def cohort_sizes(frame: DataFrame, by: str | None = None) -> DataFrame:
 def wilson(
     successes: ArrayLike, trials: ArrayLike, *, confidence: float = 0.95
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Wilson score interval of a share: low and high (0 to 1), NaN where there was no trial."""
+    """Return low and high of a share's Wilson score interval (0 to 1), NaN without trials.
+
+    Raises:
+        BadQuery: *confidence* is not between 0 and 1.
+    """
     if not 0 < confidence < 1:
         raise BadQuery("confidence", confidence, "must lie between 0 and 1")
     z = NormalDist().inv_cdf((1 + confidence) / 2)
@@ -139,14 +145,15 @@ def wilson(
     return np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)
 
 
-def _spread(cohorts: CohortTriangle) -> DataFrame:
+def _spread_frame(cohorts: CohortTriangle) -> DataFrame:
+    """Return the row of `day_spread` for one group."""
     days = len(cohorts.installs)
     spread = sqrt(day_variance(cohorts)) if days > 1 else nan
     return DataFrame({"cohorts": pd.array([days], dtype="Int64"), "spread": spread, "p_value": chance_of_days(cohorts)})
 
 
 def _effective(frame: DataFrame, by: str | None) -> DataFrame:
-    """Effective installs at each age."""
+    """Return the effective installs at each age, for each group."""
     empty = DataFrame({"age": Series(dtype="Int64"), "effective": Series(dtype="float64")})
     blocks = [
         (key, DataFrame({"age": cohorts.ages, "effective": effective_installs(cohorts, day_variance(cohorts))}))
@@ -156,8 +163,9 @@ def _effective(frame: DataFrame, by: str | None) -> DataFrame:
 
 
 def _pooled(frame: DataFrame, keys: list[str]) -> DataFrame:
-    known = frame["retention"].notna()
-    parts = frame.assign(returned=frame["returned"].where(known), reached=frame["installs"].where(known))
+    """Return retention, installs and returned of the groups of *keys*, weighted by installs."""
+    is_known = frame["retention"].notna()
+    parts = frame.assign(returned=frame["returned"].where(is_known), reached=frame["installs"].where(is_known))
     columns = ["installs", "returned", "reached"]
     sums = parts.groupby(keys, observed=True, dropna=False)[columns].sum(min_count=1).reset_index()
     sums["retention"] = ratio(sums["returned"], sums["reached"])

@@ -1,4 +1,4 @@
-"""Answered buckets on disk, so that only what may have changed is requested again.
+"""Answered buckets on disk, so that a client requests only buckets that may have changed.
 
-Never holds a key, and never asks a service. Open `answer_cache` first.
+Never stores a key and never sends a request. Open `answer_cache` first.
 """

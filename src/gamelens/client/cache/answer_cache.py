@@ -1,10 +1,10 @@
-"""The cache of answered buckets: what a question was answered for a bucket is asked again only while it may change.
+"""The cache of answered buckets: a bucket is requested again only while it may change.
 
-Our own and not diskcache or joblib: they keep values under keys, and know neither the buckets that questions of
-different length share, nor when one is settled, nor what the service said otherwise the second time.
+Written here because diskcache and joblib store values under keys: they know neither the buckets that queries of
+different length share, nor when a bucket is settled, nor that its rows changed between two answers.
 
-`store` keeps rows in files and `index` knows where they lie; `restatements` compares. Nothing is written
-but what is passed in. A folder that does not work never fails a question: the cache is then off, and says why.
+`bucket_store` stores the rows in Parquet files, `sqlite_index` records their places, `table_differences` compares old
+rows with new ones. A folder that cannot be used never fails a query: the cache switches itself off and says why.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
-import numpy as np
 import platformdirs
 import pyarrow as pa
 
@@ -29,27 +28,31 @@ from gamelens.client.cache import index_queries
 from gamelens.client.cache.bucket_store import BucketStore, CachedQuery, concatenate_entries, entry_rows, mergeable
 from gamelens.client.cache.index_queries import IndexEntry
 from gamelens.client.tables.table_differences import Restatement, field_changes, rows_changed
-from gamelens.client.tables.table_schema import TIMESTAMP, TIMESTAMP_TYPE
+from gamelens.client.tables.table_operations import sort_into_buckets
 from gamelens.client.tables.time_ranges import BucketSlice
 from gamelens.errors import BadQuery
 from gamelens.wire.intervals import Interval
 from gamelens.wire.limits import MIB
 
-if TYPE_CHECKING:
-    pass
-
 T = TypeVar("T")
 MAX_BYTES: Final = 512 * MIB
 SETTLE_DAYS: Final = 2
 PATIENCE_S: Final = 5.0
-_FORGET_S: Final = 90 * 86_400.0  # an unsettled unit that nobody asked for again since is not carried along for ever
-_TRIES: Final = 5  # to read what other kernels merge meanwhile
+_UNSETTLED_MAX_AGE_S: Final = 90 * 86_400.0  # an unsettled entry that is not requested again is dropped after this time
+_READ_ATTEMPTS: Final = 5  # other kernels may merge files while they are read
 _MICROSECOND: Final = timedelta(microseconds=1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class CacheKey(msgspec.Struct, frozen=True):
-    """A question without its interval; *text* is canonical JSON of all that *metric* and *dimensions* do not say."""
+    """The key of a query in the cache: everything but its interval.
+
+    Attributes:
+        metric: the name of the metric.
+        dimensions: the dimensions of each row.
+        text: canonical JSON of the rest of the query.
+        adds_up: whether the values of rows can be summed.
+    """
 
     metric: str
     dimensions: tuple[str, ...]
@@ -58,21 +61,30 @@ class CacheKey(msgspec.Struct, frozen=True):
 
 
 class CachedRows(msgspec.Struct, frozen=True):
-    """Rows of the *units* that are there and fresh, in the order asked for; None when none is."""
+    """Rows of the fresh *slices*, in the order requested.
+
+    *table* is None if there are none.
+    """
 
     table: pa.Table | None
-    units: frozenset[BucketSlice]
+    slices: frozenset[BucketSlice]
 
 
 class CacheInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cache holds: *questions*, *buckets* and *files* of this key at this address, *bytes* of all in the folder.
+    """The contents and state of a cache.
 
-    *hits* and *misses* count the buckets looked for since the cache was made. *off* says why it has switched itself
-    off, *unkept* why the last answer that was not kept was not.
+    Attributes:
+        folder: the folder of the cache.
+        queries, buckets, files: counts for this key at this address.
+        bytes: size of all files in the folder, those of other keys included.
+        max_bytes: the limit of that size.
+        hits, misses: buckets looked up since the cache was opened.
+        off: the reason why the cache has switched itself off; None while it works.
+        store_error: the reason why the last answer that could not be stored was not.
     """
 
     folder: str
-    questions: int = 0
+    queries: int = 0
     buckets: int = 0
     files: int = 0
     bytes: int = 0
@@ -80,28 +92,30 @@ class CacheInfo(msgspec.Struct, frozen=True, kw_only=True):
     hits: int = 0
     misses: int = 0
     off: str | None = None
-    unkept: str | None = None
+    store_error: str | None = None
 
     def __repr__(self) -> str:
         if self.off is not None:
             return f"Cache in {self.folder}: off, {self.off}"
-        held = f"{self.questions} questions, {self.buckets} buckets in {self.files} files"
+        contents = f"{self.queries} questions, {self.buckets} buckets in {self.files} files"
         size = f"{self.bytes / MIB:.1f} of {self.max_bytes / MIB:.0f} MiB"
-        found = f"{self.hits} of {self.hits + self.misses} buckets found"
-        unkept = f"; last not kept: {self.unkept}" if self.unkept else ""
-        return f"Cache in {self.folder}: {held}, {size}; {found}{unkept}"
+        lookups = f"{self.hits} of {self.hits + self.misses} buckets found"
+        store_error = f"; last not kept: {self.store_error}" if self.store_error else ""
+        return f"Cache in {self.folder}: {contents}, {size}; {lookups}{store_error}"
 
 
 class AnswerCache:
-    """The answered buckets of one *owner*; those of others are never seen. Safe in threads, processes and forks.
+    """The answered buckets of one *owner*, safe in threads, processes and forks.
+
+    Rows of other owners are never returned.
 
     Args:
-        folder: made when missing; everything lies in `answers` below it, for its owner's eyes only.
+        folder: created if missing; all files are in its folder `answers`, readable by the user only.
         owner: a hash of address and key.
-        max_bytes: of all owners' files in the folder; the least recently used go first.
-        settle_days: a bucket is settled when, as it was asked, it had ended so long before the available end.
-        patience_s: how long another kernel that is writing is waited for.
-        now: seconds since 1970.
+        max_bytes: limit for the files of all owners in the folder; the least recently used are removed first.
+        settle_days: a bucket is settled if it ended this long before the end of the available interval when requested.
+        patience_s: longest wait for another process that is writing.
+        now: a clock, seconds since 1970.
     """
 
     def __init__(
@@ -121,79 +135,94 @@ class AnswerCache:
         self._now = now
         self._store = BucketStore(folder / "answers", max_bytes=max_bytes, patience_s=patience_s, now=now)
         self._swept: set[int] = set()
-        self._looked: Counter[str] = Counter()
+        self._lookups: Counter[str] = Counter()
         self._off: str | None = None
-        self._unkept: str | None = None
+        self._store_error: str | None = None
 
     @property
     def off(self) -> str | None:
-        """Why the cache has switched itself off; None while it works."""
+        """The reason why the cache has switched itself off.
+
+        None while it works.
+        """
         return self._off
 
-    def look(
-        self, asked: CacheKey, units: Iterable[BucketSlice], *, available: Interval, fresh_s: float
+    def fresh_slices(
+        self, key: CacheKey, slices: Iterable[BucketSlice], *, available: Interval, fresh_s: float
     ) -> frozenset[BucketSlice]:
-        """Those of *units* that are there and fresh, as far as the index knows."""
-        wanted = tuple(units)
-        return self._try(lambda: frozenset(self._fresh(asked, wanted, available, fresh_s)), frozenset())
+        """Return the slices that are cached and fresh. Reads the index, no files."""
+        requested = tuple(slices)
+        return self._try(lambda: frozenset(self._fresh(key, requested, available, fresh_s)), frozenset())
 
-    def find(self, asked: CacheKey, units: Iterable[BucketSlice], *, available: Interval, fresh_s: float) -> CachedRows:
-        """Rows of those of *units* that are there and fresh; one that is there may have none."""
-        wanted = tuple(dict.fromkeys(units))
-        found = self._try(lambda: self._find(asked, wanted, available, fresh_s), CachedRows(None, frozenset()))
+    def find(self, key: CacheKey, slices: Iterable[BucketSlice], *, available: Interval, fresh_s: float) -> CachedRows:
+        """Return the rows of the slices that are cached and fresh.
+
+        A cached slice may have no rows.
+        """
+        requested = tuple(dict.fromkeys(slices))
+        result = self._try(lambda: self._find(key, requested, available, fresh_s), CachedRows(None, frozenset()))
         with self._store.index.lock:
-            self._looked.update(hits=len(found.units), misses=len(wanted) - len(found.units))
-        return found
+            self._lookups.update(hits=len(result.slices), misses=len(requested) - len(result.slices))
+        return result
 
     def keep(
-        self, asked: CacheKey, units: Sequence[BucketSlice], table: pa.Table, *, available: Interval
+        self, key: CacheKey, slices: Sequence[BucketSlice], table: pa.Table, *, available: Interval
     ) -> list[Restatement]:
-        """Keep *table*, the rows of exactly these *units*; the answer is what was kept otherwise before.
+        """Store *table*, the rows of exactly these *slices*, and return the restatements found.
+
+        A restatement is a slice that was stored before with other rows.
 
         Raises:
-            ValueError: two units have the same stamp, or a row has that of none.
+            ValueError: two slices have the same bucket start, or a row has the timestamp of no slice.
         """
-        rows, places = _arranged(table.replace_schema_metadata(None), [_micros(unit.stamp) for unit in units])
+        rows, ranges = sort_into_buckets(
+            table.replace_schema_metadata(None), [_micros(bucket_slice.bucket_start) for bucket_slice in slices]
+        )
         end, now = _micros(available.end), self._now()
         fetched = {
-            IndexEntry(*_span(unit), _micros(unit.stamp), "", *place, end, now): unit
-            for unit, place in zip(units, places, strict=True)
+            IndexEntry(
+                *_bounds(bucket_slice), _micros(bucket_slice.bucket_start), "", *row_range, end, now
+            ): bucket_slice
+            for bucket_slice, row_range in zip(slices, ranges, strict=True)
         }
-        return self._try(lambda: self._keep(asked, fetched, rows, available), []) if fetched else []
+        return self._try(lambda: self._keep_rows(key, fetched, rows, available), []) if fetched else []
 
     def restatements(self, metric: str | None = None) -> list[Restatement]:
-        """What the service was found to have restated, oldest first; with *metric* only of that."""
-        nothing: list[bytes] = []
-        listed = functools.partial(index_queries.restatements, owner=self._owner, metric=metric)
-        bodies = self._try(lambda: self._store.index.run(listed), nothing)
+        """Return the restatements noticed, oldest first, of all metrics or of *metric*."""
+        empty: list[bytes] = []
+        restatements_query = functools.partial(index_queries.restatements, owner=self._owner, metric=metric)
+        bodies = self._try(lambda: self._store.index.run(restatements_query), empty)
         return [msgspec.json.decode(body, type=Restatement) for body in bodies]
 
     def info(self) -> CacheInfo:
-        """What there is, and whether it works."""
-        nothing = (0, 0, 0, 0)
-        counted = functools.partial(index_queries.usage, owner=self._owner)
-        figures = self._try(lambda: self._store.index.run(counted), nothing)
+        """Return the contents and the state of the cache."""
+        empty = (0, 0, 0, 0)
+        usage_query = functools.partial(index_queries.usage, owner=self._owner)
+        counts = self._try(lambda: self._store.index.run(usage_query), empty)
         return CacheInfo(
             folder=str(self.folder),
-            questions=figures[0],
-            buckets=figures[1],
-            files=figures[2],
-            bytes=figures[3],
+            queries=counts[0],
+            buckets=counts[1],
+            files=counts[2],
+            bytes=counts[3],
             max_bytes=self._max_bytes,
-            hits=self._looked["hits"],
-            misses=self._looked["misses"],
+            hits=self._lookups["hits"],
+            misses=self._lookups["misses"],
             off=self._off,
-            unkept=self._unkept,
+            store_error=self._store_error,
         )
 
     def clear(self, *, everything: bool = False) -> None:
-        """Remove all of this owner, restatements too; *everything*: of all owners. Switches on what was off.
+        """Remove the rows and restatements of this owner and switch the cache on again.
+
+        Args:
+            everything: remove those of all owners.
 
         Raises:
             BadQuery: the folder cannot be used.
         """
         was_closed, self._store.index.is_closed = self._store.index.is_closed, False
-        self._off = self._unkept = None
+        self._off = self._store_error = None
         self._try(lambda: self._store.clear(None if everything else self._owner), None)
         off = self._off
         if was_closed:
@@ -202,23 +231,29 @@ class AnswerCache:
             raise BadQuery("cache", str(self.folder), f"cannot be cleared: {off}")
 
     def close(self) -> None:
-        """Let the folder go; from now on nothing is found and nothing kept."""
+        """Close the index.
+
+        From now on nothing is found and nothing is stored.
+        """
         with self._store.index.lock:
             self._off = self._off or "closed"
             self._store.index.is_closed = True
             self._store.index.close()
 
-    def _try(self, work: Callable[[], T], otherwise: T) -> T:
-        """What *work* answers; where the folder fails it, *otherwise*, and the cache is off from then on."""
+    def _try(self, work: Callable[[], T], default: T) -> T:
+        """Return the result of *work*, or *default* if the folder fails.
+
+        After a failure the cache is off.
+        """
         if self._off is not None:
-            return otherwise
+            return default
         try:
             self._sweep_once()
             return work()
         except (OSError, sqlite3.Error) as error:
             self._off = self._off or f"{type(error).__name__}: {error}"
             self._store.index.close()
-            return otherwise
+            return default
 
     def _sweep_once(self) -> None:
         with self._store.index.lock:
@@ -226,119 +261,118 @@ class AnswerCache:
                 self._store.sweep()
                 self._swept.add(os.getpid())
 
-    def _find(self, asked: CacheKey, units: Sequence[BucketSlice], available: Interval, fresh_s: float) -> CachedRows:
-        for _ in range(_TRIES):
-            fresh = self._fresh(asked, units, available, fresh_s)
-            # Newest first: where a type has changed, what does not go with the newest is asked again.
+    def _find(self, key: CacheKey, slices: Sequence[BucketSlice], available: Interval, fresh_s: float) -> CachedRows:
+        """Read the files of the fresh entries, again if another process has merged them."""
+        for _ in range(_READ_ATTEMPTS):
+            fresh = self._fresh(key, slices, available, fresh_s)
+            # Newest first: when a column type has changed, rows that do not fit the newest are requested again.
             newest = sorted(fresh.values(), key=lambda entry: -entry.fetched_at)
-            names = dict.fromkeys(entry.file for entry in newest if entry.rows) or {it.file: None for it in newest[:1]}
+            names = dict.fromkeys(entry.file for entry in newest if entry.rows) or {
+                entry.file: None for entry in newest[:1]
+            }
             tables = self._store.tables(names)
             if len(tables) == len(names):
                 break
         tables = mergeable(tables)
-        there = {unit: entry for unit, entry in fresh.items() if entry.file in tables or not entry.rows}
-        if not there or not tables:
+        readable = {
+            bucket_slice: entry for bucket_slice, entry in fresh.items() if entry.file in tables or not entry.rows
+        }
+        if not readable or not tables:
             return CachedRows(None, frozenset())
-        self._store.use({entry.file for entry in there.values()})
-        return CachedRows(concatenate_entries(there.values(), tables), frozenset(there))
+        self._store.use({entry.file for entry in readable.values()})
+        return CachedRows(concatenate_entries(readable.values(), tables), frozenset(readable))
 
     def _fresh(
-        self, asked: CacheKey, units: Sequence[BucketSlice], available: Interval, fresh_s: float
+        self, key: CacheKey, slices: Sequence[BucketSlice], available: Interval, fresh_s: float
     ) -> dict[BucketSlice, IndexEntry]:
-        """Where those of *units* lie that are there and fresh, in the order of *units*."""
-        if not units:
+        """Return the index entries of the fresh slices, in the order of *slices*."""
+        if not slices:
             return {}
-        spans = {unit: _span(unit) for unit in units}
-        starts = [start for start, _ in spans.values()]
-        held = {it.span: it for it in self._store.entries(self._question(asked).key, min(starts), max(starts))}
+        bounds_of = {bucket_slice: _bounds(bucket_slice) for bucket_slice in slices}
+        starts = [start for start, _ in bounds_of.values()]
+        cached = {
+            entry.bounds: entry for entry in self._store.entries(self._cached_query(key).key, min(starts), max(starts))
+        }
         end, now = _micros(available.end), self._now()
 
-        def is_fresh(unit: BucketSlice, entry: IndexEntry) -> bool:
+        def is_fresh(bucket_slice: BucketSlice, entry: IndexEntry) -> bool:
             is_young = entry.as_of == end and 0 <= now - entry.fetched_at < fresh_s
-            return entry.stamp == _micros(unit.stamp) and (is_young or self._is_settled(entry))
+            return entry.bucket_start == _micros(bucket_slice.bucket_start) and (is_young or self._is_settled(entry))
 
-        return {unit: held[span] for unit, span in spans.items() if span in held and is_fresh(unit, held[span])}
+        return {
+            bucket_slice: cached[bounds]
+            for bucket_slice, bounds in bounds_of.items()
+            if bounds in cached and is_fresh(bucket_slice, cached[bounds])
+        }
 
     def _is_settled(self, entry: IndexEntry) -> bool:
         return entry.ends + self._settle <= entry.as_of
 
-    def _keep(
-        self, asked: CacheKey, fetched: Mapping[IndexEntry, BucketSlice], rows: pa.Table, available: Interval
+    def _keep_rows(
+        self, key: CacheKey, fetched: Mapping[IndexEntry, BucketSlice], rows: pa.Table, available: Interval
     ) -> list[Restatement]:
-        question, now = self._question(asked), self._now()
-        restated = self._restated(asked, question, fetched, rows, available)
-        kept = self._store.put(
-            question,
+        """Store *rows* and return the restatements that no other process has noted first."""
+        query, now = self._cached_query(key), self._now()
+        restated = self._find_restatements(key, query, fetched, rows, available)
+        stored = self._store.put(
+            query,
             list(fetched),
             rows,
-            restated={was: msgspec.json.encode(found) for was, found in restated.items()},
-            is_worth=lambda entry: self._is_settled(entry) or now - entry.fetched_at < _FORGET_S,
+            restated={old_entry: msgspec.json.encode(restatement) for old_entry, restatement in restated.items()},
+            is_worth_keeping=lambda entry: self._is_settled(entry) or now - entry.fetched_at < _UNSETTLED_MAX_AGE_S,
         )
-        self._unkept = kept.unkept or self._unkept
-        return [found for was, found in restated.items() if was in kept.noted]
+        self._store_error = stored.store_error or self._store_error
+        return [restatement for old_entry, restatement in restated.items() if old_entry in stored.noted]
 
-    def _restated(
+    def _find_restatements(
         self,
-        asked: CacheKey,
-        question: CachedQuery,
+        key: CacheKey,
+        query: CachedQuery,
         fetched: Mapping[IndexEntry, BucketSlice],
         rows: pa.Table,
         available: Interval,
     ) -> dict[IndexEntry, Restatement]:
-        """What is otherwise in *fetched*, by the entry it is to replace."""
-        held = {entry.span: entry for entry in self._store.entries(question.key)}
-        pairs = [(held[entry.span], entry) for entry in fetched if entry.span in held]
-        tables = self._store.tables({was.file for was, _ in pairs if was.rows})
-        found = {}
-        for was, entry in pairs:
-            if was.rows and was.file not in tables:
-                continue  # damaged: what it said is not known any more
-            old, new = entry_rows(tables.get(was.file, rows), was), entry_rows(rows, entry)
-            if changed := rows_changed(old, new, asked.dimensions):
-                found[was] = Restatement(
-                    metric=asked.metric,
-                    dimensions=asked.dimensions,
-                    text=asked.text,
+        """Compare *fetched* with the stored rows.
+
+        Return restatements by the entry they replace.
+        """
+        cached = {entry.bounds: entry for entry in self._store.entries(query.key)}
+        pairs = [(cached[entry.bounds], entry) for entry in fetched if entry.bounds in cached]
+        tables = self._store.tables({old_entry.file for old_entry, _ in pairs if old_entry.rows})
+        restatements = {}
+        for old_entry, entry in pairs:
+            if old_entry.rows and old_entry.file not in tables:
+                continue  # damaged: the old rows are gone
+            old, new = entry_rows(tables.get(old_entry.file, rows), old_entry), entry_rows(rows, entry)
+            if changed := rows_changed(old, new, key.dimensions):
+                restatements[old_entry] = Restatement(
+                    metric=key.metric,
+                    dimensions=key.dimensions,
+                    text=key.text,
                     interval=fetched[entry].interval,
-                    stamp=fetched[entry].stamp,
-                    before_as_of=_EPOCH + was.as_of * _MICROSECOND,
+                    bucket_start=fetched[entry].bucket_start,
+                    before_as_of=_EPOCH + old_entry.as_of * _MICROSECOND,
                     as_of=available.end,
                     rows_changed=changed,
-                    fields=field_changes(asked.metric, old, new, asked.dimensions, adds_up=asked.adds_up),
+                    fields=field_changes(key.metric, old, new, key.dimensions, adds_up=key.adds_up),
                     noticed_at=datetime.fromtimestamp(self._now(), UTC),
                 )
-        return found
+        return restatements
 
-    def _question(self, asked: CacheKey) -> CachedQuery:
-        told = (self._owner, asked.metric, msgspec.json.encode(asked.dimensions).decode(), asked.text)
-        return CachedQuery(hashlib.sha256(msgspec.json.encode(told)).hexdigest(), *told)
+    def _cached_query(self, key: CacheKey) -> CachedQuery:
+        identity = (self._owner, key.metric, msgspec.json.encode(key.dimensions).decode(), key.text)
+        return CachedQuery(hashlib.sha256(msgspec.json.encode(identity)).hexdigest(), *identity)
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where the user's cache is: GAMELENS_CACHE_DIR, else the place the system has for caches."""
+    """Return the user's cache folder: `GAMELENS_CACHE_DIR`, else the system's place."""
     named = environ.get("GAMELENS_CACHE_DIR")
     return Path(named).expanduser() if named else platformdirs.user_cache_path("gamelens")
 
 
-def _arranged(table: pa.Table, stamps: Sequence[int]) -> tuple[pa.Table, list[tuple[int, int]]]:
-    """*table* by timestamp, rows of one keeping their order; first row and number of rows of each of *stamps*."""
-    moments: Any = table[TIMESTAMP].cast(TIMESTAMP_TYPE).cast(pa.int64())
-    if moments.null_count or len(set(stamps)) < len(stamps):
-        raise ValueError("a row has no timestamp, or two units have the same")
-    moments = np.asarray(moments)
-    if np.any(moments[1:] < moments[:-1]):
-        order = np.argsort(moments, kind="stable")
-        table, moments = table.take(order), moments[order]
-    found = [column.tolist() for column in np.unique(moments, return_index=True, return_counts=True)]
-    places = {stamp: (first, rows) for stamp, first, rows in zip(*found, strict=True)}
-    if strange := places.keys() - set(stamps):
-        raise ValueError(f"{len(strange)} timestamps of rows are those of no unit")
-    return table, [places.get(stamp, (0, 0)) for stamp in stamps]
-
-
-def _span(unit: BucketSlice) -> tuple[int, int]:
-    """Its interval in microseconds since 1970."""
-    return _micros(unit.interval.start), _micros(unit.interval.end)
+def _bounds(bucket_slice: BucketSlice) -> tuple[int, int]:
+    """Return the interval of a slice in microseconds since 1970."""
+    return _micros(bucket_slice.interval.start), _micros(bucket_slice.interval.end)
 
 
 def _micros(moment: datetime) -> int:
@@ -346,7 +380,13 @@ def _micros(moment: datetime) -> int:
 
 
 def open_cache(cache: bool | str | os.PathLike[str], *, address: str, fingerprint: str) -> AnswerCache | None:
-    """The cache of one key at one address: in *cache*, in the user's cache folder when True, none when False."""
+    """Open the cache of one key at one address.
+
+    Args:
+        cache: the folder; True is the user's cache folder, False returns None.
+        address: the address of the service.
+        fingerprint: of the key.
+    """
     if cache is False:
         return None
     owner = hashlib.sha256(f"{address} {fingerprint}".encode()).hexdigest()[:32]

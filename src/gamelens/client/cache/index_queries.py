@@ -1,7 +1,8 @@
-"""What the index of the cache holds, and every statement that reads or writes it.
+"""The tables of the cache index and every SQL statement that reads or writes them.
 
-SQLite does not notice when a byte of what it holds is another one than was written, so each row that leads to numbers
-has a checksum; a row without a right one is not there.
+SQLite does not notice a changed byte in its file, so each row that leads to numbers has a checksum. A row with a
+wrong checksum is ignored. Stored names do not change: the table `questions` holds queries, `units`
+holds entries.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from zlib import crc32
 
 import msgspec
 
-APPLICATION: Final = 0x676C656E  # "glen": tells our file from any other
+APPLICATION: Final = 0x676C656E  # "glen": distinguishes this file from other SQLite files
 VERSION: Final = 1
 BIGGEST: Final = 2**63 - 1
 _YEAR_S: Final = 366 * 86_400
@@ -38,13 +39,13 @@ CREATE INDEX files_of_question ON files (question);
 CREATE INDEX files_by_use ON files (used_at);
 CREATE TABLE units (
     question TEXT NOT NULL,
-    starts INTEGER NOT NULL,          -- microseconds since 1970, as all moments of the service
+    starts INTEGER NOT NULL,          -- microseconds since 1970, as all times of the service
     ends INTEGER NOT NULL,
     stamp INTEGER NOT NULL,
     file TEXT NOT NULL REFERENCES files ON DELETE CASCADE,
     first_row INTEGER NOT NULL,
     rows INTEGER NOT NULL,
-    as_of INTEGER NOT NULL,           -- the end of what was available when it was asked
+    as_of INTEGER NOT NULL,           -- end of the available interval at the time of the request
     fetched_at REAL NOT NULL,
     checksum INTEGER NOT NULL,
     PRIMARY KEY (question, starts, ends)
@@ -64,11 +65,19 @@ PRAGMA user_version = {VERSION};
 
 
 class IndexEntry(msgspec.Struct, frozen=True):
-    """Where one unit of a question lies, and when it was asked for."""
+    """The place of one bucket slice of a query in a file.
+
+    Attributes:
+        starts, ends, bucket_start: of the slice, microseconds since 1970.
+        file: the name of the file.
+        first_row, rows: the place of the rows in the file.
+        as_of: end of the available interval when it was requested, microseconds since 1970.
+        fetched_at: time of the request, seconds since 1970.
+    """
 
     starts: int
     ends: int
-    stamp: int
+    bucket_start: int
     file: str
     first_row: int
     rows: int
@@ -76,126 +85,128 @@ class IndexEntry(msgspec.Struct, frozen=True):
     fetched_at: float
 
     @property
-    def span(self) -> tuple[int, int]:
-        """What it is known by within its question."""
+    def bounds(self) -> tuple[int, int]:
+        """The start and end that identify the entry within its query."""
         return self.starts, self.ends
 
     def moved(self, file: str, first_row: int) -> IndexEntry:
-        """The same unit in another place."""
+        """Return the same entry at another place."""
         return msgspec.structs.replace(self, file=file, first_row=first_row)
 
 
-def entries(db: sqlite3.Connection, question: str, starts: int = -BIGGEST, until: int = BIGGEST) -> list[IndexEntry]:
-    """Units of *question* that start from *starts* to *until*, in time."""
+def entries(db: sqlite3.Connection, query_key: str, starts: int = -BIGGEST, until: int = BIGGEST) -> list[IndexEntry]:
+    """Return the entries of a query that start between *starts* and *until*, by time."""
     query = (
         "SELECT starts, ends, stamp, file, first_row, rows, as_of, fetched_at, checksum FROM units "
         "WHERE question = ? AND starts BETWEEN ? AND ? ORDER BY starts, ends"
     )
-    rows = db.execute(query, (question, starts, until))
-    return [IndexEntry(*row) for *row, checksum in rows if checksum == _checksum(question, *row)]
+    rows = db.execute(query, (query_key, starts, until))
+    return [IndexEntry(*row) for *row, checksum in rows if checksum == _checksum(query_key, *row)]
 
 
-def shapes(db: sqlite3.Connection, question: str) -> dict[str, str]:
-    """The shape of each file of *question*."""
-    return dict(db.execute("SELECT name, shape FROM files WHERE question = ?", (question,)).fetchall())
+def shapes(db: sqlite3.Connection, query_key: str) -> dict[str, str]:
+    """Return the schema digest of each file of a query."""
+    return dict(db.execute("SELECT name, shape FROM files WHERE question = ?", (query_key,)).fetchall())
 
 
 def add_file(
-    db: sqlite3.Connection, name: str, question: tuple[str, ...], *, shape: str, size: int, used_at: float
+    db: sqlite3.Connection, name: str, query_row: tuple[str, ...], *, shape: str, size: int, used_at: float
 ) -> None:
-    """Note a file, and its question where that is new."""
-    db.execute("INSERT OR IGNORE INTO questions VALUES (?, ?, ?, ?, ?)", question)
-    db.execute("INSERT INTO files VALUES (?, ?, ?, ?, ?)", (name, question[0], shape, size, used_at))
+    """Insert a file, and its query if that is new."""
+    db.execute("INSERT OR IGNORE INTO questions VALUES (?, ?, ?, ?, ?)", query_row)
+    db.execute("INSERT INTO files VALUES (?, ?, ?, ?, ?)", (name, query_row[0], shape, size, used_at))
 
 
-def insert_entry(db: sqlite3.Connection, question: str, unit: IndexEntry) -> None:
-    """Note where *unit* lies, whatever was noted before."""
-    row = msgspec.structs.astuple(unit)
+def insert_entry(db: sqlite3.Connection, query_key: str, entry: IndexEntry) -> None:
+    """Insert *entry*, in place of an older one with the same bounds."""
+    row = msgspec.structs.astuple(entry)
     query = "INSERT OR REPLACE INTO units VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-    db.execute(query, (question, *row, _checksum(question, *row)))
+    db.execute(query, (query_key, *row, _checksum(query_key, *row)))
 
 
-def verify_entries(db: sqlite3.Connection, question: str, spans: set[tuple[int, int]], file: str) -> None:
-    """See that units of *question* just put are found in *file*: where a damaged tree leads astray, nothing else tells.
+def verify_entries(db: sqlite3.Connection, query_key: str, bounds: set[tuple[int, int]], file: str) -> None:
+    """Verify that entries just written can be read back.
+
+    A damaged B-tree can lose rows silently.
 
     Raises:
-        sqlite3.DatabaseError: they are not.
+        sqlite3.DatabaseError: an entry is not found.
     """
-    starts = [start for start, _ in spans]
-    if spans - {it.span for it in entries(db, question, min(starts), max(starts)) if it.file == file}:
+    starts = [start for start, _ in bounds]
+    if bounds - {entry.bounds for entry in entries(db, query_key, min(starts), max(starts)) if entry.file == file}:
         raise sqlite3.DatabaseError("what was just written is not found")
 
 
-def is_current(db: sqlite3.Connection, question: str, unit: IndexEntry) -> bool:
-    """Whether *unit* is what the index has, and nobody has moved or replaced it since."""
+def is_current(db: sqlite3.Connection, query_key: str, entry: IndexEntry) -> bool:
+    """Return whether the index still holds *entry* at this place."""
     query = "SELECT file, first_row FROM units WHERE question = ? AND starts = ? AND ends = ?"
-    return bool(db.execute(query, (question, *unit.span)).fetchone() == (unit.file, unit.first_row))
+    return bool(db.execute(query, (query_key, *entry.bounds)).fetchone() == (entry.file, entry.first_row))
 
 
-def forget_units(db: sqlite3.Connection, question: str, spans: Iterable[tuple[int, int]]) -> None:
-    """Remove units of *question*."""
+def delete_entries(db: sqlite3.Connection, query_key: str, bounds: Iterable[tuple[int, int]]) -> None:
+    """Delete the entries of a query with these *bounds*."""
     db.executemany(
-        "DELETE FROM units WHERE question = ? AND starts = ? AND ends = ?", [(question, *it) for it in spans]
+        "DELETE FROM units WHERE question = ? AND starts = ? AND ends = ?", [(query_key, *pair) for pair in bounds]
     )
 
 
-def forget_files(db: sqlite3.Connection, names: Iterable[str]) -> list[str]:
-    """Remove files, and with them the units in them and the questions that have no other; the answer is *names*."""
-    gone = list(names)
-    db.executemany("DELETE FROM files WHERE name = ?", [(name,) for name in gone])
-    if gone:
+def delete_files(db: sqlite3.Connection, names: Iterable[str]) -> list[str]:
+    """Delete files, their entries, and queries left without a file. Return *names* as a list."""
+    removed = list(names)
+    db.executemany("DELETE FROM files WHERE name = ?", [(name,) for name in removed])
+    if removed:
         db.execute("DELETE FROM questions WHERE NOT EXISTS (SELECT 1 FROM files WHERE question = key)")
-    return gone
+    return removed
 
 
-def empty_files(db: sqlite3.Connection, question: str) -> list[str]:
-    """Files of *question* that hold no unit any more."""
+def empty_files(db: sqlite3.Connection, query_key: str) -> list[str]:
+    """Return the files of a query that have no entries."""
     query = "SELECT name FROM files WHERE question = ? AND NOT EXISTS (SELECT 1 FROM units WHERE file = name)"
-    return [name for (name,) in db.execute(query, (question,))]
+    return [name for (name,) in db.execute(query, (query_key,))]
 
 
 def files_over_limit(db: sqlite3.Connection, most_bytes: int) -> list[str]:
-    """The least recently used files, as many as are too many."""
+    """Return the least recently used files whose removal brings the cache under *most_bytes*."""
     (total,) = db.execute("SELECT coalesce(sum(bytes), 0) FROM files").fetchone()
-    found = []
+    names = []
     for name, size in db.execute("SELECT name, bytes FROM files ORDER BY used_at, rowid") if total > most_bytes else ():
         if total <= most_bytes:
             break
-        found.append(name)
+        names.append(name)
         total -= size
-    return found
+    return names
 
 
 def unused_since(db: sqlite3.Connection, names: Iterable[str], moment: float) -> list[str]:
-    """Those of *names* that were last used before *moment*."""
+    """Return the files among *names* that were last used before *moment*."""
     query = "SELECT name FROM files WHERE name = ? AND used_at < ?"
     return [name for name in names if db.execute(query, (name, moment)).fetchone() is not None]
 
 
 def mark_used(db: sqlite3.Connection, names: Iterable[str], moment: float) -> None:
-    """Note that files were used."""
+    """Set the time of last use of the files *names*."""
     db.executemany("UPDATE files SET used_at = ? WHERE name = ?", [(moment, name) for name in names])
 
 
-def names_of(db: sqlite3.Connection, owner: str | None = None) -> list[str]:
-    """All files; with *owner* those of its questions."""
+def file_names(db: sqlite3.Connection, owner: str | None = None) -> list[str]:
+    """Return the names of all files, or of those of *owner*."""
     query = "SELECT name FROM files JOIN questions ON key = question WHERE ? IS NULL OR owner = ?"
     return [name for (name,) in db.execute(query, (owner, owner))]
 
 
-def forget_all(db: sqlite3.Connection, owner: str | None = None) -> None:
-    """Remove all there is; with *owner* all of its."""
+def delete_all(db: sqlite3.Connection, owner: str | None = None) -> None:
+    """Delete everything, or everything of *owner*."""
     for table in ("questions", "restatements"):
-        db.execute(f"DELETE FROM {table} WHERE ? IS NULL OR owner = ?", (owner, owner))  # noqa: S608  the two names above
+        db.execute(f"DELETE FROM {table} WHERE ? IS NULL OR owner = ?", (owner, owner))  # noqa: S608  two constant names
 
 
 def usage(db: sqlite3.Connection, owner: str) -> tuple[int, int, int, int]:
-    """Questions, units and files of *owner*, and bytes of all."""
-    questions = "SELECT count(*) FROM questions WHERE owner = ?"
-    files = "SELECT count(*) FROM files JOIN questions ON key = question WHERE owner = ?"
-    units = "SELECT count(*) FROM units JOIN questions ON key = question WHERE owner = ?"
-    total = "SELECT coalesce(sum(bytes), 0) FROM files"
-    query = f"SELECT ({questions}), ({units}), ({files}), ({total})"
+    """Return the numbers of queries, entries and files of *owner*, and the bytes of all."""
+    query_count = "SELECT count(*) FROM questions WHERE owner = ?"
+    file_count = "SELECT count(*) FROM files JOIN questions ON key = question WHERE owner = ?"
+    entry_count = "SELECT count(*) FROM units JOIN questions ON key = question WHERE owner = ?"
+    total_bytes = "SELECT coalesce(sum(bytes), 0) FROM files"
+    query = f"SELECT ({query_count}), ({entry_count}), ({file_count}), ({total_bytes})"
     row: tuple[int, int, int, int] = db.execute(query, (owner, owner, owner)).fetchone()
     return row
 
@@ -203,7 +214,10 @@ def usage(db: sqlite3.Connection, owner: str) -> tuple[int, int, int, int]:
 def add_restatements(
     db: sqlite3.Connection, owner: str, metric: str, bodies: Iterable[bytes], *, noticed_at: float
 ) -> None:
-    """Note what was restated, and drop what is older than a year or too much."""
+    """Insert restatements.
+
+    Delete those older than a year and the oldest beyond 100,000.
+    """
     rows = [(owner, metric, noticed_at, body, _checksum(owner, metric, body)) for body in bodies]
     if not rows:
         return
@@ -215,10 +229,10 @@ def add_restatements(
 
 
 def restatements(db: sqlite3.Connection, owner: str, metric: str | None) -> list[bytes]:
-    """What was restated for *owner*, oldest first; with *metric* only of that."""
+    """Return the restatements of *owner* as JSON, oldest first, of all metrics or of *metric*."""
     query = "SELECT metric, body, checksum FROM restatements WHERE owner = ? AND (? IS NULL OR metric = ?) ORDER BY id"
     rows = db.execute(query, (owner, metric, metric))
-    return [body for named, body, checksum in rows if checksum == _checksum(owner, named, body)]
+    return [body for metric_name, body, checksum in rows if checksum == _checksum(owner, metric_name, body)]
 
 
 def _checksum(*values: Any) -> int:

@@ -1,6 +1,6 @@
-"""The Parquet files of the cache: written once, checked whole before they are parsed, never changed.
+"""The Parquet files of the cache: written once, verified before parsing, never changed.
 
-A name ends in the checksum of what is in the file, so that the index, which holds names, holds the checksums too.
+A file name ends in the checksum of the content, so the index, which stores names, stores checksums too.
 """
 
 from __future__ import annotations
@@ -24,19 +24,22 @@ _NAME: Final = re.compile(r"[0-9a-f]{32}-[0-9a-f]{8}\.parquet")
 
 
 class ParquetFiles:
-    """The files of one folder. Whatever in it is not named as ours is left alone."""
+    """The cache files of one folder. Files with other names are left alone."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def write(self, body: bytes) -> str:
-        """The name of a new file that holds *body*; it is there whole or not at all."""
+        """Write *body* to a new file, completely or not at all, and return its name."""
         name = f"{secrets.token_hex(16)}-{crc32(body):08x}.parquet"
         write_private(self.folder / name, body)
         return name
 
     def read(self, name: str) -> pa.Table | None:
-        """The table in the file *name*; None when it vanished or is not what was written."""
+        """Return the table in the file *name*.
+
+        None if it is missing or was changed.
+        """
         from pyarrow import parquet
 
         try:
@@ -47,47 +50,52 @@ class ParquetFiles:
             return None
         try:
             return parquet.ParquetFile(pa.BufferReader(body)).read()
-        except (pa.ArrowException, OSError):  # written with what this version of the library cannot read
+        except (pa.ArrowException, OSError):  # written by a version of pyarrow that this one cannot read
             return None
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove the files *names*, as far as they are there."""
+        """Remove the files *names* that exist."""
         for name in names:
-            # Where a file in use cannot be removed (Windows), the next sweep but one does it.
+            # On Windows a file in use cannot be removed: a later sweep removes it.
             with contextlib.suppress(FileNotFoundError, PermissionError):
                 (self.folder / name).unlink()
 
-    def sweep(self, known: Collection[str], *, before_s: float) -> set[str]:
-        """Remove files that are not *known* and older than *before_s*; the answer is what of *known* is not there."""
-        missing = set(known)
-        for entry in self._ours():
+    def sweep(self, indexed_files: Collection[str], *, before_s: float) -> set[str]:
+        """Remove files that are not indexed, and return the indexed files that are missing.
+
+        A file newer than *before_s* stays: another process may be about to index it.
+        """
+        missing = set(indexed_files)
+        for entry in self._cache_files():
             if entry.name in missing:
                 missing.discard(entry.name)
                 continue
-            with contextlib.suppress(FileNotFoundError):  # somebody else sweeps too
+            with contextlib.suppress(FileNotFoundError):  # another process sweeps too
                 if entry.stat().st_mtime < before_s:
                     self.remove([entry.name])
         return missing
 
     def remove_all(self) -> None:
-        """Remove all files, finished or not."""
-        self.remove([entry.name for entry in self._ours()])
+        """Remove all cache files, unfinished ones too."""
+        self.remove([entry.name for entry in self._cache_files()])
 
-    def _ours(self) -> Iterator[os.DirEntry[str]]:
+    def _cache_files(self) -> Iterator[os.DirEntry[str]]:
         with os.scandir(self.folder) as entries:
-            yield from (entry for entry in entries if _is_ours(entry.name))
+            yield from (entry for entry in entries if _is_cache_file(entry.name))
 
 
-def _is_ours(name: str) -> bool:
+def _is_cache_file(name: str) -> bool:
     draft = DRAFT_NAME.fullmatch(name)
     return _NAME.fullmatch(draft["target"] if draft else name) is not None
 
 
 def encode(table: pa.Table) -> bytes:
-    """*table* as Parquet: zstd, and a dictionary for what repeats; a third smaller than lz4, and hardly slower to read.
+    """Return *table* as Parquet.
+
+    Compressed with zstd and with dictionaries for repeated values: a third smaller than lz4 and hardly slower to read.
 
     Raises:
-        pa.ArrowException: Parquet has nothing for a column of this type.
+        pa.ArrowException: Parquet has no type for a column.
     """
     from pyarrow import parquet
 
@@ -97,6 +105,9 @@ def encode(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def shape_of(table: pa.Table) -> str:
-    """What tells schemas apart: only files of one shape are merged, so that merging changes no type."""
+def schema_digest(table: pa.Table) -> str:
+    """Return a digest of the schema of *table*.
+
+    Only files of equal digests are merged, so that merging changes no column type.
+    """
     return hashlib.sha256(table.schema.serialize()).hexdigest()[:16]

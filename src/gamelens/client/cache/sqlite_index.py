@@ -1,7 +1,8 @@
-"""The SQLite file that says where what lies in the cache: opened by each process for itself, begun anew when damaged.
+"""The SQLite file that records the place of each entry: one connection per process.
 
-Write-ahead mode, for several kernels at once; synchronous=NORMAL, since what a power cut takes is only asked again. A
-file that is damaged or another program's is set aside, one copy at most.
+Write-ahead mode lets several kernels use it at once; synchronous=NORMAL is enough, since rows lost in a power cut are
+only requested again. A file that is damaged or belongs to another program is moved away, and a new one is created.
+There is at most one such copy.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from gamelens.client.cache.index_queries import APPLICATION, SCHEMA, VERSION
 
 T = TypeVar("T")
 
-_TAILS: Final = ("", "-wal", "-shm")
-# The second is what Python makes of a message that quotes a damaged name.
-_SAID: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
-# What is wrong with the folder or with who else uses it; everything else that SQLite says is damage.
-_ELSEWHERE: Final = frozenset(
+_SUFFIXES: Final = ("", "-wal", "-shm")
+# Python raises the second when an error message quotes a damaged name.
+_SQLITE_ERRORS: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
+# Problems of the folder or of other users of the file; every other SQLite error is damage.
+_NOT_DAMAGE: Final = frozenset(
     {
         sqlite3.SQLITE_PERM,
         sqlite3.SQLITE_BUSY,
@@ -39,7 +40,7 @@ _ELSEWHERE: Final = frozenset(
 )
 
 
-class _Held:
+class _ProcessConnection:
     """The connection of one process."""
 
     def __init__(self) -> None:
@@ -49,26 +50,26 @@ class _Held:
 
 
 class SqliteIndex:
-    """The index in *folder*, which is made when missing; opened at first use, by each process for itself.
+    """The index in *folder*, created if missing and opened at first use in each process.
 
-    Whoever else is writing is waited for *patience_s* at most.
+    *patience_s* is the longest wait for another writer.
     """
 
     def __init__(self, folder: Path, *, patience_s: float) -> None:
         self._folder = folder
         self._patience_s = patience_s
         self._path = folder / "index.sqlite"
-        # A forked child must neither use nor close what its parent holds, and its parent's lock may never be released.
-        self._held: dict[int, _Held] = {}
+        # A forked child must not use or close its parent's connection, and the parent's lock may never be released.
+        self._connections: dict[int, _ProcessConnection] = {}
         self.is_closed = False
 
     @property
     def lock(self) -> threading.RLock:
-        """One thread of this process at a time."""
-        return self._mine.lock
+        """The lock that admits one thread of this process at a time."""
+        return self._current.lock
 
     def run(self, work: Callable[[sqlite3.Connection], T], *, writing: bool = False) -> T:
-        """What *work* answers, in one transaction; where the index turns out damaged, on a new one.
+        """Return the result of *work* in one transaction, on a new index if this one is damaged.
 
         Raises:
             OSError, sqlite3.Error: the folder cannot be used.
@@ -76,91 +77,103 @@ class SqliteIndex:
         with self.lock:
             try:
                 return _transact(self._open(), work, writing)
-            except _SAID as error:
+            except _SQLITE_ERRORS as error:
                 if not _is_damage(error):
                     raise
-            self._give_up()
+            self._discard_damaged()
             return _transact(self._open(), work, writing)
 
     def close(self) -> None:
-        """Let the file go; it is opened again when needed, unless `is_closed`."""
-        mine = self._mine
-        with mine.lock:
-            if mine.db is not None:
-                mine.db.close()
-            mine.db = mine.identity = None
+        """Close the file. It is opened again when needed, unless `is_closed`."""
+        current = self._current
+        with current.lock:
+            if current.db is not None:
+                current.db.close()
+            current.db = current.identity = None
 
     def remove_damaged(self) -> None:
-        """Remove what was set aside."""
-        for tail in _TAILS:
-            self._aside(tail).unlink(missing_ok=True)
+        """Remove the copy of a damaged index."""
+        for suffix in _SUFFIXES:
+            self._quarantine_path(suffix).unlink(missing_ok=True)
 
     @property
-    def _mine(self) -> _Held:
-        return self._held.setdefault(os.getpid(), _Held())
+    def _current(self) -> _ProcessConnection:
+        return self._connections.setdefault(os.getpid(), _ProcessConnection())
 
     def _open(self) -> sqlite3.Connection:
+        """Return the connection of this process.
+
+        Connect again if the file was replaced.
+        """
         if self.is_closed:
             raise sqlite3.ProgrammingError("the cache is closed")
-        mine = self._mine
-        # Another kernel may have set the file aside, or somebody removed the folder: what we write would be lost.
-        if mine.db is not None and mine.identity == _identity(self._path):
-            return mine.db
+        current = self._current
+        # Another kernel may have moved the file away, or the folder was removed: writes would be lost.
+        if current.db is not None and current.identity == _identity(self._path):
+            return current.db
         self.close()
         _make_private(self._folder)
-        with self._only_one():
+        with self._exclusive_open():
             try:
-                mine.db = _connect(self._path, self._patience_s)
-            except _SAID as error:
+                current.db = _connect(self._path, self._patience_s)
+            except _SQLITE_ERRORS as error:
                 if not _is_damage(error):
                     raise
-                self._set_aside()
-                mine.db = _connect(self._path, self._patience_s)
-            mine.identity = _identity(self._path)
-        return mine.db
+                self._quarantine()
+                current.db = _connect(self._path, self._patience_s)
+            current.identity = _identity(self._path)
+        return current.db
 
-    def _give_up(self) -> None:
-        """Set the index aside, unless somebody else has done so since it was opened."""
-        was = self._mine.identity
+    def _discard_damaged(self) -> None:
+        """Move the damaged index away, unless another process has done so since it was opened."""
+        opened = self._current.identity
         self.close()
-        with self._only_one():
-            if was == _identity(self._path):
-                self._set_aside()
+        with self._exclusive_open():
+            if opened == _identity(self._path):
+                self._quarantine()
 
-    def _set_aside(self) -> None:
+    def _quarantine(self) -> None:
         self.remove_damaged()
-        for tail in _TAILS:
-            with contextlib.suppress(FileNotFoundError):  # only the first of the three need be there
-                self._path.with_name(self._path.name + tail).replace(self._aside(tail))
+        for suffix in _SUFFIXES:
+            with contextlib.suppress(FileNotFoundError):  # only the first of the three must exist
+                self._path.with_name(self._path.name + suffix).replace(self._quarantine_path(suffix))
 
-    def _only_one(self) -> contextlib.AbstractContextManager[Any]:
-        """Held while the index is opened, made or set aside: two kernels would set each other's new one aside."""
+    def _exclusive_open(self) -> contextlib.AbstractContextManager[Any]:
+        """Return the lock for opening: two kernels would move each other's new index away."""
         from filelock import FileLock
 
         return FileLock(self._folder / "opening.lock", timeout=self._patience_s, mode=0o600)
 
-    def _aside(self, tail: str) -> Path:
-        return self._path.with_name(f"damaged.sqlite{tail}")
+    def _quarantine_path(self, suffix: str) -> Path:
+        return self._path.with_name(f"damaged.sqlite{suffix}")
 
 
 def _transact(db: sqlite3.Connection, work: Callable[[sqlite3.Connection], T], writing: bool) -> T:
+    """Run *work* in one transaction and return its result."""
     db.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
     try:
-        answer = work(db)
+        result = work(db)
         db.execute("COMMIT")
     except BaseException:
-        with contextlib.suppress(sqlite3.Error):  # SQLite may have rolled back already; the first error is the news
+        with contextlib.suppress(sqlite3.Error):  # SQLite may have rolled back already; report the first error
             db.execute("ROLLBACK")
         raise
-    return answer
+    return result
 
 
 def _connect(path: Path, patience_s: float) -> sqlite3.Connection:
+    """Open the index, creating the schema in a new file.
+
+    Raises:
+        sqlite3.DatabaseError: the file is another program's, or of another version.
+    """
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
     db = sqlite3.connect(path, timeout=patience_s, isolation_level=None, check_same_thread=False)
     try:
-        db.execute("PRAGMA auto_vacuum = FULL")  # heard by a new file only: it shrinks when rows go
+        db.execute(
+            "PRAGMA auto_vacuum = FULL"
+        )  # takes effect in a new file only: the file shrinks when rows are deleted
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute("PRAGMA foreign_keys = ON")
@@ -177,19 +190,20 @@ def _connect(path: Path, patience_s: float) -> sqlite3.Connection:
 
 def _is_damage(error: Exception) -> bool:
     code: int | None = getattr(error, "sqlite_errorcode", None)
-    return not isinstance(error, sqlite3.ProgrammingError) and (code is None or code & 0xFF not in _ELSEWHERE)
+    return not isinstance(error, sqlite3.ProgrammingError) and (code is None or code & 0xFF not in _NOT_DAMAGE)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
+    """Return device and inode of *path*, or None if it does not exist."""
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _make_private(folder: Path) -> None:
-    """Make *folder* if it is missing, and see to it that nobody else can look into it."""
+    """Create *folder* if it is missing, and deny access to other users."""
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_mode & 0o077:

@@ -1,4 +1,4 @@
-"""Everything between a client and a server: settings, rate limit, transport and recordings.
+"""The connection of a client to a server: settings, rate limit, transport, recordings.
 
-Never reads a metric: what an answer means is decided in `client.query`. Open `transport` first.
+Never decodes rows: the meaning of an answer is decided in `client.query`. Open `transport` first.
 """

@@ -1,4 +1,7 @@
-"""A client of the control API of a sandbox: its counts and events, processing, its clock."""
+"""A client of the control API of a sandbox: counts, events, processing, clock.
+
+Wire 5.1, Control API.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from gamelens.client.connection.transport import HttpBackend, HttpRequest, Trans
 from gamelens.errors import BadQuery, ServiceError, Unreachable
 from gamelens.wire.field_rules import Violation
 
-CONSOLE_URL: Final = "GAMELENS_CONSOLE_URL"
+CONTROL_URL_VARIABLE: Final = "GAMELENS_CONSOLE_URL"
 _WITHIN_S: Final = 5.0
 
 T = TypeVar("T")
@@ -47,11 +50,11 @@ class CountsSinceStart(msgspec.Struct, frozen=True):
     refused: dict[str, int] = {}
 
 
-class Damaged(msgspec.Struct, frozen=True):
-    """Batches that could not be read, and the files they are kept in."""
+class DamagedBatches(msgspec.Struct, frozen=True):
+    """The number of batches that could not be read, and the files that hold them."""
 
     batches: int = 0
-    kept_in: list[str] = []
+    files: list[str] = msgspec.field(default_factory=list, name="kept_in")
 
 
 class ControlSummary(msgspec.Struct, frozen=True):
@@ -61,12 +64,12 @@ class ControlSummary(msgspec.Struct, frozen=True):
         accepted, rejected: events.
         pending: accepted events that are not processed yet.
         duplicate: events that were sent twice.
-        asked: requests to the metrics service.
+        metrics_requests: requests to the metrics service.
         processed: events in the tables.
         available: the available interval of each organisation, by name.
         games: the counts of each game, by id.
         since_start: counts since the sandbox was started.
-        faults: how many faults are set.
+        faults: the number of fault rules.
         damaged: batches that could not be read.
     """
 
@@ -74,17 +77,25 @@ class ControlSummary(msgspec.Struct, frozen=True):
     rejected: int = 0
     pending: int = 0
     duplicate: int = 0
-    asked: int = 0
+    metrics_requests: int = msgspec.field(default=0, name="asked")
     processed: int = 0
     available: dict[str, str] = {}
     games: dict[str, dict[str, int]] = {}
     since_start: CountsSinceStart = CountsSinceStart()
     faults: int = 0
-    damaged: Damaged = Damaged()
+    damaged: DamagedBatches = DamagedBatches()
 
 
 class ReceivedEvent(msgspec.Struct, frozen=True):
-    """One event as it came (*event* may be any JSON), when (epoch seconds), for which game, and what became of it."""
+    """One event as the collector received it.
+
+    Attributes:
+        arrival_ts: time of arrival, epoch seconds.
+        game_key: the game it was sent to.
+        status: "accepted" or "rejected".
+        event: the event; any JSON value if it was rejected.
+        errors: the violations of a rejected event.
+    """
 
     arrival_ts: int
     game_key: str
@@ -93,7 +104,7 @@ class ReceivedEvent(msgspec.Struct, frozen=True):
     errors: list[Violation] = []
 
     def __repr__(self) -> str:
-        return f"Arrived({self.arrival_ts}, {self.status!r})"
+        return f"ReceivedEvent({self.arrival_ts}, {self.status!r})"
 
 
 class _Clock(msgspec.Struct, frozen=True):
@@ -103,26 +114,26 @@ class _Clock(msgspec.Struct, frozen=True):
 class ControlApi:
     """A client of the control API of a sandbox.
 
-    The last part of the address is a token, and in no repr and no error.
+    The last part of the address is a token, which appears in no repr and no error.
 
     Args:
         url: the `console_url` of the sandbox's ready file; else GAMELENS_CONSOLE_URL.
-        within_s: how long one call may take.
-        attempts: how often one call is tried.
-        pool: carries requests in place of the network.
+        within_s: time limit of one call.
+        attempts: attempts for one call.
+        pool: sends the requests instead of the network.
 
     Every call may raise:
-        ServiceError: the answer is none of a sandbox.
+        ServiceError: the answer is not that of a sandbox.
         Unreachable: there is no answer in time.
 
     Raises:
-        BadQuery: there is no address, or it is none.
+        BadQuery: the address is missing or invalid.
     """
 
     def __init__(
         self, url: str | None = None, *, within_s: float = _WITHIN_S, attempts: int = 1, pool: HttpBackend | None = None
     ) -> None:
-        url = url or os.environ.get(CONSOLE_URL) or ""
+        url = url or os.environ.get(CONTROL_URL_VARIABLE) or ""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or not parts.path.strip("/"):
             given = "an address" if url else None
@@ -133,7 +144,7 @@ class ControlApi:
         self._transport = Transport(f"{parts.scheme}://{parts.netloc}", timeout_s=within_s, pool=pool)
 
     def __repr__(self) -> str:
-        return f"Console({self._transport.address!r})"
+        return f"ControlApi({self._transport.address!r})"
 
     async def __aenter__(self) -> Self:
         return self
@@ -150,15 +161,23 @@ class ControlApi:
         return await self._call("GET", "/events", list[ReceivedEvent], limit=limit)
 
     async def process(self) -> dict[str, str]:
-        """Process everything received; return the available interval of each organisation, by name."""
+        """Process everything received and return each organisation's available interval by name."""
         return await self._call("POST", "/process", dict[str, str])
 
     async def reset(self) -> ControlSummary:
-        """Forget every event and keep the keys; return the counts from then on."""
+        """Delete every event and the scenario, keep the keys, and return the counts from then on."""
         return await self._call("POST", "/reset", ControlSummary)
 
+    async def set_scenario(self, name: str | None) -> None:
+        """Set the name of the scenario that the events are of, for receipts and figures.
+
+        Raises:
+            BadQuery: *name* is empty or longer than 200 characters.
+        """
+        await self._call("POST", "/scenario", dict[str, str | None], body=msgspec.json.encode({"scenario": name}))
+
     async def health(self) -> None:
-        """Check that the sandbox takes requests.
+        """Check that the sandbox accepts requests.
 
         Raises:
             ServiceError: it does not.
@@ -171,31 +190,32 @@ class ControlApi:
         """Set the clock of the sandbox and return its time.
 
         Args:
-            freeze: the time at which it stands still from now on.
+            freeze: the time at which it stops.
             advance: an ISO 8601 duration to move it by.
-            resume: let it run with the clock of the machine again.
+            resume: whether it follows the clock of the machine again.
 
         Raises:
-            BadQuery: none of these is given, or *advance* is no duration.
+            BadQuery: none of these is given, or *advance* is not a duration.
         """
-        order: dict[str, object] = {"freeze": freeze.isoformat()} if freeze is not None else {}
-        order |= {"advance": advance} if advance is not None else {}
-        order |= {"resume": True} if resume else {}
-        return (await self._call("POST", "/clock", _Clock, body=msgspec.json.encode(order))).now
+        command: dict[str, object] = {"freeze": freeze.isoformat()} if freeze is not None else {}
+        command |= {"advance": advance} if advance is not None else {}
+        command |= {"resume": True} if resume else {}
+        return (await self._call("POST", "/clock", _Clock, body=msgspec.json.encode(command))).now
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._transport.aclose()
 
     async def _call(self, method: str, path: str, kind: type[T], *, body: bytes | None = None, **query: object) -> T:
+        """Send one request and return its decoded answer."""
         params = [(name, str(value)) for name, value in query.items()]
         request = HttpRequest(method=method, path=self._path + path, params=params, body=body, attempts=self._attempts)
         try:
             async with asyncio.timeout(self._within_s):
-                answer = await self._transport.send(request)
+                response = await self._transport.send(request)
         except TimeoutError:
             raise Unreachable(f"the sandbox did not answer within {self._within_s:g} s") from None
         try:
-            return msgspec.json.decode(answer.body, type=kind)
+            return msgspec.json.decode(response.body, type=kind)
         except msgspec.DecodeError:
-            raise ServiceError(answer.status, f"no {path.strip('/')} as a sandbox writes it") from None
+            raise ServiceError(response.status, f"no {path.strip('/')} as a sandbox writes it") from None

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Deadline:
-    """A moment after which a query waits no longer.
+    """The time limit of one query.
 
     Args:
         deadline_s: seconds from now; None is no limit.
@@ -27,12 +27,15 @@ class Deadline:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds that are left; None is no limit."""
+        """The seconds left.
+
+        None is no limit.
+        """
         return None if self._ends_at is None else max(0.0, self._ends_at - self._clock())
 
     @property
     def error(self) -> Unreachable:
-        """The error to raise once it has passed."""
+        """The error to raise once the time has passed."""
         return Unreachable(f"not answered within deadline_s={self._deadline_s:g}: ask for less, or allow more time")
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:

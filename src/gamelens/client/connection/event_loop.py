@@ -1,7 +1,7 @@
-"""The one event loop of all clients of this process, on a thread of its own.
+"""The background event loop that all clients of this process share.
 
-Connections, the budget and whatever is remembered live there, so that a script, a notebook, threads and a running
-loop can share them: each hands its coroutine over and waits in its own way.
+Connections, rate limiters and remembered answers live on it, so that scripts, notebooks, threads and running loops can
+share them: each submits its coroutine and waits for the result in its own way.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-# A thread that waits for ever without waking cannot be interrupted on Windows; nor does the loop of a kernel, which
-# hears of an interrupt when it wakes.
+# A thread that blocks without a timeout cannot be interrupted on Windows, and neither can the loop of a kernel, which
+# handles an interrupt only when it wakes.
 _WAKE_S = 0.05
 
 
-def _nothing() -> None:
-    """What happens while nobody watches."""
+def _do_nothing() -> None:
+    """Do nothing (default callback)."""
 
 
 class BackgroundLoop:
@@ -33,16 +33,20 @@ class BackgroundLoop:
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="gamelens", daemon=True).start()
 
-    def hand_over(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Start *work* on the loop; cancelling the future cancels the work."""
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Start *work* on the loop and return its future.
+
+        Cancelling the future cancels the work.
+        """
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    def wait(self, work: Coroutine[Any, Any, T], *, on_tick: Callable[[], None] = _nothing) -> T:
-        """Result of *work*, for a caller without a loop or with one that may stand still; an interrupt cancels it.
+    def run(self, work: Coroutine[Any, Any, T], *, on_tick: Callable[[], None] = _do_nothing) -> T:
+        """Return the result of *work*, blocking the caller.
 
-        *on_tick* is called now and then, in the caller's thread.
+        An interrupt cancels the work. *on_tick* is called every 50 ms in the caller's thread. A running loop of the
+        caller stands still meanwhile.
         """
-        future = self.hand_over(work)
+        future = self.submit(work)
         try:
             with _interruptible():
                 while not wait((future,), timeout=_WAKE_S).done:
@@ -52,33 +56,36 @@ class BackgroundLoop:
             future.cancel()
             raise
 
-    async def wait_async(self, work: Coroutine[Any, Any, T], *, on_tick: Callable[[], None] = _nothing) -> T:
-        """Result of *work*, for a caller on another loop; cancelling the caller cancels it."""
-        handed = self.hand_over(work)
-        future = asyncio.wrap_future(handed)
+    async def run_async(self, work: Coroutine[Any, Any, T], *, on_tick: Callable[[], None] = _do_nothing) -> T:
+        """Return the result of *work* to a caller on another loop.
+
+        Cancelling the caller cancels the work. *on_tick* is called every 50 ms on the caller's loop.
+        """
+        submitted = self.submit(work)
+        future = asyncio.wrap_future(submitted)
         try:
             while not (await asyncio.wait((future,), timeout=_WAKE_S))[0]:
                 on_tick()
             return future.result()
         except asyncio.CancelledError:
-            handed.cancel()  # at once: through *future* it would wait for the caller's loop, which may be busy by now
+            submitted.cancel()  # directly: *future* would need the caller's loop, which may be blocked
             raise
 
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Let an interrupt reach a caller who blocks a running loop.
+    """Let an interrupt reach a caller that blocks a running loop.
 
-    asyncio and notebook kernels handle the signal on that very loop, which stands still until we return.
+    asyncio and notebook kernels handle the signal on that loop, which stands still until the call returns.
     """
     if threading.current_thread() is not threading.main_thread() or not _blocks_a_loop():
         yield
         return
-    theirs = signal.signal(signal.SIGINT, signal.default_int_handler)
+    previous_handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, theirs)
+        signal.signal(signal.SIGINT, previous_handler)
 
 
 def _blocks_a_loop() -> bool:
@@ -89,23 +96,29 @@ def _blocks_a_loop() -> bool:
     return True
 
 
-_made: dict[int, BackgroundLoop] = {}
-_making = threading.Lock()
+_loops: dict[int, BackgroundLoop] = {}
+_loops_lock = threading.Lock()
 
 
 def shared_loop() -> BackgroundLoop:
-    """The background loop of this process. A forked child gets its own: threads do not survive a fork."""
-    with _making:
-        if os.getpid() not in _made:
-            _made[os.getpid()] = BackgroundLoop()
-        return _made[os.getpid()]
+    """Return the background loop of this process.
+
+    A forked child gets its own, because threads do not survive a fork.
+    """
+    with _loops_lock:
+        if os.getpid() not in _loops:
+            _loops[os.getpid()] = BackgroundLoop()
+        return _loops[os.getpid()]
 
 
-async def gather(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Results of all *works*, in their order; the first that fails stops the others and is raised as it is."""
+async def gather(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Return the results of *coroutines*, in order.
+
+    The first failure cancels the others and is raised unchanged, not as an exception group.
+    """
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(work) for work in works]
+            tasks = [group.create_task(work) for work in coroutines]
     except BaseExceptionGroup as failed:
         first = failed.exceptions[0]
     else:

@@ -1,6 +1,7 @@
-"""The metrics service as the client sees it: what is available, the lists, and the answer to one request.
+"""A client of the metrics service: available interval, lists, and one request for rows.
 
-Whatever changes at most once an hour (Metrics, What the service does 4) is asked for once an hour.
+The available interval and the lists change at most once an hour (Wire 2.4, Available interval), so their answers are
+remembered for an hour.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Literal, TypeVar, cast
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -27,6 +28,7 @@ from gamelens.errors import BadQuery, NotYetAvailable, ServiceError, Truncated
 from gamelens.wire.intervals import Interval, MalformedInterval
 from gamelens.wire.limits import MAX_LIMIT
 from gamelens.wire.queries import MetricQuery, encode_query
+from gamelens.wire.receipts import Provenance
 from gamelens.wire.results import Game, Studio, Values
 
 T = TypeVar("T")
@@ -36,11 +38,21 @@ _JSON = {"Accept": "application/json"}
 _JSON_BOTH = {"Accept": "application/json", "Content-Type": "application/json"}
 _LEAST_POLL_S = 0.2
 _EDITION = "x-data-edition"
-_OWN_QUESTIONS = {"retention": "lens.retention()"}
+_SCENARIO = "x-sandbox-scenario"
+PROVENANCE_HEADERS = (_EDITION, _SCENARIO)
+"""Headers of the available interval that only a sandbox sends."""
+_CLIENT_METHODS = {"retention": "lens.retention()"}
 
 
 class GameListing(msgspec.Struct, frozen=True):
-    """A game and the studio it belongs to; *studio* is None where the service does not name it."""
+    """A game and its studio.
+
+    *studio* is None if the service does not list the studio.
+
+    Attributes:
+        id, title: of the game.
+        studio_id, studio: id and name of its studio.
+    """
 
     id: str
     title: str
@@ -49,31 +61,33 @@ class GameListing(msgspec.Struct, frozen=True):
 
 
 def studios_key(interval: Interval) -> object:
-    """What the list of studios is remembered by."""
+    """Return the key of a remembered list of studios."""
     return "studios", interval
 
 
 def games_key(studio: str, interval: Interval) -> object:
-    """What the list of a studio's games is remembered by."""
+    """Return the key of a remembered list of a studio's games."""
     return "games", studio, interval
 
 
 def values_key(dimension: str, interval: Interval, studios: Collection[str], games: Collection[str]) -> object:
-    """What the values of a dimension are remembered by."""
+    """Return the key of a remembered list of dimension values."""
     return "values", dimension, interval, tuple(studios), tuple(games)
 
 
 class MetricsApi:
-    """Asks one metrics service with one key.
+    """A client of one metrics service with one key.
 
     Args:
-        transport: carries the requests.
-        refresh_s: how long an answer that changes hourly is remembered.
-        changes: False for a recording, where waiting for more is of no use.
-        clock, sleep: time.
+        transport: sends the requests.
+        refresh_s: how long answers that change hourly are remembered.
+        changes: whether the available interval can grow; False for a replay.
+        clock, sleep: a monotonic clock and its sleep.
 
-    *edition* is the name the service gives to its data, if it does: other data has another. *last_available* is what it
-    last said, however long ago.
+    Attributes:
+        edition: the service's name for its current data, or ""; other data has another name.
+        provenance: the origin of the answers; a service that names an edition is a sandbox.
+        last_available: the available interval of the latest answer, however old.
     """
 
     def __init__(
@@ -89,22 +103,23 @@ class MetricsApi:
         self._refresh_s = refresh_s
         self._changes = changes
         self.edition = ""
+        self.provenance = transport.provenance
         self.last_available: Interval | None = None
         self._clock = clock
         self._sleep = sleep
         self._remembered: dict[object, tuple[float, Any]] = {}
-        self._asking: dict[object, asyncio.Lock] = {}
+        self._locks: dict[object, asyncio.Lock] = {}
 
     async def available(self) -> Interval:
-        """The interval the service has (Metrics, Endpoints)."""
-        return await self._remember("available", self._ask_available)
+        """Return the available interval. Wire 2.4, Available interval."""
+        return await self._remember("available", self._fetch_available)
 
     async def metrics(self) -> list[str]:
-        """Names of the metrics the service has."""
+        """Return the names of the metrics the service has."""
         return await self._remember("metrics", lambda: self._get("/metrics", list[str], route="metric list"))
 
     async def dimensions(self) -> list[str]:
-        """Names of the dimensions the service has."""
+        """Return the names of the dimensions the service has."""
         return await self._remember("dimensions", lambda: self._get("/dimensions", list[str]))
 
     async def dimension_values(
@@ -116,10 +131,10 @@ class MetricsApi:
         games: Collection[str] = (),
         tally: RequestStats | None = None,
     ) -> list[str]:
-        """Values of *dimension* in *interval*, all of them.
+        """Return all values of *dimension* in *interval*.
 
         Raises:
-            Truncated: there may be more than the service gives.
+            Truncated: the list is as long as the service's limit, so it may be incomplete.
         """
         params = [("interval", str(interval)), ("limit", str(MAX_LIMIT))]
         params += [("studios", studio) for studio in studios] + [("games", game) for game in games]
@@ -132,12 +147,12 @@ class MetricsApi:
         return answer.values
 
     def remembered(self, key: object) -> Any:
-        """What the list called *key* was when it was asked less than a refresh ago; None where it was not."""
-        asked_at, answer = self._remembered.get(key, (None, None))
-        return answer if asked_at is not None and self._clock() - asked_at < self._refresh_s else None
+        """Return the remembered list with this key, or None if it is missing or too old."""
+        fetched_at, answer = self._remembered.get(key, (None, None))
+        return answer if fetched_at is not None and self._clock() - fetched_at < self._refresh_s else None
 
     async def studios(self, interval: Interval, tally: RequestStats | None = None) -> list[Studio]:
-        """Studios that sent data in *interval*."""
+        """Return the studios that sent data in *interval*."""
         params = [("interval", str(interval))]
         return await self._remember(
             studios_key(interval), lambda: self._get("/studios", list[Studio], params, tally=tally)
@@ -146,18 +161,21 @@ class MetricsApi:
     async def games(
         self, interval: Interval, studios: Collection[str] | None = None, tally: RequestStats | None = None
     ) -> list[GameListing]:
-        """Games that sent data in *interval*, asked studio by studio: the service does not say whose a game is."""
+        """Return the games that sent data in *interval*.
+
+        The service does not name the studio of a game, so there is one request for each studio.
+        """
         names = {studio.id: studio.name for studio in await self.studios(interval, tally)}
         ids = list(names) if studios is None else list(dict.fromkeys(studios))
-        found = await gather(self._games_of(studio, interval, tally) for studio in ids)
+        games_by_studio = await gather(self._games_of(studio, interval, tally) for studio in ids)
         return [
             GameListing(game.id, game.title, studio, names.get(studio))
-            for studio, games in zip(ids, found, strict=True)
+            for studio, games in zip(ids, games_by_studio, strict=True)
             for game in games
         ]
 
-    async def ask(self, metric: str, query: MetricQuery, tally: RequestStats) -> bytes:
-        """The answer to *query*, as it came; raises what `Transport.send` does."""
+    async def post_query(self, metric: str, query: MetricQuery, tally: RequestStats) -> bytes:
+        """Send *query* and return the response body. Raises the errors of `Transport.send`."""
         request = HttpRequest(
             method="POST",
             path=f"{BASE}/metrics/{quote(metric, safe='')}",
@@ -166,53 +184,58 @@ class MetricsApi:
         )
         return (await self._transport.send(request, tally)).body
 
-    async def settle(
+    async def resolve_range(
         self, over: TimeRange, when: WhenUnavailable, deadline_s: float | None = None, tally: RequestStats | None = None
     ) -> ResolvedRange:
-        """What *over* asks for and what of it may be asked for now.
+        """Return the requested, available and covered interval of *over*.
 
-        "wait" asks again at most once a refresh, for *deadline_s* at most (None: two refreshes, within which
-        whatever the service has received by now has been processed).
+        With "wait" the available interval is requested again once per refresh, for *deadline_s* at most. None is two
+        refreshes, after which everything the service has received by now is processed.
 
         Raises:
-            NotYetAvailable: see `clip_to_available`; with "wait", still not available at the deadline.
+            NotYetAvailable: see `clip_to_available`; with "wait", not available at the deadline.
         """
         available = await self.available()
-        asked = resolve_range(over, available)
-        if when == "wait" and self._changes and asked.start >= available.start:
+        requested = resolve_range(over, available)
+        if when == "wait" and self._changes and requested.start >= available.start:
             deadline_s = 2 * self._refresh_s if deadline_s is None else deadline_s
-            available = await self._wait_for(asked, deadline_s, tally or RequestStats())
-        return ResolvedRange(asked, available, clip_to_available(asked, available, when))
+            available = await self._wait_for(requested, deadline_s, tally or RequestStats())
+        return ResolvedRange(requested, available, clip_to_available(requested, available, when))
 
-    async def list_strange(
+    async def unknown_names(
         self, field: Literal["metric", "by", "where"], names: Collection[str], known: Collection[str]
     ) -> list[str]:
-        """Those of *names*, found in *field*, that are not *known* here and that the service lists.
+        """Return the *names* that are not in *known* but that the service lists.
+
+        *field* is the argument that holds them.
 
         Raises:
-            BadQuery: it does not list one either; with the nearest name.
+            BadQuery: the service does not list a name either; suggests the nearest one.
         """
-        strange = [name for name in names if name not in known]
-        if not strange:
+        unknown = [name for name in names if name not in known]
+        if not unknown:
             return []
         listed = await (self.metrics() if field == "metric" else self.dimensions())
-        for name in strange:
+        for name in unknown:
             if name not in listed:
                 rule = "is not a metric" if field == "metric" else "is not a dimension"
                 raise unknown_name_error(field, name, rule, {*listed, *known})
-        return strange
+        return unknown
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._transport.aclose()
 
-    async def _wait_for(self, asked: Interval, deadline_s: float, tally: RequestStats) -> Interval:
+    async def _wait_for(self, requested: Interval, deadline_s: float, tally: RequestStats) -> Interval:
+        """Wait until *requested* is available and return the available interval."""
         ends_at = self._clock() + deadline_s
-        while asked not in (available := await self.available()):
+        while requested not in (available := await self.available()):
             wait_s = max(self._refresh_s, _LEAST_POLL_S)
             if self._clock() + wait_s > ends_at:
-                raise NotYetAvailable(asked, available, tried="wait")
-            tally.note = f"waiting until {asked.end:%Y-%m-%d %H:%M} is available, now {available.end:%Y-%m-%d %H:%M}"
+                raise NotYetAvailable(requested, available, tried="wait")
+            tally.note = (
+                f"waiting until {requested.end:%Y-%m-%d %H:%M} is available, now {available.end:%Y-%m-%d %H:%M}"
+            )
             await self._sleep(wait_s)
         tally.note = ""
         return available
@@ -223,10 +246,12 @@ class MetricsApi:
             games_key(studio, interval), lambda: self._get("/games", list[Game], params, tally=tally)
         )
 
-    async def _ask_available(self) -> Interval:
-        answer = await self._send("/interval")
-        text = _decoded(answer, str)
-        self.edition = answer.headers.get(_EDITION, "")
+    async def _fetch_available(self) -> Interval:
+        """Request the available interval, and note the edition of the data and the provenance."""
+        response = await self._send("/interval")
+        text = _decoded(response, str)
+        self.edition = response.headers.get(_EDITION, "")
+        self.provenance = _provenance(self._transport.provenance, response)
         try:
             self.last_available = Interval.parse(text)
             return self.last_available
@@ -242,6 +267,7 @@ class MetricsApi:
         route: Route = "other",
         tally: RequestStats | None = None,
     ) -> T:
+        """Send a GET request and return the decoded answer."""
         return _decoded(await self._send(path, params, route=route, tally=tally), kind)
 
     async def _send(
@@ -250,32 +276,45 @@ class MetricsApi:
         request = HttpRequest(method="GET", path=BASE + path, params=params, headers=_JSON, route=route)
         return await self._transport.send(request, tally)
 
-    async def _remember(self, key: object, ask: Callable[[], Awaitable[T]]) -> T:
-        """What *ask* answered less than a refresh ago, or answers now; asked once, however many wait for it."""
-        async with self._asking.setdefault(key, asyncio.Lock()):
-            asked_at, answer = self._remembered.get(key, (None, None))
-            if asked_at is None or self._clock() - asked_at >= self._refresh_s:
-                answer = await ask()
+    async def _remember(self, key: object, fetch: Callable[[], Awaitable[T]]) -> T:
+        """Return the remembered answer if it is fresh, else that of *fetch*.
+
+        Concurrent callers share one request.
+        """
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            fetched_at, answer = self._remembered.get(key, (None, None))
+            if fetched_at is None or self._clock() - fetched_at >= self._refresh_s:
+                answer = await fetch()
                 self._forget_stale()
                 self._remembered[key] = (self._clock(), answer)
             return cast("T", answer)
 
     def _forget_stale(self) -> None:
-        for key, (asked_at, _) in list(self._remembered.items()):
-            if self._clock() - asked_at >= self._refresh_s:
+        for key, (fetched_at, _) in list(self._remembered.items()):
+            if self._clock() - fetched_at >= self._refresh_s:
                 del self._remembered[key]
-                if not self._asking[key].locked():
-                    del self._asking[key]
+                if not self._locks[key].locked():
+                    del self._locks[key]
 
 
 def unknown_name_error(field: str, name: str, rule: str, known: Collection[str]) -> BadQuery:
-    """The refusal of *name*; where the client answers to that name itself, it says how."""
-    own = _OWN_QUESTIONS.get(name) if field == "metric" else None
-    return BadQuery(field, name, rule, [own] if own else sorted(known))
+    """Return the error for an unknown *name*.
+
+    If the client offers this metric as a method of its own, the error names the method.
+    """
+    method = _CLIENT_METHODS.get(name) if field == "metric" else None
+    return BadQuery(field, name, rule, [method] if method else sorted(known))
 
 
-def _decoded(answer: HttpResponse, kind: type[T]) -> T:
+def _provenance(sender: Provenance, response: HttpResponse) -> Provenance:
+    """Return the provenance of *sender* with what the headers of *response* add to it."""
+    scenario = unquote(response.headers.get(_SCENARIO, "")) or None
+    is_sandbox = sender.kind == "real" and _EDITION in response.headers
+    return msgspec.structs.replace(sender, kind="sandbox" if is_sandbox else sender.kind, scenario=scenario)
+
+
+def _decoded(response: HttpResponse, kind: type[T]) -> T:
     try:
-        return msgspec.json.decode(answer.body, type=kind)
+        return msgspec.json.decode(response.body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ServiceError(200, f"not the promised JSON: {error}") from None

@@ -1,4 +1,4 @@
-"""What the service answered, written to a folder and answered from it again.
+"""Answers of the metrics service, written to a folder and replayed from it.
 
     revenue-group-country_code-3f9a1c07d2be.json
     {
@@ -9,11 +9,16 @@
       "answer": {"status": 200, "body": {...}}
     }
 
-One file for each different request: the order of an object's names, of parameters, games, studios and of what a filter
-lists makes no difference. A file is known by what is in it, so it may be renamed. Kept are answers, and refusals that
-would come again; faults that pass are not, nor is a request that holds the key. Titles and figures are in there.
+There is one file for each distinct request. The order of object names, parameters, games, studios and filter values
+does not matter, and a file is found by its content, so it may be renamed. Recorded are answers, and refusals that
+would be the same next time. Transient failures are not, nor is a request that holds the key. Titles and numbers are in
+the files. A sandbox's answer to `GET /metrics/v1/interval` is recorded with its two headers, so that a replay knows the
+scenario.
 
-A replay is as old as the recording, its available interval too: "last 90 complete days" are those of back then.
+A replay is as old as its recording, its available interval too: "last 90 complete days" are those of that time.
+
+Written here because vcrpy records the bytes of HTTP clients, headers and keys included, and matches requests by URL
+and body as sent; these files hold readable JSON, no headers, and match equal queries.
 """
 
 from __future__ import annotations
@@ -33,10 +38,11 @@ from urllib.parse import unquote, urlencode
 import msgspec
 
 from gamelens._files import replace_file
-from gamelens.client.connection.metrics_api import BASE
-from gamelens.client.connection.transport import HttpRequest, HttpResponse, RequestStats, Transport, error_for
+from gamelens.client.connection.error_responses import error_for
+from gamelens.client.connection.metrics_api import BASE, PROVENANCE_HEADERS
+from gamelens.client.connection.transport import HttpRequest, HttpResponse, RequestStats, Transport
 from gamelens.errors import BadQuery, NotRecorded
-from gamelens.wire.receipts import package_version
+from gamelens.wire.receipts import Provenance, package_version
 
 REFUSALS: Final = frozenset({400, 404, 413, 422})
 _SETS: Final = frozenset({"games", "studios", "filter"})  # lists whose order says nothing
@@ -48,7 +54,13 @@ _LISTED: Final = 6
 
 
 class RecordedRequest(msgspec.Struct, frozen=True):
-    """One request in the one way it is spelled here."""
+    """One request in canonical form, so that equal requests compare equal.
+
+    Attributes:
+        method, path: of the request.
+        params: query parameters, sorted.
+        body: the decoded JSON body, or None.
+    """
 
     method: str
     path: str
@@ -57,35 +69,35 @@ class RecordedRequest(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, request: HttpRequest) -> RecordedRequest:
-        """What *request* asks, without its headers."""
+        """Return the canonical form of *request*, without its headers."""
         body = msgspec.json.decode(request.body) if request.body else None
-        return cls(request.method, request.path, list(request.params), body).settled()
+        return cls(request.method, request.path, list(request.params), body).normalised()
 
-    def settled(self) -> RecordedRequest:
-        """The same with everything in order whose order says nothing."""
-        return RecordedRequest(self.method, self.path, sorted(self.params), _settled(self.body, is_set=False))
+    def normalised(self) -> RecordedRequest:
+        """Return the request with sorted parameters and sorted lists whose order has no meaning."""
+        return RecordedRequest(self.method, self.path, sorted(self.params), _normalised(self.body, is_set=False))
 
     @property
-    def spelled(self) -> bytes:
-        """What two requests share that are the same."""
+    def canonical(self) -> bytes:
+        """The request as canonical JSON: equal for equal requests."""
         return msgspec.json.encode(self, order="sorted")
 
     @property
     def file_name(self) -> str:
-        """Small letters, digits, `-` and `_` only: whatever a name holds, it is one file in one folder anywhere."""
+        """The name of its file: lower-case letters, digits, `-` and `_`, valid on every system."""
         words = re.sub(r"[^a-z0-9_]+", "-", " ".join(self._words()).lower())[:_NAME_CHARS].strip("-")
-        return f"{words or 'request'}-{hashlib.sha256(self.spelled).hexdigest()[:12]}.json"
+        return f"{words or 'request'}-{hashlib.sha256(self.canonical).hexdigest()[:12]}.json"
 
     @property
     def text(self) -> str:
-        """One line for a person; long lists are cut."""
+        """The request in one line for a person, with long lists cut."""
         query = f"?{urlencode(self.params, safe='/:,')}" if self.params else ""
-        body = f" {msgspec.json.encode(_brief(self.body)).decode()}" if self.body is not None else ""
+        body = f" {msgspec.json.encode(_shortened(self.body)).decode()}" if self.body is not None else ""
         line = f"{self.method} {self.path}{query}{body}"
         return line if len(line) <= _TEXT_CHARS else line[:_TEXT_CHARS] + "…"
 
     def _words(self) -> Iterator[str]:
-        """What a person would call it: the metric or list, the kind of query, the dimensions."""
+        """Yield the parts of a readable name: metric or list, kind of query, dimensions."""
         yield unquote(self.path).removeprefix(BASE).removeprefix("/metrics/")
         body = self.body if isinstance(self.body, dict) else {}
         query = body.get("query")
@@ -97,19 +109,30 @@ class RecordedRequest(msgspec.Struct, frozen=True):
 
 
 class RecordedResponse(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An answer on disk: its body as the JSON that came, digit for digit, or as text where it is no JSON."""
+    """A response in a file: its body as the JSON received, digit for digit, or else as text.
+
+    Attributes:
+        status: the HTTP status.
+        headers: those that tell a sandbox from the real service (`PROVENANCE_HEADERS`).
+        body: the JSON body.
+        text: the body if it is not JSON.
+    """
 
     status: int
+    headers: dict[str, str] = {}
     body: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     text: str | msgspec.UnsetType = msgspec.UNSET
 
     def answer(self) -> HttpResponse:
-        """The answer as it came, but for white space."""
+        """Return the response as it was received, but for white space."""
         text = "" if self.text is msgspec.UNSET else self.text
-        return HttpResponse(self.status, text.encode() if self.body is msgspec.UNSET else bytes(self.body))
+        body = text.encode() if self.body is msgspec.UNSET else bytes(self.body)
+        return HttpResponse(self.status, body, self.headers)
 
 
 class _Head(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields of a file but the answer: enough to find a request without reading its rows."""
+
     format: Literal[1] = 1
     recorded_at: str
     version: str
@@ -120,19 +143,19 @@ class _File(_Head, frozen=True, kw_only=True):
     answer: RecordedResponse
 
 
-_Head_ = TypeVar("_Head_", bound=_Head)
+_HeadT = TypeVar("_HeadT", bound=_Head)
 
 
 class RecordingSender:
-    """Asks the service and writes down what it answers.
+    """A sender that passes requests to the service and writes its answers to a folder.
 
     Args:
-        transport: asks.
-        folder: made when missing; others may write to it at the same time.
+        transport: sends the requests.
+        folder: created if missing; several processes may write to it at a time.
         now: the wall clock.
 
     Raises:
-        BadQuery: *folder* cannot be made.
+        BadQuery: *folder* cannot be created.
     """
 
     def __init__(
@@ -147,36 +170,45 @@ class RecordingSender:
             raise self._unwritten(error) from None
 
     def __repr__(self) -> str:
-        return f"Recording({str(self._folder)!r})"
+        return f"RecordingSender({str(self._folder)!r})"
+
+    @property
+    def provenance(self) -> Provenance:
+        """The service that is recorded."""
+        return self._transport.provenance
 
     async def send(self, request: HttpRequest, tally: RequestStats | None = None) -> HttpResponse:
-        """As `Transport.send`; what will be answered alike next time is in the folder before it is here.
+        """Send *request* and record the response, if a repeated request would get the same.
 
         Raises:
-            BadQuery: the file cannot be written; and whatever `Transport.send` raises.
+            BadQuery: the file cannot be written; and as `Transport.send`.
         """
-        wider = msgspec.structs.replace(request, answers={*request.answers, *REFUSALS})
+        wider = msgspec.structs.replace(request, expected_statuses={*request.expected_statuses, *REFUSALS})
         answer = await self._transport.send(wider, tally)
         # In a thread: an answer may have hundreds of thousands of rows.
-        await asyncio.to_thread(self._keep, request, answer)
-        if answer.status in request.answers:
+        await asyncio.to_thread(self._record, request, answer)
+        if answer.status in request.expected_statuses:
             return answer
         answer = HttpResponse(answer.status, self._transport.without_key(answer.body))  # which a traceback may show
-        raise error_for(answer)
+        raise error_for(answer.status, answer.body)
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._transport.aclose()
 
-    def _keep(self, request: HttpRequest, answer: HttpResponse) -> None:
-        asked = RecordedRequest.of(request)
-        kept = _kept(answer.status, self._transport.without_key(answer.body))
-        # Somebody put the key where a value goes: nothing is written, and a replay has no key to look for.
-        quotes_key = any(self._transport.without_key(said) != said for said in _said(asked))
-        if kept is not None and not quotes_key:
+    def _record(self, request: HttpRequest, answer: HttpResponse) -> None:
+        """Write the response, unless it is transient or the request holds the key."""
+        canonical_request = RecordedRequest.of(request)
+        headers = {name: answer.headers[name] for name in PROVENANCE_HEADERS if name in answer.headers}
+        recorded = _recorded(answer.status, self._transport.without_key(answer.body), headers)
+        # A request that holds the key as a value is not written: a replay has no key to compare with.
+        quotes_key = any(self._transport.without_key(text) != text for text in _quotable_forms(canonical_request))
+        if recorded is not None and not quotes_key:
             moment = datetime.fromtimestamp(self._now(), UTC).isoformat(timespec="seconds")
-            file = _File(recorded_at=moment, version=package_version(), request=asked, answer=kept)
-            self._write(asked.file_name, _spread(msgspec.json.format(msgspec.json.encode(file), indent=0)))
+            file = _File(recorded_at=moment, version=package_version(), request=canonical_request, answer=recorded)
+            self._write(
+                canonical_request.file_name, _wrapped_lines(msgspec.json.format(msgspec.json.encode(file), indent=0))
+            )
 
     def _write(self, name: str, parts: Iterator[bytes]) -> None:
         try:
@@ -191,82 +223,98 @@ class RecordingSender:
 
 
 class ReplaySender:
-    """Answers from a folder what was recorded there, and nothing else. Needs no network, no address and no key.
+    """A sender that answers from a folder and needs no network, address or key.
 
     Args:
-        folder: of `RecordingSender`.
+        folder: as written by `RecordingSender`.
 
     Raises:
-        BadQuery: *folder* is none, or holds no recorded answers.
+        BadQuery: *folder* does not exist or holds no recorded answers.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = Path(folder).expanduser()
-        self._found: Mapping[bytes, tuple[RecordedRequest, Path]] | None = None
+        self._by_request: Mapping[bytes, tuple[RecordedRequest, Path]] | None = None
         if next(_files(self._folder), None) is None:
             rule = "holds no recorded answers" if self._folder.is_dir() else "is no folder"
             raise BadQuery("replay", str(self._folder), f"{rule}: Client(record=DIR) records what the service answers")
 
     def __repr__(self) -> str:
-        return f"Replay({str(self._folder)!r})"
+        return f"ReplaySender({str(self._folder)!r})"
+
+    @property
+    def provenance(self) -> Provenance:
+        """A replay of the folder, with its name and without its path."""
+        return Provenance(kind="replay", url=self._folder.resolve().name)
 
     async def send(self, request: HttpRequest, tally: RequestStats | None = None) -> HttpResponse:
-        """The recorded answer to *request*; *tally* counts nothing, for nothing is sent.
+        """Return the recorded response to *request*.
+
+        *tally* stays at 0, since nothing is sent.
 
         Raises:
-            NotRecorded: there is none; names the nearest that is.
-            BadQuery: the file is damaged; or as the service refused when it was recorded.
+            NotRecorded: the request was not recorded; names the most similar one that was.
+            BadQuery: the file is damaged, or the service refused the request when it was recorded.
             ServiceError: as the service answered then.
         """
         answer = await asyncio.to_thread(self._answer, RecordedRequest.of(request))
-        if answer.status in request.answers:
+        if answer.status in request.expected_statuses:
             return answer
-        raise error_for(answer)
+        raise error_for(answer.status, answer.body)
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there is nothing to close."""
 
-    def _answer(self, asked: RecordedRequest) -> HttpResponse:
-        path = self._folder / asked.file_name
+    def _answer(self, request: RecordedRequest) -> HttpResponse:
+        """Return the recorded response, by file name or else by content."""
+        path = self._folder / request.file_name
         if path.exists():
             file = _read(path, _File)
-            if file.request.settled().spelled == asked.spelled:
+            if file.request.normalised().canonical == request.canonical:
                 return file.answer.answer()
-        # Not under its name: all files are looked into, once.
-        self._found = self._found if self._found is not None else _index(self._folder)
-        found = self._found.get(asked.spelled)
-        if found is None:
-            raise NotRecorded(asked.text, _nearest(asked, [recorded for recorded, _ in self._found.values()]))
-        return _read(found[1], _File).answer.answer()
+        # The file may have been renamed: read all files once.
+        self._by_request = self._by_request if self._by_request is not None else _index(self._folder)
+        match = self._by_request.get(request.canonical)
+        if match is None:
+            raise NotRecorded(request.text, _nearest(request, [recorded for recorded, _ in self._by_request.values()]))
+        return _read(match[1], _File).answer.answer()
 
 
-def _kept(status: int, body: bytes) -> RecordedResponse | None:
-    """What of an answer is written; None where it would not come again."""
+def _recorded(status: int, body: bytes, headers: dict[str, str]) -> RecordedResponse | None:
+    """Return the response to write, or None if a repeated request might get another."""
     try:
         body.decode()
         msgspec.json.format(body, indent=0)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return RecordedResponse(status, text=body.decode(errors="replace")) if status in REFUSALS else None
-    return RecordedResponse(status, body=msgspec.Raw(body)) if status in REFUSALS or 200 <= status < 300 else None
+        return RecordedResponse(status, headers, text=body.decode(errors="replace")) if status in REFUSALS else None
+    is_lasting = status in REFUSALS or 200 <= status < 300
+    return RecordedResponse(status, headers, body=msgspec.Raw(body)) if is_lasting else None
 
 
-def _said(asked: RecordedRequest) -> tuple[bytes, bytes]:
-    return asked.spelled, unquote(asked.path).encode()
+def _quotable_forms(request: RecordedRequest) -> tuple[bytes, bytes]:
+    """Return the forms of a request in which a key could appear."""
+    return request.canonical, unquote(request.path).encode()
 
 
 def _index(folder: Path) -> Mapping[bytes, tuple[RecordedRequest, Path]]:
-    found = {}
+    """Return all recorded requests and their files, by canonical form."""
+    by_request = {}
     for path in sorted(_files(folder)):
-        asked = _read(path, _Head).request.settled()
-        found[asked.spelled] = (asked, path)
-    return found
+        request = _read(path, _Head).request.normalised()
+        by_request[request.canonical] = (request, path)
+    return by_request
 
 
 def _files(folder: Path) -> Iterator[Path]:
     return folder.glob("[!.]*.json")
 
 
-def _read(path: Path, kind: type[_Head_]) -> _Head_:
+def _read(path: Path, kind: type[_HeadT]) -> _HeadT:
+    """Read one file.
+
+    Raises:
+        BadQuery: it cannot be read, is damaged or of another version.
+    """
     try:
         return msgspec.json.decode(path.read_text(encoding="utf-8"), type=kind)
     except OSError as error:
@@ -276,41 +324,42 @@ def _read(path: Path, kind: type[_Head_]) -> _Head_:
         raise BadQuery("replay", str(path), rule) from None
 
 
-def _nearest(asked: RecordedRequest, recorded: Sequence[RecordedRequest]) -> str | None:
-    """The recorded request most like *asked*, of the same path where there is one."""
-    alike = [other.text for other in recorded if (other.method, other.path) == (asked.method, asked.path)]
+def _nearest(request: RecordedRequest, recorded: Sequence[RecordedRequest]) -> str | None:
+    """Return the recorded request most similar to *request*, preferably of the same path."""
+    alike = [other.text for other in recorded if (other.method, other.path) == (request.method, request.path)]
     matcher = SequenceMatcher(autojunk=False)
-    matcher.set_seq2(asked.text)
+    matcher.set_seq2(request.text)
     best, nearest = -1.0, None
     for text in alike or [other.text for other in recorded]:
         matcher.set_seq1(text)
-        # The two bounds cost next to nothing, the ratio itself does.
+        # The two upper bounds are cheap, the ratio itself is not.
         if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best and matcher.ratio() > best:
             best, nearest = matcher.ratio(), text
     return nearest
 
 
-def _settled(value: Any, *, is_set: bool) -> Any:
+def _normalised(value: Any, *, is_set: bool) -> Any:
+    """Return *value* with sorted object names, and sorted lists in fields that are sets."""
     if isinstance(value, dict):
-        return {name: _settled(member, is_set=is_set or name in _SETS) for name, member in sorted(value.items())}
+        return {name: _normalised(member, is_set=is_set or name in _SETS) for name, member in sorted(value.items())}
     if isinstance(value, list):
-        members = [_settled(member, is_set=is_set) for member in value]
+        members = [_normalised(member, is_set=is_set) for member in value]
         return sorted(members, key=msgspec.json.encode) if is_set else members
     return value
 
 
-def _brief(value: Any) -> Any:
-    """*value* with its long lists cut."""
+def _shortened(value: Any) -> Any:
+    """Return *value* with its long lists cut."""
     if isinstance(value, dict):
-        return {name: _brief(member) for name, member in value.items()}
+        return {name: _shortened(member) for name, member in value.items()}
     if isinstance(value, list):
-        shown = [_brief(member) for member in value[:_LISTED]]
+        shown = [_shortened(member) for member in value[:_LISTED]]
         return [*shown, f"… {len(value) - _LISTED} more"] if len(value) > _LISTED else shown
     return value
 
 
-def _spread(json: bytes, indent: bytes = b"") -> Iterator[bytes]:
-    """*json*, which is on one line, with as much on a line as fits: a row, mostly."""
+def _wrapped_lines(json: bytes, indent: bytes = b"") -> Iterator[bytes]:
+    """Yield *json*, given on one line, with line breaks so that mostly one row is on a line."""
     members = _members(json) if len(json) > _LINE_CHARS and len(indent) < 2 * _DEEPEST else []
     if not members:
         yield json
@@ -319,12 +368,13 @@ def _spread(json: bytes, indent: bytes = b"") -> Iterator[bytes]:
     before = json[:1] + b"\n"
     for name, member in members:
         yield before + inner + name
-        yield from _spread(member, inner)
+        yield from _wrapped_lines(member, inner)
         before = b",\n"
     yield b"\n" + indent + json[-1:]
 
 
 def _members(json: bytes) -> list[tuple[bytes, bytes]]:
+    """Return the members of an object, with their names, or of an array, or an empty list."""
     if json[:1] == b"{":
         named = msgspec.json.decode(json, type=dict[str, msgspec.Raw])
         return [(msgspec.json.encode(name) + b": ", bytes(member)) for name, member in named.items()]

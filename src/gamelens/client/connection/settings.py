@@ -1,7 +1,8 @@
-"""Where addresses and keys come from: arguments, then the environment, then the user's config file, then keyring.
+"""Addresses and keys from arguments, environment, the user's config file and keyring.
 
-The file is `config.toml` in the user's configuration folder for gamelens (platformdirs); its names are those of the
-arguments: api_key, metrics_url, collector_url, game_key, secret_key. Keyring is asked for keys only.
+The first of these sources that has a value wins. The file is `config.toml` in the user's configuration folder for
+gamelens (platformdirs), with the names of the arguments: api_key, metrics_url, collector_url, game_key, secret_key. The
+keyring is used for keys only.
 """
 
 from __future__ import annotations
@@ -25,27 +26,28 @@ Source = Literal["argument", "environment", "config file", "keyring"]
 PREFIX = "GAMELENS_"
 ADDRESSES: Final = ("metrics_url", "collector_url")
 KEYS: Final = ("api_key", "game_key", "secret_key")
-REAL_METRICS_URL = "https://metrics.gameanalytics.com"  # public facts 3.1: a key alone is a key of the real service
+# The address that belongs to a key without an address (Wire 2.1, Metrics addresses).
+REAL_METRICS_URL = "https://metrics.gameanalytics.com"
 
 
 class Secret:
-    """A key that no repr, format or log line can give away; only `reveal` does."""
+    """A key that appears in no repr, format or log line."""
 
     __slots__ = ("_value",)
 
     def __init__(self, value: str) -> None:
         self._value = value.strip()
-        # What cannot stand in a header would end up, quoted, in somebody else's error message.
+        # A value that is no valid header would be quoted in the error message of a library.
         if not self._value or not all("!" <= letter <= "~" for letter in self._value):
             raise AuthError("the key is empty or holds characters that no key has: copy it again")
 
     def reveal(self) -> str:
-        """The key itself, for the one line that sends it."""
+        """Return the key, for the one line that sends it."""
         return self._value
 
     @property
     def fingerprint(self) -> str:
-        """Sixteen hex digits that tell keys apart and say nothing about them."""
+        """Sixteen hex digits that identify the key without revealing it."""
         return hashlib.sha256(self._value.encode()).hexdigest()[:16]
 
     def __repr__(self) -> str:
@@ -56,14 +58,20 @@ class Secret:
 
 
 class MetricsSettings(msgspec.Struct, frozen=True):
-    """What a metrics client needs to know."""
+    """Address and key of a metrics service."""
 
     metrics_url: str
     api_key: Secret
 
 
 class CollectorSettings(msgspec.Struct, frozen=True):
-    """What a collector client needs to know."""
+    """Address and keys of one game at a collector.
+
+    Attributes:
+        collector_url: the address.
+        game_key: identifies the game.
+        secret_key: signs requests and is never sent.
+    """
 
     collector_url: str
     game_key: str
@@ -71,13 +79,13 @@ class CollectorSettings(msgspec.Struct, frozen=True):
 
 
 class Settings:
-    """Looks one value up after the other: what was given wins over the environment, over the file, over keyring.
+    """Settings by name: from arguments, else environment, else config file, else keyring.
 
     Args:
         given: the arguments.
         environ: the environment.
-        file: the config file, there or not.
-        keychain: asked for keys that are nowhere else.
+        file: the config file, which may be missing.
+        keyring: looked up for keys that no other source has.
     """
 
     def __init__(
@@ -85,41 +93,41 @@ class Settings:
         given: Mapping[str, str | None],
         environ: Mapping[str, str],
         file: Path,
-        keychain: KeyringLookup | None = None,
+        keyring: KeyringLookup | None = None,
     ) -> None:
         self.file = file
-        self.keychain = keychain or KeyringLookup()
+        self.keyring = keyring or KeyringLookup()
         self._given = given
         self._environ = environ
         self._stored: Mapping[str, object] | None = None
 
     @classmethod
-    def from_environment(cls, keychain: KeyringLookup | None = None) -> Settings:
-        """Return the settings of this process: its environment, the user's config file and keyring."""
-        return cls({}, os.environ, config_file(), keychain)
+    def from_environment(cls, keyring: KeyringLookup | None = None) -> Settings:
+        """Return the settings of this process, from environment, config file and keyring."""
+        return cls({}, os.environ, config_file(), keyring)
 
     def find(self, name: str) -> str | None:
-        """The value of *name*, or None where nobody says it. An empty string says nothing."""
-        return self._look(name)[0]
+        """Return the value of *name*, or None if no source has it. Empty strings count as missing."""
+        return self._find_with_source(name)[0]
 
     def source(self, name: str) -> Source | None:
-        """Who says the value of *name*; None where nobody does."""
-        return self._look(name)[1]
+        """Return the source of the value of *name*, or None if no source has it."""
+        return self._find_with_source(name)[1]
 
     @property
-    def strange(self) -> list[str]:
-        """Names in the config file that mean nothing."""
+    def unknown_names(self) -> list[str]:
+        """The names in the config file that are not settings."""
         return sorted(set(self._in_file()) - {*ADDRESSES, *KEYS})
 
     def address(self, name: str, *, default: str | None = None) -> str:
-        """The service address called *name*, else *default*, without a slash at its end.
+        """Return the service address *name*, else *default*, without a trailing slash.
 
         Raises:
-            BadQuery: it is missing, or is no http(s) address, or holds a user name or password.
+            BadQuery: it is missing, is not an http(s) address, or holds a user name or password.
         """
         value = self.find(name) or default
         if value is None:
-            raise BadQuery(name, None, f"is missing: {self._places(name)}")
+            raise BadQuery(name, None, f"is missing: {self._places_to_set(name)}")
         parts = urlsplit(value)
         if parts.username is not None or parts.password is not None:
             raise BadQuery(name, "…", "must not hold a user name or password")
@@ -128,42 +136,43 @@ class Settings:
         return value.rstrip("/")
 
     def secret(self, name: str) -> Secret:
-        """The key called *name*.
+        """Return the key *name*.
 
         Raises:
-            AuthError: there is none.
+            AuthError: no source has it.
         """
         return Secret(self.text(name))
 
     def text(self, name: str) -> str:
-        """The credential called *name*.
+        """Return the credential *name*.
 
         Raises:
-            AuthError: there is none.
+            AuthError: no source has it.
         """
         value = self.find(name)
         if value is None:
-            raise AuthError(f"no {name}: {self._places(name)}")
+            raise AuthError(f"no {name}: {self._places_to_set(name)}")
         return value
 
     def metrics(self) -> MetricsSettings:
-        """Address and key of the metrics service; where nobody says an address, the real one.
+        """Return address and key of the metrics service, by default the real service.
 
         Raises:
-            AuthError: no key anywhere.
-            BadQuery: the address is none.
+            AuthError: no source has a key.
+            BadQuery: the address is invalid.
         """
         return MetricsSettings(self.address("metrics_url", default=REAL_METRICS_URL), self.secret("api_key"))
 
-    def _look(self, name: str) -> tuple[str, Source] | tuple[None, None]:
+    def _find_with_source(self, name: str) -> tuple[str, Source] | tuple[None, None]:
+        """Return the value of *name* and its source, or two None."""
         if value := self._given.get(name):
             return value, "argument"
         if value := self._environ.get(PREFIX + name.upper()):
             return value, "environment"
         if value := self._stored_text(name):
             return value, "config file"
-        # Last, and only if need be: it may open a window.
-        if name in KEYS and (value := self.keychain.find(name)):
+        # Last, because the keyring may open a window.
+        if name in KEYS and (value := self.keyring.find(name)):
             return value, "keyring"
         return None, None
 
@@ -178,27 +187,28 @@ class Settings:
             self._stored = _read(self.file)
         return self._stored
 
-    def _places(self, name: str) -> str:
+    def _places_to_set(self, name: str) -> str:
+        """Return a hint that lists the places where *name* can be set."""
         places = f"pass {name}=, set {PREFIX}{name.upper()}, or write {name} into {self.file}"
         if name not in KEYS:
             return places
-        trouble = f" (asked: {self.keychain.trouble})" if self.keychain.trouble else ""
-        return f"{places} or, with the package keyring, `keyring set {SERVICE} {name}`{trouble}"
+        error = f" (asked: {self.keyring.error})" if self.keyring.error else ""
+        return f"{places} or, with the package keyring, `keyring set {SERVICE} {name}`{error}"
 
 
 def config_file() -> Path:
-    """The user's config file, there or not."""
+    """Return the path of the user's config file, which may be missing."""
     return platformdirs.user_config_path("gamelens") / "config.toml"
 
 
 def metrics_settings(
     *, api_key: str | None, metrics_url: str | None, environ: Mapping[str, str] = os.environ, file: Path | None = None
 ) -> MetricsSettings:
-    """Address and key of the metrics service; where nobody says an address, the real one.
+    """Return address and key of the metrics service, by default the real service.
 
     Raises:
-        AuthError: no key anywhere.
-        BadQuery: the address is none.
+        AuthError: no source has a key.
+        BadQuery: the address is invalid.
     """
     return Settings({"api_key": api_key, "metrics_url": metrics_url}, environ, file or config_file()).metrics()
 
@@ -211,7 +221,12 @@ def collector_settings(
     environ: Mapping[str, str] = os.environ,
     file: Path | None = None,
 ) -> CollectorSettings:
-    """Address and both keys of one game at the collector; errors as `metrics_settings`."""
+    """Return address and keys of one game at the collector.
+
+    Raises:
+        AuthError: a key is missing.
+        BadQuery: the address is missing or invalid.
+    """
     given = {"collector_url": collector_url, "game_key": game_key, "secret_key": secret_key}
     settings = Settings(given, environ, file or config_file())
     return CollectorSettings(
@@ -220,10 +235,11 @@ def collector_settings(
 
 
 def _read(file: Path) -> Mapping[str, object]:
+    """Return the contents of the config file, or nothing if there is no file."""
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        # A TOML error quotes the place, never the line, so no key gets out with it.
+        # A TOML error names the position and never quotes the line, so it cannot reveal a key.
         raise BadQuery("config file", str(file), f"cannot be read: {error}") from None

@@ -1,11 +1,11 @@
-"""Slots that all processes of one user share: whoever holds one may do what it stands for.
+"""Slots that all processes of one user share: to hold a slot is to be allowed one request.
 
-A slot is a small file. To hold it is to hold the operating system's lock on it, which goes with the process that held
-it, however that ends. In the file stands the moment before which nobody may take the slot again, on the clock that
-counts from the start of the machine; what lies further ahead than any slot ever rests was written before a restart.
+A slot is a small file, and holding it means holding the operating system's lock on it. The lock is released when the
+process ends, in whatever way. The file stores the time before which the slot must not be taken again, on the clock
+that counts from the start of the machine; a time further ahead than any slot rests was written before a restart.
 
-The files lie in the user's runtime directory, whose contents need not outlive a session, and never beside a cache that
-somebody may want to throw away. Their names are a hash.
+The files are in the user's runtime directory, whose contents need not outlive a session, and never beside a cache that
+a user may delete. Their names are a hash.
 """
 
 from __future__ import annotations
@@ -27,52 +27,58 @@ import platformdirs
 
 from gamelens.wire.limits import REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
 
-LONGEST_REST_S: Final = 5.0  # beyond what any slot rests
+LONGEST_REST_S: Final = 5.0  # longer than any slot rests
 _MOMENT: Final = struct.Struct("<d")
 
 
 class Slot:
-    """Held by one request at a time; freed, it rests until a given moment. Known to this process only."""
+    """A slot of this process, held by one request at a time.
+
+    Once freed it rests until a given time.
+    """
 
     def __init__(self, *, rests_until: float = -math.inf) -> None:
-        self._is_held = False
+        self._is_taken = False
         self._rests_until = rests_until
 
     @property
     def free_at(self) -> float:
-        """No slot can be taken before this moment; after it, this one perhaps."""
-        return math.inf if self._is_held else self._rests_until
+        """The earliest time at which the slot can be taken.
+
+        Infinity while it is held.
+        """
+        return math.inf if self._is_taken else self._rests_until
 
     def take(self, now: float) -> bool:
-        """Hold it, if that is possible at this moment."""
+        """Take the slot if it is free at *now* and return whether it was."""
         if now < self.free_at:
             return False
-        self._is_held = True
+        self._is_taken = True
         return True
 
     def mark(self, until: float) -> None:
-        """Say until when it is to rest, should it come free without being freed."""
+        """Set the time until which the slot rests, in case it is released without `free`."""
         self._rests_until = until
 
     def free(self, until: float | None = None) -> None:
-        """Let it go, to rest *until* then or, where none is said, as long as it was to rest anyway."""
+        """Free the slot, to rest until *until*, or by default until the time last marked."""
         if until is not None:
             self.mark(until)
-        self._is_held = False
+        self._is_taken = False
 
 
 class FileSlot(Slot):
-    """A slot that every process knows by the file at *path*.
+    """A slot that all processes share through the file at *path*.
 
     Raises:
-        OSError: there can be no such file.
+        OSError: the file cannot be created.
     """
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self._file = -1
-        self._trouble: OSError | None = None
-        # Not the soft kind, which outlives a process that is killed; kept, because it holds the moment.
+        self._error: OSError | None = None
+        # Not a soft lock, which outlives a killed process. The file is preserved because it holds the time.
         self._lock = filelock.FileLock(
             path,
             mode=0o600,
@@ -82,37 +88,37 @@ class FileSlot(Slot):
             on_acquired=self._opened,
         )
         if self._acquire():
-            self._write(self._read())  # so that a full disk is noticed here
+            self._write(self._read())  # detects a full disk here
             self._lock.release()
-        if self._trouble:
-            raise self._trouble
+        if self._error:
+            raise self._error
 
     def take(self, now: float) -> bool:
-        """Hold it, if that is possible at this moment.
+        """Take the slot if it is free at *now* and return whether it was.
 
         Raises:
-            OSError: the file is of no use any more.
+            OSError: the file can no longer be used.
         """
-        if self._trouble:
-            raise self._trouble
+        if self._error:
+            raise self._error
         if now < self.free_at or not self._acquire():
             return False
         until = self._read()
-        # What was read is believed until then without looking again: it only ever moves on.
+        # The time only ever increases, so the file is not read again before it.
         self._rests_until = until if until < now + LONGEST_REST_S else -math.inf
         if now < self._rests_until:
             self._lock.release()
             return False
-        self._is_held = True
+        self._is_taken = True
         return True
 
     def mark(self, until: float) -> None:
-        """Say until when it is to rest, should this process end before it is freed."""
+        """Set the time until which the slot rests, in case this process ends before `free`."""
         super().mark(until)
         self._write(until)
 
     def free(self, until: float | None = None) -> None:
-        """Let it go, to rest *until* then or, where none is said, as long as it was to rest anyway."""
+        """Free the slot, to rest until *until*, or by default until the time last marked."""
         try:
             super().free(until)
         finally:
@@ -134,72 +140,88 @@ class FileSlot(Slot):
         return float(_MOMENT.unpack(written)[0]) if len(written) == _MOMENT.size else -math.inf
 
     def _write(self, until: float) -> None:
-        """Write *until* down; a failure is not the business of the request that ends here, but of the next."""
+        """Write *until* to the file.
+
+        A failure is raised by the next `take`, not by this request.
+        """
         try:
             os.lseek(self._file, 0, os.SEEK_SET)
             os.write(self._file, _MOMENT.pack(until))
         except OSError as error:
-            self._trouble = error
+            self._error = error
 
 
 class SharedSlots:
-    """The slots of one key at one service: those to start a request on and the seats of those under way.
+    """The slots of one key at one service: for starting requests and for requests in flight.
 
-    Shared by all processes of this user where the folder can be used; else `why_alone` says why not, and they are
-    this process's own.
+    All processes of this user share them if the folder can be used. Otherwise they belong to this process alone, and
+    `why_alone` gives the reason.
 
     Args:
-        key: what the files are named after, as a hash.
-        folder: where they lie; None for the user's runtime directory.
-        clock: the same for all processes of the machine.
+        key: the files are named after its hash.
+        folder: the folder of the files; None is the user's runtime directory.
+        clock: a clock that is the same for all processes of the machine.
     """
 
     def __init__(self, key: str, *, folder: Path | None, clock: Callable[[], float]) -> None:
         self._clock = clock
         self.why_alone: str | None = None
         self.starts: list[Slot] = []
-        self.seats: list[Slot] = []
+        self.in_flight: list[Slot] = []
         try:
             stem = (folder or runtime_folder()) / hashlib.sha256(key.encode()).hexdigest()[:24]
             stem.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.starts = [FileSlot(stem.with_suffix(f".start{n}")) for n in range(REQUESTS_PER_SECOND)]
-            self.seats = [FileSlot(stem.with_suffix(f".seat{n}")) for n in range(REQUESTS_AT_ONCE)]
+            self.in_flight = [FileSlot(stem.with_suffix(f".seat{n}")) for n in range(REQUESTS_AT_ONCE)]
         except OSError as error:
-            self.go_alone(error)
+            self.use_private_slots(error)
 
-    def go_alone(self, error: OSError) -> None:
-        """Do without files from now on; what is under way elsewhere is given a second."""
+    def use_private_slots(self, error: OSError) -> None:
+        """Use slots without files from now on.
+
+        Other processes may have just sent requests, so all slots rest for a second first.
+        """
         self.why_alone = f"other processes are not seen: {error.filename or 'the runtime folder'}: {error.strerror}"
         later = self._clock() + 1.0 if self.starts else -math.inf
         self.starts = [Slot(rests_until=later) for _ in range(REQUESTS_PER_SECOND)]
-        self.seats = [Slot() for _ in range(REQUESTS_AT_ONCE)]
+        self.in_flight = [Slot() for _ in range(REQUESTS_AT_ONCE)]
 
 
 def runtime_folder() -> Path:
-    """GAMELENS_RUNTIME_DIR, else a folder of the user's runtime directory, else one in the temporary directory.
+    """Return the folder for shared files of this user.
+
+    That is `GAMELENS_RUNTIME_DIR`, else a folder of the user's runtime directory, else one in the temporary directory.
 
     Raises:
-        OSError: none of them is there for this user alone.
+        OSError: none of them belongs to this user alone.
     """
     if named := os.environ.get("GAMELENS_RUNTIME_DIR"):
         return Path(named)
     try:
-        with warnings.catch_warnings():  # a machine without sessions has none, which is nothing an analyst can mend
+        with (
+            warnings.catch_warnings()
+        ):  # a machine without sessions has no such directory; the warning does not help an analyst
             warnings.simplefilter("ignore")
-            return _private(platformdirs.user_runtime_path("gamelens", ensure_exists=True))
+            return _ensure_private(platformdirs.user_runtime_path("gamelens", ensure_exists=True))
     except OSError:
-        return _private(Path(tempfile.gettempdir()) / f"gamelens-{_user()}")
+        return _ensure_private(Path(tempfile.gettempdir()) / f"gamelens-{_user()}")
 
 
 def _user() -> str:
-    return str(os.getuid()) if hasattr(os, "getuid") else "runtime"  # on Windows the directory is the user's own
+    return str(os.getuid()) if hasattr(os, "getuid") else "runtime"  # on Windows the directory belongs to the user
 
 
-def _private(folder: Path) -> Path:
-    """*folder*, made and closed to others; anybody can put a folder of this name into a temporary directory."""
+def _ensure_private(folder: Path) -> Path:
+    """Create *folder* for this user only and return it.
+
+    Other users can create a folder of this name in a temporary directory, so its owner is checked.
+
+    Raises:
+        PermissionError: it belongs to another user or cannot be written to.
+    """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = folder.lstat()
-    if hasattr(os, "getuid") and (not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid()):
+    status = folder.lstat()
+    if hasattr(os, "getuid") and (not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid()):
         raise PermissionError(errno.EPERM, "belongs to somebody else", str(folder))
     folder.chmod(0o700)
     if not os.access(folder, os.W_OK | os.X_OK):

@@ -1,8 +1,10 @@
-"""Brings what waits in the outbox to the collector and deals with each answer (Collector, POST events).
+"""Delivery of queued events to the collector, and what each answer does with the batch.
 
-200 and 400 remove the batch: its good events were collected, those rejected are reported. 401 stops everything. A
-batch too large (413), or that cannot be read, is sent again in halves, down to the one event that is to blame. All
-else keeps the batch: 5xx, 429, nobody there. What is sent twice carries the same `event_uuid`.
+200 and 400 remove the batch: its valid events were collected, the rejected ones are reported. 401 stops all delivery.
+A batch that is too large (413) or unreadable is sent again in halves, down to the single event that causes it. Any
+other answer, or none, keeps the batch. An event that is sent twice has the same `event_uuid`.
+
+Wire 1.7, Submitting events; Wire 1.10, Collector statuses.
 """
 
 from __future__ import annotations
@@ -22,16 +24,23 @@ from gamelens.wire.event_validator import RejectedEvent
 DISABLED: Final = "disabled"
 TOO_LARGE: Final = "too large for the collector"
 UNCLEAR: Final = "answered 400 without saying why"
-_KEPT_REJECTIONS: Final = 100
+_MAX_REJECTIONS: Final = 100
 
 _log = logging.getLogger(__name__)
 
 
 class DeliveryReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the events of a queue, since there is one: each is counted in exactly one place.
+    """Counts of the events of a queue since its file was created.
 
-    *dropped* goes by reason. *rejections* are the last 100 of this process, as sent, with their faults. *disabled* and
-    *trouble* say why nothing is sent (any more), or why the last attempt failed.
+    Each event is counted once.
+
+    Attributes:
+        waiting: events in the queue.
+        collected, rejected: events the collector has answered.
+        dropped: events that were never collected, by reason.
+        rejections: the last 100 rejected events of this process, with their violations.
+        disabled: the reason why nothing is sent any more.
+        trouble: the error of the last attempt, if it failed.
     """
 
     waiting: int
@@ -44,41 +53,46 @@ class DeliveryReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def added(self) -> int:
-        """All events there were."""
+        """The number of all events added."""
         return self.waiting + self.collected + self.rejected + sum(self.dropped.values())
 
 
 class BatchSender:
-    """Between one outbox and one collector."""
+    """The sender between one outbox and one collector."""
 
     def __init__(self, collector: CollectorClient, outbox: Outbox) -> None:
         self.collector = collector
         self.outbox = outbox
         self.disabled: str | None = None
         self.trouble: str | None = None
-        self._rejections: deque[RejectedEvent] = deque(maxlen=_KEPT_REJECTIONS)
+        self._rejections: deque[RejectedEvent] = deque(maxlen=_MAX_REJECTIONS)
         self._failed: set[BatchKey] = set()
 
     def disable(self, because: str) -> None:
-        """Send nothing any more; what waits is kept for a session that may."""
+        """Stop sending.
+
+        Waiting events stay in the queue for a later session.
+        """
         self.disabled = because
         _log.warning("no events are sent: %s", because)
 
     async def deliver(self) -> bool:
-        """One request for each bucket that waits (Collector, Submitting on behalf 3); False when none did.
+        """Send one request for each batch key that has events and return whether any had.
+
+        There is one request per player (Wire 1.16, Submitting for players).
 
         Raises:
-            Retryable: a bucket could not be delivered; the others go first next time.
+            Retryable: a batch could not be delivered; the next call sends the others first.
         """
-        buckets = sorted(self.outbox.buckets(), key=self._failed.__contains__)
-        for bucket in buckets:
-            self._failed.add(bucket)
-            await self._send(self.outbox.batch(bucket), bucket.forwarded_for)
-            self._failed.discard(bucket)
-        return bool(buckets) and self.disabled is None
+        keys = sorted(self.outbox.batch_keys(), key=self._failed.__contains__)
+        for key in keys:
+            self._failed.add(key)
+            await self._send(self.outbox.batch(key), key.forwarded_for)
+            self._failed.discard(key)
+        return bool(keys) and self.disabled is None
 
     def report(self) -> DeliveryReport:
-        """What became of the events."""
+        """Return the counts of the queue and the state of delivery."""
         counts = self.outbox.counts()
         return DeliveryReport(
             waiting=self.outbox.waiting(),
@@ -91,6 +105,7 @@ class BatchSender:
         )
 
     async def _send(self, batch: Sequence[QueuedEvent], forwarded_for: str | None) -> None:
+        """Send *batch* and remove what the collector has answered for."""
         if self.disabled is not None or not batch:
             return
         try:
@@ -102,23 +117,31 @@ class BatchSender:
         except ServiceError as error:
             if error.status != 400:
                 raise
-            self.outbox.settle(batch, dropped={UNCLEAR: len(batch)})
+            self.outbox.remove_batch(batch, dropped={UNCLEAR: len(batch)})
         else:
             if answer.is_unread and len(batch) > 1:
                 await self._send_in_halves(batch, forwarded_for)
             else:
-                self._settle(batch, answer.rejected)
+                self._remove_batch(batch, answer.rejected)
 
     async def _send_in_halves(self, batch: Sequence[QueuedEvent], forwarded_for: str | None) -> None:
+        """Send the two halves of *batch*.
+
+        Drop a single event that is too large.
+        """
         if len(batch) == 1:
-            self.outbox.settle(batch, dropped={TOO_LARGE: 1})
+            self.outbox.remove_batch(batch, dropped={TOO_LARGE: 1})
             return
         middle = len(batch) // 2
         await self._send(batch[:middle], forwarded_for)
         await self._send(batch[middle:], forwarded_for)
 
-    def _settle(self, batch: Sequence[QueuedEvent], rejected: Sequence[RejectedEvent]) -> None:
-        self.outbox.settle(batch, rejected=min(len(rejected), len(batch)))
+    def _remove_batch(self, batch: Sequence[QueuedEvent], rejected: Sequence[RejectedEvent]) -> None:
+        """Remove *batch* from the outbox and log its rejected events."""
+        self.outbox.remove_batch(batch, rejected=min(len(rejected), len(batch)))
         self._rejections.extend(rejected)
-        for one in rejected:
-            _log.warning("an event was rejected: %s", ", ".join(f"{it.error_type} {it.path}" for it in one.errors))
+        for rejection in rejected:
+            _log.warning(
+                "an event was rejected: %s",
+                ", ".join(f"{violation.error_type} {violation.path}" for violation in rejection.errors),
+            )

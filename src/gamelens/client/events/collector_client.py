@@ -1,9 +1,9 @@
-"""The collector's routes for one game: asks how to behave (init) and submits events (Collector, Endpoints).
+"""A client of the collector for one game: init and submitting events.
 
-The lower of two layers. Here one call is one request and nothing is remembered, so any number of players can share
-it. Who plays, what waits and when to try again is the upper layer's: `session` on a player's device, `server` for many
-players. It runs on the caller's loop, because a simulator sends thousands of requests and each hop to another thread
-costs.
+The lower of two layers. One call is one request and nothing is remembered, so any number of players can share a client.
+Sessions, queues and retries over time belong to the upper layer: `player_session` on a player's device, `game_server`
+for many players. The client runs on the caller's loop, because a simulator sends thousands of requests and each hop to
+another thread costs time.
 """
 
 from __future__ import annotations
@@ -22,22 +22,26 @@ from gamelens.wire.event_validator import RejectedEvent
 from gamelens.wire.remote_config import InitAnswer, InitRequest, InitUnchanged, RemoteConfig, V2InitAnswer
 from gamelens.wire.signing import sign
 
-try:  # comes with the sandbox: the same format in half the time
+try:  # installed with the sandbox: the same format in half the time
     from zlib_ng.zlib_ng import compress
 except ImportError:
     from zlib import compress
 
-SDK_VERSION: Final = "rest api v2"  # Collector, Init request body: custom integrations send exactly this
-GZIP: Final = 31  # wbits: with the header of gzip, which has no time in it, so that the same events are the same bytes
+SDK_VERSION: Final = "rest api v2"  # custom integrations send exactly this (Wire 3.4, Platforms and versions)
+GZIP: Final = 31  # wbits: a gzip header without a time, so that equal events give equal bytes
 _EVENTS_ANSWERS: Final = frozenset({200, 201, 204, 400})
 _ALL_ANSWERS: Final = _EVENTS_ANSWERS | {401, 413}
 _INIT_ANSWERS: Final = frozenset({200, 201})
 
 
 class SubmitResult(msgspec.Struct, frozen=True):
-    """The collector's answer: 200 when all events were collected, 400 when all but the *rejected* were.
+    """The collector's answer to one batch.
 
-    Of what was sent as it is, also 401 and 413: then nothing was collected, and nothing is said of any event.
+    Attributes:
+        status: 200 if all events were collected, 400 if all but *rejected* were. `submit_as_is` also returns 401 and
+            413: then no event was collected.
+        sent_bytes: size of the request body.
+        rejected: the rejected events.
     """
 
     status: int
@@ -46,12 +50,12 @@ class SubmitResult(msgspec.Struct, frozen=True):
 
     @property
     def is_unread(self) -> bool:
-        """True when the collector could not read the body, so that it kept none of its events."""
+        """Whether the collector could not read the body, so that it collected none of its events."""
         return any(rejected.event is None for rejected in self.rejected)
 
 
 class CollectorClient:
-    """Talks to the collector for one game.
+    """A client of the collector for one game.
 
     Args:
         collector_url: the address; else GAMELENS_COLLECTOR_URL, else the config file.
@@ -59,16 +63,16 @@ class CollectorClient:
         secret_key: signs and is never sent; else GAMELENS_SECRET_KEY, else the config file.
         gzip_level: 1 (fast) to 9 (small); 0 sends plain JSON. 2 is hardly slower than 1 and much smaller with zlib-ng.
         max_wait_s: how long one request may spend on retries.
-        at_once: connections kept open.
-        ca_file: the authority of a sandbox with --tls; else SSL_CERT_FILE.
-        transport: carries requests in place of the network, such as `httpx.ASGITransport(app)`.
+        at_once: limit of open connections.
+        ca_file: the certificate authority of a sandbox with --tls; else SSL_CERT_FILE.
+        transport: sends the requests instead of the network, such as `httpx.ASGITransport(app)`.
 
     Every call may raise:
         AuthError: a key is wrong.
         BadQuery: the collector refuses a field, or the size of the body.
         RateLimited: it keeps answering 429.
-        ServiceError: the answer is none that was promised.
-        Unreachable: nobody answers; what was sent may or may not have been collected.
+        ServiceError: the answer is not a documented one.
+        Unreachable: there is no answer; the events may or may not have been collected.
     """
 
     def __init__(
@@ -114,10 +118,13 @@ class CollectorClient:
         forwarded_for: str | None = None,
         attempts: int = ATTEMPTS,
     ) -> V2InitAnswer:
-        """Whether the game takes events at all, and the server's time (Collector, POST /v2/<game_key>/init)."""
-        body = _introduction(user_id, platform, os_version, build)
-        answer = await self._init(self._path("init"), (), body, forwarded_for, attempts)
-        return _decoded(answer, V2InitAnswer)
+        """Return whether the game accepts events, and the server's time.
+
+        Wire 1.11, Version 2 init.
+        """
+        body = _init_body(user_id, platform, os_version, build)
+        response = await self._init(self._path("init"), (), body, forwarded_for, attempts)
+        return _decoded(response, V2InitAnswer)
 
     async def init(
         self,
@@ -131,67 +138,77 @@ class CollectorClient:
         forwarded_for: str | None = None,
         attempts: int = ATTEMPTS,
     ) -> InitAnswer | InitUnchanged:
-        """Configs and experiment of *user_id* (Collector, POST /remote_configs/v1/init).
+        """Return the remote configs and experiment of *user_id*.
 
-        The small answer comes only to a *configs_hash* that is still current: the answer it came with still holds. The
-        hash of another user's answer is not for this one.
+        Wire 1.12, Remote config init. `InitUnchanged` answers only a *configs_hash* that is still current: the init
+        answer with that hash still holds. A hash is valid for one user.
         """
         params = [("game_key", self.game_key), ("interval_seconds", str(interval_seconds))]
         if configs_hash is not None:
             params.append(("configs_hash", configs_hash))
-        body = _introduction(user_id, platform, os_version, build)
-        answer = await self._init("/remote_configs/v1/init", params, body, forwarded_for, attempts)
-        if answer.status == 201:
-            return _decoded(answer, _TolerantAnswer).strict()
+        body = _init_body(user_id, platform, os_version, build)
+        response = await self._init("/remote_configs/v1/init", params, body, forwarded_for, attempts)
+        if response.status == 201:
+            return _decoded(response, _TolerantAnswer).strict()
         if configs_hash is None:
-            raise ServiceError(answer.status, "says the configs are still current, and there are none yet")
-        return _decoded(answer, InitUnchanged)
+            raise ServiceError(response.status, "says the configs are still current, and there are none yet")
+        return _decoded(response, InitUnchanged)
 
     async def submit(
         self, events: bytes, *, forwarded_for: str | None = None, attempts: int = ATTEMPTS
     ) -> SubmitResult:
-        """Send *events*, a JSON array ready to go, and say which were rejected (Collector, POST events).
+        """Send *events*, an encoded JSON array, and return which were rejected.
+
+        Wire 1.7, Submitting events.
 
         Args:
-            events: the array; 1 MB at most once gzipped.
-            forwarded_for: IP of the player, when a server submits for one (Collector, Submitting on behalf 2).
-            attempts: at most; 1 leaves trying again to the caller.
+            events: the array; at most 1 MB when gzipped.
+            forwarded_for: IP of the player, if a server submits for players (Wire 1.16, Submitting for players).
+            attempts: at most; 1 leaves retries to the caller.
         """
         body = compress(events, self._gzip_level, wbits=GZIP) if self._gzip_level else events
         headers = self._headers(body, forwarded_for)
         return await self._submit(body, headers, _EVENTS_ANSWERS, attempts, is_gzipped=self._gzip_level > 0)
 
     async def submit_as_is(self, body: bytes, *, is_gzipped: bool, signed: bytes | None = None) -> SubmitResult:
-        """Send *body* as it is, however wrong, and say what is answered: for who tests a collector.
+        """Send *body* unchanged, valid or not, and return the answer, to test a collector.
 
         Args:
-            body: what travels, be it too large, cut short, or no events at all.
-            is_gzipped: said of it, true or not.
-            signed: what the signature is of; *body* itself by default.
+            body: the bytes to send, which may be too large, truncated or no events.
+            is_gzipped: whether the headers say gzip, true or not.
+            signed: the bytes to sign; *body* by default.
         """
         headers = self._headers(body if signed is None else signed, None)
         return await self._submit(body, headers, _ALL_ANSWERS, ATTEMPTS, is_gzipped=is_gzipped)
 
     async def _submit(
-        self, body: bytes, headers: dict[str, str], answers: frozenset[int], attempts: int, *, is_gzipped: bool
+        self,
+        body: bytes,
+        headers: dict[str, str],
+        expected_statuses: frozenset[int],
+        attempts: int,
+        *,
+        is_gzipped: bool,
     ) -> SubmitResult:
+        """Post *body* to the events route."""
         if is_gzipped:
             headers["Content-Encoding"] = "gzip"
-        answer = await self._transport.send(
+        response = await self._transport.send(
             HttpRequest(
                 method="POST",
                 path=self._path("events"),
                 headers=headers,
                 body=body,
-                answers=answers,
+                expected_statuses=expected_statuses,
                 attempts=attempts,
             )
         )
-        return SubmitResult(answer.status, len(body), _rejected(answer) if answer.status == 400 else ())
+        return SubmitResult(response.status, len(body), _rejected(response) if response.status == 400 else ())
 
     async def _init(
         self, path: str, params: Sequence[tuple[str, str]], body: bytes, forwarded_for: str | None, attempts: int
     ) -> HttpResponse:
+        """Post *body* to one of the init routes."""
         return await self._transport.send(
             HttpRequest(
                 method="POST",
@@ -199,7 +216,7 @@ class CollectorClient:
                 params=params,
                 headers=self._headers(body, forwarded_for),
                 body=body,
-                answers=_INIT_ANSWERS,
+                expected_statuses=_INIT_ANSWERS,
                 attempts=attempts,
             )
         )
@@ -208,15 +225,18 @@ class CollectorClient:
         return f"/v2/{quote(self.game_key, safe='')}/{route}"
 
     def _headers(self, body: bytes, forwarded_for: str | None) -> dict[str, str]:
-        signed = {
+        headers = {
             "Authorization": sign(body, secret_key=self._secret.reveal()),
             "Content-Type": "application/json",
         }
-        return signed if forwarded_for is None else signed | {"X-Forwarded-For": forwarded_for}
+        return headers if forwarded_for is None else headers | {"X-Forwarded-For": forwarded_for}
 
 
 class _TolerantAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A big answer whose configs may hold kinds of values that come later (Collector, Init response)."""
+    """An init answer whose configs may have value types that a later service adds.
+
+    Wire 1.13, Configs and experiments.
+    """
 
     server_ts: int
     configs_hash: str
@@ -225,42 +245,47 @@ class _TolerantAnswer(msgspec.Struct, frozen=True, kw_only=True):
     ab_variant_id: str | None = None
 
     def strict(self) -> InitAnswer:
-        """The answer with the configs of the kind we know."""
-        known = [config for config in map(_config, self.configs) if config is not None]
+        """Return the answer with the configs of known types."""
+        configs = [config for config in map(_known_config, self.configs) if config is not None]
         return InitAnswer(
             server_ts=self.server_ts,
-            configs=known,
+            configs=configs,
             configs_hash=self.configs_hash,
             ab_id=self.ab_id,
             ab_variant_id=self.ab_variant_id,
         )
 
 
-def _config(value: Any) -> RemoteConfig | None:
-    """The config, when it is one; a bound that is null is none (public-facts 1.5, Active window)."""
+def _known_config(value: Any) -> RemoteConfig | None:
+    """Return *value* as a config, or None if its type is unknown. A null bound is no bound."""
     if not isinstance(value, dict):
         return None
     try:
-        return msgspec.convert({name: part for name, part in value.items() if part is not None}, RemoteConfig)
+        return msgspec.convert({name: member for name, member in value.items() if member is not None}, RemoteConfig)
     except msgspec.ValidationError:
         return None
 
 
-_Said = TypeVar("_Said", V2InitAnswer, InitUnchanged, _TolerantAnswer)
+_InitBody = TypeVar("_InitBody", V2InitAnswer, InitUnchanged, _TolerantAnswer)
 
 
-def _decoded(answer: HttpResponse, shape: type[_Said]) -> _Said:
+def _decoded(response: HttpResponse, shape: type[_InitBody]) -> _InitBody:
+    """Decode the answer to init.
+
+    Raises:
+        ServiceError: it is not the documented JSON, or its time is not above 0.
+    """
     try:
-        said = msgspec.json.decode(answer.body, type=shape)
+        decoded = msgspec.json.decode(response.body, type=shape)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ServiceError(answer.status, f"not the promised JSON: {error}") from None
-    if said.server_ts <= 0:
-        raise ServiceError(answer.status, f"server_ts = {said.server_ts} is no time of ours (public-facts 1.5)")
-    return said
+        raise ServiceError(response.status, f"not the promised JSON: {error}") from None
+    if decoded.server_ts <= 0:
+        raise ServiceError(response.status, f"server_ts = {decoded.server_ts} is no time: it must be above 0")
+    return decoded
 
 
-def _introduction(user_id: str, platform: str, os_version: str, build: str | None) -> bytes:
-    """The body of both inits (Collector, Init request body)."""
+def _init_body(user_id: str, platform: str, os_version: str, build: str | None) -> bytes:
+    """Return the body of both init requests. Wire 1.11, Version 2 init."""
     return msgspec.json.encode(
         InitRequest(
             user_id=user_id,
@@ -273,8 +298,8 @@ def _introduction(user_id: str, platform: str, os_version: str, build: str | Non
     )
 
 
-def _rejected(answer: HttpResponse) -> tuple[RejectedEvent, ...]:
+def _rejected(response: HttpResponse) -> tuple[RejectedEvent, ...]:
     try:
-        return msgspec.json.decode(answer.body, type=tuple[RejectedEvent, ...])
+        return msgspec.json.decode(response.body, type=tuple[RejectedEvent, ...])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ServiceError(answer.status, f"not the promised list of rejected events: {error}") from None
+        raise ServiceError(response.status, f"not the promised list of rejected events: {error}") from None

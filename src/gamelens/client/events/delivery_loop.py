@@ -1,4 +1,4 @@
-"""Delivers for as long as somebody plays: the queue's opening, a turn after each pause, the last turn."""
+"""The background task of a session or server: delivers, pauses, and delivers a last time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gamelens.client.events.outbox_file import OutboxFile, OutboxUnavailable
 from gamelens.errors import BadQuery, RateLimited, Refused, Retryable, ServiceError, Unreachable
 from gamelens.wire.limits import SUBMIT_PERIOD_S
 
-WAIT_S: Final = 5.0  # Our choice: a player does not wait longer for a collector that does not answer
+WAIT_S: Final = 5.0  # Our choice: the longest a player waits for a collector that does not answer
 LONGEST_PAUSE_S: Final = 600.0  # Our choice
 
 Turn = Callable[[], Awaitable[object]]
@@ -24,12 +24,12 @@ Sleep = Callable[[float], Awaitable[object]]
 
 
 class DeliveryLoop:
-    """One queue, one collector and the task between them.
+    """One queue, one collector and the task that delivers between them.
 
     Args:
-        collector: the game's; None makes one from the settings and closes it in the end.
-        queue: the file where events wait; None is memory.
-        cap_bytes: of waiting events.
+        collector: of the game; None creates one from the settings and closes it at the end.
+        queue: the file of waiting events; None is memory.
+        cap_bytes: limit of waiting events.
         sleep, random: time and chance.
     """
 
@@ -46,83 +46,90 @@ class DeliveryLoop:
         self._owns_collector = collector is None
         self._queue, self._cap_bytes = queue, cap_bytes
         self._sleep, self._random = sleep, random
-        self._courier: BatchSender | None = None
+        self._sender: BatchSender | None = None
         self._task: asyncio.Task[None] | None = None
         self._last_report: DeliveryReport | None = None
 
     @property
-    def courier(self) -> BatchSender:
-        """The one at work.
+    def sender(self) -> BatchSender:
+        """The sender, while the queue is open.
 
         Raises:
             Refused: before the start, or after the end.
         """
-        if self._courier is None or self._last_report is not None:
+        if self._sender is None or self._last_report is not None:
             raise Refused("not open: use it inside its `async with` or `with`")
-        return self._courier
+        return self._sender
 
     def open(self, make_uuid: Callable[[], str]) -> BatchSender:
-        """Take the queue, and end the sessions that were killed.
+        """Open the queue, end sessions that a killed process left open, and return the sender.
 
         Raises:
-            BadQuery: the file is none of this game, or somebody else holds it.
+            BadQuery: the file does not belong to this game, or another process has it open.
             Refused: it was opened before.
         """
-        if self._courier is not None:
+        if self._sender is not None:
             raise Refused("opened before: make another one")
         outbox = Outbox(OutboxFile(self._queue, game_key=self.collector.game_key), cap_bytes=self._cap_bytes)
         end_killed_sessions(outbox, make_uuid)
-        self._courier = BatchSender(self.collector, outbox)
-        return self._courier
+        self._sender = BatchSender(self.collector, outbox)
+        return self._sender
 
-    def begin(self, turn: Turn, *, pause_s: Callable[[], float]) -> None:
-        """Take a *turn* now and after each pause, until the end."""
-        delivering = _keep_delivering(self.courier, turn, pause_s=pause_s, sleep=self._sleep, random=self._random)
-        self._task = asyncio.create_task(delivering)
+    def start(self, turn: Turn, *, pause_s: Callable[[], float]) -> None:
+        """Start the task, which calls *turn* now and after each pause."""
+        work = _deliver_until_disabled(self.sender, turn, pause_s=pause_s, sleep=self._sleep, random=self._random)
+        self._task = asyncio.create_task(work)
 
-    async def greet(self, player: EventRecorder) -> None:
-        """Init, unless it was answered. An answer none of those promised disables nothing (public-facts 1.9).
+    async def initialise(self, recorder: EventRecorder) -> None:
+        """Send init, unless it was answered before.
+
+        An answer that is not a documented one disables nothing (Wire 1.18, Official clients).
 
         Raises:
-            RateLimited, Unreachable: no answer at all.
+            RateLimited, Unreachable: there is no answer.
         """
-        if not player.is_greeted and self.courier.disabled is None:
+        if not recorder.is_initialised and self.sender.disabled is None:
             with contextlib.suppress(BadQuery, OutboxUnavailable, ServiceError):
-                await player.greet()
+                await recorder.initialise()
 
-    async def welcome(self, player: EventRecorder, *, within_s: float) -> None:
-        """Init and start; where no answer comes in time the session starts with what was heard last.
+    async def initialise_and_start(self, recorder: EventRecorder, *, within_s: float) -> None:
+        """Send init and start the session.
+
+        Without an answer in time it starts with the stored one.
 
         Raises:
-            QueueFailed: the disk takes nothing.
+            OutboxUnavailable: the disk cannot be written to.
         """
         with contextlib.suppress(TimeoutError, RateLimited, Unreachable):
             async with asyncio.timeout(within_s):
-                await self.greet(player)
-        player.start()
+                await self.initialise(recorder)
+        recorder.start()
 
     async def finish(self, last_turn: Turn, *, within_s: float) -> DeliveryReport:
-        """Take the last turn, stop, and let the queue go; the report says what still waits."""
+        """Deliver a last time, stop the task, close the queue and return the last report."""
         try:
             with contextlib.suppress(TimeoutError, Retryable):
                 async with asyncio.timeout(within_s):
                     await last_turn()
             await self._stop()
         finally:
-            await self.let_go()
+            await self.release()
         return self.report()
 
-    async def let_go(self) -> None:
-        """Close the queue, so that another may take it; the last report is kept."""
-        courier = self.courier
-        self._last_report = courier.report()
-        courier.outbox.file.close()
+    async def release(self) -> None:
+        """Close the queue, so that another process can open it, and store the last report."""
+        sender = self.sender
+        self._last_report = sender.report()
+        sender.outbox.file.close()
         if self._owns_collector:
             await self.collector.aclose()
 
     def report(self) -> DeliveryReport:
-        """What became of the events; after the end, how it ended."""
-        return self._last_report or self.courier.report()
+        """Return the counts of the queue.
+
+        After the end, the last ones.
+        """
+        return self._last_report or self.sender.report()
 
     async def _stop(self) -> None:
         if self._task is not None:
@@ -131,24 +138,30 @@ class DeliveryLoop:
                 await self._task
 
 
-async def _keep_delivering(
-    courier: BatchSender, turn: Turn, *, pause_s: Callable[[], float], sleep: Sleep, random: Callable[[], float]
+async def _deliver_until_disabled(
+    sender: BatchSender, turn: Turn, *, pause_s: Callable[[], float], sleep: Sleep, random: Callable[[], float]
 ) -> None:
-    """Turns, until the collector says no. Failures make the pauses longer."""
+    """Call *turn* until the collector disables delivery.
+
+    Failures make the pauses longer.
+    """
     failures = 0
-    while courier.disabled is None:
+    while sender.disabled is None:
         try:
             await turn()
         except Retryable as error:
             failures += 1
-            courier.trouble = str(error)
+            sender.trouble = str(error)
             await sleep(_backoff_s(failures, error, random))
         else:
-            failures, courier.trouble = 0, None
+            failures, sender.trouble = 0, None
             await sleep(pause_s())
 
 
 def _backoff_s(failures: int, error: Retryable, random: Callable[[], float]) -> float:
-    """Full jitter: anything up to the doubled pause, so that clients who failed together part."""
-    wished_s = error.retry_after if isinstance(error, RateLimited) else None
-    return max(wished_s or 0.0, random() * min(LONGEST_PAUSE_S, SUBMIT_PERIOD_S * 2.0 ** min(failures, 16)))
+    """Return a random pause up to the doubled one, but at least the Retry-After of a 429.
+
+    Full jitter makes clients that failed together retry at different times.
+    """
+    requested_s = error.retry_after if isinstance(error, RateLimited) else None
+    return max(requested_s or 0.0, random() * min(LONGEST_PAUSE_S, SUBMIT_PERIOD_S * 2.0 ** min(failures, 16)))

@@ -1,4 +1,7 @@
-"""What every event says beside its own fields, and the check each passes before it is queued (public-facts 2.3)."""
+"""The common fields of a player's events, and the check of each event before it is queued.
+
+Wire 3.3, Common fields.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,9 @@ from gamelens.wire.event_schema import CATEGORIES
 from gamelens.wire.event_validator import LENIENT
 from gamelens.wire.field_rules import FieldRule, Violation
 
-BY_THE_SESSION: Final = frozenset({"user", "session_end"})
-"""Categories the session records itself."""
-_OWN_FIELDS: Final = frozenset(
+SESSION_CATEGORIES: Final = frozenset({"user", "session_end"})
+"""Categories that the session records itself."""
+_SESSION_FIELDS: Final = frozenset(
     {
         "category",
         "v",
@@ -33,9 +36,13 @@ _OWN_FIELDS: Final = frozenset(
 
 
 class PlayerIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """Who plays on what; valid when it exists.
+    """A player on a device, validated when created.
 
-    *also* are further fields of every event, such as `connection_type`, `engine_version` or `custom_01`.
+    Attributes:
+        user_id: the player.
+        platform, os_version, device, manufacturer: the device.
+        build: the version of the game.
+        also: further fields of every event, such as `connection_type`, `engine_version` or `custom_01`.
 
     Raises:
         BadQuery: a field breaks its rule.
@@ -50,12 +57,12 @@ class PlayerIdentity(msgspec.Struct, frozen=True, kw_only=True):
     also: Mapping[str, Any] = {}
 
     def __post_init__(self) -> None:
-        refuse_own_fields(self.also)
+        check_no_session_fields(self.also)
         session = {"session_id": "0", "session_num": 1, "client_ts": 0, "event_uuid": "0"}
         validated_json({"category": "user", **self.fields(), **session})
 
     def fields(self) -> dict[str, Any]:
-        """The fields that are the same in every event."""
+        """Return the fields that are the same in every event."""
         return {
             "v": 2,
             "user_id": self.user_id,
@@ -69,49 +76,50 @@ class PlayerIdentity(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-def refuse_own_fields(fields: Mapping[str, Any]) -> None:
-    """See that *fields* leaves alone what the session sets.
+def check_no_session_fields(fields: Mapping[str, Any]) -> None:
+    """Check that *fields* holds no field that the session sets.
 
     Raises:
-        BadQuery: it does not.
+        BadQuery: it does.
     """
     for name in fields:
-        if name in _OWN_FIELDS:
+        if name in _SESSION_FIELDS:
             raise BadQuery(name, fields[name], "is set by the session: leave it out")
 
 
 def validated_json(event: Mapping[str, Any]) -> bytes:
-    """*event* as the JSON that is sent, without its fields that are None, and good (public-facts 1.7).
+    """Return *event* as the JSON to send, without fields that are None.
 
-    What is judged is what a reader of that JSON sees: a NaN, for one, has become null.
+    The rules are checked on the decoded JSON, as a collector sees it: NaN, for example, has become null.
 
     Raises:
-        BadQuery: it breaks a rule; the first one, with the field.
+        BadQuery: it breaks a rule; names the first one and its field.
     """
     category = event.get("category")
     try:
         body = msgspec.json.encode({name: value for name, value in event.items() if value is not None})
-        as_read = msgspec.json.decode(body)
+        decoded = msgspec.json.decode(body)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise BadQuery("event", category, f"cannot be written as JSON: {error}") from None
-    for fault in LENIENT.faults(as_read):
-        raise _refusal(as_read, fault)
+    for violation in LENIENT.violations(decoded):
+        raise _bad_query(decoded, violation)
     if len(body) > BATCH_BYTES:
         raise BadQuery("event", category, f"is {len(body)} bytes long, and a request takes {BATCH_BYTES}")
     return body
 
 
-def _refusal(event: Mapping[str, Any], fault: Violation) -> BadQuery:
-    name, category = fault.path[1:], event.get("category")
+def _bad_query(event: Mapping[str, Any], violation: Violation) -> BadQuery:
+    """Return the error for one violation."""
+    name, category = violation.path[1:], event.get("category")
     if name == "category":
         return BadQuery(name, category, "is no category of events", CATEGORIES)
     rule = LENIENT.rule(category).members[name]
-    return BadQuery(name, event.get(name), _said(fault, rule), rule.enum)
+    return BadQuery(name, event.get(name), _rule_text(violation, rule), rule.enum)
 
 
-def _said(fault: Violation, rule: FieldRule) -> str:
-    """The rule that is broken, as half a sentence."""
-    match fault.error_type:
+def _rule_text(violation: Violation, rule: FieldRule) -> str:
+    """Return the broken rule as half a sentence."""
+    match violation.error_type:
         case "missing_required_property":
             return "is missing"
         case "wrong_type":

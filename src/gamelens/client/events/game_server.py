@@ -1,11 +1,11 @@
-"""A model integration for a game server that submits for its players (Collector, Submitting on behalf of clients).
+"""A model integration for a game server that submits for its players.
 
     async with GameServer(queue="events.sqlite") as server:
         ann = await server.join("ann", ip="192.0.2.7", platform="ios", os_version="ios 17.0")
         ann.add("progression", event_id="Start:world1")
         server.leave("ann")
 
-Submitting from the players' devices is better where it is possible: see `session`.
+Wire 1.16, Submitting for players. Submitting from the players' devices is better where possible: see `player_session`.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from gamelens.errors import BadQuery
 from gamelens.wire.limits import MIB
 
 SERVER_CAP_BYTES: Final = 256 * MIB  # Our choice
-SHORTEST_PAUSE_S: Final = 15.0  # Collector, Submitting on behalf 3
-LONGEST_PAUSE_S: Final = 20.0  # Collector, Submitting on behalf 3
-IDLE_S: Final = 600.0  # Our choice: who does nothing for so long has left
+SHORTEST_PAUSE_S: Final = 15.0  # Wire 1.16, Submitting for players
+LONGEST_PAUSE_S: Final = 20.0  # Wire 1.16, Submitting for players
+IDLE_S: Final = 600.0  # Our choice: a player without events for so long has left
 CLOSE_WAIT_S: Final = 30.0  # Our choice
 
 
 class GameServer:
-    """Players of one game, a bucket of events for each, and the loop that submits one request per player.
+    """Players of one game, their events, and the loop that submits one request per player.
 
-    A player's IP is needed for the country and sent as X-Forwarded-For. The queue file holds it until the events are
-    sent: keep that file private.
+    A player's IP decides the country and is sent as X-Forwarded-For. The queue file holds it until the events are sent,
+    so keep that file private.
 
     Args:
-        collector: the game's collector; None makes one from the settings and closes it in the end.
-        queue: the file where events wait, held by one server at a time; None is memory, lost with the server.
-        cap_bytes: of waiting events; beyond it the oldest sessions are deleted whole, and counted.
-        idle_s: a player without events for so long has left, with the last one.
+        collector: of the game; None creates one from the settings and closes it at the end.
+        queue: the file of waiting events, opened by one server at a time; None is memory, lost with the server.
+        cap_bytes: limit of waiting events; beyond it the oldest sessions are deleted whole, and counted.
+        idle_s: a player without events for this long has left, at the time of the last event.
         clock, sleep, random, make_uuid: time and chance.
     """
 
@@ -62,11 +62,11 @@ class GameServer:
         self._delivery = DeliveryLoop(collector, queue=queue, cap_bytes=cap_bytes, sleep=sleep, random=random)
         self._idle_s = idle_s
         self._clock, self._random, self._make_uuid = clock, random, make_uuid
-        self._players: dict[str, EventRecorder] = {}
-        self._turn = asyncio.Lock()
+        self._recorders: dict[str, EventRecorder] = {}
+        self._lock = asyncio.Lock()
 
     def __repr__(self) -> str:
-        return f"GameServer({self._delivery.collector!r}, players={len(self._players)})"
+        return f"GameServer({self._delivery.collector!r}, players={len(self._recorders)})"
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -76,14 +76,14 @@ class GameServer:
         await self.close()
 
     async def start(self) -> None:
-        """Take the queue, end the sessions that a killed server left open, and begin to submit.
+        """Open the queue, end sessions that a killed server left open, and begin to submit.
 
         Raises:
-            BadQuery: the queue file is none of this game, or another server holds it.
+            BadQuery: the queue file does not belong to this game, or another server has it open.
             Refused: this server was started before.
         """
         self._delivery.open(self._make_uuid)
-        self._delivery.begin(self.submit, pause_s=self._pause_s)
+        self._delivery.start(self.submit, pause_s=self._pause_s)
 
     async def join(
         self,
@@ -97,11 +97,13 @@ class GameServer:
         build: str | None = None,
         also: Mapping[str, Any] | None = None,
     ) -> EventRecorder:
-        """Begin a session of *user_id*, who plays from *ip*: init, then the user event. An open one ends.
+        """Start a session of *user_id*, who plays from *ip*: init, then the user event.
+
+        An open session of the player ends.
 
         Raises:
             BadQuery: a field breaks its rule.
-            QueueFailed: the disk takes nothing.
+            OutboxUnavailable: the disk cannot be written to.
         """
         identity = PlayerIdentity(
             user_id=user_id,
@@ -112,66 +114,72 @@ class GameServer:
             build=build,
             also=also or {},
         )
-        player = EventRecorder(
+        recorder = EventRecorder(
             identity,
-            self._delivery.courier,
-            forwarded_for=_address(ip),
+            self._delivery.sender,
+            forwarded_for=_checked_ip(ip),
             clock=self._clock,
             make_uuid=self._make_uuid,
         )
         self.leave(user_id)
-        await self._delivery.welcome(player, within_s=WAIT_S)
-        self._players[user_id] = player
-        return player
+        await self._delivery.initialise_and_start(recorder, within_s=WAIT_S)
+        self._recorders[user_id] = recorder
+        return recorder
 
     def leave(self, user_id: str) -> None:
-        """End the session of *user_id*, where one is open: its session_end goes with the next round."""
-        player = self._players.pop(user_id, None)
-        if player is not None:
-            player.end()
+        """End the session of *user_id*, if one is open.
+
+        Its session_end is sent in the next round.
+        """
+        recorder = self._recorders.pop(user_id, None)
+        if recorder is not None:
+            recorder.end()
 
     async def submit(self) -> None:
-        """One round: end the sessions of those who left without a word, then one request for each bucket.
+        """Submit one round: end idle sessions, then send one request for each player.
 
         Raises:
-            Retryable: some buckets could not be delivered; they wait.
+            Retryable: some events could not be delivered and wait.
         """
-        async with self._turn:
+        async with self._lock:
             self._end_idle()
-            for player in list(self._players.values()):
-                await self._delivery.greet(player)
-            await self._delivery.courier.deliver()
+            for recorder in list(self._recorders.values()):
+                await self._delivery.initialise(recorder)
+            await self._delivery.sender.deliver()
 
     async def close(self) -> DeliveryReport:
-        """End all sessions, send what waits within 30 s, and let the queue go: what is left waits in its file.
+        """End all sessions, send what waits within 30 s, and return the last report.
 
-        Returns the last report; with a queue in memory, what is still waiting is lost.
+        Events that could not be sent wait in the queue file; without a file they are lost.
         """
-        for user_id in list(self._players):
+        for user_id in list(self._recorders):
             self.leave(user_id)
         return await self._delivery.finish(self._deliver_all, within_s=CLOSE_WAIT_S)
 
     def report(self) -> DeliveryReport:
-        """What became of the events; after the end, how it ended."""
+        """Return the counts of the queue.
+
+        After the end, the last ones.
+        """
         return self._delivery.report()
 
     async def _deliver_all(self) -> None:
-        async with self._turn:
-            while await self._delivery.courier.deliver():
+        async with self._lock:
+            while await self._delivery.sender.deliver():
                 continue
 
     def _end_idle(self) -> None:
         latest_s = self._clock() - self._idle_s
-        for user_id, player in list(self._players.items()):
-            if player.last_s < latest_s:
-                del self._players[user_id]
-                player.end(at_s=player.last_s)
+        for user_id, recorder in list(self._recorders.items()):
+            if recorder.last_s < latest_s:
+                del self._recorders[user_id]
+                recorder.end(at_s=recorder.last_s)
 
     def _pause_s(self) -> float:
         return SHORTEST_PAUSE_S + self._random() * (LONGEST_PAUSE_S - SHORTEST_PAUSE_S)
 
 
-def _address(ip: str) -> str:
+def _checked_ip(ip: str) -> str:
     try:
         return str(ip_address(ip))
     except ValueError:

@@ -1,8 +1,8 @@
-"""The SQLite file of a queue: one transaction at a time, one process at a time, and a few notes beside the events.
+"""The SQLite file of an outbox: one transaction and one process at a time.
 
-Write-ahead mode with synchronous=NORMAL: what is committed survives a killed process and a crash of the game, and no
-crash damages the file. Only a power cut may take the last seconds. FULL would save those too, at the price of a disk
-sync in the middle of the game for every event. No key is ever in the file.
+Write-ahead mode with synchronous=NORMAL: committed events survive a killed process and a crash of the game, and no
+crash damages the file. Only a power cut may lose the last seconds. FULL would keep those too, at the price of a disk
+sync for every event in the middle of the game. The file holds no key.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CREATE TABLE IF NOT EXISTS sessions (
     user_id TEXT NOT NULL,
     number INTEGER NOT NULL,
     forwarded_for TEXT,               -- the player's address, in server mode, until the last event is sent
-    fields BLOB NOT NULL,             -- what every event of the session says, for an end that has to be made up
+    fields BLOB NOT NULL,             -- fields of every event of the session, for a session_end that has to be made up
     started_s INTEGER NOT NULL,
     last_s INTEGER NOT NULL,
     is_open INTEGER NOT NULL
@@ -38,7 +38,7 @@ CREATE TABLE IF NOT EXISTS sessions (
 CREATE INDEX IF NOT EXISTS sessions_of_user ON sessions (user_id);
 CREATE INDEX IF NOT EXISTS ended_sessions ON sessions (is_open);
 CREATE TABLE IF NOT EXISTS events (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,   -- never used twice, or an answer could remove another event
+    id INTEGER PRIMARY KEY AUTOINCREMENT,   -- never reused, or an answer could remove another event
     session_id TEXT NOT NULL,
     body BLOB NOT NULL
 );
@@ -47,36 +47,39 @@ CREATE INDEX IF NOT EXISTS events_of_session ON events (session_id);
 
 
 class OutboxUnavailable(Retryable):
-    """The disk did not do what was asked of it."""
+    """The disk failed, or the file is locked."""
 
 
 class OutboxFile:
-    """The file, or the same in memory.
+    """The SQLite file of an outbox, or an equal database in memory.
 
     Args:
-        path: made when missing, readable by its owner only; None is memory.
-        game_key: whose events these are.
+        path: created if missing, readable by the user only; None is memory.
+        game_key: the game of the events.
 
     Raises:
-        BadQuery: *path* is no queue of this game, or a running process holds it.
+        BadQuery: *path* is not an outbox of this game, or another process has it open.
     """
 
     def __init__(self, path: Path | str | None, *, game_key: str) -> None:
-        self.lock = threading.RLock()  # a game adds from its own thread
+        self.lock = threading.RLock()  # a game adds events from its own thread
         self._db = _open(path, game_key)
-        found = self._note("offset_s")
-        self._offset_s = int(found) if found is not None else 0
+        value = self._note("offset_s")
+        self._offset_s = int(value) if value is not None else 0
 
     def close(self) -> None:
-        """Let the file go; what waits in it waits on."""
+        """Close the file.
+
+        Events in it wait for the next start.
+        """
         self._db.close()
 
     @contextlib.contextmanager
-    def using(self) -> Iterator[sqlite3.Connection]:
-        """One transaction; all of it happens or nothing does.
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Run one transaction, which takes effect completely or not at all.
 
         Raises:
-            QueueFailed: nothing did.
+            OutboxUnavailable: it did not take effect.
         """
         with self.lock:
             try:
@@ -87,7 +90,7 @@ class OutboxFile:
 
     @property
     def offset_s(self) -> int:
-        """How far the server's clock is ahead of this machine's (Collector, POST init 3)."""
+        """Seconds the server's clock is ahead of this machine's. Wire 1.14, Server time."""
         return self._offset_s
 
     @offset_s.setter
@@ -96,46 +99,57 @@ class OutboxFile:
             self._write_note("offset_s", str(seconds).encode())
             self._offset_s = seconds
 
-    def remember(self, user_id: str, answer: InitAnswer) -> None:
-        """Keep what holds for *user_id*, in place of what was kept (Collector, POST remote_configs init 2)."""
+    def save_init_answer(self, user_id: str, answer: InitAnswer) -> None:
+        """Store the init answer of *user_id*, in place of an earlier one.
+
+        Wire 1.12, Remote config init.
+        """
         self._write_note("init", msgspec.json.encode((user_id, answer)))
 
-    def recall(self, user_id: str) -> InitAnswer | None:
-        """What was kept for *user_id*; that of another user is dropped (public-facts 1.5)."""
-        found = self._note("init")
-        with contextlib.suppress(msgspec.DecodeError):  # kept by another version: as if there were none
-            whose, answer = msgspec.json.decode(found or b"", type=tuple[str, InitAnswer])
-            if whose == user_id:
+    def load_init_answer(self, user_id: str) -> InitAnswer | None:
+        """Return the stored init answer of *user_id*, or delete that of another user.
+
+        Wire 1.12, Remote config init.
+        """
+        value = self._note("init")
+        with contextlib.suppress(msgspec.DecodeError):  # stored by another version: ignored
+            owner_id, answer = msgspec.json.decode(value or b"", type=tuple[str, InitAnswer])
+            if owner_id == user_id:
                 return answer
-        with self.using() as db:
+        with self.transaction() as db:
             db.execute("DELETE FROM notes WHERE name = 'init'")
         return None
 
     def _note(self, name: str) -> bytes | None:
-        with self.using() as db:
-            found = db.execute("SELECT value FROM notes WHERE name = ?", (name,)).fetchone()
-        return found[0] if found is not None else None
+        with self.transaction() as db:
+            value = db.execute("SELECT value FROM notes WHERE name = ?", (name,)).fetchone()
+        return value[0] if value is not None else None
 
     def _write_note(self, name: str, value: bytes) -> None:
-        with self.using() as db:
+        with self.transaction() as db:
             db.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, value))
 
 
 def _open(path: Path | str | None, game_key: str) -> sqlite3.Connection:
+    """Open the database and lock it for this process.
+
+    Raises:
+        BadQuery: it cannot be opened, is locked, or belongs to another game.
+    """
     try:
         if path is not None:
-            # Never opened when it is there: closing it again would release the lock SQLite has on it.
+            # An existing file is never opened here: closing it would release the lock that SQLite has on it.
             with contextlib.suppress(FileExistsError):
                 os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
         db = sqlite3.connect(path or ":memory:", timeout=_BUSY_S, check_same_thread=False)
     except (OSError, sqlite3.Error) as error:
         raise BadQuery("queue", str(path), f"cannot be opened: {error}") from None
     try:
-        # Two processes would each end the other's sessions: the file is held until it is closed, or we are killed.
+        # Two processes would end each other's sessions: the lock lasts until the file is closed or the process ends.
         db.execute("PRAGMA locking_mode = EXCLUSIVE")
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
-        db.execute("PRAGMA secure_delete = ON")  # what is gone, addresses too, is gone from the file
+        db.execute("PRAGMA secure_delete = ON")  # deleted rows, IP addresses among them, are overwritten
         db.executescript(_SCHEMA)
         with db:
             db.execute("INSERT OR IGNORE INTO notes VALUES ('game_key', ?)", (game_key,))

@@ -1,12 +1,14 @@
-"""A model integration for a game: one player's session, from init to session_end (Collector, POST events 3 and 4).
+"""A model integration for a game: one player's session, from init to session_end.
 
     async with PlayerSession(user_id="ann", platform="ios", os_version="ios 17.0", queue="events.sqlite") as player:
         player.add("progression", event_id="Start:world1")
         player.add("business", event_id="gems:small", amount=499, currency="USD", transaction_num=1)
 
-A game without an event loop says `with` in place of `async with`, and everything else stays the same. The way of an
-event: `player` stamps it, `annotations` checks it, `outbox` keeps it in its `queue_file`, `courier` brings it to the
-collector when `delivery` says so, and `collector` signs and posts.
+A game without an event loop writes `with` instead of `async with`. An event passes through these modules:
+`event_recorder` adds the common fields, `event_validation` checks it, `outbox` stores it in its `outbox_file`,
+`batch_sender` sends it when `delivery_loop` says so, and `collector_client` signs and posts the batch.
+
+Wire 1.15, Client queue.
 """
 
 from __future__ import annotations
@@ -30,24 +32,24 @@ from gamelens.wire.limits import SUBMIT_PERIOD_S
 
 
 class PlayerSession:
-    """One session of one player on one device; make another for the next.
+    """One session of one player on one device. The next session needs a new object.
 
-    It starts with init and the user event, sends what waits every 20 seconds, and ends with session_end and a last
-    delivery. Offline, events wait, and attempts grow rarer. With a *queue* file they wait across restarts, too; a
-    session that was killed gets its end at the next start.
+    It starts with init and the user event, sends waiting events every 20 seconds, and ends with session_end and a last
+    delivery. Offline, events wait and attempts become rarer. With a *queue* file they also survive restarts, and a
+    session that was killed gets its session_end at the next start.
 
     Args:
-        collector: the game's collector; None makes one from the settings and closes it with the session.
-        user_id, platform, os_version, device, manufacturer, build: who plays on what.
+        collector: of the game; None creates one from the settings and closes it with the session.
+        user_id, platform, os_version, device, manufacturer, build: the player, the device and the version of the game.
         also: further fields of every event, such as `connection_type` or `custom_01`.
-        queue: the file where events wait, held by one session at a time; None is memory, lost with the session.
-        cap_bytes: of waiting events; beyond it the oldest sessions are deleted whole, and counted.
-        wait_s: how long the start may wait for init, and the end for the last delivery.
+        queue: the file of waiting events, opened by one session at a time; None is memory, lost with the session.
+        cap_bytes: limit of waiting events; beyond it the oldest sessions are deleted whole, and counted.
+        wait_s: longest wait for init at the start, and for the last delivery at the end.
         clock, sleep, random, make_uuid: time and chance.
 
     Raises:
         AuthError: a key is missing.
-        BadQuery: a field breaks its rule (public-facts 2.3).
+        BadQuery: a field breaks its rule (Wire 3.3, Common fields).
     """
 
     def __init__(
@@ -80,8 +82,8 @@ class PlayerSession:
         )
         self._delivery = DeliveryLoop(collector, queue=queue, cap_bytes=cap_bytes, sleep=sleep, random=random)
         self._wait_s, self._clock, self._make_uuid = wait_s, clock, make_uuid
-        self._player: EventRecorder | None = None
-        self._turn = asyncio.Lock()
+        self._recorder: EventRecorder | None = None
+        self._lock = asyncio.Lock()
 
     def __repr__(self) -> str:
         return f"PlayerSession({self._delivery.collector!r}, user_id={self._identity.user_id!r})"
@@ -94,74 +96,83 @@ class PlayerSession:
         await self.close()
 
     def __enter__(self) -> Self:
-        shared_loop().wait(self.start())
+        shared_loop().run(self.start())
         return self
 
     def __exit__(self, *_: object) -> None:
-        shared_loop().wait(self.close())
+        shared_loop().run(self.close())
 
     async def start(self) -> None:
-        """Init, then the user event. Where no answer comes in time the session starts with what was heard last.
+        """Send init, then record the user event.
+
+        Without an answer in time the session starts with the stored one.
 
         Raises:
-            BadQuery: the queue file is none of this game, or another session holds it.
+            BadQuery: the queue file does not belong to this game, or another session has it open.
             Refused: this session was started before.
-            QueueFailed: the disk takes nothing.
+            OutboxUnavailable: the disk cannot be written to.
         """
-        courier = self._delivery.open(self._make_uuid)
+        sender = self._delivery.open(self._make_uuid)
         try:
-            self._player = EventRecorder(self._identity, courier, clock=self._clock, make_uuid=self._make_uuid)
-            await self._delivery.welcome(self._player, within_s=self._wait_s)
+            self._recorder = EventRecorder(self._identity, sender, clock=self._clock, make_uuid=self._make_uuid)
+            await self._delivery.initialise_and_start(self._recorder, within_s=self._wait_s)
         except BaseException:
-            await self._delivery.let_go()
+            await self._delivery.release()
             raise
-        self._delivery.begin(self._deliver_all, pause_s=lambda: SUBMIT_PERIOD_S)
+        self._delivery.start(self._deliver_all, pause_s=lambda: SUBMIT_PERIOD_S)
 
     def add(self, category: str, **fields: Any) -> bool:
-        """Record an event that happens now; a field that is None is left out. Never waits for the network.
+        """Record an event that happens now, and return whether it was queued.
 
-        True when it is queued, False when it was dropped and counted: see `report`.
+        Never waits for the network. A field that is None is left out. An event that is not queued is dropped and
+        counted: see `report`.
 
         Raises:
-            BadQuery: a field breaks its rule (public-facts 2.5); nothing is queued.
+            BadQuery: a field breaks its rule (Wire 3.5, Category fields); nothing is queued.
             Refused: the session is not open.
         """
-        return self._open_player.add(category, **fields)
+        return self._open_recorder.add(category, **fields)
 
     async def flush(self) -> DeliveryReport:
-        """Send everything that waits, now.
+        """Send all waiting events now.
 
         Raises:
-            Retryable: not all of it could be sent; the rest waits.
+            Retryable: some could not be sent and wait.
         """
         await self._deliver_all()
         return self.report()
 
     async def close(self) -> DeliveryReport:
-        """End the session, send what can be sent in time, and let the queue go: what is left waits in its file.
+        """End the session, send waiting events within *wait_s*, and return the last report.
 
-        Returns the last report; with a queue in memory, what is still waiting is lost.
+        Events that could not be sent wait in the queue file; without a file they are lost.
         """
-        self._open_player.end()
+        self._open_recorder.end()
         return await self._delivery.finish(self._deliver_all, within_s=self._wait_s)
 
     def report(self) -> DeliveryReport:
-        """What became of the events; after the session, how it ended."""
+        """Return the counts of the queue.
+
+        After the end, the last ones.
+        """
         return self._delivery.report()
 
     @property
     def configs(self) -> dict[str, Any]:
-        """Values of the remote configs that hold now, by key; offline, those last heard."""
-        return self._open_player.configs
+        """The values of the active remote configs, by key.
+
+        Offline, those of the stored answer.
+        """
+        return self._open_recorder.configs
 
     @property
-    def _open_player(self) -> EventRecorder:
-        if self._player is None:
+    def _open_recorder(self) -> EventRecorder:
+        if self._recorder is None:
             raise Refused("the session is not open: `async with` it, or `with`")
-        return self._player
+        return self._recorder
 
     async def _deliver_all(self) -> None:
-        async with self._turn:
-            await self._delivery.greet(self._open_player)
-            while await self._delivery.courier.deliver():
+        async with self._lock:
+            await self._delivery.initialise(self._open_recorder)
+            while await self._delivery.sender.deliver():
                 continue

@@ -1,4 +1,4 @@
 """One query from its arguments to its frame.
 
-Never opens a connection and never reads the disk itself: `connection` and `cache` do. Open `query_run` first.
+Never opens a connection and never reads a file: `client.connection` and `client.cache` do. Open `query_run` first.
 """

@@ -1,47 +1,118 @@
-"""The arguments of a query as an analyst types them, checked and made into values.
+"""Arguments of a query as an analyst types them, checked and made into values.
 
-Open `query_spec` for the values themselves.
+The keywords, defaults and `Args:` texts stand once, in `query_arguments` and `retention_arguments`. `accepts` gives
+them to the methods of both clients. The values are those of `query_spec`.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import wraps
 from importlib.util import find_spec
 from numbers import Real
-from typing import Final, TypeVar, get_args
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast, get_args
 
-from gamelens.client.query.query_spec import ExecutionOptions, FrameKind, OnError, QuerySpec, RetentionSpec
-from gamelens.client.tables.time_ranges import WHEN_UNAVAILABLE, TimeRange
+import msgspec
+
+from gamelens.client.query.query_spec import (
+    ExecutionOptions,
+    FrameKind,
+    OnError,
+    QuerySpec,
+    RetentionSpec,
+    one_of,
+)
+from gamelens.client.tables.time_ranges import WHEN_UNAVAILABLE, TimeRange, WhenUnavailable
 from gamelens.errors import BadQuery
 from gamelens.wire.filters import Filter, WireFilter, parse_filter
 from gamelens.wire.intervals import Granularity
 
 Names = str | Iterable[str]
-Word = TypeVar("Word", bound=str)
+Where = Filter | WireFilter
+P = ParamSpec("P")
+Q = TypeVar("Q")
+R = TypeVar("R")
+S = TypeVar("S")
+
 KINDS: Final[tuple[FrameKind, ...]] = get_args(FrameKind)
 ON_ERROR: Final[tuple[OnError, ...]] = get_args(OnError)
-Where = Filter | WireFilter
 
 
-def question_of(
+class QueryArguments(msgspec.Struct, frozen=True, kw_only=True):
+    """The checked arguments of `Client.query` and `Client.plan`.
+
+    Attributes:
+        spec: the content of the query.
+        options: how it is executed.
+        progress: whether a bar is drawn; None to decide by where the output goes.
+    """
+
+    spec: QuerySpec
+    options: ExecutionOptions
+    progress: bool | None
+
+
+class RetentionArguments(msgspec.Struct, frozen=True, kw_only=True):
+    """The checked arguments of `Client.retention`.
+
+    Attributes:
+        spec: the cohorts and ages.
+        options: how the query is executed.
+        progress: whether a bar is drawn; None to decide by where the output goes.
+    """
+
+    spec: RetentionSpec
+    options: ExecutionOptions
+    progress: bool | None
+
+
+def query_arguments(
     metric: Names,
-    by: Names | None,
-    every: Granularity,
-    where: Where | None,
-    top: int | None,
-    games: Names | None,
-    studios: Names | None,
-    since_days_ago: int | None,
-    other: bool,
-    check: bool,
-) -> QuerySpec:
-    """The question that the arguments of `query` ask.
+    *,
+    by: Names | None = None,
+    over: TimeRange,
+    every: Granularity = "day",
+    where: Where | None = None,
+    top: int | None = None,
+    games: Names | None = None,
+    studios: Names | None = None,
+    when_unavailable: WhenUnavailable = "raise",
+    deadline_s: float | None = None,
+    on_error: OnError = "raise",
+    other: bool = False,
+    check: bool = False,
+    to: FrameKind = "pandas",
+    progress: bool | None = None,
+    since_days_ago: int | None = None,
+) -> QueryArguments:
+    """Check the arguments of a query.
+
+    Args:
+        metric: a name, or several.
+        by: dimensions, `game` and `studio` among them.
+        over: "last 30 complete days" (weeks, months), a date, a pair of dates (both days included), an `Interval`, or
+            an ISO 8601 interval whose end is excluded.
+        every: day, week (from Monday), month, or all for one number.
+        where: an expression of `dim`, or the service's own filter object.
+        top: rows to return of each bucket, largest first; None means all.
+        games: ids to narrow to.
+        studios: ids to narrow to.
+        when_unavailable: "raise", "clip" to the available part, or "wait" for the rest.
+        deadline_s: seconds for everything, waiting included.
+        on_error: "raise" when a request fails for good, or "gaps": a frame without its rows, and a receipt that lists
+            the gap.
+        other: add a row `(other)` to each bucket, with what *top* leaves out.
+        check: compare the rows with the service's own total, and warn of any difference.
+        to: "pandas"; "arrow" for a `pyarrow.Table` of the same columns, with the receipt in its metadata; "polars".
+        progress: a bar for work of more than two seconds: never, always, or (None) in a notebook or terminal.
+        since_days_ago: days since install, for returning_users and retention_retro.
 
     Raises:
-        BadQuery: they ask nothing.
+        BadQuery: an argument has a value that is not allowed.
     """
-    return QuerySpec(
+    spec = QuerySpec(
         metrics=as_names("metric", metric),
         by=as_names("by", by),
         every=every,
@@ -53,89 +124,149 @@ def question_of(
         other=other,
         check=check,
     )
-
-
-def terms_of(over: TimeRange, when: str, deadline_s: float | None, on_error: str, to: str) -> ExecutionOptions:
-    """How it is to be answered.
-
-    Raises:
-        BadQuery: a word that is not allowed, or a deadline that is no number.
-    """
-    if deadline_s is not None:
-        check_seconds("deadline_s", deadline_s)
-    return ExecutionOptions(
-        over=over,
-        when=one_of("when_unavailable", when, WHEN_UNAVAILABLE),
-        deadline_s=deadline_s,
-        on_error=one_of("on_error", on_error, ON_ERROR),
-        to=check_kind(to),
+    options = execution_options(
+        over, when_unavailable=when_unavailable, deadline_s=deadline_s, on_error=on_error, to=to
     )
+    return QueryArguments(spec=spec, options=options, progress=progress)
 
 
-def cohorts_of(
-    days: int | Iterable[int], by: Names | None, where: Where | None, games: Names | None, studios: Names | None
-) -> RetentionSpec:
-    """Whom the arguments of `retention` follow.
+def retention_arguments(
+    days: int | Iterable[int],
+    *,
+    over: TimeRange,
+    by: Names | None = None,
+    games: Names | None = None,
+    studios: Names | None = None,
+    where: Where | None = None,
+    when_unavailable: WhenUnavailable = "raise",
+    deadline_s: float | None = None,
+    on_error: OnError = "raise",
+    to: FrameKind = "pandas",
+    progress: bool | None = None,
+) -> RetentionArguments:
+    """Check the arguments of a query for retention.
+
+    Args:
+        days: ages in days after install, one or several.
+        over: the install days; as in `query`.
+        by: dimensions of the install event, `game` and `studio` among them.
+        games: ids to narrow to.
+        studios: ids to narrow to.
+        where: an expression of `dim`, or the service's own filter object.
+        when_unavailable: "raise", "clip" to the available part, or "wait" for the rest.
+        deadline_s: seconds for everything, waiting included.
+        on_error: "raise" when a request fails for good, or "gaps": NA where an answer is missing, and a receipt that
+            lists the gap.
+        to: "pandas", "arrow" or "polars"; as in `query`.
+        progress: a bar for work of more than two seconds: never, always, or (None) in a notebook or terminal.
 
     Raises:
-        BadQuery: an age that is none.
+        BadQuery: an argument has a value that is not allowed.
     """
-    return RetentionSpec(
+    spec = RetentionSpec(
         ages=tuple(days) if isinstance(days, Iterable) else (days,),
         by=as_names("by", by),
         where=as_filter(where),
         games=optional_names("games", games),
         studios=optional_names("studios", studios),
     )
+    options = execution_options(
+        over, when_unavailable=when_unavailable, deadline_s=deadline_s, on_error=on_error, to=to
+    )
+    return RetentionArguments(spec=spec, options=options, progress=progress)
 
 
-def one_of(field: str, value: str, allowed: tuple[Word, ...]) -> Word:
-    """Return *value*, the argument *field*, as the one of *allowed* that it is.
+def accepts(parse: Callable[P, Q]) -> Callable[[Callable[[S, Q], R]], Callable[Concatenate[S, P], R]]:
+    """Return a decorator that gives a method the parameters of *parse*.
+
+    The method itself takes one argument, the value that *parse* returns. Type checkers, `help` and completion see the
+    parameters of *parse*; the docstring of the method gets its `Args:`. A coroutine method stays one: its arguments
+    are checked when it is awaited.
+    """
+
+    def decorate(method: Callable[[S, Q], R]) -> Callable[Concatenate[S, P], R]:
+        @wraps(method)
+        def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+            return method(self, parse(*args, **kwargs))
+
+        @wraps(method)
+        async def call_async(self: S, /, *args: P.args, **kwargs: P.kwargs) -> Any:
+            return await cast("Any", method(self, parse(*args, **kwargs)))
+
+        is_async = inspect.iscoroutinefunction(method)
+        decorated = cast("Callable[Concatenate[S, P], R]", call_async if is_async else call)
+        _show_parameters(decorated, method, parse)
+        return decorated
+
+    return decorate
+
+
+def _show_parameters(decorated: Any, method: Callable[..., Any], parse: Callable[..., Any]) -> None:
+    """Give *decorated* the signature and docstring of *method* with the parameters of *parse*."""
+    signature = inspect.signature(method)
+    first = next(iter(signature.parameters.values()))
+    decorated.__signature__ = signature.replace(parameters=[first, *inspect.signature(parse).parameters.values()])
+    del decorated.__wrapped__  # `inspect.unwrap` would lead back to *method* and its one parameter
+    decorated.__annotations__ = {**parse.__annotations__, "return": method.__annotations__["return"]}
+    decorated.__doc__ = with_arguments_of(parse, inspect.getdoc(method) or "")
+
+
+def with_arguments_of(parse: Callable[..., Any], doc: str) -> str:
+    """Return *doc* with the `Args:` section of *parse* before its own `Raises:`."""
+    arguments = (inspect.getdoc(parse) or "").partition("\n\nArgs:")[2].partition("\n\nRaises:")[0]
+    text, heading, errors = doc.partition("\n\nRaises:")
+    return f"{text}\n\nArgs:{arguments}{heading}{errors}"
+
+
+def execution_options(
+    over: TimeRange,
+    *,
+    deadline_s: float | None,
+    on_error: str,
+    when_unavailable: str = "raise",
+    to: str = "pandas",
+) -> ExecutionOptions:
+    """Return the checked options of a query.
 
     Raises:
-        BadQuery: it is none of them.
+        BadQuery: a word that is not allowed, or a deadline that is not a number.
     """
-    for word in allowed:
-        if value == word:
-            return word
-    raise BadQuery(field, value, "is not allowed", allowed)
+    if deadline_s is not None:
+        check_seconds("deadline_s", deadline_s)
+    return ExecutionOptions(
+        over=over,
+        when_unavailable=one_of("when_unavailable", when_unavailable, WHEN_UNAVAILABLE),
+        deadline_s=deadline_s,
+        on_error=one_of("on_error", on_error, ON_ERROR),
+        to=check_kind(to),
+    )
 
 
-def optional_names(field: str, given: Names | None) -> tuple[str, ...] | None:
-    """One name or several, the argument *field*, as a tuple; None is all."""
-    return None if given is None else as_names(field, given)
+def optional_names(field: str, names: Names | None) -> tuple[str, ...] | None:
+    """Return *names*, the argument *field*, as a tuple, or None, which means all."""
+    return None if names is None else as_names(field, names)
 
 
-def check_seconds(field: str, number: object) -> None:
-    """Raise unless *number* is a number of seconds.
+def as_names(field: str, names: Names | None) -> tuple[str, ...]:
+    """Return *names*, the argument *field*, as a tuple, which is empty for None.
 
     Raises:
-        BadQuery: it is not.
+        BadQuery: a name is not text, such as an id that was read as a number.
     """
-    if isinstance(number, bool) or not isinstance(number, Real) or math.isnan(number):
-        raise BadQuery(field, number, "must be a number of seconds")
-
-
-def as_names(field: str, given: str | Iterable[str] | None) -> tuple[str, ...]:
-    """One name or several, the argument *field*, as a tuple; None is none.
-
-    Raises:
-        BadQuery: what is no text, such as an id that was read as a number.
-    """
-    if given is None:
+    if names is None:
         return ()
-    found = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
-    for name in found:
+    listed = (names,) if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
+    for name in listed:
         if not isinstance(name, str):
             raise BadQuery(field, name, "must be text, or several texts")
-    return found
+    return listed
 
 
 def as_filter(where: Filter | dict[str, object] | None) -> Filter | None:
-    """*where* as a filter, from an expression of `dim` or the wire's own form.
+    """Return *where* as a filter, from an expression of `dim` or the service's own form.
 
     Raises:
-        BadQuery: it is neither.
+        BadQuery: *where* is neither.
     """
     if where is None or isinstance(where, Filter):
         return where
@@ -145,8 +276,18 @@ def as_filter(where: Filter | dict[str, object] | None) -> Filter | None:
     return parse_filter(where)
 
 
+def check_seconds(field: str, number: object) -> None:
+    """Refuse *number*, the argument *field*, unless it is a number of seconds.
+
+    Raises:
+        BadQuery: *number* is not a number.
+    """
+    if isinstance(number, bool) or not isinstance(number, Real) or math.isnan(number):
+        raise BadQuery(field, number, "must be a number of seconds")
+
+
 def check_kind(to: str) -> FrameKind:
-    """Return *to*, a kind of frame that can be made here.
+    """Return *to* as a kind of frame that can be made here.
 
     Raises:
         BadQuery: there is no such kind, or polars is not installed.

@@ -1,10 +1,13 @@
-"""What both faces of the client share: one service, one cache, and the questions asked of them."""
+"""The executor that both clients share: one service, one cache, and their queries."""
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
@@ -12,35 +15,39 @@ from gamelens.catalog import DIMENSIONS, METRICS
 from gamelens.client.cache.answer_cache import AnswerCache
 from gamelens.client.connection.deadline import Deadline
 from gamelens.client.connection.metrics_api import MetricsApi, unknown_name_error
-from gamelens.client.query import query_run
 from gamelens.client.query.data_frames import games_frame, restatements_frame, studios_frame
 from gamelens.client.query.plan_estimate import Plan, PlanEstimator
 from gamelens.client.query.progress import Progress
-from gamelens.client.query.query_run import QueryResult, QueryRun
+from gamelens.client.query.query_run import QueryResult, QueryRun, QuerySteps, RowsSteps
 from gamelens.client.query.query_spec import IDS, STUDIO_ID, ExecutionOptions, QuerySpec, RetentionSpec
 from gamelens.client.query.refresh import (
     FrameSource,
     PreviousResult,
     find_restatements,
     previous_result,
-    restatements_as_json,
+    restatement_records,
 )
-from gamelens.client.query.retention_query import retention
+from gamelens.client.query.retention_query import RetentionSteps
 from gamelens.client.query.row_sources import CacheSource, NoSource, RowSource
 from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.wire.filters import dimensions_in
+from gamelens.wire.receipts import RestatementRecord
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+_PACKAGE: Final = str(Path(__file__).parents[2]) + os.sep
+
 
 class QueryExecutor:
-    """Answers questions; its coroutines run on the background loop.
+    """The executor of one client, which chooses the steps and the row source of each query.
+
+    Its coroutines run on the background loop.
 
     Args:
-        service: who is asked.
-        cache: where answers are kept; None for nowhere.
-        max_days, refresh_s: as `Client` has them.
+        service: answers the requests.
+        cache: stores the answers; None for a client without a cache.
+        max_days, refresh_s: as in `Client`.
     """
 
     def __init__(
@@ -50,120 +57,140 @@ class QueryExecutor:
         self.cache = cache
         self._max_days = max_days
         self._refresh_s = refresh_s
-        self._moved: list[dict[str, Any]] = []
-        self._said: set[str] = set()
+        self._restated: list[RestatementRecord] = []
+        self._emitted: set[str] = set()
 
     async def dimension_values(
         self, dimension: str, over: TimeRange, studios: Sequence[str], games: Sequence[str]
     ) -> list[str]:
-        """Values of *dimension* during *over*."""
-        await self.service.list_strange("by", (dimension,), DIMENSIONS)
-        kept = (await self.service.settle(over, "raise")).kept
-        return await self.service.dimension_values(dimension, kept, studios=studios, games=games)
+        """Return the values of *dimension* during *over*."""
+        await self.service.unknown_names("by", (dimension,), DIMENSIONS)
+        times = await self.service.resolve_range(over, "raise")
+        return await self.service.dimension_values(dimension, times.covered, studios=studios, games=games)
 
     async def studios(self, over: TimeRange) -> DataFrame:
-        """Studios that sent data during *over*."""
-        kept = (await self.service.settle(over, "raise")).kept
-        return studios_frame(await self.service.studios(kept))
+        """Return the studios that sent data during *over*."""
+        times = await self.service.resolve_range(over, "raise")
+        return studios_frame(await self.service.studios(times.covered))
 
     async def games(self, over: TimeRange, studios: Sequence[str] | None) -> DataFrame:
-        """Games that sent data during *over*."""
-        kept = (await self.service.settle(over, "raise")).kept
-        return games_frame(await self.service.games(kept, studios))
+        """Return the games that sent data during *over*."""
+        times = await self.service.resolve_range(over, "raise")
+        return games_frame(await self.service.games(times.covered, studios))
 
-    async def query(self, question: QuerySpec, terms: ExecutionOptions, progress: Progress) -> QueryResult:
-        """The answer to *question*."""
-        return await self._ask(question, terms, progress, self._known())
+    async def query(self, spec: QuerySpec, options: ExecutionOptions, progress: Progress) -> QueryResult:
+        """Return the result of a query for rows."""
+        return await self._execute(self._rows_steps(spec), options, progress, self._source())
 
-    async def retention(self, cohorts: RetentionSpec, terms: ExecutionOptions, progress: Progress) -> QueryResult:
-        """The answer about *cohorts*."""
-        return await retention(self._inquiry(terms, progress, self._known()), cohorts, max_days=self._max_days)
+    async def retention(self, spec: RetentionSpec, options: ExecutionOptions, progress: Progress) -> QueryResult:
+        """Return the result of a query for retention."""
+        return await self._execute(self._retention_steps(spec), options, progress, self._source())
 
-    async def plan(self, question: QuerySpec, terms: ExecutionOptions) -> Plan:
-        """What *question* will cost; only the available interval is asked for."""
-        _check_names(question)
-        settling = self.service.settle(terms.over, "clip" if terms.when == "clip" else "raise")
-        span = await Deadline(terms.deadline_s).run(settling)
-        listed = query_run.fan_out_interval(question, span)
-        estimate = PlanEstimator(self.service, self.cache, fresh_s=self._refresh_s)
-        return estimate.plan(question, span, listed, max_days=self._max_days)
+    async def plan(self, spec: QuerySpec, options: ExecutionOptions) -> Plan:
+        """Return the cost of *spec*, requesting only the available interval."""
+        _check_names(spec)
+        resolving = self.service.resolve_range(options.over, "clip" if options.when_unavailable == "clip" else "raise")
+        times = await Deadline(options.deadline_s).run(resolving)
+        estimator = PlanEstimator(self.service, self.cache, fresh_s=self._refresh_s)
+        return estimator.plan(spec, times, max_days=self._max_days)
 
-    async def resume(self, frame: DataFrame, terms: ExecutionOptions, progress: Progress) -> QueryResult:
-        """The frame without its gaps; only they are asked for."""
-        before = previous_result(frame)
-        is_plain = not before.ages and not before.question.needs_total
-        known = FrameSource(frame, before, self._known()) if is_plain else self._known()
-        return await self._again(before, known, terms, progress)
+    async def resume(self, frame: DataFrame, options: ExecutionOptions, progress: Progress) -> QueryResult:
+        """Return *frame* without its gaps, requesting only the missing rows."""
+        previous = previous_result(frame)
+        source = self._source()
+        if previous.holds_answers:
+            source = FrameSource(frame, previous, source)
+        return await self._repeat(previous, options, progress, source)
 
-    async def refresh(self, frame: DataFrame, terms: ExecutionOptions, progress: Progress) -> QueryResult:
-        """The frame, all of it asked again; its receipt says what moved."""
-        before = previous_result(frame)
-        answered = await self._again(before, self._known(reads=False), terms, progress)
-        moved = find_restatements(frame, answered.table, before, answered.receipt["as_of"])
-        answered.receipt["restated"] = moved
+    async def refresh(self, frame: DataFrame, options: ExecutionOptions, progress: Progress) -> QueryResult:
+        """Return *frame* with every row requested again, and its restatements in the receipt."""
+        previous = previous_result(frame)
+        result = await self._repeat(previous, options, progress, self._source(reads=False))
+        restated = find_restatements(frame, result.table, previous, result.receipt.as_of)
         if self.cache is None:
-            self._moved += moved
-        return answered
+            self._restated += restated
+        return result.with_receipt(msgspec.structs.replace(result.receipt, restated=tuple(restated)))
 
     async def restatements(self, metric: str | None) -> DataFrame:
-        """What moved, as far as this cache has seen it."""
+        """Return the restatements that the cache, or without one this client, has recorded."""
         if metric is not None:
-            await self.service.list_strange("metric", (metric,), METRICS)
+            await self.service.unknown_names("metric", (metric,), METRICS)
         if self.cache is not None:
-            return restatements_frame(restatements_as_json(self.cache.restatements(metric)))
-        return restatements_frame([it for it in self._moved if metric in (None, it["metric"])])
+            return restatements_frame(restatement_records(self.cache.restatements(metric)))
+        return restatements_frame([entry for entry in self._restated if metric in (None, entry.metric)])
 
-    def say(self, answered: QueryResult) -> DataFrame:
-        """The frame; what its receipt warns of is said once."""
-        for text in answered.receipt["warnings"]:
-            if text not in self._said:
-                self._said.add(text)
-                warnings.warn(text, UserWarning, stacklevel=4)
-        return cast("DataFrame", answered.frame)
+    def emit_warnings(self, result: QueryResult) -> DataFrame:
+        """Return the frame of *result*, and emit each warning of its receipt once for this client."""
+        for text in result.receipt.warnings:
+            if text not in self._emitted:
+                self._emitted.add(text)
+                warnings.warn(text, UserWarning, stacklevel=_analyst_stacklevel())
+        return cast("DataFrame", result.frame)
 
-    async def _again(
-        self, before: PreviousResult, known: RowSource, terms: ExecutionOptions, progress: Progress
+    async def _repeat(
+        self, previous: PreviousResult, options: ExecutionOptions, progress: Progress, source: RowSource
     ) -> QueryResult:
-        terms = msgspec.structs.replace(terms, over=before.interval)
-        if before.ages:
-            question = before.question
-            cohorts = RetentionSpec(
-                ages=before.ages,
-                by=question.by,
-                where=question.where,
-                games=question.games,
-                studios=question.studios,
-            )
-            answered = await retention(self._inquiry(terms, progress, known), cohorts, max_days=self._max_days)
-        else:
-            answered = await self._ask(before.question, terms, progress, known)
-        for name in ("over", "interval"):
-            answered.receipt["asked"][name] = before.receipt["asked"][name]
-        answered.receipt["clipped"] = before.receipt["clipped"]
-        return answered
+        """Execute the query of *previous* again, over the interval it covered.
 
-    async def _ask(
-        self, question: QuerySpec, terms: ExecutionOptions, progress: Progress, known: RowSource
+        The receipt names the time range of *previous*, not that interval.
+        """
+        steps: QuerySteps = self._rows_steps(previous.spec)
+        if previous.ages:
+            steps = self._retention_steps(previous.retention_spec)
+        options = msgspec.structs.replace(options, over=previous.interval)
+        result = await self._execute(steps, options, progress, source)
+        recorded = previous.receipt.asked
+        asked = msgspec.structs.replace(result.receipt.asked, over=recorded.over, interval=recorded.interval)
+        return result.with_receipt(
+            msgspec.structs.replace(result.receipt, asked=asked, clipped=previous.receipt.clipped)
+        )
+
+    async def _execute(
+        self, steps: QuerySteps, options: ExecutionOptions, progress: Progress, source: RowSource
     ) -> QueryResult:
-        return await query_run.query(self._inquiry(terms, progress, known), question, max_days=self._max_days)
+        return await QueryRun(self.service, source=source, options=options, progress=progress).execute(steps)
 
-    def _inquiry(self, terms: ExecutionOptions, progress: Progress, known: RowSource) -> QueryRun:
-        return QueryRun(self.service, known=known, terms=terms, progress=progress)
+    def _rows_steps(self, spec: QuerySpec) -> RowsSteps:
+        return RowsSteps(spec, max_days=self._max_days)
 
-    def _known(self, *, reads: bool = True) -> RowSource:
+    def _retention_steps(self, spec: RetentionSpec) -> RetentionSteps:
+        return RetentionSteps(spec, max_days=self._max_days)
+
+    def _source(self, *, reads: bool = True) -> RowSource:
+        """Return the row source of a query: the cache, or none.
+
+        With *reads* false the cache only stores the answers.
+        """
         if self.cache is None:
             return NoSource()
         return CacheSource(self.cache, self.service, fresh_s=self._refresh_s, reads=reads)
 
 
-def _check_names(question: QuerySpec) -> None:
-    """Refuse what the catalog does not know: whether the service does would have to be asked."""
-    read = dimensions_in(question.where) if question.where is not None else ()
-    for field, name, known in (
-        *(("metric", name, METRICS) for name in question.metrics),
-        *(("by", name, {*DIMENSIONS, *IDS, STUDIO_ID}) for name in question.by),
-        *(("where", name, DIMENSIONS) for name in read),
+def _analyst_stacklevel() -> int:
+    """Return the `stacklevel` for `warnings.warn` that names the first line outside gamelens.
+
+    It is counted from the caller of this function.
+    """
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def _check_names(spec: QuerySpec) -> None:
+    """Refuse names that the catalog does not know.
+
+    Whether the service knows them could only be found out by a request.
+
+    Raises:
+        BadQuery: such a name, with the nearest one.
+    """
+    filtered = dimensions_in(spec.where) if spec.where is not None else ()
+    for field, name, names in (
+        *(("metric", name, METRICS) for name in spec.metrics),
+        *(("by", name, {*DIMENSIONS, *IDS, STUDIO_ID}) for name in spec.by),
+        *(("where", name, DIMENSIONS) for name in filtered),
     ):
-        if name not in known:
+        if name not in names:
             rule = "is not known here, so it cannot be planned; query() asks the service"
-            raise unknown_name_error(field, name, rule, known)
+            raise unknown_name_error(field, name, rule, names)

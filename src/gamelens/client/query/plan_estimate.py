@@ -1,19 +1,20 @@
-"""What a question will cost, before anything is sent: `Client.plan`."""
+"""The cost of a query, estimated before anything is sent: `Client.plan`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from gamelens.client.cache.answer_cache import AnswerCache
-from gamelens.client.connection.metrics_api import MetricsApi, games_key, studios_key, values_key
+from gamelens.client.connection.metrics_api import GameListing, MetricsApi, games_key, studios_key, values_key
 from gamelens.client.query.planner import (
     FanOutValues,
     MetricPlan,
     RequestTemplate,
     fan_out_dimensions,
+    fan_out_interval,
     plan_requests,
     typical_values,
 )
@@ -23,12 +24,19 @@ from gamelens.client.query.row_sources import cache_key, template_scope
 from gamelens.client.tables.time_ranges import BucketSlice, ResolvedRange, enclosing_interval
 from gamelens.wire.intervals import Interval
 
-_SHOWN = 20
-_TYPICAL_STUDIOS = ("…",)
+_SHOWN: Final = 20
+_TYPICAL_STUDIOS: Final = ("…",)
 
 
 class PlannedPiece(msgspec.Struct, frozen=True, kw_only=True):
-    """One request: *metric* over *interval* with so many *buckets*; *scope* is what it is narrowed to by a fan-out."""
+    """One request of a plan.
+
+    Attributes:
+        metric: the metric it is for.
+        interval: its interval.
+        buckets: how many bucket slices the interval has.
+        scope: the values that a fan-out narrows it to; None without a fan-out.
+    """
 
     metric: str
     interval: Interval
@@ -37,12 +45,15 @@ class PlannedPiece(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a question will cost.
+    """The cost of a query. Printed, it is a small table.
 
-    *requests* are all that will be sent, lists included, which take about *seconds* at the guaranteed pace;
-    *cached_share* of its buckets need no request. *pieces* are the requests for metrics. *clipped* is what will be
-    asked where that is less than was asked for. *guessed* names what is not known before a list is asked for, so that
-    *requests* is then an estimate.
+    Attributes:
+        requests: all requests, lists included.
+        seconds: how long they take at the guaranteed pace.
+        cached_share: the share of the buckets that needs no request.
+        pieces: the requests for metrics.
+        clipped: the covered interval where it is less than the requested one; else None.
+        guessed: dimensions whose number of values is not known yet, so that *requests* is an estimate.
     """
 
     requests: int
@@ -80,100 +91,118 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlanEstimator:
-    """Plans a question with what is remembered, and guesses what is not."""
+    """Estimates the plan of one query from remembered lists and the cache.
+
+    The number of values in a list that is not remembered is guessed.
+
+    Args:
+        service: its remembered lists are read, no list is requested.
+        cache: its index is read; None for a client without a cache.
+        fresh_s: how long cached buckets that may still change count as fresh.
+    """
 
     def __init__(self, service: MetricsApi, cache: AnswerCache | None, *, fresh_s: float) -> None:
         self._service = service
         self._cache = cache
         self._fresh_s = fresh_s
-        self._asked: set[object] = set()
+        self._lists_to_request: set[object] = set()
         self._guessed: dict[str, None] = {}
 
-    def plan(self, question: QuerySpec, span: ResolvedRange, listed: Interval, *, max_days: int | None) -> Plan:
-        """The plan of *question*; values of its fan-out are those of *listed*.
+    def plan(self, spec: QuerySpec, times: ResolvedRange, *, max_days: int | None) -> Plan:
+        """Return the plan of *spec* over *times*.
 
         Raises:
-            BadQuery: it cannot be asked.
+            BadQuery: the query cannot be sent.
         """
-        lists = self._lists(question, listed)
-        parts = plan_requests(question, span.kept, max_days=max_days, lists=lists)
-        parts += [part.total for part in parts if part.total is not None]
-        self._titles(question, parts, span.kept)
-        pieces, units, known = [], 0, 0
-        for part in parts:
-            for template in part.templates:
-                there = self._there(part, template, span)
-                units, known = units + len(part.asked), known + len(there)
-                missing = [unit for unit in part.asked if unit not in there]
-                for run in part.pieces(missing):
+        values = self._fan_out_values(spec, fan_out_interval(spec, times))
+        plans = plan_requests(spec, times.covered, max_days=max_days, values=values)
+        plans += [plan.total for plan in plans if plan.total is not None]
+        self._count_title_lists(spec, plans, times.covered)
+        pieces, slices, cached_slices = [], 0, 0
+        for plan in plans:
+            for template in plan.templates:
+                cached = self._cached(plan, template, times)
+                slices, cached_slices = slices + len(plan.slices), cached_slices + len(cached)
+                for run in plan.runs([slice_ for slice_ in plan.slices if slice_ not in cached]):
                     scope = template_scope(template)
                     piece = PlannedPiece(
-                        metric=part.metric, interval=enclosing_interval(run), buckets=len(run), scope=scope
+                        metric=plan.metric, interval=enclosing_interval(run), buckets=len(run), scope=scope
                     )
                     pieces.append(piece)
-        requests = len(self._asked) + len(pieces)
+        requests = len(self._lists_to_request) + len(pieces)
         return Plan(
             requests=requests,
             seconds=round(expected_s(requests), 1),
-            cached_share=known / units if units else 0.0,
+            cached_share=cached_slices / slices if slices else 0.0,
             pieces=tuple(pieces),
-            clipped=span.kept if span.kept != span.asked else None,
+            clipped=times.covered if times.covered != times.requested else None,
             guessed=tuple(self._guessed),
         )
 
-    def _there(self, part: MetricPlan, template: RequestTemplate, span: ResolvedRange) -> frozenset[BucketSlice]:
+    def _cached(self, plan: MetricPlan, template: RequestTemplate, times: ResolvedRange) -> frozenset[BucketSlice]:
         if self._cache is None:
             return frozenset()
-        asked = cache_key(template, self._service.edition)
-        return self._cache.look(asked, part.asked, available=span.available, fresh_s=self._fresh_s)
+        key = cache_key(template, self._service.edition)
+        return self._cache.fresh_slices(key, plan.slices, available=times.available, fresh_s=self._fresh_s)
 
-    def _lists(self, question: QuerySpec, interval: Interval) -> FanOutValues:
-        needed = fan_out_dimensions(question)
+    def _fan_out_values(self, spec: QuerySpec, interval: Interval) -> FanOutValues:
+        dimensions = fan_out_dimensions(spec)
+        others = [name for name in dimensions if name not in (GAME_ID, STUDIO_ID)]
         return FanOutValues(
-            games=self._games(question, interval) if GAME_ID in needed else (),
-            studios=self._studios(question, interval) if STUDIO_ID in needed else (),
-            values={it: self._values(it, question, interval) for it in needed if it not in (GAME_ID, STUDIO_ID)},
+            games=self._games(spec, interval) if GAME_ID in dimensions else (),
+            studios=self._studios(spec, interval) if STUDIO_ID in dimensions else (),
+            values={name: self._values(name, spec, interval) for name in others},
         )
 
-    def _values(self, name: str, question: QuerySpec, interval: Interval) -> tuple[str, ...]:
-        answer = self._listed(values_key(name, interval, question.studios or (), question.games or ()))
+    def _values(self, name: str, spec: QuerySpec, interval: Interval) -> tuple[str, ...]:
+        answer = self._remembered(values_key(name, interval, spec.studios or (), spec.games or ()))
         return self._guess(name, typical_values(name)) if answer is None else tuple(answer.values)
 
-    def _studios(self, question: QuerySpec, interval: Interval) -> tuple[str, ...]:
-        answer = self._listed(studios_key(interval))
-        if answer is None:
-            return self._guess(STUDIO_ID, question.studios or _TYPICAL_STUDIOS)
-        return tuple(it.id for it in answer if question.studios is None or it.id in question.studios)
-
-    def _games(self, question: QuerySpec, interval: Interval) -> tuple[str, ...]:
-        answers = self._game_lists(question.studios, interval)
-        if any(answer is None for answer in answers):
-            return self._guess(GAME_ID, question.games or typical_values(GAME_ID))
-        ids = (it.id for answer in answers for it in answer)
-        return tuple(it for it in ids if question.games is None or it in question.games)
-
-    def _titles(self, question: QuerySpec, parts: Sequence[MetricPlan], interval: Interval) -> None:
-        """Count the lists that titles and the studios of games are taken from; those of studios are in one of them."""
-        if any(part.labels for part in parts):
-            self._game_lists(None, interval)
-        if GAME_ID in question.titled:
-            self._game_lists(question.studios, interval)
-
-    def _game_lists(self, studios: Sequence[str] | None, interval: Interval) -> list[Any]:
-        """The list of games of each of *studios*, of all when None; None for one that is not known yet."""
-        listed = self._listed(studios_key(interval))
+    def _studios(self, spec: QuerySpec, interval: Interval) -> tuple[str, ...]:
+        studios = self._remembered(studios_key(interval))
         if studios is None:
-            studios = [it.id for it in listed] if listed is not None else self._guess(STUDIO_ID, _TYPICAL_STUDIOS)
-        return [self._listed(games_key(studio, interval)) for studio in dict.fromkeys(studios)]
+            return self._guess(STUDIO_ID, spec.studios or _TYPICAL_STUDIOS)
+        return tuple(studio.id for studio in studios if spec.studios is None or studio.id in spec.studios)
 
-    def _listed(self, key: object) -> Any:
-        """What is remembered of a list; None when it will have to be asked for."""
+    def _games(self, spec: QuerySpec, interval: Interval) -> tuple[str, ...]:
+        lists = self._game_lists(spec.studios, interval)
+        ids: list[str] = []
+        for games in lists:
+            if games is None:
+                return self._guess(GAME_ID, spec.games or typical_values(GAME_ID))
+            ids += [game.id for game in games]
+        return tuple(game for game in ids if spec.games is None or game in spec.games)
+
+    def _count_title_lists(self, spec: QuerySpec, plans: Sequence[MetricPlan], interval: Interval) -> None:
+        """Count the lists for titles and for the studios of games.
+
+        The titles of studios are in the list that those of games begin with.
+        """
+        if any(plan.labels for plan in plans):
+            self._game_lists(None, interval)
+        if GAME_ID in spec.titled:
+            self._game_lists(spec.studios, interval)
+
+    def _game_lists(self, studios: Sequence[str] | None, interval: Interval) -> list[list[GameListing] | None]:
+        """Return the games of each of *studios*, or None for a list that is not remembered.
+
+        For all studios, *studios* is None.
+        """
+        listed = self._remembered(studios_key(interval))
+        if studios is None:
+            studios = (
+                [studio.id for studio in listed] if listed is not None else self._guess(STUDIO_ID, _TYPICAL_STUDIOS)
+            )
+        return [self._remembered(games_key(studio, interval)) for studio in dict.fromkeys(studios)]
+
+    def _remembered(self, key: object) -> Any:
+        """Return the remembered list, or None and count it as a request."""
         answer = self._service.remembered(key)
         if answer is None:
-            self._asked.add(key)
+            self._lists_to_request.add(key)
         return answer
 
     def _guess(self, name: str, values: tuple[str, ...]) -> tuple[str, ...]:
-        """*values*, of which there will be others: how many *name* has is not known."""
+        """Return *values* in place of those of *name*, and record that their number is a guess."""
         self._guessed[name] = None
         return values

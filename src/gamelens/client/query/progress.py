@@ -1,6 +1,6 @@
-"""How far a question is, and the bar that shows it.
+"""Progress of a query, and the bar that shows it.
 
-The loop's thread counts, the caller's thread draws: a notebook shows what its own thread prints.
+The thread of the background loop counts, the thread of the caller draws: a notebook shows what its own thread prints.
 """
 
 from __future__ import annotations
@@ -18,16 +18,22 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 SHOWN_FROM_S: Final = 2.0
-"""Work that is expected to last less is not worth a bar."""
+"""Least duration of a query, expected or so far, that gets a bar."""
 
 
 def expected_s(requests: int) -> float:
-    """How long so many requests take at the guaranteed pace."""
+    """Return the seconds that so many requests take at the guaranteed pace."""
     return max(0.0, requests / REQUESTS_PER_SECOND - 1.0)
 
 
 class Progress:
-    """Requests of one question: how many there are, how many are answered, what they cost and wait for (`tally`)."""
+    """Count of the requests of one query.
+
+    Attributes:
+        total: requests planned so far.
+        done: requests answered.
+        tally: requests sent, retries, and the reason for waiting.
+    """
 
     def __init__(self) -> None:
         self.total = 0
@@ -35,33 +41,35 @@ class Progress:
         self.tally = RequestStats()
 
     def expect(self, requests: int) -> None:
-        """*requests* more are planned."""
+        """Add *requests* to the total."""
         self.total += requests
 
     @property
     def expected_s(self) -> float:
-        """How long all of them take at the guaranteed pace."""
+        """Seconds that all requests take at the guaranteed pace."""
         return expected_s(self.total)
 
 
 class Bar:
-    """Draws a `Progress` where somebody watches: never in CI, and only from `SHOWN_FROM_S` of work on.
+    """Progress bar of a query that takes `SHOWN_FROM_S` or more.
 
     Args:
-        wanted: False for no bar, True for one also where nobody seems to watch, None to find out.
+        progress: the counts to show.
+        wanted: True for a bar, False for none, None for one in a notebook or terminal and not in CI.
+        clock: a monotonic clock.
     """
 
     def __init__(self, progress: Progress, *, wanted: bool | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._progress = progress
-        self._wanted = _is_watched() if wanted is None else wanted
+        self._wanted = _is_interactive() if wanted is None else wanted
         self._clock = clock
-        self._began = clock()
+        self._started_at = clock()
         self._bar: tqdm[Any] | None = None
 
     def draw(self) -> None:
-        """Show how far it is now."""
+        """Show the current counts, once the query takes long enough."""
         progress = self._progress
-        is_long = progress.expected_s >= SHOWN_FROM_S or self._clock() - self._began >= SHOWN_FROM_S
+        is_long = progress.expected_s >= SHOWN_FROM_S or self._clock() - self._started_at >= SHOWN_FROM_S
         if self._bar is None and self._wanted and is_long and (progress.total or progress.tally.note):
             from tqdm.auto import tqdm
 
@@ -73,10 +81,10 @@ class Bar:
             self._bar.refresh()
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.close()
 
 
-def _is_watched() -> bool:
+def _is_interactive() -> bool:
     return not os.environ.get("CI") and ("ipykernel" in sys.modules or sys.stderr.isatty())

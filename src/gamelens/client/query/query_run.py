@@ -1,4 +1,8 @@
-"""A question from its arguments to its frame, on the background loop."""
+"""One query under way, step by step: from its arguments to its frame.
+
+`QueryRun.execute` is the only path. Rows and retention differ in their `QuerySteps`, a query, a resume and a refresh in
+the row source the run is given.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,8 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Protocol
 
 import msgspec
 import pyarrow as pa
@@ -16,356 +20,349 @@ from gamelens.catalog import DIMENSIONS, METRICS
 from gamelens.client.connection.deadline import Deadline
 from gamelens.client.connection.event_loop import gather
 from gamelens.client.connection.metrics_api import MetricsApi
-from gamelens.client.connection.transport import RequestStats
 from gamelens.client.query.data_frames import add_titles, to_frame, unique_game_titles, unique_studio_names
-from gamelens.client.query.fetcher import Fetcher
+from gamelens.client.query.fetcher import Fetcher, TableBuilder
 from gamelens.client.query.planner import (
     FanOutValues,
     MetricPlan,
     fan_out_dimensions,
+    fan_out_interval,
     placeholder_values,
     plan_requests,
 )
 from gamelens.client.query.progress import Progress
 from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, ExecutionOptions, QuerySpec
 from gamelens.client.query.row_sources import RowSource
-from gamelens.client.tables import table_operations, table_schema
-from gamelens.client.tables.table_schema import TIMESTAMP
+from gamelens.client.tables.table_operations import join_metrics
+from gamelens.client.tables.table_schema import TIMESTAMP, schema
 from gamelens.client.tables.time_ranges import ResolvedRange, TimeRange, enclosing_interval, resolve_range
-from gamelens.errors import NotYetAvailable, PartialResult, Truncated, Unreachable
+from gamelens.errors import NotYetAvailable, PartialResult, Unreachable
 from gamelens.wire.filters import dimensions_in, wire_filter
-from gamelens.wire.intervals import Interval, bucket_start
-from gamelens.wire.receipts import Receipt, package_version
+from gamelens.wire.intervals import Interval
+from gamelens.wire.receipts import RECEIPT, QueryRecord, Receipt, package_version
 
 
 class QueryResult(msgspec.Struct, frozen=True):
-    """A frame and its receipt, and the table that it was made from."""
+    """The result of a query run.
+
+    Attributes:
+        frame: the frame, of the kind the options name.
+        receipt: its receipt.
+        table: the Arrow table the frame was made from.
+    """
 
     frame: Any
     receipt: Receipt
     table: pa.Table
 
+    def with_receipt(self, receipt: Receipt) -> QueryResult:
+        """Return the result with another receipt, which its pandas frame then carries."""
+        if hasattr(self.frame, "attrs"):
+            self.frame.attrs[RECEIPT] = receipt.to_json()
+        return msgspec.structs.replace(self, receipt=receipt)
+
+
+class QuerySteps(Protocol):
+    """The steps in which a query for rows and a query for retention differ."""
+
+    @property
+    def recorded(self) -> QuerySpec:
+        """The query as the receipt records it and titles are looked up for it."""
+        ...
+
+    @property
+    def sent(self) -> QuerySpec:
+        """The query whose names are checked and whose dimensions are fanned out."""
+        ...
+
+    @property
+    def ages(self) -> tuple[int, ...]:
+        """The days since install that the receipt records, empty for rows."""
+        ...
+
+    def fan_out_interval(self, times: ResolvedRange) -> Interval:
+        """Return the interval whose values a fan-out covers."""
+        ...
+
+    def plan(self, times: ResolvedRange, values: FanOutValues, unknown: Collection[str]) -> list[MetricPlan]:
+        """Return the requests of each metric.
+
+        *unknown* are dimensions that only the service knows.
+
+        Raises:
+            BadQuery, NotAdditive: the query cannot be sent, or its answers not be put together.
+        """
+        ...
+
+    def assemble(
+        self, run: QueryRun, plans: Sequence[MetricPlan], tables: Sequence[pa.Table], times: ResolvedRange
+    ) -> pa.Table:
+        """Return one table made of *tables*, those of *plans*."""
+        ...
+
+    def columns(self, plans: Sequence[MetricPlan]) -> tuple[str, ...]:
+        """Return the dimensions among the columns of the assembled table."""
+        ...
+
+
+class RowsSteps:
+    """The steps of a query for rows: one plan for each metric, and their tables side by side."""
+
+    ages: tuple[int, ...] = ()
+
+    def __init__(self, spec: QuerySpec, *, max_days: int | None) -> None:
+        self.recorded = self.sent = spec
+        self._max_days = max_days
+
+    def fan_out_interval(self, times: ResolvedRange) -> Interval:
+        """Return the covered interval, for retention metrics from the first install day on."""
+        return fan_out_interval(self.sent, times)
+
+    def plan(self, times: ResolvedRange, values: FanOutValues, unknown: Collection[str]) -> list[MetricPlan]:
+        """Return the requests of each metric."""
+        return plan_requests(self.sent, times.covered, max_days=self._max_days, unknown=unknown, values=values)
+
+    def assemble(
+        self, run: QueryRun, plans: Sequence[MetricPlan], tables: Sequence[pa.Table], times: ResolvedRange
+    ) -> pa.Table:
+        """Return the tables of all metrics joined.
+
+        A field that two metrics have is prefixed with its metric. A field that the catalog does not know is kept,
+        with a warning.
+        """
+        fields = []
+        for plan, table in zip(plans, tables, strict=True):
+            own_fields = [name for name in table.column_names if name != TIMESTAMP and name not in plan.dimensions]
+            fields.append(own_fields)
+            unknown = [name for name in own_fields if name not in schema(plan.metric, ()).names]
+            if plan.metric in METRICS and unknown:
+                run.warnings.append(f"{plan.metric} came with fields this version does not know: {', '.join(unknown)}")
+        if len(plans) == 1:
+            return tables[0]
+        counts = Counter(name for own_fields in fields for name in own_fields)
+        shared = {name for name, count in counts.items() if count > 1}
+        renamed = [
+            table.rename_columns([f"{plan.metric}_{name}" if name in shared else name for name in table.column_names])
+            for plan, table in zip(plans, tables, strict=True)
+        ]
+        return join_metrics(plans[0].dimensions, renamed)
+
+    def columns(self, plans: Sequence[MetricPlan]) -> tuple[str, ...]:
+        """Return the dimensions of the rows, with the game where a metric exists only per game."""
+        return plans[0].dimensions
+
 
 class QueryRun:
-    """One question under way: what it costs and what has to be said about it.
+    """One query under way.
 
     Args:
-        service: who is asked.
-        known: what needs no asking.
-        terms: how it is to be answered.
-        progress: how far it is.
+        service: answers the requests.
+        source: rows that need no request; it also stores the answers.
+        options: how the query is executed.
+        progress: counts the requests, for the bar.
         now: the wall clock.
+
+    Attributes:
+        warnings: texts for the analyst, which the receipt lists.
+        studio_of_game: studio ids by game id, where the frame shows the studios of games.
     """
 
     def __init__(
         self,
         service: MetricsApi,
         *,
-        known: RowSource,
-        terms: ExecutionOptions,
+        source: RowSource,
+        options: ExecutionOptions,
         progress: Progress,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self.service = service
-        self.terms = terms
-        self.tally = progress.tally
         self.warnings: list[str] = []
-        self.is_truncated = False
-        self.studios: Mapping[str, str | None] = {}
-        self._titles: Mapping[str, Mapping[str, str]] = {}
-        self.deadline = Deadline(terms.deadline_s)
-        self._asked_at = datetime.fromtimestamp(now(), UTC)
+        self.studio_of_game: Mapping[str, str | None] = {}
+        self._service = service
+        self._options = options
+        self._tally = progress.tally
+        self._is_truncated = False
+        self._titles: dict[str, Mapping[str, str]] = {}
+        self._deadline = Deadline(options.deadline_s)
+        self._started_at = datetime.fromtimestamp(now(), UTC)
         self._fetcher = Fetcher(
-            service, known=known, tally=self.tally, progress=progress, on_error=terms.on_error, deadline=self.deadline
+            service, source=source, progress=progress, on_error=options.on_error, deadline=self._deadline
         )
 
-    async def settle(self) -> ResolvedRange:
-        """When: what is asked, what is available, what is kept; see `MetricsApi.settle`."""
-        terms = self.terms
-        settling = self.service.settle(terms.over, terms.when, self.deadline.left_s, self.tally)
-        try:
-            return await self.deadline.run(settling)
-        except Unreachable:
-            known = self.service.last_available
-            if terms.when != "wait" or self.deadline.left_s != 0 or known is None:
-                raise
-            # It was there in time, only not enough of it.
-            late = NotYetAvailable(resolve_range(terms.over, known), known, tried="wait")
-        raise late
-
-    async def lists(self, question: QuerySpec, interval: Interval) -> FanOutValues:
-        """What *question* is fanned out over, if it is, as the service has it in *interval*."""
-        needed = fan_out_dimensions(question)
-        found = await self.deadline.run(gather(self._list(name, question, interval) for name in needed))
-        values = dict(zip(needed, found, strict=True))
-        games, studios = values.pop(GAME_ID, ()), values.pop(STUDIO_ID, ())
-        return FanOutValues(games=games, studios=studios, values=values)
-
-    async def name(self, question: QuerySpec, span: ResolvedRange, *, studios: bool) -> None:
-        """Ask for the titles that *question* wants, and the *studios* of games; later, it might cost the rows."""
-        await self.deadline.run(self._name(question, span, studios=studios))
-
-    async def fetch(self, parts: Sequence[MetricPlan], span: ResolvedRange) -> list[pa.Table]:
-        """The table of each of *parts*, its rows in the service's order, `top` of them in each bucket.
+    async def execute(self, steps: QuerySteps) -> QueryResult:
+        """Return the result of the query that *steps* describe.
 
         Raises:
-            Truncated: all values were asked for, and an answer holds as many as the service gives.
+            NotYetAvailable: part of the time range is not available.
+            BadQuery, NotAdditive: the query cannot be sent, or its answers not be put together.
+            Truncated: all values were queried, and an answer holds as many as the service gives.
+            PartialResult: requests failed, and gaps are not wanted.
         """
-        wanted = [part for part in parts if part.templates]
-        totals = [part.total for part in wanted if part.total is not None]
-        fetched = await self._fetcher.fetch([*wanted, *totals], span.available)
-        came = {id(part): answers for part, answers in zip([*wanted, *totals], fetched, strict=True)}
-        return [await asyncio.to_thread(self._table, part, came, span) for part in parts]
+        unknown = await self._deadline.run(self._check_names(steps.sent))
+        times = await self._resolve_range()
+        values = await self._list_fan_out(steps, times, unknown)
+        plans = steps.plan(times, values, unknown)
+        await self._deadline.run(self._look_up_titles(steps.recorded, plans, times))
+        tables = await self._fetch(plans, times)
+        table = await asyncio.to_thread(steps.assemble, self, plans, tables, times)
+        return await self._finish(steps, times, table, steps.columns(plans))
 
-    def lost(self, since_days_ago: int | None) -> list[Interval]:
-        """When nobody knows who was back after so many days, or (None) who came, because the answer did not come."""
+    def missing_intervals(self, since_days_ago: int | None) -> list[Interval]:
+        """Return the intervals whose requests for *since_days_ago* failed."""
         return [
             enclosing_interval(job.run)
             for job in self._fetcher.missing
             if job.template.query.since_days_ago == since_days_ago
         ]
 
-    async def answered(
-        self, question: QuerySpec, span: ResolvedRange, table: pa.Table, dimensions: Sequence[str], **more: Any
-    ) -> QueryResult:
-        """The frame of *table* with titles, where asked for, and the receipt, which also says *more*.
+    async def _check_names(self, spec: QuerySpec) -> list[str]:
+        """Return the dimensions that only the service knows, and warn of each unknown name.
 
         Raises:
-            PartialResult: pieces are missing, and gaps are not wanted.
+            BadQuery: the service does not know a name either.
         """
-        table = add_titles(table, self._titles)
-        self.warnings += [self._fetcher.trouble] if self._fetcher.trouble else []
-        made = self._receipt(question, span, **more)
-        kind = "pandas" if self._fetcher.gaps and self.terms.on_error == "raise" else self.terms.to
-        # In a thread: a large frame takes long enough to hold up everybody else's requests.
-        frame = await asyncio.to_thread(to_frame, table, dimensions, made, kind)
-        if self._fetcher.gaps and self.terms.on_error == "raise":
-            raise PartialResult(frame, self._fetcher.gaps) from self._fetcher.failure
-        return QueryResult(frame, made, table)
+        filtered = list(dimensions_in(spec.where)) if spec.where is not None else []
+        columns = {*DIMENSIONS, STUDIO_ID}
+        metrics = await self._service.unknown_names("metric", spec.metrics, METRICS)
+        dimensions = await self._service.unknown_names("by", spec.dimensions, columns)
+        dimensions += await self._service.unknown_names("where", filtered, DIMENSIONS)
+        for name in dict.fromkeys([*metrics, *dimensions]):
+            self.warnings.append(f"this version does not know {name}, the service does: passed on as it is")
+        return dimensions
 
-    def _table(
-        self,
-        part: MetricPlan,
-        came: Mapping[int, Sequence[Sequence[pa.Table]]],
-        span: ResolvedRange,
-    ) -> pa.Table:
-        table = self._rows(part, came.get(id(part), ()), span)
-        if part.total is not None and part.templates:
-            total = self._rows(part.total, came[id(part.total)], span)
-            table = self._with_total(part, table, total)
-        return table
+    async def _resolve_range(self) -> ResolvedRange:
+        """Return the requested, available and covered interval.
 
-    def _rows(self, part: MetricPlan, answers: Sequence[Sequence[pa.Table]], span: ResolvedRange) -> pa.Table:
-        """All rows of *part*, put together."""
-        own = [name for name in part.dimensions if name not in part.labels]
-        made = []
-        for template, pieces in zip(part.templates, answers, strict=True):
-            for piece in pieces:
-                self._check_length(part, piece)
-            rows = table_operations.concatenate(pieces, table_schema.schema(part.metric, template.carried))
-            if template.fixed and not template.carried:  # a series has all buckets, a group only those with something
-                rows = table_operations.drop_zero_rows(rows, part.metric)
-            made.append(table_operations.add_constant_columns(table_operations.sort_by_time(rows), template.fixed))
-        table = table_operations.order_columns(
-            table_operations.concatenate(made, table_schema.schema(part.metric, own)), own
+        Raises:
+            NotYetAvailable: part of the time range is not available, or not by the deadline.
+        """
+        options = self._options
+        resolving = self._service.resolve_range(
+            options.over, options.when_unavailable, self._deadline.left_s, self._tally
         )
-        if part.adds_up:
-            stamp = span.kept.start if part.every == "all" else None
-            table = table_operations.sum_split_buckets(METRICS[part.metric], own, table, stamp)
-        elif len(part.templates) > 1:
-            table = table_operations.sort_as_service(table, part.metric, own)
-        if part.top is not None:
-            self.is_truncated |= table_operations.largest_bucket_size(table) > part.top
-            table = table_operations.top_per_bucket(table, part.top)
-        for name in part.labels:
-            place = part.dimensions.index(name) + 1
-            table = table_operations.add_lookup_column(table, name, GAME_ID, self.studios, place)
-        return table
+        try:
+            return await self._deadline.run(resolving)
+        except Unreachable:
+            available = self._service.last_available
+            if options.when_unavailable != "wait" or self._deadline.left_s != 0 or available is None:
+                raise
+            # The service answered in time: only its available interval did not grow far enough.
+            late = NotYetAvailable(resolve_range(options.over, available), available, tried="wait")
+        raise late
 
-    def _check_length(self, part: MetricPlan, answer: pa.Table) -> None:
-        if (
-            part.limit is not None
-            and table_operations.largest_bucket_size(table_operations.sort_by_time(answer)) >= part.limit
-        ):
-            if part.limit != part.top:
-                raise Truncated(part.limit)
-            self.is_truncated = True
+    async def _list_fan_out(self, steps: QuerySteps, times: ResolvedRange, unknown: Collection[str]) -> FanOutValues:
+        """Return the values of the dimensions that are fanned out, if any."""
+        dimensions = fan_out_dimensions(steps.sent)
+        if dimensions:  # a query that cannot be sent is refused before a list is requested
+            steps.plan(times, placeholder_values(dimensions), unknown)
+        interval = steps.fan_out_interval(times)
+        lists = await self._deadline.run(gather(self._list(name, steps.sent, interval) for name in dimensions))
+        values = dict(zip(dimensions, lists, strict=True))
+        games, studios = values.pop(GAME_ID, ()), values.pop(STUDIO_ID, ())
+        return FanOutValues(games=games, studios=studios, values=values)
 
-    def _with_total(self, part: MetricPlan, table: pa.Table, total: pa.Table) -> pa.Table:
-        """*table* with a row of what is not shown, or a warning where its rows do not make up *total*."""
-        lost = self._fetcher.lost_stamps(part)
-        if lost and part.every == "all":
-            return table
-        rest = table_operations.drop_buckets(
-            table_operations.other_rows(METRICS[part.metric], part.dimensions, total, table), lost
-        )
-        if part.top is not None:
-            return table_operations.sort_by_time(table_operations.concatenate([table, rest], table.schema))
-        for row in rest.to_pylist():
-            missing = ", ".join(
-                f"{name} {row[name]:,}" for name in table_operations.summable_fields(METRICS[part.metric]) if row[name]
-            )
-            day = row[TIMESTAMP].date()
-            self.warnings.append(
-                f"{part.metric} by {', '.join(part.dimensions)} differs from its total on {day}: {missing}"
-            )
-        return table
-
-    async def _name(self, question: QuerySpec, span: ResolvedRange, *, studios: bool) -> None:
-        known = {}
-        if studios:
-            self.studios = {it.id: it.studio_id for it in await self.service.games(span.kept, tally=self.tally)}
-        if GAME_ID in question.titled:
-            known[GAME_ID] = unique_game_titles(await self.service.games(span.kept, question.studios, self.tally))
-        if STUDIO_ID in question.titled:
-            known[STUDIO_ID] = unique_studio_names(await self.service.studios(span.kept, self.tally))
-        self._titles = known
-
-    async def _list(self, dimension: str, question: QuerySpec, interval: Interval) -> tuple[str, ...]:
-        """What a fan-out over *dimension* goes over."""
-        games, studios = question.games, question.studios
+    async def _list(self, dimension: str, spec: QuerySpec, interval: Interval) -> tuple[str, ...]:
+        """Return the values of *dimension* in *interval*, within the games and studios of *spec*."""
+        games, studios = spec.games, spec.studios
         if dimension == GAME_ID:
-            placed = await self.service.games(interval, studios, tally=self.tally)
-            return tuple(it.id for it in placed if games is None or it.id in games)
+            listings = await self._service.games(interval, studios, tally=self._tally)
+            return tuple(game.id for game in listings if games is None or game.id in games)
         if dimension == STUDIO_ID:
-            listed = await self.service.studios(interval, self.tally)
-            return tuple(it.id for it in listed if studios is None or it.id in studios)
-        values = await self.service.dimension_values(
-            dimension, interval, studios=studios or (), games=games or (), tally=self.tally
+            listed = await self._service.studios(interval, self._tally)
+            return tuple(studio.id for studio in listed if studios is None or studio.id in studios)
+        values = await self._service.dimension_values(
+            dimension, interval, studios=studios or (), games=games or (), tally=self._tally
         )
         return tuple(values)
 
-    def _receipt(self, question: QuerySpec, span: ResolvedRange, **more: Any) -> Receipt:
-        return receipt(
-            asked(question, self.terms.over, **more),
-            asked_at=self._asked_at,
-            span=span,
-            tally=self.tally,
-            cached_share=self._fetcher.cached_share,
-            gaps=self._fetcher.gaps,
-            is_truncated=self.is_truncated,
-            warnings=self.warnings,
-            titles=self._titles.get(GAME_ID, {}).values(),
+    async def _look_up_titles(self, spec: QuerySpec, plans: Sequence[MetricPlan], times: ResolvedRange) -> None:
+        """Request the titles that the frame shows, and the studios of games.
+
+        Before the rows: a list that fails later would cost rows that are already there.
+        """
+        interval = times.covered
+        if STUDIO_ID in spec.dimensions and GAME_ID in plans[0].dimensions:
+            games = await self._service.games(interval, tally=self._tally)
+            self.studio_of_game = {game.id: game.studio_id for game in games}
+        if GAME_ID in spec.titled:
+            games = await self._service.games(interval, spec.studios, self._tally)
+            self._titles[GAME_ID] = unique_game_titles(games)
+        if STUDIO_ID in spec.titled:
+            self._titles[STUDIO_ID] = unique_studio_names(await self._service.studios(interval, self._tally))
+
+    async def _fetch(self, plans: Sequence[MetricPlan], times: ResolvedRange) -> list[pa.Table]:
+        """Return the table of each of *plans*."""
+        requested = [plan for plan in plans if plan.templates]
+        totals = [plan.total for plan in requested if plan.total is not None]
+        fetched = await self._fetcher.fetch([*requested, *totals], times.available)
+        answers = {id(plan): rows for plan, rows in zip([*requested, *totals], fetched, strict=True)}
+        builder = TableBuilder(times, self.studio_of_game)
+        missing = self._fetcher.missing_buckets
+        tables = [await asyncio.to_thread(builder.build, plan, answers, missing(plan)) for plan in plans]
+        self._is_truncated = builder.is_truncated
+        self.warnings += builder.warnings
+        return tables
+
+    async def _finish(
+        self, steps: QuerySteps, times: ResolvedRange, table: pa.Table, dimensions: Sequence[str]
+    ) -> QueryResult:
+        """Return the frame of *table* with its titles and its receipt.
+
+        Raises:
+            PartialResult: requests failed, and gaps are not wanted.
+        """
+        table = add_titles(table, self._titles)
+        self.warnings += [self._fetcher.source_warning] if self._fetcher.source_warning else []
+        receipt = self._receipt(steps, times)
+        is_partial = bool(self._fetcher.gaps) and self._options.on_error == "raise"
+        kind = "pandas" if is_partial else self._options.to
+        # In a thread: a large frame takes long enough to delay the requests of all other queries.
+        frame = await asyncio.to_thread(to_frame, table, dimensions, receipt, kind)
+        if is_partial:
+            gaps = [msgspec.structs.asdict(gap) for gap in self._fetcher.gaps]
+            raise PartialResult(frame, gaps) from self._fetcher.failure
+        return QueryResult(frame, receipt, table)
+
+    def _receipt(self, steps: QuerySteps, times: ResolvedRange) -> Receipt:
+        record = query_record(steps.recorded, self._options.over, interval=str(times.requested), days=steps.ages)
+        return Receipt(
+            asked=record,
+            asked_at=self._started_at.isoformat(timespec="seconds"),
+            as_of=times.available.end.isoformat(),
+            available=str(times.available),
+            requests=self._tally.requests,
+            retries=self._tally.retries,
+            cached_share=round(self._fetcher.cached_share, 4),
+            gaps=tuple(self._fetcher.gaps),
+            clipped=str(times.covered) if times.covered != times.requested else None,
+            truncated=self._is_truncated,
+            warnings=tuple(self.warnings),
+            titles=tuple(sorted(self._titles.get(GAME_ID, {}).values())),
+            version=package_version(),
+            provenance=self._service.provenance,
         )
 
 
-async def query(inquiry: QueryRun, question: QuerySpec, *, max_days: int | None) -> QueryResult:
-    """The frame that answers *question*."""
-    passed = await inquiry.deadline.run(check_names(inquiry, question))
-    span = await inquiry.settle()
-    if needed := fan_out_dimensions(question):  # what cannot be asked is refused before a list is asked for
-        plan_requests(question, span.kept, max_days=max_days, passed=passed, lists=placeholder_values(needed))
-    lists = await inquiry.lists(question, fan_out_interval(question, span))
-    parts = plan_requests(question, span.kept, max_days=max_days, passed=passed, lists=lists)
-    await inquiry.name(question, span, studios=any(part.labels for part in parts))
-    table = _side_by_side(inquiry, parts, await inquiry.fetch(parts, span))
-    return await inquiry.answered(question, span, table, parts[0].dimensions)
-
-
-def fan_out_interval(question: QuerySpec, span: ResolvedRange) -> Interval:
-    """When the values of a fan-out were sent: for retention, from the first cohort's install day on."""
-    is_retention = any(name in METRICS and METRICS[name].kinds == "retention" for name in question.metrics)
-    if not is_retention:
-        return span.kept
-    installed = bucket_start(span.kept.start - timedelta(days=question.since_days_ago or 0), "day")
-    return Interval(max(span.available.start, installed), span.kept.end)
-
-
-async def check_names(inquiry: QueryRun, question: QuerySpec) -> list[str]:
-    """Dimensions only the service knows; each of them, and each such metric, gets a warning."""
-    read = list(dimensions_in(question.where)) if question.where is not None else []
-    known = {*DIMENSIONS, STUDIO_ID}
-    metrics = await inquiry.service.list_strange("metric", question.metrics, METRICS)
-    dimensions = await inquiry.service.list_strange("by", question.dimensions, known)
-    dimensions += await inquiry.service.list_strange("where", read, DIMENSIONS)
-    for name in dict.fromkeys([*metrics, *dimensions]):
-        inquiry.warnings.append(f"this version does not know {name}, the service does: passed on as it is")
-    return dimensions
-
-
-def _side_by_side(inquiry: QueryRun, parts: Sequence[MetricPlan], answers: Sequence[pa.Table]) -> pa.Table:
-    """One table of all metrics; a field that two of them have is prefixed with its metric."""
-    fields = []
-    for part, table in zip(parts, answers, strict=True):
-        own = [name for name in table.column_names if name != TIMESTAMP and name not in part.dimensions]
-        fields.append(own)
-        strange = [name for name in own if name not in table_schema.schema(part.metric, ()).names]
-        if part.metric in METRICS and strange:
-            names = ", ".join(strange)
-            inquiry.warnings.append(f"{part.metric} came with fields this version does not know: {names}")
-    if len(parts) == 1:
-        return answers[0]
-    times = Counter(name for own in fields for name in own)
-    renamed = [
-        table.rename_columns(
-            [f"{part.metric}_{name}" if times[name] > 1 and name in own else name for name in table.column_names]
-        )
-        for part, table, own in zip(parts, answers, fields, strict=True)
-    ]
-    return table_operations.join_metrics(parts[0].dimensions, renamed)
-
-
-def asked(question: QuerySpec, over: TimeRange, **more: Any) -> dict[str, Any]:
-    """The question as JSON: the arguments as they were given, *over* as text."""
-    return {
-        "metric": list(question.metrics) if len(question.metrics) > 1 else question.metrics[0],
-        "by": list(question.by),
-        "over": over_text(over),
-        "every": question.every,
-        "where": wire_filter(question.where) if question.where is not None else None,
-        "top": question.top,
-        "games": _listed(question.games),
-        "studios": _listed(question.studios),
-        "since_days_ago": question.since_days_ago,
-        **({"other": True} if question.other else {}),
-        **({"check": True} if question.check else {}),
+def query_record(spec: QuerySpec, over: TimeRange, **more: Any) -> QueryRecord:
+    """Return the record of a query: the arguments as they were given, *over* as text."""
+    return QueryRecord(
+        metric=spec.metrics if len(spec.metrics) > 1 else spec.metrics[0],
+        by=spec.by,
+        over=over_text(over),
+        every=spec.every,
+        where=wire_filter(spec.where) if spec.where is not None else None,
+        top=spec.top,
+        games=spec.games,
+        studios=spec.studios,
+        since_days_ago=spec.since_days_ago,
+        other=spec.other,
+        check=spec.check,
         **more,
-    }
-
-
-def receipt(
-    asked: dict[str, Any],
-    *,
-    asked_at: datetime,
-    span: ResolvedRange,
-    tally: RequestStats,
-    cached_share: float,
-    gaps: Sequence[dict[str, Any]],
-    is_truncated: bool,
-    warnings: Sequence[str],
-    titles: Collection[str] = (),
-) -> Receipt:
-    """The receipt.
-
-    `clipped` is null, or the part of the interval that was asked; `truncated` is true when `top` left values out or
-    may have; `requests` counts all requests for this question, repeats (`retries`) and lists of titles included, the
-    hourly availability call not; `cached_share` is the share of the buckets that needed no request; a gap is what did
-    not come: `{"metric", "interval", "scope", "error"}`. Where titles were looked up, `unique_game_titles` are those of all games
-    that sent something then, asked for or not.
-    """
-    return {
-        "asked": {**asked, "interval": str(span.asked)},
-        "asked_at": asked_at.astimezone(UTC).isoformat(timespec="seconds"),
-        "as_of": span.available.end.isoformat(),
-        "available": str(span.available),
-        "requests": tally.requests,
-        "retries": tally.retries,
-        "cached_share": round(cached_share, 4),
-        "gaps": list(gaps),
-        "clipped": str(span.kept) if span.kept != span.asked else None,
-        "truncated": is_truncated,
-        "warnings": list(warnings),
-        **({"titles": sorted(titles)} if titles else {}),
-        "version": package_version(),
-    }
+    )
 
 
 def over_text(over: TimeRange) -> str:
-    """*over* as text: a pair of dates with "to" between them."""
+    """Return *over* as text, a pair of dates with "to" between them."""
     if isinstance(over, (tuple, list)):
         return " to ".join(str(day) for day in over)
     return str(over)
-
-
-def _listed(names: Sequence[str] | None) -> list[str] | None:
-    return None if names is None else list(names)

@@ -1,33 +1,40 @@
-"""Queries as frozen values: what is asked, and how it is to be executed."""
+"""Queries as frozen values, and the options they are executed with."""
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 import msgspec
 
-from gamelens.client.tables.time_ranges import (
-    TimeRange,
-    WhenUnavailable,
-)
-from gamelens.errors import (
-    BadQuery,
-)
+from gamelens.client.tables.time_ranges import TimeRange, WhenUnavailable
+from gamelens.errors import BadQuery
 from gamelens.wire.filters import Filter
 from gamelens.wire.intervals import GRANULARITIES, Granularity
 from gamelens.wire.limits import MAX_LIMIT
 
+OnError = Literal["raise", "gaps"]
+FrameKind = Literal["pandas", "arrow", "polars"]
+Word = TypeVar("Word", bound=str)
+
 GAME_ID: Final = "game_id"
 STUDIO_ID: Final = "studio_id"
 IDS: Final = {"game": GAME_ID, "studio": STUDIO_ID}
-"""The analyst's words, which get the title beside the id."""
+"""Column of ids for each name in `by` that adds a column of titles."""
 
 
 class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What an analyst asks, everything but when.
+    """The content of a query for rows, without its time range.
 
-    *by* holds the names as typed, `game` and `studio` among them. *other* adds what `top` leaves out, *check* compares
-    with the answer that has no dimensions.
+    Attributes:
+        metrics: names, none twice.
+        by: dimensions as typed, `game` and `studio` among them.
+        every: the granularity.
+        where: the filter; None for all events.
+        top: rows to keep of each bucket, largest first; None for all.
+        games, studios: ids to narrow to; None for all.
+        since_days_ago: days since install, for the metrics that need it.
+        other: whether each bucket gets a row of what *top* leaves out.
+        check: whether the rows are compared with the answer that has no dimensions.
 
     Raises:
         BadQuery: no metric, a dimension twice, or *top* without a dimension.
@@ -47,8 +54,7 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not self.metrics or len(set(self.metrics)) < len(self.metrics):
             raise BadQuery("metric", list(self.metrics), "must name at least one metric, and none twice")
-        if self.every not in GRANULARITIES:
-            raise BadQuery("every", self.every, "is not allowed", GRANULARITIES)
+        one_of("every", self.every, GRANULARITIES)
         if len(set(self.dimensions)) < len(self.dimensions):
             raise BadQuery("by", list(self.by), "must not name a dimension twice")
         if self.top is not None and not self.by:
@@ -64,37 +70,46 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def dimensions(self) -> tuple[str, ...]:
-        """The dimensions as columns are called."""
+        """The dimensions under the names of their columns."""
         return tuple(IDS.get(name, name) for name in self.by)
 
     @property
     def titled(self) -> tuple[str, ...]:
-        """The columns of ids that get their titles beside them."""
+        """The columns of ids that get a column of titles beside them."""
         return tuple(IDS[name] for name in self.by if name in IDS)
 
     @property
     def needs_total(self) -> bool:
-        """Whether a total is needed besides the rows."""
+        """Whether the answer without dimensions is needed besides the rows."""
         return bool(self.by) and (self.other or self.check)
 
 
-def is_integer(number: object) -> bool:
-    """Whether *number* is an int, which True and 3.0 are not."""
-    return isinstance(number, int) and not isinstance(number, bool)
-
-
 class ExecutionOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a question is to be answered: *over* when, what if it is not available or fails, in which form."""
+    """The options that a query is executed with.
+
+    Attributes:
+        over: the time range.
+        when_unavailable: "raise", "clip" or "wait" where part of *over* is not available.
+        on_error: "raise" or "gaps" where a request fails for good.
+        deadline_s: seconds for everything; None is no limit.
+        to: the kind of frame.
+    """
 
     over: TimeRange
-    when: WhenUnavailable = "raise"
+    when_unavailable: WhenUnavailable = "raise"
     on_error: OnError = "raise"
     deadline_s: float | None = None
     to: FrameKind = "pandas"
 
 
 class RetentionSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is followed, and to which ages.
+    """The content of a query for retention: the cohorts to follow, and to which ages.
+
+    Attributes:
+        ages: days since install, each 1 or more, none twice.
+        by: dimensions as typed.
+        where: the filter of install events; None for all.
+        games, studios: ids to narrow to; None for all.
 
     Raises:
         BadQuery: no age, one below 1, or one twice.
@@ -113,8 +128,8 @@ class RetentionSpec(msgspec.Struct, frozen=True, kw_only=True):
             if not is_integer(age) or age < 1:
                 raise BadQuery("days", age, "must be whole numbers of days after install, 1 or more")
 
-    def question(self, metric: str, *, by: tuple[str, ...] | None = None, age: int | None = None) -> QuerySpec:
-        """What is asked of *metric* about these cohorts."""
+    def metric_spec(self, metric: str, *, by: tuple[str, ...] | None = None, age: int | None = None) -> QuerySpec:
+        """Return the query for *metric* about the same cohorts."""
         return QuerySpec(
             metrics=(metric,),
             by=self.by if by is None else by,
@@ -125,5 +140,18 @@ class RetentionSpec(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-OnError = Literal["raise", "gaps"]
-FrameKind = Literal["pandas", "arrow", "polars"]
+def is_integer(number: object) -> bool:
+    """Return whether *number* is an int, which True and 3.0 are not."""
+    return isinstance(number, int) and not isinstance(number, bool)
+
+
+def one_of(field: str, value: str, allowed: tuple[Word, ...]) -> Word:
+    """Return the word of *allowed* that equals *value*, the argument *field*.
+
+    Raises:
+        BadQuery: *value* is not allowed.
+    """
+    for word in allowed:
+        if value == word:
+            return word
+    raise BadQuery(field, value, "is not allowed", allowed)

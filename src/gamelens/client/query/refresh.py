@@ -1,4 +1,4 @@
-"""A frame that came earlier: the question it answers, what of it still holds, what moved since."""
+"""Earlier frames: the query of each, its rows as a row source, and restatements."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from gamelens.client.cache.answer_cache import CachedRows
 from gamelens.client.query.arguments import as_filter
 from gamelens.client.query.data_frames import TITLES, to_table
 from gamelens.client.query.planner import MetricPlan, RequestTemplate
-from gamelens.client.query.query_spec import GAME_ID, QuerySpec
-from gamelens.client.query.row_sources import FetchJob, Gap, RowSource, template_scope
-from gamelens.client.tables.table_differences import Restatement, field_changes, rows_changed
+from gamelens.client.query.query_spec import GAME_ID, QuerySpec, RetentionSpec
+from gamelens.client.query.row_sources import FetchJob, RowSource, template_scope
+from gamelens.client.tables.table_differences import FieldChange, Restatement, field_changes, rows_changed
 from gamelens.client.tables.table_operations import bucket_starts, concatenate, drop_buckets
 from gamelens.client.tables.table_schema import TIMESTAMP, schema
 from gamelens.errors import BadQuery
 from gamelens.wire.intervals import Interval
-from gamelens.wire.receipts import RECEIPT, Receipt
+from gamelens.wire.receipts import Gap, Receipt, RestatementRecord
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -32,155 +32,193 @@ RETENTION: Final = "retention"
 
 
 class PreviousResult(msgspec.Struct, frozen=True):
-    """What a frame was asked: its *question*, with *ages* where that is about retention, over *interval*."""
+    """The query that a frame answers, read from its receipt.
 
-    question: QuerySpec
+    Attributes:
+        spec: its content.
+        ages: days since install of a query for retention; empty for rows.
+        interval: the covered interval.
+        gaps: the parts whose requests failed.
+        receipt: the receipt.
+    """
+
+    spec: QuerySpec
     ages: tuple[int, ...]
     interval: Interval
     gaps: tuple[Gap, ...]
     receipt: Receipt
 
+    @property
+    def holds_answers(self) -> bool:
+        """Whether the frame has the rows as the service gave them, so that they can be used again."""
+        return not self.ages and not self.spec.needs_total
+
+    @property
+    def retention_spec(self) -> RetentionSpec:
+        """The content of a query for retention."""
+        spec = self.spec
+        return RetentionSpec(ages=self.ages, by=spec.by, where=spec.where, games=spec.games, studios=spec.studios)
+
 
 def previous_result(frame: Any) -> PreviousResult:
-    """What *frame* was asked.
+    """Return the query that *frame* answers.
 
     Raises:
-        BadQuery: its receipt is gone, or its columns are no longer those that came.
+        BadQuery: *frame* has no receipt, or no longer the columns it was returned with.
     """
-    receipt = getattr(frame, "attrs", {}).get(RECEIPT)
-    if not isinstance(receipt, dict) or "asked" not in receipt:
+    receipt = Receipt.of(getattr(frame, "attrs", None))
+    asked, interval = receipt.asked, receipt.interval
+    if not asked.metrics or asked.every is None or interval is None:
         raise BadQuery(
             "frame", type(frame).__name__, "has no receipt: pass a frame as query() or retention() returned it"
         )
-    asked = receipt["asked"]
-    metric = asked["metric"]
-    question = QuerySpec(
-        metrics=(metric,) if isinstance(metric, str) else tuple(metric),
-        by=tuple(asked["by"]),
-        every=asked["every"],
-        where=as_filter(asked["where"]),
-        top=asked["top"],
-        games=_tuple(asked["games"]),
-        studios=_tuple(asked["studios"]),
-        since_days_ago=asked["since_days_ago"],
-        other=asked.get("other", False),
-        check=asked.get("check", False),
+    spec = QuerySpec(
+        metrics=asked.metrics,
+        by=asked.by,
+        every=asked.every,
+        where=as_filter(asked.where),
+        top=asked.top,
+        games=asked.games,
+        studios=asked.studios,
+        since_days_ago=asked.since_days_ago,
+        other=asked.other,
+        check=asked.check,
     )
-    if missing := _missing(question, frame.columns):
+    if missing := _missing_columns(spec, frame.columns):
         raise BadQuery("frame", missing, "are columns it no longer has: pass it as query() or retention() returned it")
-    interval = Interval.parse(receipt["clipped"] or asked["interval"])
-    return PreviousResult(question, tuple(asked.get("days", ())), interval, tuple(receipt["gaps"]), receipt)
+    return PreviousResult(spec, asked.days, interval, receipt.gaps, receipt)
 
 
 class FrameSource:
-    """A frame as a source of rows: all it has but for its gaps, which *behind* may know."""
+    """Rows of an earlier frame.
 
-    def __init__(self, frame: DataFrame, before: PreviousResult, behind: RowSource) -> None:
+    Its gaps are looked up in *fallback*, which also stores the answers.
+    """
+
+    def __init__(self, frame: DataFrame, previous: PreviousResult, fallback: RowSource) -> None:
         self._rows = to_table(frame)
-        self._metrics = before.question.metrics
-        self._gaps = before.gaps
-        self._behind = behind
+        self._metrics = previous.spec.metrics
+        self._gaps = previous.gaps
+        self._fallback = fallback
 
-    def find(self, part: MetricPlan, template: RequestTemplate, available: Interval) -> CachedRows:
-        """The rows of *template* in the frame, and of its gaps what is known elsewhere."""
-        lost = [
-            Interval.parse(gap["interval"])
+    def find(self, plan: MetricPlan, template: RequestTemplate, available: Interval) -> CachedRows:
+        """Return the rows of *template* in the frame, and those of its gaps that the fallback has."""
+        gaps = [
+            gap.times
             for gap in self._gaps
-            if gap["metric"] == template.metric and gap["scope"] == template_scope(template)
+            if gap.times and gap.metric == template.metric and gap.scope == template_scope(template)
         ]
-        gone = tuple(unit for unit in part.asked if any(unit.interval in gap for gap in lost))
-        rows = rows_of_metric(self._rows, template.metric, part.dimensions, self._metrics)
+        missing = tuple(slice_ for slice_ in plan.slices if any(slice_.interval in gap for gap in gaps))
+        rows = rows_of_metric(self._rows, template.metric, plan.dimensions, self._metrics)
         for name, value in template.fixed:
             column = rows[name]
             rows = rows.filter(pc.is_null(column) if value is None else pc.equal(column, value))
-        names = [name for name in rows.column_names if name not in part.dimensions or name in template.carried]
-        held = CachedRows(
-            drop_buckets(rows.select(names), {unit.stamp for unit in gone}), frozenset(part.asked) - set(gone)
-        )
-        if not gone:
-            return held
-        behind = self._behind.find(msgspec.structs.replace(part, asked=gone), template, available)
-        if behind.table is None:
-            return held
-        known = schema(template.metric, template.carried)
-        return CachedRows(concatenate([held.table, behind.table], known), held.units | behind.units)
+        names = [name for name in rows.column_names if name not in plan.dimensions or name in template.carried]
+        table = drop_buckets(rows.select(names), {slice_.bucket_start for slice_ in missing})
+        slices = frozenset(plan.slices) - set(missing)
+        if not missing:
+            return CachedRows(table, slices)
+        rest = self._fallback.find(msgspec.structs.replace(plan, slices=missing), template, available)
+        if rest.table is None:
+            return CachedRows(table, slices)
+        columns = schema(template.metric, template.carried)
+        return CachedRows(concatenate([table, rest.table], columns), slices | rest.slices)
 
-    def keep(self, job: FetchJob, table: pa.Table, available: Interval) -> None:
-        """Keep it behind the frame."""
-        self._behind.keep(job, table, available)
+    def store(self, job: FetchJob, table: pa.Table, available: Interval) -> None:
+        """Store *table* in the fallback."""
+        self._fallback.store(job, table, available)
 
     @property
-    def trouble(self) -> str | None:
-        """What there is to hear of what is behind."""
-        return self._behind.trouble
+    def warning(self) -> str | None:
+        """The warning of the fallback."""
+        return self._fallback.warning
 
 
 def rows_of_metric(rows: pa.Table, metric: str, dimensions: Sequence[str], metrics: Sequence[str]) -> pa.Table:
-    """Of a frame of several *metrics*, the rows that *metric* has, its fields named as the service names them."""
-    known = schema(metric, ()).names[1:]
+    """Return the rows of one metric from a table of several.
+
+    The fields are named as the service names them.
+    """
+    own_fields = schema(metric, ()).names[1:]
     if len(metrics) == 1:
         dropped = {TIMESTAMP, *dimensions, *TITLES.values()}
         fields = {name: name for name in rows.column_names if name not in dropped}
     else:
-        fields = {name: f"{metric}_{name}" if f"{metric}_{name}" in rows.column_names else name for name in known}
+        fields = {name: f"{metric}_{name}" if f"{metric}_{name}" in rows.column_names else name for name in own_fields}
     columns: dict[str, Any] = {name: rows[name] for name in (TIMESTAMP, *dimensions) if name in rows.column_names}
     table = pa.table(columns | {name: rows[column] for name, column in fields.items() if column in rows.column_names})
     present = [pc.is_valid(table[name]) for name in table.column_names if name in fields]
     if len(metrics) == 1 or not present:
         return table
-    is_there = present[0]
-    for one in present[1:]:
-        is_there = pc.or_(is_there, one)
-    return table.filter(is_there)
+    has_value = present[0]
+    for is_valid in present[1:]:
+        has_value = pc.or_(has_value, is_valid)
+    return table.filter(has_value)
 
 
-def find_restatements(frame: DataFrame, table: pa.Table, before: PreviousResult, as_of: str) -> list[dict[str, Any]]:
-    """What is otherwise in *table* than in *frame*: of each bucket and field the totals before and after.
+def find_restatements(
+    frame: DataFrame, table: pa.Table, previous: PreviousResult, as_of: str | None
+) -> list[RestatementRecord]:
+    """Return the restatements of *frame* by *table*.
 
-    A total is null where its rows cannot be added up. What was a gap in *frame* is not otherwise now, but known; so is
-    retention whose day had not come.
+    Each has the totals of one field over the rows of a changed bucket, before and after; null where they cannot be
+    added up. Rows that are known now and were in a gap of *frame* are not restated; neither is retention whose day had
+    not come.
     """
-    old, question = to_table(frame), before.question
-    dimensions = (AGE, *question.dimensions) if before.ages else _dimensions(table, question)
-    found: list[dict[str, Any]] = []
-    for metric in question.metrics:
-        was, now = (rows_of_metric(rows, metric, dimensions, question.metrics) for rows in (old, table))
-        for stamp in sorted((bucket_starts(was) | bucket_starts(now)) - set(_lost(before, metric))):
-            old_rows, new_rows = (rows.filter(pc.equal(rows[TIMESTAMP], stamp)) for rows in (was, now))
-            if before.ages:
-                new_rows = _known_then(old_rows, new_rows, dimensions)
+    old, spec = to_table(frame), previous.spec
+    dimensions = (AGE, *spec.dimensions) if previous.ages else _key_columns(table, spec)
+    restated: list[RestatementRecord] = []
+    for metric in spec.metrics:
+        before, after = (rows_of_metric(rows, metric, dimensions, spec.metrics) for rows in (old, table))
+        for start in sorted((bucket_starts(before) | bucket_starts(after)) - set(_missing_buckets(previous, metric))):
+            old_rows, new_rows = (rows.filter(pc.equal(rows[TIMESTAMP], start)) for rows in (before, after))
+            if previous.ages:
+                new_rows = _without_new_days(old_rows, new_rows, dimensions)
             if changed := rows_changed(old_rows, new_rows, dimensions):
-                bucket = {"metric": metric, "timestamp": stamp.isoformat(), "by": list(dimensions), "rows": changed}
-                ends = {"before_as_of": before.receipt["as_of"], "as_of": as_of}
-                for moved in field_changes(metric, old_rows, new_rows, dimensions, adds_up=not before.ages):
-                    own = [TIMESTAMP, *dimensions, moved.field]
-                    if before.ages and not rows_changed(old_rows.select(own), new_rows.select(own), dimensions):
+                bucket = RestatementRecord(
+                    metric=metric,
+                    timestamp=start.isoformat(),
+                    by=tuple(dimensions),
+                    rows=changed,
+                    before_as_of=previous.receipt.as_of,
+                    as_of=as_of,
+                )
+                for change in field_changes(metric, old_rows, new_rows, dimensions, adds_up=not previous.ages):
+                    columns = [TIMESTAMP, *dimensions, change.field]
+                    if previous.ages and not rows_changed(
+                        old_rows.select(columns), new_rows.select(columns), dimensions
+                    ):
                         continue
-                    found.append({**bucket, "field": moved.field, "before": moved.before, "after": moved.after, **ends})
-    return found
+                    restated.append(_with_change(bucket, change))
+    return restated
 
 
-def restatements_as_json(restatements: Iterable[Restatement]) -> list[dict[str, Any]]:
-    """What the cache has seen move, in the same words as `find_restatements`."""
+def restatement_records(restatements: Iterable[Restatement]) -> list[RestatementRecord]:
+    """Return the restatements that the cache recorded, one record for each changed field."""
     return [
-        {
-            "metric": it.metric,
-            "timestamp": it.stamp.isoformat(),
-            "by": list(it.dimensions),
-            "rows": it.rows_changed,
-            "field": moved.field,
-            "before": moved.before,
-            "after": moved.after,
-            "before_as_of": it.before_as_of.isoformat(),
-            "as_of": it.as_of.isoformat(),
-        }
-        for it in restatements
-        for moved in it.fields
+        _with_change(
+            RestatementRecord(
+                metric=restatement.metric,
+                timestamp=restatement.bucket_start.isoformat(),
+                by=tuple(restatement.dimensions),
+                rows=restatement.rows_changed,
+                before_as_of=restatement.before_as_of.isoformat(),
+                as_of=restatement.as_of.isoformat(),
+            ),
+            change,
+        )
+        for restatement in restatements
+        for change in restatement.fields
     ]
 
 
-def _known_then(old: pa.Table, new: pa.Table, dimensions: Sequence[str]) -> pa.Table:
-    """*new*, of retention, with null where *old* has a row whose day had not come."""
+def _with_change(bucket: RestatementRecord, change: FieldChange) -> RestatementRecord:
+    """Return the record of one changed field of *bucket*."""
+    return msgspec.structs.replace(bucket, field=change.field, before=change.before, after=change.after)
+
+
+def _without_new_days(old: pa.Table, new: pa.Table, dimensions: Sequence[str]) -> pa.Table:
+    """Return *new*, rows of retention, with null where *old* has a row whose day had not come."""
     unknown = {tuple(row[name] for name in dimensions) for row in old.to_pylist() if row["returned"] is None}
     mask = pa.array([tuple(row[name] for name in dimensions) in unknown for row in new.to_pylist()], pa.bool_())
     for name in (RETENTION, "returned"):
@@ -189,34 +227,35 @@ def _known_then(old: pa.Table, new: pa.Table, dimensions: Sequence[str]) -> pa.T
     return new
 
 
-def _lost(before: PreviousResult, metric: str) -> Iterator[datetime]:
-    """The buckets of *metric* that an earlier frame has a gap in: for retention, the install days."""
-    for gap in before.gaps:
-        interval, days = Interval.parse(gap["interval"]), 0
-        if before.ages:
-            days = (gap["scope"] or {}).get("since_days_ago", 0)
-        if before.ages or gap["metric"] == metric:
-            yield from (bucket.start - timedelta(days=days) for bucket in interval.buckets(before.question.every))
+def _missing_buckets(previous: PreviousResult, metric: str) -> Iterator[datetime]:
+    """Yield the starts of the buckets of *metric* that are in a gap of an earlier frame.
+
+    For retention these are the install days.
+    """
+    for gap in previous.gaps:
+        days = (gap.scope or {}).get("since_days_ago", 0) if previous.ages else 0
+        if gap.times and (previous.ages or gap.metric == metric):
+            yield from (bucket.start - timedelta(days=days) for bucket in gap.times.buckets(previous.spec.every))
 
 
-def _dimensions(table: pa.Table, question: QuerySpec) -> tuple[str, ...]:
-    """The key columns of the rows, a game that was not asked for included."""
-    return tuple(name for name in dict.fromkeys([*question.dimensions, GAME_ID]) if name in table.column_names)
+def _key_columns(table: pa.Table, spec: QuerySpec) -> tuple[str, ...]:
+    """Return the dimensions of the rows, with the game where a metric exists only per game."""
+    return tuple(name for name in dict.fromkeys([*spec.dimensions, GAME_ID]) if name in table.column_names)
 
 
-def _missing(question: QuerySpec, columns: Collection[str]) -> list[str]:
-    """What a frame that answers *question* has beyond *columns*; several metrics may have put their name before it."""
-    metrics = [METRICS[name] for name in question.metrics if name in METRICS]
+def _missing_columns(spec: QuerySpec, columns: Collection[str]) -> list[str]:
+    """Return the columns that a frame of *spec* has and *columns* lack.
+
+    With several metrics a field may be prefixed with its metric.
+    """
+    metrics = [METRICS[name] for name in spec.metrics if name in METRICS]
     is_per_game = any(metric.kinds != "plain" for metric in metrics)
-    needed = dict.fromkeys([TIMESTAMP, *question.dimensions, *([GAME_ID] if is_per_game else [])])
-    if not metrics:
-        needed |= dict.fromkeys([AGE, RETENTION, "installs", "returned"] if question.metrics == (RETENTION,) else [])
+    needed = dict.fromkeys([TIMESTAMP, *spec.dimensions, *([GAME_ID] if is_per_game else [])])
+    if spec.metrics == (RETENTION,):
+        needed |= dict.fromkeys([AGE, RETENTION, "installs", "returned"])
     missing = [name for name in needed if name not in columns]
     for metric in metrics:
-        prefix = f"{metric.name}_" if len(question.metrics) > 1 else ""
-        missing += [it.name for it in metric.fields if {it.name, prefix + it.name}.isdisjoint(columns)]
+        prefix = f"{metric.name}_" if len(spec.metrics) > 1 else ""
+        names = [field.name for field in metric.fields]
+        missing += [name for name in names if {name, prefix + name}.isdisjoint(columns)]
     return missing
-
-
-def _tuple(given: Sequence[str] | None) -> tuple[str, ...] | None:
-    return None if given is None else tuple(given)

@@ -1,4 +1,7 @@
-"""Rows that need no request: the cache, or none at all. `resuming` has a third source, an earlier frame."""
+"""Sources of rows that need no request: the cache, or none.
+
+`refresh` has a third, an earlier frame.
+"""
 
 from __future__ import annotations
 
@@ -15,40 +18,46 @@ from gamelens.client.tables.table_operations import bucket_starts
 from gamelens.client.tables.time_ranges import BucketSlice
 from gamelens.wire.intervals import Interval
 
-Gap = dict[str, Any]
-"""A part of a query whose request failed: `{"metric", "interval", "scope", "error"}`."""
-
 NO_ROWS: Final = CachedRows(None, frozenset())
-"""No rows."""
+"""The result of a source that has nothing."""
 
 
 class RowSource(Protocol):
     """A source of rows that needs no request: the cache or an earlier frame."""
 
-    def find(self, part: MetricPlan, template: RequestTemplate, available: Interval) -> CachedRows:
-        """Return the rows of *template* over the units of *part* that the source has."""
+    def find(self, plan: MetricPlan, template: RequestTemplate, available: Interval) -> CachedRows:
+        """Return the rows of *template* over the bucket slices of *plan* that the source has."""
         ...
 
-    def keep(self, job: FetchJob, table: pa.Table, available: Interval) -> None:
-        """Store *table*, which has just been answered to *job*."""
+    def store(self, job: FetchJob, table: pa.Table, available: Interval) -> None:
+        """Store *table*, the answer to *job*."""
         ...
 
     @property
-    def trouble(self) -> str | None:
-        """A warning for the analyst; None when the source works."""
+    def warning(self) -> str | None:
+        """A warning for the analyst, or None when the source works."""
         ...
 
 
 class FetchJob(msgspec.Struct, frozen=True, eq=False):
-    """One request: *template* over the adjacent units *run*."""
+    """One request.
 
-    part: MetricPlan
+    Attributes:
+        plan: the metric plan it belongs to.
+        template: its content.
+        run: adjacent bucket slices that it covers.
+    """
+
+    plan: MetricPlan
     template: RequestTemplate
     run: tuple[BucketSlice, ...]
 
 
 class CacheSource:
-    """The cache as a source; it stores every answer. With *reads* false it only stores."""
+    """The cache as a source, which also stores every answer.
+
+    With *reads* false it only stores.
+    """
 
     def __init__(self, cache: AnswerCache, service: MetricsApi, *, fresh_s: float, reads: bool = True) -> None:
         self._cache = cache
@@ -56,21 +65,20 @@ class CacheSource:
         self._fresh_s = fresh_s
         self._reads = reads
 
-    def find(self, part: MetricPlan, template: RequestTemplate, available: Interval) -> CachedRows:
+    def find(self, plan: MetricPlan, template: RequestTemplate, available: Interval) -> CachedRows:
         """Return the cached rows that are fresh."""
         if not self._reads:
             return NO_ROWS
-        return self._cache.find(
-            cache_key(template, self._service.edition), part.asked, available=available, fresh_s=self._fresh_s
-        )
+        key = cache_key(template, self._service.edition)
+        return self._cache.find(key, plan.slices, available=available, fresh_s=self._fresh_s)
 
-    def keep(self, job: FetchJob, table: pa.Table, available: Interval) -> None:
+    def store(self, job: FetchJob, table: pa.Table, available: Interval) -> None:
         """Store *table* by bucket, unless the buckets of the service differ from those of *job*."""
-        if bucket_starts(table) <= {unit.stamp for unit in job.run}:
+        if bucket_starts(table) <= {slice_.bucket_start for slice_ in job.run}:
             self._cache.keep(cache_key(job.template, self._service.edition), job.run, table, available=available)
 
     @property
-    def trouble(self) -> str | None:
+    def warning(self) -> str | None:
         """A warning when the cache cannot store answers."""
         off = self._cache.off
         return f"answers are not kept on disk: {off}" if off is not None else None
@@ -79,18 +87,18 @@ class CacheSource:
 class NoSource:
     """The source of a client without a cache: finds nothing, stores nothing."""
 
-    def find(self, part: MetricPlan, template: RequestTemplate, available: Interval) -> CachedRows:
+    def find(self, plan: MetricPlan, template: RequestTemplate, available: Interval) -> CachedRows:
         """Return no rows."""
         return NO_ROWS
 
-    def keep(self, job: FetchJob, table: pa.Table, available: Interval) -> None:
+    def store(self, job: FetchJob, table: pa.Table, available: Interval) -> None:
         """Store nothing."""
 
-    trouble: None = None
+    warning: None = None
 
 
 def template_scope(template: RequestTemplate) -> dict[str, Any] | None:
-    """Return the fixed values that tell *template* from the other requests of its part, or None without any."""
+    """Return the values that distinguish *template* from others of its plan, or None."""
     since = template.query.since_days_ago
     return dict(template.fixed) | ({"since_days_ago": since} if since is not None else {}) or None
 

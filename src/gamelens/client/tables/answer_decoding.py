@@ -1,4 +1,9 @@
-"""Answers of the metrics service decoded from JSON into Arrow tables."""
+"""Answers of the metrics service, decoded from JSON into Arrow tables.
+
+A table has `timestamp` (timestamp[us, UTC], the start of the bucket), each dimension as a string column that keeps
+null, counts as int64 and numbers as float64. A field that the catalog does not know has the type of its values; lists,
+objects and mixed types become JSON text. Rows keep the order of the answer.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +25,8 @@ from gamelens.wire.queries import Group, MetricQuery, Split
 from gamelens.wire.results import decode_answer
 
 _Row = TypeVar("_Row")
-_HELD: Final[dict[pa.DataType, type[Any]]] = {pa.string(): str, pa.int64(): int, pa.float64(): float}
-_CALLED: Final = {pa.string(): "dimension", pa.int64(): "count", pa.float64(): "number"}
+_PYTHON_TYPES: Final[dict[pa.DataType, type[Any]]] = {pa.string(): str, pa.int64(): int, pa.float64(): float}
+_TYPE_LABELS: Final = {pa.string(): "dimension", pa.int64(): "count", pa.float64(): "number"}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
@@ -46,41 +51,53 @@ class _Answer(msgspec.Struct, Generic[_Row], gc=False):
 
 
 def read_answer(metric: str, query: MetricQuery, dimensions: Sequence[str], body: bytes) -> pa.Table:
-    """The table in *body*, the answer to *query* of *metric*, whose rows carry *dimensions* (Metrics, Result shapes).
+    """Return the rows of *body*, the answer to *query* for *metric*, as a table.
+
+    Wire 2.9, Answer shapes.
+
+    Args:
+        metric: the name of the metric.
+        query: the query that was sent.
+        dimensions: the dimensions of each row.
+        body: the response body.
 
     Raises:
-        ServiceError: the body is not the promised JSON, or a field holds what it cannot.
+        ServiceError: the body is not the documented JSON, or a value has the wrong type.
     """
-    known = schema(metric, dimensions)
+    expected = schema(metric, dimensions)
     if metric not in METRICS or not set(dimensions) <= set(DIMENSIONS):
-        return _as_it_comes(query, known, body)
+        return _decode_untyped(query, expected, body)
     try:
-        stamps, rows = _typed(query, known, body)
+        timestamps, rows = _decode_typed(query, expected, body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _as_it_comes(query, known, body)
-    columns = [list(map(attrgetter(f"f{place}"), rows)) for place in range(len(known) - 1)]
-    return _table(stamps, dict(zip(known.names[1:], columns, strict=True)), known)
+        return _decode_untyped(query, expected, body)
+    columns = [list(map(attrgetter(f"f{position}"), rows)) for position in range(len(expected) - 1)]
+    return _table(timestamps, dict(zip(expected.names[1:], columns, strict=True)), expected)
 
 
-def _typed(query: MetricQuery, known: pa.Schema, body: bytes) -> tuple[list[str], list[Any]]:
-    """Timestamps and rows of *body*, decoded into exactly the columns *known*; a field beyond them is an error."""
+def _decode_typed(query: MetricQuery, expected: pa.Schema, body: bytes) -> tuple[list[str], list[Any]]:
+    """Decode *body* into exactly the columns of *expected* and return timestamps and rows.
+
+    An additional field is an error.
+    """
     kind = "group" if isinstance(query.query, Group) else "split" if isinstance(query.query, Split) else "series"
-    decoder = _decoder(kind, tuple(known.names[1:]), tuple(map(str, known.types[1:])))
+    decoder = _decoder(kind, tuple(expected.names[1:]), tuple(map(str, expected.types[1:])))
     result = decoder.decode(body).result
     if kind == "group":
-        stamps = [bucket.timestamp for bucket in result for _ in bucket.result]
-        return stamps, list(chain.from_iterable(bucket.result for bucket in result))
+        timestamps = [bucket.timestamp for bucket in result for _ in bucket.result]
+        return timestamps, list(chain.from_iterable(bucket.result for bucket in result))
     name = "event" if kind == "split" else "result"
     return [row.timestamp for row in result], list(map(attrgetter(name), result))
 
 
 @lru_cache(maxsize=256)
 def _decoder(kind: str, names: tuple[str, ...], types: tuple[str, ...]) -> msgspec.json.Decoder[Any]:
+    """Return the decoder of one answer shape with these columns."""
     python = {"string": str | None, "int64": int | None, "double": float | None}
     row = msgspec.defstruct(
         "Row",
-        [(f"f{place}", python[type_], None) for place, type_ in enumerate(types)],
-        rename={f"f{place}": name for place, name in enumerate(names)},
+        [(f"f{position}", python[type_], None) for position, type_ in enumerate(types)],
+        rename={f"f{position}": name for position, name in enumerate(names)},
         forbid_unknown_fields=True,
         gc=False,
     )
@@ -88,37 +105,46 @@ def _decoder(kind: str, names: tuple[str, ...], types: tuple[str, ...]) -> msgsp
     return msgspec.json.Decoder(_Answer[shape[row]])
 
 
-def _as_it_comes(query: MetricQuery, known: pa.Schema, body: bytes) -> pa.Table:
-    """The slower way: rows with fields or values that nobody announced."""
+def _decode_untyped(query: MetricQuery, expected: pa.Schema, body: bytes) -> pa.Table:
+    """Decode an answer with fields the catalog does not know.
+
+    Slower than the typed decoder.
+    """
     buckets = decode_answer(query, body)
     rows = [row for bucket in buckets for row in bucket.rows]
-    stamps = [bucket.timestamp for bucket in buckets for _ in bucket.rows]
-    names = dict.fromkeys([*known.names[1:], *chain.from_iterable(rows)])
-    names.pop(TIMESTAMP, None)  # the bucket's is the one that counts
+    timestamps = [bucket.timestamp for bucket in buckets for _ in bucket.rows]
+    names = dict.fromkeys([*expected.names[1:], *chain.from_iterable(rows)])
+    names.pop(TIMESTAMP, None)  # the timestamp of the bucket applies
     columns = {name: [row.get(name) for row in rows] for name in names}
-    held = {name: _held(name, columns[name], known.field(name).type) for name in known.names[1:]}
-    return _table(stamps, columns | held, known)
+    converted = {name: _converted_values(name, columns[name], expected.field(name).type) for name in expected.names[1:]}
+    return _table(timestamps, columns | converted, expected)
 
 
-def _table(stamps: Sequence[str | datetime], columns: Mapping[str, list[Any]], known: pa.Schema) -> pa.Table:
-    made: dict[str, Any] = {TIMESTAMP: _timestamps(stamps)}
+def _table(timestamps: Sequence[str | datetime], columns: Mapping[str, list[Any]], expected: pa.Schema) -> pa.Table:
+    """Build the table.
+
+    Columns that are not in *expected* get the type of their values.
+    """
+    arrays: dict[str, Any] = {TIMESTAMP: _timestamps(timestamps)}
     for name, values in columns.items():
-        made[name] = _column(name, values, known.field(name).type) if name in known.names else _guessed(values)
-    return pa.table(made)
+        arrays[name] = (
+            _column(name, values, expected.field(name).type) if name in expected.names else _inferred_column(values)
+        )
+    return pa.table(arrays)
 
 
-def _timestamps(stamps: Sequence[str | datetime]) -> pa.Array:
-    parsed = {stamp: _moment(stamp) for stamp in set(stamps)}
-    return pa.array([parsed[stamp] for stamp in stamps], TIMESTAMP_TYPE)
+def _timestamps(timestamps: Sequence[str | datetime]) -> pa.Array:
+    parsed = {timestamp_text: _micros_since_epoch(timestamp_text) for timestamp_text in set(timestamps)}
+    return pa.array([parsed[timestamp_text] for timestamp_text in timestamps], TIMESTAMP_TYPE)
 
 
-def _moment(stamp: str | datetime) -> int:
-    """Microseconds since 1970; what carries no zone is UTC."""
+def _micros_since_epoch(timestamp_text: str | datetime) -> int:
+    """Return a timestamp in microseconds since 1970. One without a time zone is in UTC."""
     try:
-        moment = msgspec.convert(stamp, datetime)
+        moment = msgspec.convert(timestamp_text, datetime)
         moment = moment.astimezone(UTC) if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     except (msgspec.ValidationError, OverflowError):
-        raise ServiceError(200, f"not the promised JSON: {stamp!r} is no timestamp") from None
+        raise ServiceError(200, f"not the promised JSON: {timestamp_text!r} is no timestamp") from None
     return (moment - _EPOCH) // _MICROSECOND
 
 
@@ -126,53 +152,59 @@ def _column(name: str, values: list[Any], type_: pa.DataType) -> pa.Array:
     try:
         return pa.array(values, type_)
     except (OverflowError, pa.ArrowInvalid):
-        raise _not_held(name, type_) from None
+        raise _wrong_type_error(name, type_) from None
 
 
-def _held(name: str, values: list[Any], type_: pa.DataType) -> list[Any]:
-    """*values* as a column of *type_* holds them: a count may come as `1.0`, a number as `1`, and nothing else may."""
-    held = _HELD[type_]
-    if set(map(type, values)) <= {held, NoneType}:
+def _converted_values(name: str, values: list[Any], type_: pa.DataType) -> list[Any]:
+    """Return *values* converted to the Python type of *type_*.
+
+    A count may be `1.0` and a number `1`; any other type is an error.
+    """
+    python_type = _PYTHON_TYPES[type_]
+    if set(map(type, values)) <= {python_type, NoneType}:
         return values
     try:
-        return [value if value is None else _converted(value, held) for value in values]
+        return [value if value is None else _converted_value(value, python_type) for value in values]
     except (TypeError, ValueError, OverflowError):
-        raise _not_held(name, type_) from None
+        raise _wrong_type_error(name, type_) from None
 
 
-def _converted(value: Any, held: type[Any]) -> Any:
-    if type(value) is held:
+def _converted_value(value: Any, python_type: type[Any]) -> Any:
+    """Return *value* as *python_type*, if no digit is lost."""
+    if type(value) is python_type:
         return value
     if type(value) not in (int, float):
         raise TypeError
-    made = held(value)
-    if held is not float and made != value:
+    converted = python_type(value)
+    if python_type is not float and converted != value:
         raise ValueError
-    return made
+    return converted
 
 
-def _not_held(name: str, type_: pa.DataType) -> ServiceError:
-    return ServiceError(200, f"the field {name} holds what is no {_CALLED[type_]}")
+def _wrong_type_error(name: str, type_: pa.DataType) -> ServiceError:
+    return ServiceError(200, f"the field {name} holds what is no {_TYPE_LABELS[type_]}")
 
 
-def _guessed(values: Sequence[Any]) -> pa.Array:
-    """A field nobody knows: as its values are, as text where they are of different kinds, lists or objects."""
+def _inferred_column(values: Sequence[Any]) -> pa.Array:
+    """Return the column of an unknown field: text if its values are of mixed types or nested."""
     try:
-        made = pa.array(values)
+        array = pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, RecursionError):
-        return _text(values)
-    return _text(values) if pa.types.is_nested(made.type) else made
+        return _text_column(values)
+    return _text_column(values) if pa.types.is_nested(array.type) else array
 
 
-def _text(values: Iterable[Any]) -> pa.Array:
-    """Text as it is and all else as JSON."""
-    texts = (it if it is None or isinstance(it, str) else msgspec.json.encode(it).decode() for it in values)
+def _text_column(values: Iterable[Any]) -> pa.Array:
+    """Return strings as they are and other values as JSON."""
+    texts = (
+        value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode() for value in values
+    )
     return pa.array(list(texts), pa.string())
 
 
-def with_text_columns(table: pa.Table, known: pa.Schema) -> pa.Table:
-    """*table* with all columns beyond *known* as text."""
-    for place, name in enumerate(table.column_names):
-        if name not in known.names:
-            table = table.set_column(place, name, _text(table[name].to_pylist()))
+def with_text_columns(table: pa.Table, expected: pa.Schema) -> pa.Table:
+    """Return *table* with every column that is not in *expected* as text."""
+    for position, name in enumerate(table.column_names):
+        if name not in expected.names:
+            table = table.set_column(position, name, _text_column(table[name].to_pylist()))
     return table

@@ -1,4 +1,4 @@
-"""What the service said otherwise the second time: old and new rows of one bucket compared."""
+"""Differences between the old and the new rows of one bucket."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ from gamelens.catalog import METRICS
 from gamelens.client.tables.table_schema import TIMESTAMP
 from gamelens.wire.intervals import Interval
 
-_TOLERANCE: Final = 1e-9  # relative: a sum made in another order differs in its last digits and says nothing new
+_TOLERANCE: Final = 1e-9  # relative: a sum in another order differs in its last digits only
 
 
 class FieldChange(msgspec.Struct, frozen=True):
-    """One numeric field, summed over all rows before and after; None where its values cannot be added."""
+    """The total of one numeric field before and after.
+
+    None if its values cannot be added.
+    """
 
     field: str
     before: int | float | None
@@ -30,15 +33,21 @@ class FieldChange(msgspec.Struct, frozen=True):
 class Restatement(msgspec.Struct, frozen=True, kw_only=True):
     """A bucket whose rows changed between two answers.
 
-    *before_as_of* and *as_of* are the ends of what was available when the old and the new rows were asked for;
-    *rows_changed* counts rows that came, went or have another value.
+    Attributes:
+        metric, dimensions, text: the query, as in `CacheKey`.
+        interval: the bucket, or the requested part of it.
+        bucket_start: the start of the bucket.
+        before_as_of, as_of: ends of the available interval when the old and the new rows were requested.
+        rows_changed: rows that were added, removed or have another value.
+        fields: totals before and after of each numeric field.
+        noticed_at: the time of the comparison.
     """
 
     metric: str
     dimensions: tuple[str, ...]
     text: str
     interval: Interval
-    stamp: datetime
+    bucket_start: datetime = msgspec.field(name="stamp")  # the stored name
     before_as_of: datetime
     as_of: datetime
     rows_changed: int
@@ -47,9 +56,9 @@ class Restatement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rows_changed(old: pa.Table, new: pa.Table, dimensions: Sequence[str]) -> int:
-    """How many rows differ, told apart by *dimensions*, in whatever order they come.
+    """Return the number of rows that differ, matched by *dimensions*, in any order.
 
-    Only fields that both tables have are looked at: one that a newer service sends besides restates nothing.
+    Only fields of both tables are compared: a field that a newer service adds restates nothing.
     """
     fields = _fields(old, new, dimensions)
     columns = [name for name in (*dimensions, *fields) if name in old.column_names and name in new.column_names]
@@ -63,33 +72,39 @@ def rows_changed(old: pa.Table, new: pa.Table, dimensions: Sequence[str]) -> int
 def field_changes(
     metric: str, old: pa.Table, new: pa.Table, dimensions: Sequence[str], *, adds_up: bool
 ) -> tuple[FieldChange, ...]:
-    """Totals before and after of each numeric field.
+    """Return the totals before and after of each numeric field.
 
-    A field is totalled where rows add up, but for what the catalog knows to be a mean or a ratio; without dimensions
-    there is nothing to add, and every field is.
+    A field has totals if rows add up and the catalog does not list it as a mean or a ratio. Without dimensions there is
+    one row per bucket, and every field has them.
     """
-    found = []
+    changes = []
     for name in _fields(old, new, dimensions):
         types = [table.schema.field(name).type for table in (old, new) if name in table.column_names]
-        if all(pa.types.is_integer(it) or pa.types.is_floating(it) or pa.types.is_null(it) for it in types):
+        if all(pa.types.is_integer(item) or pa.types.is_floating(item) or pa.types.is_null(item) for item in types):
             has_total = not dimensions or (adds_up and _is_summed(metric, name))
-            least = 0 if adds_up and _is_summed(metric, name) else 1
-            before, after = (_total(table, name, least) if has_total else None for table in (old, new))
-            found.append(FieldChange(name, before, after))
-    return tuple(found)
+            min_count = 0 if adds_up and _is_summed(metric, name) else 1
+            before, after = (_total(table, name, min_count) if has_total else None for table in (old, new))
+            changes.append(FieldChange(name, before, after))
+    return tuple(changes)
 
 
 def _fields(old: pa.Table, new: pa.Table, dimensions: Sequence[str]) -> list[str]:
-    """Fields of both; a table without rows says nothing about its fields, and so those of the other."""
-    shown = [table.column_names for table in (new, old) if len(table)] or [new.column_names]
+    """Return the fields of both tables.
+
+    A table without rows has any field.
+    """
+    tables_with_rows = [table.column_names for table in (new, old) if len(table)] or [new.column_names]
     return [
-        name for name in shown[0] if name != TIMESTAMP and name not in dimensions and all(name in it for it in shown)
+        name
+        for name in tables_with_rows[0]
+        if name != TIMESTAMP and name not in dimensions and all(name in item for item in tables_with_rows)
     ]
 
 
 def _by_key(
     table: pa.Table, dimensions: Sequence[str], fields: Sequence[str]
 ) -> dict[tuple[Any, ...], list[tuple[Any, ...]]]:
+    """Return the rows of *table*, restricted to *fields*, by their dimension values."""
     rows: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
     for key, row in zip(_tuples(table, dimensions), _tuples(table, fields), strict=True):
         rows.setdefault(key, []).append(row)
@@ -97,7 +112,10 @@ def _by_key(
 
 
 def _tuples(table: pa.Table, names: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-    """The rows of the columns *names*; one that is missing holds nothing."""
+    """Return the rows of the columns *names*.
+
+    A missing column holds None.
+    """
     columns = [table[name].to_pylist() if name in table.column_names else [None] * len(table) for name in names]
     return zip(*columns, strict=True) if columns else [()] * len(table)
 
@@ -116,12 +134,12 @@ def _is_close(old: Any, new: Any) -> bool:
 
 
 def _is_summed(metric: str, field: str) -> bool:
-    known = {it.name: it.combines for it in METRICS[metric].fields} if metric in METRICS else {}
-    return known.get(field, "sum") == "sum"
+    combines = {item.name: item.combines for item in METRICS[metric].fields} if metric in METRICS else {}
+    return combines.get(field, "sum") == "sum"
 
 
-def _total(table: pa.Table, name: str, least: int) -> int | float | None:
+def _total(table: pa.Table, name: str, min_count: int) -> int | float | None:
     if name not in table.column_names:
-        return 0 if not least else None
-    total: int | float | None = pc.sum(table[name], min_count=least).as_py()
+        return 0 if not min_count else None
+    total: int | float | None = pc.sum(table[name], min_count=min_count).as_py()
     return total

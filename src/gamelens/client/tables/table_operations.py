@@ -1,8 +1,6 @@
-"""Answers as Arrow tables: read from JSON, put together, added up, joined, cut to the largest.
+"""Operations on answer tables: concatenate, sort, sum, join and cut to the largest rows.
 
-A table has `timestamp` (timestamp[us, UTC], start of the bucket), the dimensions as text with null kept, counts as
-int64 and numbers as float64; fields that the catalog does not know as they come, lists and objects as JSON. Its row
-order is the answer's.
+The tables are those of `answer_decoding`.
 """
 
 from __future__ import annotations
@@ -25,145 +23,182 @@ from gamelens.errors import ServiceError
 _TOLERANCE: Final = 1e-9  # relative: a sum made in another order differs in its last digits
 
 
-def from_rows(rows: Iterable[Mapping[str, Any]], known: pa.Schema) -> pa.Table:
-    """The table of *rows*, whose columns are *known*."""
+def from_rows(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    """Build a table of *rows* with the columns of *schema*."""
     rows = list(rows)
-    return pa.table({name: pa.array([row.get(name) for row in rows], known.field(name).type) for name in known.names})
+    return pa.table({name: pa.array([row.get(name) for row in rows], schema.field(name).type) for name in schema.names})
 
 
-def concatenate(tables: Sequence[pa.Table], known: pa.Schema) -> pa.Table:
-    """Rows of all *tables*, one after the other; the columns of *known* first, what else there is behind them."""
-    tables = [known.empty_table(), *tables]
+def concatenate(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+    """Concatenate *tables*.
+
+    The columns of *schema* come first, additional ones after them.
+    """
+    tables = [schema.empty_table(), *tables]
     try:
         table = pa.concat_tables(tables, promote_options="permissive")
-    except pa.ArrowTypeError:  # a field nobody knows was of one kind in one answer and of another in the next
-        table = pa.concat_tables([with_text_columns(table, known) for table in tables], promote_options="permissive")
-    return table.select([*known.names, *(name for name in table.column_names if name not in known.names)])
+    except pa.ArrowTypeError:  # an unknown field has one type in one answer and another in the next
+        table = pa.concat_tables([with_text_columns(table, schema) for table in tables], promote_options="permissive")
+    return table.select([*schema.names, *(name for name in table.column_names if name not in schema.names)])
 
 
 def sort_by_time(table: pa.Table) -> pa.Table:
-    """*table* by ascending timestamp; rows of one bucket keep their order."""
-    moments = _moments(table)
+    """Sort *table* by timestamp.
+
+    Rows of one bucket keep their order.
+    """
+    moments = _micros(table)
     return table if np.all(moments[1:] >= moments[:-1]) else table.take(np.argsort(moments, kind="stable"))
 
 
 def sort_as_service(table: pa.Table, metric: str, dimensions: Sequence[str]) -> pa.Table:
-    """*table* as the service orders rows: in each bucket by the metric's own field, then the values, null last."""
+    """Sort *table* as the service does.
+
+    By bucket, then the metric's own field descending, then dimensions, nulls last. Wire 2.10, Row order.
+    """
     main = METRICS[metric].sorts_by if metric in METRICS else None
     keys = [(TIMESTAMP, "ascending"), *([(main, "descending")] if main else [])]
     keys += [(name, "ascending") for name in dimensions]
     return table.take(pc.sort_indices(table, sort_keys=keys))
 
 
+def sort_into_buckets(table: pa.Table, starts: Sequence[int]) -> tuple[pa.Table, list[tuple[int, int]]]:
+    """Sort *table* by timestamp (stable) and return each bucket's first row and row count.
+
+    *starts* are the bucket starts in microseconds since 1970.
+
+    Raises:
+        ValueError: two are equal, or a row has a timestamp that is not among them.
+    """
+    moments: Any = table[TIMESTAMP].cast(TIMESTAMP_TYPE).cast(pa.int64())
+    if moments.null_count or len(set(starts)) < len(starts):
+        raise ValueError("a row has no timestamp, or two units have the same")
+    moments = np.asarray(moments)
+    if np.any(moments[1:] < moments[:-1]):
+        order = np.argsort(moments, kind="stable")
+        table, moments = table.take(order), moments[order]
+    columns = [column.tolist() for column in np.unique(moments, return_index=True, return_counts=True)]
+    ranges = {bucket_start: (first, rows) for bucket_start, first, rows in zip(*columns, strict=True)}
+    if unknown := ranges.keys() - set(starts):
+        raise ValueError(f"{len(unknown)} timestamps of rows are those of no unit")
+    return table, [ranges.get(bucket_start, (0, 0)) for bucket_start in starts]
+
+
 def bucket_starts(table: pa.Table) -> set[datetime]:
-    """The buckets that *table* has rows of."""
+    """Return the bucket starts that have rows in *table*."""
     return set(pc.unique(table[TIMESTAMP]).to_pylist())
 
 
-def drop_buckets(table: pa.Table, stamps: Iterable[datetime]) -> pa.Table:
-    """*table* without the rows of these buckets."""
-    return table.filter(pc.invert(pc.is_in(table[TIMESTAMP], value_set=pa.array(list(stamps), TIMESTAMP_TYPE))))
+def drop_buckets(table: pa.Table, starts: Iterable[datetime]) -> pa.Table:
+    """Drop the rows of the buckets that begin at *starts*."""
+    return table.filter(pc.invert(pc.is_in(table[TIMESTAMP], value_set=pa.array(list(starts), TIMESTAMP_TYPE))))
 
 
 def largest_bucket_size(table: pa.Table) -> int:
-    """How many rows the largest bucket of *table* has; *table* must be in time."""
-    return int(_places(_moments(table)).max()) + 1 if len(table) else 0
+    """Return the row count of the largest bucket. *table* must be sorted by time."""
+    return int(_ranks_in_bucket(_micros(table)).max()) + 1 if len(table) else 0
 
 
 def top_per_bucket(table: pa.Table, top: int) -> pa.Table:
-    """The first *top* rows of each bucket; *table* must be in time."""
-    return table.filter(pa.array(_places(_moments(table)) < top))
+    """Return the first *top* rows of each bucket. *table* must be sorted by time."""
+    return table.filter(pa.array(_ranks_in_bucket(_micros(table)) < top))
 
 
 def drop_zero_rows(table: pa.Table, metric: str) -> pa.Table:
-    """*table* without the rows all of whose counts are 0, which a grouped answer does not have."""
+    """Drop rows whose counts are all 0, as the service does in grouped answers."""
     counts = [field.name for field in METRICS[metric].fields if field.kind == "count"] if metric in METRICS else []
     if not counts or not len(table):
         return table
-    return table.filter(pa.array(np.any([_zeroed(table[name]) != 0 for name in counts], axis=0)))
+    return table.filter(pa.array(np.any([_null_as_zero(table[name]) != 0 for name in counts], axis=0)))
 
 
 def add_constant_columns(table: pa.Table, constants: Iterable[tuple[str, str | None]]) -> pa.Table:
-    """*table* with a column of one and the same value for each of *constants*."""
+    """Append a column of one value for each name and value in *constants*."""
     for name, value in constants:
         table = table.append_column(pa.field(name, pa.string()), pa.repeat(pa.scalar(value, pa.string()), len(table)))
     return table
 
 
-def add_lookup_column(table: pa.Table, name: str, by: str, known: Mapping[str, str | None], place: int) -> pa.Table:
-    """*table* with a column *name* at *place*: what *known* says of each value of the column *by*."""
+def add_lookup_column(table: pa.Table, name: str, by: str, lookup: Mapping[str, str | None], position: int) -> pa.Table:
+    """Insert a column *name* that maps each value of the column *by* with *lookup*."""
     values = pc.unique(table[by])
-    texts = pa.array([known.get(value or "") for value in values.to_pylist()], pa.string())
-    return table.add_column(place, name, texts.take(pc.index_in(table[by], value_set=values)))
+    texts = pa.array([lookup.get(value or "") for value in values.to_pylist()], pa.string())
+    return table.add_column(position, name, texts.take(pc.index_in(table[by], value_set=values)))
 
 
 def order_columns(table: pa.Table, dimensions: Sequence[str]) -> pa.Table:
-    """*table* with its columns in the order of a frame: timestamp, *dimensions*, fields."""
+    """Order the columns as in a frame: timestamp, *dimensions*, fields."""
     fields = [name for name in table.column_names if name != TIMESTAMP and name not in dimensions]
     return table.select([TIMESTAMP, *dimensions, *fields])
 
 
 def summable_fields(metric: Metric) -> list[str]:
-    """Fields of *metric* that are summed over rows."""
+    """Return the fields of *metric* that can be summed over rows."""
     return [field.name for field in metric.fields if field.combines == "sum"]
 
 
-def sum_split_buckets(metric: Metric, dimensions: Sequence[str], table: pa.Table, stamp: datetime | None) -> pa.Table:
-    """Rows of *table* that lie in the same bucket and have the same values added, largest first.
+def sum_split_buckets(
+    metric: Metric, dimensions: Sequence[str], table: pa.Table, bucket_start: datetime | None
+) -> pa.Table:
+    """Sum rows of the same bucket and dimension values, largest first.
 
-    *stamp* replaces the timestamps where the bucket is the whole interval. A field that the catalog does not know
-    cannot be added and is left out.
+    *bucket_start* replaces the timestamps if one bucket is the whole interval. A field that the catalog does not know
+    cannot be summed and is dropped.
     """
-    if stamp is not None:
-        table = table.set_column(0, TIMESTAMP, pa.repeat(pa.scalar(stamp, TIMESTAMP_TYPE), len(table)))
-    keys, (places,) = _groups([table], [TIMESTAMP, *dimensions])
-    sums = {name: _sum(_zeroed(table[name]), places, len(keys)) for name in summable_fields(metric)}
-    return sort_as_service(_recombined(metric, keys, sums), metric.name, dimensions)
+    if bucket_start is not None:
+        table = table.set_column(0, TIMESTAMP, pa.repeat(pa.scalar(bucket_start, TIMESTAMP_TYPE), len(table)))
+    keys, (places,) = _group_rows([table], [TIMESTAMP, *dimensions])
+    sums = {name: _sum(_null_as_zero(table[name]), places, len(keys)) for name in summable_fields(metric)}
+    return sort_as_service(_add_metric_fields(metric, keys, sums), metric.name, dimensions)
 
 
 def other_rows(metric: Metric, dimensions: Sequence[str], total: pa.Table, shown: pa.Table) -> pa.Table:
-    """What *total*, without dimensions, has beyond the rows *shown*: a row `(other)` for each bucket where that is any.
+    """Return a row `(other)` per bucket with the difference of *total* and the rows *shown*.
 
-    Cents that the service rounds for each row, and the last digits of a number, are nothing.
+    *total* has no dimensions. A bucket gets no row if the difference is within rounding: half a cent for each row, as
+    the service rounds cents, and the last digits of a number.
     """
-    keys, places = _groups([total, shown], [TIMESTAMP])
+    keys, places = _group_rows([total, shown], [TIMESTAMP])
     everywhere, is_any = np.concatenate(places), np.zeros(len(keys), dtype="bool")
     sums = {}
     for field in metric.fields:
         if field.combines != "sum":
             continue
-        own, others = _zeroed(total[field.name]), _zeroed(shown[field.name])
-        rest = _sum(np.append(own, -others), everywhere, len(keys))
+        totals, shown_values = _null_as_zero(total[field.name]), _null_as_zero(shown[field.name])
+        rest = _sum(np.append(totals, -shown_values), everywhere, len(keys))
         if field.kind == "number":
-            rest[np.abs(rest) <= _TOLERANCE * _sum(np.abs(own), places[0], len(keys))] = 0
+            rest[np.abs(rest) <= _TOLERANCE * _sum(np.abs(totals), places[0], len(keys))] = 0
         rounded = 0.5 if field.unit == "US cents" and field.kind == "count" else 0.0
         is_any |= np.abs(rest) > rounded * np.bincount(everywhere, minlength=len(keys))
         sums[field.name] = rest
-    made = _recombined(metric, add_constant_columns(keys, [(name, OTHER) for name in dimensions]), sums)
-    return made.filter(pa.array(is_any))
+    rows = _add_metric_fields(metric, add_constant_columns(keys, [(name, OTHER) for name in dimensions]), sums)
+    return rows.filter(pa.array(is_any))
 
 
 def join_metrics(dimensions: Sequence[str], tables: Sequence[pa.Table]) -> pa.Table:
-    """Rows of *tables* side by side where timestamp and *dimensions* are the same; what one does not have is null.
+    """Join *tables* on timestamp and *dimensions* (full outer join).
 
     Raises:
-        ServiceError: a table has two rows of the same bucket and values.
+        ServiceError: a table has two rows of the same bucket and dimension values.
     """
-    keys, places = _groups(tables, [TIMESTAMP, *dimensions])
+    keys, places = _group_rows(tables, [TIMESTAMP, *dimensions])
     for table, place in zip(tables, places, strict=True):
-        found = np.full(len(keys), -1, dtype="int64")
-        found[place] = np.arange(len(place))
-        if np.count_nonzero(found >= 0) != len(place):
+        row_of_group = np.full(len(keys), -1, dtype="int64")
+        row_of_group[place] = np.arange(len(place))
+        if np.count_nonzero(row_of_group >= 0) != len(place):
             raise ServiceError(200, "two rows of the same bucket and values")
-        taken = table.take(pa.array(found, mask=found < 0))
+        taken = table.take(pa.array(row_of_group, mask=row_of_group < 0))
         for name in table.column_names:
             if name not in keys.column_names:
                 keys = keys.append_column(name, taken[name])
     return sort_by_time(keys)
 
 
-def _groups(tables: Sequence[pa.Table], keys: Sequence[str]) -> tuple[pa.Table, list[NDArray[Any]]]:
-    """The different rows of *keys* in all *tables*, as they first come, and which of them each table's rows are."""
+def _group_rows(tables: Sequence[pa.Table], keys: Sequence[str]) -> tuple[pa.Table, list[NDArray[Any]]]:
+    """Return the distinct rows of *keys* in all tables, and the group of each table's rows.
+
+    Groups are in order of appearance.
+    """
     stacked = pa.concat_tables([table.select(keys) for table in tables]).combine_chunks()
     codes = np.zeros(len(stacked), dtype="int64")
     for name in keys:
@@ -179,7 +214,7 @@ def _groups(tables: Sequence[pa.Table], keys: Sequence[str]) -> tuple[pa.Table, 
 
 
 def _sum(values: NDArray[Any], places: NDArray[Any], size: int) -> NDArray[Any]:
-    """Sums of the *values* at each of *size* places: counts exactly, numbers rounded once."""
+    """Sum *values* for each of *size* groups: counts exactly, numbers rounded once."""
     if values.dtype == np.int64:
         total = np.zeros(size, dtype="int64")
         np.add.at(total, places, values)
@@ -190,8 +225,8 @@ def _sum(values: NDArray[Any], places: NDArray[Any], size: int) -> NDArray[Any]:
     return np.array([math.fsum(part) for part in parts], dtype="float64")
 
 
-def _recombined(metric: Metric, table: pa.Table, sums: Mapping[str, NDArray[Any]]) -> pa.Table:
-    """*table* with the fields of *metric*: what is summed, and quotients of that; null where nothing is divided."""
+def _add_metric_fields(metric: Metric, table: pa.Table, sums: Mapping[str, NDArray[Any]]) -> pa.Table:
+    """Append the fields of *metric*: sums, and quotients of sums, null for a zero denominator."""
     for field in metric.fields:
         values, mask = sums.get(field.name), None
         if isinstance(field.combines, Quotient):
@@ -204,16 +239,16 @@ def _recombined(metric: Metric, table: pa.Table, sums: Mapping[str, NDArray[Any]
     return table
 
 
-def _zeroed(column: pa.ChunkedArray) -> NDArray[Any]:
+def _null_as_zero(column: pa.ChunkedArray) -> NDArray[Any]:
     return np.asarray(pc.fill_null(column, 0))
 
 
-def _moments(table: pa.Table) -> NDArray[Any]:
+def _micros(table: pa.Table) -> NDArray[Any]:
     return np.asarray(table[TIMESTAMP].cast(pa.int64()))
 
 
-def _places(moments: NDArray[Any]) -> NDArray[Any]:
-    """How many rows of the same bucket come before each row; buckets must lie together."""
+def _ranks_in_bucket(moments: NDArray[Any]) -> NDArray[Any]:
+    """Return the position of each row in its bucket. Rows of one bucket must be adjacent."""
     starts = (
         np.flatnonzero(np.concatenate([[True], moments[1:] != moments[:-1]])) if len(moments) else np.array([], int)
     )

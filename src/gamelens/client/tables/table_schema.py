@@ -16,9 +16,9 @@ ARROW_TYPES: Final = {"count": pa.int64(), "number": pa.float64()}
 
 
 def schema(metric: str, dimensions: Sequence[str]) -> pa.Schema:
-    """Columns of a table of *metric* by *dimensions*, as far as the catalog knows its fields.
+    """Return the columns of *metric* by *dimensions*, as far as the catalog knows its fields.
 
-    A row has one place for each name: a field that is called like a dimension is not among them.
+    A row has one value per name: a field with the name of a requested dimension is left out.
     """
     fields = [field for field in METRICS[metric].fields if field.name not in dimensions] if metric in METRICS else []
     return pa.schema(

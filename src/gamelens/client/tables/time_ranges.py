@@ -1,4 +1,4 @@
-"""When: from what an analyst writes to intervals, and from an interval to pieces the service accepts."""
+"""Time ranges as an analyst writes them, resolved to intervals and cut into slices."""
 
 from __future__ import annotations
 
@@ -26,25 +26,33 @@ _RULE: Final = (
 
 
 class ResolvedRange(msgspec.Struct, frozen=True):
-    """What was *asked* for, what is *available*, and what of it is *kept*: the same as asked unless clipped."""
+    """The intervals of a query: *requested*, *available* and *covered*.
 
-    asked: Interval
+    *covered* equals *requested* unless it was clipped to what is available.
+    """
+
+    requested: Interval
     available: Interval
-    kept: Interval
+    covered: Interval
 
 
 class BucketSlice(msgspec.Struct, frozen=True):
-    """The least that is asked for and kept: *interval*, a bucket or what of it is asked, and the bucket's *stamp*."""
+    """The smallest interval to request and cache: one bucket, or the requested part of it.
+
+    *interval* is the requested part, *bucket_start* the timestamp of its rows.
+    """
 
     interval: Interval
-    stamp: datetime
+    bucket_start: datetime
 
 
 def resolve_range(over: TimeRange, available: Interval) -> Interval:
-    """The interval *over* means, half-open, in UTC; "complete" ends where *available* ends.
+    """Return the half-open UTC interval of *over*.
+
+    "complete" ends at the end of *available*.
 
     Raises:
-        BadQuery: *over* is nothing of the kind, or nothing at all.
+        BadQuery: *over* is not a time range, or is empty.
     """
     try:
         interval = _read(over, available)
@@ -55,60 +63,67 @@ def resolve_range(over: TimeRange, available: Interval) -> Interval:
     return interval
 
 
-def clip_to_available(asked: Interval, available: Interval, when: WhenUnavailable) -> Interval:
-    """What of *asked* may be asked for: all of it, or with "clip" the part that is *available*.
+def clip_to_available(requested: Interval, available: Interval, when: WhenUnavailable) -> Interval:
+    """Return *requested*, or with "clip" its available part.
 
     Raises:
-        NotYetAvailable: part of *asked* is not available and *when* does not clip, or nothing of it is.
+        NotYetAvailable: part of *requested* is not available and *when* is not "clip", or no part of it is.
     """
-    if asked in available:
-        return asked
-    kept = asked & available
-    if when != "clip" or not kept:
-        raise NotYetAvailable(asked, available, tried=when)
-    return kept
+    if requested in available:
+        return requested
+    covered = requested & available
+    if when != "clip" or not covered:
+        raise NotYetAvailable(requested, available, tried=when)
+    return covered
 
 
 def bucket_slices(interval: Interval, granularity: Granularity, max_days: int | None) -> list[BucketSlice]:
-    """Units of *interval*, ascending: its buckets, and what is longer than a piece may be cut at midnights."""
+    """Cut *interval* into its buckets, ascending.
+
+    A bucket that is longer than one request may be is cut at midnights.
+    """
     cap = _cap(granularity, max_days)
-    made = []
+    slices = []
     for bucket in interval.buckets(granularity):
-        part = bucket & interval
-        for piece in _slices(part, cap):
-            made.append(BucketSlice(piece, piece.start if granularity == "all" else bucket.start))
-    return made
+        for part in _cut_at_midnights(bucket & interval, cap):
+            slices.append(BucketSlice(part, part.start if granularity == "all" else bucket.start))
+    return slices
 
 
 def request_runs(
-    asked: Sequence[BucketSlice], granularity: Granularity, max_days: int | None
+    requested: Sequence[BucketSlice], granularity: Granularity, max_days: int | None
 ) -> list[tuple[BucketSlice, ...]]:
-    """*asked* in as few runs as may each be one request: neighbours, within a piece's length, each of another bucket.
+    """Group adjacent bucket slices into the fewest runs that fit one request each.
 
-    Days go at most 31 to a piece (public-facts 3.3), other buckets uncut; *max_days* caps them all.
+    A run has at most one slice of each bucket. Requests by day cover at most 31 days, others any length; *max_days*
+    limits both. Wire 2.8, Intervals and buckets.
     """
     cap = _cap(granularity, max_days)
     runs: list[list[BucketSlice]] = []
-    for unit in asked:
+    for bucket_slice in requested:
         run = runs[-1] if runs else []
-        joins = bool(run) and granularity != "all" and run[-1].interval.end == unit.interval.start
-        joins = joins and run[-1].stamp != unit.stamp and unit.interval.end - run[0].interval.start <= cap
+        joins = bool(run) and granularity != "all" and run[-1].interval.end == bucket_slice.interval.start
+        joins = (
+            joins
+            and run[-1].bucket_start != bucket_slice.bucket_start
+            and bucket_slice.interval.end - run[0].interval.start <= cap
+        )
         if joins:
-            run.append(unit)
+            run.append(bucket_slice)
         else:
-            runs.append([unit])
+            runs.append([bucket_slice])
     return [tuple(run) for run in runs]
 
 
 def enclosing_interval(run: Sequence[BucketSlice]) -> Interval:
-    """The interval of neighbours."""
+    """Return the interval that the adjacent slices of *run* cover."""
     return Interval(run[0].interval.start, run[-1].interval.end)
 
 
-def has_split_buckets(asked: Sequence[BucketSlice], granularity: Granularity) -> bool:
-    """True when two of *asked* lie in the same bucket, so that their answers must be added."""
-    stamps = {unit.stamp for unit in asked}
-    return len(asked) > (min(1, len(stamps)) if granularity == "all" else len(stamps))
+def has_split_buckets(requested: Sequence[BucketSlice], granularity: Granularity) -> bool:
+    """Return whether two slices share a bucket, so that their answers must be summed."""
+    starts = {bucket_slice.bucket_start for bucket_slice in requested}
+    return len(requested) > (min(1, len(starts)) if granularity == "all" else len(starts))
 
 
 def _cap(granularity: Granularity, max_days: int | None) -> timedelta:
@@ -117,8 +132,8 @@ def _cap(granularity: Granularity, max_days: int | None) -> timedelta:
     return timedelta(days=max_days) if max_days is not None else timedelta.max
 
 
-def _slices(interval: Interval, cap: timedelta) -> Iterator[Interval]:
-    """*interval* itself, or cut at midnights where it is longer than *cap*."""
+def _cut_at_midnights(interval: Interval, cap: timedelta) -> Iterator[Interval]:
+    """Yield *interval*, cut at midnights into parts of at most *cap*."""
     start = interval.start
     while start < interval.end:
         end = interval.end if interval.end - start <= cap else bucket_start(start + cap, "day")
@@ -127,6 +142,7 @@ def _slices(interval: Interval, cap: timedelta) -> Iterator[Interval]:
 
 
 def _read(over: TimeRange, available: Interval) -> Interval:
+    """Return the interval of *over*, which may be empty."""
     match over:
         case Interval():
             return over
@@ -141,22 +157,24 @@ def _read(over: TimeRange, available: Interval) -> Interval:
     raise BadQuery("over", over, _RULE)
 
 
-def _last(number: int, unit: Granularity, available: Interval, over: str) -> Interval:
+def _last(number: int, granularity: Granularity, available: Interval, over: str) -> Interval:
+    """Return the interval of the last *number* complete buckets."""
     if number < 1:
         raise BadQuery("over", over, "must ask for at least 1")
-    end = start = bucket_start(available.end, unit)
+    end = start = bucket_start(available.end, granularity)
     try:
-        if unit == "month":
+        if granularity == "month":
             for _ in range(number):
                 start = bucket_start(start - _DAY, "month")
         else:
-            start = end - number * (7 if unit == "week" else 1) * _DAY
+            start = end - number * (7 if granularity == "week" else 1) * _DAY
     except OverflowError:
         raise BadQuery("over", over, "reaches back before the first year there is") from None
     return Interval(start, end)
 
 
 def _midnight(day: object) -> datetime:
+    """Return the start of a day in UTC."""
     if isinstance(day, str):
         try:
             day = date.fromisoformat(day.strip())

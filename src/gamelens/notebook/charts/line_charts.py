@@ -11,13 +11,14 @@ from plotly.graph_objects import Figure
 from gamelens._text import format_number
 from gamelens.analysis.tidy_frames import UNKNOWN, series_names
 from gamelens.errors import BadQuery
-from gamelens.notebook.figures.captions import every_of, main_value, title_of, unit_in, words_per_bucket
+from gamelens.notebook.figures.captions import main_value, title_of, unit_in, words_per_bucket
 from gamelens.notebook.figures.colours import colours_of, is_game
 from gamelens.notebook.figures.figure_frame import finish, is_cut, number_axis, one_row_each
 from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.figures.traces import MOST_LINES, line_traces
 from gamelens.notebook.labels import escape, hover_format, name_of, shorten
 from gamelens.notebook.receipt_text import unfinished
+from gamelens.wire.receipts import Receipt
 
 MOST_BARS: Final = 20
 
@@ -54,7 +55,7 @@ def draw_lines(
     dated = [*table.index] if len(table) <= 8 else None
     figure.update_xaxes(tickformat="%-d %b", tickvals=dated, hoverformat="%a %-d %b %Y")
     more = f", largest {MOST_LINES} of {len(order)} named" if len(order) > MOST_LINES else ""
-    more += ", dotted: not a whole " + escape(every_of(frame)) if partial else ""
+    more += ", dotted: not a whole " + str(Receipt.of(frame.attrs).asked.every) if partial else ""
     words = f"{words_per_bucket(frame, unit)}{more}"
     return finish(figure, frame, title or title_of(frame, value, by), words, kind=unit.kind)
 

@@ -15,13 +15,14 @@ from plotly.subplots import make_subplots
 from gamelens._text import format_number
 from gamelens.analysis.tidy_frames import display_values, series_names
 from gamelens.notebook.figures.alt_text import short_list
-from gamelens.notebook.figures.captions import every_of, main_value, title_of, unit_in, words_per_bucket
+from gamelens.notebook.figures.captions import main_value, title_of, unit_in, words_per_bucket
 from gamelens.notebook.figures.colours import colours_of, game_colours
 from gamelens.notebook.figures.figure_frame import finish, is_cut, one_row_each
 from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.figures.traces import band_traces, line_traces
 from gamelens.notebook.labels import KINDS, ColumnUnit, Kind, day, escape, hover_format, shorten, tick_format
 from gamelens.notebook.receipt_text import unfinished
+from gamelens.wire.receipts import Receipt
 
 MOST_PANELS: Final = 24
 MOST_ACROSS: Final = 4
@@ -72,7 +73,7 @@ def draw_panels(
         figure.update_traces(mode="lines")
     words = f"{words_per_bucket(frame, unit)}, {'one scale for all' if is_same_scale else 'each on its own scale'}"
     words += f", largest {MOST_PANELS} of {len(order)}" if len(order) > MOST_PANELS else ""
-    words += f", dotted: not a whole {every_of(frame)}" if partial else ""
+    words += f", dotted: not a whole {Receipt.of(frame.attrs).asked.every}" if partial else ""
     return finish(figure, frame, title or title_of(frame, value, by), words, kind=unit.kind, above=grid.head_px)
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from textwrap import wrap
-from typing import Any, Final
+from typing import Final
 
 from pandas import DataFrame
 
-from gamelens.analysis.tidy_frames import asked_metrics, label_columns, value_columns
+from gamelens.analysis.tidy_frames import label_columns, queried_metrics, value_columns
 from gamelens.catalog import METRICS
 from gamelens.errors import BadQuery
 from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.labels import ColumnUnit, escape, name_of, shorten, unit_of
-from gamelens.wire.receipts import RECEIPT
+from gamelens.wire.receipts import Receipt
 
 # Letters of each font size that fit into 760 pixels.
 TITLE_LETTERS: Final = 76
@@ -30,7 +30,7 @@ def main_value(frame: DataFrame) -> str:
         BadQuery: the frame has no number.
     """
     values = value_columns(frame)
-    for metric in asked_metrics(frame):
+    for metric in queried_metrics(frame):
         field = METRICS[metric].sorts_by if metric in METRICS else metric
         column = next((name for name in (f"{metric}_{field}", field) if name in values), None)
         if column:
@@ -42,12 +42,12 @@ def main_value(frame: DataFrame) -> str:
 
 def unit_in(frame: DataFrame, value: str) -> ColumnUnit:
     """Return the unit of the column *value*, given the metrics of the frame's query."""
-    return unit_of(value, asked_metrics(frame))
+    return unit_of(value, queried_metrics(frame))
 
 
 def title_of(frame: DataFrame, value: str, by: str | Sequence[str] | None) -> str:
     """Return the metric and the dimensions of a figure in words: `Ad revenue by network`."""
-    metric = next((name for name in asked_metrics(frame) if value in _values_of(name)), value)
+    metric = next((name for name in queried_metrics(frame) if value in _values_of(name)), value)
     words = words_by(frame, by)
     return name_of(metric) + (f" by {words}" if words else "")
 
@@ -60,13 +60,8 @@ def words_by(frame: DataFrame, by: str | Sequence[str] | None) -> str:
 
 def words_per_bucket(frame: DataFrame, unit: ColumnUnit) -> str:
     """Return the unit, and for sums the bucket they are summed over: `USD per day`."""
-    every = every_of(frame)
+    every = Receipt.of(frame.attrs).asked.every
     return f"{unit.words} per {every}" if unit.is_sum and every in ("day", "week", "month") else unit.words
-
-
-def every_of(frame: DataFrame) -> Any:
-    """The granularity the receipt names; None without a receipt."""
-    return ((frame.attrs.get(RECEIPT) or {}).get("asked") or {}).get("every")
 
 
 def headline(title: str, subtitle: str) -> str:

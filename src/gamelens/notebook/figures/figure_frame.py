@@ -7,7 +7,7 @@ through `labels.escape`, and hand the figure to `finish`.
 from __future__ import annotations
 
 import html
-from typing import Any, Final
+from typing import Final
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -21,7 +21,7 @@ from gamelens.notebook.figures.captions import headline, source
 from gamelens.notebook.figures.theme import THEMES, layout_of, theme
 from gamelens.notebook.labels import ColumnUnit, Kind, tick_format
 from gamelens.notebook.receipt_text import source_line
-from gamelens.wire.receipts import RECEIPT
+from gamelens.wire.receipts import Receipt
 
 NOTHING: Final = "nothing in this interval"
 HEIGHT: Final = 420
@@ -125,5 +125,4 @@ def one_row_each(rows: DataFrame, keys: list[str]) -> DataFrame:
 
 def is_cut(frame: DataFrame) -> bool:
     """Return whether rows may be missing from *frame*, so that a missing row need not mean 0."""
-    receipt: dict[str, Any] = frame.attrs.get(RECEIPT) or {}
-    return bool(receipt.get("truncated") or receipt.get("gaps"))
+    return not Receipt.of(frame.attrs).is_complete

@@ -37,7 +37,7 @@ class LatestTask:
         with self._lock:
             self.stop()
             pause_s = self._quiet_s if quiet_s is None else quiet_s
-            self._future = shared_loop().hand_over(self._run(self._newest, work, pause_s))
+            self._future = shared_loop().submit(self._run(self._newest, work, pause_s))
 
     def stop(self) -> None:
         """Cancel the work under way."""

@@ -26,7 +26,7 @@ from gamelens.notebook.widgets.query_form import AGES, FormChoices, QueryForm
 from gamelens.notebook.widgets.static_view import StaticView, WidgetWithStaticView
 from gamelens.wire.filters import Filter, WireFilter
 from gamelens.wire.intervals import Granularity
-from gamelens.wire.receipts import RECEIPT
+from gamelens.wire.receipts import Receipt
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -108,7 +108,7 @@ class Explorer(WidgetWithStaticView):
             figure, undrawn = await asyncio.to_thread(_draw, frame, picked.metric)
         except Exception as error:  # a widget has no caller that could handle it
             return partial(self._fail, picked, error_text(error))
-        remarks = " ".join(part for part in (*_reserves(frame), undrawn) if part)
+        remarks = " ".join(part for part in (*_limitations(frame), undrawn) if part)
         return partial(self._show, picked, frame, table, figure, remarks)
 
     def _show(self, picked: FormQuery, frame: DataFrame, table: str, figure: Figure | None, remarks: str) -> None:
@@ -225,11 +225,11 @@ def _draw(frame: DataFrame, metric: str) -> tuple[Figure | None, str]:
         return None, f"{name_of(metric)} cannot be drawn: {error}"
 
 
-def _reserves(frame: DataFrame) -> list[str]:
+def _limitations(frame: DataFrame) -> list[str]:
     """Return what the receipt says is missing from the frame, and its warnings."""
-    receipt = frame.attrs.get(RECEIPT) or {}
-    gaps = receipt.get("gaps") or []
+    receipt = Receipt.of(frame.attrs)
+    gaps = receipt.gaps
     pieces = "1 piece is" if len(gaps) == 1 else f"{len(gaps)} pieces are"
-    missing = [f"{pieces} missing: {str(gap['error']).rstrip('.')}. Press Ask again for the rest." for gap in gaps[:1]]
-    cut = [f"Cut to what is available: {receipt['clipped']}."] if receipt.get("clipped") else []
-    return [*missing, *cut, *map(str, receipt.get("warnings") or [])]
+    missing = [f"{pieces} missing: {gap.error.rstrip('.')}. Press Ask again for the rest." for gap in gaps[:1]]
+    cut = [f"Cut to what is available: {receipt.clipped}."] if receipt.clipped else []
+    return [*missing, *cut, *receipt.warnings]

@@ -186,7 +186,7 @@ class HealthBoard(WidgetWithStaticView):
     def _segment_tables(self, row: Row) -> str:
         """Return the segments behind *row* as HTML, one table for each dimension."""
         parts = []
-        for dimension in health.drill_questions(row):
+        for dimension in health.drill_queries(row):
             moved = health_check.segments_of(self._lens, row, dimension)
             says = next(iter(moved["says"]), "")
             parts += [html_blocks.message(says or f"by {health.dimension_words(dimension)}, none stands out")]

@@ -62,7 +62,7 @@ class LiveView(WidgetWithStaticView):
         """Read the sandbox again and again, until `stop`."""
         if not self.is_running:
             self._show_running(True)
-            self._future = shared_loop().hand_over(self._follow())
+            self._future = shared_loop().submit(self._follow())
 
     def stop(self) -> None:
         """Stop reading. Counts and events stay on the page."""
@@ -74,12 +74,12 @@ class LiveView(WidgetWithStaticView):
         """Stop reading, and remove the widget from the page."""
         self.stop()
         super().close()
-        shared_loop().hand_over(self._control.aclose())
+        shared_loop().submit(self._control.aclose())
 
     def static(self) -> StaticView:
         """Return counts and newest events as ordinary tables."""
         if not self.refreshes and not self.is_running and self.comm is not None:
-            shared_loop().wait(self._refresh())
+            shared_loop().run(self._refresh())
         return StaticView("".join(each.value for each in (self._status, self._counts, self._events)))
 
     async def _follow(self) -> None:

@@ -1,7 +1,8 @@
-"""The collector: signed, gzipped posts of events, and both init routes (Collector, Endpoints).
+"""The collector: signed posts of events, and both init routes.
 
-Plain ASGI, because the signature covers the raw bytes: nothing may touch a body before us. The order of checks is size,
-key and signature, encoding, events; whatever is refused leaves nothing behind.
+Plain ASGI without a framework, because the signature covers the raw bytes. Checks run in the order size, key and
+signature, encoding, events. A refused request leaves nothing behind
+(Wire 1.1, Collector addresses; Wire 1.10, Collector statuses).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from gamelens.sandbox.collector.event_admission import AdmissionResult, admit
 from gamelens.sandbox.collector.experiment_assignment import answer_init
 from gamelens.sandbox.collector.geoip import GeoIp
 from gamelens.sandbox.collector.live_feed import LiveFeed
-from gamelens.sandbox.http.http_connection import is_kept
+from gamelens.sandbox.http.http_connection import is_keep_alive
 from gamelens.sandbox.http.request_body import (
     BodyTooLarge,
     ClientDisconnected,
@@ -47,24 +48,27 @@ SERVICE_HEADERS: Final = [
     (b"access-control-allow-origin", b"*"),
     (b"x-svc-service", b"collect"),
 ]
-"""On every answer of the collector's address, also to what is no request (Collector, Common request headers)."""
+"""Headers of every response, also to input that is not a request.
+
+Wire 1.5, Response headers.
+"""
 _JSON: Final = [*SERVICE_HEADERS, (b"content-type", b"application/json")]
 _HEADERS: Final = [*_JSON, (b"access-control-allow-headers", b"Authorization, X-Requested-With")]
-_PREFLIGHT: Final = [  # a browser asks for what its requests will need (public-facts 1.3), and remembers it for hours
+_PREFLIGHT: Final = [  # everything a browser game will send; the browser caches it (Wire 1.5, Response headers)
     *_JSON,
     (b"access-control-allow-headers", b"Authorization, X-Requested-With, Content-Type, Content-Encoding"),
     (b"access-control-allow-methods", b"POST, OPTIONS"),
     (b"access-control-max-age", b"7200"),
 ]
 _CLOSE: Final = (b"connection", b"close")
-_KEEP_ALIVE: Final = (b"connection", b"keep-alive")  # as the specification has it, though HTTP/1.1 takes it for granted
+_KEEP_ALIVE: Final = (b"connection", b"keep-alive")  # documented, though the default (Wire 1.5, Response headers)
 _RETRY: Final = (b"retry-after", b"5")
-_LONGEST_INTERVAL: Final = 12  # digits
+_MAX_INTERVAL_DIGITS: Final = 12
 _NO_SECRET: Final = "0" * 40
 
 
 class _EarlyResponse(Refused):
-    """The request ends here, with this answer."""
+    """The response of a request that ends before its regular answer."""
 
     def __init__(self, status: int, body: Any, headers: list[tuple[bytes, bytes]] | None = None) -> None:
         self.status = status
@@ -74,7 +78,7 @@ class _EarlyResponse(Refused):
 
 
 class _Init(msgspec.Struct, frozen=True):
-    """What we read of an init request; the rest may be as much as it likes, and takes no memory."""
+    """The only field of an init request that is read. The others take no memory."""
 
     user_id: msgspec.Raw = msgspec.Raw()
 
@@ -83,11 +87,17 @@ _read_init = msgspec.json.Decoder(tuple[_Init] | _Init).decode
 
 
 class CollectorApp:
-    """Takes events in and tells clients how to behave.
+    """The ASGI application of the collector.
 
-    *reply* is the body of a 200 for events: `empty` as the specification has it, `json` is ``{}``, `auto` is empty for
-    custom integrations and ``{}`` for everybody else: every official client takes an empty body for being offline.
-    *validation* says by which rules events are judged, *countries* where an address is.
+    Args:
+        tenants: organisations and games by key.
+        inbox: stores accepted events.
+        clock: gives arrival times.
+        live: the feed that shows every request.
+        reply: body of a 200 for events: `empty`, `json` for ``{}``, or `auto`, which is empty for custom integrations
+            and ``{}`` for others, because official clients read an empty body as no connection.
+        validation: rules for events, `lenient` or `strict`.
+        countries: countries by address.
     """
 
     def __init__(
@@ -110,28 +120,28 @@ class CollectorApp:
         self._countries = countries or GeoIp()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One HTTP request (ASGI 3)."""
+        """Answer one HTTP request (ASGI 3)."""
         if scope["type"] != "http":
             return
         headers: list[tuple[bytes, bytes]] = []
         try:
-            status, body = await self._answer(scope, receive)
-        except _EarlyResponse as answered:
-            status, body, headers = answered.status, answered.body, answered.headers
-            self._live.refused(status)
-        except Exception:  # a mistake of ours: official clients parse whatever they hear (public-facts 1.9)
+            status, body = await self._respond(scope, receive)
+        except _EarlyResponse as early:
+            status, body, headers = early.status, early.body, early.headers
+            self._live.record_refused_request(status)
+        except Exception:  # a defect here: the answer is JSON all the same (Wire 1.10, Collector statuses)
             _log.exception("a request failed")
             status, body = 500, {"message": "the sandbox failed: its log says where"}
         payload = body if isinstance(body, bytes) else msgspec.json.encode(body)
         if status != 204:
             headers = [*headers, (b"content-length", str(len(payload)).encode())]
-        if _CLOSE not in headers and is_kept(scope):
+        if _CLOSE not in headers and is_keep_alive(scope):
             headers = [*headers, _KEEP_ALIVE]
         common = _PREFLIGHT if scope["method"] == "OPTIONS" else _HEADERS
         await send({"type": "http.response.start", "status": status, "headers": [*common, *headers]})
         await send({"type": "http.response.body", "body": payload})
 
-    async def _answer(self, scope: Scope, receive: Receive) -> tuple[int, Any]:
+    async def _respond(self, scope: Scope, receive: Receive) -> tuple[int, Any]:
         route, game_key = _route(scope)
         if scope["method"] == "OPTIONS":
             return 204, b""
@@ -140,18 +150,21 @@ class CollectorApp:
                 405, {"message": f"{scope['method']} is not for this address: use POST"}, [(b"allow", b"POST, OPTIONS")]
             )
         headers = _headers(scope)
-        body = await _body(receive, headers)
-        organisation, game = self._authorised(game_key, body, headers.get(b"authorization", b"").decode("latin-1"))
+        body = await _read_bounded_body(receive, headers)
+        organisation, game = self._authorise(game_key, body, headers.get(b"authorization", b"").decode("latin-1"))
         if route == "events":
             address = headers.get(b"x-forwarded-for", b"").decode("latin-1") or (scope.get("client") or ("",))[0]
             return await self._events(organisation, game, body, headers, address)
-        user_id = _user_of(_unpacked(body, headers).content)
+        user_id = _read_user_id(_unpack_body(body, headers).content)
         if route == "init":
             return 200, V2InitAnswer(enabled=game.enabled, server_ts=int(self._clock.now_s()))
         return self._remote_init(game, user_id, _query(scope))
 
-    def _authorised(self, game_key: str, body: bytes, signature: str) -> tuple[Organisation, TenantGame]:
-        """The owner of the key; an unknown key costs as much time as a wrong signature and hears the same."""
+    def _authorise(self, game_key: str, body: bytes, signature: str) -> tuple[Organisation, TenantGame]:
+        """Return the owner of the key, or end the request with 401.
+
+        An unknown key takes as long as a wrong signature and gets the same answer (Wire 1.4, Signature).
+        """
         owner = self._tenants.game(game_key)
         signed = is_signed(body, signature, secret_key=owner[1].secret_key if owner else _NO_SECRET)
         if owner is None or not signed or owner[1].environment != "sandbox":
@@ -167,7 +180,7 @@ class CollectorApp:
     async def _events(
         self, organisation: Organisation, game: TenantGame, body: bytes, headers: dict[bytes, bytes], address: str
     ) -> tuple[int, Any]:
-        admission, is_gzipped = self._judged(body, headers)
+        admission, is_gzipped = self._judge_body(body, headers)
         if admission.events or admission.rejected:
             batch = InboxBatch(
                 organisation=organisation.name,
@@ -183,31 +196,31 @@ class CollectorApp:
                 await self._inbox.commit(batch)
             except StoreUnavailable:
                 raise _EarlyResponse(503, {"message": "nothing was stored: send it again"}, [_RETRY]) from None
-            self._live.took(game.game_key, batch, categories=admission.categories, rejected=admission.rejected)
+            self._live.record_batch(game.game_key, batch, categories=admission.categories, rejected=admission.rejected)
         if admission.rejected:
             return 400, admission.rejected
         is_empty = self._reply == "empty" or (self._reply == "auto" and admission.is_custom)
         return 200, b"" if is_empty else b"{}"
 
-    def _judged(self, body: bytes, headers: dict[bytes, bytes]) -> tuple[AdmissionResult, bool]:
-        """What came of *body*, and whether its good events are still gzipped.
+    def _judge_body(self, body: bytes, headers: dict[bytes, bytes]) -> tuple[AdmissionResult, bool]:
+        """Judge the events of *body*, and return whether the stored body is still gzipped.
 
-        They are kept as they were sent where that can be: unpacked they would fill memory until the disk has them.
+        It is stored as it was sent where possible: unpacked it would fill memory until it is on disk.
         """
-        unpacked = _unpacked(body, headers)
+        unpacked = _unpack_body(body, headers)
         try:
             admission = admit(unpacked.content, self._rules)
         except BodyTooLarge as error:
             raise _EarlyResponse(413, {"message": str(error)}) from None
         except UndecodableBody as error:
-            raise _EarlyResponse(400, _undecodable(error.error_type)) from None
+            raise _EarlyResponse(400, _body_errors(error.error_type)) from None
         if unpacked.is_one_member and admission.body is unpacked.content:
             return msgspec.structs.replace(admission, body=body), True
         return admission, False
 
     def _remote_init(self, game: TenantGame, user_id: str, query: dict[str, str]) -> tuple[int, Any]:
         interval_s = query.get("interval_seconds", "0")
-        if not interval_s.isdecimal() or len(interval_s) > _LONGEST_INTERVAL:
+        if not interval_s.isdecimal() or len(interval_s) > _MAX_INTERVAL_DIGITS:
             raise _EarlyResponse(400, [{"errors": [{"error_type": "not_in_range", "path": "/interval_seconds"}]}])
         answer = answer_init(
             game,
@@ -222,7 +235,7 @@ class CollectorApp:
 
 
 def _route(scope: Scope) -> tuple[str, str]:
-    """What the path asks for, and the game key in it."""
+    """Return the route that a path names and the game key, or end the request with 404."""
     path = scope["path"]
     if path == _REMOTE_INIT:
         return "remote init", _query(scope).get("game_key", "")
@@ -239,7 +252,7 @@ def _query(scope: Scope) -> dict[str, str]:
 
 
 def _headers(scope: Scope) -> dict[bytes, bytes]:
-    """The request's headers; lines of the same name are one list (RFC 9110 5.3)."""
+    """Return the request's headers, with lines of one name joined (RFC 9110 5.3)."""
     headers: dict[bytes, bytes] = dict(scope["headers"])
     if len(headers) == len(scope["headers"]):
         return headers
@@ -249,11 +262,11 @@ def _headers(scope: Scope) -> dict[bytes, bytes]:
     return headers
 
 
-async def _body(receive: Receive, headers: dict[bytes, bytes]) -> bytes:
-    """The whole body, if it comes and is not too large."""
+async def _read_bounded_body(receive: Receive, headers: dict[bytes, bytes]) -> bytes:
+    """Return the whole body, or end the request with 413, 408 or 503."""
     try:
         if b"expect" in headers and headers.get(b"content-length", b"").isdigit():
-            check_size(int(headers[b"content-length"]))  # nothing is sent before the answer to this
+            check_size(int(headers[b"content-length"]))  # the client waits for this answer before it sends the body
         return await read_body(receive)
     except BodyTooLarge as error:
         raise _EarlyResponse(413, {"message": str(error)}, [_CLOSE] if error.is_cut else []) from None
@@ -263,8 +276,8 @@ async def _body(receive: Receive, headers: dict[bytes, bytes]) -> bytes:
         raise _EarlyResponse(503, {"message": "there is no room for the body: send it again"}, [_RETRY]) from None
 
 
-def _unpacked(body: bytes, headers: dict[bytes, bytes]) -> Unpacked:
-    """The content of *body*, which may be gzipped, once (RFC 9110 8.4)."""
+def _unpack_body(body: bytes, headers: dict[bytes, bytes]) -> Unpacked:
+    """Return the content of *body*, which may be gzipped once (RFC 9110 8.4)."""
     codings = [coding.strip().lower() for coding in headers.get(b"content-encoding", b"").split(b",")]
     applied = [coding for coding in codings if coding not in (b"", b"identity")]
     if not applied:
@@ -276,18 +289,21 @@ def _unpacked(body: bytes, headers: dict[bytes, bytes]) -> Unpacked:
     except BodyTooLarge as error:
         raise _EarlyResponse(413, {"message": str(error)}) from None
     except UndecodableBody as error:
-        raise _EarlyResponse(400, _undecodable(error.error_type)) from None
+        raise _EarlyResponse(400, _body_errors(error.error_type)) from None
 
 
-def _user_of(content: bytes) -> str:
-    """Who asks; refuses what is no init request: a JSON object, which some clients wrap in an array (1.4)."""
+def _read_user_id(content: bytes) -> str:
+    """Return the `user_id` of an init request, or end the request with 400.
+
+    The body is a JSON object. Some clients wrap it in an array (Wire 1.11, Version 2 init).
+    """
     try:
         content.decode()
         read = _read_init(content)
     except msgspec.ValidationError:
-        raise _EarlyResponse(400, _undecodable("wrong_type")) from None
+        raise _EarlyResponse(400, _body_errors("wrong_type")) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise _EarlyResponse(400, _undecodable("wrong_format")) from None
+        raise _EarlyResponse(400, _body_errors("wrong_format")) from None
     user_id = (read[0] if isinstance(read, tuple) else read).user_id
     try:
         return msgspec.json.decode(user_id or b"null", type=str)
@@ -295,8 +311,8 @@ def _user_of(content: bytes) -> str:
         error_type = "wrong_type" if user_id else "missing_required_property"
         raise _EarlyResponse(400, [{"errors": [{"error_type": error_type, "path": "/user_id"}]}]) from None
     except msgspec.DecodeError:
-        raise _EarlyResponse(400, _undecodable("wrong_format")) from None
+        raise _EarlyResponse(400, _body_errors("wrong_format")) from None
 
 
-def _undecodable(error_type: str) -> list[dict[str, Any]]:
+def _body_errors(error_type: str) -> list[dict[str, Any]]:
     return [{"errors": [{"error_type": error_type, "path": "/"}]}]

@@ -1,4 +1,4 @@
-"""Which events of a body are good, and everything that is wrong with the others (public-facts 1.7)."""
+"""Admission: the good and the bad events of a body (Wire 1.8, Rejected events)."""
 
 from __future__ import annotations
 
@@ -17,19 +17,26 @@ from gamelens.wire.limits import JSON_DEPTH
 
 REST_SDK = "rest api v2"
 VALUES: Final = 1 << 20
-"""Our choice: what is bad or nested may hold so many values; 16 MB of the shortest events have three quarters of it."""
+"""Most values of a bad or nested body (Wire 1.6, Body limits).
+
+16 MB of the shortest events have three quarters of it.
+"""
 BAD_EVENTS: Final = 10_000
-"""Our choice: so many of one body are told; the answer is longer than the body, and nobody reads it to its end."""
+"""Most bad events of one body (Wire 1.6, Body limits). The answer repeats each of them."""
 _STRUCTURE: Final = b'"[]{}'
 _REST: Final = bytes(set(range(256)) - set(_STRUCTURE))
 _STEP: Final = {ord(mark): step for mark, step in (("[", 1), ("{", 1), ("]", -1), ("}", -1))}
 
 
 class AdmissionResult(msgspec.Struct, frozen=True):
-    """What came of a body: the good events as one JSON array, the bad ones in batch order.
+    """The good events of a body as one JSON array, and the bad ones in batch order.
 
-    *is_custom* is true when every event says it comes from a custom integration, `rest api v2`; *categories* counts
-    the good events of each.
+    Attributes:
+        events: number of good events.
+        body: the good events as a JSON array, as sent where all are good.
+        rejected: bad events with their violations.
+        is_custom: whether every event is from a custom integration, `rest api v2`.
+        categories: number of good events by category.
     """
 
     events: int
@@ -43,8 +50,8 @@ def admit(body: bytes, rules: EventValidator = LENIENT) -> AdmissionResult:
     """Judge every event of *body*, a JSON array, by *rules*.
 
     Raises:
-        Undecodable: not JSON, no array, or nested too deeply.
-        TooLarge: more than `BAD_EVENTS` events are bad, or there are more than `VALUES` values to look at.
+        UndecodableBody: not JSON, not an array, or nested too deeply.
+        BodyTooLarge: more than `BAD_EVENTS` events are bad, or there are more than `VALUES` values.
     """
     if not _is_text(body):
         raise UndecodableBody("wrong_format")
@@ -55,50 +62,47 @@ def admit(body: bytes, rules: EventValidator = LENIENT) -> AdmissionResult:
     if _may_be_deep(body, len(events)) and _depth(body) > JSON_DEPTH:
         raise UndecodableBody("wrong_format")
     is_custom = {event.sdk_version for event in events} == {REST_SDK}
-    return AdmissionResult(len(events), body, [], is_custom, _counted(events))
+    return AdmissionResult(len(events), body, [], is_custom, _count_by_category(events))
 
 
 def _judge(body: bytes, rules: EventValidator) -> AdmissionResult:
-    """The slow way, one event at a time, for a body that is not all good."""
+    """Judge one event at a time: the slow path, for a body that is not all good."""
     if _depth(body) > JSON_DEPTH:
         raise UndecodableBody("wrong_format")
     try:
         members = msgspec.json.decode(body, type=list[msgspec.Raw])
-        found = _found(members, rules)
+        violations = _violations_by_event(members, rules)
     except msgspec.ValidationError:
         raise UndecodableBody("wrong_type") from None
     except msgspec.DecodeError:
         raise UndecodableBody("wrong_format") from None
-    good = [bytes(member) for member, wrong in zip(members, found, strict=True) if not wrong]
-    kept = b"[" + b",".join(good) + b"]"
+    judged = list(zip(members, violations, strict=True))
+    good_body = b"[%b]" % b",".join(bytes(member) for member, broken in judged if not broken)
     return AdmissionResult(
-        events=len(good),
-        body=kept,
-        rejected=[
-            RejectedEvent(event=member.copy(), errors=wrong)
-            for member, wrong in zip(members, found, strict=True)
-            if wrong
-        ],
+        events=violations.count([]),
+        body=good_body,
+        rejected=[RejectedEvent(event=member.copy(), errors=broken) for member, broken in judged if broken],
         is_custom=False,
-        categories=_counted(rules.decode(kept)),
+        categories=_count_by_category(rules.decode(good_body)),
     )
 
 
-def _found(members: list[msgspec.Raw], rules: EventValidator) -> list[list[Violation]]:
-    """The faults of each event."""
-    found, bad = [], 0
+def _violations_by_event(members: list[msgspec.Raw], rules: EventValidator) -> list[list[Violation]]:
+    """Return the violations of each event, an empty list for a good one."""
+    violations, bad = [], 0
     for member in members:
-        found.append(_faults(member, rules))
-        bad += bool(found[-1])
+        violations.append(_event_violations(member, rules))
+        bad += bool(violations[-1])
         if bad > BAD_EVENTS:
             raise BodyTooLarge(f"more than {BAD_EVENTS} events of the body are bad")
-    return found
+    return violations
 
 
-def _faults(member: msgspec.Raw, rules: EventValidator) -> list[Violation]:
-    """What is wrong with one event as sent; what only the typed decoder minds, it minds as a whole.
+def _event_violations(member: msgspec.Raw, rules: EventValidator) -> list[Violation]:
+    """Return the violations of one event as sent.
 
-    That is a field given twice, the first time badly, or a number past every float.
+    Some faults are seen by the typed decoder only: a field given twice with a bad first copy, or a number past every
+    float. They are `wrong_format` of the whole event.
     """
     try:
         rules.decode(b"[%b]" % bytes(member))
@@ -107,26 +111,26 @@ def _faults(member: msgspec.Raw, rules: EventValidator) -> list[Violation]:
     else:
         return []
     try:
-        return rules.faults(msgspec.json.decode(member)) or [Violation("wrong_format", "/")]
+        return rules.violations(msgspec.json.decode(member)) or [Violation("wrong_format", "/")]
     except msgspec.ValidationError:
         return [Violation("wrong_format", "/")]
 
 
-def _counted(events: list[Any]) -> dict[str, int]:
-    """How many there are of each category."""
+def _count_by_category(events: list[Any]) -> dict[str, int]:
+    """Return the number of events of each category."""
     kinds = list(map(type, events))
-    return {_category(kind): kinds.count(kind) for kind in set(kinds)}
+    return {_category_of_type(kind): kinds.count(kind) for kind in set(kinds)}
 
 
 @cache
-def _category(kind: Any) -> str:
-    """The category whose events are of the type *kind*."""
+def _category_of_type(kind: Any) -> str:
+    """Return the category whose events are of type *kind*."""
     category: str = kind.__struct_config__.tag
     return category
 
 
 def _is_text(body: bytes) -> bool:
-    """Whether *body* is UTF-8; the decoder looks only at the fields it knows."""
+    """Return whether *body* is UTF-8. The decoder checks only the fields that it knows."""
     try:
         body.decode()
     except UnicodeDecodeError:
@@ -135,20 +139,20 @@ def _is_text(body: bytes) -> bool:
 
 
 def _may_be_deep(body: bytes, events: int) -> bool:
-    """Whether *body*, an array of so many objects, has openings enough to be nested too deeply."""
+    """Return whether *body*, an array of *events* objects, may be nested too deeply."""
     opened_within = body.count(b"[") + body.count(b"{") - 1 - events
     return 2 + opened_within > JSON_DEPTH
 
 
 def _depth(body: bytes) -> int:
-    """How deep the arrays and objects of *body* are nested, where it is JSON.
+    """Return how deep arrays and objects of *body* are nested, assuming that it is JSON.
 
     Raises:
-        TooLarge: there is more to look at than `VALUES`.
+        BodyTooLarge: there are more than `VALUES` values.
     """
     values = body.count(b",")
     if b"\\" in body:
-        body = body.replace(rb"\\", b"").replace(rb"\"", b"")  # an escaped quote ends no string
+        body = body.replace(rb"\\", b"").replace(rb"\"", b"")  # an escaped quote does not end a string
     marks = body.translate(None, delete=_REST).replace(b'""', b"")
     if b'"' in marks:
         marks = re.sub(rb'"[^"]*"', b"", marks)

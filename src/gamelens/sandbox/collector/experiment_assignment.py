@@ -1,7 +1,8 @@
-"""Which remote configs a player is given, and by which experiment (Collector, Init response).
+"""Assignment of players to experiments, and the remote configs that follow from it.
 
-Our choice: a player's place in an experiment is a hash of experiment and user id, so that it is the same at every init,
-on every machine, and independent between experiments. The first experiment a player falls into is the one.
+A hash of game, experiment and user id decides, so the assignment is the same at every init and on every machine, and
+independent between experiments. The first experiment a player falls into counts
+(Wire 1.13, Configs and experiments).
 """
 
 from __future__ import annotations
@@ -19,34 +20,43 @@ _HASH_RANGE = 2**64
 
 
 class VariantAssignment(msgspec.Struct, frozen=True):
-    """A player's experiment and variant."""
+    """The experiment and variant of a player."""
 
     experiment: TenantExperiment
     variant: TenantVariant
 
 
 def assigned(game: TenantGame, user_id: str) -> VariantAssignment | None:
-    """The experiment *user_id* takes part in; None for who takes part in none."""
+    """Return the experiment and variant of *user_id*, or None outside of experiments."""
     for experiment in game.experiment:
         if experiment.variant and _share_of(game.id, experiment.id, user_id) < experiment.share:
-            place = _share_of(game.id, experiment.id, "variant", user_id)
-            return VariantAssignment(experiment, experiment.variant[int(place * len(experiment.variant))])
+            position = _share_of(game.id, experiment.id, "variant", user_id)
+            return VariantAssignment(experiment, experiment.variant[int(position * len(experiment.variant))])
     return None
 
 
 def answer_init(game: TenantGame, *, user_id: str, now_s: int, for_s: int, is_versioned: bool) -> InitAnswer:
-    """What holds for *user_id* from now on for *for_s* seconds.
+    """Return the configs and experiment of *user_id* (Wire 1.12, Remote config init).
 
-    A player in an experiment is given the configs of the variant and no others; who is in none, the global ones.
+    A player in an experiment gets the configs of the variant and no global ones.
+
+    Args:
+        game: the game.
+        user_id: the player.
+        now_s: the time, epoch seconds.
+        for_s: configs that hold at any moment of so many seconds from now are included.
+        is_versioned: whether configs carry `id` and `vsn`.
     """
-    found = assigned(game, user_id)
+    assignment = assigned(game, user_id)
     chosen = [
         config
-        for config in (found.variant.config if found else game.config)
+        for config in (assignment.variant.config if assignment else game.config)
         if _is_active(config, now_s=now_s, until_s=now_s + for_s)
     ]
-    configs: Sequence[RemoteConfig] = _versioned(chosen, is_global=found is None) if is_versioned else _plain(chosen)
-    ab_id, ab_variant_id = (found.experiment.id, found.variant.id) if found else (None, None)
+    configs: Sequence[RemoteConfig] = (
+        _versioned(chosen, is_global=assignment is None) if is_versioned else _plain(chosen)
+    )
+    ab_id, ab_variant_id = (assignment.experiment.id, assignment.variant.id) if assignment else (None, None)
     return InitAnswer(
         server_ts=now_s,
         configs=configs,
@@ -57,13 +67,16 @@ def answer_init(game: TenantGame, *, user_id: str, now_s: int, for_s: int, is_ve
 
 
 def _is_active(config: TenantConfig, *, now_s: int, until_s: int) -> bool:
-    """Whether a config holds at any moment of the range; with an empty range, at its start."""
+    """Return whether a config holds at any moment of the range, also of an empty one."""
     has_begun = config.start_ts is None or config.start_ts <= until_s
     return has_begun and (config.end_ts is None or config.end_ts > now_s)
 
 
 def _plain(configs: Sequence[TenantConfig]) -> list[RemoteConfig]:
-    return [RemoteConfig(key=it.key, value=it.value, start_ts=_start(it), end_ts=it.end_ts) for it in configs]
+    return [
+        RemoteConfig(key=config.key, value=config.value, start_ts=_start(config), end_ts=config.end_ts)
+        for config in configs
+    ]
 
 
 def _start(config: TenantConfig) -> int | msgspec.UnsetType:
@@ -71,17 +84,17 @@ def _start(config: TenantConfig) -> int | msgspec.UnsetType:
 
 
 def _versioned(configs: Sequence[TenantConfig], *, is_global: bool) -> list[VersionedConfig]:
-    """The same with `id` and `vsn`, both always there: a client that asks for them reads them unseen (1.5)."""
+    """Return configs with `id` and `vsn`, which clients that request them do not check."""
     return [
         VersionedConfig(
-            key=it.key,
-            value=it.value,
-            start_ts=_start(it),
-            end_ts=it.end_ts,
-            id=_digest(it.key) if is_global else None,
+            key=config.key,
+            value=config.value,
+            start_ts=_start(config),
+            end_ts=config.end_ts,
+            id=_digest(config.key) if is_global else None,
             vsn=1 if is_global else 0,
         )
-        for it in configs
+        for config in configs
     ]
 
 
@@ -90,6 +103,6 @@ def _digest(*content: Any) -> str:
 
 
 def _share_of(*salts: str) -> float:
-    """A number from 0 to 1 that is always the same for the same words and otherwise uniform."""
+    """Return a number from 0 to 1: uniform, and always the same for the same texts."""
     digest = hashlib.sha256(msgspec.json.encode(salts)).digest()
     return int.from_bytes(digest[:8], "big") / _HASH_RANGE

@@ -1,4 +1,4 @@
-"""Country of an IP address, from a database or the ranges reserved for documentation; the address is never kept."""
+"""Country of an IP address, which itself is never stored (Wire 1.17, Country)."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ import maxminddb
 
 from gamelens.errors import Refused
 
-# Our choice: each range reserved for documentation stands for one country, so that a test can be from anywhere.
+# Each range reserved for documentation stands for a country, so that tests can choose one (Wire 1.17, Country).
 _TEST_RANGES: Final = {
     ip_network("192.0.2.0/24"): "US",
     ip_network("198.51.100.0/24"): "DE",
     ip_network("203.0.113.0/24"): "JP",
     ip_network("2001:db8::/32"): "NA",
 }
-_LOOPBACK: Final = ("127.0.0.1", "::1")  # nearly everybody's, and nowhere
+_LOOPBACK: Final = ("127.0.0.1", "::1")  # by far the most frequent, and in no country
 
 
 class GeoIp:
-    """Two letters for an address: from *database*, a file in MaxMind's format, else from the test ranges.
+    """Countries by address, from *database* in MaxMind's format, else from the test ranges.
 
     Raises:
-        Refused: *database* is no such file.
+        Refused: *database* is not such a file.
     """
 
     def __init__(self, database: Path | None = None) -> None:
         self._database = _open(database) if database else None
 
     def of(self, address: str | None) -> str | None:
-        """The country of *address*, of the first of a list; None where nothing is known (What the service does 7)."""
+        """Return the country of the first address of *address*, or None if it is not found."""
         ip = _read_address(address) if address and address not in _LOOPBACK else None
         if ip is None:
             return None
-        known = _country_in(self._database, ip) if self._database else None
-        return known or next((country for network, country in _TEST_RANGES.items() if ip in network), None)
+        country = _country_in(self._database, ip) if self._database else None
+        return country or next((code for network, code in _TEST_RANGES.items() if ip in network), None)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the database."""
         if self._database:
             self._database.close()
 
@@ -54,7 +54,7 @@ def _open(database: Path) -> maxminddb.Reader:
 
 
 def _read_address(text: str) -> IPv4Address | IPv6Address | None:
-    """The first address of *text*, which proxies put before their own, some of them with a port."""
+    """Return the first address of *text*: proxies append their own, and some add a port."""
     first = text.partition(",")[0].strip()
     if first.startswith("["):
         first = first[1:].partition("]")[0]
@@ -69,13 +69,13 @@ def _read_address(text: str) -> IPv4Address | IPv6Address | None:
 
 def _country_in(database: maxminddb.Reader, ip: IPv4Address | IPv6Address) -> str | None:
     try:
-        found: Any = database.get(ip)
-    except (maxminddb.InvalidDatabaseError, ValueError):  # damaged there, or made for the other kind of address
+        record: Any = database.get(ip)
+    except (maxminddb.InvalidDatabaseError, ValueError):  # damaged, or built for the other address family
         return None
-    if not isinstance(found, dict):
+    if not isinstance(record, dict):
         return None
-    country = found.get("country")
-    code = country.get("iso_code") if isinstance(country, dict) else found.get("country_code", country)
+    country = record.get("country")
+    code = country.get("iso_code") if isinstance(country, dict) else record.get("country_code", country)
     if not isinstance(code, str):
         return None
     return code.upper() if len(code) == 2 and code.isascii() and code.isalpha() else None

@@ -1,4 +1,4 @@
-"""Requests as the live record keeps them, the events in them, and which of those somebody wants to see."""
+"""Requests and events of the live feed, and the filter of both (Wire 5.2, Live feed)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,21 @@ Status = Literal["accepted", "rejected"]
 
 STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 UNKNOWN: Final = "unknown"
-"""What a category that is none is counted as: senders may invent as many as they like."""
+"""Common name of all categories that do not exist: a sender may invent any number."""
 _DEFAULT_LIMIT: Final = 100
-_MOST: Final = 10_000
+_MAX_LIMIT: Final = 10_000
 
 
 class FeedEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """One event as the console shows it (contract, Control surface); *errors* is empty when it was accepted."""
+    """One event of the live feed.
+
+    Attributes:
+        arrival_ts: epoch seconds on the sandbox's clock.
+        game_key: of its game.
+        status: `accepted` or `rejected`.
+        event: the JSON as it was sent.
+        errors: its violations; empty if it was accepted.
+    """
 
     arrival_ts: int
     game_key: str
@@ -34,7 +42,18 @@ class FeedEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FeedRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The accepted or the rejected events of one request, as they came. *number* is the order of arrival."""
+    """The accepted or the rejected events of one request, decoded only when they are shown.
+
+    Attributes:
+        number: order of arrival.
+        arrival_ms: epoch milliseconds on the sandbox's clock.
+        game_key: of the game.
+        status: `accepted` or `rejected`.
+        events: number of events.
+        body: accepted events as a JSON array.
+        is_gzipped: whether *body* is gzipped.
+        rejected: rejected events.
+    """
 
     number: int
     arrival_ms: int
@@ -47,12 +66,12 @@ class FeedRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def size(self) -> int:
-        """Bytes held."""
+        """Bytes in memory."""
         return len(self.body) + sum(map(_size, self.rejected))
 
-    def entries(self) -> Iterator[FeedEvent]:
-        """Its events, the last one of the request first."""
-        for event, errors in self._told():
+    def feed_events(self) -> Iterator[FeedEvent]:
+        """Yield its events, the last one of the request first."""
+        for event, errors in self._stored_events():
             yield FeedEvent(
                 arrival_ts=self.arrival_ms // 1000,
                 game_key=self.game_key,
@@ -61,55 +80,67 @@ class FeedRequest(msgspec.Struct, frozen=True, kw_only=True):
                 errors=errors,
             )
 
-    def _told(self) -> Iterable[tuple[msgspec.Raw, list[Violation]]]:
+    def _stored_events(self) -> Iterable[tuple[msgspec.Raw, list[Violation]]]:
         if self.status == "rejected":
-            return ((it.event, it.errors) for it in reversed(self.rejected))
+            return ((rejected.event, rejected.errors) for rejected in reversed(self.rejected))
         try:
             body = unpack(self.body).content if self.is_gzipped else self.body
             return ((event, []) for event in reversed(msgspec.json.decode(body, type=list[msgspec.Raw])))
-        except (UndecodableBody, msgspec.DecodeError):  # damaged on disk, which is the store's to report
+        except (UndecodableBody, msgspec.DecodeError):  # damaged on disk: processing reports it
             return ()
 
 
 class FeedFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which events somebody wants to see, and how many; None is any."""
+    """Filter of the live feed. None matches everything.
+
+    Attributes:
+        status: `accepted` or `rejected`.
+        game_key: of one game.
+        category: a category, or `unknown` for all that do not exist.
+        limit: events at most.
+    """
 
     status: Status | None = None
     game_key: str | None = None
     category: str | None = None
     limit: int = _DEFAULT_LIMIT
 
-    def wants(self, arrival: FeedRequest) -> bool:
-        """Whether any of *arrival* may be shown."""
-        return self.status in (None, arrival.status) and self.game_key in (None, arrival.game_key)
+    def may_match(self, request: FeedRequest) -> bool:
+        """Return whether events of *request* may pass the filter."""
+        return self.status in (None, request.status) and self.game_key in (None, request.game_key)
 
-    def shown(self, arrivals: Iterable[FeedRequest]) -> Iterator[FeedEvent]:
-        """What is to be shown of *arrivals*, in their order."""
-        entries = chain.from_iterable(arrival.entries() for arrival in arrivals if self.wants(arrival))
-        return (entry for entry in entries if self.category is None or self._is_of(entry))
+    def select(self, requests: Iterable[FeedRequest]) -> Iterator[FeedEvent]:
+        """Yield the events of *requests* that pass the filter, in their order."""
+        feed_events = chain.from_iterable(request.feed_events() for request in requests if self.may_match(request))
+        return (feed_event for feed_event in feed_events if self.category is None or self._has_category(feed_event))
 
-    def _is_of(self, entry: FeedEvent) -> bool:
-        said = category_of(entry.event)
-        return said == self.category or (self.category == UNKNOWN and said not in CATEGORIES)
+    def _has_category(self, feed_event: FeedEvent) -> bool:
+        category = category_of(feed_event.event)
+        return category == self.category or (self.category == UNKNOWN and category not in CATEGORIES)
 
 
 def parse_feed_filter(query: Mapping[str, str], *, game_keys: Iterable[str], limit: int = _DEFAULT_LIMIT) -> FeedFilter:
-    """The look that a query string asks for.
+    """Read a filter from a query string. An empty parameter counts as absent.
+
+    Args:
+        query: the parameters.
+        game_keys: keys of the games of this sandbox.
+        limit: the default limit.
 
     Raises:
-        BadQuery: it has a parameter, a status, a game or a limit that does not exist.
+        BadQuery: a parameter, status, game or limit does not exist.
     """
-    given = {name: value for name, value in query.items() if value}
-    for name, value in given.items():
+    parameters = {name: value for name, value in query.items() if value}
+    for name, value in parameters.items():
         if name not in FeedFilter.__struct_fields__:
             raise BadQuery(name, value, "is not asked for here", FeedFilter.__struct_fields__, name=name)
     for name, allowed in (("status", STATUSES), ("game_key", tuple(game_keys))):
-        if name in given and given[name] not in allowed:
-            raise BadQuery(name, given[name], "is none of this sandbox", allowed)
-    asked = given.pop("limit", str(limit))
-    if not (asked.isascii() and asked.isdigit() and len(asked) < 9 and int(asked) <= _MOST):
-        raise BadQuery("limit", asked, f"must be a whole number, 0 to {_MOST}")
-    return msgspec.convert({**given, "limit": int(asked)}, FeedFilter)
+        if name in parameters and parameters[name] not in allowed:
+            raise BadQuery(name, parameters[name], "is none of this sandbox", allowed)
+    limit_text = parameters.pop("limit", str(limit))
+    if not (limit_text.isascii() and limit_text.isdigit() and len(limit_text) < 9 and int(limit_text) <= _MAX_LIMIT):
+        raise BadQuery("limit", limit_text, f"must be a whole number, 0 to {_MAX_LIMIT}")
+    return msgspec.convert({**parameters, "limit": int(limit_text)}, FeedFilter)
 
 
 def _size(rejected: RejectedEvent) -> int:
@@ -121,9 +152,9 @@ class _Categorised(msgspec.Struct):
 
 
 def category_of(event: msgspec.Raw) -> str | None:
-    """What an event, good or bad, says its category is."""
+    """Return the category that an event, good or bad, claims to have."""
     try:
-        said = msgspec.json.decode(event, type=_Categorised).category
+        category = msgspec.json.decode(event, type=_Categorised).category
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    return said if isinstance(said, str) else None
+    return category if isinstance(category, str) else None

@@ -1,7 +1,7 @@
-"""The newest events, good and bad, for whoever looks: kept as they came, decoded only when somebody does.
+"""The live feed: the newest events, good and bad, decoded only when they are shown.
 
-The collector hands a request over right after its commit; that costs it a few microseconds, whoever is looking. Nothing
-here knows where a request came from. `arrivals` says what is kept, `listening` makes a stream of it.
+The collector hands each request over after its commit, which takes a few microseconds with or without subscribers.
+`live_entries` has the stored requests and their filter, `control.live_stream` writes the feed as server-sent events.
 """
 
 from __future__ import annotations
@@ -27,21 +27,34 @@ from gamelens.sandbox.storage.inbox import InboxBatch
 from gamelens.wire.event_schema import CATEGORIES
 from gamelens.wire.event_validator import RejectedEvent
 
-KEPT_EVENTS: Final = 1000
-"""Of each game and status; a request is kept or forgotten whole, so there may be some more."""
-KEPT_BYTES: Final = 4 << 20
-RECALLED_BYTES: Final = 32 << 20
-MOST_LISTENERS: Final = 64
+FEED_EVENTS: Final = 1000
+"""Events stored of each game and status (Wire 5.2, Live feed).
+
+There may be somewhat more, because whole requests are stored.
+"""
+FEED_BYTES: Final = 4 << 20
+"""Bytes stored of each game and status, unless the newest request alone is larger."""
+RESTORED_BYTES: Final = 32 << 20
+"""Bytes read back from disk at a start."""
+MAX_SUBSCRIBERS: Final = 64
+"""Streams at a time (Wire 5.2, Live feed)."""
 QUEUED_EVENTS: Final = 1000
+"""Events that wait for one subscriber. The oldest beyond it are counted as missed."""
 QUEUED_BYTES: Final = 8 << 20
+"""Bytes that wait for one subscriber."""
 
 
 class FeedSubscriber:
-    """What one listener has not been told yet. Beyond the limits the oldest requests are dropped and counted."""
+    """Queue of one subscriber. Beyond its limits the oldest requests are dropped and counted.
 
-    def __init__(self, look: FeedFilter) -> None:
-        self._look = look
-        self._waiting: deque[FeedRequest] = deque()
+    Attributes:
+        is_restarted: the feed was cleared; set to False by the reader.
+        is_closed: no further events follow.
+    """
+
+    def __init__(self, feed_filter: FeedFilter) -> None:
+        self._feed_filter = feed_filter
+        self._queue: deque[FeedRequest] = deque()
         self._events = 0
         self._bytes = 0
         self._missed = 0
@@ -49,43 +62,43 @@ class FeedSubscriber:
         self.is_restarted = False
         self.is_closed = False
 
-    def offer(self, arrival: FeedRequest) -> None:
-        """Queue *arrival*; never waits."""
+    def offer(self, request: FeedRequest) -> None:
+        """Queue *request* without waiting."""
         self._woken.set()
-        if not self._look.wants(arrival):
+        if not self._feed_filter.may_match(request):
             return
-        self._waiting.append(arrival)
-        self._events += arrival.events
-        self._bytes += arrival.size
-        while len(self._waiting) > 1 and (self._events > QUEUED_EVENTS or self._bytes > QUEUED_BYTES):
-            oldest = self._waiting.popleft()
+        self._queue.append(request)
+        self._events += request.events
+        self._bytes += request.size
+        while len(self._queue) > 1 and (self._events > QUEUED_EVENTS or self._bytes > QUEUED_BYTES):
+            oldest = self._queue.popleft()
             self._events -= oldest.events
             self._bytes -= oldest.size
             self._missed += oldest.events
 
     def take(self) -> tuple[list[FeedEvent], int]:
-        """What has queued up, the oldest first, and how many events were missed before it."""
+        """Return the queued events, oldest first, and how many before them were missed."""
         missed = self._missed + max(0, self._events - QUEUED_EVENTS)
-        newest_first = self._look.shown(reversed(self._waiting))
-        entries = list(islice(newest_first, QUEUED_EVENTS))
-        self._waiting.clear()
+        newest_first = self._feed_filter.select(reversed(self._queue))
+        feed_events = list(islice(newest_first, QUEUED_EVENTS))
+        self._queue.clear()
         self._events = self._bytes = self._missed = 0
-        return entries[::-1], missed
+        return feed_events[::-1], missed
 
     def restart(self) -> None:
-        """Drop everything: the record was forgotten."""
-        self._waiting.clear()
+        """Drop everything, because the feed was cleared."""
+        self._queue.clear()
         self._events = self._bytes = self._missed = 0
         self.is_restarted = True
         self._woken.set()
 
     def close(self) -> None:
-        """No more to come."""
+        """End the queue."""
         self.is_closed = True
         self._woken.set()
 
-    async def news(self, *, within_s: float) -> bool:
-        """True as soon as something came or changed; false when nothing did *within_s*."""
+    async def wait_for_change(self, *, within_s: float) -> bool:
+        """Return True as soon as something changes, or False after *within_s* seconds of silence."""
         try:
             async with asyncio.timeout(within_s):
                 await self._woken.wait()
@@ -96,23 +109,23 @@ class FeedSubscriber:
 
 
 class LiveFeed:
-    """The record itself: what came in lately, how much of it, and who is told.
+    """The newest events of each game, their counts since the start, and the subscribers.
 
     Args:
-        titles: of the games, by game key.
-        since_ts: when counting began, epoch seconds.
+        titles: titles of the games, by game key.
+        since_ts: start of counting, epoch seconds.
     """
 
     def __init__(self, titles: Mapping[str, str], *, since_ts: int = 0) -> None:
         self.titles = titles
         self._since_ts = since_ts
         self._number = 0
-        self._kept: dict[tuple[str, Status], _Newest] = {}
+        self._recent: dict[tuple[str, Status], _RecentRequests] = {}
         self._counts: defaultdict[tuple[str, Status], Counter[str]] = defaultdict(Counter)
-        self._refused: Counter[int] = Counter()
-        self._listeners: set[FeedSubscriber] = set()
+        self._refused_requests: Counter[int] = Counter()
+        self._subscribers: set[FeedSubscriber] = set()
 
-    def took(
+    def record_batch(
         self,
         game_key: str,
         batch: InboxBatch,
@@ -120,122 +133,135 @@ class LiveFeed:
         categories: Mapping[str, int],
         rejected: list[RejectedEvent],
     ) -> None:
-        """Note one request: its good events, by category, are on disk; its bad ones are *rejected*."""
-        counted = self._counts[game_key, "accepted"]
+        """Add one request whose good events are on disk.
+
+        Args:
+            game_key: of the game.
+            batch: the good events.
+            categories: number of good events by category.
+            rejected: the bad events.
+        """
+        category_counts = self._counts[game_key, "accepted"]
         for category, events in categories.items():
-            counted[category] += events
-        for it in rejected:
-            said = category_of(it.event)
-            self._counts[game_key, "rejected"][said if said in CATEGORIES else UNKNOWN] += 1
-        for arrival in self._arrivals(game_key, batch, rejected):
-            self._keep(arrival)
-            for listener in self._listeners:
-                listener.offer(arrival)
+            category_counts[category] += events
+        for event in rejected:
+            claimed = category_of(event.event)
+            self._counts[game_key, "rejected"][claimed if claimed in CATEGORIES else UNKNOWN] += 1
+        for request in self._requests(game_key, batch, rejected):
+            self._store(request)
+            for subscriber in self._subscribers:
+                subscriber.offer(request)
 
-    def refused(self, status: int) -> None:
-        """Note a request that was refused as a whole."""
-        self._refused[status] += 1
+    def record_refused_request(self, status: int) -> None:
+        """Count a request that was refused as a whole."""
+        self._refused_requests[status] += 1
 
-    def recall(self, stored: Iterable[tuple[str, InboxBatch]]) -> None:
-        """Take back what an earlier start accepted: game keys and batches, the newest first, as far as is worth it."""
-        taken: list[tuple[str, InboxBatch]] = []
-        taken_bytes = 0
+    def restore(self, stored: Iterable[tuple[str, InboxBatch]]) -> None:
+        """Add events that earlier starts accepted, up to `RESTORED_BYTES`.
+
+        *stored* yields game keys and batches, newest first.
+        """
+        batches: list[tuple[str, InboxBatch]] = []
+        batch_bytes = 0
         for game_key, batch in stored:
-            taken.append((game_key, batch))
-            taken_bytes += len(batch.body)
-            if taken_bytes > RECALLED_BYTES:
+            batches.append((game_key, batch))
+            batch_bytes += len(batch.body)
+            if batch_bytes > RESTORED_BYTES:
                 break
-        for game_key, batch in reversed(taken):
-            for arrival in self._arrivals(game_key, batch, []):
-                self._keep(arrival)
+        for game_key, batch in reversed(batches):
+            for request in self._requests(game_key, batch, []):
+                self._store(request)
 
-    def newest(self, look: FeedFilter) -> list[FeedEvent]:
-        """The newest events of *look*, the newest first."""
-        kept = merge(*self._kept.values(), key=lambda arrival: -arrival.number)
-        return list(islice(look.shown(kept), look.limit))
+    def newest(self, feed_filter: FeedFilter) -> list[FeedEvent]:
+        """Return the newest events that pass *feed_filter*, newest first."""
+        recent = merge(*self._recent.values(), key=lambda request: -request.number)
+        return list(islice(feed_filter.select(recent), feed_filter.limit))
 
     def counts(self) -> dict[str, Any]:
-        """How many events came since the start, in all, by category and by game key, and requests refused by status."""
+        """Return the numbers of events since the start and of refused requests.
+
+        Events are counted in total, by category and by game key, requests by status.
+        """
         totals = _zeros()
         categories: dict[str, dict[str, int]] = {}
         by_game = {game_key: _zeros() for game_key in self.titles}
         for (game_key, status), counts in self._counts.items():
             for category, events in sorted(counts.items()):
-                for counted in (totals, by_game[game_key], categories.setdefault(category, _zeros())):
-                    counted[status] += events
-        games = {game_key: {"title": self.titles[game_key], **counted} for game_key, counted in by_game.items()}
-        refused = {str(status): requests for status, requests in sorted(self._refused.items())}
+                for sums in (totals, by_game[game_key], categories.setdefault(category, _zeros())):
+                    sums[status] += events
+        games = {game_key: {"title": self.titles[game_key], **sums} for game_key, sums in by_game.items()}
+        refused = {str(status): requests for status, requests in sorted(self._refused_requests.items())}
         return {"since_ts": self._since_ts, **totals, "categories": categories, "games": games, "refused": refused}
 
-    def check_listeners(self) -> None:
-        """See to it that there is room for one more.
+    def check_capacity(self) -> None:
+        """Check that one more subscriber is allowed.
 
         Raises:
-            Refused: too many listen already.
+            Refused: there are `MAX_SUBSCRIBERS` already.
         """
-        if len(self._listeners) >= MOST_LISTENERS:
-            raise Refused(f"{MOST_LISTENERS} listen already: close a page first")
+        if len(self._subscribers) >= MAX_SUBSCRIBERS:
+            raise Refused(f"{MAX_SUBSCRIBERS} listen already: close a page first")
 
-    def listen(self, listener: FeedSubscriber) -> None:
-        """Tell *listener* of every arrival from now on."""
-        self._listeners.add(listener)
+    def listen(self, subscriber: FeedSubscriber) -> None:
+        """Offer every request from now on to *subscriber*."""
+        self._subscribers.add(subscriber)
 
-    def leave(self, listener: FeedSubscriber) -> None:
-        """Tell *listener* no more."""
-        self._listeners.discard(listener)
+    def leave(self, subscriber: FeedSubscriber) -> None:
+        """Remove *subscriber*."""
+        self._subscribers.discard(subscriber)
 
     def forget(self, *, since_ts: int) -> None:
-        """Forget everything and count from *since_ts*."""
+        """Delete all events and counts, and count from *since_ts*."""
         self._since_ts = since_ts
-        self._kept.clear()
+        self._recent.clear()
         self._counts.clear()
-        self._refused.clear()
-        for listener in self._listeners:
-            listener.restart()
+        self._refused_requests.clear()
+        for subscriber in self._subscribers:
+            subscriber.restart()
 
     def close(self) -> None:
-        """Send every listener home."""
-        for listener in self._listeners:
-            listener.close()
+        """End the queues of all subscribers."""
+        for subscriber in self._subscribers:
+            subscriber.close()
 
-    def _arrivals(self, game_key: str, batch: InboxBatch, rejected: list[RejectedEvent]) -> Iterator[FeedRequest]:
-        """One for each status that occurs."""
-        of: dict[str, Any] = {"arrival_ms": batch.arrival_ms, "game_key": game_key}
+    def _requests(self, game_key: str, batch: InboxBatch, rejected: list[RejectedEvent]) -> Iterator[FeedRequest]:
+        """Yield one feed request for each status that occurs."""
+        common: dict[str, Any] = {"arrival_ms": batch.arrival_ms, "game_key": game_key}
         if rejected:
             self._number += 1
-            yield FeedRequest(**of, number=self._number, status="rejected", events=len(rejected), rejected=rejected)
+            yield FeedRequest(**common, number=self._number, status="rejected", events=len(rejected), rejected=rejected)
         if batch.events:
             self._number += 1
-            of |= {"body": batch.body, "is_gzipped": batch.is_gzipped}
-            yield FeedRequest(**of, number=self._number, status="accepted", events=batch.events)
+            common |= {"body": batch.body, "is_gzipped": batch.is_gzipped}
+            yield FeedRequest(**common, number=self._number, status="accepted", events=batch.events)
 
-    def _keep(self, arrival: FeedRequest) -> None:
-        key = arrival.game_key, arrival.status
-        if key not in self._kept:
-            self._kept[key] = _Newest()
-        self._kept[key].add(arrival)
+    def _store(self, request: FeedRequest) -> None:
+        key = request.game_key, request.status
+        if key not in self._recent:
+            self._recent[key] = _RecentRequests()
+        self._recent[key].add(request)
 
 
-class _Newest:
-    """The newest arrivals of one game and status, within the limits; the last one always stays."""
+class _RecentRequests:
+    """The newest requests of one game and status. The last one stays, whatever its size."""
 
     def __init__(self) -> None:
-        self._arrivals: deque[FeedRequest] = deque()
+        self._requests: deque[FeedRequest] = deque()
         self._events = 0
         self._bytes = 0
 
     def __iter__(self) -> Iterator[FeedRequest]:
-        """The newest first."""
-        return reversed(self._arrivals)
+        """Yield the requests, newest first."""
+        return reversed(self._requests)
 
-    def add(self, arrival: FeedRequest) -> None:
-        self._arrivals.append(arrival)
-        self._events += arrival.events
-        self._bytes += arrival.size
-        while len(self._arrivals) > 1 and (
-            self._events - self._arrivals[0].events >= KEPT_EVENTS or self._bytes > KEPT_BYTES
+    def add(self, request: FeedRequest) -> None:
+        self._requests.append(request)
+        self._events += request.events
+        self._bytes += request.size
+        while len(self._requests) > 1 and (
+            self._events - self._requests[0].events >= FEED_EVENTS or self._bytes > FEED_BYTES
         ):
-            oldest = self._arrivals.popleft()
+            oldest = self._requests.popleft()
             self._events -= oldest.events
             self._bytes -= oldest.size
 

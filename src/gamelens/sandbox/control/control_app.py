@@ -1,7 +1,7 @@
-"""The control surface: what came in, process now, forget, set the clock, fail. For the developer on this machine only.
+"""The control API: counts, processing, reset, clock, faults and the live page.
 
-Apart from both services, on loopback, behind a token in the path and a check of the Host header, without CORS: a page
-in a browser cannot reach it.
+Wire 5.1, Control API. It is separate from both services, on loopback, with a token in the path, a check of the Host
+header and no CORS headers, so a page in a browser cannot reach it.
 """
 
 from __future__ import annotations
@@ -23,41 +23,70 @@ from gamelens.errors import BadQuery, Refused
 from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.collector.live_feed import LiveFeed
 from gamelens.sandbox.control.fault_injection import FaultInjector, read_rule
-from gamelens.sandbox.control.live_routes import watch_routes
+from gamelens.sandbox.control.live_routes import live_routes
 from gamelens.sandbox.http.openapi import DESCRIPTIONS
-from gamelens.sandbox.http.responses import answer_json, on_bad_query, on_broken_off, on_failure, on_http_error, refuse
+from gamelens.sandbox.http.responses import answer_json, on_bad_query, on_disconnect, on_failure, on_http_error, refuse
 
 Handler = Callable[[Request], Awaitable[Response]]
+_SCENARIO_LETTERS = 200
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 class SandboxControl(Protocol):
-    """What the console controls: a running sandbox."""
+    """The parts of a running sandbox that the control API uses.
+
+    Attributes:
+        clock: the clock of both services.
+        live: the live feed.
+        faults: the fault rules.
+    """
 
     clock: Clock
     live: LiveFeed
     faults: FaultInjector
 
     def summary(self) -> dict[str, Any]:
-        """Counts of everything received, and what is available."""
+        """Return counts of everything received, and what is available."""
         ...
 
     async def process(self) -> dict[str, str]:
-        """Process everything received; available interval of each organisation."""
+        """Process everything received, and return the available interval of each organisation."""
         ...
 
     async def reset(self) -> None:
-        """Forget every event, keep the keys."""
+        """Delete every event. Keys stay."""
+        ...
+
+    def set_scenario(self, name: str | None) -> None:
+        """Store the name of the scenario that the events are of."""
         ...
 
     def unhealthy_because(self) -> str | None:
-        """Why requests cannot be taken; None when they can."""
+        """Return the reason why requests cannot be taken, or None."""
         ...
 
 
-def console_app(sandbox: SandboxControl, *, token: str) -> Starlette:
-    """The ASGI application, below `/<token>`."""
+def control_app(sandbox: SandboxControl, *, token: str) -> Starlette:
+    """Build the ASGI application, with all addresses below `/<token>`."""
+    routes = [
+        *(Route(path, _loopback_only(handler)) for path, handler in live_routes(sandbox.live).items()),
+        *_sandbox_routes(sandbox),
+        *_fault_routes(sandbox.faults),
+        *(Route(f"/openapi/{service}.json", _loopback_only(_description_handler(service))) for service in DESCRIPTIONS),
+    ]
+    return Starlette(
+        routes=[Mount(f"/{token}", routes=routes)],
+        exception_handlers={
+            HTTPException: on_http_error,
+            BadQuery: on_bad_query,
+            ClientDisconnect: on_disconnect,
+            Refused: _on_refused,
+            Exception: on_failure,
+        },
+    )
 
+
+def _sandbox_routes(sandbox: SandboxControl) -> list[Route]:
     async def summary(_: Request) -> Response:
         return answer_json(sandbox.summary())
 
@@ -76,49 +105,43 @@ def console_app(sandbox: SandboxControl, *, token: str) -> Starlette:
         reason = sandbox.unhealthy_because()
         return refuse(503, reason) if reason else answer_json({"status": "ok"})
 
-    async def set_fault(request: Request) -> Response:
-        return answer_json(sandbox.faults.add(read_rule(await _json(request))))
-
-    async def faults(_: Request) -> Response:
-        return answer_json(sandbox.faults.listed())
-
-    async def clear_faults(_: Request) -> Response:
-        sandbox.faults.clear()
-        return answer_json(sandbox.faults.listed())
-
-    routes = [
-        *(Route(path, _local(handler)) for path, handler in watch_routes(sandbox.live).items()),
-        Route("/summary", _local(summary)),
-        Route("/process", _local(process), methods=["POST"]),
-        Route("/reset", _local(reset), methods=["POST"]),
-        Route("/clock", _local(clock), methods=["POST"]),
-        Route("/faults", _local(faults)),
-        Route("/faults", _local(set_fault), methods=["POST"]),
-        Route("/faults", _local(clear_faults), methods=["DELETE"]),
-        Route("/health", _local(health)),
-        *(Route(f"/openapi/{service}.json", _local(_described(service))) for service in DESCRIPTIONS),
+    return [
+        Route("/summary", _loopback_only(summary)),
+        Route("/process", _loopback_only(process), methods=["POST"]),
+        Route("/reset", _loopback_only(reset), methods=["POST"]),
+        Route("/scenario", _loopback_only(_scenario_handler(sandbox)), methods=["POST"]),
+        Route("/clock", _loopback_only(clock), methods=["POST"]),
+        Route("/health", _loopback_only(health)),
     ]
-    return Starlette(
-        routes=[Mount(f"/{token}", routes=routes)],
-        exception_handlers={
-            HTTPException: on_http_error,
-            BadQuery: on_bad_query,
-            ClientDisconnect: on_broken_off,
-            Refused: _on_refused,
-            Exception: on_failure,
-        },
-    )
 
 
-def _described(service: str) -> Handler:
-    async def described(_: Request) -> Response:
+def _fault_routes(faults: FaultInjector) -> list[Route]:
+    async def add(request: Request) -> Response:
+        return answer_json(faults.add(read_rule(await _json(request))))
+
+    async def show(_: Request) -> Response:
+        return answer_json(faults.listed())
+
+    async def clear(_: Request) -> Response:
+        faults.clear()
+        return answer_json(faults.listed())
+
+    return [
+        Route("/faults", _loopback_only(show)),
+        Route("/faults", _loopback_only(add), methods=["POST"]),
+        Route("/faults", _loopback_only(clear), methods=["DELETE"]),
+    ]
+
+
+def _description_handler(service: str) -> Handler:
+    async def answer(_: Request) -> Response:
         return answer_json(DESCRIPTIONS[service]())
 
-    return described
+    return answer
 
 
-def _local(handler: Handler) -> Handler:
-    """Only for requests that call this machine by its loopback names: a page cannot forge the Host header."""
+def _loopback_only(handler: Handler) -> Handler:
+    """Answer 403 unless the Host header is a loopback name, which a page cannot forge."""
 
     async def checked(request: Request) -> Response:
         host = re.sub(r":\d*$", "", request.headers.get("host", ""))
@@ -134,15 +157,33 @@ async def _json(request: Request) -> dict[str, Any]:
         raise BadQuery("body", "…", "must be a JSON object") from None
 
 
+def _scenario_handler(sandbox: SandboxControl) -> Handler:
+    async def answer(request: Request) -> Response:
+        name = _scenario_name(await _json(request))
+        sandbox.set_scenario(name)
+        return answer_json({"scenario": name})
+
+    return answer
+
+
+def _scenario_name(order: dict[str, Any]) -> str | None:
+    match order:
+        case {"scenario": None}:
+            return None
+        case {"scenario": str(name)} if len(name.strip()) > 0 and len(name) <= _SCENARIO_LETTERS and name.isprintable():
+            return name.strip()
+    raise BadQuery("body", order, f"must hold a scenario: its name of up to {_SCENARIO_LETTERS} characters, or null")
+
+
 def _set_clock(clock: Clock, order: dict[str, Any]) -> None:
-    """Obey `{"freeze": moment}`, `{"advance": duration}` or `{"resume": true}`."""
+    """Apply `{"freeze": moment}`, `{"advance": duration}` or `{"resume": true}`."""
     try:
         match order:
             case {"freeze": str(text)}:
                 moment = datetime.fromisoformat(text)
                 clock.freeze(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
             case {"advance": str(duration)}:
-                now = clock.now()  # a month is as long as the month it starts in
+                now = clock.now()  # the length of a month depends on where it starts
                 clock.advance(now + isodate.parse_duration(duration) - now)
             case {"resume": True}:
                 clock.resume()

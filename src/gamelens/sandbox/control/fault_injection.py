@@ -1,7 +1,7 @@
-"""Failures on demand: rules that make either service slow, refuse, cut its answers short or not answer at all.
+"""Fault injection: rules that delay, refuse, cut or suppress responses.
 
-A client is only as good as the failures it has met. The rules stand between the connection and the service, which
-knows nothing of them; with no rules they cost one look at an empty list.
+Wire 5.3, Fault rules. The rules stand between the connection and a service, which does not
+know them. Without rules they cost one look at an empty list.
 """
 
 from __future__ import annotations
@@ -26,17 +26,24 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 NO_ANSWER: Final = 0
-_LONGEST_S: Final = 600
+_MAX_LATENCY_S: Final = 600
 _SERVICES: Final = ("metrics", "collector")
 
 
 class FaultRule(msgspec.Struct, frozen=True, kw_only=True):
-    """One fault (contract, Control surface): where it strikes, how often, and what it does then.
+    """One fault rule: the requests it fits, how often it strikes, and its effect.
 
-    *route* is a glob of the path. *latency_s* passes first. *status* is answered in place of the service, 0 closes the
-    connection without an answer, None lets the service answer. *cut_body* sends half of the answer, the service's or
-    the rule's, and closes the connection; an answer without a body is not sent at all. *times* is how often it strikes,
-    None for ever.
+    Attributes:
+        service: `metrics` or `collector`.
+        route: a glob of the path.
+        status: answered in place of the service; 0 closes the connection without a response, None lets the service
+            answer.
+        retry_after: seconds of the header `Retry-After`.
+        probability: of a strike, 0 to 1.
+        latency_s: seconds before anything else happens.
+        cut_body: send half of the response, the service's or the rule's, and close the connection. A response without
+            a body is not sent at all.
+        times: strikes after which the rule is used up; None for no end.
     """
 
     service: Service
@@ -50,21 +57,21 @@ class FaultRule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_rule(order: Mapping[str, Any]) -> FaultRule:
-    """The rule that *order* describes; null is as good as leaving a field out.
+    """Read a rule from the fields of a request. Null is the same as absent.
 
     Raises:
         BadQuery: a field has a value that is not allowed, or the rule would do nothing.
     """
-    given = {name: value for name, value in order.items() if value is not None}
-    for name, value in given.items():
+    fields = {name: value for name, value in order.items() if value is not None}
+    for name, value in fields.items():
         if name not in _FIELDS:
             raise BadQuery(name, value, "is not part of a fault rule", _FIELDS, name=name)
         is_allowed, must = _FIELDS[name]
         if not is_allowed(value):
             raise BadQuery(name, value, must, _SERVICES if name == "service" else ())
-    if "service" not in given:
+    if "service" not in fields:
         raise BadQuery("service", None, "must say whose fault it is", _SERVICES)
-    rule = msgspec.convert(given, FaultRule)
+    rule = msgspec.convert(fields, FaultRule)
     if rule.status is None and not rule.latency_s and not rule.cut_body:
         raise BadQuery("status", None, "must be given, or latency_s, or cut_body: this rule would do nothing")
     if rule.retry_after is not None and not rule.status:
@@ -75,10 +82,14 @@ def read_rule(order: Mapping[str, Any]) -> FaultRule:
 
 
 class FaultInjector:
-    """The rules in force, in the order they were given.
+    """The rules in force, in the order in which they were added.
 
     The first rule for a request's service and route that has strikes left decides, by its probability, whether the
-    request fails; later rules are not asked.
+    request fails. Later rules are not considered.
+
+    Args:
+        random: returns a number from 0 to 1.
+        sleep: waits so many seconds.
     """
 
     def __init__(
@@ -89,54 +100,54 @@ class FaultInjector:
     ) -> None:
         self._random = random
         self._sleep = sleep
-        self._rules: list[_Counted] = []
+        self._rules: list[_CountedRule] = []
 
     def add(self, rule: FaultRule) -> dict[str, Any]:
-        """Put *rule* behind the others; it, as `listed` shows it."""
-        self._rules.append(_Counted(rule))
+        """Append *rule* and return it as `listed` shows it."""
+        self._rules.append(_CountedRule(rule))
         return self._rules[-1].described()
 
     def listed(self) -> list[dict[str, Any]]:
-        """Every rule, and how often it has struck."""
+        """Return every rule, each with the number of its strikes."""
         return [counted.described() for counted in self._rules]
 
     def clear(self) -> None:
-        """No faults any more."""
+        """Remove all rules."""
         self._rules.clear()
 
     def around(self, service: Service, app: App) -> App:
-        """*app*, with the faults of *service* in front."""
+        """Wrap *app* so that the rules for *service* apply to its requests."""
 
         async def faulted(scope: Message, receive: Receive, send: Send) -> None:
-            rule = self._struck(service, scope["path"]) if self._rules and scope["type"] == "http" else None
+            rule = self._match_rule(service, scope["path"]) if self._rules and scope["type"] == "http" else None
             if rule is None:
                 await app(scope, receive, send)
             else:
-                await self._strike(rule, app, scope, receive, send)
+                await self._apply(rule, app, scope, receive, send)
 
         return faulted
 
-    def _struck(self, service: Service, path: str) -> FaultRule | None:
+    def _match_rule(self, service: Service, path: str) -> FaultRule | None:
         for counted in self._rules:
             if counted.rule.service == service and counted.is_left and fnmatchcase(path, counted.rule.route):
-                return counted.struck() if self._random() < counted.rule.probability else None
+                return counted.strike() if self._random() < counted.rule.probability else None
         return None
 
-    async def _strike(self, rule: FaultRule, app: App, scope: Message, receive: Receive, send: Send) -> None:
+    async def _apply(self, rule: FaultRule, app: App, scope: Message, receive: Receive, send: Send) -> None:
         if rule.latency_s:
             await self._sleep(rule.latency_s)
         if rule.status == NO_ANSWER:
             await hang_up(scope, receive)
             return
-        answering = app if rule.status is None else _refusal(rule)
+        responder = app if rule.status is None else _error_app(rule)
         if rule.cut_body:
-            await _cut(answering, scope, receive, send)
+            await _cut_response(responder, scope, receive, send)
         else:
-            await answering(scope, receive, send)
+            await responder(scope, receive, send)
 
 
-class _Counted:
-    """A rule and how often it has struck."""
+class _CountedRule:
+    """A rule and the number of its strikes."""
 
     def __init__(self, rule: FaultRule) -> None:
         self.rule = rule
@@ -146,7 +157,7 @@ class _Counted:
     def is_left(self) -> bool:
         return self.rule.times is None or self._strikes < self.rule.times
 
-    def struck(self) -> FaultRule:
+    def strike(self) -> FaultRule:
         self._strikes += 1
         return self.rule
 
@@ -154,21 +165,21 @@ class _Counted:
         return {**msgspec.structs.asdict(self.rule), "struck": self._strikes}
 
 
-def _refusal(rule: FaultRule) -> App:
+def _error_app(rule: FaultRule) -> App:
     headers = {"Access-Control-Allow-Origin": "*"} if rule.service == "collector" else {}
     if rule.retry_after is not None:
         headers["Retry-After"] = str(rule.retry_after)
     return refuse(rule.status or 500, "a fault rule of this sandbox says so", headers)
 
 
-async def _cut(app: App, scope: Message, receive: Receive, send: Send) -> None:
-    """Let *app* answer in full, pass on half."""
+async def _cut_response(app: App, scope: Message, receive: Receive, send: Send) -> None:
+    """Let *app* answer in full, send half of the body and close the connection."""
     messages: list[Message] = []
 
-    async def keep(message: Message) -> None:
+    async def collect(message: Message) -> None:
         messages.append(message)
 
-    await app(scope, receive, keep)
+    await app(scope, receive, collect)
     start, *parts = messages
     body = b"".join(part.get("body", b"") for part in parts)
     if body:
@@ -177,7 +188,7 @@ async def _cut(app: App, scope: Message, receive: Receive, send: Send) -> None:
     await hang_up(scope, receive)
 
 
-def _is_whole(value: object, least: int, most: float = math.inf) -> bool:
+def _is_integer(value: object, least: int, most: float = math.inf) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
@@ -189,12 +200,12 @@ _FIELDS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     "service": (lambda value: value in _SERVICES, "is not a service"),
     "route": (lambda value: isinstance(value, str) and value != "", "must be a path, * for anything"),
     "status": (
-        lambda value: _is_whole(value, 0, 0) or _is_whole(value, 400, 599),
+        lambda value: _is_integer(value, 0, 0) or _is_integer(value, 400, 599),
         "must be 400 to 599, or 0 for no answer",
     ),
-    "retry_after": (lambda value: _is_whole(value, 0), "must be whole seconds"),
+    "retry_after": (lambda value: _is_integer(value, 0), "must be whole seconds"),
     "probability": (lambda value: _is_number(value, 1), "must be 0 to 1"),
-    "latency_s": (lambda value: _is_number(value, _LONGEST_S), f"must be 0 to {_LONGEST_S} seconds"),
+    "latency_s": (lambda value: _is_number(value, _MAX_LATENCY_S), f"must be 0 to {_MAX_LATENCY_S} seconds"),
     "cut_body": (lambda value: isinstance(value, bool), "must be true or false"),
-    "times": (lambda value: _is_whole(value, 1), "must be a whole number, 1 or more"),
+    "times": (lambda value: _is_integer(value, 1), "must be a whole number, 1 or more"),
 }

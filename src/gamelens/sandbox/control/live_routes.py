@@ -1,4 +1,4 @@
-"""What the console shows of the live record: the page, the newest events as JSON, and the same as a stream."""
+"""Routes of the live feed: the page, the newest events as JSON, and the stream."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _HEADERS: Final = {
     "Content-Security-Policy": _POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",  # the address holds the token
+    "Referrer-Policy": "no-referrer",  # the address contains the token
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
 
 
-def watch_routes(live: LiveFeed) -> dict[str, Handler]:
-    """Handlers by path, each for GET."""
+def live_routes(live: LiveFeed) -> dict[str, Handler]:
+    """Return the handlers of `GET` requests, by path (Wire 5.2, Live feed)."""
 
     async def events(request: Request) -> Response:
         return answer_json(
@@ -48,15 +48,15 @@ def watch_routes(live: LiveFeed) -> dict[str, Handler]:
         )
 
     async def stream(request: Request) -> Response:
-        look = parse_feed_filter(request.query_params, game_keys=live.titles, limit=0)
-        live.check_listeners()
-        return _Stream(server_sent_events(live, look), headers=_HEADERS, media_type="text/event-stream")
+        feed_filter = parse_feed_filter(request.query_params, game_keys=live.titles, limit=0)
+        live.check_capacity()
+        return _Stream(server_sent_events(live, feed_filter), headers=_HEADERS, media_type="text/event-stream")
 
     return {"/events": events, "/live": stream, **{f"/{name}": _file(*file) for name, file in _PAGE.items()}}
 
 
 class _Stream(StreamingResponse):
-    """A stream that is closed as soon as nobody reads it, however that came about."""
+    """A streaming response that closes its generator as soon as the client is gone."""
 
     async def stream_response(self, send: Send) -> None:
         async with aclosing(self.body_iterator):  # type: ignore[type-var]

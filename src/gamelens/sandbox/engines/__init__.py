@@ -1,4 +1,5 @@
-"""The only modules that import DuckDB, Spark or sqlglot.
+"""The query engines: DuckDB and Spark, and SQL in the dialect of each.
 
-Never decide what a metric means: they run the SQL they are given. Open `engine` first.
+The part never decides what a metric means, and no other module imports duckdb, pyspark or sqlglot.
+Open `engine` first.
 """

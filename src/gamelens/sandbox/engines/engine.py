@@ -1,8 +1,8 @@
-"""The door to the query engine: DuckDB, in memory, over the files of the lake; `spark` is the other one.
+"""The interface of the query engines, and the place where they find the files of the lake.
 
-Two connections with different rights. A `DuckDBReader` answers questions: once made it sees the lake's folder and nothing
-else, loads no extension, and cannot be reconfigured. A `DuckDBWriter` writes files for processing; no request text ever
-reaches it.
+DuckDB has two connections with different rights. A `DuckDBReader` answers queries: after its start it can read the
+lake's folder and nothing else, loads no extension and cannot be reconfigured. A `DuckDBWriter` writes files for
+processing, and no text of a request ever reaches it. Spark only reads.
 """
 
 from __future__ import annotations
@@ -20,12 +20,17 @@ if TYPE_CHECKING:
     from gamelens.sandbox.engines.sql_query import SqlQuery
 
 LOCAL_SCHEME = "file://"
+"""Start of the URL of a local file."""
 
 
 class LakeLocation(msgspec.Struct, frozen=True):
-    """Where an engine finds the files of the lake at *root*: there, or in the folder *url*, which has the same files.
+    """The folder in which an engine finds the files of the lake.
 
-    The second is for who sees the lake's storage under another name, as a cluster does. A path will do as well.
+    A cluster may see the lake's storage under another name; *url* is that name.
+
+    Attributes:
+        root: the lake's folder on this machine.
+        url: a folder with the same files, as a URL or path; None is *root*.
     """
 
     root: Path
@@ -33,7 +38,7 @@ class LakeLocation(msgspec.Struct, frozen=True):
 
     @property
     def folder(self) -> str:
-        """The folder as a URL. Of local ones the path is written as it is, without percent signs of its own."""
+        """The folder as a URL, without percent-encoding if it is local."""
         if self.url is None or "://" not in self.url:
             return f"{LOCAL_SCHEME}{Path(self.url or self.root).resolve()}"
         if self.url.startswith(LOCAL_SCHEME):
@@ -41,16 +46,19 @@ class LakeLocation(msgspec.Struct, frozen=True):
         return self.url.rstrip("/")
 
     def urls_of(self, paths: Sequence[Path]) -> list[str]:
-        """The URLs of *paths*, which are files of the lake."""
+        """Return the URLs of *paths*, which are files of the lake."""
         folder = self.folder
         return [f"{folder}/{path.relative_to(self.root).as_posix()}" for path in paths]
 
 
 class Engine(Protocol):
-    """What answers plans. Every engine answers the same plan with the same rows."""
+    """A query engine. All of them return the same rows for the same query."""
 
-    def rows(self, plan: SqlQuery, snapshot: Snapshot) -> list[dict[str, Any]]:
-        """All rows of *plan*, in its order, over *snapshot*. Safe to call from several threads at once."""
+    def rows(self, query: SqlQuery, snapshot: Snapshot) -> list[dict[str, Any]]:
+        """Return all rows of *query* over *snapshot*, in the order of its statement.
+
+        Safe to call from several threads at once.
+        """
         ...
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The query engines by name. Spark is not imported before it is asked for."""
+"""The query engines by name. Spark is imported only when it is opened."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from gamelens.sandbox.engines.duckdb_engine import DuckDBReader
 from gamelens.sandbox.engines.engine import Engine, LakeLocation
 
 
-def open_engine(name: str, place: LakeLocation) -> Engine:
-    """Open the engine called *name* over the lake at *place*: `duckdb`, `spark`, or the address of a Spark master.
+def open_engine(name: str, location: LakeLocation) -> Engine:
+    """Open the engine called *name* over the lake at *location*.
+
+    *name* is `duckdb`, `spark`, or the address of a Spark master.
 
     Raises:
         Refused: there is no such engine, or it does not start.
     """
     if name == "duckdb":
-        return DuckDBReader(place)
+        return DuckDBReader(location)
     from gamelens.sandbox.engines.spark_engine import MASTERS, SparkReader
 
     if name == "spark":
-        return SparkReader(place)
+        return SparkReader(location)
     if name.startswith(MASTERS):
-        return SparkReader(place, master=name)
+        return SparkReader(location, master=name)
     raise Refused(f"{name!r} is no engine: duckdb, spark, or the address of a Spark master: {'…, '.join(MASTERS)}…")

@@ -1,8 +1,8 @@
-"""The other query engine: Spark, for lakes that one machine is too small for.
+"""Spark as a query engine, for lakes too large for one machine.
 
-It answers the same plans over the same files as `engine.Reader`. Every question has a Spark session of its own, whose
-views are of the files of one snapshot; the driver runs beside the sandbox and ends with it. Nothing of Spark is
-imported before somebody asks for it.
+It runs the same queries over the same files as `duckdb_engine.DuckDBReader`. Each query has a Spark session of its
+own, with views over the files of one snapshot. The driver is a child process of the sandbox and ends with it. Spark is
+imported only when the engine starts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gamelens.sandbox.engines.sql_query import SqlQuery
 
 MASTERS: Final = ("local", "spark://", "yarn", "k8s://")
-"""What the address of a Spark master begins with."""
+"""Beginnings of the address of a Spark master."""
 
 _LOG_CONFIGURATION: Final = Path(__file__).with_name("spark-log4j2.properties")
 _SETTINGS: Final = {
@@ -46,51 +46,54 @@ _ON_THIS_MACHINE: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": "2",
-    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",  # a job to look at files costs more than that
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",  # listing files in a Spark job costs more
 }
 _TYPES: Final = {"VARCHAR": "STRING", "TIMESTAMP": "TIMESTAMP_NTZ"}
 _RATES: Final = "SELECT explode(from_json(:rates, 'MAP<STRING, BIGINT>')) AS (currency, scaled)"
 
 
 class SparkReader:
-    """Answers plans over the tables of a snapshot, on the Spark that *master* is the address of.
+    """A Spark driver over the tables of a snapshot, connected to the master at *master*.
 
     Raises:
-        Refused: Spark or Java is missing, the master does not answer, or this process has a Spark already.
+        Refused: Spark or Java is missing, the master does not answer, or this process already runs Spark.
     """
 
-    def __init__(self, place: LakeLocation, *, master: str = "local[*]") -> None:
-        self._place = place
-        self._spark = _start(master)
+    def __init__(self, location: LakeLocation, *, master: str = "local[*]") -> None:
+        self._location = location
+        self._spark = _start_session(master)
 
-    def rows(self, plan: SqlQuery, snapshot: Snapshot) -> list[dict[str, Any]]:
-        """All rows of *plan*, in its order, over *snapshot*. Safe to call from several threads at once."""
+    def rows(self, query: SqlQuery, snapshot: Snapshot) -> list[dict[str, Any]]:
+        """Return all rows of *query* over *snapshot*, in the order of its statement.
+
+        Safe to call from several threads at once.
+        """
         session = self._spark.newSession()
         session.sql(_RATES, {"rates": json.dumps(SCALED_RATES)}).createTempView("rates")
-        for table, spans in plan.reads.items():
-            self._table(session, snapshot.files(table, *spans), COLUMNS[table]).createTempView(table)
-        bound = {name: _bound(value) for name, value in plan.parameters.items()}
-        found = session.sql(plan.statement.sql("spark"), bound)
-        names = found.columns
-        return [dict(zip(names, map(_plain, row), strict=True)) for row in found.collect()]
+        for table, intervals in query.reads.items():
+            self._read_table(session, snapshot.files(table, *intervals), COLUMNS[table]).createTempView(table)
+        parameters = {name: _as_parameter(value) for name, value in query.parameters.items()}
+        frame = session.sql(query.statement.sql("spark"), parameters)
+        names = frame.columns
+        return [dict(zip(names, map(_as_integer, row), strict=True)) for row in frame.collect()]
 
     def close(self) -> None:
-        """Stop the driver and what it has on the cluster; a driver that was killed has stopped."""
+        """Stop the driver and its work on the cluster, unless it was killed before."""
         from py4j.protocol import Py4JError
 
         with contextlib.suppress(Py4JError, OSError):
             self._spark.stop()
 
-    def _table(self, session: SparkSession, paths: Sequence[Path], columns: Mapping[str, str]) -> DataFrame:
+    def _read_table(self, session: SparkSession, paths: Sequence[Path], columns: Mapping[str, str]) -> DataFrame:
         kinds = {name: _TYPES.get(kind, kind) for name, kind in columns.items()}
         if not paths:
-            nothing = ", ".join(f"CAST(NULL AS {kind}) AS `{name}`" for name, kind in kinds.items())
-            return session.sql(f"SELECT {nothing} LIMIT 0")
+            nulls = ", ".join(f"CAST(NULL AS {kind}) AS `{name}`" for name, kind in kinds.items())
+            return session.sql(f"SELECT {nulls} LIMIT 0")
         schema = ", ".join(f"`{name}` {kind}" for name, kind in kinds.items())
-        return session.read.schema(schema).parquet(*map(_without_patterns, self._place.urls_of(paths)))
+        return session.read.schema(schema).parquet(*map(_escape_wildcards, self._location.urls_of(paths)))
 
 
-def _start(master: str) -> SparkSession:
+def _start_session(master: str) -> SparkSession:
     try:
         from py4j.protocol import Py4JError, Py4JJavaError
         from pyspark import SparkConf, SparkContext
@@ -100,7 +103,7 @@ def _start(master: str) -> SparkSession:
         raise Refused(f"the engine spark needs {error.name}: pip install 'gamelens[spark]'") from None
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         raise Refused("the engine spark needs Java 17 or newer, as `java` on the path or in JAVA_HOME")
-    # Of rows as Python values, which is all that is asked for, no frame is made.
+    # Rows are read as Python values only, never as a pandas frame.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     settings = _SETTINGS | (_ON_THIS_MACHINE if master.startswith("local") else {})
     configuration = SparkConf().setMaster(master).setAll(list(settings.items()))
@@ -113,16 +116,19 @@ def _start(master: str) -> SparkSession:
         raise Refused(f"Spark did not start on {master}: {error}") from None
 
 
-def _bound(value: Any) -> Any:
-    """A moment goes as text, which Spark reads as UTC without a zone; its own kind of moment would have one."""
+def _as_parameter(value: Any) -> Any:
+    """Return *value* as a bound parameter, a datetime as text.
+
+    Spark reads such text as UTC without a zone, while its own type for Python datetimes would have one.
+    """
     return value.isoformat(sep=" ") if isinstance(value, datetime) else value
 
 
-def _plain(value: Any) -> Any:
-    """Statements answer whole numbers, whatever they are summed in."""
+def _as_integer(value: Any) -> Any:
+    """Return decimals as integers: statements return whole numbers, however wide the sums are."""
     return int(value) if isinstance(value, Decimal) else value
 
 
-def _without_patterns(url: str) -> str:
-    r"""*url* to a reader that takes `[`, `{`, `*`, `?` and `\` for patterns of names."""
+def _escape_wildcards(url: str) -> str:
+    """Escape the characters of *url* that Spark reads as wildcards."""
     return "".join(f"\\{character}" if character in "[]{}*?\\" else character for character in url)

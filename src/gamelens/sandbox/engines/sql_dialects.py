@@ -1,7 +1,8 @@
-"""One statement in the words of each engine.
+"""One statement in the dialect of each engine.
 
-Statements are written once, for DuckDB. sqlglot translates them; what it leaves as it was, or makes into something of
-another value, is put right here, so that each engine answers the same integers in the same order.
+Statements are written once, for DuckDB, and translated by sqlglot. Where sqlglot leaves DuckDB's syntax or translates
+to an expression of another value, the translation is corrected here, so that each engine returns the same integers in
+the same order.
 """
 
 from __future__ import annotations
@@ -17,36 +18,42 @@ _BIG: Final = "DECIMAL(38, 0)"
 
 
 def render(text: str, dialect: str) -> str:
-    """*text*, a statement for DuckDB, as *dialect* writes it."""
-    return parse_one(text, dialect="duckdb").sql(_CORRECTED.get(dialect, dialect))
+    """Translate *text*, a statement for DuckDB, into *dialect*."""
+    return parse_one(text, dialect="duckdb").sql(_DIALECTS.get(dialect, dialect))
 
 
 class _Spark(Spark):
-    """Spark's SQL, with whole numbers that stay whole."""
+    """Spark's dialect, with whole numbers that stay whole."""
 
     class Generator(SparkGenerator):
-        """What is written otherwise than in sqlglot's own Spark."""
+        """Corrections to sqlglot's translation to Spark."""
 
         TYPE_MAPPING: ClassVar[dict[Any, str]] = {**SparkGenerator.TYPE_MAPPING, exp.DType.INT128: _BIG}
         TRANSFORMS: ClassVar[dict[Any, Any]] = {
-            kind: written for kind, written in SparkGenerator.TRANSFORMS.items() if kind is not exp.IntDiv
+            kind: generator for kind, generator in SparkGenerator.TRANSFORMS.items() if kind is not exp.IntDiv
         }
 
         def anonymous_sql(self, expression: exp.Anonymous) -> str:
-            """A row of values is called a struct."""
+            """Write a row of values as a struct."""
             if expression.name.upper() == "ROW":
                 return self.func("STRUCT", *expression.expressions)
             return super().anonymous_sql(expression)
 
         def intdiv_sql(self, expression: exp.IntDiv) -> str:
-            """Spark's DIV answers 64 bits and wraps around; without the remainder a decimal division is exact."""
-            of, by = self.sql(expression, "this"), self.sql(expression, "expression")
-            return f"CAST((CAST({of} AS {_BIG}) - {of} % {by}) / CAST({by} AS {_BIG}) AS {_BIG})"
+            """Write integer division as an exact decimal division without the remainder.
+
+            Spark's own DIV returns 64 bits and wraps around.
+            """
+            numerator, denominator = self.sql(expression, "this"), self.sql(expression, "expression")
+            return (
+                f"CAST((CAST({numerator} AS {_BIG}) - {numerator} % {denominator}) / "
+                f"CAST({denominator} AS {_BIG}) AS {_BIG})"
+            )
 
         def div_sql(self, expression: exp.Div) -> str:
-            """A quotient is a float, of decimals too: it must order rows as it does elsewhere."""
-            of, by = self.sql(expression, "this"), self.sql(expression, "expression")
-            return f"CAST({of} AS DOUBLE) / CAST({by} AS DOUBLE)"
+            """Write a quotient as a float, of decimals too, so that rows are ordered as in DuckDB."""
+            numerator, denominator = self.sql(expression, "this"), self.sql(expression, "expression")
+            return f"CAST({numerator} AS DOUBLE) / CAST({denominator} AS DOUBLE)"
 
 
-_CORRECTED: Final[dict[str, type[Spark]]] = {"spark": _Spark}
+_DIALECTS: Final[dict[str, type[Spark]]] = {"spark": _Spark}

@@ -1,4 +1,4 @@
-"""One query as SQL, for every engine: a statement, its values and the files it reads."""
+"""One query as SQL for every engine: a statement, its parameters and the files it reads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from gamelens.sandbox.engines.sql_dialects import render
 from gamelens.wire.intervals import Interval
 
 _LONGEST_CACHED: Final = 20_000
-"""Characters of a statement; longer ones name thousands of values and do not come again."""
+"""Longest statement to cache, in characters.
+
+Longer ones name thousands of values and are rarely sent again.
+"""
 
 _render_cached = lru_cache(maxsize=512)(render)
 

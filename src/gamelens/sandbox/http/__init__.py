@@ -1,4 +1,4 @@
-"""Bytes in and bytes out, within bounds: bodies, responses, connections, certificates and rate limits.
+"""HTTP for all surfaces of the sandbox: bytes in and bytes out, within bounds.
 
-Never knows an event or a metric. Open `request_body` first.
+Never interprets an event or a metric. Open `request_body` first.
 """

@@ -1,4 +1,4 @@
-"""HTTP servers as this sandbox runs them: several in one process, which reads from everybody in small portions."""
+"""HTTP servers of the sandbox: several in one process, each reading in small portions."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from gamelens.wire.limits import KIB
 _PORTION_BYTES: Final = 32 * KIB
 
 
-class _Portions(asyncio.BufferedProtocol):
-    """Reads for a connection in small portions, into one *buffer* for all of them.
+class _PortionReader(asyncio.BufferedProtocol):
+    """Reads for a connection in small portions, into one *buffer* that all connections share.
 
-    Left to itself the event loop reads as much as has come, up to 256 kB: times as many as send at once.
+    By default the event loop reads up to 256 kB at once for each connection, which adds up when many clients send.
     """
 
     def __init__(self, connection: Connection, buffer: memoryview) -> None:
@@ -49,7 +49,7 @@ class _Portions(asyncio.BufferedProtocol):
 
 
 class _QuietServer(uvicorn.Server):
-    """A server that leaves signals to us: three of them share one process."""
+    """A server that leaves signals to the caller: three servers share one process."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -63,11 +63,18 @@ def http_server(
     deadlines: Deadlines = Deadlines(),  # noqa: B008
     certificate: Path | None = None,
 ) -> uvicorn.Server:
-    """A server of *app*; *headers* go with the answers to what never reaches it, *certificate* is a file, for HTTPS."""
+    """Build a server for *app* that reads in small portions and keeps deadlines.
+
+    Args:
+        app: an ASGI application.
+        headers: go with responses to input that never reaches *app*.
+        deadlines: how long clients may take.
+        certificate: PEM file with chain and key, for HTTPS; None for plain HTTP.
+    """
     buffer = memoryview(bytearray(_PORTION_BYTES))
 
-    def connection(**given: Any) -> _Portions:
-        return _Portions(Connection(deadlines=deadlines, headers=headers, **given), buffer)
+    def connection(**kwargs: Any) -> _PortionReader:
+        return _PortionReader(Connection(deadlines=deadlines, headers=headers, **kwargs), buffer)
 
     return _QuietServer(
         uvicorn.Config(

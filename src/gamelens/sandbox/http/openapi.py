@@ -1,7 +1,8 @@
-"""Both services described for programs: OpenAPI 3.1, made from what answers requests.
+"""OpenAPI 3.1 descriptions of both services, generated from the types that they use.
 
 Bodies and answers come from the structs of `wire`, rows and the names of metrics and dimensions from the catalog,
-events from their table of rules. Written here is only what no type says: which address takes and answers which.
+events from their field rules. Only addresses, parameters and statuses are written here
+(Wire 5.5, Service descriptions).
 """
 
 from __future__ import annotations
@@ -24,38 +25,43 @@ from gamelens.wire.results import ErrorBody, Game, GroupAnswer, SeriesAnswer, Sp
 Schema = dict[str, Any]
 
 METRICS_ADDRESS: Final = "/metrics/v1/openapi.json"
-_OF_INSTALLS: Final = [name for name, it in DIMENSIONS.items() if it.level not in ("ad", "ilrd")]
+_INSTALL_DIMENSIONS: Final = [name for name, dimension in DIMENSIONS.items() if dimension.level not in ("ad", "ilrd")]
 _COMPONENTS: Final = "#/components/schemas/{name}"
-_WHY: Final = {
+_REASONS: Final = {
     400: "cannot be read",
     401: "not authorised",
-    408: "the body did not come in time",
+    408: "the body was not complete in time",
     413: "the body is too large",
-    422: "can be read, and is not allowed",
-    429: "more than the organisation may ask",
-    503: "there is no room for it now: send it again",
+    422: "readable and not allowed",
+    429: "above the rate limit of the organisation",
+    503: "no room at the moment: send it again",
 }
 
 
 class Message(msgspec.Struct, frozen=True):
-    """Why the collector takes nothing of a request."""
+    """Reason why the collector refused a request."""
 
     message: str
 
 
 @cache
 def metrics_description() -> bytes:
-    """The metrics service (Metrics, Endpoints), one address for each metric."""
-    types = _Types([QueryBody, ErrorBody, Values, Studio, Game, *(it for name in METRICS for it in _answers(name))])
+    """Return the description of the metrics service as JSON (Wire 2.1, Metrics addresses)."""
+    types = _Types(
+        [QueryBody, ErrorBody, Values, Studio, Game, *(answer for name in METRICS for answer in _answers(name))]
+    )
     names = types.named("Dimension", {"enum": list(DIMENSIONS)})
     types.named("Filter", _filter("Filter", DIMENSIONS))
-    types.named("CohortFilter", _filter("CohortFilter", _OF_INSTALLS))
+    types.named("CohortFilter", _filter("CohortFilter", _INSTALL_DIMENSIONS))
     _name_dimensions(types, names)
     paths = {
         "/metrics/v1/metrics": _get(types, "Names of the metrics.", list[str], values=METRICS),
         **{f"/metrics/v1/metrics/{name}": _post_query(types, metric) for name, metric in METRICS.items()},
         "/metrics/v1/interval": _get(
-            types, "What is available to query.", WireInterval, headers={"X-Data-Edition": _EDITION}
+            types,
+            "What is available to query.",
+            WireInterval,
+            headers={"X-Data-Edition": _EDITION, "X-Sandbox-Scenario": _SCENARIO},
         ),
         "/metrics/v1/dimensions": _get(types, "Names of the dimensions.", list[str], values=DIMENSIONS),
         "/metrics/v1/dimensions/{dimension}": _get(
@@ -86,13 +92,15 @@ def metrics_description() -> bytes:
 
 @cache
 def collector_description() -> bytes:
-    """The collector (Collector, Endpoints)."""
+    """Return the description of the collector as JSON (Wire 1.1, Collector addresses)."""
     answers = (V2InitAnswer, InitUnchanged, InitAnswer)
     types = _Types([list[RejectedEvent], InitRequest, Message, *answers, *LENIENT.types])
-    # A body that holds no events at all is refused in the same shape, with no event to show.
+    # A body without events is refused in the same shape, without the field `event`.
     rejected = types.components["RejectedEvent"]
     rejected["properties"]["event"] = {}
-    in_path, in_query = ({"name": "game_key", "in": place, "required": True, "schema": _GAME_KEY} for place in _PLACES)
+    in_path, in_query = (
+        {"name": "game_key", "in": location, "required": True, "schema": _GAME_KEY} for location in _LOCATIONS
+    )
     configs = [
         in_query,
         {"name": "interval_seconds", "in": "query", "schema": _SECONDS},
@@ -118,7 +126,7 @@ def collector_description() -> bytes:
         "type": "apiKey",
         "in": "header",
         "name": "Authorization",
-        "description": "base64 of the HMAC-SHA256 of the body as sent, with the secret key (Collector, Authentication)",
+        "description": "base64 of the HMAC-SHA256 of the body as sent, with the secret key",
     }
     return _encode("Collector", paths, types, security={"signature": signature})
 
@@ -130,7 +138,7 @@ DESCRIPTIONS: Final[dict[str, Callable[[], bytes]]] = {
 
 
 class _Types:
-    """Schemas of types: their own, and the components they refer to."""
+    """Schemas of types and the components that they refer to."""
 
     def __init__(self, types: Iterable[Any]) -> None:
         self.components: dict[str, Schema]
@@ -139,27 +147,27 @@ class _Types:
             if "description" in component:
                 component["description"] = inspect.cleandoc(component["description"])
             for schema in component.get("properties", {}).values():
-                _portable(schema)
+                _make_portable(schema)
 
     def ref(self, type_: Any) -> Schema:
-        """How a type that is among these is written where it is used."""
+        """Return the schema that refers to one of these types."""
         (schema,), _ = msgspec.json.schema_components([type_], ref_template=_COMPONENTS)
         return schema
 
     def named(self, name: str, schema: Schema) -> Schema:
-        """Make *schema* a component; answers the reference to it."""
+        """Add *schema* as a component and return a reference to it."""
         self.components[name] = schema
         return {"$ref": _COMPONENTS.format(name=name)}
 
     def properties(self, type_: type[msgspec.Struct]) -> dict[str, Schema]:
-        """Schemas of the fields of a struct that is among these."""
+        """Return the schemas of the fields of one of these structs, to read or to replace."""
         properties: dict[str, Schema] = self.components[type_.__name__]["properties"]
         return properties
 
 
 _GAME_KEY: Final = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
 _SECONDS: Final = {"type": "integer", "minimum": 0, "maximum": 10**12 - 1}
-_PLACES: Final = ("path", "query")
+_LOCATIONS: Final = ("path", "query")
 
 
 def _schema(type_: Any) -> Schema:
@@ -167,10 +175,15 @@ def _schema(type_: Any) -> Schema:
 
 
 _EDITION: Final = {
-    "description": "Which collection of events the answers are about: another one after they were all forgotten, "
-    "or with another state directory; the same whatever is sent and processed.",
+    "description": "Id of the collection of events that the answers count. It stays while events are added and "
+    "processed, and changes after a reset, after damage to the store and with another state directory.",
     "required": True,
     "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+}
+_SCENARIO: Final = {
+    "description": "The scenario that the sandbox was populated with, percent-encoded; absent where it was not set.",
+    "required": False,
+    "schema": {"type": "string"},
 }
 _INTERVAL: Final = {"name": "interval", "in": "query", "required": True, "schema": _schema(WireInterval)}
 
@@ -180,7 +193,7 @@ def _ids(name: str) -> Schema:
 
 
 def _answers(metric: str) -> list[Any]:
-    """What a metric may be answered with, by the kinds it can be asked in."""
+    """Return the answer types of a metric, one for each query kind that it takes."""
     row = _row_type(METRICS[metric])
     shapes = [GroupAnswer, SplitAnswer, SeriesAnswer] if METRICS[metric].kinds != "retention" else [SeriesAnswer]
     return [shape[row] for shape in shapes]  # type: ignore[index]
@@ -188,9 +201,12 @@ def _answers(metric: str) -> list[Any]:
 
 @cache
 def _row_type(metric: Metric) -> Any:
-    """One row: the metric's fields, and the dimensions it is aggregated by."""
+    """Build the struct of one row: the metric's fields and all dimensions."""
     count = Annotated[int, msgspec.Meta(ge=0)]
-    fields: list[Any] = [(it.name, count if it.kind == "count" else Union[float, None]) for it in metric.fields]  # noqa: UP007
+    fields: list[Any] = [
+        (field.name, count if field.kind == "count" else Union[float, None])  # noqa: UP007
+        for field in metric.fields
+    ]
     fields += [(name, Union[str, None, msgspec.UnsetType], msgspec.UNSET) for name in DIMENSIONS]  # noqa: UP007
     return msgspec.defstruct(
         f"{metric.name}_row", fields, forbid_unknown_fields=True, namespace={"__doc__": f"One row: {metric.meaning}."}
@@ -198,7 +214,10 @@ def _row_type(metric: Metric) -> Any:
 
 
 def _filter(name: str, dimensions: Iterable[str]) -> Schema:
-    """One key an object: a dimension and what it may be, or how other filters combine (public-facts 3.4)."""
+    """Return the schema of the filter object *name* (Wire 2.7, Filters).
+
+    An object has one key: a dimension or a combination.
+    """
     inner = {"$ref": _COMPONENTS.format(name=name)}
     several = {"type": "array", "items": inner, "minItems": 1}
     value = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
@@ -213,7 +232,7 @@ def _filter(name: str, dimensions: Iterable[str]) -> Schema:
 
 
 def _name_dimensions(types: _Types, names: Schema) -> None:
-    """Say in the kinds of query which strings are dimensions, and that each of them takes a limit."""
+    """Restrict dimensions in the query kinds to *names*, and give each kind a limit."""
     kinds = types.components
     limit = kinds["Group"]["properties"]["limit"]
     kinds["Group"]["properties"]["dimension"] = names
@@ -223,7 +242,7 @@ def _name_dimensions(types: _Types, names: Schema) -> None:
 
 
 def _post_query(types: _Types, metric: Metric) -> Schema:
-    bodies = [_body(types, metric, needed) for needed in _NEEDED[metric.kinds]]
+    bodies = [_body(types, metric, required) for required in _REQUIRED_FIELDS[metric.kinds]]
     answers = [types.ref(answer) for answer in _answers(metric.name)]
     return {
         "post": {
@@ -235,32 +254,34 @@ def _post_query(types: _Types, metric: Metric) -> Schema:
     }
 
 
-_NEEDED: Final[Mapping[str, list[tuple[str, ...]]]] = {
+_REQUIRED_FIELDS: Final[Mapping[str, list[tuple[str, ...]]]] = {
     "plain": [("interval", "granularity", "query")],
     "per game": [("interval", "granularity", "query", "game"), ("interval", "granularity", "split_by")],
     "retention": [("interval", "since_days_ago", "split_by")],
 }
 
 
-def _body(types: _Types, metric: Metric, needed: tuple[str, ...]) -> Schema:
-    """The part of a query body that one kind of query has, the fields it must have first."""
+def _body(types: _Types, metric: Metric, required: tuple[str, ...]) -> Schema:
+    """Return the schema of a query body of one query kind, given the fields it requires."""
     fields = types.properties(QueryBody)
-    taken = [*needed, "filter", "games", "studios"]
-    if metric.takes_since_days_ago and "since_days_ago" not in needed:
-        taken.append("since_days_ago")
+    names = [*required, "filter", "games", "studios"]
+    if metric.takes_since_days_ago and "since_days_ago" not in required:
+        names.append("since_days_ago")
     cohort = metric.kinds == "retention"
-    own: dict[str, Schema] = {
-        "filter": _or_null({"$ref": _COMPONENTS.format(name="CohortFilter" if cohort else "Filter")}),
-        "split_by": {"enum": _OF_INSTALLS if cohort else list(DIMENSIONS)},
+    overrides: dict[str, Schema] = {
+        "filter": _nullable({"$ref": _COMPONENTS.format(name="CohortFilter" if cohort else "Filter")}),
+        "split_by": {"enum": _INSTALL_DIMENSIONS if cohort else list(DIMENSIONS)},
     }
     if cohort:
-        taken.append("granularity")
-        own["granularity"] = {"enum": ["day", None]}
-    properties = {name: own.get(name) or fields[name] for name in taken}
+        names.append("granularity")
+        overrides["granularity"] = {"enum": ["day", None]}
+    properties = {name: overrides.get(name) or fields[name] for name in names}
     return {
         "type": "object",
-        "properties": {name: _given(it) if name in needed else it for name, it in properties.items()},
-        "required": list(needed),
+        "properties": {
+            name: _without_null(schema) if name in required else schema for name, schema in properties.items()
+        },
+        "required": list(required),
         "additionalProperties": False,
     }
 
@@ -278,11 +299,11 @@ def _get(
     if values:
         schema = {**schema, "items": {"enum": list(values)}}
     statuses = (400, 401, 422, 429) if parameters else (401, 429)
-    found = _json(schema) | ({"headers": headers} if headers else {})
+    success = _json(schema) | ({"headers": headers} if headers else {})
     described = {
         "summary": summary,
         "parameters": parameters or [],
-        "responses": {"200": found, **_refusals(types, *statuses)},
+        "responses": {"200": success, **_refusals(types, *statuses)},
     }
     return {"get": described}
 
@@ -290,14 +311,14 @@ def _get(
 def _post_signed(
     types: _Types, summary: str, body: Any, answers: dict[int, Schema], parameters: list[Any]
 ) -> dict[str, Any]:
-    refusals = {str(status): _json(types.ref(Message), _WHY[status]) for status in (401, 408, 413, 503)}
+    refusals = {str(status): _json(types.ref(Message), _REASONS[status]) for status in (401, 408, 413, 503)}
     described = {
         "summary": summary,
         "parameters": parameters,
         "requestBody": {"required": True, **_content(types.ref(body))},
         "responses": {
             **{str(status): _json(schema) for status, schema in answers.items()},
-            "400": _json(types.ref(list[RejectedEvent]), _WHY[400]),
+            "400": _json(types.ref(list[RejectedEvent]), _REASONS[400]),
             **refusals,
         },
     }
@@ -305,7 +326,7 @@ def _post_signed(
 
 
 def _refusals(types: _Types, *statuses: int) -> Schema:
-    refusals = {str(status): _json(types.ref(ErrorBody), _WHY[status]) for status in statuses}
+    refusals = {str(status): _json(types.ref(ErrorBody), _REASONS[status]) for status in statuses}
     if "429" in refusals:
         refusals["429"]["headers"] = {"Retry-After": {"schema": {"type": "integer", "minimum": 1}, "required": True}}
     return refusals
@@ -323,20 +344,20 @@ def _any(schemas: list[Schema]) -> Schema:
     return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
 
-def _or_null(schema: Schema) -> Schema:
+def _nullable(schema: Schema) -> Schema:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
-def _given(schema: Schema) -> Schema:
-    """The same without null: what a field must be that must be there."""
-    return next((it for it in schema.get("anyOf", []) if it != {"type": "null"}), schema)
+def _without_null(schema: Schema) -> Schema:
+    """Return *schema* without null, for a field that is required."""
+    return next((inner for inner in schema.get("anyOf", []) if inner != {"type": "null"}), schema)
 
 
-def _portable(schema: Schema) -> None:
-    """Write a pattern as every dialect of regular expressions reads it; ours are Python's."""
+def _make_portable(schema: Schema) -> None:
+    """Rewrite Python's patterns so that every dialect of regular expressions reads them alike."""
     for inner in (schema, *schema.get("anyOf", [])):
-        for ours, anybody_s in _DIALECT.items() if "pattern" in inner else ():
-            inner["pattern"] = inner["pattern"].replace(ours, anybody_s)
+        for python, portable in _DIALECT.items() if "pattern" in inner else ():
+            inner["pattern"] = inner["pattern"].replace(python, portable)
 
 
 _DIALECT: Final = {"(?a:": "(?:", r"\s": r" \t\n\r\f\v", r"\!": "!", r"\Z": "$"}

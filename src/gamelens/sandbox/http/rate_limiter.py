@@ -1,4 +1,4 @@
-"""How much one organisation may ask: so many requests in any rolling second, so many at a time (Metrics, Limits)."""
+"""Rate limits of the metrics service, per organisation and node (Wire 2.3, Rate limits)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from gamelens.errors import RateLimited
 
 
 class RateLimits(msgspec.Struct, frozen=True):
-    """*rate* requests may arrive in any second, *at_once* may be under way."""
+    """Limits of one organisation: requests in any second, and requests at the same time."""
 
     rate: int
     at_once: int
 
 
 class OrganisationLimiter:
-    """Counts the arrivals of each organisation in the last second and what is under way."""
+    """Counts requests of each organisation: arrivals in the last second, and those under way."""
 
     def __init__(self, limits: RateLimits, *, clock: Callable[[], float] = monotonic) -> None:
         self._limits = limits
@@ -30,11 +30,11 @@ class OrganisationLimiter:
         self._under_way: dict[str, int] = defaultdict(int)
 
     @contextmanager
-    def place(self, organisation: str) -> Iterator[None]:
-        """One request's place.
+    def permit(self, organisation: str) -> Iterator[None]:
+        """Count one request as under way while the context is open.
 
         Raises:
-            RateLimited: there is none; says in how many seconds there will be.
+            RateLimited: a limit is reached; has the seconds after which to try again.
         """
         now, arrivals = self._clock(), self._arrivals[organisation]
         while arrivals and now - arrivals[0] >= 1.0:
@@ -52,10 +52,10 @@ class OrganisationLimiter:
 
 
 class NodeLimiters:
-    """Several nodes, each of which limits on its own; a request goes to any of them (Metrics, Limits 1).
+    """Limiters of several nodes, each on its own. A request comes to a random one.
 
-    So an organisation is served between once and *nodes* times what one node allows: the limits are guaranteed
-    minimums. *random* answers a whole number below the one it is given.
+    An organisation is served between once and *nodes* times what one node allows, so the limits are guaranteed
+    minimums. *random* returns a whole number below its argument.
     """
 
     def __init__(
@@ -69,6 +69,6 @@ class NodeLimiters:
         self._limiters = [OrganisationLimiter(limits, clock=clock) for _ in range(nodes)]
         self._random = random
 
-    def place(self, organisation: str) -> AbstractContextManager[None]:
-        """One request's place on the node that it came to; see `OrganisationLimiter.place`."""
-        return self._limiters[self._random(len(self._limiters))].place(organisation)
+    def permit(self, organisation: str) -> AbstractContextManager[None]:
+        """Count one request on a random node, as `OrganisationLimiter.permit` does."""
+        return self._limiters[self._random(len(self._limiters))].permit(organisation)

@@ -1,8 +1,8 @@
-"""The body of a request: read whole and unpacked, neither without bounds.
+"""The body of a request, read in full and unpacked, both within bounds.
 
-Nobody is trusted yet when a body is read, so it costs memory only while it is small: what is larger lies in a file
-without a name until it is whole. A sender that stalls then holds up nobody but itself, which a fixed number of places
-in memory could not promise.
+Wire 1.6, Body limits. A body is read before its sender is authorised, so it may cost memory only while it is small: a
+larger one is spooled to an unnamed file until it is complete. A sender that stalls then delays no other request,
+which a fixed number of buffers in memory could not guarantee.
 """
 
 from __future__ import annotations
@@ -19,17 +19,20 @@ from gamelens.errors import Refused
 from gamelens.wire.limits import BODY_BYTES, KIB, MIB, UNPACKED_BYTES
 
 MEMBERS: Final = 512
-"""Our choice: so many gzip members may follow each other; 16 MB in the blocks of `bgzip` are half as many."""
-_HELD_BYTES: Final = 32 * KIB
-_DRAINED_BYTES: Final = 4 * BODY_BYTES  # past the limit a body is read on, so that its sender hears the answer
-_AT_ONCE_BYTES: Final = MIB
-_PIECE_BYTES: Final = 256 * KIB
-_FED_BYTES: Final = 4 * KIB  # what is fed and not used is copied each time
+"""Most gzip members of one body (Wire 1.6, Body limits).
+
+16 MB in the blocks of `bgzip` are half as many.
+"""
+_MEMORY_BYTES: Final = 32 * KIB
+_DRAINED_BYTES: Final = 4 * BODY_BYTES  # a body is read past the limit, so that its sender gets the answer
+_ONE_STEP_BYTES: Final = MIB
+_OUTPUT_BYTES: Final = 256 * KIB
+_INPUT_BYTES: Final = 4 * KIB  # small, because zlib copies the unused rest of each input
 _InflateError: type[Exception] = zlib_ng.error  # type: ignore[assignment]
 
 
 class UndecodableBody(Refused):
-    """A body that holds nothing that can be read: nothing of it is kept."""
+    """A body that cannot be read. Nothing of it is stored."""
 
     def __init__(self, error_type: str) -> None:
         self.error_type = error_type
@@ -37,7 +40,7 @@ class UndecodableBody(Refused):
 
 
 class BodyTooLarge(Refused):
-    """A body of more than the limit; when *is_cut*, some of it has not even been read."""
+    """A body over a limit. With *is_cut*, part of it has not been read."""
 
     def __init__(self, message: str, *, is_cut: bool = False) -> None:
         self.is_cut = is_cut
@@ -45,81 +48,86 @@ class BodyTooLarge(Refused):
 
 
 class ClientDisconnected(Refused):
-    """A body whose sender went away, or was sent away, before it was whole."""
+    """A body whose sender disconnected, or was disconnected, before it was complete."""
 
 
 class Unpacked(msgspec.Struct, frozen=True):
-    """What is in a body; *is_one_member* when that is one gzip member and nothing else, as every reader can read it."""
+    """Content of a body.
+
+    *is_one_member* is true if the body is exactly one gzip member, which every reader can read.
+    """
 
     content: bytes
     is_one_member: bool
 
 
 async def read_body(receive: Callable[[], Awaitable[MutableMapping[str, Any]]]) -> bytes:
-    """The whole body of a request (ASGI 3). Its connection sees to it that it comes in time (`connections`).
+    """Return the whole body of a request (ASGI 3). Deadlines are kept by `http_connection`.
 
     Raises:
-        TooLarge: more than 1 MB as sent.
-        BrokenOff: it never became whole.
+        BodyTooLarge: more than 1 MB as sent.
+        ClientDisconnected: the body was never complete.
         OSError: the disk does not take it.
     """
     message = await receive()
     if message["type"] == "http.request" and not message.get("more_body") and len(message["body"]) <= BODY_BYTES:
         return bytes(message["body"])
     size = 0
-    with SpooledTemporaryFile(max_size=_HELD_BYTES) as held:
+    with SpooledTemporaryFile(max_size=_MEMORY_BYTES) as spool:
         while message["type"] == "http.request":
             size += len(message["body"])
             if size <= BODY_BYTES:
-                held.write(message["body"])
+                spool.write(message["body"])
             if size > _DRAINED_BYTES or not message.get("more_body"):
                 check_size(size, is_cut=bool(message.get("more_body")))
-                held.seek(0)
-                return held.read()
+                spool.seek(0)
+                return spool.read()
             message = await receive()
     raise ClientDisconnected("the body ended early")
 
 
 def check_size(size: int, *, is_cut: bool = True) -> None:
-    """Raise TooLarge when no body may have *size* bytes as sent."""
+    """Raise `BodyTooLarge` if *size* bytes are more than a body may have as sent."""
     if size > BODY_BYTES:
         raise BodyTooLarge(f"the body is larger than {BODY_BYTES} bytes", is_cut=is_cut)
 
 
 def unpack(body: bytes) -> Unpacked:
-    """What is in a gzipped *body*: one member or several (RFC 1952 2.2), never more than 16 MB.
+    """Return the content of a gzipped *body*, at most 16 MB.
+
+    It may have several members (RFC 1952 2.2).
 
     Raises:
-        Undecodable: no gzip, cut short, damaged, or followed by something else.
-        TooLarge: more than the limit when unpacked, or more than `MEMBERS` members.
+        UndecodableBody: not gzip, cut short, damaged, or followed by other bytes.
+        BodyTooLarge: more than the limit when unpacked, or more than `MEMBERS` members.
     """
     try:
         inflater = zlib_ng.decompressobj(wbits=31)
-        content = inflater.decompress(body, _AT_ONCE_BYTES)
+        content = inflater.decompress(body, _ONE_STEP_BYTES)
         if inflater.eof and not inflater.unused_data:
             return Unpacked(content, is_one_member=True)
         del inflater, content
-        return _unpack_by_pieces(body)
+        return _unpack_bounded(body)
     except _InflateError:
         raise UndecodableBody("wrong_format") from None
 
 
-def _unpack_by_pieces(body: bytes) -> Unpacked:
-    """Count first and keep afterwards, so that a bomb takes no more memory than one of its pieces."""
+def _unpack_bounded(body: bytes) -> Unpacked:
+    """Unpack twice, counting first: a gzip bomb takes no more memory than one chunk."""
     size = 0
-    for _, piece in _pieces(body):
-        size += len(piece)
+    for _, output in _members(body):
+        size += len(output)
         if size > UNPACKED_BYTES:
             raise BodyTooLarge(f"the body unpacks to more than {UNPACKED_BYTES} bytes")
     members = 0
     with BytesIO() as content:
-        for members, piece in _pieces(body):  # noqa: B007 - the last one counts
-            content.write(piece)
+        for members, output in _members(body):  # noqa: B007 - the last one counts
+            content.write(output)
         return Unpacked(content.getvalue(), is_one_member=members == 1)
 
 
-def _pieces(body: bytes) -> Iterator[tuple[int, bytes]]:
-    """The content of *body*, and in which member each piece of it lies, counted from 1."""
+def _members(body: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the content of *body* in chunks, each with the number of its member from 1."""
     rest = memoryview(body)
     member = 0
     while rest or not member:
@@ -128,10 +136,10 @@ def _pieces(body: bytes) -> Iterator[tuple[int, bytes]]:
             raise BodyTooLarge(f"the body has more than {MEMBERS} gzip members")
         inflater = zlib_ng.decompressobj(wbits=31)
         while not inflater.eof:
-            fed: bytes | memoryview = inflater.unconsumed_tail
-            if not fed:
-                fed, rest = rest[:_FED_BYTES], rest[_FED_BYTES:]
-            if not fed:
+            chunk: bytes | memoryview = inflater.unconsumed_tail
+            if not chunk:
+                chunk, rest = rest[:_INPUT_BYTES], rest[_INPUT_BYTES:]
+            if not chunk:
                 raise UndecodableBody("wrong_format")
-            yield member, inflater.decompress(fed, _PIECE_BYTES)
+            yield member, inflater.decompress(chunk, _OUTPUT_BYTES)
         rest = memoryview(body)[len(body) - len(rest) - len(inflater.unused_data) :]

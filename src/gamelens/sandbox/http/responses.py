@@ -1,4 +1,4 @@
-"""Answers as both services write them: JSON, one shape for every refusal, nothing of a framework's own."""
+"""JSON responses of metrics service and control API, with one shape for all errors."""
 
 from __future__ import annotations
 
@@ -29,18 +29,21 @@ _ERRORS: dict[int, ErrorName] = {
 
 
 def answer_json(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """*content* as JSON; bytes are taken to be JSON already."""
+    """Return *content* as a JSON response. Bytes are taken to be JSON already."""
     body = content if isinstance(content, bytes) else msgspec.json.encode(content)
     return Response(body, status, headers=headers, media_type="application/json")
 
 
 def refuse(status: int, message: str, headers: Mapping[str, str] | None = None, **details: Any) -> Response:
-    """A refusal: `error` for programs, `message` for people, and what else helps to mend the request."""
+    """Return an error response (Wire 2.12, Refusals).
+
+    `error` is for programs, `message` for people. *details* are further fields of the error body.
+    """
     return answer_json(ErrorBody(error=_ERRORS.get(status, "refused"), message=message, **details), status, headers)
 
 
 def refuse_query(error: BadQuery, status: int = 422, headers: Mapping[str, str] | None = None) -> Response:
-    """A refusal that names the field; 400 for what cannot be read as an interval, whatever *status* says."""
+    """Return an error response that names the field: 400 for an unreadable interval."""
     return refuse(
         400 if isinstance(error, MalformedInterval) else status,
         str(error),
@@ -53,14 +56,14 @@ def refuse_query(error: BadQuery, status: int = 422, headers: Mapping[str, str] 
 
 
 async def on_http_error(_: Request, error: Exception) -> Response:
-    """Starlette's own 404 and 405 in our shape."""
+    """Answer Starlette's own errors, 404 and 405 among them, in the common shape."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     headers = error.headers if isinstance(error, HTTPException) else None
     return refuse(status, "no such address" if status == 404 else "not that way", headers)
 
 
 def on_wrong_address(addresses: Collection[str]) -> Callable[[Request, Exception], Awaitable[Response]]:
-    """The same for a service that has *addresses*: what was asked for, and what could have been."""
+    """Build a handler that answers 404 and 405 with the nearest allowed alternatives."""
 
     async def refused(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
@@ -77,15 +80,15 @@ def on_wrong_address(addresses: Collection[str]) -> Callable[[Request, Exception
 
 
 async def on_bad_query(_: Request, error: Exception) -> Response:
-    """A query that cannot be asked."""
+    """Answer a query that breaks a rule."""
     return refuse_query(error) if isinstance(error, BadQuery) else refuse(500, "the sandbox failed")
 
 
-async def on_broken_off(_: Request, __: Exception) -> Response:
-    """A body whose sender went away, or was sent away for being slow: nobody hears this, and nothing went wrong."""
+async def on_disconnect(_: Request, __: Exception) -> Response:
+    """Answer 408 when a client disconnects or stalls before its body is complete."""
     return refuse(408, "the body did not come")
 
 
 async def on_failure(_: Request, error: Exception) -> Response:
-    """A mistake of ours: the answer says no more than its kind; the log has the rest."""
+    """Answer 500 with the type of an unexpected error. The log has the rest."""
     return refuse(500, f"the sandbox failed with {type(error).__name__}: its log says where")

@@ -1,4 +1,4 @@
-"""The metrics service: answers queries from the lake.
+"""The metrics service: reads queries, compiles them to SQL and answers them from the lake.
 
-Never changes what is stored. Open `metrics_app` first.
+The part never changes stored data and never imports a query engine. Open `metrics_app` first.
 """

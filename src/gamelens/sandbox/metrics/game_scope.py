@@ -1,7 +1,7 @@
-"""Which games an answer is made of: the organisation's own, narrowed by what the request names, and no others.
+"""The games that an answer may use: the organisation's own, narrowed by the request.
 
-The tables of an organisation may hold more games than it has now: of one that was taken out of the configuration, the
-events stay. So what is left out is decided by the tables themselves.
+The tables of an organisation may hold more games than its configuration: events of a game that was removed stay in the
+lake. The tables themselves therefore decide whether a query needs a filter by game. Wire 2.13, Scope.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from gamelens.sandbox.storage.lake import Snapshot
 from gamelens.sandbox.tenants import Organisation
 from gamelens.wire.intervals import Interval
 
-_EVER: Final = Interval(datetime.min, datetime.max)
-_ALL_OF_THEM: Final = 2**31 - 1
+_ALL_TIME: Final = Interval(datetime.min, datetime.max)
+_NO_LIMIT: Final = 2**31 - 1
 
 
 def games_in_scope(
@@ -28,52 +28,62 @@ def games_in_scope(
     studios: Sequence[str] | None = None,
     game: str | None = None,
 ) -> list[str]:
-    """Ids of the organisation's games that are left; another organisation's id is as unknown as any other.
+    """Return the ids of the sandbox games of *organisation* that a request selects.
+
+    An id of another organisation is refused exactly as an unknown one is (Wire 2.13, Scope).
+
+    Args:
+        organisation: the organisation of the API key.
+        games: ids to narrow to. None leaves all.
+        studios: ids of studios to narrow to. None leaves all.
+        game: the one game of a per-game query.
 
     Raises:
         BadQuery: an id is unknown.
     """
-    known_games = [it.id for it in organisation.games]
-    known_studios = [it.id for it in organisation.studios]
-    for field, asked, known in (
-        ("game", None if game is None else (game,), known_games),
-        ("games", games, known_games),
-        ("studios", studios, known_studios),
+    game_ids = [candidate.id for candidate in organisation.games]
+    studio_ids = [studio.id for studio in organisation.studios]
+    for field, requested, allowed in (
+        ("game", None if game is None else (game,), game_ids),
+        ("games", games, game_ids),
+        ("studios", studios, studio_ids),
     ):
-        for value in asked or ():
-            if value not in known:
+        for value in requested or ():
+            if value not in allowed:
                 raise BadQuery(
                     field,
                     value,
                     "is not one of the organisation's: GET /metrics/v1/" + field.rstrip("s") + "s lists them",
                 )
     return [
-        it.id
+        candidate.id
         for studio in organisation.studios
-        for it in studio.games
-        if (studios is None or studio.id in studios) and (games is None or it.id in games)
-        if (game is None or it.id == game) and it.environment == "sandbox"
+        for candidate in studio.games
+        if (studios is None or studio.id in studios) and (games is None or candidate.id in games)
+        if (game is None or candidate.id == game) and candidate.environment == "sandbox"
     ]
 
 
 class GameScope:
-    """Which games the tables of each organisation hold, looked up by *reader* once for each version of them."""
+    """The games in each organisation's tables, read through *reader* once per snapshot."""
 
     def __init__(self, reader: Engine) -> None:
         self._reader = reader
-        self._known: dict[str, tuple[Snapshot, frozenset[str]]] = {}
+        self._games_by_name: dict[str, tuple[Snapshot, frozenset[str]]] = {}
 
-    def condition(self, organisation: Organisation, games: Sequence[str], snapshot: Snapshot) -> Sequence[str] | None:
-        """What a plan must be told so that it reads *games* alone; None where *snapshot* holds no others.
+    def games_filter(
+        self, organisation: Organisation, games: Sequence[str], snapshot: Snapshot
+    ) -> Sequence[str] | None:
+        """Return the games to filter by, or None if the tables hold no others.
 
-        A condition that every row meets would still be looked at for every row. Blocks while it looks.
+        A condition that every row meets would still be evaluated for every row. Blocks on the first use of a snapshot.
         """
-        return None if self._held(organisation.name, snapshot) <= frozenset(games) else games
+        return None if self._games_in_tables(organisation.name, snapshot) <= frozenset(games) else games
 
-    def _held(self, organisation: str, snapshot: Snapshot) -> frozenset[str]:
-        of, held = self._known.get(organisation, (None, frozenset[str]()))
-        if of is not snapshot:
-            plan = compile_dimension_values("game_id", _EVER, games=None, limit=_ALL_OF_THEM)
-            held = frozenset(row["value"] for row in self._reader.rows(plan, snapshot))
-            self._known[organisation] = snapshot, held
-        return held
+    def _games_in_tables(self, organisation: str, snapshot: Snapshot) -> frozenset[str]:
+        cached_for, games = self._games_by_name.get(organisation, (None, frozenset[str]()))
+        if cached_for is not snapshot:
+            query = compile_dimension_values("game_id", _ALL_TIME, games=None, limit=_NO_LIMIT)
+            games = frozenset(row["value"] for row in self._reader.rows(query, snapshot))
+            self._games_by_name[organisation] = snapshot, games
+        return games

@@ -1,8 +1,9 @@
-"""What each metric is in SQL: integer parts over atoms, and the row fields that are made of them.
+"""Each metric in SQL: integer parts of a statement, and the row fields computed from them.
 
-A statement answers integers, the *parts* of a metric; means, ratios and money are made from them at the edge, so that
-every engine gives the same digits. Each part sums or counts one *atom*, a column that `sources` knows how to make from
-the rows of each table. To add a metric: one row in the catalog, one `MetricSql` here, one test.
+A statement returns integers, the *parts* of a metric. Means, ratios and money are computed from them in Python, so that
+every engine gives the same digits (Wire 4.13, Numbers). Each part sums or counts one *atom*, a column that
+`table_sources` can derive from the rows of each table. To add a metric: one row in the catalog, one `MetricSql` here,
+one test.
 """
 
 from __future__ import annotations
@@ -19,15 +20,20 @@ from gamelens.wire.currencies import RATE_SCALE
 from gamelens.wire.results import Row
 
 Parts = dict[str, int]
+"""Integers that a statement returns for one row, by name."""
 
-_HUNDREDTHS: Final = 100 * RATE_SCALE  # of a purchase
-_NANOS: Final = NANO * RATE_SCALE  # of an impression
+_CENT_SCALE: Final = 100 * RATE_SCALE  # of purchase sums per US dollar
+_NANO_SCALE: Final = NANO * RATE_SCALE  # of impression sums per US dollar
 
 
 class MetricSql(msgspec.Struct, frozen=True):
-    """A metric in SQL: its integer *parts*, what orders its rows (terms, highest first), the fields made from parts.
+    """A metric in SQL.
 
-    *atoms* are the columns that the parts are made of.
+    Attributes:
+        parts: SQL of each integer that the statement returns, by name.
+        atoms: columns that the parts are made of; `table_sources` defines them.
+        sort: terms that order the rows, highest first (Wire 2.10, Row order).
+        row: function from the parts to the fields of a row.
     """
 
     parts: dict[str, str]
@@ -48,23 +54,33 @@ def _distinct(name: str, atom: str) -> MetricSql:
     return MetricSql({name: f"COUNT(DISTINCT {atom})"}, (atom,), (name,), lambda parts: {name: parts[name]})
 
 
-def _quotient(numerator: str, denominator: str) -> tuple[str, ...]:
-    """What orders by a quotient exactly: as one float, large sums that differ in the last cent would be ties."""
+def _order_by_quotient(numerator: str, denominator: str) -> tuple[str, ...]:
+    """Return the terms that order rows by an exact quotient: its whole part, then the rest.
+
+    One float would make large sums that differ by a cent equal.
+    """
     return f"{numerator} // NULLIF({denominator}, 0)", f"({numerator} % NULLIF({denominator}, 0)) / {denominator}"
 
 
-def _share(name: str, of: str, by: str) -> MetricSql:
-    """A ratio of two counted metrics."""
+def _share(name: str, numerator: str, denominator: str) -> MetricSql:
+    """Return the ratio of two counting metrics."""
     return MetricSql(
-        {**EXPRESSIONS[of].parts, **EXPRESSIONS[by].parts},
-        (*EXPRESSIONS[of].atoms, *EXPRESSIONS[by].atoms),
-        _quotient(of, by),
-        lambda row: {name: _ratio(row[of], row[by]), of: row[of], by: row[by]},
+        {**METRIC_SQL[numerator].parts, **METRIC_SQL[denominator].parts},
+        (*METRIC_SQL[numerator].atoms, *METRIC_SQL[denominator].atoms),
+        _order_by_quotient(numerator, denominator),
+        lambda parts: {
+            name: _ratio(parts[numerator], parts[denominator]),
+            numerator: parts[numerator],
+            denominator: parts[denominator],
+        },
     )
 
 
 def _money(count: str, earned: str, scale: int) -> MetricSql:
-    """Money of one category, of whose events *count* says how many; `usd` is in US dollars times *scale*."""
+    """Return the money of one category in US dollars.
+
+    *count* is the atom of its events, *earned* that of their amounts in US dollars times *scale*.
+    """
     return MetricSql(
         {"event_count": f"COALESCE(SUM({count}), 0)", "usd": f"COALESCE(SUM({earned}), 0)"},
         (count, earned),
@@ -79,19 +95,20 @@ def _money(count: str, earned: str, scale: int) -> MetricSql:
 
 
 def _revenue_per(name: str, players: str) -> MetricSql:
+    """Return the revenue per counted player, with the revenue in US cents."""
     return MetricSql(
-        {"usd": EXPRESSIONS["revenue"].parts["usd"], **EXPRESSIONS[players].parts},
-        ("paid", *EXPRESSIONS[players].atoms),
-        _quotient("usd", players),
-        lambda row: {
-            name: _ratio(row["usd"], _HUNDREDTHS * row[players]),
-            players: row[players],
-            "total_revenue": round(Fraction(row["usd"], RATE_SCALE)),  # half to even, once
+        {"usd": METRIC_SQL["revenue"].parts["usd"], **METRIC_SQL[players].parts},
+        ("paid", *METRIC_SQL[players].atoms),
+        _order_by_quotient("usd", players),
+        lambda parts: {
+            name: _ratio(parts["usd"], _CENT_SCALE * parts[players]),
+            players: parts[players],
+            "total_revenue": round(Fraction(parts["usd"], RATE_SCALE)),  # US cents, half to even, once
         },
     )
 
 
-EXPRESSIONS: dict[str, MetricSql] = {
+METRIC_SQL: dict[str, MetricSql] = {
     "event_count": _summed("event_count", "events"),
     "user_unique": _distinct("user_unique", "player"),
     "session_unique": _distinct("session_unique", "session"),
@@ -101,8 +118,8 @@ EXPRESSIONS: dict[str, MetricSql] = {
     "ad_impressions_count": _summed("ad_impressions_count", "shown"),
     "ilrd_id_unique": _distinct("ilrd_id_unique", "impression"),
     "returning_users": _distinct("returning_users", "returner"),
-    "revenue": _money("purchases", "paid", _HUNDREDTHS),
-    "ilrd_revenue": _money("impressions", "earned", _NANOS),
+    "revenue": _money("purchases", "paid", _CENT_SCALE),
+    "ilrd_revenue": _money("impressions", "earned", _NANO_SCALE),
     "session_length": MetricSql(
         {
             "total_session_length": "COALESCE(SUM(seconds), 0)",
@@ -110,7 +127,7 @@ EXPRESSIONS: dict[str, MetricSql] = {
             "session_unique": "COUNT(DISTINCT ended_session)",
         },
         ("seconds", "ended", "ended_session"),
-        _quotient("total_session_length", "ended"),
+        _order_by_quotient("total_session_length", "ended"),
         lambda parts: {
             "session_length": _ratio(parts["total_session_length"], parts["ended"]),
             "session_unique": parts["session_unique"],
@@ -118,7 +135,7 @@ EXPRESSIONS: dict[str, MetricSql] = {
         },
     ),
 }
-EXPRESSIONS |= {
+METRIC_SQL |= {
     "installs_ratio": _share("installs_ratio", "new_users", "user_unique"),
     "conversion": _share("conversion", "paying_users", "user_unique"),
     "conversion_ft": _share("conversion_ft", "converting_users", "user_unique"),
@@ -128,13 +145,13 @@ EXPRESSIONS |= {
     "retention_retro": MetricSql(
         {"installed": "COALESCE(SUM(cohort), 0)", "returned": "COALESCE(SUM(returned), 0)"},
         ("cohort", "returned"),
-        _quotient("returned", "installed"),
+        _order_by_quotient("returned", "installed"),
         lambda parts: {"retention": parts["returned"] / parts["installed"]},
     ),
 }
 
 
 def row_of(metric: Metric, parts: Parts) -> Row:
-    """The metric's row fields from the integers a statement answered; no parts at all is a bucket of nothing."""
-    expression = EXPRESSIONS[metric.name]
-    return expression.row({name: int(parts.get(name) or 0) for name in expression.parts})
+    """Return the metric's row fields from the integers of a statement, 0 for missing ones."""
+    metric_sql = METRIC_SQL[metric.name]
+    return metric_sql.row({name: int(parts.get(name) or 0) for name in metric_sql.parts})

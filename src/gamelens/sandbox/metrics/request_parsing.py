@@ -1,6 +1,7 @@
-"""What a request to the metrics service asks: its body and its query parameters, read within bounds.
+"""Body and query parameters of a metrics request, read within bounds of size and time.
 
-Bytes of any kind end in a value or in a refusal that says what to mend.
+Any sequence of bytes ends in a value or in a refusal that names the part to correct (Wire 2.5, Query body;
+Wire 2.11, Lists).
 """
 
 from __future__ import annotations
@@ -17,25 +18,26 @@ from gamelens.wire.intervals import Interval, MalformedInterval
 from gamelens.wire.limits import BODY_BYTES, DEFAULT_LIMIT, MAX_LIMIT
 
 BODY_DEADLINE_S: Final = 15.0
+"""Seconds in which a body must be complete."""
 
 
 class UnreadableBody(Refused):
-    """A body that is not had to its end, or is no JSON: the request ends with *status*."""
+    """A body that is incomplete, too large, too slow or no JSON, with the answer's *status*."""
 
     def __init__(self, status: int, message: str) -> None:
         self.status = status
         super().__init__(message)
 
 
-async def read_object(request: Request, *, deadline_s: float = BODY_DEADLINE_S) -> dict[str, Any]:
-    """The JSON object in the body.
+async def read_json_object(request: Request, *, deadline_s: float = BODY_DEADLINE_S) -> dict[str, Any]:
+    """Read the JSON object in the body of *request*.
 
     Raises:
-        BadBody: too large, too slow, no JSON, or the disk has no room for it.
-        BadQuery: JSON, and no object.
+        UnreadableBody: the body is too large, too slow or no JSON, or the disk has no room for it.
+        BadQuery: the body is JSON, but not an object.
     """
     try:
-        body = msgspec.json.decode(await _read(request, deadline_s=deadline_s))
+        body = msgspec.json.decode(await _read_bytes(request, deadline_s=deadline_s))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise UnreadableBody(400, "the body is not JSON: send a metric query as a JSON object") from None
     if not isinstance(body, dict):
@@ -43,21 +45,30 @@ async def read_object(request: Request, *, deadline_s: float = BODY_DEADLINE_S) 
     return body
 
 
-def asked_interval(request: Request) -> Interval:
-    """The query parameter `interval`, which must be there."""
-    text = _once(request, "interval")
+def interval_parameter(request: Request) -> Interval:
+    """Return the query parameter `interval`, which is required.
+
+    Raises:
+        BadQuery: it is missing or given twice.
+        MalformedInterval: it is no interval, or an empty one.
+    """
+    text = _single_parameter(request, "interval")
     if text is None:
         raise BadQuery("interval", None, "is missing: send an ISO 8601 interval")
-    # A plus sign in a query string arrives as a space, and none is ever meant there.
+    # A plus sign in a query string arrives as a space, which no interval contains.
     interval = Interval.parse(text.replace(" ", "+"))
     if not interval:
         raise MalformedInterval(text)
     return interval
 
 
-def asked_limit(request: Request) -> int:
-    """The query parameter `limit`."""
-    text = _once(request, "limit")
+def limit_parameter(request: Request) -> int:
+    """Return the query parameter `limit`, 100 when absent (Wire 2.11, Lists).
+
+    Raises:
+        BadQuery: it is given twice or is not a whole number from 1 to 30,000.
+    """
+    text = _single_parameter(request, "limit")
     if text is None:
         return DEFAULT_LIMIT
     if not (text.isascii() and text.isdecimal()) or not 1 <= int(text[:9]) <= MAX_LIMIT:
@@ -65,21 +76,24 @@ def asked_limit(request: Request) -> int:
     return int(text)
 
 
-def asked_ids(request: Request, name: str) -> tuple[str, ...] | None:
-    """Values of a query parameter, given several times or with commas; None where it is not given."""
-    given = request.query_params.getlist(name)
-    return tuple(value for text in given for value in text.split(",")) if given else None
+def ids_parameter(request: Request, name: str) -> tuple[str, ...] | None:
+    """Return the ids in the query parameter *name*, or None if it is absent.
+
+    It may be repeated, and each value may hold several ids with commas (Wire 2.11, Lists).
+    """
+    texts = request.query_params.getlist(name)
+    return tuple(value for text in texts for value in text.split(",")) if texts else None
 
 
-def _once(request: Request, name: str) -> str | None:
-    """The one value of a query parameter: of two, neither is more meant than the other."""
-    given = request.query_params.getlist(name)
-    if len(given) > 1:
-        raise BadQuery(name, given, "must be given once")
-    return given[0] if given else None
+def _single_parameter(request: Request, name: str) -> str | None:
+    """Return the query parameter *name*, and refuse it if given more than once."""
+    texts = request.query_params.getlist(name)
+    if len(texts) > 1:
+        raise BadQuery(name, texts, "must be given once")
+    return texts[0] if texts else None
 
 
-async def _read(request: Request, *, deadline_s: float) -> bytes:
+async def _read_bytes(request: Request, *, deadline_s: float) -> bytes:
     try:
         async with asyncio.timeout(deadline_s):
             return await read_body(request.receive)

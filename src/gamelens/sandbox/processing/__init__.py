@@ -1,4 +1,4 @@
-"""The way from raw events to the tables of the lake.
+"""Processing: turns the raw events of the inbox into tables of the lake and checks them.
 
-Never answers a query. Open `pipeline` first.
+The part never answers a query and never changes the inbox. Open `pipeline` first.
 """

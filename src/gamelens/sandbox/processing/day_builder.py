@@ -1,7 +1,7 @@
-"""The files of the next version of one organisation, from its new events and its newest version.
+"""Builder of an organisation's next version, from new events and its last version.
 
-A day of events that is touched is written anew, and so is what is aggregated from it. Aggregates lie in one file a
-month: rows of days that are not touched are copied, so that a question about a month opens one file.
+A day that gets new events is written anew, and so is all that is aggregated from it. Aggregates lie in one file per
+month, so that a query over a month opens one file; rows of the other days are copied.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ from gamelens.sandbox.storage.lake_schema import (
     SECONDS,
 )
 
-# The first copy to arrive counts, whether the others come with it or years later. Most events have no other copy, which
-# a number in place of its name tells in a fraction of the memory; only where numbers agree are names compared.
+# The first copy to arrive counts, whether the others arrive with it or years later (Wire 4.8, Repeated events). Most
+# events have no other copy: grouping hashes shows that in a fraction of the memory that the UUIDs would take, and UUIDs
+# are compared only where hashes are equal.
 _REPEATED: Final = """
     CREATE TEMP TABLE repeated AS
     WITH named AS (SELECT seq, game_id, event_uuid FROM staged WHERE event_uuid IS NOT NULL),
@@ -47,15 +48,15 @@ _REPEATED: Final = """
     UNION
     SELECT seq FROM named SEMI JOIN seen USING (game_id, event_uuid)"""
 
-# Earliest by event time, then by arrival; MIN over a row compares from the left.
+# Earliest by event time, then by arrival: MIN of a row compares its values from the left.
 _FIRSTS: Final = """
     CREATE TEMP TABLE firsts AS
     SELECT game_id, user_id, min(row(ts, seq)) AS install,
         min(CASE WHEN category = 'business' THEN row(ts, seq) END) AS purchase
     FROM fresh WHERE user_id IS NOT NULL GROUP BY ALL"""
 
-_OF_INSTALL: Final = ("installed_at", "install_seq", *(f"install_{name}" for name in OF_EVENT))
-_OF_PURCHASE: Final = ("paid_at", "paid_seq", *(f"paid_{name}" for name in OF_EVENT))
+_INSTALL_COLUMNS: Final = ("installed_at", "install_seq", *(f"install_{name}" for name in OF_EVENT))
+_PURCHASE_COLUMNS: Final = ("paid_at", "paid_seq", *(f"paid_{name}" for name in OF_EVENT))
 
 
 _GROUP_ROWS: Final = 122_880
@@ -63,28 +64,32 @@ _SMALL_GROUP_ROWS: Final = 8192
 
 
 class _VersionBuilder:
-    """Where one organisation's next version is made."""
+    """The folder and the engine with which one organisation's next version is made."""
 
-    def __init__(self, organisation: str, lake: Lake, workshop: DuckDBWriter, *, version: int) -> None:
+    def __init__(self, organisation: str, lake: Lake, writer: DuckDBWriter, *, version: int) -> None:
         self.snapshot: Snapshot = lake.snapshot(organisation)
-        self.workshop = workshop
+        self.writer = writer
         self._organisation = organisation
         self._root = lake.root
         self._folder = lake.root / str(version) / f"org-{quote(organisation, safe='')}"
 
     def new_file(self, name: str) -> Path:
+        """Return the path of a new file, in a folder that exists."""
         self._folder.mkdir(parents=True, exist_ok=True)
         return self._folder / f"{name}.parquet"
 
     def write(self, kind: str, period: date | None, select: str, *, group_rows: int = _GROUP_ROWS) -> LakeFile:
-        """The rows of *select* as the file of *kind* for *period*; readers skip *group_rows* of them at a time."""
-        path = self.new_file(_file_name(kind, period))
-        how = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {group_rows}"
-        self.workshop.run(f"COPY ({select}) TO {literal(str(path))} ({how})")
-        return self.described(path, kind, period)
+        """Write the rows of *select* as the file of *kind* for *period*.
 
-    def described(self, path: Path, kind: str, period: date | None) -> LakeFile:
-        """*path* for the manifest, synced before that names it."""
+        Readers skip whole groups of *group_rows* rows.
+        """
+        path = self.new_file(_file_name(kind, period))
+        options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {group_rows}"
+        self.writer.run(f"COPY ({select}) TO {literal(str(path))} ({options})")
+        return self.describe(path, kind, period)
+
+    def describe(self, path: Path, kind: str, period: date | None) -> LakeFile:
+        """Sync the file at *path* and return its entry for the manifest."""
         with path.open("rb") as file:
             os.fsync(file.fileno())
         rows = pq.read_metadata(path).num_rows
@@ -92,10 +97,11 @@ class _VersionBuilder:
         return LakeFile(path=relative, organisation=self._organisation, kind=kind, period=period, rows=rows)
 
     def path_of(self, file: LakeFile) -> Path:
+        """Return the path of *file*."""
         return self._root / file.path
 
     def sync(self) -> None:
-        """Make the names of the new files last."""
+        """Sync the folders, so that the names of the new files survive a crash."""
         if self._folder.exists():
             for folder in (self._folder, self._folder.parent, self._root):
                 descriptor = os.open(folder, os.O_RDONLY)
@@ -105,56 +111,59 @@ class _VersionBuilder:
                     os.close(descriptor)
 
 
-def build(
+def build_files(
     organisation: str, staged: dict[date, list[Path]], lake: Lake, scratch: Path, *, version: int
 ) -> tuple[list[LakeFile], int]:
-    """The new files of *organisation*, and how many of the staged events had been there before."""
-    workshop = DuckDBWriter(scratch)
+    """Build the new files of *organisation* and count the repeated events among *staged*.
+
+    Repeated events are dropped (Wire 4.8, Repeated events). Nothing of the last version is changed.
+    """
+    writer = DuckDBWriter(scratch)
     try:
-        site = _VersionBuilder(organisation, lake, workshop, version=version)
-        workshop.files("staged", [path for paths in staged.values() for path in paths], EVENT_COLUMNS)
-        workshop.files("known", list(site.snapshot.days.values()), EVENT_COLUMNS)
-        workshop.run(_REPEATED)
+        builder = _VersionBuilder(organisation, lake, writer, version=version)
+        writer.view_files("staged", [path for paths in staged.values() for path in paths], EVENT_COLUMNS)
+        writer.view_files("known", list(builder.snapshot.days.values()), EVENT_COLUMNS)
+        writer.run(_REPEATED)
         repeated: dict[date, int] = dict(
-            workshop.run("SELECT day, count(*) FROM staged SEMI JOIN repeated USING (seq) GROUP BY day")
+            writer.run("SELECT day, count(*) FROM staged SEMI JOIN repeated USING (seq) GROUP BY day")
         )
         fresh = "staged ANTI JOIN repeated USING (seq)" if repeated else "staged"
-        players = _write_players(site, fresh)
+        players = _write_players(builder, fresh)
         events = [
             file
             for day, paths in sorted(staged.items())
-            if (file := _write_day(site, day, paths, repeated=repeated.get(day, 0)))
+            if (file := _write_day(builder, day, paths, repeated=repeated.get(day, 0)))
         ]
         files: list[LakeFile] = []
         if events:
-            files = [*events, players, *_write_aggregates(site, events, players)]
-            files += _write_returns(site, files)
-        site.sync()
+            files = [*events, players, *_write_aggregates(builder, events, players)]
+            files += _write_returns(builder, files)
+        builder.sync()
         return files, sum(repeated.values())
     finally:
-        workshop.close()
+        writer.close()
 
 
-def _write_players(site: _VersionBuilder, fresh: str) -> LakeFile:
-    """All players, with what *fresh* events change about them."""
-    workshop, known = site.workshop, site.snapshot.players
-    workshop.files("known_players", [known] if known else [], PLAYER_COLUMNS)
-    workshop.run(f"CREATE OR REPLACE TEMP VIEW fresh AS FROM {fresh}")
-    workshop.run(_FIRSTS)
+def _write_players(builder: _VersionBuilder, fresh: str) -> LakeFile:
+    """Write the table of all players, with the changes that *fresh* events make to it."""
+    writer, old = builder.writer, builder.snapshot.players
+    writer.view_files("known_players", [old] if old else [], PLAYER_COLUMNS)
+    writer.run(f"CREATE OR REPLACE TEMP VIEW fresh AS FROM {fresh}")
+    writer.run(_FIRSTS)
     install = ", ".join(f"i.{name} AS install_{name}" for name in OF_EVENT)
     paid = ", ".join(f"p.{name} AS paid_{name}" for name in OF_EVENT)
-    workshop.run(f"""
+    writer.run(f"""
         CREATE TEMP TABLE found AS
         SELECT f.game_id, f.user_id, i.ts AS installed_at, i.seq AS install_seq, {install},
             p.ts AS paid_at, p.seq AS paid_seq, {paid}
         FROM firsts f JOIN fresh i ON i.seq = f.install[2]
         LEFT JOIN (FROM fresh WHERE category = 'business') p ON p.seq = f.purchase[2]""")  # noqa: S608
-    workshop.run("""
+    writer.run("""
         CREATE TEMP TABLE moved AS SELECT known.player FROM known_players known JOIN found USING (game_id, user_id)
         WHERE row(found.installed_at, found.install_seq) < row(known.installed_at, known.install_seq)""")
-    earlier = [f"CASE WHEN installs THEN found.{name} ELSE known.{name} END AS {name}" for name in _OF_INSTALL]
-    earlier += [f"CASE WHEN pays THEN found.{name} ELSE known.{name} END AS {name}" for name in _OF_PURCHASE]
-    return site.write(
+    earlier = [f"CASE WHEN installs THEN found.{name} ELSE known.{name} END AS {name}" for name in _INSTALL_COLUMNS]
+    earlier += [f"CASE WHEN pays THEN found.{name} ELSE known.{name} END AS {name}" for name in _PURCHASE_COLUMNS]
+    return builder.write(
         "players",
         None,
         f"""
@@ -174,37 +183,37 @@ def _write_players(site: _VersionBuilder, fresh: str) -> LakeFile:
     )
 
 
-def _write_day(site: _VersionBuilder, day: date, paths: list[Path], *, repeated: int) -> LakeFile | None:
-    """The whole of *day*; None where there is nothing new about it."""
-    old = site.snapshot.days.get(day)
-    if not repeated and not old and len(paths) == 1:  # as it was staged
-        path = site.new_file(_file_name("events", day))
+def _write_day(builder: _VersionBuilder, day: date, paths: list[Path], *, repeated: int) -> LakeFile | None:
+    """Write all events of *day*, or return None if none of the staged ones is new."""
+    old = builder.snapshot.days.get(day)
+    if not repeated and not old and len(paths) == 1:  # the staged file already is the day
+        path = builder.new_file(_file_name("events", day))
         os.replace(paths[0], path)
-        return site.described(path, "events", day)
+        return builder.describe(path, "events", day)
     if repeated and repeated == sum(pq.read_metadata(path).num_rows for path in paths):
         return None
-    site.workshop.files("of_day", paths, EVENT_COLUMNS)
-    site.workshop.files("old", [old] if old else [], EVENT_COLUMNS)
+    builder.writer.view_files("of_day", paths, EVENT_COLUMNS)
+    builder.writer.view_files("old", [old] if old else [], EVENT_COLUMNS)
     new = "of_day ANTI JOIN repeated USING (seq)" if repeated else "of_day"
     columns = ", ".join(EVENT_COLUMNS)
-    return site.write("events", day, f"SELECT {columns} FROM old UNION ALL SELECT {columns} FROM {new}")  # noqa: S608
+    return builder.write("events", day, f"SELECT {columns} FROM old UNION ALL SELECT {columns} FROM {new}")  # noqa: S608
 
 
-def _write_aggregates(site: _VersionBuilder, events: list[LakeFile], players: LakeFile) -> Iterable[LakeFile]:
-    """Each aggregate of each month that one of the *events* files is of."""
-    site.workshop.files("players", [site.path_of(players)], PLAYER_COLUMNS)
+def _write_aggregates(builder: _VersionBuilder, events: list[LakeFile], players: LakeFile) -> Iterable[LakeFile]:
+    """Write every aggregate of each month in which one of the *events* files lies."""
+    builder.writer.view_files("players", [builder.path_of(players)], PLAYER_COLUMNS)
     months: dict[date, list[LakeFile]] = {}
     for file in events:
         if file.period:
             months.setdefault(month_of(file.period), []).append(file)
     for month, days in months.items():
-        site.workshop.files("of_days", [site.path_of(file) for file in days], EVENT_COLUMNS)
+        builder.writer.view_files("of_days", [builder.path_of(file) for file in days], EVENT_COLUMNS)
         written = ", ".join(f"DATE '{file.period}'" for file in days)
         for aggregate in AGGREGATES:
-            old = site.snapshot.tables[aggregate.name].get(month)
-            site.workshop.files("old", [old] if old else [], COLUMNS[aggregate.name])
+            old = builder.snapshot.tables[aggregate.name].get(month)
+            builder.writer.view_files("old", [old] if old else [], COLUMNS[aggregate.name])
             columns = ", ".join(aggregate.columns)
-            yield site.write(
+            yield builder.write(
                 aggregate.name,
                 month,
                 f"SELECT {columns} FROM old WHERE day NOT IN ({written}) UNION ALL "  # noqa: S608
@@ -212,23 +221,23 @@ def _write_aggregates(site: _VersionBuilder, events: list[LakeFile], players: La
             )
 
 
-def _write_returns(site: _VersionBuilder, written: list[LakeFile]) -> Iterable[LakeFile]:
-    """Who returned, of each month with a day on which that may have changed.
+def _write_returns(builder: _VersionBuilder, written: list[LakeFile]) -> Iterable[LakeFile]:
+    """Write the returns of each month with a day on which they may have changed.
 
-    Those are the days with new events, and the days of every player whose install has moved.
+    Such days are those with new events, and the active days of every player whose install has moved.
     """
-    known = site.snapshot.tables["active"]
-    site.workshop.files("known_active", list(known.values()), COLUMNS["active"])
-    moved = site.workshop.run("SELECT DISTINCT day FROM known_active SEMI JOIN moved USING (player)")
+    old_active = builder.snapshot.tables["active"]
+    builder.writer.view_files("known_active", list(old_active.values()), COLUMNS["active"])
+    moved = builder.writer.run("SELECT DISTINCT day FROM known_active SEMI JOIN moved USING (player)")
     days = {file.period for file in written if file.kind == "events"} | {day for (day,) in moved}
-    active = {**known, **{file.period: site.path_of(file) for file in written if file.kind == "active"}}
+    active = {**old_active, **{file.period: builder.path_of(file) for file in written if file.kind == "active"}}
     for month in sorted({month_of(day) for day in days if day}):
-        old = site.snapshot.tables["returns"].get(month)
-        site.workshop.files("old", [old] if old else [], COLUMNS["returns"])
-        site.workshop.files("active", [active[month]], COLUMNS["active"])
+        old = builder.snapshot.tables["returns"].get(month)
+        builder.writer.view_files("old", [old] if old else [], COLUMNS["returns"])
+        builder.writer.view_files("active", [active[month]], COLUMNS["active"])
         changed = ", ".join(f"DATE '{day}'" for day in sorted(day for day in days if day and month_of(day) == month))
         columns = ", ".join(RETURN_COLUMNS)
-        yield site.write(
+        yield builder.write(
             "returns",
             month,
             f"SELECT {columns} FROM old WHERE day NOT IN ({changed}) "  # noqa: S608
@@ -238,7 +247,7 @@ def _write_returns(site: _VersionBuilder, written: list[LakeFile]) -> Iterable[L
 
 
 def returns_sql(active: str) -> str:
-    """The rows of the table of returns, from the days in *active* and the table `players`."""
+    """Return the SQL of the table of returns, from *active* and the table `players`."""
     dimensions = ", ".join(f"install_{name} AS {name}" for name in RETURN_DIMENSIONS if name != "game_id")
     return (
         "SELECT day, day - CAST(installed_at AS DATE) AS age, game_id, "  # noqa: S608
@@ -248,10 +257,13 @@ def returns_sql(active: str) -> str:
 
 
 def aggregate_sql(name: str, events: str) -> str:
-    """The rows of the aggregate *name* over *events*; players get their numbers from the table `players`."""
-    aggregate = next(it for it in AGGREGATES if it.name == name)
+    """Return the SQL of the aggregate *name* over *events*.
+
+    Players get their numbers from the table `players`.
+    """
+    aggregate = next(aggregate for aggregate in AGGREGATES if aggregate.name == name)
     grouped = ["day", *aggregate.dimensions, *(["user_id"] if aggregate.is_of_players else [])]
-    grouped += [f"{sql} AS {key}" for key, sql in aggregate.keys.items() if key != "player"]  # whose number comes last
+    grouped += [f"{sql} AS {key}" for key, sql in aggregate.keys.items() if key != "player"]  # joined at the end
     sums = [f"CAST(sum({sql}) AS BIGINT) AS {measure}" for measure, sql in MEASURES.items()]
     sums.append(f"CAST(sum({SECONDS}) AS {BIG}) AS seconds")
     sums.append(f"CAST(sum({aggregate.money}) AS {BIG}) AS money")

@@ -1,8 +1,7 @@
-"""The lake as other tools want it: the events of each organisation as a Delta table over the same Parquet files.
+"""Export of the lake: a Delta table of each organisation's events, over the same files.
 
-A file that never changes may have several names: on the lake's own disk the table's files are links, which cost
-nothing and keep what the lake later drops; anywhere else they are copies. Exporting again adds what is new and removes
-what was replaced, as one more version of the table.
+On the lake's own disk the table's files are hard links, which take no space and keep what the lake later drops;
+elsewhere they are copies. Another export adds new files and removes replaced ones, as one more version of the table.
 """
 
 from __future__ import annotations
@@ -41,8 +40,15 @@ _TYPES: Final = {
 _EVENTS: Final = pa.schema([(name, _TYPES[kind]) for name, kind in EVENT_COLUMNS.items()])
 
 
-class Exported(msgspec.Struct, frozen=True, kw_only=True):
-    """The table of one organisation's events: where it is, its version, and what it has now."""
+class ExportedTable(msgspec.Struct, frozen=True, kw_only=True):
+    """The exported table of one organisation's events.
+
+    Attributes:
+        table: path or URL of the table.
+        version: version of the Delta table.
+        files: number of its Parquet files.
+        rows: number of its rows.
+    """
 
     table: str
     version: int
@@ -50,10 +56,10 @@ class Exported(msgspec.Struct, frozen=True, kw_only=True):
     rows: int
 
 
-def export_delta(state: Path, out: str) -> dict[str, Exported]:
-    """Write Delta tables of the newest version of the lake in *state* below *out*, a path or URL, by organisation.
+def export_delta(state: Path, out: str) -> dict[str, ExportedTable]:
+    """Write the lake of *state* as Delta tables below *out*, and return them by organisation.
 
-    A sandbox may be running on *state*; nothing of it is changed.
+    *out* is a path or a URL. A sandbox may be running on *state*, of which nothing is changed.
 
     Raises:
         Refused: there is no lake to read, *out* cannot be written, or the package for Delta is missing.
@@ -63,18 +69,18 @@ def export_delta(state: Path, out: str) -> dict[str, Exported]:
     except ModuleNotFoundError:
         raise Refused("Delta needs deltalake: pip install 'gamelens[delta]'") from None
     try:
-        with _lake(state) as lake:
+        with _open_lake(state) as lake:
             snapshots = {name: lake.snapshot(name).days for name in lake.organisations()}
         days = {name: {day: path for day, path in files.items() if day} for name, files in snapshots.items()}
-        return {name: _table(_Out(out, name), files) for name, files in days.items()}
+        return {name: _update_table(_TargetFolder(out, name), files) for name, files in days.items()}
     except FileNotFoundError as error:
         raise Refused(f"{error.filename} was replaced while it was exported: export again") from error
     except (OSError, pa.ArrowException, DeltaError, sqlite3.Error) as error:
         raise Refused(f"the lake in {state} was not exported to {out}: {error}") from error
 
 
-class _Out:
-    """The folder of one table, on this machine's disks or anywhere a URL can name."""
+class _TargetFolder:
+    """The folder of one table, on a local disk or at a URL."""
 
     def __init__(self, out: str, organisation: str) -> None:
         folder = f"org-{quote(organisation, safe='')}/events"
@@ -83,60 +89,62 @@ class _Out:
         self._folder = f"{root}/{folder}"
         self.table = self._folder if self._is_local else f"{out.rstrip('/')}/{quote(folder)}"
 
-    def take(self, path: Path, name: str) -> None:
-        """Have the lake's file *path* under *name*."""
+    def add_file(self, path: Path, name: str) -> None:
+        """Link or copy the lake's file *path* into the folder as *name*."""
         self._filesystem.create_dir(self._folder)
         target = f"{self._folder}/{name}"
         if not self._is_local:
             copy_files(str(path), target, destination_filesystem=self._filesystem)
             return
-        Path(target).unlink(missing_ok=True)  # a copy that was not finished
+        Path(target).unlink(missing_ok=True)  # an unfinished copy
         try:
             os.link(path, target)
-        except OSError:  # another disk, or one that knows no links
+        except OSError:  # another disk, or a file system without links
             shutil.copyfile(path, target)
 
 
-def _table(out: _Out, days: dict[date, Path]) -> Exported:
-    """Bring the table in *out* to the files of *days*."""
+def _update_table(target: _TargetFolder, days: dict[date, Path]) -> ExportedTable:
+    """Commit a version of the table in *target* that consists of the files of *days*."""
     from deltalake import CommitProperties, DeltaTable
     from deltalake.transaction import RemoveAction
 
-    table = DeltaTable(out.table) if DeltaTable.is_deltatable(out.table) else DeltaTable.create(out.table, _EVENTS)
-    wanted = {_name(path): (day, path) for day, path in days.items()}
-    had = {uri.rpartition("/")[2] for uri in table.file_uris()}
-    for name in wanted.keys() - had:
-        out.take(wanted[name][1], name)
-    adds = [_added(name, *wanted[name]) for name in sorted(wanted.keys() - had)]
+    table = (
+        DeltaTable(target.table) if DeltaTable.is_deltatable(target.table) else DeltaTable.create(target.table, _EVENTS)
+    )
+    wanted = {_unique_name(path): (day, path) for day, path in days.items()}
+    present = {uri.rpartition("/")[2] for uri in table.file_uris()}
+    for name in wanted.keys() - present:
+        target.add_file(wanted[name][1], name)
+    adds = [_add_action(name, *wanted[name]) for name in sorted(wanted.keys() - present)]
     now_ms = round(real_time.time() * 1000)
-    removes = [RemoveAction(name, True, now_ms) for name in sorted(had - wanted.keys())]
+    removes = [RemoveAction(name, True, now_ms) for name in sorted(present - wanted.keys())]
     if adds or removes:
         properties = CommitProperties(custom_metadata={"lake_format": str(FORMAT)})
         table.create_write_transaction([*adds, *removes], "append", _EVENTS, commit_properties=properties)
         table.update_incremental()
     rows = sum(pq.read_metadata(path).num_rows for path in days.values())
-    return Exported(table=out.table, version=table.version(), files=len(wanted), rows=rows)
+    return ExportedTable(table=target.table, version=table.version(), files=len(wanted), rows=rows)
 
 
-def _name(path: Path) -> str:
-    """A name that this file alone has, whatever was processed, reset or processed again."""
+def _unique_name(path: Path) -> str:
+    """Return a name for the file *path* that no other version of it has, even after a reset."""
     return f"{path.stem}-{path.stat().st_mtime_ns:x}.parquet"
 
 
-def _added(name: str, day: date, path: Path) -> AddAction:
+def _add_action(name: str, day: date, path: Path) -> AddAction:
     from deltalake.transaction import AddAction
 
-    found = path.stat()
-    # With the day of its rows a reader skips the files that a question does not touch.
+    status = path.stat()
+    # With the day of its rows, readers skip the files that a query does not touch.
     bounds = {"day": day.isoformat()}
     rows = pq.read_metadata(path).num_rows
     stats = {"numRecords": rows, "minValues": bounds, "maxValues": bounds, "nullCount": {"day": 0}}
-    return AddAction(name, found.st_size, {}, found.st_mtime_ns // 1_000_000, True, json.dumps(stats))
+    return AddAction(name, status.st_size, {}, status.st_mtime_ns // 1_000_000, True, json.dumps(stats))
 
 
 @contextmanager
-def _lake(state: Path) -> Iterator[Lake]:
-    """The lake in *state*, which may be in use, to read."""
+def _open_lake(state: Path) -> Iterator[Lake]:
+    """Open the lake in *state* for reading while it may be in use."""
     check_state(state)
     store = sqlite3.connect(f"{(state / 'gamelens.db').resolve().as_uri()}?mode=ro", uri=True, timeout=30)
     try:

@@ -1,8 +1,8 @@
-"""How the body of a batch becomes rows of the lake: one statement that the engine runs over many bodies at once.
+"""SQL that turns the bodies of batches into rows of the lake, many bodies at once.
 
-Bodies were judged when they came, so that fields every category knows have the type their rule gives them. Fields of
-one category may hold anything on the events of another, where nobody looked; they are read where they mean something
-and are null elsewhere. Of a field that an event gives twice the first counts.
+Bodies were validated when they arrived, so the common fields have the type of their rule. Fields of one category may
+hold anything on events of another, where they are not validated: they are read for their own category and are null for
+the others. If an event gives a field twice, the first counts (Wire 1.8, Rejected events).
 """
 
 from __future__ import annotations
@@ -14,23 +14,33 @@ from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
 from gamelens.wire.limits import FUTURE_S
 
 EVENTS_PER_BATCH: Final = 1 << 20
-"""More than fit into the largest body, so that batch and position order all events."""
+"""More events than the largest body holds, so that batch id and position order them."""
 
 _LATEST_TS: Final = 99_999_999_999
 _COPIED: Final = (
     *("category", "user_id", "session_id", "event_uuid", "platform", "build"),
     *("install_publisher", "ab_id", "ab_variant_id"),
 )
-_ONLY_OF: Final = {"ad_sdk_name": "ads", "ad_type": "ads", "ad_action": "ads", "severity": "error"}
-_READ: Final = (*_COPIED, *_ONLY_OF, "country_code", "ad_network_name", "client_ts", "length", "amount", "currency")
+_ONE_CATEGORY: Final = {"ad_sdk_name": "ads", "ad_type": "ads", "ad_action": "ads", "severity": "error"}
+_FIELDS: Final = (
+    *_COPIED,
+    *_ONE_CATEGORY,
+    "country_code",
+    "ad_network_name",
+    "client_ts",
+    "length",
+    "amount",
+    "currency",
+)
 
 
 def decode_sql(bodies: str) -> str:
-    """Rows of the events in *bodies*, a table of `id`, `organisation`, `game_id`, `arrival_ms`, `country`, `body`.
+    """Return the SQL of the rows of all events in *bodies*.
 
-    Columns: those of the events table, then `organisation`.
+    *bodies* is a table of `id`, `organisation`, `game_id`, `arrival_ms`, `country`, `body`. The rows have the columns
+    of the events table, then `organisation`.
     """
-    shape = ", ".join(f'"{name}": "VARCHAR"' for name in _READ)
+    shape = ", ".join(f'"{name}": "VARCHAR"' for name in _FIELDS)
     columns = ", ".join(f'{sql} AS "{name}"' for name, sql in _columns().items())
     return f"""
         WITH bodies AS (
@@ -55,6 +65,7 @@ def decode_sql(bodies: str) -> str:
 
 
 def _columns() -> dict[str, str]:
+    """Return the SQL of each column of the events table."""
     columns = {
         "seq": f"id * {EVENTS_PER_BATCH} + place - 1",
         "ts": "ts",
@@ -63,10 +74,10 @@ def _columns() -> dict[str, str]:
         "country_code": "coalesce(upper(event.country_code), country)",
         "length": "CASE WHEN event.category = 'session_end' THEN TRY_CAST(event.length AS BIGINT) END",
         **{name: f"event.{name}" for name in _COPIED},
-        **{name: f"CASE WHEN event.category = '{only}' THEN event.{name} END" for name, only in _ONLY_OF.items()},
+        **{name: f"CASE WHEN event.category = '{only}' THEN event.{name} END" for name, only in _ONE_CATEGORY.items()},
     }
-    unnamed = f"'u' || event.event_uuid, 's' || ({columns['seq']})"
-    impression = impression_sql("event.ad_network_name", "payload", "earned", unnamed)
+    fallback_id = f"'u' || event.event_uuid, 's' || ({columns['seq']})"
+    impression = impression_sql("event.ad_network_name", "payload", "earned", fallback_id)
     money = {"money": "TRY_CAST(event.amount AS BIGINT)", "currency": "event.currency"}
     for name, of_impression in impression.items():
         of_purchase = f"WHEN event.category = 'business' THEN {money[name]} " if name in money else ""

@@ -1,8 +1,8 @@
-"""What an impression earned and who filled it, read from each vendor's own payload (public-facts 2.6).
+"""Revenue, network and identity of an impression, read from each vendor's payload.
 
-Twice, for two readers: `impression_sql` for the engine, which processing uses, and `read_impression` in plain Python,
-by which verification judges what processing made. Both are made from the same tables of names; the tests hold them
-together.
+There are two readers: `impression_sql` for the engine, which processing uses, and `read_impression` in plain Python,
+with which verification checks the result. Both are built from the same tables of field names, and tests compare them.
+Wire 3.6, Impression payloads; Wire 4.6, Impression.
 """
 
 from __future__ import annotations
@@ -20,7 +20,16 @@ _MOST_NANOS: Final = 2**62
 
 
 class Impression(NamedTuple):
-    """One impression in the lake's terms; *nanos* are billionths of one unit of *currency*."""
+    """One impression as the lake stores it.
+
+    Attributes:
+        id: the vendor's id of the impression.
+        network: network that filled the ad.
+        unit: ad unit.
+        format: format of the ad.
+        nanos: revenue in billionths of one unit of *currency*.
+        currency: currency code.
+    """
 
     id: str | None
     network: str | None
@@ -31,7 +40,13 @@ class Impression(NamedTuple):
 
 
 class _Revenue(msgspec.Struct, frozen=True):
-    """Where a vendor writes what was earned: the field, how many of it make one unit, whether a currency is named."""
+    """The place of the revenue in a vendor's payload.
+
+    Attributes:
+        field: name of the field.
+        per_unit: amount of the field that makes one unit of the currency.
+        names_currency: whether the payload names a currency; otherwise it is US dollars.
+    """
 
     field: str
     per_unit: int = 1
@@ -58,7 +73,7 @@ _NAMES: Final = {
 
 
 def payload_sql(event: str) -> str:
-    """The fields of an impression's payload that are read, each as JSON; null for other events."""
+    """Return the SQL of the payload's fields to read, each as JSON, and null for other events."""
     read = [name for names in _NAMES.values() for name in names]
     read += [*dict.fromkeys(revenue.field for revenue in _REVENUE.values()), "currency"]
     shape = ", ".join(f'"{name}": "JSON"' for name in read)
@@ -66,7 +81,10 @@ def payload_sql(event: str) -> str:
 
 
 def earned_sql(vendor: str, payload: str) -> str:
-    """Nano-units that *payload*, read by `payload_sql`, names in the field of its *vendor*; null where none are."""
+    """Return the SQL of the revenue in *payload* in nano-units.
+
+    Null if its *vendor* names none.
+    """
     whens: dict[int, str] = {}
     for name, revenue in _REVENUE.items():
         whens[revenue.per_unit] = whens.get(revenue.per_unit, "") + f"WHEN '{name}' THEN {payload}.{revenue.field} "
@@ -74,39 +92,46 @@ def earned_sql(vendor: str, payload: str) -> str:
     return f"CASE WHEN {payload} IS NOT NULL THEN coalesce({', '.join(nanos)}) END"
 
 
-def impression_sql(vendor: str, payload: str, earned: str, unnamed: str) -> dict[str, str]:
-    """Columns of an impression, from its *vendor*, its *payload* and what `earned_sql` made of them.
+def impression_sql(vendor: str, payload: str, earned: str, fallback_id: str) -> dict[str, str]:
+    """Return the SQL of the columns of an impression.
 
-    *unnamed* is its identity where the vendor gives it none; a prefix keeps the two from being taken for each other.
+    Args:
+        vendor: SQL of the mediation SDK.
+        payload: SQL of the fields that `payload_sql` reads.
+        earned: SQL of the revenue that `earned_sql` reads.
+        fallback_id: SQL of the identity where the vendor gives none. Prefixes keep both kinds of id apart.
     """
-    unit = _unit_sql(vendor, payload)
-    usable = f"{earned} BETWEEN 0 AND {_MOST_NANOS} AND {unit} IS NOT NULL"
+    currency = _currency_sql(vendor, payload)
+    usable = f"{earned} BETWEEN 0 AND {_MOST_NANOS} AND {currency} IS NOT NULL"
     return {
         "ilrd_sdk_vendor": vendor,
         **{column: _first_sql(payload, names) for column, names in _NAMES.items()},
-        "ilrd_id": f"coalesce('i' || {_first_sql(payload, _NAMES['ilrd_id'])}, {unnamed})",
+        "ilrd_id": f"coalesce('i' || {_first_sql(payload, _NAMES['ilrd_id'])}, {fallback_id})",
         "money": f"CASE WHEN {usable} THEN CAST({earned} AS BIGINT) ELSE 0 END",
-        "currency": f"CASE WHEN {usable} THEN {unit} ELSE 'USD' END",
+        "currency": f"CASE WHEN {usable} THEN {currency} ELSE 'USD' END",
     }
 
 
-def _unit_sql(vendor: str, payload: str) -> str:
-    """The currency that is meant, null where that is none."""
+def _currency_sql(vendor: str, payload: str) -> str:
+    """Return the SQL of the currency, null if it is not one of the table."""
     fixed = ", ".join(f"'{name}'" for name, revenue in _REVENUE.items() if not revenue.names_currency)
-    known = ", ".join(f"'{code}'" for code in USD_PER_UNIT)
-    said = f"{payload}.currency"
-    text = f"CASE WHEN {said} IS NULL OR {said} = 'null' THEN 'USD' ELSE {_first_sql(payload, ('currency',))} END"
-    return f"(CASE WHEN {vendor} IN ({fixed}) THEN 'USD' WHEN ({text}) IN ({known}) THEN {text} END)"
+    currencies = ", ".join(f"'{code}'" for code in USD_PER_UNIT)
+    currency = f"{payload}.currency"
+    text = (
+        f"CASE WHEN {currency} IS NULL OR {currency} = 'null' THEN 'USD' ELSE {_first_sql(payload, ('currency',))} END"
+    )
+    return f"(CASE WHEN {vendor} IN ({fixed}) THEN 'USD' WHEN ({text}) IN ({currencies}) THEN {text} END)"
 
 
 def _nanos_sql(number: str, *, per_unit: int) -> str:
-    """*number*, JSON text, in nano-units, half to even; null where it is no number or far too much.
+    """Return the SQL of *number*, JSON text, in nano-units, rounded half to even.
 
-    A decimal of 38 digits holds every amount up to the limit with all the digits a float can have, so nothing is
-    rounded twice.
+    Null where it is no number or far too large. A decimal of 38 digits holds every amount up to the limit with all the
+    digits that a float can have, so nothing is rounded twice.
     """
     places = len(str(NANO // per_unit)) - 1
-    exact = f"TRY_CAST(CAST({number} AS VARCHAR) AS DECIMAL(38, {places + 19}))"  # a JSON string would be read as one
+    # Cast by way of text, because DuckDB casts the JSON string "1" to a number.
+    exact = f"TRY_CAST(CAST({number} AS VARCHAR) AS DECIMAL(38, {places + 19}))"
     near = f"CAST({exact} AS DECIMAL(38, {places}))"  # half away from zero
     nanos = f"CAST(replace(CAST({near} AS VARCHAR), '.', '') AS HUGEINT)"
     is_tie = f"abs(CAST({near} AS DECIMAL(38, {places + 19})) - {exact}) = 0.{'0' * places}5"
@@ -114,13 +139,13 @@ def _nanos_sql(number: str, *, per_unit: int) -> str:
 
 
 def _first_sql(payload: str, names: tuple[str, ...]) -> str:
-    """The first of *names* that holds a string."""
+    """Return the SQL of the first of *names* that holds a string."""
     texts = [f"CASE WHEN starts_with({payload}.{name}, '\"') THEN {payload}.{name} ->> '$' END" for name in names]
     return f"coalesce({', '.join(texts)})"
 
 
 def read_impression(vendor: str, data: dict[str, Any]) -> Impression:
-    """The impression in *data*; a payload that names no usable revenue earned 0."""
+    """Read the impression in *data*, with revenue 0 if the payload names no usable one."""
     nanos, currency = _earned(_REVENUE.get(vendor), data)
     return Impression(
         id=_first(data, *_NAMES["ilrd_id"]),

@@ -1,9 +1,9 @@
-"""From the inbox to the lake: typed rows, one file a day, who installed and first paid when, and the aggregates.
+"""Processing from the inbox to the lake, in three steps.
 
-Three steps. *Stage* (`staging`) decodes new batches into Parquet; *build* (`building`) drops repeated events and writes
-the days they touch anew, with the players and what is aggregated from those days; *commit* makes it all one version. A
-crash before the commit changes nothing: the same batches are taken again. Late events need nothing special, since a day
-is always written whole and an earliest event only ever moves earlier.
+*Stage* (`staging`) decodes new batches into Parquet. *Build* (`day_builder`) drops repeated events and writes the days
+they touch anew, with the players and the aggregates of those days. *Commit* makes all of it one version of the lake. A
+crash before the commit changes nothing: the next run takes the same batches again. Late events need no special case,
+because a day is always written whole and the earliest event of a player can only move earlier (Wire 4.9, Late events).
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from pathlib import Path
 
 from gamelens.errors import Refused
 from gamelens.sandbox.clock import Clock
-from gamelens.sandbox.processing.day_builder import build
-from gamelens.sandbox.processing.staging import Staged, stage
+from gamelens.sandbox.processing.day_builder import build_files
+from gamelens.sandbox.processing.staging import StagedFiles, stage
 from gamelens.sandbox.storage.inbox import open_store, pending
 from gamelens.sandbox.storage.lake import Lake, LakeFile
 
 
 def process(state: Path, clock: Clock) -> int:
-    """Take everything received so far into the lake; answer its version.
+    """Process everything received so far into the lake of *state* and return its version.
 
     Raises:
-        Refused: the engine or the disk could not do it; the lake is as it was.
+        Refused: the engine or the disk failed. The lake is as before.
     """
     store = open_store(state / "gamelens.db")
     scratch = state / "scratch"
@@ -43,13 +43,21 @@ def process(state: Path, clock: Clock) -> int:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def commit_staged(staged: Staged, lake: Lake, scratch: Path, *, processed_ms: int, last_batch: int) -> int:
-    """Make *staged* files a part of *lake*, which has all batches up to *last_batch* then; answer its version."""
+def commit_staged(staged: StagedFiles, lake: Lake, scratch: Path, *, processed_ms: int, last_batch: int) -> int:
+    """Build and commit *staged* files as the next version of *lake*, and return its number.
+
+    Args:
+        staged: files of new events, by organisation and day.
+        lake: the lake to extend.
+        scratch: folder for temporary files of the engine.
+        processed_ms: time of the processing, in milliseconds since the epoch.
+        last_batch: id of the last batch that the version includes.
+    """
     version = lake.last_run().version + 1
     files: list[LakeFile] = []
     duplicates = 0
     for organisation, days in staged.items():
-        built, repeated = build(organisation, days, lake, scratch, version=version)
+        built, repeated = build_files(organisation, days, lake, scratch, version=version)
         files += built
         duplicates += repeated
     version = lake.commit(processed_ms=processed_ms, last_batch=last_batch, duplicates=duplicates, files=files)

@@ -1,7 +1,7 @@
-"""Processing in a process of its own: it gives way to the services, and does not outlive them.
+"""Processing in a process of its own, with a lower priority than the services.
 
-The worker holds the state directory's lock together with its server, so that nobody else takes the directory before
-both are gone, and it ends when its standard input does, as it does when the server is killed.
+The worker shares its server's lock on the state directory, so that no other process can take the directory before both
+have ended. It ends when its standard input does, which happens when the server is killed.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _NICENESS = 10
 
 
 async def process_in_worker(state: Path, clock: Clock, *, lock: IO[str]) -> None:
-    """Process in a worker; *lock* is the one on *state*.
+    """Process *state* in a worker, which inherits the *lock* on it.
 
     Raises:
-        Refused: the worker could not do it; the lake is as it was.
+        Refused: the worker failed. The lake is as before.
     """
     worker = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", __name__, str(state), clock.now().isoformat()),
@@ -33,22 +33,22 @@ async def process_in_worker(state: Path, clock: Clock, *, lock: IO[str]) -> None
         pass_fds=(lock.fileno(),),
     )
     try:
-        said = await worker.stderr.read() if worker.stderr else b""
+        errors = await worker.stderr.read() if worker.stderr else b""
         status = await worker.wait()
     except asyncio.CancelledError:
         worker.kill()
         await worker.wait()
         raise
     if status:
-        reason = said.decode(errors="replace").strip().splitlines()
+        reason = errors.decode(errors="replace").strip().splitlines()
         raise Refused(reason[-1] if reason else f"the processing worker ended with status {status}")
 
 
 def main() -> None:
-    """Process the state directory and at the time that the arguments name."""
+    """Process the state directory in the first argument, at the time in the second."""
     from gamelens.sandbox.processing.pipeline import process
 
-    threading.Thread(target=_end_with_the_server, daemon=True).start()
+    threading.Thread(target=_exit_with_server, daemon=True).start()
     os.nice(_NICENESS)
     clock = Clock()
     clock.freeze(datetime.fromisoformat(sys.argv[2]).astimezone(UTC))
@@ -58,8 +58,8 @@ def main() -> None:
         sys.exit(str(error))
 
 
-def _end_with_the_server() -> None:
-    os.read(0, 1)  # not sys.stdin, which an interpreter that ends waits for
+def _exit_with_server() -> None:
+    os.read(0, 1)  # not sys.stdin, whose lock would block the interpreter's exit
     os._exit(1)
 
 

@@ -1,4 +1,4 @@
-"""The sandbox's files: the inbox of accepted events and the lake of processed ones.
+"""Files of the sandbox: the inbox of accepted events and the lake of processed ones.
 
-Never interprets a metric. Open `inbox` first.
+Never interprets a metric and never changes a stored event. Open `inbox` first.
 """

@@ -1,9 +1,9 @@
-"""Immutable Parquet files, and the manifest that names them.
+"""Immutable Parquet files, and the manifest that lists them.
 
-Of each organisation: its events by UTC day, each kind of aggregate by month, and one table of players. A reader takes a
-`Snapshot` and sees one version, whole. A writer adds files and drops others in one transaction; what is dropped stays
-on disk for a while, for the readers of older snapshots. Files that no version names are leftovers of a crash and go at
-the next start.
+An organisation has its events by UTC day, each aggregate by month, and one table of players. A reader takes a
+`Snapshot` and sees one version, complete. A writer adds files and retires others in one transaction. Retired files
+stay on disk for a while, for the readers of older snapshots. Files that are in no version are left over from a crash
+and are removed at the next start.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from pathlib import Path
 
 import msgspec
 
-from gamelens.sandbox.storage.inbox import edition
+from gamelens.sandbox.storage.inbox import edition, scenario
 from gamelens.sandbox.storage.lake_schema import COLUMNS, FORMAT
 from gamelens.wire.intervals import Interval, bucket_start
 
 GRACE_S = 120
+"""Seconds for which a replaced file stays on disk."""
 WRITTEN = -1
-"""The last batch of a run that took in files instead of batches (`filling`)."""
+"""The `last_batch` of a run that took in files instead of batches (`bulk_load`)."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (           -- one row for each processing run: the versions of the lake
@@ -31,7 +32,7 @@ CREATE TABLE IF NOT EXISTS runs (           -- one row for each processing run: 
     last_batch INTEGER NOT NULL,            -- batches up to this id are in the lake
     duplicates INTEGER NOT NULL
 );
-CREATE TABLE IF NOT EXISTS files (          -- the manifest: which file belongs to which versions
+CREATE TABLE IF NOT EXISTS files (          -- the manifest: the files of each version
     path TEXT PRIMARY KEY,
     organisation TEXT NOT NULL,
     kind TEXT NOT NULL,                     -- the table that it is a part of
@@ -45,7 +46,15 @@ CREATE TABLE IF NOT EXISTS files (          -- the manifest: which file belongs 
 
 
 class LakeFile(msgspec.Struct, frozen=True, kw_only=True):
-    """One Parquet file of the table *kind*: a day of events, a month of an aggregate (its first day), all players."""
+    """One Parquet file of a table.
+
+    Attributes:
+        path: relative to the lake's root.
+        organisation: name of its organisation.
+        kind: the table that it belongs to, one of `lake_schema.COLUMNS`.
+        period: the day of its events, the first day of the month of an aggregate; None for players.
+        rows: number of rows.
+    """
 
     path: str
     organisation: str
@@ -55,7 +64,13 @@ class LakeFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProcessingRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One processing run: a version of the lake."""
+    """One processing run: a version of the lake.
+
+    Attributes:
+        version: number of the run; 0 before the first.
+        processed_ms: epoch milliseconds on the sandbox's clock; None before the first.
+        last_batch: id of the last batch that is in the lake.
+    """
 
     version: int = 0
     processed_ms: int | None = None
@@ -63,40 +78,43 @@ class ProcessingRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """What an organisation has in one version: for each table its files, by the first day of what they hold."""
+    """Files of one organisation in one version of the lake, by table and first day."""
 
     tables: Mapping[str, Mapping[date | None, Path]]
 
     @property
     def days(self) -> Mapping[date | None, Path]:
-        """The file of each day of events."""
+        """Files of events, by day."""
         return self.tables["events"]
 
     @property
     def players(self) -> Path | None:
-        """The file of all players."""
+        """File of all players, None before the first event."""
         return self.tables["players"].get(None)
 
-    def files(self, table: str, *spans: Interval) -> list[Path]:
-        """Files of *table* that hold something of at least one of *spans*, ascending."""
-        parts = sorted(((day, path) for day, path in self.tables[table].items() if day), key=lambda part: part[0])
-        whole = [path for day, path in self.tables[table].items() if day is None]
-        return whole + [path for day, path in parts if any(_period(table, day) & span for span in spans)]
+    def files(self, table: str, *intervals: Interval) -> list[Path]:
+        """Return the files of *table* that overlap at least one of *intervals*, in time order."""
+        dated = sorted(((day, path) for day, path in self.tables[table].items() if day), key=lambda part: part[0])
+        undated = [path for day, path in self.tables[table].items() if day is None]
+        return undated + [path for day, path in dated if any(_period(table, day) & each for each in intervals)]
 
 
 class Lake:
-    """The files below *root* and the manifest in *store*."""
+    """Parquet files below *root* and their manifest in *store*."""
 
     def __init__(self, root: Path, store: sqlite3.Connection) -> None:
         self.root = root
         self._store = store
         self._snapshots: dict[str, tuple[int, Snapshot]] = {}
-        self._prepare()
+        self._create_manifest()
 
-    def _prepare(self) -> None:
-        """Make the manifest's tables; forget a lake of another format, which the inbox still has all events of."""
-        (found,) = self._store.execute("PRAGMA user_version").fetchone()
-        if found == FORMAT:
+    def _create_manifest(self) -> None:
+        """Create the manifest's tables, and drop a lake of another format.
+
+        Nothing is lost by that: the inbox still has all events.
+        """
+        (stored_format,) = self._store.execute("PRAGMA user_version").fetchone()
+        if stored_format == FORMAT:
             return
         self._store.executescript(
             f"BEGIN IMMEDIATE; DROP TABLE IF EXISTS runs; DROP TABLE IF EXISTS files; {_SCHEMA} "
@@ -104,26 +122,26 @@ class Lake:
         )
 
     def last_run(self) -> ProcessingRun:
-        """The newest version; version 0 before the first run."""
+        """Return the newest version, or version 0 before the first run."""
         row = self._store.execute(
             "SELECT version, processed_ms, last_batch FROM runs ORDER BY version DESC LIMIT 1"
         ).fetchone()
         return ProcessingRun(version=row[0], processed_ms=row[1], last_batch=row[2]) if row else ProcessingRun()
 
     def is_written(self) -> bool:
-        """Whether it has events that were never received."""
+        """Return whether the lake has events that were loaded as files and never received."""
         return self._store.execute("SELECT 1 FROM runs WHERE last_batch = ?", (WRITTEN,)).fetchone() is not None
 
     def organisations(self) -> list[str]:
-        """Names of those that have something in the newest version."""
+        """Return the names of the organisations with files in the newest version, sorted."""
         rows = self._store.execute("SELECT DISTINCT organisation FROM files WHERE removed IS NULL ORDER BY 1")
         return [name for (name,) in rows]
 
     def snapshot(self, organisation: str) -> Snapshot:
-        """The newest version of an organisation's files; made once for all who ask."""
+        """Return the newest version of an organisation's files, cached until the next run."""
         version = self.last_run().version
-        known, snapshot = self._snapshots.get(organisation, (None, None))
-        if snapshot is None or known != version:
+        cached_version, snapshot = self._snapshots.get(organisation, (None, None))
+        if snapshot is None or cached_version != version:
             snapshot = self._read_snapshot(organisation)
             self._snapshots[organisation] = version, snapshot
         return snapshot
@@ -138,7 +156,10 @@ class Lake:
         return Snapshot(tables)
 
     def available(self, organisation: str, *, now: datetime) -> Interval:
-        """From the day of the first event to the hour in which processing last ran (Metrics, GET interval)."""
+        """Return the available interval: first day of an event to hour of the last run.
+
+        Before the first run it ends at the hour of *now* (Wire 2.4, Available interval).
+        """
         processed_ms = self.last_run().processed_ms
         end = now if processed_ms is None else datetime.fromtimestamp(processed_ms / 1000, UTC)
         end = end.replace(minute=0, second=0, microsecond=0)
@@ -146,7 +167,16 @@ class Lake:
         return Interval(min(first, end), end)
 
     def commit(self, *, processed_ms: int, last_batch: int, duplicates: int, files: Iterable[LakeFile]) -> int:
-        """Make *files* the newest version in one transaction; each replaces the one of its table and period."""
+        """Add a version in one transaction and return its number.
+
+        Each of *files* replaces the file of its organisation, table and period.
+
+        Args:
+            processed_ms: time of the run, epoch milliseconds on the sandbox's clock.
+            last_batch: id of the last batch that is in the files.
+            duplicates: repeated events that the run left out.
+            files: the new files, relative to the root.
+        """
         with self._store:
             self._store.execute("BEGIN IMMEDIATE")
             version = self._store.execute(
@@ -168,16 +198,21 @@ class Lake:
 
     @property
     def edition(self) -> str:
-        """Which collection of events it is made from (see `inbox.edition`)."""
+        """Random id of the collection of events that the lake is built from (`inbox.edition`)."""
         return edition(self._store)
 
+    @property
+    def scenario(self) -> str | None:
+        """The scenario that the events are of (see `inbox.scenario`)."""
+        return scenario(self._store)
+
     def forget(self) -> None:
-        """Have no version and no files any more, inside of a transaction of the caller's."""
+        """Delete every version from the manifest, inside the caller's transaction."""
         self._store.execute("DELETE FROM runs")
         self._store.execute("DELETE FROM files")
 
     def sweep(self, *, grace_s: float = GRACE_S) -> None:
-        """Remove the files that were replaced more than *grace_s* ago."""
+        """Delete the files that were replaced more than *grace_s* seconds ago."""
         before_ms = _real_ms() - round(grace_s * 1000)
         rows = self._store.execute("SELECT path FROM files WHERE removed_ms <= ?", (before_ms,)).fetchall()
         for (path,) in rows:
@@ -185,7 +220,7 @@ class Lake:
             self._store.execute("DELETE FROM files WHERE path = ?", (path,))
 
     def recover(self) -> None:
-        """Remove what a crash left: files that no version names."""
+        """Delete files that are in no version: a crash left them."""
         named = {path for (path,) in self._store.execute("SELECT path FROM files")}
         for file in self.root.rglob("*.parquet"):
             if str(file.relative_to(self.root)) not in named:
@@ -193,12 +228,12 @@ class Lake:
 
 
 def month_of(day: date) -> date:
-    """The first day of its month."""
+    """Return the first day of the month of *day*."""
     return day.replace(day=1)
 
 
 def _period(table: str, first: date) -> Interval:
-    """What a file of *table* covers: one day of events, a month of anything else."""
+    """Return the interval of a file of *table*: a day of events, a month of any other."""
     start = _start(first)
     if table == "events":
         return Interval(start, start + timedelta(days=1))
@@ -210,5 +245,5 @@ def _start(day: date) -> datetime:
 
 
 def _real_ms() -> int:
-    """Real time, whatever the sandbox's clock says: the readers that a file is kept for are real."""
+    """Return real time: readers of retained files do not follow the sandbox's clock."""
     return round(real_time.time() * 1000)

@@ -1,8 +1,8 @@
-"""What the tables of the lake hold: events, players, and the aggregates that most questions are answered from.
+"""Schema of the lake: events, players, and the aggregates that answer most queries.
 
-An aggregate is the events of a day, grouped by some dimensions, with the measures summed. Measures are written over
-event rows here and nowhere else: processing sums them, the planner reads the sums. Nothing in an aggregate depends on
-when a player installed or first paid, so a late event touches only the day it falls on.
+An aggregate is the events of a day, grouped by some dimensions, with the measures summed. Measures are defined over
+event rows here and nowhere else: processing computes the sums, the planner reads them. Nothing in an aggregate
+depends on when a player installed or first paid, so a late event changes only the day it falls on.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Final
 import msgspec
 
 FORMAT: Final = 4
-"""Of the lake. A lake of another format is not read: it is made anew from the inbox."""
+"""Version of the lake's layout. A lake of another version is rebuilt from the inbox."""
 
 BIG: Final = "DECIMAL(38, 0)"
-"""Sums of amounts: past 64 bits, and exact in Parquet, which 128-bit integers are not."""
+"""Type of sums of amounts. They exceed 64 bits, and Parquet has no exact 128-bit integers."""
 
 EVENT_DIMENSIONS: Final = (
     *("game_id", "country_code", "platform", "build", "category"),
@@ -23,7 +23,7 @@ EVENT_DIMENSIONS: Final = (
     *("ilrd_sdk_vendor", "ilrd_adunit_name", "ilrd_network_name", "ilrd_adunit_format"),
     *("install_publisher", "ab_id", "ab_variant_id"),
 )
-"""Dimensions that an event has by itself."""
+"""Dimensions that are columns of an event."""
 
 EVENT_COLUMNS: Final = {
     "seq": "BIGINT",  # the order of arrival
@@ -31,23 +31,23 @@ EVENT_COLUMNS: Final = {
     "day": "DATE",
     **dict.fromkeys(EVENT_DIMENSIONS, "VARCHAR"),
     **dict.fromkeys(("user_id", "session_id", "event_uuid"), "VARCHAR"),
-    "ilrd_id": "VARCHAR",  # of an impression: i and the vendor's id, else u and event_uuid, else s and seq
+    "ilrd_id": "VARCHAR",  # identity of an impression: i + the vendor's id, else u + event_uuid, else s + seq
     "length": "BIGINT",  # seconds, of a session that ended
     "money": "BIGINT",  # hundredths of a purchase, billionths of an impression, in `currency`
     "currency": "VARCHAR",
 }
 
 OF_EVENT: Final = tuple(name for name in EVENT_DIMENSIONS if name != "game_id")
-"""What the players' table repeats of two events of each player: its install and its first purchase."""
+"""Dimensions of a player's install and first purchase that the players' table repeats."""
 
 PLAYER_COLUMNS: Final = {
-    "player": "BIGINT",  # a number of the organisation's own, never given twice
+    "player": "BIGINT",  # a number, unique within the organisation
     "game_id": "VARCHAR",
     "user_id": "VARCHAR",
     "installed_at": "TIMESTAMP",
     "install_seq": "BIGINT",
     **{f"install_{name}": "VARCHAR" for name in OF_EVENT},
-    "paid_at": "TIMESTAMP",  # the first purchase; null for who never paid
+    "paid_at": "TIMESTAMP",  # the first purchase; null without one
     "paid_seq": "BIGINT",
     **{f"paid_{name}": "VARCHAR" for name in OF_EVENT},
 }
@@ -59,24 +59,33 @@ MEASURES: Final = {
     "impressions": "CASE WHEN category = 'impression' THEN 1 ELSE 0 END",
     "ended": "CASE WHEN category = 'session_end' THEN 1 ELSE 0 END",
 }
-"""Whole numbers of each event that add up."""
+"""Additive whole numbers of one event, as SQL over its row."""
 
 SECONDS: Final = "CASE WHEN category = 'session_end' THEN length END"
+"""Length of a session that ended, as SQL over an event row."""
 
 
 class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
-    """The events of each day, grouped by *dimensions* and what else is in *keys*, with sums of the measures."""
+    """The events of each day, grouped and with sums of the measures.
+
+    Attributes:
+        name: name of the table.
+        dimensions: dimensions it is grouped by.
+        keys: further columns it is grouped by, each with its SQL over an event row.
+        money: SQL over an event row of the amount that is summed.
+        order: sort order of the rows.
+    """
 
     name: str
     dimensions: tuple[str, ...]
     keys: dict[str, str]
     money: str
     order: str = "category, day"
-    """Of its rows: what is asked for together lies together, and the rest of a file is not read."""
+    """Sort order of the rows, such that a query skips most row groups of a file."""
 
     @property
     def columns(self) -> dict[str, str]:
-        """Every column and its type."""
+        """Every column with its type."""
         kinds = {"player": "BIGINT", "session_id": "VARCHAR", "currency": "VARCHAR"}
         return {
             "day": "DATE",
@@ -90,7 +99,10 @@ class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_of_players(self) -> bool:
-        """Whether players are among its keys. Then `is_alone` marks a row that is all there is of somebody that day."""
+        """Whether players are among the keys.
+
+        The column `is_alone` then marks a row that is the only one of its player on that day.
+        """
         return "player" in self.keys
 
 
@@ -106,7 +118,7 @@ AGGREGATES: Final = (
         keys={"currency": "currency"},
         money="money",
     ),
-    # Players keep their values for most of a day, so that dimensions make few more rows than there are players.
+    # A player has one set of values for most of a day, so these dimensions make few more rows than players.
     Aggregate(
         name="active",
         dimensions=("game_id", "country_code", "platform", "build", "install_publisher", "ab_id", "ab_variant_id"),
@@ -122,16 +134,19 @@ AGGREGATES: Final = (
         order="day",
     ),
 )
-"""Smallest first."""
+"""Aggregates, smallest first: the planner takes the first one that can answer."""
 
 RETURN_DIMENSIONS: Final = ("game_id", "country_code", "platform", "build")
 RETURN_COLUMNS: Final = {
     "day": "DATE",
-    "age": "BIGINT",  # days since the install; at 0 are all who installed on that day
+    "age": "BIGINT",  # days since the install; age 0 counts all installs of the day
     **dict.fromkeys(RETURN_DIMENSIONS, "VARCHAR"),  # as the install event had them
     "players": "BIGINT",
 }
-"""Who was there on a day, by age: unlike the aggregates it depends on installs, and follows them when they move."""
+"""Players active on a day, by age.
+
+Unlike the aggregates it depends on installs, and is rebuilt when they move.
+"""
 
 COLUMNS: Final = {
     "events": EVENT_COLUMNS,
@@ -139,4 +154,4 @@ COLUMNS: Final = {
     **{aggregate.name: aggregate.columns for aggregate in AGGREGATES},
     "returns": RETURN_COLUMNS,
 }
-"""Columns and their types of every table, by name."""
+"""Columns of every table with their types, by table name."""

@@ -1,4 +1,4 @@
 """The actions of players as events and request bodies.
 
-Never decides what a player does. Open `event_json` first.
+The part never decides what a player does. Open `event_json` first.
 """

@@ -1,7 +1,7 @@
-"""When each event of a block is sent, what time it claims to be from, and what gets lost on the way.
+"""The delivery of each event of a block: time of sending, claimed time and losses.
 
-A request of a device is what it recorded in 20 seconds of a session (in `batch_s` of the scenario, if it says so), or a
-whole session that was played offline.
+A request of a device holds the events of 20 seconds of a session (or of the scenario's `batch_s`), or of a whole
+session that was played offline.
 """
 
 from __future__ import annotations
@@ -11,113 +11,130 @@ from typing import Final
 
 import numpy as np
 
-from gamelens.simulator.population.behaviour import CONNECTIONS, DAY_S, EventSlot, PlayedBlock, Sessions
-from gamelens.simulator.population.players import Flags, Ints, pick, shares
+from gamelens.simulator.population.arrays import Flags, Ints, pick, shares
+from gamelens.simulator.population.behaviour import EventSlot, PlayedBlock
+from gamelens.simulator.population.session_times import CONNECTIONS, DAY_S, Sessions
 from gamelens.simulator.scenarios.delivery_profile import Clock, DeliveryProfile
 from gamelens.wire.limits import SUBMIT_PERIOD_S
 
 YEAR_S: Final = 365 * DAY_S
 HOUR_S: Final = 3600
 IN_2100_S: Final = 4_102_444_800
-"""2100-01-01. A clock of the next century is beyond it, so that no arrival makes its events usable."""
-AGAIN_S: Final = int(SUBMIT_PERIOD_S)
-"""A period, and what was not acknowledged is sent again with the next one."""
+"""2100-01-01.
+
+Clocks of the next century are beyond it, so that their events are unusable at any time of arrival.
+"""
+RESEND_AFTER_S: Final = int(SUBMIT_PERIOD_S)
+"""Delay of a second attempt, one period after the first."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class EventDelivery:
-    """How the events of a block travel, an array each.
+    """Delivery of each event of a block, one array per attribute.
 
-    *told_s* is the client_ts they carry, and *is_usable* whether the collector believes it; *is_bare* are those without
-    an event_uuid, *is_late* those recorded offline, *is_unsent* those a crash took away. *sent_s* is when they are
-    sent, *is_again* whether that is done again because no answer came.
+    Attributes:
+        claimed_s: the client_ts the event carries, by the clock of the device.
+        is_usable: whether the collector accepts that time.
+        lacks_uuid: whether the event has no event_uuid.
+        is_offline: whether it was recorded offline.
+        is_unsent: whether a crash lost it.
+        sent_s: time of sending, in epoch seconds.
+        is_resent: whether it is sent again because no response arrived.
     """
 
-    told_s: Ints
+    claimed_s: Ints
     is_usable: Flags
-    is_bare: Flags
-    is_late: Flags
+    lacks_uuid: Flags
+    is_offline: Flags
     is_unsent: Flags
     sent_s: Ints
-    is_again: Flags
+    is_resent: Flags
 
 
 def period_of(delivery: DeliveryProfile) -> int:
-    """Seconds of play in a request."""
-    return delivery.batch_s or AGAIN_S
+    """Return the seconds of play in a request."""
+    return delivery.batch_s or RESEND_AFTER_S
 
 
 def draw_delivery(block: PlayedBlock, delivery: DeliveryProfile, *, rng: np.random.Generator) -> EventDelivery:
-    """The way of each event of *block*."""
+    """Draw the delivery of each event of *block*."""
     sessions, events = block.sessions, block.events
     player = sessions.player[events.session]
-    off_s = _off_by_session(sessions, len(block.players), delivery, rng=rng)
-    is_bare = rng.random(len(block.players)) < delivery.old_sdk
+    offset_s = _session_offsets(sessions, len(block.players), delivery, rng=rng)
+    lacks_uuid = rng.random(len(block.players)) < delivery.old_sdk
     is_crashed = rng.random(len(sessions.day)) < delivery.crashes
-    is_offline = sessions.connection == CONNECTIONS.index("offline")
-    is_late = is_offline[events.session]
+    session_is_offline = sessions.connection == CONNECTIONS.index("offline")
+    is_offline = session_is_offline[events.session]
     period_s = period_of(delivery)
-    period = np.where(is_late, 0, (events.ts_s - sessions.start_s[events.session]) // period_s)
+    period = np.where(is_offline, 0, (events.ts_s - sessions.start_s[events.session]) // period_s)
     due = np.where(
-        is_late,
-        (sessions.start_s + sessions.length_s + _delays(len(is_offline), delivery, rng=rng))[events.session],
+        is_offline,
+        (sessions.start_s + sessions.length_s + _offline_delays(len(session_is_offline), delivery, rng=rng))[
+            events.session
+        ],
         sessions.start_s[events.session] + (period + 1) * period_s,
     )
-    told = np.maximum(events.ts_s + off_s[events.session], 0)
+    claimed = np.maximum(events.ts_s + offset_s[events.session], 0)
     return EventDelivery(
-        told_s=told,
-        is_usable=told < IN_2100_S,
-        is_bare=is_bare[player],
-        is_late=is_late,
+        claimed_s=claimed,
+        is_usable=claimed < IN_2100_S,
+        lacks_uuid=lacks_uuid[player],
+        is_offline=is_offline,
         is_unsent=is_crashed[events.session] & (events.slot == EventSlot.SESSION_END),
         sent_s=due,
-        is_again=_lost(events.session, period, delivery, rng=rng),
+        is_resent=_answers_lost(events.session, period, delivery, rng=rng),
     )
 
 
-def _off_by_session(sessions: Sessions, players: int, delivery: DeliveryProfile, *, rng: np.random.Generator) -> Ints:
-    """How far each session's times are off: as the clock is, until an init has answered the right time."""
+def _session_offsets(sessions: Sessions, players: int, delivery: DeliveryProfile, *, rng: np.random.Generator) -> Ints:
+    """Return the seconds by which the times of each session are off.
+
+    They are off by the device's clock, until the answer to an init has corrected it.
+    """
     names: list[Clock] = list(delivery.clocks)
-    setting = pick(rng, shares(delivery.clocks.values()), players)
-    ways = np.vstack([_off_by(name, players, rng=rng) for name in names])
-    is_deaf = rng.random(players) < delivery.uncorrected
+    clock = pick(rng, shares(delivery.clocks.values()), players)
+    offsets = np.vstack([_clock_offsets(name, players, rng=rng) for name in names])
+    is_uncorrected = rng.random(players) < delivery.uncorrected
     is_online = sessions.connection != CONNECTIONS.index("offline")
     first_online = np.full(players, np.iinfo(np.int64).max)
     np.minimum.at(first_online, sessions.player[is_online], sessions.number[is_online])
-    is_corrected = ~is_deaf[sessions.player] & (sessions.number >= first_online[sessions.player])
-    off: Ints = np.where(is_corrected, 0, ways[setting, np.arange(players)][sessions.player])
-    return off
+    is_corrected = ~is_uncorrected[sessions.player] & (sessions.number >= first_online[sessions.player])
+    offset: Ints = np.where(is_corrected, 0, offsets[clock, np.arange(players)][sessions.player])
+    return offset
 
 
-def _off_by(clock: Clock, count: int, *, rng: np.random.Generator) -> Ints:
-    """Seconds that clocks of a kind are ahead."""
-    off: Ints
+def _clock_offsets(clock: Clock, count: int, *, rng: np.random.Generator) -> Ints:
+    """Draw the seconds that clocks of one setting are ahead."""
+    offset: Ints
     match clock:
         case "exact":
-            off = np.zeros(count, dtype=np.int64)
+            offset = np.zeros(count, dtype=np.int64)
         case "minutes":
-            off = np.rint(rng.normal(0, 600, count)).astype(np.int64)
+            offset = np.rint(rng.normal(0, 600, count)).astype(np.int64)
         case "zone":
-            off = rng.integers(-11, 13, count) * HOUR_S
+            offset = rng.integers(-11, 13, count) * HOUR_S
         case "past":
-            off = -rng.integers(1, 60, count) * YEAR_S
+            offset = -rng.integers(1, 60, count) * YEAR_S
         case "future":
-            off = rng.integers(100, 120, count) * YEAR_S
-    return off
+            offset = rng.integers(100, 120, count) * YEAR_S
+    return offset
 
 
-def _delays(count: int, delivery: DeliveryProfile, *, rng: np.random.Generator) -> Ints:
-    """Seconds from the end of a session until it is sent, had it been played offline."""
+def _offline_delays(count: int, delivery: DeliveryProfile, *, rng: np.random.Generator) -> Ints:
+    """Draw the seconds from the end of an offline session until it is sent."""
     hours = np.minimum(
         rng.lognormal(np.log(delivery.offline_delay_h), delivery.offline_sigma, count), delivery.offline_cap_h
     )
     return (hours * HOUR_S).astype(np.int64)
 
 
-def _lost(session: Ints, period: Ints, delivery: DeliveryProfile, *, rng: np.random.Generator) -> Flags:
-    """Whether the answer to the request of each event was lost; requests are runs of one session and period."""
+def _answers_lost(session: Ints, period: Ints, delivery: DeliveryProfile, *, rng: np.random.Generator) -> Flags:
+    """Draw for each event whether the response to its request was lost.
+
+    A request is a run of events with the same session and period.
+    """
     starts = np.ones(len(session), dtype=np.bool_)
     starts[1:] = (session[1:] != session[:-1]) | (period[1:] != period[:-1])
     request = np.cumsum(starts) - 1
-    lost: Flags = (rng.random(int(starts.sum())) < delivery.lost_answers)[request]
-    return lost
+    is_lost: Flags = (rng.random(int(starts.sum())) < delivery.lost_answers)[request]
+    return is_lost

@@ -1,7 +1,7 @@
-"""The columns of the ledger, and the block of events they are taken from.
+"""The columns of the ledger, taken from the arrays of a block.
 
-Columns come from the arrays the events were written from, never from the JSON: a fault in writing shows up as a
-difference between the ledger and the service.
+They are never taken from the JSON, so that a mistake in writing an event shows up as a difference between the ledger
+and the service.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from gamelens.simulator.events.event_json import AD_ACTIONS, BlockIds, Texts
 from gamelens.simulator.events.impression_json import VENDOR_FORMATS
+from gamelens.simulator.population.arrays import Flags, Ints
 from gamelens.simulator.population.behaviour import SEVERITIES, EventSlot, PlayedBlock
 from gamelens.simulator.population.experiment_arms import arms_of
 from gamelens.simulator.population.installs import publishers_of
-from gamelens.simulator.population.players import Flags, Ints
 from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
 
@@ -42,27 +42,27 @@ SCHEMA: Final = pa.schema(
         "ilrd_adunit_name": _NAME,
         "ilrd_network_name": _NAME,
         "ilrd_adunit_format": _NAME,
-        "ilrd_id": pa.string(),  # the vendor's id of the impression, where it gives one
+        "ilrd_id": pa.string(),  # the vendor's id of the impression, if it gives one
         "ilrd_nano": pa.int64(),  # impression revenue in 1e-9 of ilrd_currency
         "ilrd_currency": _NAME,
         "amount": pa.int64(),  # purchase, hundredths of currency
         "currency": _NAME,
-        "length": pa.int64(),  # of a session that ended, seconds
+        "length": pa.int64(),  # of a finished session, in seconds
         "severity": _NAME,
         "ab_id": _NAME,
         "ab_variant_id": _NAME,
         "install_publisher": _NAME,
-        "sent_as": _NAME,  # what was done to it on the way, on purpose
+        "sent_as": _NAME,  # the defect, quirk or delivery problem that was simulated
         "verdict": _NAME,  # why it does not count
-        "errors": pa.string(),  # owed by the collector: error_type and path, parted by semicolons; or a status
+        "errors": pa.string(),  # due from the collector: "error_type path", separated by semicolons; or a status
     }
 )
-"""One row an event, in the order sent; a value the event does not have is null.
+"""One row for each event, in the order sent. A value the event does not have is null.
 
-An event without a verdict counts; one without a client_ts is from when it arrives.
+An event without a verdict counts. An event without a client_ts counts at the time of its arrival.
 """
 
-_OF_THE_WAY: Final = ("sent_as", "verdict", "errors")
+_DELIVERY_COLUMNS: Final = ("sent_as", "verdict", "errors")
 
 CATEGORIES: Final[dict[EventSlot, str]] = {
     EventSlot.USER: "user",
@@ -80,19 +80,19 @@ CATEGORIES: Final[dict[EventSlot, str]] = {
 
 
 class Names(NamedTuple):
-    """A column of names: *names* at *codes* where it *has* one, else null."""
+    """A column of names: `names[codes]` where it *has* one, else null."""
 
     names: list[str]
     codes: Ints
     has: Flags
 
     def at(self, rows: Ints) -> Names:
-        """The values of *rows*."""
+        """Return the values of *rows*."""
         return Names(self.names, self.codes[rows], self.has[rows])
 
     def to_arrow(self) -> pa.DictionaryArray:
-        """A dictionary column."""
-        codes = pa.array(self.codes.astype(np.int32), mask=_none(self.has))
+        """Return a dictionary column."""
+        codes = pa.array(self.codes.astype(np.int32), mask=_null_mask(self.has))
         return pa.DictionaryArray.from_arrays(codes, pa.array(self.names, pa.string()))
 
 
@@ -103,16 +103,22 @@ class Numbers(NamedTuple):
     has: Flags
 
     def to_arrow(self) -> pa.Array:
-        """A column of 64 bits each."""
-        return pa.array(self.values, pa.int64(), mask=_none(self.has))
+        """Return an int64 column."""
+        return pa.array(self.values, pa.int64(), mask=_null_mask(self.has))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class EventColumns:
-    """What there is to know about the events of a block, as arrays, in the order sent.
+    """The events of a block as columns, in the order sent.
 
-    *session* is that of each event, *player* that of each session; *ids* are everybody's. *names* and *numbers* are of
-    each event, *session_names* of each session, and of all events in it.
+    Attributes:
+        ids: UUIDs of players, sessions, events and impressions.
+        session: session of each event.
+        player: player of each session.
+        ts_s: time of each event in epoch seconds.
+        names: columns of names by event.
+        numbers: columns of numbers by event.
+        session_names: columns of names by session, which all its events share.
     """
 
     ids: BlockIds
@@ -124,22 +130,24 @@ class EventColumns:
     session_names: dict[str, Names]
 
     def to_arrow(self) -> pa.Table:
-        """Rows of `SCHEMA`."""
+        """Return the events as rows of `SCHEMA`."""
         columns = {
-            "user_id": _ids(self.player[self.session], self.ids.user),
-            "session_id": _ids(self.session, self.ids.session),
+            "user_id": _id_column(self.player[self.session], self.ids.user),
+            "session_id": _id_column(self.session, self.ids.session),
             "event_uuid": texts_of(self.ids.event),
             "client_ts": pa.array(self.ts_s),
-            "ilrd_id": _spread(texts_of(self.ids.impression), self.names["ilrd_sdk_vendor"].has),
+            "ilrd_id": _place_values(texts_of(self.ids.impression), self.names["ilrd_sdk_vendor"].has),
             **{name: column.at(self.session).to_arrow() for name, column in self.session_names.items()},
             **{name: column.to_arrow() for name, column in (self.names | self.numbers).items()},
-            **{name: pa.nulls(len(self.ts_s), SCHEMA.field(name).type) for name in _OF_THE_WAY},
+            **{name: pa.nulls(len(self.ts_s), SCHEMA.field(name).type) for name in _DELIVERY_COLUMNS},
         }
         return pa.table({name: columns[name] for name in SCHEMA.names}, schema=SCHEMA)
 
 
-def facts_of(block: PlayedBlock, ids: BlockIds, *, game: GameProfile, game_id: str, scenario: Scenario) -> EventColumns:
-    """What there is to know about the events of *block*."""
+def event_columns_of(
+    block: PlayedBlock, ids: BlockIds, *, game: GameProfile, game_id: str, scenario: Scenario
+) -> EventColumns:
+    """Return the columns of the events of *block*."""
     slot, round_, session = block.events.slot, block.events.round, block.events.session
     players, player = block.players, block.sessions.player
     return EventColumns(
@@ -148,9 +156,9 @@ def facts_of(block: PlayedBlock, ids: BlockIds, *, game: GameProfile, game_id: s
         player=player,
         ts_s=block.events.ts_s,
         names={
-            "category": _names([CATEGORIES[each] for each in EventSlot], slot),
-            "severity": _names(SEVERITIES, block.rounds.severity[round_], slot == EventSlot.ERROR),
-            "currency": _names(
+            "category": _name_column([CATEGORIES[each] for each in EventSlot], slot),
+            "severity": _name_column(SEVERITIES, block.rounds.severity[round_], slot == EventSlot.ERROR),
+            "currency": _name_column(
                 _currencies(game, scenario), players.country[player][session], slot == EventSlot.BUSINESS
             ),
             **_ad_columns(block, game),
@@ -162,53 +170,55 @@ def facts_of(block: PlayedBlock, ids: BlockIds, *, game: GameProfile, game_id: s
             "length": Numbers(block.sessions.length_s[session], slot == EventSlot.SESSION_END),
         },
         session_names={
-            "game_id": _names([game_id], np.zeros_like(player)),
-            "country_code": _names(list(game.countries), players.country[player]),
-            "platform": _names(list(game.platforms), players.platform[player]),
-            "build": _names([build.name for build in game.builds], block.sessions.build),
+            "game_id": _name_column([game_id], np.zeros_like(player)),
+            "country_code": _name_column(list(game.countries), players.country[player]),
+            "platform": _name_column(list(game.platforms), players.platform[player]),
+            "build": _name_column([build.name for build in game.builds], block.sessions.build),
             **_origin_columns(block, player, game, scenario),
         },
     )
 
 
 def _origin_columns(block: PlayedBlock, player: Ints, game: GameProfile, scenario: Scenario) -> dict[str, Names]:
-    """The variant each *player* is in and who brought him."""
+    """Return the variant and the publisher of each *player*."""
     arms, arm = arms_of(game, scenario=scenario), block.players.arm[player]
     publisher = block.players.publisher[player]
     return {
-        "ab_id": _names([each.experiment.id for each in arms], arm, arm >= 0),
-        "ab_variant_id": _names([each.variant.id for each in arms], arm, arm >= 0),
-        "install_publisher": _names(publishers_of(game, scenario=scenario), publisher, publisher >= 0),
+        "ab_id": _name_column([each.experiment.id for each in arms], arm, arm >= 0),
+        "ab_variant_id": _name_column([each.variant.id for each in arms], arm, arm >= 0),
+        "install_publisher": _name_column(publishers_of(game, scenario=scenario), publisher, publisher >= 0),
     }
 
 
 def _ad_columns(block: PlayedBlock, game: GameProfile) -> dict[str, Names]:
+    """Return the columns that only `ads` events have."""
     slot, ad = block.events.slot, block.money.ad
     is_ad = np.isin(slot, list(AD_ACTIONS))
     return {
-        "ad_sdk_name": _names([network.sdk_name for network in game.ads.networks], block.events.network, is_ad),
-        "ad_type": _names(list(game.ads.formats), ad.format[block.events.round], is_ad),
-        "ad_action": _names([AD_ACTIONS.get(each, "") for each in EventSlot], slot, is_ad),
+        "ad_sdk_name": _name_column([network.sdk_name for network in game.ads.networks], block.events.network, is_ad),
+        "ad_type": _name_column(list(game.ads.formats), ad.format[block.events.round], is_ad),
+        "ad_action": _name_column([AD_ACTIONS.get(each, "") for each in EventSlot], slot, is_ad),
     }
 
 
 def _impression_columns(block: PlayedBlock, game: GameProfile) -> dict[str, Names]:
+    """Return the columns that only `impression` events have."""
     ad, ads, round_ = block.money.ad, game.ads, block.events.round
     shown = block.events.slot == EventSlot.IMPRESSION
     formats = [VENDOR_FORMATS[ads.vendor][name] for name in ads.formats]
     return {
-        "ilrd_sdk_vendor": _names([ads.vendor], np.zeros_like(round_), shown),
-        "ilrd_adunit_name": _names([unit.unit for unit in ads.formats.values()], ad.format[round_], shown),
-        "ilrd_network_name": _names(
+        "ilrd_sdk_vendor": _name_column([ads.vendor], np.zeros_like(round_), shown),
+        "ilrd_adunit_name": _name_column([unit.unit for unit in ads.formats.values()], ad.format[round_], shown),
+        "ilrd_network_name": _name_column(
             [network.reported_name for network in ads.networks], ad.network[round_], shown & ~ad.is_unnamed[round_]
         ),
-        "ilrd_adunit_format": _names(formats, ad.format[round_], shown),
-        "ilrd_currency": _names([ads.currency], np.zeros_like(round_), shown),
+        "ilrd_adunit_format": _name_column(formats, ad.format[round_], shown),
+        "ilrd_currency": _name_column([ads.currency], np.zeros_like(round_), shown),
     }
 
 
 def _prices(block: PlayedBlock, game: GameProfile, scenario: Scenario) -> Numbers:
-    """What purchases cost, in hundredths of what the player pays in."""
+    """Return the prices of purchases, in hundredths of the player's currency."""
     bought = block.events.slot == EventSlot.BUSINESS
     prices = np.array([[item.price[name] for name in _currencies(game, scenario)] for item in game.purchases.items])
     country = block.players.country[block.sessions.player][block.events.session]
@@ -216,37 +226,43 @@ def _prices(block: PlayedBlock, game: GameProfile, scenario: Scenario) -> Number
 
 
 def _currencies(game: GameProfile, scenario: Scenario) -> list[str]:
-    """Of each country of *game*."""
+    """Return the currency of each country of *game*."""
     return [scenario.country(code).currency for code in game.countries]
 
 
 def texts_of(ids: Texts) -> pa.StringArray:
-    """*ids* as Arrow has them, not one of them copied."""
+    """Return *ids* as an Arrow array that shares their memory."""
     width = ids.dtype.itemsize
     ends = np.arange(len(ids) + 1, dtype=np.int32) * width
     return pa.StringArray.from_buffers(len(ids), pa.py_buffer(ends), pa.py_buffer(ids))
 
 
-def _ids(codes: Ints, ids: Texts) -> pa.DictionaryArray:
-    """A dictionary column: ids[codes]."""
+def _id_column(codes: Ints, ids: Texts) -> pa.DictionaryArray:
+    """Return a dictionary column of ids[codes]."""
     return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), texts_of(ids))
 
 
-def _spread(values: pa.Array, has: Flags) -> pa.Array:
-    """*values*, of which there are none or one for each that *has*, at their places; null elsewhere."""
+def _place_values(values: pa.Array, has: Flags) -> pa.Array:
+    """Place one of *values* at each element that *has* one, and null elsewhere.
+
+    Without any values, all elements are null.
+    """
     if not len(values):
         return pa.nulls(len(has), values.type)
     return values.take(pa.array(np.cumsum(has) - 1, mask=~has))
 
 
-def _names(names: Sequence[str], codes: Ints, has: Flags | None = None) -> Names:
-    """names[codes] where it *has* one (by default everywhere), else null; equal names share one entry."""
+def _name_column(names: Sequence[str], codes: Ints, has: Flags | None = None) -> Names:
+    """Return names[codes] where it *has* one (by default everywhere), else null.
+
+    Equal names share one entry.
+    """
     distinct = list(dict.fromkeys(names))
     if len(distinct) != len(names):
         codes = np.array([distinct.index(name) for name in names])[codes]
     return Names(distinct, codes, np.ones(len(codes), dtype=np.bool_) if has is None else has)
 
 
-def _none(has: Flags) -> Flags | None:
-    """Where there is nothing, if that is anywhere."""
+def _null_mask(has: Flags) -> Flags | None:
+    """Return the mask of nulls that Arrow expects, or None if there are none."""
     return None if has.all() else ~has

@@ -1,8 +1,8 @@
-"""The events of a block as JSON, in fragments: what an event is, what its session repeats, and when it was.
+"""The events of a block as JSON, in three fragments: content, session and time.
 
-Fragments are encoded by msgspec, once for each distinct value where values repeat; only whole numbers and UUIDs are
-written into them directly. That is several times faster than an object an event, and a test decodes every event with
-the collector's own rules (`gamelens.wire.event_validator`).
+Fragments are encoded by msgspec, once for each distinct value. Only whole numbers and UUIDs are formatted directly.
+This is several times faster than encoding an object for each event. A test decodes every event with the rules of
+`gamelens.wire.event_validator`.
 """
 
 from __future__ import annotations
@@ -18,27 +18,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gamelens.simulator.events.impression_json import VENDORS_WITH_ID, impression_opening, impression_tail
-from gamelens.simulator.population.behaviour import (
-    CONNECTIONS,
-    DESIGN_IDS,
-    SEVERITIES,
-    TUTORIAL_ROUNDS,
-    EventSlot,
-    PlayedBlock,
-)
+from gamelens.simulator.population.arrays import Ints
+from gamelens.simulator.population.behaviour import DESIGN_IDS, SEVERITIES, TUTORIAL_ROUNDS, EventSlot, PlayedBlock
 from gamelens.simulator.population.experiment_arms import arms_of
 from gamelens.simulator.population.installs import publishers_of
 from gamelens.simulator.population.monetisation import FAIL_REASONS
-from gamelens.simulator.population.players import DEVICES, Ints
+from gamelens.simulator.population.players import DEVICES
+from gamelens.simulator.population.session_times import CONNECTIONS
 from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
 
 Texts = NDArray[np.bytes_]
-"""Texts of one length in one piece of memory, which Arrow reads as it lies."""
+"""Texts of one length in contiguous memory, which Arrow uses without a copy."""
 
 SDK_VERSION: Final = "rest api v2"
 Event = tuple[bytes, bytes, bytes]
-"""What an event is, whose it is, and when it was, with the comma that parts it from the next."""
+"""JSON fragments of an event: content, session, and time with the separating comma."""
 Fragments = NDArray[np.object_]
 """Events, shape (n, 3): the three fragments of each."""
 
@@ -65,7 +60,14 @@ MESSAGES: Final = (
 
 @dataclass(frozen=True, eq=False, slots=True)
 class BlockIds:
-    """UUIDs of a block, lower case: of players, sessions, events, and of impressions where the vendor gives them."""
+    """UUIDs of a block, lower case, as one array per kind.
+
+    Attributes:
+        user: ids of the players.
+        session: ids of the sessions.
+        event: ids of the events.
+        impression: ids of the impressions, empty if the vendor gives none.
+    """
 
     user: Texts
     session: Texts
@@ -74,7 +76,7 @@ class BlockIds:
 
 
 def draw_ids(block: PlayedBlock, *, game: GameProfile, rng: np.random.Generator) -> BlockIds:
-    """Version-4 UUIDs from *rng*, so that the same seed gives the same events."""
+    """Draw version-4 UUIDs for everything in *block*."""
     impressions = (
         np.count_nonzero(block.events.slot == EventSlot.IMPRESSION) if game.ads.vendor in VENDORS_WITH_ID else 0
     )
@@ -83,13 +85,13 @@ def draw_ids(block: PlayedBlock, *, game: GameProfile, rng: np.random.Generator)
 
 
 def encode_events(block: PlayedBlock, ids: BlockIds, *, game: GameProfile, scenario: Scenario) -> Fragments:
-    """The events in order; `join_events` makes a body of some of them."""
+    """Encode the events in order, as fragments for `join_events`."""
     events = block.events
     fragments = np.empty((len(events.slot), 3), dtype=object)
     for slot, write in _WRITERS.items():
-        at = np.flatnonzero(events.slot == slot)
-        if len(at):
-            fragments[at, 0] = list(write(_Slice(block, ids, game, scenario, at)))
+        positions = np.flatnonzero(events.slot == slot)
+        if len(positions):
+            fragments[positions, 0] = list(write(_SlotEvents(block, ids, game, scenario, positions)))
     heads = _session_heads(block, ids, game=game, scenario=scenario)
     fragments[:, 1] = np.array(heads, dtype=object)[events.session]
     fragments[:, 2] = _stamps(events.ts_s, ids.event)
@@ -97,14 +99,17 @@ def encode_events(block: PlayedBlock, ids: BlockIds, *, game: GameProfile, scena
 
 
 def join_events(events: Fragments | Iterable[Event]) -> bytes:
-    """A JSON array of *events*, of which there is at least one."""
+    """Return a JSON array of *events*, of which there must be at least one."""
     fragments = [b"[", *(events.ravel().tolist() if isinstance(events, np.ndarray) else chain.from_iterable(events))]
     fragments[-1] = fragments[-1][:-1] + b"]"
     return b"".join(fragments)
 
 
 def _stamps(ts_s: Ints, uuids: Texts) -> Texts:
-    """The end of each event, written into one array of text; of a time with fewer digits spaces take the place."""
+    """Return the last fragment of each event, formatted into one text array.
+
+    A time with fewer than ten digits is padded with spaces.
+    """
     text = np.tile(np.frombuffer(_STAMP, dtype=np.uint8), (len(ts_s), 1))
     moment, power = ts_s[:, None], 10 ** np.arange(9, -1, -1)
     text[:, _STAMP_TS] = np.where(moment < power, ord(" "), ord("0") + moment // power % 10)
@@ -114,29 +119,31 @@ def _stamps(ts_s: Ints, uuids: Texts) -> Texts:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Slice:
-    """The events of one slot; *at* are their positions in the block."""
+class _SlotEvents:
+    """The events of one slot, by their *positions* in the block."""
 
     block: PlayedBlock
     ids: BlockIds
     game: GameProfile
     scenario: Scenario
-    at: Ints
+    positions: Ints
 
     def rounds(self, *columns: Any) -> list[list[int]]:
-        """Columns over rounds, for these events."""
-        round_ = self.block.events.round[self.at]
+        """Return columns of the rounds, for these events."""
+        round_ = self.block.events.round[self.positions]
         return [column[round_].tolist() for column in columns]
 
     def countries(self) -> list[int]:
-        """Positions in the game's countries."""
+        """Return the positions in the game's countries."""
         block = self.block
-        found: list[int] = block.players.country[block.sessions.player[block.events.session[self.at]]].tolist()
-        return found
+        countries: list[int] = block.players.country[
+            block.sessions.player[block.events.session[self.positions]]
+        ].tolist()
+        return countries
 
 
 def _opening(**fields: Any) -> bytes:
-    """A JSON object without its closing brace."""
+    """Return a JSON object without its closing brace."""
     return msgspec.json.encode(fields)[:-1]
 
 
@@ -145,27 +152,27 @@ def _level_opening(status: str, level: int) -> bytes:
     return _opening(category="progression", event_id=f"{status}:world{1 + (level - 1) // 20:02d}:level{level:03d}")
 
 
-def _user(events: _Slice) -> Iterable[bytes]:
-    return repeat(_opening(category="user"), len(events.at))
+def _user(events: _SlotEvents) -> Iterable[bytes]:
+    return repeat(_opening(category="user"), len(events.positions))
 
 
-def _session_end(events: _Slice) -> Iterable[bytes]:
-    lengths = events.block.sessions.length_s[events.block.events.session[events.at]].tolist()
+def _session_end(events: _SlotEvents) -> Iterable[bytes]:
+    lengths = events.block.sessions.length_s[events.block.events.session[events.positions]].tolist()
     return (b'{"category":"session_end","length":%d' % length for length in lengths)
 
 
-def _design(events: _Slice) -> Iterable[bytes]:
+def _design(events: _SlotEvents) -> Iterable[bytes]:
     written = {i: _opening(category="design", event_id=name) for i, name in enumerate(DESIGN_IDS)}
     for step in range(1, TUTORIAL_ROUNDS + 1):
         written[-step] = _opening(category="design", event_id=f"tutorial:step_{step}", value=step)
     return map(written.__getitem__, *events.rounds(events.block.rounds.design))
 
 
-def _start(events: _Slice) -> Iterable[bytes]:
+def _start(events: _SlotEvents) -> Iterable[bytes]:
     return (_level_opening("Start", level) for level in events.rounds(events.block.rounds.level)[0])
 
 
-def _finish(events: _Slice) -> Iterable[bytes]:
+def _finish(events: _SlotEvents) -> Iterable[bytes]:
     rounds = events.block.rounds
     columns = events.rounds(rounds.finish, rounds.level, rounds.attempt, rounds.score)
     for finish, level, attempt, score in zip(*columns, strict=True):
@@ -175,7 +182,7 @@ def _finish(events: _Slice) -> Iterable[bytes]:
             yield b'%b,"score":%d' % (_level_opening("Fail", level), score)
 
 
-def _resource(events: _Slice) -> Iterable[bytes]:
+def _resource(events: _SlotEvents) -> Iterable[bytes]:
     economy = events.game.economy
     earned = _opening(category="resource", event_id=f"Source:{economy.currency}:{economy.source}")
     spent = _opening(category="resource", event_id=f"Sink:{economy.currency}:{economy.sink}")
@@ -183,14 +190,14 @@ def _resource(events: _Slice) -> Iterable[bytes]:
     return (b'%b,"amount":%d' % (earned if amount > 0 else spent, amount) for amount in coins)
 
 
-def _grant(events: _Slice) -> Iterable[bytes]:
+def _grant(events: _SlotEvents) -> Iterable[bytes]:
     currency, items = events.game.economy.currency, events.game.purchases.items
     written = [_opening(category="resource", event_id=f"Source:{currency}:{item.id}") for item in items]
     granted = events.rounds(events.block.money.item, events.block.rounds.grant)
     return (b'%b,"amount":%d' % (written[item], amount) for item, amount in zip(*granted, strict=True))
 
 
-def _business(events: _Slice) -> Iterable[bytes]:
+def _business(events: _SlotEvents) -> Iterable[bytes]:
     currencies = [events.scenario.country(code).currency for code in events.game.countries]
     bought = events.rounds(events.block.money.item, events.block.money.transaction)
     for item, transaction, country in zip(*bought, events.countries(), strict=True):
@@ -205,10 +212,10 @@ def _business(events: _Slice) -> Iterable[bytes]:
         )
 
 
-def _ad(slot: EventSlot) -> Callable[[_Slice], Iterable[bytes]]:
-    """Writes the `ads` events of one action."""
+def _ad(slot: EventSlot) -> Callable[[_SlotEvents], Iterable[bytes]]:
+    """Return a function that writes the `ads` events of one action."""
 
-    def write(events: _Slice) -> Iterable[bytes]:
+    def write(events: _SlotEvents) -> Iterable[bytes]:
         ad, ads = events.block.money.ad, events.game.ads
         units = list(ads.formats.items())
 
@@ -224,13 +231,13 @@ def _ad(slot: EventSlot) -> Callable[[_Slice], Iterable[bytes]]:
             failed = {"ad_fail_show_reason": FAIL_REASONS[reason]} if slot == EventSlot.AD_FAILED else {}
             return _opening(category="ads", **fields, **failed)
 
-        network = events.block.events.network[events.at].tolist()
+        network = events.block.events.network[events.positions].tolist()
         return map(opening, network, *events.rounds(ad.format, ad.placement, ad.fail_reason))
 
     return write
 
 
-def _impression(events: _Slice) -> Iterable[bytes]:
+def _impression(events: _SlotEvents) -> Iterable[bytes]:
     ad, ads = events.block.money.ad, events.game.ads
     units, countries = list(ads.formats.items()), list(events.game.countries)
 
@@ -247,12 +254,12 @@ def _impression(events: _Slice) -> Iterable[bytes]:
 
     named = np.where(ad.is_unnamed, -1, ad.network)
     network, format_, placement, micros = events.rounds(named, ad.format, ad.placement, ad.micros)
-    ids = events.ids.impression.tolist() or [b""] * len(events.at)
-    for *where, paid, auction in zip(network, format_, placement, events.countries(), micros, ids, strict=True):
-        yield opening(*where) + impression_tail(ads.vendor, paid, auction)
+    ids = events.ids.impression.tolist() or [b""] * len(events.positions)
+    for *key, amount, auction in zip(network, format_, placement, events.countries(), micros, ids, strict=True):
+        yield opening(*key) + impression_tail(ads.vendor, amount, auction)
 
 
-def _error(events: _Slice) -> Iterable[bytes]:
+def _error(events: _SlotEvents) -> Iterable[bytes]:
     written = [
         _opening(category="error", severity=severity, message=message)
         for severity, message in zip(SEVERITIES, MESSAGES, strict=True)
@@ -260,7 +267,7 @@ def _error(events: _Slice) -> Iterable[bytes]:
     return map(written.__getitem__, *events.rounds(events.block.rounds.severity))
 
 
-_WRITERS: Final[dict[EventSlot, Callable[[_Slice], Iterable[bytes]]]] = {
+_WRITERS: Final[dict[EventSlot, Callable[[_SlotEvents], Iterable[bytes]]]] = {
     EventSlot.USER: _user,
     EventSlot.DESIGN: _design,
     EventSlot.START: _start,
@@ -276,15 +283,18 @@ _WRITERS: Final[dict[EventSlot, Callable[[_Slice], Iterable[bytes]]]] = {
 
 
 def _session_heads(block: PlayedBlock, ids: BlockIds, *, game: GameProfile, scenario: Scenario) -> list[bytes]:
-    """What every event of a session repeats, by session, from the comma before it on."""
-    of_player = _player_heads(block, ids, game=game, scenario=scenario)
-    of_build = [msgspec.json.encode(build.name) for build in game.builds]
-    of_connection = [name.encode() for name in CONNECTIONS]
+    """Return the fragment that all events of a session share, by session.
+
+    It begins with the comma after the content.
+    """
+    player_heads = _player_heads(block, ids, game=game, scenario=scenario)
+    builds = [msgspec.json.encode(build.name) for build in game.builds]
+    connections = [name.encode() for name in CONNECTIONS]
     sessions = block.sessions
     columns = (sessions.player, sessions.number, sessions.build, sessions.connection)
     return [
         b',%b,"session_id":"%b","session_num":%d,"build":%b,"connection_type":"%b"'
-        % (of_player[player], uuid, number, of_build[build], of_connection[connection])
+        % (player_heads[player], uuid, number, builds[build], connections[connection])
         for uuid, player, number, build, connection in zip(
             ids.session.tolist(), *(column.tolist() for column in columns), strict=True
         )
@@ -292,6 +302,7 @@ def _session_heads(block: PlayedBlock, ids: BlockIds, *, game: GameProfile, scen
 
 
 def _player_heads(block: PlayedBlock, ids: BlockIds, *, game: GameProfile, scenario: Scenario) -> list[bytes]:
+    """Return the part of the session fragment that depends on the player only."""
     publishers, arms = publishers_of(game, scenario=scenario), arms_of(game, scenario=scenario)
     platforms, countries = list(game.platforms), list(game.countries)
     players = block.players
@@ -312,7 +323,7 @@ def _player_heads(block: PlayedBlock, ids: BlockIds, *, game: GameProfile, scena
 
     @cache
     def origin(publisher: int, arm: int) -> bytes:
-        """The end of a head: the variant and the publisher, of those who have them."""
+        """Return the fields of variant and publisher, with the comma before them."""
         fields: dict[str, str] = {}
         if arm >= 0:
             fields |= {"ab_id": arms[arm].experiment.id, "ab_variant_id": arms[arm].variant.id}
@@ -345,11 +356,11 @@ _WITH_HYPHENS: Final = np.dtype(
         "itemsize": 36,
     }
 )
-"""The parts of a UUID, where they lie in its digits and in its text."""
+"""Offsets of the parts of a UUID in its digits and in its text."""
 
 
 def draw_uuids(count: int, rng: np.random.Generator) -> Texts:
-    """*count* version-4 UUIDs as text."""
+    """Draw *count* version-4 UUIDs as text."""
     raw = np.frombuffer(rng.bytes(16 * count), dtype=np.uint8).reshape(count, 16).copy()
     raw[:, 6] = raw[:, 6] & 0x0F | 0x40
     raw[:, 8] = raw[:, 8] & 0x3F | 0x80

@@ -1,4 +1,4 @@
-"""What mediation SDKs report about an impression, in each vendor's own shape (public-facts 2.6)."""
+"""The impression_data of each mediation SDK (Wire 3.6, Impression payloads)."""
 
 from __future__ import annotations
 
@@ -14,29 +14,32 @@ VENDOR_FORMATS: Final[dict[Vendor, dict[str, str]]] = {
     "ironsource": {"rewarded_video": "rewarded_video", "interstitial": "interstitial", "banner": "banner"},
     "admob": {"rewarded_video": "REWARDED_VIDEO", "interstitial": "INTERSTITIAL", "banner": "BANNER"},
 }
-"""What each vendor calls a format."""
+"""Name of each ad format, by vendor."""
 
 VENDORS_WITH_ID: Final = ("ironsource",)
 """Vendors whose payload carries an id of the impression."""
 
-Template = Callable[..., dict[str, Any]]
+PayloadBuilder = Callable[..., dict[str, Any]]
 
 
 def impression_opening(
     ads: AdProfile, *, network: Network | None, format_name: str, placement: str, country: str
 ) -> bytes:
-    """The start of an `impression` event with all of impression_data but its id and revenue; no closing brace.
+    """Return the start of an `impression` event, up to the id and revenue of the impression.
 
-    *network* is None where the vendor does not tell who filled the ad.
+    The closing braces are missing. *network* is None if the vendor does not report who filled the ad.
     """
     name = network.reported_name if network else None
-    data = _DATA[ads.vendor](ads, name, format_name, placement, country)
+    data = _PAYLOADS[ads.vendor](ads, name, format_name, placement, country)
     fields = {"category": "impression", "ad_network_name": ads.vendor, "ad_network_version": ads.vendor_version}
     return msgspec.json.encode(fields)[:-1] + b',"impression_data":' + msgspec.json.encode(data)[:-1]
 
 
 def impression_tail(vendor: Vendor, micros: int, auction_id: bytes) -> bytes:
-    """The rest of impression_data: revenue in USD for max and ironsource, in micros for admob, and its end."""
+    """Return the end of impression_data: the id, the revenue and the closing brace.
+
+    Revenue is in USD for max and ironsource, and in micros for admob.
+    """
     if vendor == "admob":
         return b',"revenue":%d}' % micros
     whole, fraction = divmod(micros, 1_000_000)
@@ -84,4 +87,4 @@ def _unit(ads: AdProfile, format_name: str) -> str:
     return next(unit.unit for name, unit in ads.formats.items() if name == format_name)
 
 
-_DATA: Final[dict[Vendor, Template]] = {"max": _max, "ironsource": _ironsource, "admob": _admob}
+_PAYLOADS: Final[dict[Vendor, PayloadBuilder]] = {"max": _max, "ironsource": _ironsource, "admob": _admob}

@@ -1,4 +1,4 @@
 """Every event that was really sent, and the truth of every metric computed from it.
 
-Never shares arithmetic with the sandbox. Open `ledger` first.
+The part never shares arithmetic with the sandbox. Open `ledger` first.
 """

@@ -1,7 +1,9 @@
-"""What every metric is, in plain numpy over the ledger's columns; nothing here is shared with the sandbox.
+"""Every metric, in plain numpy over the ledger's columns.
 
-A metric is a recipe: exact whole numbers for each bucket and group, and the fields of a row made from them. Money
-stays in whole numbers (hundredths, or 1e-9, of a unit times the scaled rate of its currency) until the row is made.
+Nothing here is shared with the sandbox.
+
+A metric is a recipe: exact whole numbers for each bucket and group, and the fields of a row computed from them. Money
+stays in whole numbers (hundredths, or 1e-9, of a unit times the scaled rate of its currency) until the row is built.
 """
 
 from __future__ import annotations
@@ -14,156 +16,174 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from gamelens.simulator.ledger.ledger_columns import DAY_S, LedgerColumns
+from gamelens.simulator.ledger.ledger_columns import LedgerColumns
 from gamelens.simulator.ledger.ledger_query import LedgerQuery, LedgerSelection, Totals, count_by, distinct_by
-from gamelens.simulator.population.players import Ints
+from gamelens.simulator.population.arrays import Ints
+from gamelens.simulator.population.session_times import DAY_S
 from gamelens.wire.currencies import RATE_SCALE
 from gamelens.wire.intervals import Interval
 
 Row = dict[str, Any]
 
 REVENUE_SCALE: Final = 100 * RATE_SCALE
-"""Revenue totals are US dollars times this."""
+"""Factor from US dollars to totals of revenue."""
 AD_REVENUE_SCALE: Final = 10**9 * RATE_SCALE
-"""Impression revenue totals are US dollars times this."""
+"""Factor from US dollars to totals of impression revenue."""
 
 
 class MetricRecipe(msgspec.Struct, frozen=True):
-    """How a metric is made: *totals* by name, and *fields*, which turns one number of each into the row's fields."""
+    """The computation of one metric.
+
+    *totals* are whole numbers by bucket and group, and *fields* turns one number of each into the fields of a row.
+    """
 
     totals: dict[str, Callable[[LedgerSelection], Totals]]
     fields: Callable[..., Row]
 
 
-def compute_metric(question: LedgerQuery, columns: LedgerColumns) -> list[Row]:
-    """The answer to *question*: buckets ascend, rows in each by the metric's own field, highest first, nulls last."""
-    asked, recipe = LedgerSelection(question, columns), _RECIPES[question.name]
-    totals = {name: total(asked) for name, total in recipe.totals.items()}
+def compute_metric(query: LedgerQuery, columns: LedgerColumns) -> list[Row]:
+    """Compute the rows of *query*.
+
+    Buckets ascend. The rows of a bucket are sorted by the metric's own field, highest first, nulls last.
+    """
+    selection, recipe = LedgerSelection(query, columns), _RECIPES[query.name]
+    totals = {name: total(selection) for name, total in recipe.totals.items()}
     keys: set[int] = set().union(*totals.values())
-    if not question.dimensions:
-        keys |= set(range(len(asked.buckets)))
-    made = []
+    if not query.dimensions:
+        keys |= set(range(len(selection.buckets)))
+    rows = []
     for key in keys:
         fields = recipe.fields(**{name: total.get(key, 0) for name, total in totals.items()})
-        if not question.dimensions or _exists(question, fields):
-            bucket, values = asked.unkey(key)
-            made.append((bucket, values, fields))
-    own = question.metric.sorts_by
-    made.sort(
-        key=lambda row: (row[0], row[2][own] is None, -(row[2][own] or 0), [(v is None, v or "") for v in row[1]])
+        if not query.dimensions or _exists(query, fields):
+            bucket, values = selection.unkey(key)
+            rows.append((bucket, values, fields))
+    sort_field = query.metric.sorts_by
+    rows.sort(
+        key=lambda row: (
+            row[0],
+            row[2][sort_field] is None,
+            -(row[2][sort_field] or 0),
+            [(v is None, v or "") for v in row[1]],
+        )
     )
     return [
-        {"timestamp": asked.buckets[bucket].start, **dict(zip(question.dimensions, values, strict=True)), **fields}
-        for bucket, values, fields in made
+        {"timestamp": selection.buckets[bucket].start, **dict(zip(query.dimensions, values, strict=True)), **fields}
+        for bucket, values, fields in rows
     ]
 
 
-def _exists(question: LedgerQuery, fields: Row) -> bool:
-    """A row exists when a whole number in it is not 0; retention, which has none, when somebody returned."""
-    counts = [field.name for field in question.metric.fields if field.kind == "count"]
-    return any(fields[name] for name in counts or [question.metric.sorts_by])
+def _exists(query: LedgerQuery, fields: Row) -> bool:
+    """Return whether the service has a row with these fields.
+
+    A row exists if one of its counts is not 0. Retention has no counts; its rows exist if a player returned.
+    """
+    counts = [field.name for field in query.metric.fields if field.kind == "count"]
+    return any(fields[name] for name in counts or [query.metric.sorts_by])
 
 
 def revenue(columns: LedgerColumns) -> int:
-    """All purchases, US dollars times `REVENUE_SCALE`."""
-    return _revenue(_everything(columns)).get(0, 0)
+    """Return the revenue of all purchases, in US dollars times `REVENUE_SCALE`."""
+    return _revenue(_select_everything(columns)).get(0, 0)
 
 
 def ad_revenue(columns: LedgerColumns) -> int:
-    """All impressions, US dollars times `AD_REVENUE_SCALE`."""
-    return _ad_revenue(_everything(columns)).get(0, 0)
+    """Return the revenue of all impressions, in US dollars times `AD_REVENUE_SCALE`."""
+    return _ad_revenue(_select_everything(columns)).get(0, 0)
 
 
-def _everything(columns: LedgerColumns) -> LedgerSelection:
+def _select_everything(columns: LedgerColumns) -> LedgerSelection:
+    """Return a selection of all events in one bucket."""
     ends = [int(columns.ts_s.min()), int(columns.ts_s.max()) + 1] if columns.events else [0, 0]
     start, end = (datetime.fromtimestamp(moment, UTC) for moment in ends)
     return LedgerSelection(LedgerQuery(name="revenue", interval=Interval(start, end), granularity="all"), columns)
 
 
-def _events(asked: LedgerSelection) -> Totals:
-    return asked.count(asked.within())
+def _events(selection: LedgerSelection) -> Totals:
+    return selection.count(selection.within())
 
 
-def _users(asked: LedgerSelection) -> Totals:
-    return asked.distinct(asked.within(), asked.columns.player)
+def _users(selection: LedgerSelection) -> Totals:
+    return selection.distinct(selection.within(), selection.columns.player)
 
 
-def _sessions(asked: LedgerSelection) -> Totals:
-    return asked.distinct(asked.within(), asked.columns.session)
+def _sessions(selection: LedgerSelection) -> Totals:
+    return selection.distinct(selection.within(), selection.columns.session)
 
 
-def _ended(asked: LedgerSelection) -> Ints:
-    return asked.of("category", "session_end")
+def _ended(selection: LedgerSelection) -> Ints:
+    return selection.of("category", "session_end")
 
 
-def _new_users(asked: LedgerSelection) -> Totals:
-    return asked.count(asked.within(asked.columns.install))
+def _new_users(selection: LedgerSelection) -> Totals:
+    return selection.count(selection.within(selection.columns.install))
 
 
-def _returning_users(asked: LedgerSelection) -> Totals:
-    columns, days_ago = asked.columns, asked.question.since_days_ago
-    rows = asked.within()
+def _returning_users(selection: LedgerSelection) -> Totals:
+    columns, days_ago = selection.columns, selection.query.since_days_ago
+    rows = selection.within()
     rows = rows[columns.player[rows] >= 0]
     age = columns.day[rows] - columns.day[columns.install[columns.player[rows]]]
-    return asked.distinct(rows[age > 0 if days_ago is None else age == days_ago], columns.player)
+    return selection.distinct(rows[age > 0 if days_ago is None else age == days_ago], columns.player)
 
 
-def _purchases(asked: LedgerSelection) -> Ints:
-    return asked.of("category", "business")
+def _purchases(selection: LedgerSelection) -> Ints:
+    return selection.of("category", "business")
 
 
-def _revenue(asked: LedgerSelection) -> Totals:
-    return asked.money(_purchases(asked), asked.columns.numbers("amount"), "currency")
+def _revenue(selection: LedgerSelection) -> Totals:
+    return selection.money(_purchases(selection), selection.columns.numbers("amount"), "currency")
 
 
-def _paying_users(asked: LedgerSelection) -> Totals:
-    return asked.distinct(_purchases(asked), asked.columns.player)
+def _paying_users(selection: LedgerSelection) -> Totals:
+    return selection.distinct(_purchases(selection), selection.columns.player)
 
 
-def _converting_users(asked: LedgerSelection) -> Totals:
-    first = asked.columns.first_purchase
-    return asked.count(asked.within(first[first >= 0]))
+def _converting_users(selection: LedgerSelection) -> Totals:
+    first = selection.columns.first_purchase
+    return selection.count(selection.within(first[first >= 0]))
 
 
-def _shown(asked: LedgerSelection) -> Totals:
-    rows = asked.of("category", "ads")
-    return asked.count(rows[asked.columns.equals("ad_action", "show")[rows]])
+def _shown(selection: LedgerSelection) -> Totals:
+    rows = selection.of("category", "ads")
+    return selection.count(rows[selection.columns.equals("ad_action", "show")[rows]])
 
 
-def _impressions(asked: LedgerSelection) -> Ints:
-    return asked.of("category", "impression")
+def _impressions(selection: LedgerSelection) -> Ints:
+    return selection.of("category", "impression")
 
 
-def _ad_revenue(asked: LedgerSelection) -> Totals:
-    return asked.money(_impressions(asked), asked.columns.numbers("ilrd_nano"), "ilrd_currency")
+def _ad_revenue(selection: LedgerSelection) -> Totals:
+    return selection.money(_impressions(selection), selection.columns.numbers("ilrd_nano"), "ilrd_currency")
 
 
-def _cohort_rows(asked: LedgerSelection) -> Ints:
-    """Install rows the filters select, whenever they lie."""
-    install = asked.columns.install
-    return install[asked.is_selected[install]]
+def _cohort_rows(selection: LedgerSelection) -> Ints:
+    """Return the rows of all installs that the filters select, at any time."""
+    install = selection.columns.install
+    return install[selection.is_selected[install]]
 
 
-def _installed(asked: LedgerSelection) -> Totals:
-    rows = _cohort_rows(asked)
-    later_s = asked.columns.ts_s[rows] + (asked.question.since_days_ago or 0) * DAY_S
-    bucket = asked.bucket(later_s)
-    kept = (bucket >= 0) & (later_s < asked.buckets[-1].end.timestamp())
-    return count_by(asked.keys(rows[kept], bucket[kept]))
+def _installed(selection: LedgerSelection) -> Totals:
+    """Count the installs of each cohort, in the bucket of the day of return."""
+    rows = _cohort_rows(selection)
+    later_s = selection.columns.ts_s[rows] + (selection.query.since_days_ago or 0) * DAY_S
+    bucket = selection.bucket(later_s)
+    is_counted = (bucket >= 0) & (later_s < selection.buckets[-1].end.timestamp())
+    return count_by(selection.keys(rows[is_counted], bucket[is_counted]))
 
 
-def _returned(asked: LedgerSelection) -> Totals:
-    columns = asked.columns
-    rows = np.flatnonzero(asked.is_inside & (columns.player >= 0))
+def _returned(selection: LedgerSelection) -> Totals:
+    """Count the players of each cohort who returned on that day."""
+    columns = selection.columns
+    rows = np.flatnonzero(selection.is_inside & (columns.player >= 0))
     install = columns.install[columns.player[rows]]
     age = columns.day[rows] - columns.day[install]
-    kept = asked.is_selected[install] & (age == asked.question.since_days_ago)
-    rows, install = rows[kept], install[kept]
-    return distinct_by(asked.keys(install, asked.bucket(columns.ts_s[rows])), columns.player[rows])
+    is_counted = selection.is_selected[install] & (age == selection.query.since_days_ago)
+    rows, install = rows[is_counted], install[is_counted]
+    return distinct_by(selection.keys(install, selection.bucket(columns.ts_s[rows])), columns.player[rows])
 
 
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
+def _share(numerator: int, denominator: int) -> float | None:
+    return numerator / denominator if denominator else None
 
 
 def _money_fields(scale: int) -> Callable[..., Row]:
@@ -178,30 +198,36 @@ def _money_fields(scale: int) -> Callable[..., Row]:
     return fields
 
 
-def _one(name: str, total: Callable[[LedgerSelection], Totals]) -> MetricRecipe:
-    """A metric that is one whole number."""
+def _single(name: str, total: Callable[[LedgerSelection], Totals]) -> MetricRecipe:
+    """Build a metric that is one whole number."""
     return MetricRecipe({name: total}, lambda **totals: totals)
 
 
 def _ratio(
     name: str,
-    part: str,
-    whole: str,
-    part_total: Callable[[LedgerSelection], Totals],
-    whole_total: Callable[[LedgerSelection], Totals],
+    numerator: str,
+    denominator: str,
+    numerator_total: Callable[[LedgerSelection], Totals],
+    denominator_total: Callable[[LedgerSelection], Totals],
 ) -> MetricRecipe:
-    """A metric that is one whole number over another, both in the row."""
-    return MetricRecipe({part: part_total, whole: whole_total}, lambda **n: {name: _share(n[part], n[whole]), **n})
+    """Build a metric that is one whole number over another, with both in the row."""
+    return MetricRecipe(
+        {numerator: numerator_total, denominator: denominator_total},
+        lambda **n: {name: _share(n[numerator], n[denominator]), **n},
+    )
 
 
-def _revenue_per(name: str, whose: str, total: Callable[[LedgerSelection], Totals]) -> MetricRecipe:
-    """Revenue by player: exact dollars over players, and the total in cents, rounded half to even."""
+def _revenue_per(name: str, players_name: str, total: Callable[[LedgerSelection], Totals]) -> MetricRecipe:
+    """Build a metric of revenue by player.
+
+    The row has exact dollars per player, and the total in cents, rounded half to even.
+    """
 
     def fields(*, money: int, **players: int) -> Row:
         cents = round(Fraction(money, REVENUE_SCALE // 100))
-        return {name: _share(money, players[whose] * REVENUE_SCALE), **players, "total_revenue": cents}
+        return {name: _share(money, players[players_name] * REVENUE_SCALE), **players, "total_revenue": cents}
 
-    return MetricRecipe({whose: total, "money": _revenue}, fields)
+    return MetricRecipe({players_name: total, "money": _revenue}, fields)
 
 
 def _session_length() -> MetricRecipe:
@@ -214,9 +240,9 @@ def _session_length() -> MetricRecipe:
         }
 
     totals: dict[str, Callable[[LedgerSelection], Totals]] = {
-        "ended": lambda asked: asked.count(_ended(asked)),
-        "session_unique": lambda asked: asked.distinct(_ended(asked), asked.columns.session),
-        "total_session_length": lambda asked: asked.add(_ended(asked), asked.columns.numbers("length")),
+        "ended": lambda selection: selection.count(_ended(selection)),
+        "session_unique": lambda selection: selection.distinct(_ended(selection), selection.columns.session),
+        "total_session_length": lambda selection: selection.add(_ended(selection), selection.columns.numbers("length")),
     }
     return MetricRecipe(totals, fields)
 
@@ -229,7 +255,7 @@ def _retention() -> MetricRecipe:
 
 
 _RECIPES: Final[dict[str, MetricRecipe]] = {
-    "ad_impressions_count": _one("ad_impressions_count", _shown),
+    "ad_impressions_count": _single("ad_impressions_count", _shown),
     "ad_impressions_per_session": _ratio(
         "ad_impressions_per_session", "ad_impressions_count", "session_unique", _shown, _sessions
     ),
@@ -237,25 +263,25 @@ _RECIPES: Final[dict[str, MetricRecipe]] = {
     "arpu": _revenue_per("arpu", "user_unique", _users),
     "conversion": _ratio("conversion", "paying_users", "user_unique", _paying_users, _users),
     "conversion_ft": _ratio("conversion_ft", "converting_users", "user_unique", _converting_users, _users),
-    "converting_users": _one("converting_users", _converting_users),
-    "event_count": _one("event_count", _events),
-    "ilrd_id_unique": _one(
-        "ilrd_id_unique", lambda asked: asked.distinct(_impressions(asked), asked.columns.impression)
+    "converting_users": _single("converting_users", _converting_users),
+    "event_count": _single("event_count", _events),
+    "ilrd_id_unique": _single(
+        "ilrd_id_unique", lambda selection: selection.distinct(_impressions(selection), selection.columns.impression)
     ),
     "ilrd_revenue": MetricRecipe(
-        {"event_count": lambda asked: asked.count(_impressions(asked)), "money": _ad_revenue},
+        {"event_count": lambda selection: selection.count(_impressions(selection)), "money": _ad_revenue},
         _money_fields(AD_REVENUE_SCALE),
     ),
     "installs_ratio": _ratio("installs_ratio", "new_users", "user_unique", _new_users, _users),
-    "new_users": _one("new_users", _new_users),
-    "paying_users": _one("paying_users", _paying_users),
+    "new_users": _single("new_users", _new_users),
+    "paying_users": _single("paying_users", _paying_users),
     "retention_retro": _retention(),
-    "returning_users": _one("returning_users", _returning_users),
+    "returning_users": _single("returning_users", _returning_users),
     "revenue": MetricRecipe(
-        {"event_count": lambda asked: asked.count(_purchases(asked)), "money": _revenue},
+        {"event_count": lambda selection: selection.count(_purchases(selection)), "money": _revenue},
         _money_fields(REVENUE_SCALE),
     ),
     "session_length": _session_length(),
-    "session_unique": _one("session_unique", _sessions),
-    "user_unique": _one("user_unique", _users),
+    "session_unique": _single("session_unique", _sessions),
+    "user_unique": _single("user_unique", _users),
 }

@@ -1,4 +1,4 @@
-"""The books: every event sent, as columns, and the truth of every metric computed from them.
+"""The ledger: every event sent, and the truth of every metric computed from them.
 
 ledger = Ledger()
 for batch in play(scenario, ledger=ledger): ...
@@ -30,9 +30,9 @@ Row = dict[str, Any]
 
 
 class Ledger:
-    """What was sent, one row of `facts.SCHEMA` an event; rows are in the order sent.
+    """The events sent, one row of `event_columns.SCHEMA` each, in the order sent.
 
-    Metrics are of what counts: no repeats of the same event_uuid, nothing that the collector refuses.
+    Metrics cover the events that count: no repeats of an event_uuid, and no event that the collector must refuse.
     """
 
     def __init__(self) -> None:
@@ -44,17 +44,17 @@ class Ledger:
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> Self:
-        """A ledger of *rows* written by hand; columns left out are null."""
+        """Build a ledger of *rows* written by hand, in which columns left out are null."""
         ledger = cls()
         ledger.record(pa.Table.from_pylist(list(rows), schema=SCHEMA))
         return ledger
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
-        """The ledger written to *path*.
+        """Read the ledger written to *path*.
 
         Raises:
-            BadQuery: no such file, or not a ledger.
+            BadQuery: there is no such file, or it is not a ledger.
         """
         try:
             table = pq.read_table(path)
@@ -66,14 +66,14 @@ class Ledger:
         return ledger
 
     def record(self, events: pa.Table) -> None:
-        """Enter *events*, rows of `facts.SCHEMA`, after those that are there."""
+        """Append *events*, rows of `event_columns.SCHEMA`."""
         self._tables.append(events)
         self._columns = None
 
     def date_arrivals(self, at: datetime) -> None:
-        """Have every event without a usable client_ts be from *at*, when it arrived.
+        """Set the time of every event without a usable client_ts to *at*, the time of its arrival.
 
-        Nobody knows that before it is sent. Metrics of whole days need it to the day.
+        That time is known only after sending. Metrics of whole days need it to the day.
         """
         at_s, place = pa.scalar(int(at.timestamp()), pa.int64()), SCHEMA.get_field_index("client_ts")
         self._tables = [
@@ -83,7 +83,7 @@ class Ledger:
         self._columns = None
 
     def write(self, path: str | Path) -> None:
-        """Write a Parquet file, one row group for each block of players."""
+        """Write a Parquet file with one row group for each block of players."""
         with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
             for table in self._tables:
                 writer.write_table(table)
@@ -99,16 +99,25 @@ class Ledger:
         games: Sequence[str] | None = None,
         since_days_ago: int | None = None,
     ) -> list[Row]:
-        """The rows a perfect service would answer, sorted as it sorts them, no limit applied.
+        """Return the rows a perfect service would answer, in its order and without a limit.
 
-        A row holds timestamp (datetime, UTC, start of the bucket), each dimension of *by* (str or None) and the
-        fields of the metric. Without *by* every bucket has its row; retention_retro always carries game_id.
+        A row holds timestamp (datetime, UTC, start of the bucket), each dimension of *by* (str or None) and the fields
+        of the metric. Without *by* every bucket has its row. retention_retro always carries game_id.
+
+        Args:
+            name: name of the metric.
+            interval: the requested interval, or its ISO 8601 text.
+            granularity: length of the buckets.
+            by: dimensions to group by.
+            where: filter on the events.
+            games: ids of the games to include; all by default.
+            since_days_ago: age of the cohorts in days, for retention_retro and returning_users only.
 
         Raises:
-            BadQuery: an unknown metric or dimension, since_days_ago missing or out of place, or nobody said when events
-                without a usable time arrived.
+            BadQuery: the metric or a dimension is unknown, since_days_ago is missing or does not apply, or events
+                without a usable time have not been dated by `date_arrivals`.
         """
-        question = LedgerQuery(
+        query = LedgerQuery(
             name=name,
             interval=Interval.parse(interval) if isinstance(interval, str) else interval,
             granularity=granularity,
@@ -117,13 +126,13 @@ class Ledger:
             games=None if games is None else tuple(games),
             since_days_ago=since_days_ago,
         )
-        return compute_metric(question, self._read_columns())
+        return compute_metric(query, self._read_columns())
 
     def rejected(self) -> list[Row]:
-        """What the collector must have rejected, in the order sent.
+        """Return the events that the collector must have rejected, in the order sent.
 
-        A row holds game_id, event_uuid (None where it cannot be read), sent_as (what is wrong in our words) and errors,
-        pairs of error_type and path as the collector tells them.
+        A row holds game_id, event_uuid (None if it cannot be read), sent_as (the name of the defect) and errors, a list
+        of pairs of error_type and path as the collector reports them.
         """
         names = ["game_id", "event_uuid", "sent_as", "errors"]
         table = pa.concat_tables([SCHEMA.empty_table(), *self._tables])
@@ -131,19 +140,23 @@ class Ledger:
         return [{**row, "errors": [tuple(error.split(" ")) for error in row["errors"].split("; ")]} for row in rows]
 
     def refused(self) -> dict[int, int]:
-        """How many requests the collector must have refused as a whole, by the status that it owes them."""
+        """Return the number of requests the collector must have refused as a whole, by status."""
         table = pa.concat_tables([SCHEMA.empty_table(), *self._tables])
         statuses = table.filter(pc.equal(table["verdict"].cast(pa.string()), "refused"))["errors"]
         return {int(each["values"]): each["counts"] for each in pc.value_counts(statuses).to_pylist()}
 
     def labels(self) -> dict[str, int]:
-        """How many events were tampered with on their way, by what was done to them."""
+        """Return the number of events that were changed on their way, by what was done to them."""
         table = pa.concat_tables([SCHEMA.empty_table(), *self._tables])
         counted = pc.value_counts(table["sent_as"].cast(pa.string()).drop_null()).to_pylist()
         return {each["values"]: each["counts"] for each in counted}
 
     def summary(self) -> dict[str, int | float]:
-        """Totals of what counts: events, players, sessions, payers, purchases, ads shown, impressions, USD."""
+        """Return totals of what counts.
+
+        The keys are events, games, players, sessions, payers, purchases, ads_shown, impressions, revenue_usd and
+        ad_revenue_usd.
+        """
         columns = self._read_columns()
         is_shown = columns.equals("ad_action", "show") & columns.equals("category", "ads")
         return {

@@ -15,18 +15,18 @@ import pyarrow.compute as pc
 
 from gamelens.catalog import DIMENSIONS
 from gamelens.errors import BadQuery
-from gamelens.simulator.population.players import Flags, Ints
+from gamelens.simulator.population.arrays import Flags, Ints
+from gamelens.simulator.population.session_times import DAY_S
 from gamelens.wire.filters import And, Filter, Match, Not, Or
 
-DAY_S: Final = 86_400
 EPOCH: Final = date(1970, 1, 1)
 _FALSE_TRUE: Final = ["false", "true"]
 
 
 class LedgerColumns:
-    """Read-only arrays over the events of a ledger, each made when first asked for.
+    """Read-only arrays over the events of a ledger, each computed on first use.
 
-    A player is a pair of game and user_id, a session one of game and session_id; both are numbered from 0.
+    A player is a pair of game and user_id, a session one of game and session_id. Both are numbered from 0.
     """
 
     def __init__(self, table: pa.Table) -> None:
@@ -36,24 +36,24 @@ class LedgerColumns:
         self.ts_s = self.numbers("client_ts")
 
     def numbers(self, name: str) -> Ints:
-        """A column of whole numbers, 0 where null."""
+        """Return a column of whole numbers, 0 where null."""
         values: Ints = pc.fill_null(self._table[name], 0).to_numpy()
         return values
 
     def codes(self, name: str) -> Ints:
-        """Positions in `names` of the same column or dimension."""
+        """Return positions in `names` of the same column or dimension."""
         return self._code(name)[0]
 
     def names(self, name: str) -> list[str]:
-        """The values of a column or dimension."""
+        """Return the distinct values of a column or dimension."""
         return self._code(name)[1]
 
     def equals(self, name: str, value: str) -> Flags:
-        """Whether each event has *value* there."""
+        """Return a mask of the events with *value* in the column *name*."""
         return self._is_any(name, (value,))
 
     def selected(self, where: Filter) -> Flags:
-        """Whether *where* selects each event.
+        """Return a mask of the events that *where* selects.
 
         Raises:
             BadQuery: it names an unknown dimension.
@@ -79,7 +79,7 @@ class LedgerColumns:
 
     @property
     def players(self) -> int:
-        """How many players there are."""
+        """Number of players."""
         return int(self.player.max(initial=-1)) + 1
 
     @cached_property
@@ -89,33 +89,37 @@ class LedgerColumns:
 
     @property
     def sessions(self) -> int:
-        """How many sessions there are."""
+        """Number of sessions."""
         return int(self.session.max(initial=-1)) + 1
 
     @cached_property
     def install(self) -> Ints:
-        """Row of each player's earliest event; of equal times, the one sent first."""
+        """Row of each player's earliest event, and of equal times the one sent first."""
         return self._first_by_player(np.flatnonzero(self.player >= 0))
 
     @cached_property
     def first_purchase(self) -> Ints:
-        """Row of each player's first purchase, -1 for those who never bought."""
+        """Row of each player's first purchase, -1 for players without one."""
         return self._first_by_player(np.flatnonzero(self.equals("category", "business") & (self.player >= 0)))
 
     @cached_property
     def day(self) -> Ints:
-        """UTC day of each event, days since 1970."""
+        """UTC day of each event, in days since 1970."""
         return self.ts_s // DAY_S
 
     @cached_property
     def impression(self) -> Ints:
-        """Impression each event tells of: by the vendor's id, else event_uuid, else its own; per game; -1 for none."""
+        """Impression of each event, -1 for events of other categories.
+
+        Impressions are told apart by the vendor's id, else by event_uuid. Without either, each is one of its own (Wire
+        4.6, Impression).
+        """
         rows = np.flatnonzero(self.equals("category", "impression"))
-        told = self._table.select(["ilrd_id", "event_uuid"]).take(rows)
-        codes, names = _encode(pc.coalesce(told["ilrd_id"], told["event_uuid"]))
-        own = len(names) + np.arange(len(rows))
+        ids = self._table.select(["ilrd_id", "event_uuid"]).take(rows)
+        codes, names = _encode(pc.coalesce(ids["ilrd_id"], ids["event_uuid"]))
+        own_codes = len(names) + np.arange(len(rows))
         numbered = np.full(self.events, -1, dtype=np.int64)
-        numbered[rows] = self._in_game(np.where(codes >= 0, codes, own), rows)
+        numbered[rows] = self._in_game(np.where(codes >= 0, codes, own_codes), rows)
         return numbered
 
     def _code(self, name: str) -> tuple[Ints, list[str]]:
@@ -129,10 +133,10 @@ class LedgerColumns:
             self._coded[name] = derived[name]() if name in derived else _encode(self._table[name])
         return self._coded[name]
 
-    def _is_any(self, name: str, values: tuple[str, ...]) -> Flags:
-        asked = set(values)
-        wanted = [code for code, known in enumerate(self.names(name)) if known in asked]
-        return np.isin(self.codes(name), wanted)
+    def _is_any(self, column: str, values: tuple[str, ...]) -> Flags:
+        wanted_values = set(values)
+        codes = [code for code, name in enumerate(self.names(column)) if name in wanted_values]
+        return np.isin(self.codes(column), codes)
 
     def _pairs(self, name: str) -> Ints:
         codes, numbered = self.codes(name), np.full(self.events, -1, dtype=np.int64)
@@ -141,18 +145,18 @@ class LedgerColumns:
         return numbered
 
     def _in_game(self, codes: Ints, rows: Ints) -> Ints:
-        """One number for each pair of a code and the game of its row."""
+        """Combine each code with the game of its row into one number."""
         return codes * (len(self.names("game_id")) + 1) + self.codes("game_id")[rows]
 
     def _first_by_player(self, rows: Ints) -> Ints:
         ordered = rows[np.lexsort((self.ts_s[rows], self.player[rows]))]
         players, first = np.unique(self.player[ordered], return_index=True)
-        found = np.full(self.players, -1, dtype=np.int64)
-        found[players] = ordered[first]
-        return found
+        rows_by_player = np.full(self.players, -1, dtype=np.int64)
+        rows_by_player[players] = ordered[first]
+        return rows_by_player
 
     def _of_player(self, values: Ints) -> Ints:
-        """*values* by player, spread over their events; -1 for events of nobody."""
+        """Spread *values* by player over their events, with -1 for events without a player."""
         return np.where(self.player >= 0, np.append(values, -1)[self.player], -1)
 
     def _first_build(self) -> tuple[Ints, list[str]]:
@@ -170,6 +174,10 @@ class LedgerColumns:
         return self._since_purchase(self.day, is_same=True)
 
     def _since_purchase(self, moment: Ints, *, is_same: bool) -> tuple[Ints, list[str]]:
+        """Compare *moment* of each event with that of the player's first purchase.
+
+        With *is_same* the dimension is true where both are equal, else from the purchase on.
+        """
         bought = self.first_purchase
         never = np.iinfo(np.int64).max
         first = np.where(bought >= 0, moment[bought] if self.events else 0, never)
@@ -179,10 +187,10 @@ class LedgerColumns:
 
 
 def check_dimension(field: str, name: str) -> str:
-    """*name*, if it is a dimension.
+    """Return *name* if it is a dimension.
 
     Raises:
-        BadQuery: it is not; names the nearest.
+        BadQuery: it is not; the message suggests the nearest.
     """
     if name not in DIMENSIONS:
         raise BadQuery(field, name, "is not a dimension", DIMENSIONS)
@@ -190,7 +198,7 @@ def check_dimension(field: str, name: str) -> str:
 
 
 def _encode(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
-    """Codes and names of a column in one piece; a column of plain strings is given a dictionary first."""
+    """Return codes and names of a column, dictionary-encoded first if it is not."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     array = column.unify_dictionaries().combine_chunks()

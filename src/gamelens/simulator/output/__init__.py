@@ -1,4 +1,4 @@
 """A scenario played out: requests, Parquet days, sessions and outside files.
 
-Never opens a connection. Open `play` first.
+The part never opens a connection. Open `play` first.
 """

@@ -1,17 +1,17 @@
-"""What other people's books say about a scenario: ad invoices, holidays, store charts, exchange rates.
+"""Outside files that fit a scenario: ad invoices, holidays, store ranks, exchange rates.
 
-An analyst gets such numbers from ad platforms, calendars, app stores and banks, as files with habits of their own. Here
-they are made from the same scenario the players come from, so that they fit: money was spent on the days, in the
-countries and with the publishers the players were bought from, and a game stands high in the store while many install
-it. The same scenario, ended on the same day, gives the same bytes.
+Analysts get such tables from ad platforms, calendars, app stores and banks, in formats of their own. These are made
+from the scenario of the players, so that they agree with it: money was spent on the days, in the countries and with the
+publishers the players were bought from, and a game ranks high in the store while many install it. The same scenario
+with the same last day gives the same bytes.
 
     ad_spend.csv        Day, Game, Channel, Geo, Spend   in euros, Britain is "UK", a few lines are billed in two parts
-    holidays.csv        date, country, holiday           what `holidays` knows
+    holidays.csv        date, country, holiday           from `holidays`
     store_rank.csv      Date, App, Country, Rank         the store of one country; beyond the chart it says "200+"
     exchange_rates.csv  date, usd_per_eur, usd_per_gbp   no rates on Saturdays and Sundays, as banks have it
 
-What is ours and not the scenario's: what an install costs (`_COST`, a plausible guess by tier of the country and by
-publisher), how strongly installs move a rank, and the daily moves of exchange rates around the sandbox's own table.
+Our choice, as no scenario says it: the cost of an install (`_COST`, a plausible guess by tier of the country and by
+publisher), the effect of installs on a rank, and the daily moves of exchange rates around the sandbox's own table.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ import numpy as np
 
 from gamelens.simulator.output.holidays import holidays
 from gamelens.simulator.output.play import first_day
-from gamelens.simulator.population.installs import Floats, plan_installs
+from gamelens.simulator.population.arrays import Floats
+from gamelens.simulator.population.installs import plan_installs
 from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
 from gamelens.wire.currencies import USD_PER_UNIT
@@ -43,61 +44,72 @@ Row = tuple[str, ...]
 
 _COST: Final = {1: 0.45, 2: 0.20, 3: 0.05}
 """US dollars for one install, by the tier of the country."""
-_DEAREST: Final = 1.6  # publishers cost between 1 / that and that times the usual
+_MAX_PRICE_FACTOR: Final = 1.6  # publishers cost between 1 / 1.6 and 1.6 times the usual price
 _BILLING_NOISE: Final = 0.08
-_LEAST_SPEND_EUR: Final = 0.005
-_TWICE_BILLED: Final = 3
+_MIN_SPEND_EUR: Final = 0.005
+_SPLIT_INVOICES: Final = 3
 _STORE: Final = "US"
 _USUAL_RANK: Final = 60
 _RANK_POWER: Final = 1.3
 _RANK_NOISE: Final = 0.12
 _CHART: Final = 200
-_DAILY_MOVE: Final = 0.004
+_DAILY_STEP: Final = 0.004
 _SATURDAY: Final = 5
-_NAMES: Final = {"GB": "UK"}
+_COUNTRY_NAMES: Final = {"GB": "UK"}
 
 
 def outside_files(scenario: Scenario, *, ends_on: date | None = None) -> dict[str, str]:
-    """The text of each file, by its name; the last day is the one before *ends_on* (today in UTC by default)."""
+    """Return the text of each file by its name.
+
+    The last day is the one before *ends_on* (today in UTC by default).
+    """
     days = [first_day(scenario, ends_on) + timedelta(days=day) for day in range(scenario.days)]
     rates = _rates(scenario, days)
-    made: dict[str, Iterable[Row]] = {
+    tables: dict[str, Iterable[Row]] = {
         "ad_spend.csv": _spend(scenario, days, rates[0]),
         "holidays.csv": _holidays(scenario, days),
         "store_rank.csv": _ranks(scenario, days),
         "exchange_rates.csv": _rate_rows(days, rates),
     }
-    return {name: _csv(HEADERS[name], rows) for name, rows in made.items()}
+    return {name: _csv(HEADERS[name], rows) for name, rows in tables.items()}
 
 
 def empty_files() -> dict[str, str]:
-    """The files of a service nobody knows anything about: headers alone."""
+    """Return the files for a service without a scenario: only headers."""
     return {name: _csv(header, ()) for name, header in HEADERS.items()}
 
 
 def _spend(scenario: Scenario, days: Sequence[date], usd_per_eur: Floats) -> list[Row]:
-    """What the players that the scenario buys cost, the largest few amounts split into an invoice and a correction."""
+    """Return the cost of the bought players by day, game, publisher and country.
+
+    The few largest amounts are split into an invoice and a correction.
+    """
     rng = np.random.default_rng([scenario.seed, 1])
     rows: list[tuple[Row, float]] = []
     for game, count in zip(scenario.games, scenario.players_by_game(), strict=True):
-        intake = plan_installs(game, scenario=scenario, first_weekday=days[0].weekday())
-        dearness = _DEAREST ** rng.uniform(-1, 1, len(intake.publishers))
-        for place, publisher in enumerate(intake.publishers):
-            sources = intake.publisher == place
-            bought = count * np.einsum("sd,sc->dc", intake.installs[sources], intake.country[sources])
+        install_plan = plan_installs(game, scenario=scenario, first_weekday=days[0].weekday())
+        price_factor = _MAX_PRICE_FACTOR ** rng.uniform(-1, 1, len(install_plan.publishers))
+        for place, publisher in enumerate(install_plan.publishers):
+            sources = install_plan.publisher == place
+            bought = count * np.einsum("sd,sc->dc", install_plan.installs[sources], install_plan.country[sources])
             noise = rng.lognormal(0, _BILLING_NOISE, bought.shape)
-            euros = bought * noise * _costs(game, scenario) * dearness[place] / usd_per_eur[:, None]
+            euros = bought * noise * _costs(game, scenario) * price_factor[place] / usd_per_eur[:, None]
             rows += [
-                ((days[day].isoformat(), game.title, publisher, _NAMES.get(code, code)), float(euros[day, column]))
+                (
+                    (days[day].isoformat(), game.title, publisher, _COUNTRY_NAMES.get(code, code)),
+                    float(euros[day, column]),
+                )
                 for day in range(len(days))
                 for column, code in enumerate(game.countries)
-                if euros[day, column] >= _LEAST_SPEND_EUR
+                if euros[day, column] >= _MIN_SPEND_EUR
             ]
-    billed_twice = sorted(range(len(rows)), key=lambda place: -rows[place][1])[:_TWICE_BILLED]
-    return sorted(row for place, (key, euros) in enumerate(rows) for row in _lines(key, euros, place in billed_twice))
+    split_rows = sorted(range(len(rows)), key=lambda place: -rows[place][1])[:_SPLIT_INVOICES]
+    return sorted(
+        row for place, (key, euros) in enumerate(rows) for row in _invoice_lines(key, euros, place in split_rows)
+    )
 
 
-def _lines(key: Row, euros: float, is_split: bool) -> Iterator[Row]:
+def _invoice_lines(key: Row, euros: float, is_split: bool) -> Iterator[Row]:
     cents = round(100 * euros)
     first = cents * 9 // 10 if is_split else cents
     yield (*key, _euros(first))
@@ -114,18 +126,18 @@ def _costs(game: GameProfile, scenario: Scenario) -> Floats:
 
 
 def _holidays(scenario: Scenario, days: Sequence[date]) -> list[Row]:
-    found = [each for country in scenario.countries for each in holidays(country.code, days[0], days[-1])]
-    return sorted((each.day.isoformat(), each.country, each.name) for each in found)
+    entries = [each for country in scenario.countries for each in holidays(country.code, days[0], days[-1])]
+    return sorted((each.day.isoformat(), each.country, each.name) for each in entries)
 
 
 def _ranks(scenario: Scenario, days: Sequence[date]) -> Iterator[Row]:
-    """The rank of each day: many installs in the country of the store are a small number."""
+    """Yield the store rank of each game and day. Many installs give a small number."""
     rng = np.random.default_rng([scenario.seed, 2])
     for game in scenario.games:
         if _STORE not in game.countries:
             continue
-        intake = plan_installs(game, scenario=scenario, first_weekday=days[0].weekday())
-        installs = intake.country[:, [*game.countries].index(_STORE)] @ intake.installs
+        install_plan = plan_installs(game, scenario=scenario, first_weekday=days[0].weekday())
+        installs = install_plan.country[:, [*game.countries].index(_STORE)] @ install_plan.installs
         usual = float(np.median(installs[installs > 0])) if (installs > 0).any() else 1.0
         noise = rng.lognormal(0, _RANK_NOISE, len(days))
         place = _USUAL_RANK * (np.maximum(installs, usual / 100) / usual) ** -_RANK_POWER * noise
@@ -135,10 +147,10 @@ def _ranks(scenario: Scenario, days: Sequence[date]) -> Iterator[Row]:
 
 
 def _rates(scenario: Scenario, days: Sequence[date]) -> tuple[Floats, Floats]:
-    """US dollars for a euro and for a pound on each day, weekends too: there the rate of Friday goes on."""
+    """Return US dollars for a euro and for a pound on each day. Weekends repeat Friday."""
     rng = np.random.default_rng([scenario.seed, 3])
     is_open = np.array([day.weekday() < _SATURDAY for day in days])
-    steps = rng.normal(0, _DAILY_MOVE, (2, len(days))) * is_open
+    steps = rng.normal(0, _DAILY_STEP, (2, len(days))) * is_open
     euro, pound = (
         float(USD_PER_UNIT[code]) * np.exp(np.cumsum(row)) for row, code in zip(steps, ("EUR", "GBP"), strict=True)
     )

@@ -1,10 +1,10 @@
-"""What a game will look like on average, with all that happens to it: campaigns, experiments, incidents.
+"""The expected values of a game, including campaigns, experiments and incidents.
 
-Who plays when is exact: installs of each day times the closed form of `activity`, less those a bad build drives off,
-and nobody on silent days. What they do there rests on two figures of players who were really played (`SampledPlay`), which
-stand for all: how many rounds a session has, and a player's whole time. Ads are then exact by day, platform, tier and
-format, networks that are out included. Left aside is what an incident does to habits, and the end of the scenario,
-which cuts off the last sessions.
+Activity is exact: the installs of each day times the closed form of `retention_model`, less the players a bad build
+drives away, and none on silent days. Play rests on two measurements of a simulated sample (`SampledPlay`): the rounds
+of a session, and the rounds of each player in all. Ads are then exact by day, platform, tier and format, including
+network outages. Left out are effects of incidents on the sample, and the end of the scenario, which cuts off the last
+sessions.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from typing import Final
 import numpy as np
 
 from gamelens.simulator.population.ad_waterfall import outages, tiers_of, waterfall_of
-from gamelens.simulator.population.behaviour import SATURDAY, PlayedBlock
+from gamelens.simulator.population.arrays import Flags, Floats, Ints, shares
+from gamelens.simulator.population.behaviour import PlayedBlock
 from gamelens.simulator.population.experiment_arms import activity_of, arms_of, steps
 from gamelens.simulator.population.installs import open_days, plan_installs
 from gamelens.simulator.population.monetisation import price_weights
-from gamelens.simulator.population.players import Flags, Floats, Ints, shares, staying
+from gamelens.simulator.population.players import staying_share
+from gamelens.simulator.population.session_times import SATURDAY
 from gamelens.simulator.retention_model.bgbb import BgbbModel
 from gamelens.simulator.retention_model.quadrature import shifted
 from gamelens.simulator.scenarios.game_profile import TIERS, GameProfile
@@ -27,47 +29,53 @@ from gamelens.simulator.scenarios.scenario import Scenario
 from gamelens.wire.currencies import USD_PER_UNIT
 
 _NODES: Final = 64
-"""Of Hermite's rule over what payers like to spend, which is log-normal."""
+"""Nodes of the Gauss-Hermite rule over the log-normal median price of payers."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SampledPlay:
-    """What was seen of players: rounds of a session on average, and *rounds* of each player in all."""
+    """The mean rounds of a session, and the *rounds* of each player, in a simulated sample."""
 
     per_session: float
     rounds: Ints
 
     @classmethod
     def of(cls, block: PlayedBlock) -> SampledPlay:
-        """Those of the players of *block*."""
+        """Measure the players of *block*."""
         player = block.sessions.player[block.rounds.session]
         count = max(len(block.sessions.player), 1)
         return cls(len(player) / count, np.bincount(player, minlength=len(block.players)))
 
 
 class GameForecast:
-    """The players of *game* on average; *first_weekday* is the weekday of day 0, Monday is 0.
+    """The expected values of one game, per player.
 
-    *present* is the chance of one to play on a day, shape (days, countries, platforms).
+    *first_weekday* is the weekday of day 0, Monday is 0.
+
+    Attributes:
+        present: probability that a player is active on a day, shape (days, countries, platforms).
     """
 
     def __init__(self, game: GameProfile, *, scenario: Scenario, first_weekday: int) -> None:
         self._game, self._scenario, self._first_weekday = game, scenario, first_weekday
-        intake = plan_installs(game, scenario=scenario, first_weekday=first_weekday)
-        by_country = np.einsum("sd,sc->dc", intake.installs, intake.country)
+        install_plan = plan_installs(game, scenario=scenario, first_weekday=first_weekday)
+        by_country = np.einsum("sd,sc->dc", install_plan.installs, install_plan.country)
         day, country = np.indices(by_country.shape)
-        stay = staying(day.ravel(), country.ravel(), game=game, scenario=scenario).reshape(by_country.shape)
+        stay = staying_share(day.ravel(), country.ravel(), game=game, scenario=scenario).reshape(by_country.shape)
         self._country: Floats = by_country.sum(axis=0)
         self._installs: Floats = by_country.sum(axis=1)
         self._stay: Floats = (by_country * stay).sum(axis=1) / np.maximum(self._installs, np.finfo(float).tiny)
         self._is_open: Flags = open_days(game, scenario=scenario)
         self._groups = _groups(game, scenario=scenario)
-        joint = np.einsum("sd,sc,scp->dcp", intake.installs, intake.country, intake.platform)
-        back = np.einsum("to,tcp->ocp", self._back(), joint * stay[:, :, None])
+        joint = np.einsum("sd,sc,scp->dcp", install_plan.installs, install_plan.country, install_plan.platform)
+        back = np.einsum("to,tcp->ocp", self._return_chances(), joint * stay[:, :, None])
         self.present: Floats = self._is_open[:, None, None] * (joint + back)
 
-    def _back(self) -> Floats:
-        """The chance to play on a later day of those who install on one and stay, shape (install days, days)."""
+    def _return_chances(self) -> Floats:
+        """Return the probability to play on a later day, shape (install days, days).
+
+        It is that of players who install on a day and do not quit at once.
+        """
         days = self._scenario.days
         age = np.arange(days) - np.arange(days)[:, None]
         back = np.zeros((days, days))
@@ -77,20 +85,22 @@ class GameForecast:
         return back
 
     def retention(self, day: int) -> float:
-        """D-n, from D1 on, of those who install early enough for the scenario to have their day n.
+        """Return D-n, from D1 on, of the players whose day n lies within the scenario.
 
-        Where nobody does, it is that of all, as if the scenario went on.
+        If there are none, it is that of all players, as if the scenario went on.
         """
         days = self._scenario.days
-        seen = np.arange(max(days - day, 0))
-        seen = seen if self._installs[seen].sum() else np.arange(days)
-        is_open = np.append(self._is_open, np.ones(day, dtype=np.bool_))[seen + day]
-        stayed = self._installs * self._stay
-        came = sum((stayed * share)[seen] @ is_open * activity.retention(day) for share, activity in self._groups)
-        return float(came / self._installs[seen].sum())
+        install_days = np.arange(max(days - day, 0))
+        install_days = install_days if self._installs[install_days].sum() else np.arange(days)
+        is_open = np.append(self._is_open, np.ones(day, dtype=np.bool_))[install_days + day]
+        staying = self._installs * self._stay
+        returned = sum(
+            (staying * share)[install_days] @ is_open * activity.retention(day) for share, activity in self._groups
+        )
+        return float(returned / self._installs[install_days].sum())
 
-    def ads(self, habits: SampledPlay) -> tuple[float, float]:
-        """How many ads one player is shown, and what they earn in US dollars."""
+    def ads(self, sampled_play: SampledPlay) -> tuple[float, float]:
+        """Return the number of ads shown to one player, and their revenue in US dollars."""
         ads, waterfall = self._game.ads, waterfall_of(self._game.ads)
         formats = shares(unit.share for unit in ads.formats.values())
         in_tier = np.eye(TIERS)[tiers_of(self._game, scenario=self._scenario)]
@@ -98,21 +108,23 @@ class GameForecast:
         spec = self._game.sessions
         sessions = 1 + np.maximum(spec.per_day * np.where(weekday >= SATURDAY, spec.weekend, 1.0) - 1, 0)
         breaks = (
-            habits.per_session * ads.per_round * np.einsum("d,dcp,ct,f->dptf", sessions, self.present, in_tier, formats)
+            sampled_play.per_session
+            * ads.per_round
+            * np.einsum("d,dcp,ct,f->dptf", sessions, self.present, in_tier, formats)
         )
         chances = waterfall.chances(outages(self._game, scenario=self._scenario))[..., :-1]
         shown = (breaks.reshape(chances.shape[:-1])[..., None] * chances).sum(axis=(0, 1))
         rate = float(USD_PER_UNIT[ads.currency])
         return float(shown.sum()), float((shown * waterfall.ecpm).sum()) / 1000 * rate
 
-    def revenue(self, habits: SampledPlay) -> float:
-        """What one player pays, in US dollars."""
+    def revenue(self, sampled_play: SampledPlay) -> float:
+        """Return the purchases of one player in US dollars."""
         spec, arms = self._game.purchases, arms_of(self._game, scenario=self._scenario)
-        everyone = np.full(len(self._groups), spec.payers)  # those in no arm come last, whose step is 0
+        everyone = np.full(len(self._groups), spec.payers)  # the last group has no arm, and its step is 0
         payers = shifted(everyone, steps(arms, "spend", np.arange(len(everyone))))
         paying = self._installs @ np.column_stack([share for share, _ in self._groups]) @ payers
-        # Of a geometric number of purchases, no more than there are rounds.
-        bought = spec.per_payer * (1 - (1 - 1 / spec.per_payer) ** habits.rounds).mean()
+        # A player makes a geometric number of purchases, at most one in each round.
+        bought = spec.per_payer * (1 - (1 - 1 / spec.per_payer) ** sampled_play.rounds).mean()
         nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
         chances = price_weights(self._game, np.log(spec.median_price) + spec.payer_sigma * nodes)
         chances = (weights / weights.sum()) @ (chances / chances.sum(axis=1, keepdims=True))
@@ -124,7 +136,7 @@ class GameForecast:
 
 
 def _groups(game: GameProfile, *, scenario: Scenario) -> list[tuple[Floats, BgbbModel]]:
-    """Each arm and, last, those in none: which share of the installs of each day they are, and when they play."""
+    """Return share of installs by day and population of each arm, and last of no arm."""
     day, rest = np.arange(scenario.days), np.ones(scenario.days)
     groups = []
     for arm in arms_of(game, scenario=scenario):

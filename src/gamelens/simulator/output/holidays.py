@@ -1,7 +1,7 @@
-"""Public holidays of the countries scenarios play in: those whose day follows from a rule.
+"""The public holidays of the shipped scenarios' countries whose date follows from a rule.
 
-Days that a moon, an equinox or a government sets anew each year (Diwali, Eid, the Japanese equinoxes, substitute days)
-are left out, and so is what only a part of a country keeps.
+Left out are days that a moon, an equinox or a government sets anew each year (Diwali, Eid, the Japanese equinoxes,
+substitute days), and those of only a part of a country.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _FIXED: Final[dict[str, tuple[tuple[int, int, str], ...]]] = {
     ),
     "IN": ((1, 26, "Republic Day"), (8, 15, "Independence Day"), (10, 2, "Gandhi Jayanti"), (12, 25, "Christmas Day")),
 }
-"""Month and day."""
+"""Holidays on a fixed date: month and day."""
 _MONDAYS: Final[dict[str, tuple[tuple[int, int, str], ...]]] = {
     "US": (
         (1, 3, "Martin Luther King Day"),
@@ -89,7 +89,7 @@ _MONDAYS: Final[dict[str, tuple[tuple[int, int, str], ...]]] = {
         (10, 2, "Sports Day"),
     ),
 }
-"""Month and which Monday of it, -1 the last."""
+"""Holidays on a Monday: month and number of the Monday in it, -1 for the last."""
 _EASTER: Final[dict[str, tuple[tuple[int, str], ...]]] = {
     "GB": ((-2, "Good Friday"), (1, "Easter Monday")),
     "DE": ((-2, "Good Friday"), (1, "Easter Monday"), (39, "Ascension Day"), (50, "Whit Monday")),
@@ -97,19 +97,22 @@ _EASTER: Final[dict[str, tuple[tuple[int, str], ...]]] = {
     "BR": ((-47, "Carnival"), (-2, "Good Friday")),
     "IN": ((-2, "Good Friday"),),
 }
-"""Days after Easter Sunday."""
+"""Holidays relative to Easter: days after Easter Sunday."""
 _MONDAY: Final = 0
 _THURSDAY: Final = 3
 
 
 def holidays(country: str, first: date, last: date) -> list[Holiday]:
-    """Holidays of *country* from *first* to *last*, both days in, in order; none of a country not known here."""
-    found = [holiday for year in range(first.year, last.year + 1) for holiday in _in_year(country, year)]
-    return sorted((each for each in found if first <= each.day <= last), key=lambda each: each.day)
+    """Return the holidays of *country* from *first* to *last*, both included.
+
+    A country without rules here has none.
+    """
+    all_holidays = [holiday for year in range(first.year, last.year + 1) for holiday in _in_year(country, year)]
+    return sorted((each for each in all_holidays if first <= each.day <= last), key=lambda each: each.day)
 
 
 def easter(year: int) -> date:
-    """Easter Sunday in the Gregorian calendar (Meeus, Jones and Butcher)."""
+    """Return Easter Sunday in the Gregorian calendar (Meeus, Jones and Butcher)."""
     century, of_century = divmod(year, 100)
     golden = year % 19
     epact = (19 * golden + century - century // 4 - (century - (century + 8) // 25 + 1) // 3 + 15) % 30
@@ -122,18 +125,18 @@ def easter(year: int) -> date:
 def _in_year(country: str, year: int) -> Iterator[Holiday]:
     for month, day, name in _FIXED.get(country, ()):
         yield Holiday(date(year, month, day), country, name)
-    for month, place, name in _MONDAYS.get(country, ()):
-        yield Holiday(_weekday_of(year, month, _MONDAY, place), country, name)
+    for month, nth, name in _MONDAYS.get(country, ()):
+        yield Holiday(_weekday_of(year, month, _MONDAY, nth), country, name)
     for after, name in _EASTER.get(country, ()):
         yield Holiday(easter(year) + timedelta(days=after), country, name)
     if country == "US":
         yield Holiday(_weekday_of(year, 11, _THURSDAY, 4), country, "Thanksgiving")
 
 
-def _weekday_of(year: int, month: int, weekday: int, place: int) -> date:
-    """The *place*-th *weekday* of the month, from 1; -1 is the last."""
-    if place < 0:
+def _weekday_of(year: int, month: int, weekday: int, nth: int) -> date:
+    """Return the *nth* *weekday* of the month, from 1, or the last for -1."""
+    if nth < 0:
         end = date(year + month // 12, month % 12 + 1, 1) - timedelta(days=1)
         return end - timedelta(days=(end.weekday() - weekday) % 7)
     first = date(year, month, 1)
-    return first + timedelta(days=(weekday - first.weekday()) % 7 + 7 * (place - 1))
+    return first + timedelta(days=(weekday - first.weekday()) % 7 + 7 * (nth - 1))

@@ -1,7 +1,7 @@
-"""A scenario as request bodies for the collector: who plays, encoded, cut into batches.
+"""A scenario as request bodies for the collector.
 
-Players are drawn in blocks of one game, each from its own child of the scenario's seed, and each mechanism of a
-block from its own child of that: a block's bytes depend on nothing but the scenario, the day it ends and the block.
+Players are simulated in blocks of one game. Each block has its own child of the scenario's seed, and each mechanism of
+a block its own child of that. The bytes of a block therefore depend only on the scenario, its last day and the block.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ import numpy as np
 import pyarrow as pa
 
 from gamelens.errors import BadQuery
-from gamelens.simulator.events.event_columns import facts_of
+from gamelens.simulator.events.event_columns import event_columns_of
 from gamelens.simulator.events.event_json import BlockIds, draw_ids, encode_events
 from gamelens.simulator.events.request_batches import RequestBatch, batches_of, batches_with_defects
+from gamelens.simulator.ledger.ledger_columns import EPOCH
 from gamelens.simulator.output.forecast import GameForecast, SampledPlay
-from gamelens.simulator.output.process_pool import in_order
-from gamelens.simulator.population.behaviour import DAY_S, PlayedBlock, play_block
+from gamelens.simulator.output.process_pool import map_in_order
+from gamelens.simulator.population.behaviour import PlayedBlock, play_block
 from gamelens.simulator.population.installs import plan_installs
 from gamelens.simulator.population.players import draw_players
+from gamelens.simulator.population.session_times import DAY_S
 from gamelens.simulator.scenarios.delivery_profile import DeliveryProfile, DirtProfile
 from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
@@ -33,12 +35,18 @@ if TYPE_CHECKING:
     from gamelens.simulator.ledger.ledger import Ledger
 
 VERSION: Final = 3
-"""Of the generator: the same scenario gives the same bytes as long as this is the same."""
+"""Version of the generator. With the same version, a scenario gives the same bytes."""
 BLOCK_PLAYERS: Final = 512
 
 
 class BlockTask(msgspec.Struct, frozen=True):
-    """The *block*th block of so many *players* of one *game*, which is a position in the scenario's games."""
+    """A block of players to simulate.
+
+    Attributes:
+        game: position in the scenario's games.
+        block: number of the block in its game, from 0.
+        players: number of players in it.
+    """
 
     game: int
     block: int
@@ -46,10 +54,19 @@ class BlockTask(msgspec.Struct, frozen=True):
 
 
 class GameExpectation(msgspec.Struct, frozen=True):
-    """What a game will look like, incidents and all; *d1*, *d7*, *d28* and *dau* in closed form (`outlook`).
+    """The expected values of a game, incidents included.
 
-    *events* are those of a sample that was played, by the days it played on. Ads and money (US dollars) are what clean
-    events tell of.
+    Attributes:
+        title: title of the game.
+        players: number of players.
+        events: number of events, estimated from a simulated sample.
+        dau: mean daily active users, in closed form (`forecast`).
+        d1: share of players who play 1 day after install, in closed form.
+        d7: share of players who play 7 days after install, in closed form.
+        d28: share of players who play 28 days after install, in closed form.
+        ads_shown: number of ads shown.
+        ad_revenue_usd: revenue of impressions in US dollars.
+        revenue_usd: revenue of purchases in US dollars.
     """
 
     title: str
@@ -65,9 +82,20 @@ class GameExpectation(msgspec.Struct, frozen=True):
 
 
 class Expectation(msgspec.Struct, frozen=True):
-    """What a scenario will send: players exactly, the rest about. *dau* is the mean over its days.
+    """The expected output of a scenario, in which only the number of players is exact.
 
-    *version* is the generator's.
+    Attributes:
+        version: version of the generator.
+        players: number of players.
+        events: number of events.
+        requests: number of requests.
+        body_bytes: bytes of all bodies.
+        gzipped_bytes: bytes of all bodies, gzipped.
+        dau: mean daily active users.
+        ads_shown: number of ads shown.
+        ad_revenue_usd: revenue of impressions in US dollars.
+        revenue_usd: revenue of purchases in US dollars.
+        games: the expected values of each game.
     """
 
     version: int
@@ -91,26 +119,30 @@ def play(
     ledger: Ledger | None = None,
     workers: int = 1,
 ) -> Iterator[RequestBatch]:
-    """Every event of *scenario*, batch by batch, game by game; the events of a player come in order of time.
+    """Yield every event of *scenario* as requests, game by game.
 
-    The last moment is 00:00 UTC of *ends_on* (today by default), the first `scenario.days` earlier. *game_ids* are
-    the receiving games in studio and game order, by default the titles; further ones stay silent. What is handed out
-    is entered in *ledger* first, a block at a time.
+    The events of a player come in order of time.
 
-    More *workers* than one are processes of their own; they change nothing but the time it takes. A script that asks
-    for them must be importable: what it does belongs under `if __name__ == "__main__":`.
+    Args:
+        scenario: the scenario to play.
+        ends_on: the day on which it ends at 00:00 UTC, today by default. It starts `scenario.days` earlier.
+        game_ids: ids of the receiving games in studio and game order, by default the titles. Further ones get no
+            events.
+        ledger: records the events of each block before its requests are yielded.
+        workers: number of processes. It changes nothing but the time. A script that uses more than one must be
+            importable: its code belongs under `if __name__ == "__main__":`.
 
     Raises:
-        BadQuery: fewer game ids than the scenario has games, or one twice; no workers.
+        BadQuery: there are fewer game ids than games, or one twice, or no workers.
     """
     return _play(scenario, first_day(scenario, ends_on), checked_ids(scenario, game_ids), ledger, workers)
 
 
 def checked_ids(scenario: Scenario, game_ids: Sequence[str] | None) -> list[str]:
-    """The receiving games' ids: *game_ids*, or the titles.
+    """Return the ids of the receiving games: *game_ids*, or the titles.
 
     Raises:
-        BadQuery: too few, or one twice.
+        BadQuery: there are too few, or one twice.
     """
     ids = [game.title for game in scenario.games] if game_ids is None else list(game_ids)
     if len(ids) < len(scenario.games):
@@ -121,33 +153,36 @@ def checked_ids(scenario: Scenario, game_ids: Sequence[str] | None) -> list[str]
 
 
 def first_day(scenario: Scenario, ends_on: date | None = None) -> date:
-    """The first day of *scenario* when it ends at the start of *ends_on* (today in UTC by default)."""
+    """Return the first day of *scenario* that ends at the start of *ends_on*.
+
+    By default it ends today in UTC.
+    """
     return (ends_on or datetime.now(UTC).date()) - timedelta(days=scenario.days)
 
 
 def expect(scenario: Scenario, *, ends_on: date | None = None) -> Expectation:
-    """What `play` would send, without playing more than one block of each game."""
+    """Return the expected output of `play`, from one simulated block of each game."""
     begins = first_day(scenario, ends_on)
-    games, requests, raw, gzipped = [], 0.0, 0.0, 0.0
+    games, requests, body_bytes, gzipped_bytes = [], 0.0, 0.0, 0.0
     for number, (game, players) in enumerate(zip(scenario.games, scenario.players_by_game(), strict=True)):
-        outlook = GameForecast(game, scenario=scenario, first_weekday=begins.weekday())
-        played_days = players * float(outlook.present.sum())
+        forecast = GameForecast(game, scenario=scenario, first_weekday=begins.weekday())
+        played_days = players * float(forecast.present.sum())
         sample = _sample(scenario, begins, number, min(players, BLOCK_PLAYERS))
         events = round(sample.events * played_days / max(sample.played_days, 1))
         requests += sample.requests * events / max(sample.events, 1)
-        raw += sample.body_bytes * events / max(sample.events, 1)
-        gzipped += sample.gzipped_bytes * events / max(sample.events, 1)
-        ads_shown, ad_revenue_usd = outlook.ads(sample.habits)
+        body_bytes += sample.body_bytes * events / max(sample.events, 1)
+        gzipped_bytes += sample.gzipped_bytes * events / max(sample.events, 1)
+        ads_shown, ad_revenue_usd = forecast.ads(sample.sampled_play)
         games.append(
             GameExpectation(
                 title=game.title,
                 players=players,
                 events=events,
                 dau=played_days / scenario.days,
-                **{f"d{day}": outlook.retention(day) for day in (1, 7, 28)},
+                **{f"d{day}": forecast.retention(day) for day in (1, 7, 28)},
                 ads_shown=round(players * ads_shown),
                 ad_revenue_usd=round(players * ad_revenue_usd, 2),
-                revenue_usd=round(players * outlook.revenue(sample.habits), 2),
+                revenue_usd=round(players * forecast.revenue(sample.sampled_play), 2),
             )
         )
     total = sum(game.events for game in games)
@@ -156,8 +191,8 @@ def expect(scenario: Scenario, *, ends_on: date | None = None) -> Expectation:
         players=scenario.players,
         events=total,
         requests=round(requests),
-        body_bytes=round(raw),
-        gzipped_bytes=round(gzipped),
+        body_bytes=round(body_bytes),
+        gzipped_bytes=round(gzipped_bytes),
         dau=sum(game.dau for game in games),
         ads_shown=sum(game.ads_shown for game in games),
         ad_revenue_usd=round(sum(game.ad_revenue_usd for game in games), 2),
@@ -166,101 +201,103 @@ def expect(scenario: Scenario, *, ends_on: date | None = None) -> Expectation:
     )
 
 
-class _Sample(msgspec.Struct, frozen=True):
+class _BlockSample(msgspec.Struct, frozen=True):
+    """Measurements of the first block of a game."""
+
     events: int
     requests: int
     played_days: int
     body_bytes: int
     gzipped_bytes: int
-    habits: SampledPlay
+    sampled_play: SampledPlay
 
 
-def _sample(scenario: Scenario, begins: date, number: int, players: int) -> _Sample:
-    part = BlockTask(game=number, block=0, players=players)
-    block, ids = play_task(scenario, begins, part)
-    batches, _ = _requests(scenario, begins, part, block, ids, game_id="", is_recorded=False)
-    gzipped = sum(len(gzip.compress(batch.body, 6)) for batch in batches)
-    return _Sample(
+def _sample(scenario: Scenario, begins: date, number: int, players: int) -> _BlockSample:
+    task = BlockTask(game=number, block=0, players=players)
+    block, ids = play_task(scenario, begins, task)
+    batches, _ = _requests(scenario, begins, task, block, ids, game_id="", is_recorded=False)
+    gzipped_bytes = sum(len(gzip.compress(batch.body, 6)) for batch in batches)
+    return _BlockSample(
         events=sum(batch.events for batch in batches),
         requests=len(batches),
         played_days=int(block.players.active.sum()),
         body_bytes=sum(len(batch.body) for batch in batches),
-        gzipped_bytes=gzipped,
-        habits=SampledPlay.of(block),
+        gzipped_bytes=gzipped_bytes,
+        sampled_play=SampledPlay.of(block),
     )
 
 
 def _play(
     scenario: Scenario, begins: date, game_ids: list[str], ledger: Ledger | None, workers: int
 ) -> Iterator[RequestBatch]:
-    work = partial(_play_part, scenario, begins, game_ids, is_recorded=ledger is not None)
-    for batches, facts in in_order(work, parts(scenario), workers=workers):
-        if ledger is not None and facts is not None:
-            ledger.record(facts)
+    work = partial(_play_requests, scenario, begins, game_ids, is_recorded=ledger is not None)
+    for batches, ledger_rows in map_in_order(work, block_tasks(scenario), workers=workers):
+        if ledger is not None and ledger_rows is not None:
+            ledger.record(ledger_rows)
         yield from batches
 
 
-def _play_part(
-    scenario: Scenario, begins: date, game_ids: list[str], part: BlockTask, *, is_recorded: bool
+def _play_requests(
+    scenario: Scenario, begins: date, game_ids: list[str], task: BlockTask, *, is_recorded: bool
 ) -> tuple[list[RequestBatch], pa.Table | None]:
-    """The requests of a part, and what the ledger has about it where there is one."""
-    block, ids = play_task(scenario, begins, part)
-    return _requests(scenario, begins, part, block, ids, game_id=game_ids[part.game], is_recorded=is_recorded)
+    """Return the requests of a block, and its rows of the ledger if there is one."""
+    block, ids = play_task(scenario, begins, task)
+    return _requests(scenario, begins, task, block, ids, game_id=game_ids[task.game], is_recorded=is_recorded)
 
 
 def _requests(
     scenario: Scenario,
     begins: date,
-    part: BlockTask,
+    task: BlockTask,
     block: PlayedBlock,
     ids: BlockIds,
     *,
     game_id: str,
     is_recorded: bool,
 ) -> tuple[list[RequestBatch], pa.Table | None]:
-    game = scenario.games[part.game]
+    game = scenario.games[task.game]
     events = encode_events(block, ids, game=game, scenario=scenario)
     if scenario.is_clean and not is_recorded:
         return list(batches_of(events, game_id)), None
-    facts = facts_of(block, ids, game=game, game_id=game_id, scenario=scenario).to_arrow()
+    ledger_rows = event_columns_of(block, ids, game=game, game_id=game_id, scenario=scenario).to_arrow()
     if scenario.is_clean:
-        return list(batches_of(events, game_id)), facts
+        return list(batches_of(events, game_id)), ledger_rows
     return batches_with_defects(
         block,
         ids,
         list(map(tuple, events.tolist())),
-        facts,
+        ledger_rows,
         delivery=scenario.delivery or DeliveryProfile(),
         dirt=scenario.dirt or DirtProfile(),
-        ends_s=((begins - date(1970, 1, 1)).days + scenario.days) * DAY_S,
-        seed=_seeds(scenario, part)[3],
+        ends_s=((begins - EPOCH).days + scenario.days) * DAY_S,
+        seed=_seeds(scenario, task)[3],
     )
 
 
-def parts(scenario: Scenario) -> Iterator[BlockTask]:
-    """All blocks of players, game by game."""
+def block_tasks(scenario: Scenario) -> Iterator[BlockTask]:
+    """Yield all blocks of players, game by game."""
     for number, players in enumerate(scenario.players_by_game()):
         for block, start in enumerate(range(0, players, BLOCK_PLAYERS)):
             yield BlockTask(game=number, block=block, players=min(BLOCK_PLAYERS, players - start))
 
 
-def play_task(scenario: Scenario, begins: date, part: BlockTask) -> tuple[PlayedBlock, BlockIds]:
-    """What the players of *part* do from *begins* on, and the ids of all that is in it."""
-    game: GameProfile = scenario.games[part.game]
-    for_players, for_behaviour, for_ids = (np.random.default_rng(child) for child in _seeds(scenario, part)[:3])
-    people = draw_players(
-        part.players,
+def play_task(scenario: Scenario, begins: date, task: BlockTask) -> tuple[PlayedBlock, BlockIds]:
+    """Simulate the players of *task* from *begins* on, and draw all ids."""
+    game: GameProfile = scenario.games[task.game]
+    players_rng, behaviour_rng, ids_rng = (np.random.default_rng(child) for child in _seeds(scenario, task)[:3])
+    players = draw_players(
+        task.players,
         game=game,
         scenario=scenario,
         activity=game.retention.activity(),
-        intake=plan_installs(game, scenario=scenario, first_weekday=begins.weekday()),
-        rng=for_players,
+        install_plan=plan_installs(game, scenario=scenario, first_weekday=begins.weekday()),
+        rng=players_rng,
     )
-    first_day_s = (begins - date(1970, 1, 1)).days * DAY_S
-    done = play_block(people, game=game, scenario=scenario, first_day_s=first_day_s, rng=for_behaviour)
-    return done, draw_ids(done, game=game, rng=for_ids)
+    first_day_s = (begins - EPOCH).days * DAY_S
+    block = play_block(players, game=game, scenario=scenario, first_day_s=first_day_s, rng=behaviour_rng)
+    return block, draw_ids(block, game=game, rng=ids_rng)
 
 
-def _seeds(scenario: Scenario, part: BlockTask) -> list[np.random.SeedSequence]:
-    """Of a part's players, of what they do, of all ids, and of what becomes of the events on the way."""
-    return np.random.SeedSequence(scenario.seed, spawn_key=(part.game, part.block)).spawn(4)
+def _seeds(scenario: Scenario, task: BlockTask) -> list[np.random.SeedSequence]:
+    """Return the seeds of a block: players, behaviour, ids, and delivery with defects."""
+    return np.random.SeedSequence(scenario.seed, spawn_key=(task.game, task.block)).spawn(4)

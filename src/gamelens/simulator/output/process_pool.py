@@ -1,4 +1,4 @@
-"""Several processes that do one thing each, whose results come in the order asked for."""
+"""A pool of processes whose results come in the order of the tasks."""
 
 from __future__ import annotations
 
@@ -12,28 +12,31 @@ from typing import Final, TypeVar
 from gamelens.errors import BadQuery, Refused
 
 _AHEAD: Final = 2
-"""Results of each worker that may wait for their turn: enough to be never idle, few enough to hold."""
+"""Results of each worker that may wait for their turn.
+
+Enough to keep every worker busy, few enough to fit into memory.
+"""
 
 _Task = TypeVar("_Task")
 _Done = TypeVar("_Done")
 
 
-def in_order(work: Callable[[_Task], _Done], tasks: Iterable[_Task], *, workers: int) -> Iterator[_Done]:
-    """*work* of each of *tasks*, in their order, done by so many *workers*; one works right here.
+def map_in_order(work: Callable[[_Task], _Done], tasks: Iterable[_Task], *, workers: int) -> Iterator[_Done]:
+    """Call *work* with each of *tasks* in several processes, and yield the results in order.
 
-    More than one are processes of their own, each a new Python: *work* and *tasks* travel there, what was done back.
+    One worker runs in this process. More are new Python processes, to which *work* and *tasks* are pickled.
 
     Raises:
-        BadQuery: no workers at all.
-        Refused: a worker was ended by somebody else.
+        BadQuery: there are no workers.
+        Refused: a worker process was killed.
     """
     if workers < 1:
         raise BadQuery("workers", workers, "must be 1 or more")
-    return map(work, tasks) if workers == 1 else _spread(work, tasks, workers)
+    return map(work, tasks) if workers == 1 else _map_in_processes(work, tasks, workers)
 
 
-def _spread(work: Callable[[_Task], _Done], tasks: Iterable[_Task], workers: int) -> Iterator[_Done]:
-    # A fork would copy a process in which other threads run; whatever they hold locked would stay locked.
+def _map_in_processes(work: Callable[[_Task], _Done], tasks: Iterable[_Task], workers: int) -> Iterator[_Done]:
+    # A fork would copy locks held by other threads, and they would stay locked in the child.
     pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
     waiting: deque[Future[_Done]] = deque()
     try:

@@ -1,8 +1,8 @@
-"""The events of some blocks of players by day: from the arrays they were made in to the columns of a lake.
+"""The events of blocks by day: from the arrays of the simulation to the columns of a lake.
 
-A `BlockEvents` is one block, its events sorted by day; a `RowGroup` is a number of pages and hands out the rows of each day.
-Names stay codes all the way. What every event of a session repeats is kept once a session and repeated at the end; and
-since the events of a session lie together, and the sessions of a player, nobody has to look for equal ids.
+A `BlockEvents` is one block with its events sorted by day. A `RowGroup` combines several and returns the rows of each
+day. Names stay codes throughout. Values that all events of a session share are stored once for a session and repeated
+at the end. Since the events of a session and the sessions of a player are adjacent, equal ids need no search.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from gamelens.errors import BadQuery
 from gamelens.simulator.events.event_columns import EventColumns, Names, Numbers, texts_of
 from gamelens.simulator.events.event_json import Texts
-from gamelens.simulator.ledger.ledger_columns import DAY_S
-from gamelens.simulator.population.players import Flags, Ints
+from gamelens.simulator.population.arrays import Flags, Ints
+from gamelens.simulator.population.session_times import DAY_S
 
 _TEXT: Final = pa.string()
 _NAME: Final = pa.dictionary(pa.int16(), _TEXT)
@@ -37,19 +37,22 @@ SCHEMA: Final = pa.schema(
         **dict.fromkeys(("install_publisher", "ab_id", "ab_variant_id"), _NAME),
         **dict.fromkeys(("user_id", "session_id"), _ID),
         "event_uuid": _TEXT,
-        "ilrd_id": _TEXT,  # of an impression: i and the vendor's id, else u and event_uuid
+        "ilrd_id": _TEXT,  # of an impression: "i" and the vendor's id, else "u" and event_uuid
         "length": pa.int64(),  # seconds, of a session that ended
         "money": pa.int64(),  # hundredths of a purchase, billionths of an impression, in `currency`
         "currency": _NAME,
     }
 )
-"""What a lake holds about an event, in its order: the ledger's columns, with what an event earns in one of them."""
+"""The columns of a lake, in its order.
+
+They are those of the ledger, with the amounts of purchases and impressions in one column.
+"""
 
 _OF_SESSIONS: Final = ("game_id", "country_code", "platform", "build", "install_publisher", "ab_id", "ab_variant_id")
 _OF_EVENTS: Final = tuple(field.name for field in SCHEMA if field.type == _NAME and field.name not in _OF_SESSIONS)
 _NUMBERS: Final = ("length", "money")
-_NOTHING: Final = np.iinfo(np.int64).min
-_MOST_NAMES: Final = np.iinfo(np.int16).max
+_NO_VALUE: Final = np.iinfo(np.int64).min
+_MAX_NAMES: Final = np.iinfo(np.int16).max
 
 Arrays = dict[str, NDArray[Any]]
 Codes = NDArray[np.int16]
@@ -57,7 +60,7 @@ Codes = NDArray[np.int16]
 
 
 class Day(NamedTuple):
-    """Where the events of *day* (days since 1970) are on a page, and the ids of those that are impressions."""
+    """The slices of a block with the events of *day* (days since 1970), and their impressions."""
 
     day: int
     events: slice
@@ -66,11 +69,15 @@ class Day(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class BlockEvents:
-    """The events of a block by day, within one in the order sent.
+    """The events of a block by day, and within a day in the order sent.
 
-    *events* are arrays over them: place (in the block), ts_s, session, event_uuid, length, money, and codes of names.
-    *sessions* are arrays over sessions: session_id, player, and codes. *names* are what the codes mean; *impressions*
-    are the ids of events that are one.
+    Attributes:
+        days: the slices of each day.
+        events: arrays by event: place (in the block), ts_s, session, event_uuid, length, money, and codes of names.
+        sessions: arrays by session: session_id, player, and codes of names.
+        users: ids of the players.
+        impressions: ids of the impressions.
+        names: the names that the codes refer to.
     """
 
     days: list[Day]
@@ -82,121 +89,124 @@ class BlockEvents:
 
     @property
     def count(self) -> int:
-        """How many events there are."""
+        """Number of events."""
         return len(self.events["place"])
 
 
-def page_of(facts: EventColumns) -> BlockEvents:
-    """*facts* by day."""
-    day = (facts.ts_s // DAY_S).astype(np.uint16)  # so short that it is sorted digit by digit
+def events_by_day(columns: EventColumns) -> BlockEvents:
+    """Sort the events of a block by day."""
+    day = (columns.ts_s // DAY_S).astype(np.uint16)  # 16 bits, which numpy sorts by radix
     order = np.argsort(day, kind="stable")
     ends = np.flatnonzero(np.append(np.diff(day[order]), 1)) + 1 if len(day) else order
-    names = facts.names | facts.session_names | {"currency": _paid_in(facts.names)}
+    names = columns.names | columns.session_names | {"currency": _money_currency(columns.names)}
     events: Arrays = {
-        "ts_s": facts.ts_s,
-        "session": facts.session.astype(np.int32),
-        "event_uuid": facts.ids.event,
-        "length": _values(facts.numbers["length"]),
-        "money": _values(facts.numbers["amount"], facts.numbers["ilrd_nano"]),
+        "ts_s": columns.ts_s,
+        "session": columns.session.astype(np.int32),
+        "event_uuid": columns.ids.event,
+        "length": _values(columns.numbers["length"]),
+        "money": _values(columns.numbers["amount"], columns.numbers["ilrd_nano"]),
         **{name: _codes(names[name]) for name in _OF_EVENTS},
     }
     is_shown = names["ilrd_sdk_vendor"].has
     shown = np.flatnonzero(is_shown[order])
     return BlockEvents(
-        days=_days(day[order[ends - 1]], ends, np.searchsorted(shown, ends)),
+        days=_slice_days(day[order[ends - 1]], ends, np.searchsorted(shown, ends)),
         events={"place": order, **{name: np.take(column, order) for name, column in events.items()}},
         sessions={
-            "session_id": facts.ids.session,
-            "player": facts.player.astype(np.int32),
+            "session_id": columns.ids.session,
+            "player": columns.player.astype(np.int32),
             **{name: _codes(names[name]) for name in _OF_SESSIONS},
         },
-        users=facts.ids.user,
-        impressions=_impression_ids(facts, is_shown)[(np.cumsum(is_shown) - 1)[order[shown]]],
+        users=columns.ids.user,
+        impressions=_impression_ids(columns, is_shown)[(np.cumsum(is_shown) - 1)[order[shown]]],
         names={name: names[name].names for name in (*_OF_EVENTS, *_OF_SESSIONS)},
     )
 
 
 class RowGroup:
-    """The events of *pages*, of which the first was sent as number *seq*.
+    """The events of several blocks, the first of which has the sequence number *seq*.
 
     Raises:
         BadQuery: there are more names of a kind than codes.
     """
 
-    def __init__(self, pages: Sequence[BlockEvents], *, seq: int) -> None:
-        self._names = {name: _all_names(pages, name) for name in (*_OF_EVENTS, *_OF_SESSIONS)}
-        self._users = np.concatenate([page.users for page in pages])
-        self._impressions = [page.impressions for page in pages]
+    def __init__(self, blocks: Sequence[BlockEvents], *, seq: int) -> None:
+        self._names = {name: _all_names(blocks, name) for name in (*_OF_EVENTS, *_OF_SESSIONS)}
+        self._users = np.concatenate([block.users for block in blocks])
+        self._impressions = [block.impressions for block in blocks]
         self._events: list[Arrays] = []
-        self._on: dict[int, list[tuple[int, Day]]] = {}
+        self._slices_by_day: dict[int, list[tuple[int, Day]]] = {}
         all_sessions: list[Arrays] = []
-        begun = users = 0
-        for number, page in enumerate(pages):
-            events, sessions = self._recoded(page.events, page), self._recoded(page.sessions, page)
+        session_count = users = 0
+        for number, block in enumerate(blocks):
+            events, sessions = self._recoded(block.events, block), self._recoded(block.sessions, block)
             self._events.append(
-                events | {"place": events["place"] + seq, "session": events["session"] + np.int32(begun)}
+                events | {"place": events["place"] + seq, "session": events["session"] + np.int32(session_count)}
             )
             all_sessions.append(sessions | {"player": sessions["player"] + np.int32(users)})
-            for day in page.days:
-                self._on.setdefault(day.day, []).append((number, day))
+            for day in block.days:
+                self._slices_by_day.setdefault(day.day, []).append((number, day))
             seq += len(events["place"])
-            begun += len(sessions["player"])
-            users += len(page.users)
+            session_count += len(sessions["player"])
+            users += len(block.users)
         self._sessions = {name: np.concatenate([each[name] for each in all_sessions]) for name in all_sessions[0]}
 
     @property
     def days(self) -> list[int]:
-        """The days there are events on, days since 1970."""
-        return sorted(self._on)
+        """The days with events, in days since 1970."""
+        return sorted(self._slices_by_day)
 
     def rows(self, day: int) -> pa.Table:
-        """The events of *day* as rows of `SCHEMA`, in the order sent."""
-        spans = [(self._events[number], on.events) for number, on in self._on[day]]
+        """Return the events of *day* as rows of `SCHEMA`, in the order sent."""
+        spans = [(self._events[number], on.events) for number, on in self._slices_by_day[day]]
         events = {name: np.concatenate([each[name][span] for each, span in spans]) for name in spans[0][0]}
-        shown = np.concatenate([self._impressions[number][on.impressions] for number, on in self._on[day]])
-        count, first = len(events["place"]), _starts(events["session"])
+        shown = np.concatenate([self._impressions[number][on.impressions] for number, on in self._slices_by_day[day]])
+        count, first = len(events["place"]), _run_starts(events["session"])
         session, length = events["session"][first], np.diff(first, append=count)
         player = self._sessions["player"][session]
-        first_of_player = _starts(player)
+        first_of_player = _run_starts(player)
         user, played = player[first_of_player], np.diff(first[first_of_player], append=count)
         columns = {
             "seq": pa.array(events["place"]),
             "ts": pa.array(events["ts_s"] * 1_000_000).view(SCHEMA.field("ts").type),
             "day": pa.array(np.full(count, day, dtype=np.int32)).view(SCHEMA.field("day").type),
-            "user_id": _runs(self._users[user], played),
-            "session_id": _runs(self._sessions["session_id"][session], length),
+            "user_id": _repeat_runs(self._users[user], played),
+            "session_id": _repeat_runs(self._sessions["session_id"][session], length),
             "event_uuid": texts_of(events["event_uuid"]),
-            "ilrd_id": _texts_where(shown, events["ilrd_sdk_vendor"] >= 0),
-            **{name: pa.array(events[name], mask=_mask(events[name], _NOTHING)) for name in _NUMBERS},
+            "ilrd_id": _place_texts(shown, events["ilrd_sdk_vendor"] >= 0),
+            **{name: pa.array(events[name], mask=_null_mask(events[name], _NO_VALUE)) for name in _NUMBERS},
             **{name: self._named(name, events[name]) for name in _OF_EVENTS},
             **{name: self._named(name, np.repeat(self._sessions[name][session], length)) for name in _OF_SESSIONS},
         }
         return pa.table({name: columns[name] for name in SCHEMA.names}, schema=SCHEMA)
 
-    def _recoded(self, arrays: Arrays, page: BlockEvents) -> Arrays:
-        """*arrays* of *page*, whose codes of names are the chapter's from here on."""
+    def _recoded(self, arrays: Arrays, block: BlockEvents) -> Arrays:
+        """Return *arrays* of *block* with codes that refer to the names of the row group."""
         recoded = dict(arrays)
         for name in arrays.keys() & self._names.keys():
-            if (own := page.names[name]) != (names := self._names[name])[: len(own)]:
-                codes = np.array([*map(names.index, own), -1], dtype=np.int16)
+            if (block_names := block.names[name]) != (names := self._names[name])[: len(block_names)]:
+                codes = np.array([*map(names.index, block_names), -1], dtype=np.int16)
                 recoded[name] = codes[arrays[name]]
         return recoded
 
     def _named(self, name: str, codes: Codes) -> pa.DictionaryArray:
         return pa.DictionaryArray.from_arrays(
-            pa.array(codes, mask=_mask(codes, -1)), pa.array(self._names[name], _TEXT), safe=False
+            pa.array(codes, mask=_null_mask(codes, -1)), pa.array(self._names[name], _TEXT), safe=False
         )
 
 
-def _days(days: NDArray[Any], ends: Ints, impressions: Ints) -> list[Day]:
-    """What ends there begins where the day before ends."""
+def _slice_days(days: NDArray[Any], ends: Ints, impressions: Ints) -> list[Day]:
+    """Build one `Day` per day from end offsets. Each starts where the previous one ends."""
     starts, shown = np.append(0, ends[:-1]), np.append(0, impressions[:-1])
     columns = (column.tolist() for column in (days, starts, ends, shown, impressions))
-    return [Day(day, slice(start, end), slice(*some)) for day, start, end, *some in zip(*columns, strict=True)]
+    return [
+        Day(day, slice(start, end), slice(*impression_ends))
+        for day, start, end, *impression_ends in zip(*columns, strict=True)
+    ]
 
 
-def _paid_in(names: dict[str, Names]) -> Names:
-    """The currency of a purchase, or of an impression."""
+def _money_currency(names: dict[str, Names]) -> Names:
+    """Return the currency of a purchase, or of an impression."""
     bought, shown = names["currency"], names["ilrd_currency"]
     both = list(dict.fromkeys([*bought.names, *shown.names]))
     bought_in, shown_in = (np.array([both.index(name) for name in each.names]) for each in (bought, shown))
@@ -210,45 +220,45 @@ def _codes(names: Names) -> Codes:
 
 
 def _values(*columns: Numbers) -> Ints:
-    """The value that one of *columns* has, or `_NOTHING`."""
-    values = np.full(len(columns[0].values), _NOTHING)
+    """Return for each event the value in one of *columns*, or `_NO_VALUE`."""
+    values = np.full(len(columns[0].values), _NO_VALUE)
     for column in columns:
         values[column.has] = column.values[column.has]
     return values
 
 
-def _impression_ids(facts: EventColumns, is_shown: Flags) -> Texts:
-    """What tells impressions apart, and which of two ids it is."""
-    is_by_vendor = len(facts.ids.impression) > 0
-    told = facts.ids.impression if is_by_vendor else facts.ids.event[is_shown]
-    text = np.empty((len(told), 1 + told.dtype.itemsize), dtype=np.uint8)
+def _impression_ids(columns: EventColumns, is_shown: Flags) -> Texts:
+    """Return the ids of impressions: "i" and the vendor's id, or "u" and event_uuid."""
+    is_by_vendor = len(columns.ids.impression) > 0
+    sources = columns.ids.impression if is_by_vendor else columns.ids.event[is_shown]
+    text = np.empty((len(sources), 1 + sources.dtype.itemsize), dtype=np.uint8)
     text[:, 0] = ord("i" if is_by_vendor else "u")
-    text[:, 1:] = told.view(np.uint8).reshape(text.shape[0], -1)
+    text[:, 1:] = sources.view(np.uint8).reshape(text.shape[0], -1)
     ids: Texts = text.view(f"S{text.shape[1]}").ravel()
     return ids
 
 
-def _all_names(pages: Sequence[BlockEvents], name: str) -> list[str]:
-    """What the codes of *pages* mean, in the order they came."""
-    names = list(dict.fromkeys(chain.from_iterable(page.names[name] for page in pages)))
-    if len(names) > _MOST_NAMES:
-        raise BadQuery(name, len(names), f"are too many: a lake is written with {_MOST_NAMES} names of a kind at most")
+def _all_names(blocks: Sequence[BlockEvents], name: str) -> list[str]:
+    """Return the names of all *blocks*, in order of first use."""
+    names = list(dict.fromkeys(chain.from_iterable(block.names[name] for block in blocks)))
+    if len(names) > _MAX_NAMES:
+        raise BadQuery(name, len(names), f"are too many: a lake is written with {_MAX_NAMES} names of a kind at most")
     return names
 
 
-def _starts(values: Ints) -> Ints:
-    """Where a run of equal *values*, none of them negative, begins."""
+def _run_starts(values: Ints) -> Ints:
+    """Return the start of each run of equal *values*, none of which may be negative."""
     return np.flatnonzero(np.diff(values, prepend=np.int32(-1)))
 
 
-def _runs(texts: Texts, lengths: Ints) -> pa.DictionaryArray:
-    """Each of *texts* so often; they differ."""
+def _repeat_runs(texts: Texts, lengths: Ints) -> pa.DictionaryArray:
+    """Repeat each of *texts*, which are distinct, as often as *lengths* says."""
     places = np.repeat(np.arange(len(texts), dtype=np.int32), lengths)
     return pa.DictionaryArray.from_arrays(pa.array(places), texts_of(texts), safe=False)
 
 
-def _texts_where(texts: Texts, has: Flags) -> pa.StringArray:
-    """*texts*, one for each that *has*, at their places; null elsewhere."""
+def _place_texts(texts: Texts, has: Flags) -> pa.StringArray:
+    """Place one of *texts* at each element that *has* one, and null elsewhere."""
     ends = np.zeros(len(has) + 1, dtype=np.int32)
     np.cumsum(has, out=ends[1:])
     ends *= texts.dtype.itemsize
@@ -256,7 +266,7 @@ def _texts_where(texts: Texts, has: Flags) -> pa.StringArray:
     return pa.StringArray.from_buffers(len(has), pa.py_buffer(ends), pa.py_buffer(texts), pa.py_buffer(valid))
 
 
-def _mask(values: NDArray[Any], nothing: int) -> Flags | None:
-    """Where there is *nothing*, if that is anywhere."""
-    mask: Flags = values == nothing
+def _null_mask(values: NDArray[Any], missing: int) -> Flags | None:
+    """Return a mask of the elements equal to *missing*, or None if there are none."""
+    mask: Flags = values == missing
     return mask if mask.any() else None

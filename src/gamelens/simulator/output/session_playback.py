@@ -1,4 +1,4 @@
-"""What players do as a client records it: session by session, or, live, event by event as a day goes by."""
+"""The actions of players as a client records them: by session, or live by event."""
 
 from __future__ import annotations
 
@@ -11,25 +11,33 @@ import numpy as np
 import pyarrow as pa
 
 from gamelens.errors import BadQuery
-from gamelens.simulator.events.defects import stamp
-from gamelens.simulator.events.event_columns import SCHEMA, facts_of
+from gamelens.simulator.events.defects import time_fragment
+from gamelens.simulator.events.event_columns import SCHEMA, event_columns_of
 from gamelens.simulator.events.event_json import Event, encode_events, join_events
 from gamelens.simulator.ledger.ledger_columns import EPOCH
-from gamelens.simulator.output.play import checked_ids, first_day, parts, play_task
-from gamelens.simulator.population.behaviour import DAY_S, EventSlot
+from gamelens.simulator.output.play import block_tasks, checked_ids, first_day, play_task
+from gamelens.simulator.population.behaviour import EventSlot
+from gamelens.simulator.population.session_times import DAY_S
 
 if TYPE_CHECKING:
     from gamelens.simulator.ledger.ledger import Ledger
     from gamelens.simulator.scenarios.scenario import Scenario
 
-_OF_EVENT: Final = ("client_ts", "event_uuid")
-_VARIANT: Final = ("ab_id", "ab_variant_id")
-_WAYS_OUT: Final = "send ready-made bodies (--mode batches), or play it without its tables [delivery] and [dirt]"
-_IDENTITY: Final = ("user_id", "platform", "os_version", "device", "manufacturer", "build")
+_EVENT_FIELDS: Final = ("client_ts", "event_uuid")
+_VARIANT_FIELDS: Final = ("ab_id", "ab_variant_id")
+_ADVICE: Final = "send ready-made bodies (--mode batches), or play it without its tables [delivery] and [dirt]"
+_IDENTITY_FIELDS: Final = ("user_id", "platform", "os_version", "device", "manufacturer", "build")
 
 
-class Recorded(msgspec.Struct, frozen=True):
-    """One event of a session, which the player makes at *ts_s*."""
+class SessionEvent(msgspec.Struct, frozen=True):
+    """One event of a session, recorded at *ts_s*.
+
+    Attributes:
+        ts_s: epoch seconds.
+        category: category of the event.
+        fields: its own fields.
+        event_uuid: its id.
+    """
 
     ts_s: int
     category: str
@@ -38,20 +46,25 @@ class Recorded(msgspec.Struct, frozen=True):
 
 
 class PlayedSession(msgspec.Struct, frozen=True):
-    """One session of one player, with the ids a client makes; *events* begin with `user` and end with `session_end`.
+    """One session of one player, with the ids a client makes.
 
-    *identity* is who plays on what, *also* what every event of the session carries besides.
+    Attributes:
+        game_id: the receiving game.
+        session_id: id of the session.
+        identity: player and device.
+        also: further fields of every event of the session.
+        events: its events, from `user` to `session_end`.
     """
 
     game_id: str
     session_id: str
     identity: dict[str, str]
     also: dict[str, Any]
-    events: list[Recorded]
+    events: list[SessionEvent]
 
 
 class LiveEvent(NamedTuple):
-    """One event that is due at *ts_s*; *game* is a position in the scenario's games."""
+    """One event to be sent at *ts_s*, for the game at position *game* of the scenario."""
 
     ts_s: int
     game: int
@@ -59,8 +72,8 @@ class LiveEvent(NamedTuple):
     event_uuid: bytes
 
     def at(self, now_s: int) -> Event:
-        """The event, as if it happened at *now_s*."""
-        return self.event[0], self.event[1], stamp(now_s, self.event_uuid)
+        """Return the event with the time *now_s*."""
+        return self.event[0], self.event[1], time_fragment(now_s, self.event_uuid)
 
 
 def play_sessions(
@@ -70,25 +83,25 @@ def play_sessions(
     game_ids: Sequence[str] | None = None,
     ledger: Ledger | None = None,
 ) -> Iterator[PlayedSession]:
-    """The sessions that `play` sends the events of, player by player; arguments are those of `play`.
+    """Yield the sessions whose events `play` sends, player by player.
 
-    Sessions that the end of the scenario cuts off are left out, here and in the *ledger*. So are variants of the
-    scenario's experiments: a client is told by the service which it is in.
+    Arguments are those of `play`. Sessions that the end of the scenario cuts off are left out, here and in the
+    *ledger*, and so are variants of the scenario's experiments, because the service assigns clients to variants.
 
     Raises:
         BadQuery: as `play` does, or the scenario has delivery or dirt, which a client has of its own or not at all.
     """
     if not scenario.is_clean:
-        raise BadQuery("scenario", scenario.name, f"has delivery or dirt, which no client of ours has: {_WAYS_OUT}")
+        raise BadQuery("scenario", scenario.name, f"has delivery or dirt, which no client of ours has: {_ADVICE}")
     begins, ids_of_games = first_day(scenario, ends_on), checked_ids(scenario, game_ids)
-    for part in parts(scenario):
-        game, game_id = scenario.games[part.game], ids_of_games[part.game]
-        block, ids = play_task(scenario, begins, part)
+    for task in block_tasks(scenario):
+        game, game_id = scenario.games[task.game], ids_of_games[task.game]
+        block, ids = play_task(scenario, begins, task)
         is_whole = np.isin(block.events.session, block.events.session[block.events.slot == EventSlot.SESSION_END])
         if ledger is not None:
-            facts = facts_of(block, ids, game=game, game_id=game_id, scenario=scenario).to_arrow()
-            facts = facts.filter(pa.array(is_whole))
-            ledger.record(_without_variants(facts))
+            ledger_rows = event_columns_of(block, ids, game=game, game_id=game_id, scenario=scenario).to_arrow()
+            ledger_rows = ledger_rows.filter(pa.array(is_whole))
+            ledger.record(_without_variants(ledger_rows))
         events = encode_events(block, ids, game=game, scenario=scenario)
         starts = np.flatnonzero(np.diff(block.events.session, prepend=-1)).tolist()
         for start, end in zip(starts, [*starts[1:], len(events)], strict=True):
@@ -97,46 +110,62 @@ def play_sessions(
 
 
 def play_day(scenario: Scenario, day: date, *, begins: date) -> list[LiveEvent]:
-    """What the players of *scenario*, which starts on *begins*, do on *day*, in order of time."""
+    """Return the events of one *day* of *scenario*, which starts on *begins*, by time."""
     first_s = (day - EPOCH).days * DAY_S
-    found: list[LiveEvent] = []
-    for part in parts(scenario):
-        block, ids = play_task(scenario, begins, part)
+    live_events: list[LiveEvent] = []
+    for task in block_tasks(scenario):
+        block, ids = play_task(scenario, begins, task)
         today = np.flatnonzero((block.events.ts_s >= first_s) & (block.events.ts_s < first_s + DAY_S)).tolist()
         if today:
-            events = encode_events(block, ids, game=scenario.games[part.game], scenario=scenario)
+            events = encode_events(block, ids, game=scenario.games[task.game], scenario=scenario)
             times, names = block.events.ts_s.tolist(), ids.event.tolist()
-            found += [LiveEvent(times[place], part.game, events[place], names[place]) for place in today]
-    return sorted(found, key=lambda event: event.ts_s)
+            live_events += [LiveEvent(times[place], task.game, events[place], names[place]) for place in today]
+    return sorted(live_events, key=lambda event: event.ts_s)
 
 
 def live_start(scenario: Scenario, today: date) -> date:
-    """The first day of *scenario* when it is half over *today*: its players have had the time to become many."""
+    """Return the first day that puts *today* in the middle of *scenario*.
+
+    Half of its days have then brought it players.
+    """
     return today - timedelta(days=scenario.days // 2)
 
 
-def _without_variants(facts: pa.Table) -> pa.Table:
-    for name in _VARIANT:
+def _without_variants(ledger_rows: pa.Table) -> pa.Table:
+    """Remove variants from rows of the ledger."""
+    for name in _VARIANT_FIELDS:
         place = SCHEMA.get_field_index(name)
-        facts = facts.set_column(place, SCHEMA.field(name), pa.nulls(len(facts), SCHEMA.field(name).type))
-    return facts
+        ledger_rows = ledger_rows.set_column(
+            place, SCHEMA.field(name), pa.nulls(len(ledger_rows), SCHEMA.field(name).type)
+        )
+    return ledger_rows
 
 
 def _session(game_id: str, events: list[dict[str, Any]]) -> PlayedSession:
+    """Build the session of these decoded events."""
     first = events[0]
-    identity = {name: first[name] for name in _IDENTITY}
-    own = {"category", "v", "sdk_version", "session_id", "session_num", *_OF_EVENT, *_IDENTITY, *_VARIANT}
-    also = {name: value for name, value in first.items() if name not in own}
+    identity = {name: first[name] for name in _IDENTITY_FIELDS}
+    own_fields = {
+        "category",
+        "v",
+        "sdk_version",
+        "session_id",
+        "session_num",
+        *_EVENT_FIELDS,
+        *_IDENTITY_FIELDS,
+        *_VARIANT_FIELDS,
+    }
+    also = {name: value for name, value in first.items() if name not in own_fields}
     return PlayedSession(
         game_id=game_id,
         session_id=first["session_id"],
         identity=identity,
         also=also,
         events=[
-            Recorded(
+            SessionEvent(
                 ts_s=event["client_ts"],
                 category=event["category"],
-                fields={name: value for name, value in event.items() if name not in own and name not in also},
+                fields={name: value for name, value in event.items() if name not in own_fields and name not in also},
                 event_uuid=event["event_uuid"],
             )
             for event in events

@@ -1,4 +1,4 @@
-"""The players and what they do, as arrays.
+"""The players and their behaviour, as arrays.
 
-Never writes an event. Open `behaviour` first.
+The part never writes an event. Open `behaviour` first.
 """

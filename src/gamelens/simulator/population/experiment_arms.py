@@ -1,4 +1,4 @@
-"""Experiments: which arm a player is in, what that moves, and what a game's retention becomes."""
+"""The arms of experiments: players, effects, and the retention of the whole game."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from gamelens.simulator.population.installs import Floats, Ints, plan_installs
+from gamelens.simulator.population.arrays import Floats, Ints
+from gamelens.simulator.population.installs import plan_installs
 from gamelens.simulator.retention_model.bgbb import BgbbMixture, BgbbModel
 from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
@@ -17,7 +18,7 @@ NO_ARM: Final = -1
 
 
 class Arm(msgspec.Struct, frozen=True):
-    """A variant of an experiment, and the *share* of all players it takes while the experiment runs."""
+    """A variant of an experiment and its share of all players while the experiment runs."""
 
     experiment: ScenarioExperiment
     variant: ScenarioVariant
@@ -25,7 +26,7 @@ class Arm(msgspec.Struct, frozen=True):
 
 
 def arms_of(game: GameProfile, *, scenario: Scenario) -> list[Arm]:
-    """The arms of all experiments of *game*."""
+    """Return the arms of all experiments of *game*."""
     return [
         Arm(each, variant, each.share * variant.share / sum(other.share for other in each.variants))
         for each in scenario.experiments_of(game)
@@ -34,33 +35,39 @@ def arms_of(game: GameProfile, *, scenario: Scenario) -> list[Arm]:
 
 
 def draw_arms(install_day: Ints, arms: list[Arm], *, rng: np.random.Generator) -> Ints:
-    """The arm of each player, or `NO_ARM`: those that run on the install day share the players, one each at most."""
-    luck, arm = rng.random(len(install_day)), np.full(len(install_day), NO_ARM, dtype=np.int64)
-    taken = np.zeros(len(install_day))
-    for place, each in enumerate(arms):
+    """Draw the arm of each player, or `NO_ARM`.
+
+    The experiments that run on the install day share the players, and each player is in at most one of them.
+    """
+    position, arm = rng.random(len(install_day)), np.full(len(install_day), NO_ARM, dtype=np.int64)
+    used_share = np.zeros(len(install_day))
+    for index, each in enumerate(arms):
         is_running = (install_day >= each.experiment.day) & (install_day < each.experiment.until)
-        is_in = is_running & (taken <= luck) & (luck < taken + each.share)
-        arm[is_in] = place
-        taken = taken + is_running * each.share
+        is_in = is_running & (used_share <= position) & (position < used_share + each.share)
+        arm[is_in] = index
+        used_share = used_share + is_running * each.share
     return arm
 
 
-def steps(arms: list[Arm], of: str, arm: Ints) -> Floats:
-    """The step on the logit scale of play, drop_out or spend (*of*) for players of these arms; 0 for those of none."""
-    by_arm = np.array([*(getattr(each.variant, of) for each in arms), 0.0])
+def steps(arms: list[Arm], effect: str, arm: Ints) -> Floats:
+    """Return the step on the logit scale for players of these arms, 0 without an arm.
+
+    *effect* is "play", "drop_out" or "spend".
+    """
+    by_arm = np.array([*(getattr(each.variant, effect) for each in arms), 0.0])
     return by_arm[arm]
 
 
 def activity_of(game: GameProfile, *, variant: ScenarioVariant | None = None) -> BgbbModel:
-    """The population of *game*, or those of it who are in *variant*."""
+    """Return the population of *game*, or of its players in *variant*."""
     activity = game.retention.activity()
     return activity if variant is None else activity.moved(play=variant.play, drop_out=variant.drop_out)
 
 
 def mixture_of(game: GameProfile, *, scenario: Scenario, first_weekday: int) -> BgbbMixture:
-    """All players of *game*, whatever arm they are in, by how many install while it runs.
+    """Return the population of all arms of *game*, weighted by their installs.
 
-    This is the population itself; what incidents and the end of the scenario do to it is in `outlook`.
+    It leaves out incidents and the end of the scenario, which `output.forecast` includes.
     """
     by_day = plan_installs(game, scenario=scenario, first_weekday=first_weekday).installs.sum(axis=0)
     day = np.arange(scenario.days)

@@ -1,28 +1,28 @@
-"""Where players come from and when: ordinary installs, organic and bought, and the pulses of campaigns on top."""
+"""The installs of a game by day and source: organic, bought, and from campaigns."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gamelens.simulator.population.arrays import Flags, Floats, Ints
 from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
 from gamelens.simulator.scenarios.timeline import Campaign, GameSilence
 from gamelens.simulator.scenarios.validation import InvalidScenarioValue
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class InstallPlan:
-    """How the players of a game come, by source: organic first, then its publishers, then its campaigns.
+    """The installs of a game by source: organic, then its publishers, then its campaigns.
 
-    *installs* is the share of all installs by source and day, adding up to 1; *country* the mix by source;
-    *platform* by source and country. *publishers* are the names, *publisher* the position of each source's, or -1.
+    Attributes:
+        installs: share of all installs by source and day, adding up to 1.
+        country: shares of the countries by source.
+        platform: shares of the platforms by source and country.
+        publisher: position of each source's publisher, or -1.
+        publishers: names of the publishers.
     """
 
     installs: Floats
@@ -33,10 +33,12 @@ class InstallPlan:
 
 
 def plan_installs(game: GameProfile, *, scenario: Scenario, first_weekday: int) -> InstallPlan:
-    """The intake of *game*; *first_weekday* is the weekday of day 0, Monday is 0.
+    """Return the installs of *game* by source and day.
+
+    *first_weekday* is the weekday of day 0, Monday is 0.
 
     Raises:
-        NotAllowed: nobody can install it on any day.
+        InvalidScenarioValue: the game is silent on every day with installs.
     """
     ordinary = _ordinary_days(scenario, first_weekday)
     ordinary /= ordinary.sum() or 1
@@ -46,16 +48,16 @@ def plan_installs(game: GameProfile, *, scenario: Scenario, first_weekday: int) 
     share = paid.share if paid else 0.0
     total = sum(weight for _, weight in bought)
     rows = [ordinary * (1 - share), *(ordinary * share * weight / total for _, weight in bought)]
-    # A day of a campaign is measured in an ordinary day: the mean over all days on which people install.
-    a_day = 1 / max(int(np.count_nonzero(ordinary)), 1)
-    rows += [_pulse(campaign, scenario.days) * a_day for campaign in campaigns]
+    # The size of a campaign is relative to an ordinary day: the mean over all days with installs.
+    ordinary_day = 1 / max(int(np.count_nonzero(ordinary)), 1)
+    rows += [_pulse(campaign, scenario.days) * ordinary_day for campaign in campaigns]
     installs = np.array(rows)
     installs[:, ~open_days(game, scenario=scenario)] = 0
     if not installs.sum():
         raise InvalidScenarioValue("incident", game.title, "is silent on every day on which people would install it")
     publishers = publishers_of(game, scenario=scenario)
-    where: list[Campaign | None] = [None] * (1 + len(bought))
-    mixes = [_mix(game, scenario=scenario, campaign=campaign) for campaign in [*where, *campaigns]]
+    ordinary_sources: list[Campaign | None] = [None] * (1 + len(bought))
+    mixes = [_mix(game, scenario=scenario, campaign=campaign) for campaign in [*ordinary_sources, *campaigns]]
     return InstallPlan(
         installs=installs / installs.sum(),
         country=np.array([country for country, _ in mixes]),
@@ -66,13 +68,13 @@ def plan_installs(game: GameProfile, *, scenario: Scenario, first_weekday: int) 
 
 
 def publishers_of(game: GameProfile, *, scenario: Scenario) -> tuple[str, ...]:
-    """Everybody who brings players to *game*, each once."""
+    """Return the names of all publishers of *game*, each once."""
     bought = [] if game.paid is None else [*game.paid.publishers]
     return tuple(dict.fromkeys([*bought, *(campaign.publisher for campaign in scenario.campaigns_of(game))]))
 
 
 def open_days(game: GameProfile, *, scenario: Scenario) -> Flags:
-    """On which days *game* is up: not in a silence."""
+    """Return a mask of the days on which *game* is not silent."""
     is_open = np.ones(scenario.days, dtype=np.bool_)
     for incident in scenario.incidents_of(game):
         if isinstance(incident, GameSilence):
@@ -95,15 +97,18 @@ def _pulse(campaign: Campaign, days: int) -> Floats:
 
 
 def _mix(game: GameProfile, *, scenario: Scenario, campaign: Campaign | None) -> tuple[Floats, Floats]:
-    """Shares of the countries, and of the platforms in each of them, for one source."""
+    """Return the shares of countries, and of platforms by country, for one source."""
     countries = (campaign.countries if campaign else ()) or tuple(game.countries)
     platforms = (campaign.platforms if campaign else ()) or tuple(game.platforms)
     country = np.array([share if code in countries else 0.0 for code, share in game.countries.items()])
     odds = [scenario.country(code).ios_odds for code in game.countries]
     platform = np.array(
         [
-            [(name in platforms) * share * (tilt if name == "ios" else 1) for name, share in game.platforms.items()]
-            for tilt in odds
+            [
+                (name in platforms) * share * (ios_factor if name == "ios" else 1)
+                for name, share in game.platforms.items()
+            ]
+            for ios_factor in odds
         ]
     )
     return country / country.sum(), platform / platform.sum(axis=1, keepdims=True)

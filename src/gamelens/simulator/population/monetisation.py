@@ -1,9 +1,9 @@
-"""Ads and purchases of a block of players, decided round by round.
+"""Ads and purchases of a block of players, drawn round by round.
 
-Ads: a round may end in an ad break, for which networks are asked until one fills (`waterfall`); what that one pays is
-its eCPM for the format and the country's tier, with log-normal spread, in whole micros (1e-6) of the vendor's currency
-so that sums are exact.
-Purchases: a hurdle. Few players ever pay; those who do buy early, at prices near their own (Purchases in the scenario).
+A round may end in an ad break, for which networks are asked until one fills (`ad_waterfall`). An impression pays the
+network's eCPM for the format and the country's tier, with log-normal spread, in whole micros (1e-6) of the vendor's
+currency so that sums are exact. Purchases follow a hurdle model: few players ever pay, and payers buy early, at prices
+near their own median (`Purchases` of the scenario).
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Final
 import numpy as np
 
 from gamelens.simulator.population.ad_waterfall import outages, tiers_of, waterfall_of
-from gamelens.simulator.population.players import Flags, Floats, Ints, Players, pick, pick_by, shares
+from gamelens.simulator.population.arrays import Flags, Floats, Ints, pick, pick_by, shares
+from gamelens.simulator.population.players import Players
 from gamelens.simulator.scenarios.game_profile import AD_FORMATS, GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
 
@@ -25,13 +26,24 @@ ECPM_SIGMA: Final = 0.6
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AdBreaks:
-    """One possible ad break after each round; positions are in the game's formats, placements and networks.
+    """The ad break after each round, one array per attribute.
 
-    *asked* is how many networks were asked, 0 where there is no break, and *network* the one asked last, which fills
-    what is shown. *lineup* is the row of *order*, where the networks stand as they are asked.
+    Attributes:
+        request_count: number of networks asked, 0 without a break.
+        is_shown: whether an ad is shown.
+        is_clicked: whether it would be clicked.
+        is_rewarded: whether it would pay a reward.
+        is_unnamed: whether the vendor does not report the network.
+        format: position in the game's ad formats.
+        placement: position in the placements of the ad unit.
+        network: position of the network asked last, which fills the ad that is shown.
+        fail_reason: position in `FAIL_REASONS`.
+        micros: revenue of the impression in micros of the vendor's currency.
+        lineup: row of *order*.
+        order: positions of the networks in the order they are asked, by line-up.
     """
 
-    asked: Ints
+    request_count: Ints
     is_shown: Flags
     is_clicked: Flags
     is_rewarded: Flags
@@ -47,7 +59,13 @@ class AdBreaks:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class BlockMoney:
-    """Ads and purchases by round; *item* is a position in the game's items or -1, *transaction* counts from 1."""
+    """Ads and purchases by round.
+
+    Attributes:
+        ad: the ad breaks.
+        item: position in the game's items, or -1.
+        transaction: number of the player's purchase, from 1, or 0.
+    """
 
     ad: AdBreaks
     item: Ints
@@ -57,7 +75,10 @@ class BlockMoney:
 def draw_money(
     player: Ints, *, day: Ints, players: Players, game: GameProfile, scenario: Scenario, rng: np.random.Generator
 ) -> BlockMoney:
-    """Money of the rounds of *player* (a position in *players*, ascending), on these days of the scenario."""
+    """Draw ads and purchases of rounds.
+
+    *player* holds the position of each round's player, ascending, and *day* its day of the scenario.
+    """
     item = _draw_purchases(player, day - players.install_day[player], players, game=game, rng=rng)
     transaction = np.zeros(len(item), dtype=np.int64)
     bought = np.flatnonzero(item >= 0)
@@ -69,21 +90,23 @@ def draw_money(
 def _draw_ads(
     player: Ints, day: Ints, players: Players, *, game: GameProfile, scenario: Scenario, rng: np.random.Generator
 ) -> AdBreaks:
-    """The ad breaks after the rounds of *player*; nothing is drawn for the rounds that have none."""
+    """Draw the ad break of each round, and its details only for rounds that have one."""
     ads, waterfall = game.ads, waterfall_of(game.ads)
-    taken = np.flatnonzero(rng.random(len(player)) < ads.per_round)
-    who, count, nobody = player[taken], len(taken), len(ads.networks)
+    round_of_break = np.flatnonzero(rng.random(len(player)) < ads.per_round)
+    player_of_break, count, no_network = player[round_of_break], len(round_of_break), len(ads.networks)
     format_ = pick(rng, shares(unit.share for unit in ads.formats.values()), count)
-    lineup = tiers_of(game, scenario=scenario)[players.country[who]] * len(ads.formats) + format_
+    lineup = tiers_of(game, scenario=scenario)[players.country[player_of_break]] * len(ads.formats) + format_
     is_out = outages(game, scenario=scenario)
-    place = waterfall.draw_places(lineup, day[taken], players.platform[who], is_out=is_out, rng=rng)
-    last = np.minimum(place, nobody - 1)
+    place = waterfall.draw_places(
+        lineup, day[round_of_break], players.platform[player_of_break], is_out=is_out, rng=rng
+    )
+    last = np.minimum(place, no_network - 1)
     can_reward = np.array([name == AD_FORMATS[0] for name in ads.formats])[format_]
     placements = np.array([len(unit.placements) for unit in ads.formats.values()])
     spread = rng.lognormal(-(ECPM_SIGMA**2) / 2, ECPM_SIGMA, count)
-    drawn = {
-        "asked": last + 1,
-        "is_shown": place < nobody,
+    columns = {
+        "request_count": last + 1,
+        "is_shown": place < no_network,
         "is_clicked": rng.random(count) < ads.click,
         "is_rewarded": can_reward & (rng.random(count) < ads.reward),
         "is_unnamed": rng.random(count) < ads.unnamed,
@@ -94,39 +117,45 @@ def _draw_ads(
         "micros": np.rint(waterfall.ecpm[lineup, last] * 1000 * spread).astype(np.int64),
         "lineup": lineup,
     }
-    by_round = {name: np.zeros(len(player), dtype=values.dtype) for name, values in drawn.items()}
-    for name, values in drawn.items():
-        by_round[name][taken] = values
+    by_round = {name: np.zeros(len(player), dtype=values.dtype) for name, values in columns.items()}
+    for name, values in columns.items():
+        by_round[name][round_of_break] = values
     return AdBreaks(**by_round, order=waterfall.order)
 
 
 def _draw_purchases(
     player: Ints, age_days: Ints, players: Players, *, game: GameProfile, rng: np.random.Generator
 ) -> Ints:
-    """The item bought in each round, or -1: each payer spreads a geometric number of purchases over his rounds."""
+    """Draw the item bought in each round, or -1.
+
+    Each payer makes a geometric number of purchases, spread over the player's rounds.
+    """
     spec = game.purchases
-    wanted = rng.geometric(1 / spec.per_payer, len(players))
+    purchase_count = rng.geometric(1 / spec.per_payer, len(players))
     median = np.log(spec.median_price) + spec.payer_sigma * rng.standard_normal(len(players))
     rounds = np.flatnonzero(players.is_payer[player])
-    # Exponential times, later where a round weighs less: the first of them are a draw without replacement.
-    late = rng.exponential(size=len(rounds)) * np.exp(np.minimum(age_days[rounds] / spec.fade_days, 500))
-    rounds = rounds[np.lexsort((late, player[rounds]))]
+    # Exponential times, longer for rounds of less weight: the earliest are a weighted draw without replacement.
+    sort_key = rng.exponential(size=len(rounds)) * np.exp(np.minimum(age_days[rounds] / spec.fade_days, 500))
+    rounds = rounds[np.lexsort((sort_key, player[rounds]))]
     payer = player[rounds]
-    place = np.arange(len(payer)) - np.searchsorted(payer, payer, side="left")
-    rounds = rounds[place < wanted[payer]]
+    rank = np.arange(len(payer)) - np.searchsorted(payer, payer, side="left")
+    rounds = rounds[rank < purchase_count[payer]]
     bought = np.full(len(player), -1, dtype=np.int64)
     if len(rounds):
-        rows = np.arange(len(rounds))
-        bought[rounds] = pick_by(rng, price_weights(game, median[player[rounds]]), rows)
+        positions = np.arange(len(rounds))
+        bought[rounds] = pick_by(rng, price_weights(game, median[player[rounds]]), positions)
     return bought
 
 
 def price_weights(game: GameProfile, log_median: Floats) -> Floats:
-    """The weight of each item for payers of these medians (logarithms of USD), shape (payers, items)."""
+    """Return the weight of each item for payers, shape (payers, items).
+
+    *log_median* holds the logarithm of each payer's median price in USD.
+    """
     spec = game.purchases
     price = np.log([item.price["USD"] / 100 for item in spec.items])
     popular = np.array([item.weight for item in spec.items])
     off = (price - log_median[:, None]) / spec.price_sigma
-    # The nearest item always weighs 1: far from every price the weights of all would underflow.
+    # Scaled so that the nearest item has a factor of 1: far from every price, all would underflow.
     weights: Floats = popular * np.exp(-(off**2 - (off**2).min(axis=1, keepdims=True)) / 2)
     return weights

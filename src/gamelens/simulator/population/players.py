@@ -1,14 +1,13 @@
-"""Who the players are and on which days they come; `activity` says how likely that is."""
+"""The players of a block and the days on which they are active."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gamelens.simulator.population.arrays import Flags, Floats, Ints, pick, pick_by
 from gamelens.simulator.population.experiment_arms import arms_of, draw_arms, steps
 from gamelens.simulator.population.installs import InstallPlan, open_days
 from gamelens.simulator.retention_model.bgbb import BgbbModel
@@ -17,12 +16,8 @@ from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
 from gamelens.simulator.scenarios.timeline import BadBuild
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-
 UPDATE_LAG_DAYS: Final = 2.0
-"""Mean days until a player who is already there updates the game."""
+"""Mean days until an existing player updates the game."""
 
 DEVICES: Final[dict[str, tuple[tuple[str, str, str], ...]]] = {
     "android": (
@@ -40,16 +35,26 @@ DEVICES: Final[dict[str, tuple[tuple[str, str, str], ...]]] = {
         ("apple", "iPad13,18", "ios 17.7"),
     ),
 }
-"""Manufacturer, device and os_version by platform, each as likely as the next."""
+"""Manufacturer, device and os_version by platform, all equally likely."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Players:
-    """A block of players of one game; arrays of shape (n,), days are days of the scenario.
+    """A block of players of one game, as arrays of shape (n,).
 
-    *country* and *platform* are positions in the game's mixes, *device* in `DEVICES` of the platform, *publisher* in
-    the intake's publishers or -1, *arm* in the game's arms or -1; *active* has shape (n, days). *appetite* is the
-    logarithm of how much longer than others' a player's sessions are.
+    Days are counted from the scenario's first.
+
+    Attributes:
+        install_day: day of the install.
+        active: whether the player is active on each day, shape (n, days).
+        country: position in the game's countries.
+        platform: position in the game's platforms.
+        device: position in `DEVICES` of the platform.
+        update_lag: days until the player updates to a new build.
+        is_payer: whether the player ever pays.
+        publisher: position in the publishers of the install plan, or -1.
+        arm: position in the game's arms, or -1.
+        appetite: logarithm of the player's session length relative to others.
     """
 
     install_day: Ints
@@ -73,13 +78,18 @@ def draw_players(
     game: GameProfile,
     scenario: Scenario,
     activity: BgbbModel,
-    intake: InstallPlan,
+    install_plan: InstallPlan,
     rng: np.random.Generator,
 ) -> Players:
-    """*count* players of *game*, who come as *intake* says and come back as *activity* does."""
-    source, install_day = np.divmod(pick(rng, intake.installs.ravel(), count), scenario.days)
-    country = pick_by(rng, intake.country, source)
-    platform = pick_by(rng, intake.platform.reshape(-1, len(game.platforms)), source * len(game.countries) + country)
+    """Draw *count* players of *game*.
+
+    They install as *install_plan* says and return as *activity* says.
+    """
+    source, install_day = np.divmod(pick(rng, install_plan.installs.ravel(), count), scenario.days)
+    country = pick_by(rng, install_plan.country, source)
+    platform = pick_by(
+        rng, install_plan.platform.reshape(-1, len(game.platforms)), source * len(game.countries) + country
+    )
     sizes = np.array([len(DEVICES[name]) for name in game.platforms])
     arms = arms_of(game, scenario=scenario)
     arm = draw_arms(install_day, arms, rng=rng)
@@ -91,7 +101,7 @@ def draw_players(
         rng=rng,
         chance=chance,
         drop_out=steps(arms, "drop_out", arm),
-        driven_off=1 - staying(install_day, country, game=game, scenario=scenario),
+        quits_at_once=1 - staying_share(install_day, country, game=game, scenario=scenario),
     )
     payers = shifted(np.full(count, game.purchases.payers), steps(arms, "spend", arm))
     return Players(
@@ -102,14 +112,17 @@ def draw_players(
         device=rng.integers(0, sizes[platform]),
         update_lag=rng.geometric(1 / (1 + UPDATE_LAG_DAYS), count) - 1,
         is_payer=rng.random(count) < payers,
-        publisher=intake.publisher[source],
+        publisher=install_plan.publisher[source],
         arm=arm,
         appetite=_draw_appetite(chance, game=game, activity=activity, rng=rng),
     )
 
 
 def draw_chances(count: int, *, activity: BgbbModel, rng: np.random.Generator, play: Floats | float = 0.0) -> Floats:
-    """The chance of each player to play on a day, moved by *play* on the logit scale on top of *activity*."""
+    """Draw each player's probability to play on a day.
+
+    *play* is a step on the logit scale, added to that of *activity*.
+    """
     return shifted(rng.beta(activity.alpha, activity.beta, count), activity.play + play)
 
 
@@ -121,62 +134,48 @@ def draw_active(
     rng: np.random.Generator,
     chance: Floats | None = None,
     drop_out: Floats | float = 0.0,
-    driven_off: Floats | float = 0.0,
+    quits_at_once: Floats | float = 0.0,
 ) -> Flags:
-    """Who plays on which day, shape (players, days).
+    """Draw the days on which each player is active, shape (players, days).
 
-    *chance* is each player's to play on a day (`draw_chances` by default); *drop_out* moves the one to drop out on the
-    logit scale, on top of what *activity* does; *driven_off* is the chance to drop out at once.
+    Args:
+        install_day: day of each player's install, counted from the scenario's first.
+        days: length of the scenario.
+        activity: the population.
+        rng: source of random numbers.
+        chance: each player's probability to play on a day; by default those of `draw_chances`.
+        drop_out: step on the logit scale of the probability to drop out, added to that of *activity*.
+        quits_at_once: probability to drop out right after the install day.
     """
     count = len(install_day)
     p = draw_chances(count, activity=activity, rng=rng) if chance is None else chance
     theta = shifted(rng.beta(activity.gamma, activity.delta, count), activity.drop_out + drop_out)
-    # The trials before the first drop-out are the days survived; theta is kept off 0, where there is no last trial.
+    # The trials before the first drop-out are the days survived. At theta = 0 there would be no last trial.
     survived = np.minimum(rng.geometric(np.clip(theta, 1e-12, 1)) - 1, days)
-    survived = np.where(rng.random(count) < driven_off, 0, survived)
+    survived = np.where(rng.random(count) < quits_at_once, 0, survived)
     age = np.arange(days)[None, :] - install_day[:, None]
     plays = rng.random((count, days)) < p[:, None]
     active: Flags = (age == 0) | ((age > 0) & (age <= survived[:, None]) & plays)
     return active
 
 
-def shares(weights: Iterable[float]) -> Floats:
-    """*weights*, scaled to add up to 1."""
-    values = np.array(list(weights), dtype=np.float64)
-    scaled: Floats = values / values.sum()
-    return scaled
-
-
-def pick(rng: np.random.Generator, weights: Floats, count: int) -> Ints:
-    """*count* positions drawn with these shares."""
-    ends = np.cumsum(weights)
-    return np.searchsorted(ends / ends[-1], rng.random(count), side="right")
-
-
-def pick_by(rng: np.random.Generator, weights: Floats, row: Ints) -> Ints:
-    """For each of *row* a position drawn with the shares in that row of *weights*."""
-    ends = np.cumsum(weights, axis=1)
-    # Rows are laid end to end, each one long: one search in all of them finds the place in the right one.
-    ends = np.minimum(ends / ends[:, -1:], 1) + np.arange(len(weights))[:, None]
-    wanted = np.minimum(row + rng.random(len(row)), np.nextafter(row + 1.0, 0))
-    place: Ints = np.searchsorted(ends.ravel(), wanted, side="right") - row * weights.shape[1]
-    return place
-
-
 def _draw_appetite(chance: Floats, *, game: GameProfile, activity: BgbbModel, rng: np.random.Generator) -> Floats:
-    """Longer sessions for some, and for those who play on more days."""
-    keener = np.log(np.maximum(chance, 1e-3) / activity.plays())
-    return game.sessions.player_sigma * rng.standard_normal(len(chance)) + game.sessions.keen * keener
+    """Draw the logarithm of each player's relative session length.
+
+    Players who play on more days have longer sessions.
+    """
+    log_ratio = np.log(np.maximum(chance, 1e-3) / activity.plays())
+    return game.sessions.player_sigma * rng.standard_normal(len(chance)) + game.sessions.keen * log_ratio
 
 
-def staying(install_day: Ints, country: Ints, *, game: GameProfile, scenario: Scenario) -> Floats:
-    """The share of players who are not driven off at once by the build they install."""
-    staying = np.ones(len(install_day))
+def staying_share(install_day: Ints, country: Ints, *, game: GameProfile, scenario: Scenario) -> Floats:
+    """Return the share of players who do not quit at once because of a bad build."""
+    share = np.ones(len(install_day))
     released = np.array([build.day for build in game.builds])
     build = np.searchsorted(released, install_day, side="right") - 1
     for incident in scenario.incidents_of(game):
         if isinstance(incident, BadBuild):
-            is_hit = country == list(game.countries).index(incident.country)
-            is_hit &= build == [each.name for each in game.builds].index(incident.build)
-            staying[is_hit] *= incident.stay
-    return staying
+            is_affected = country == list(game.countries).index(incident.country)
+            is_affected &= build == [each.name for each in game.builds].index(incident.build)
+            share[is_affected] *= incident.stay
+    return share

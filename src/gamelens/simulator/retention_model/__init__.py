@@ -1,4 +1,4 @@
 """Retention in closed form: the BG/BB model, its fit and its integrals.
 
-Never draws a random number. Open `bgbb` first.
+The part never draws a random number. Open `bgbb` first.
 """

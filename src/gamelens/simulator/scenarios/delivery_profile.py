@@ -1,6 +1,6 @@
-"""What becomes of events between the player and the collector: how they are delivered, and what is wrong with some.
+"""The scenario tables `delivery` and `dirt`: transport and defects of events.
 
-Both are tables of a scenario. One that has neither sends every event once, in time and in good order.
+A scenario with neither table sends every event once, in time and without defects.
 """
 
 from __future__ import annotations
@@ -10,23 +10,33 @@ from typing import Literal
 import msgspec
 
 from gamelens.simulator.scenarios.timeline import ScenarioTable
-from gamelens.simulator.scenarios.validation import positive, some_shares, within
+from gamelens.simulator.scenarios.validation import check_positive, check_shares, check_within
 
 Clock = Literal["exact", "minutes", "zone", "past", "future"]
-"""How a device's clock is set: right, minutes off, in a wrong time zone, years behind, or in the next century."""
+"""Setting of a device's clock.
+
+In this order: right, minutes off, in a wrong time zone, years behind, in the next century.
+"""
 
 
 class DeliveryProfile(ScenarioTable, frozen=True, kw_only=True):
-    """How devices send: what they record online every 20 seconds, what they record offline later.
+    """The sending of events by devices: online play every 20 s, offline play hours later.
 
-    With *batch_s* (20 is the specification's) each device makes requests of its own: of every so many seconds of play
-    one, with what it gathered, as real clients do. Without it, requests are filled with the events of many devices in
-    the order sent: that is a fiftieth of the requests, and what lets two cores take in a million events in 20 seconds.
+    Without *batch_s*, requests hold the events of many devices in the order sent. That takes a fiftieth of the
+    requests, so that two cores can ingest a million events in 20 seconds.
 
-    An offline session is sent *offline_delay_h* (median hours, log-normal with *offline_sigma*) after its end, at most
-    *offline_cap_h*. *lost_answers* is the share of requests that are sent again because no answer came, *crashes* the
-    share of sessions without an end. Shares of devices: *old_sdk* give their events no event_uuid, *clocks* are set
-    wrong, and *uncorrected* do not mind the time that init answers. The others do, from their first online session on.
+    Attributes:
+        batch_s: seconds of play in a request. Each device then makes requests of its own, as real clients do; 20 is the
+            documented period (Wire 1.15, Client queue).
+        offline_delay_h: median hours from the end of an offline session until it is sent (log-normal).
+        offline_sigma: standard deviation of the logarithm of that delay.
+        offline_cap_h: maximum of that delay.
+        lost_answers: share of requests that are sent again because no response arrived.
+        crashes: share of sessions without a `session_end`.
+        old_sdk: share of devices whose events have no event_uuid.
+        uncorrected: share of devices that ignore the time in the answer to init. All others correct their clock from
+            their first online session on.
+        clocks: weight of each clock setting among devices.
     """
 
     batch_s: int | None = None
@@ -41,21 +51,27 @@ class DeliveryProfile(ScenarioTable, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.batch_s is not None:
-            within("delivery.batch_s", self.batch_s, 1, 3600)
+            check_within("delivery.batch_s", self.batch_s, 1, 3600)
         for name in ("offline_delay_h", "offline_cap_h"):
-            positive(f"delivery.{name}", getattr(self, name))
-        within("delivery.offline_sigma", self.offline_sigma, 0, 5)
+            check_positive(f"delivery.{name}", getattr(self, name))
+        check_within("delivery.offline_sigma", self.offline_sigma, 0, 5)
         for name in ("lost_answers", "crashes", "old_sdk", "uncorrected"):
-            within(f"delivery.{name}", getattr(self, name), 0, 1)
-        some_shares("delivery.clocks", {str(clock): share for clock, share in self.clocks.items()})
+            check_within(f"delivery.{name}", getattr(self, name), 0, 1)
+        check_shares("delivery.clocks", {str(clock): share for clock, share in self.clocks.items()})
 
 
 class DirtProfile(ScenarioTable, frozen=True, kw_only=True):
-    """What is sent on top of what players did, as a share of it; `dirt` holds the catalogue.
+    """Defects added to the events of the players.
 
-    *malformed* events, which the collector owes a refusal; *odd* ones, which it takes; *duplicates*, which count once;
-    *broken_bodies* (a share of requests) that nobody can read; *bad_requests* (such a share, too) that are signed
-    wrongly, too large, or cut short; *bots* (a share of players) that play a session of somebody else over and over.
+    `events.defects` is the catalogue.
+
+    Attributes:
+        malformed: malformed events to add, as a share of all events. The collector must reject them.
+        odd: odd events to add, as a share of all events. The collector must accept them.
+        duplicates: exact copies to add, as a share of all events. They do not count.
+        broken_bodies: unreadable bodies to add, as a share of all requests.
+        bad_requests: requests to add that are signed wrongly, too large or cut short, as a share of all requests.
+        bots: bots to add, as a share of all players. Each repeats one session of a player.
     """
 
     malformed: float = 0.0
@@ -67,4 +83,4 @@ class DirtProfile(ScenarioTable, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
-            within(f"dirt.{name}", getattr(self, name), 0, 1)
+            check_within(f"dirt.{name}", getattr(self, name), 0, 1)

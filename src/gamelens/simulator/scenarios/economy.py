@@ -1,4 +1,4 @@
-"""The tables of a scenario file about what is sold and what is earned: a game's currency, its items, who buys."""
+"""The scenario tables about the game currency, the items on sale and the payers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from gamelens.simulator.scenarios.timeline import ScenarioTable
-from gamelens.simulator.scenarios.validation import InvalidScenarioValue, positive, within
+from gamelens.simulator.scenarios.validation import InvalidScenarioValue, check_positive, check_within
 from gamelens.wire.currencies import USD_PER_UNIT
 
 
@@ -17,10 +17,19 @@ def _type_and_id(key: str, value: str) -> None:
 
 
 class Economy(ScenarioTable, frozen=True, kw_only=True):
-    """A currency of the game: everybody starts with some, earns and buys more, and never spends what he has not got.
+    """The game currency: its initial balance, its rewards and its price list.
 
-    A completed round pays with chance *reward_share*, *reward* on average. With chance *spends* a player goes to the
-    shop after a round and buys as many as he can pay of what costs *price*.
+    Players never spend more than they have.
+
+    Attributes:
+        currency: its name in resource events.
+        start: balance of a new player.
+        reward: mean reward of a completed round that pays one.
+        reward_share: share of completed rounds that pay a reward.
+        price: price of the one thing on sale.
+        spends: share of rounds after which a player buys as many as the balance allows.
+        source: `type:id` of a reward in resource events.
+        sink: `type:id` of a purchase in resource events.
     """
 
     currency: str = "Coins"
@@ -38,15 +47,19 @@ class Economy(ScenarioTable, frozen=True, kw_only=True):
         for name in ("source", "sink"):
             _type_and_id(f"economy.{name}", getattr(self, name))
         for name in ("start", "reward", "price"):
-            within(f"economy.{name}", getattr(self, name), 1, 10**6)
+            check_within(f"economy.{name}", getattr(self, name), 1, 10**6)
         for name in ("reward_share", "spends"):
-            within(f"economy.{name}", getattr(self, name), 0, 1)
+            check_within(f"economy.{name}", getattr(self, name), 0, 1)
 
 
 class Item(ScenarioTable, frozen=True, kw_only=True):
-    """Something to buy: `type:id`, its price by currency in hundredths, and how much of the game's currency it holds.
+    """An item sold for real money.
 
-    *weight* makes it more or less popular than its price alone would.
+    Attributes:
+        id: `type:id`, as business events carry it.
+        price: price by currency, in hundredths. Every currency of a country of the game must be there, and USD.
+        weight: popularity relative to what the price alone would give.
+        grants: units of the game currency that come with it.
     """
 
     id: str
@@ -55,15 +68,15 @@ class Item(ScenarioTable, frozen=True, kw_only=True):
     grants: int = 0
 
     def __post_init__(self) -> None:
-        positive("purchases.item.weight", self.weight)
-        within("purchases.item.grants", self.grants, 0, 10**9)
+        check_positive("purchases.item.weight", self.weight)
+        check_within("purchases.item.grants", self.grants, 0, 10**9)
         _type_and_id("purchases.item.id", self.id)
         for currency, hundredths in self.price.items():
             if currency not in USD_PER_UNIT:
                 raise InvalidScenarioValue(
                     "purchases.item.price", currency, "is not a currency with a rate", USD_PER_UNIT
                 )
-            within(f"purchases.item.price.{currency}", hundredths, 1, 10**12)
+            check_within(f"purchases.item.price.{currency}", hundredths, 1, 10**12)
         if "USD" not in self.price:
             raise InvalidScenarioValue(
                 "purchases.item.price", sorted(self.price), "lacks USD, by which items are weighed"
@@ -71,10 +84,18 @@ class Item(ScenarioTable, frozen=True, kw_only=True):
 
 
 class Purchases(ScenarioTable, frozen=True, kw_only=True):
-    """*payers* of all players ever buy, *per_payer* times on average, less with age: by e in *fade_days*.
+    """The payers of a game: how many there are, how often they buy, and at which prices.
 
-    What they buy follows a log-normal in the price, *median_price* (USD) and *price_sigma*, read off at the prices
-    there are. Payers differ: the median of each is the game's times a log-normal of *payer_sigma*.
+    A payer chooses among the items by a log-normal density of the price, whose median is the payer's own.
+
+    Attributes:
+        payers: share of all players who ever buy.
+        per_payer: mean number of purchases of a payer (geometric).
+        fade_days: days after install in which the chance of a purchase falls by a factor of e.
+        median_price: median price in USD over all payers.
+        price_sigma: standard deviation of the logarithm of the price, for one payer.
+        payer_sigma: standard deviation of the logarithm of the payers' own medians.
+        items: the items on sale.
     """
 
     payers: float
@@ -86,10 +107,10 @@ class Purchases(ScenarioTable, frozen=True, kw_only=True):
     items: tuple[Item, ...] = msgspec.field(name="item")
 
     def __post_init__(self) -> None:
-        within("purchases.payers", self.payers, 0, 1)
-        within("purchases.per_payer", self.per_payer, 1, 1000)
+        check_within("purchases.payers", self.payers, 0, 1)
+        check_within("purchases.per_payer", self.per_payer, 1, 1000)
         for name in ("fade_days", "median_price", "price_sigma"):
-            positive(f"purchases.{name}", getattr(self, name))
-        within("purchases.payer_sigma", self.payer_sigma, 0, 3)
+            check_positive(f"purchases.{name}", getattr(self, name))
+        check_within("purchases.payer_sigma", self.payer_sigma, 0, 3)
         if not self.items:
             raise InvalidScenarioValue("purchases.item", (), "must hold at least one item")

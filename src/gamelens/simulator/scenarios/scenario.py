@@ -1,8 +1,8 @@
-"""What a population is like, as a frozen value read from a TOML file.
+"""A scenario: a whole population as a frozen value, read from a TOML file.
 
-Studios and games are matched to the organisation that receives them by position: the first game of the first studio
-plays into the first game there. A scenario that exists can be played; what cannot is refused when it is made, with
-the key, its value and what is allowed, and where it came from a file with the line.
+Studios and games are matched to the receiving organisation by position: the first game of the first studio is sent to
+the first game there. A `Scenario` that exists can be played. Invalid values are refused when it is made, with the key,
+the value, the allowed values and, for a file, the line.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gamelens.simulator.scenarios.timeline import (
     ScenarioTable,
 )
 from gamelens.simulator.scenarios.toml_tables import decode, read_tables, scenario_names
-from gamelens.simulator.scenarios.validation import InvalidScenarioValue, one_of, positive, within
+from gamelens.simulator.scenarios.validation import InvalidScenarioValue, check_one_of, check_positive, check_within
 
 __all__ = ["Scenario", "StudioProfile", "load_scenario", "scenario_names"]
 
@@ -35,10 +35,24 @@ class StudioProfile(ScenarioTable, frozen=True, kw_only=True):
 
 
 class Scenario(ScenarioTable, frozen=True, kw_only=True):
-    """A whole population: *players* in all, installing over *days* days.
+    """A whole population.
 
-    Installs follow the weekday (*weekdays*, Monday first), grow by *trend* a week (0.1 is 10 %), and end after
-    *install_days*; campaigns come on top. *delivery* and *dirt* say what becomes of events on the way.
+    Attributes:
+        name: name of the scenario.
+        seed: seed of all random draws.
+        days: length in days.
+        players: number of players in all games.
+        weekdays: weight of installs by weekday, Monday first.
+        countries: the countries that games refer to.
+        studios: the studios with their games.
+        about: one line for people.
+        trend: growth of installs per week (0.1 is 10 %).
+        install_days: number of days after which ordinary installs end, or None.
+        campaigns: installs added to the ordinary ones.
+        experiments: A/B tests.
+        incidents: outages, bad builds and silences.
+        delivery: how events travel, or None for each once and in time.
+        dirt: defects added to the events, or None.
     """
 
     name: str
@@ -58,20 +72,20 @@ class Scenario(ScenarioTable, frozen=True, kw_only=True):
     dirt: DirtProfile | None = None
 
     def __post_init__(self) -> None:
-        within("seed", self.seed, 0, 2**63 - 1)
-        within("days", self.days, 1, 3660)
-        within("players", self.players, 1, 10**9)
-        within("trend", self.trend, -0.9, 9)
+        check_within("seed", self.seed, 0, 2**63 - 1)
+        check_within("days", self.days, 1, 3660)
+        check_within("players", self.players, 1, 10**9)
+        check_within("trend", self.trend, -0.9, 9)
         if self.install_days is not None:
-            within("install_days", self.install_days, 1, 3660)
+            check_within("install_days", self.install_days, 1, 3660)
         for weight in self.weekdays:
-            positive("weekdays", weight)
+            check_positive("weekdays", weight)
         if not self.games:
             raise InvalidScenarioValue("studio", (), "must hold at least one game")
         titles = [game.title for game in self.games]
-        if twice := {title for title in titles if titles.count(title) > 1}:
+        if duplicates := {title for title in titles if titles.count(title) > 1}:
             raise InvalidScenarioValue(
-                "studio", sorted(twice), "are titles given twice: campaigns and incidents name games by theirs"
+                "studio", sorted(duplicates), "are titles given twice: campaigns and incidents name games by theirs"
             )
         for number, studio in enumerate(self.studios):
             for place, game in enumerate(studio.games):
@@ -80,21 +94,24 @@ class Scenario(ScenarioTable, frozen=True, kw_only=True):
 
     @property
     def games(self) -> tuple[GameProfile, ...]:
-        """Every game, studio by studio: the order game ids are given in."""
+        """Every game, studio by studio: the order in which game ids are assigned."""
         return tuple(game for studio in self.studios for game in studio.games)
 
     @property
     def titles(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Names of studios, each with the titles of its games: what a sandbox needs to have to receive them all."""
+        """The name of each studio with the titles of its games, as a receiving sandbox needs them."""
         return tuple((studio.name, tuple(game.title for game in studio.games)) for studio in self.studios)
 
     @property
     def is_clean(self) -> bool:
-        """Whether every event is sent once, in time and in good order."""
+        """Whether every event is sent once, in time and without defects."""
         return self.delivery is None and self.dirt is None
 
     def players_by_game(self) -> list[int]:
-        """Players of each game; they add up to *players* (largest remainders get the odd ones)."""
+        """Return the number of players of each game, rounded so that they add up to *players*.
+
+        Games with the largest remainders are rounded up.
+        """
         total = sum(game.share for game in self.games)
         exact = [self.players * game.share / total for game in self.games]
         counts = [int(count) for count in exact]
@@ -104,28 +121,30 @@ class Scenario(ScenarioTable, frozen=True, kw_only=True):
         return counts
 
     def country(self, code: str) -> CountryProfile:
-        """The country called *code*."""
+        """Return the country with this *code*."""
         return next(country for country in self.countries if country.code == code)
 
     def campaigns_of(self, game: GameProfile) -> list[Campaign]:
-        """The campaigns of *game*."""
+        """Return the campaigns of *game*."""
         return [campaign for campaign in self.campaigns if campaign.game == game.title]
 
     def experiments_of(self, game: GameProfile) -> list[ScenarioExperiment]:
-        """The experiments of *game*."""
+        """Return the experiments of *game*."""
         return [experiment for experiment in self.experiments if experiment.game == game.title]
 
     def incidents_of(self, game: GameProfile) -> list[Incident]:
-        """What befalls *game*."""
+        """Return the incidents of *game*."""
         return [incident for incident in self.incidents if incident.game == game.title]
 
     def _check_game(self, key: str, game: GameProfile) -> None:
-        known = {country.code: country for country in self.countries}
+        countries = {country.code: country for country in self.countries}
         for code in game.countries:
-            if code not in known:
-                raise InvalidScenarioValue(f"{key}.countries.{code}", code, "is not a country of the scenario", known)
+            if code not in countries:
+                raise InvalidScenarioValue(
+                    f"{key}.countries.{code}", code, "is not a country of the scenario", countries
+                )
             for place, item in enumerate(game.purchases.items):
-                if (currency := known[code].currency) not in item.price:
+                if (currency := countries[code].currency) not in item.price:
                     at = f"{key}.purchases.item.{place}.price"
                     raise InvalidScenarioValue(at, sorted(item.price), f"lacks {currency}, which {code} pays in")
 
@@ -133,46 +152,54 @@ class Scenario(ScenarioTable, frozen=True, kw_only=True):
         games = {game.title: game for game in self.games}
         for table in ("campaign", "experiment", "incident"):
             for number, entry in enumerate(getattr(self, f"{table}s")):
-                one_of(f"{table}.{number}.game", entry.game, games)
+                check_one_of(f"{table}.{number}.game", entry.game, games)
                 _check_names(f"{table}.{number}", entry, games[entry.game])
         for game in self.games:
-            _check_shares(self.experiments_of(game))
+            _check_experiment_shares(self.experiments_of(game))
 
 
 def load_scenario(
     name_or_path: str | Path, *, players: int | None = None, days: int | None = None, seed: int | None = None
 ) -> Scenario:
-    """The scenario called *name_or_path* or written in that TOML file, with what is given here in place of its own.
+    """Read a scenario and override its *players*, *days* or *seed*.
 
-    A file may say `extends = "demo"` and hold only the top-level keys that differ; a game may be `like` another.
+    Args:
+        name_or_path: name of a shipped scenario, or path of a .toml file. A file may say `extends = "demo"` and hold
+            only the top-level keys that differ. A game may be `like` another.
+        players: number of players instead of the scenario's.
+        days: length instead of the scenario's.
+        seed: seed instead of the scenario's.
 
     Raises:
-        BadQuery: no such scenario, no TOML, or a key with a value that is not allowed.
+        BadQuery: there is no such scenario, the file is not TOML, or a value is not allowed.
     """
     scenario = decode(read_tables(name_or_path), Scenario)
-    given = {"players": players, "days": days, "seed": seed}
-    changed = {key: value for key, value in given.items() if value is not None}
+    overrides = {"players": players, "days": days, "seed": seed}
+    changed = {key: value for key, value in overrides.items() if value is not None}
     return msgspec.structs.replace(scenario, **changed) if changed else scenario
 
 
 def _check_names(key: str, entry: Campaign | ScenarioExperiment | Incident, game: GameProfile) -> None:
-    """What *entry* names must be of *game*."""
+    """Raise `InvalidScenarioValue` if *entry* names something that *game* does not have."""
     match entry:
         case Campaign():
-            for field, known in (("countries", game.countries), ("platforms", game.platforms)):
+            for field, allowed in (("countries", game.countries), ("platforms", game.platforms)):
                 for name in getattr(entry, field):
-                    one_of(f"{key}.{field}", name, known)
+                    check_one_of(f"{key}.{field}", name, allowed)
         case NetworkOutage():
-            one_of(f"{key}.network", entry.network, [network.name for network in game.ads.networks])
+            check_one_of(f"{key}.network", entry.network, [network.name for network in game.ads.networks])
             if entry.platform is not None:
-                one_of(f"{key}.platform", entry.platform, game.platforms)
+                check_one_of(f"{key}.platform", entry.platform, game.platforms)
         case BadBuild():
-            one_of(f"{key}.build", entry.build, [build.name for build in game.builds])
-            one_of(f"{key}.country", entry.country, game.countries)
+            check_one_of(f"{key}.build", entry.build, [build.name for build in game.builds])
+            check_one_of(f"{key}.country", entry.country, game.countries)
 
 
-def _check_shares(experiments: list[ScenarioExperiment]) -> None:
-    """A player is in one experiment at most: those that overlap share the players."""
+def _check_experiment_shares(experiments: list[ScenarioExperiment]) -> None:
+    """Raise `InvalidScenarioValue` if experiments that overlap take more than all players.
+
+    A player is in at most one experiment, so experiments that run at the same time share the players.
+    """
     for day in {experiment.day for experiment in experiments}:
         running = [each for each in experiments if each.day <= day < each.until]
         if (total := sum(each.share for each in running)) > 1 + 1e-9:

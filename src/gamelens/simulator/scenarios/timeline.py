@@ -1,7 +1,7 @@
-"""What happens to a population on certain days: campaigns that bring players, experiments, incidents.
+"""The scenario tables of paid installs, campaigns, experiments and incidents.
 
-Days are days of the scenario, 0 is the first; what lies behind its end does not take place. Each names the title of
-the game it happens to.
+Days are counted from the first day of the scenario (0). Entries after its end have no effect. Each entry names its game
+by title.
 """
 
 from __future__ import annotations
@@ -10,30 +10,47 @@ import math
 
 import msgspec
 
-from gamelens.simulator.scenarios.validation import InvalidScenarioValue, positive, some_shares, text, within
+from gamelens.simulator.scenarios.validation import (
+    InvalidScenarioValue,
+    check_positive,
+    check_shares,
+    check_text,
+    check_within,
+)
 
 
 class ScenarioTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table of the scenario file; unknown keys are refused."""
+    """A table of a scenario file, which refuses unknown keys."""
 
 
 class Paid(ScenarioTable, frozen=True, kw_only=True):
-    """The *share* of ordinary installs that is bought, and from whom: their events carry `install_publisher`."""
+    """The bought share of ordinary installs, and the weight of each publisher in it.
+
+    Events of these players carry `install_publisher`.
+    """
 
     share: float
     publishers: dict[str, float]
 
     def __post_init__(self) -> None:
-        within("paid.share", self.share, 0, 1)
-        some_shares("paid.publishers", self.publishers)
+        check_within("paid.share", self.share, 0, 1)
+        check_shares("paid.publishers", self.publishers)
         for name in self.publishers:
-            text("paid.publishers", name)
+            check_text("paid.publishers", name)
 
 
 class Campaign(ScenarioTable, frozen=True, kw_only=True):
-    """A pulse of bought installs for *days* from *day* on, each day *size* times an ordinary day of the game.
+    """Bought installs on top of the ordinary ones for some days.
 
-    *countries* and *platforms* are where it runs; empty is everywhere the game is.
+    Attributes:
+        game: title of the game.
+        publisher: the publisher it buys from.
+        day: its first day.
+        days: number of days.
+        size: installs of each day, as a multiple of an ordinary day of the game.
+        name: free text.
+        countries: the countries it runs in; empty means all of the game.
+        platforms: the platforms it runs on; empty means all of the game.
     """
 
     game: str
@@ -46,13 +63,21 @@ class Campaign(ScenarioTable, frozen=True, kw_only=True):
     platforms: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        text("campaign.publisher", self.publisher)
+        check_text("campaign.publisher", self.publisher)
         _check_days("campaign", self.day, self.days)
-        positive("campaign.size", self.size)
+        check_positive("campaign.size", self.size)
 
 
 class ScenarioVariant(ScenarioTable, frozen=True, kw_only=True):
-    """An arm of an experiment: steps on the logit scale of the chance to play on a day, to drop out, ever to pay."""
+    """A variant of an experiment, with its effects as steps on the logit scale.
+
+    Attributes:
+        id: the variant id that events carry.
+        share: weight among the players of the experiment.
+        play: step of the probability to play on a day.
+        drop_out: step of the probability to drop out before a day.
+        spend: step of the probability ever to pay.
+    """
 
     id: str
     share: float = 1.0
@@ -61,15 +86,24 @@ class ScenarioVariant(ScenarioTable, frozen=True, kw_only=True):
     spend: float = 0.0
 
     def __post_init__(self) -> None:
-        text("experiment.variant.id", self.id)
-        positive("experiment.variant.share", self.share)
+        check_text("experiment.variant.id", self.id)
+        check_positive("experiment.variant.share", self.share)
         for name in ("play", "drop_out", "spend"):
-            # Beyond it the integrals behind the closed form would lose digits; it is already 98 % for 50 %.
-            within(f"experiment.variant.{name}", getattr(self, name), -4, 4)
+            # Larger steps would lose digits in the integrals of the closed form. 4 already turns 50 % into 98 %.
+            check_within(f"experiment.variant.{name}", getattr(self, name), -4, 4)
 
 
 class ScenarioExperiment(ScenarioTable, frozen=True, kw_only=True):
-    """*share* of those who install from *day* on, for *days* days, are put into one of the variants, and stay in it."""
+    """An A/B test of a game: players are assigned on the install day and keep their variant.
+
+    Attributes:
+        id: the experiment id that events carry.
+        game: title of the game.
+        variants: two or more variants.
+        share: share of the players who install while it runs.
+        day: its first day.
+        days: number of days, or None until the end of the scenario.
+    """
 
     id: str
     game: str
@@ -79,8 +113,8 @@ class ScenarioExperiment(ScenarioTable, frozen=True, kw_only=True):
     days: int | None = None
 
     def __post_init__(self) -> None:
-        text("experiment.id", self.id)
-        within("experiment.share", self.share, 0, 1)
+        check_text("experiment.id", self.id)
+        check_within("experiment.share", self.share, 0, 1)
         _check_days("experiment", self.day, self.days)
         ids = [variant.id for variant in self.variants]
         if len(ids) < 2 or len(set(ids)) < len(ids):
@@ -88,14 +122,21 @@ class ScenarioExperiment(ScenarioTable, frozen=True, kw_only=True):
 
     @property
     def until(self) -> float:
-        """The first day on which nobody is put into it any more."""
+        """The first day on which no player is assigned any more."""
         return math.inf if self.days is None else self.day + self.days
 
 
 class NetworkOutage(ScenarioTable, frozen=True, kw_only=True, tag_field="kind", tag="network_outage"):
-    """An ad network fills nothing for *days* from *day* on, on one *platform* or, without one, on all.
+    """An ad network that fills nothing for some days.
 
-    It is asked all the same; those asked after it fill some of what it does not.
+    It is still asked. The networks asked after it fill a part of its ads.
+
+    Attributes:
+        game: title of the game.
+        network: name of the network.
+        day: its first day.
+        days: number of days.
+        platform: the platform it concerns, or None for all.
     """
 
     game: str
@@ -109,9 +150,15 @@ class NetworkOutage(ScenarioTable, frozen=True, kw_only=True, tag_field="kind", 
 
 
 class BadBuild(ScenarioTable, frozen=True, kw_only=True, tag_field="kind", tag="bad_build"):
-    """Of those in *country* who install with *build* only the share *stay* is not driven off at once.
+    """A build that makes new players of one country drop out at once.
 
-    So every D-n of these players is *stay* times what it would be.
+    Every D-n of these players is *stay* times its usual value.
+
+    Attributes:
+        game: title of the game.
+        build: name of the build they install.
+        country: code of their country.
+        stay: share of them who do not drop out at once.
     """
 
     game: str
@@ -120,11 +167,17 @@ class BadBuild(ScenarioTable, frozen=True, kw_only=True, tag_field="kind", tag="
     stay: float = 0.5
 
     def __post_init__(self) -> None:
-        within("incident.stay", self.stay, 0, 1)
+        check_within("incident.stay", self.stay, 0, 1)
 
 
 class GameSilence(ScenarioTable, frozen=True, kw_only=True, tag_field="kind", tag="silence"):
-    """The game is down for *days* from *day* on: nobody installs it, nobody plays."""
+    """A game that is down for some days: no installs, no sessions, no events.
+
+    Attributes:
+        game: title of the game.
+        day: its first day.
+        days: number of days.
+    """
 
     game: str
     day: int
@@ -138,6 +191,6 @@ Incident = NetworkOutage | BadBuild | GameSilence
 
 
 def _check_days(table: str, day: int, days: int | None) -> None:
-    within(f"{table}.day", day, 0, 3660)
+    check_within(f"{table}.day", day, 0, 3660)
     if days is not None:
-        within(f"{table}.days", days, 1, 3660)
+        check_within(f"{table}.days", days, 1, 3660)

@@ -1,6 +1,6 @@
-"""On which line of a TOML file each key and value stands: tomllib tells of syntax errors only.
+"""The line of each key and value of a TOML file, which tomllib does not report.
 
-The text is one that tomllib has read without complaint, so nothing here checks it again.
+The text must be one that tomllib has parsed, so the scanner does not validate it again.
 """
 
 from __future__ import annotations
@@ -17,98 +17,107 @@ _BARE_VALUE: Final = re.compile(r"[^,\]}#\n]+")
 
 
 def lines_of(text: str) -> dict[Path, int]:
-    """The line, from 1, of each key and array element of *text*, by its path: `("studio", 0, "name")`."""
+    """Return the line, from 1, of each key and array element by its path.
+
+    A path looks like `("studio", 0, "name")`.
+    """
     scanner = _Scanner(text.replace("\r\n", "\n"))
     scanner.scan()
     return scanner.lines
 
 
 class _Scanner:
+    """A single pass over the text that records the line of each key and element."""
+
     def __init__(self, text: str) -> None:
         self.lines: dict[Path, int] = {}
-        self._text, self._at = text, 0
+        self._text, self._position = text, 0
         self._elements: dict[Path, int] = {}
 
     def scan(self) -> None:
+        """Scan the whole text."""
         table: Path = ()
         while self._skip_blank():
-            if self._text[self._at] == "[":
+            if self._text[self._position] == "[":
                 table = self._header()
             else:
-                self._pair(table)
+                self._key_value(table)
 
     def _header(self) -> Path:
-        is_element = self._text.startswith("[[", self._at)
-        self._at += 2 if is_element else 1
+        """Read a table header and return the path of the table."""
+        is_element = self._text.startswith("[[", self._position)
+        self._position += 2 if is_element else 1
         *above, last = self._key()
         path: Path = ()
-        for part in above:
-            path = self._newest((*path, part))
+        for key in above:
+            path = self._latest_element((*path, key))
         path = (*path, last)
         if is_element:
-            self._note(path)
+            self._record_line(path)
             self._elements[path] = self._elements.get(path, -1) + 1
-        path = self._newest(path)
-        self._note(path)
+        path = self._latest_element(path)
+        self._record_line(path)
         self._skip_blank()
-        self._at += 2 if is_element else 1
+        self._position += 2 if is_element else 1
         return path
 
-    def _newest(self, path: Path) -> Path:
-        """*path*, or its last element where it is an array of tables."""
+    def _latest_element(self, path: Path) -> Path:
+        """Return *path*, or the path of its last element if it is an array of tables."""
         return (*path, self._elements[path]) if path in self._elements else path
 
-    def _pair(self, table: Path) -> None:
+    def _key_value(self, table: Path) -> None:
         path = table
-        for part in self._key():
-            path = (*path, part)
-            self._note(path)
+        for key in self._key():
+            path = (*path, key)
+            self._record_line(path)
         self._skip_blank()
-        self._at += 1  # the =
+        self._position += 1  # the =
         self._value(path)
 
     def _key(self) -> list[str]:
-        parts = []
+        """Read a dotted key and return its names."""
+        keys = []
         while True:
             self._skip_blank()
-            found = _STRING.match(self._text, self._at) or _BARE_KEY.match(self._text, self._at)
-            if found is None:
-                raise ValueError(f"no key at {self._at}")
-            parts.append(found[0].strip("\"'"))
-            self._at = found.end()
+            match = _STRING.match(self._text, self._position) or _BARE_KEY.match(self._text, self._position)
+            if match is None:
+                raise ValueError(f"no key at {self._position}")
+            keys.append(match[0].strip("\"'"))
+            self._position = match.end()
             self._skip_blank()
-            if self._text[self._at] != ".":
-                return parts
-            self._at += 1
+            if self._text[self._position] != ".":
+                return keys
+            self._position += 1
 
     def _value(self, path: Path) -> None:
         self._skip_blank()
-        opening = self._text[self._at]
+        opening = self._text[self._position]
         if opening in "[{":
-            self._at += 1
+            self._position += 1
             self._members(path, is_array=opening == "[")
-        elif found := _STRING.match(self._text, self._at) or _BARE_VALUE.match(self._text, self._at):
-            self._at = found.end()
+        elif match := _STRING.match(self._text, self._position) or _BARE_VALUE.match(self._text, self._position):
+            self._position = match.end()
 
     def _members(self, path: Path, *, is_array: bool) -> None:
+        """Read the members of an array or inline table up to its closing bracket."""
         index = 0
-        while self._skip_blank() and self._text[self._at] not in "]}":
+        while self._skip_blank() and self._text[self._position] not in "]}":
             if is_array:
-                self._note((*path, index))
+                self._record_line((*path, index))
                 self._value((*path, index))
                 index += 1
             else:
-                self._pair(path)
+                self._key_value(path)
             self._skip_blank()
-            if self._text[self._at] == ",":
-                self._at += 1
-        self._at += 1
+            if self._text[self._position] == ",":
+                self._position += 1
+        self._position += 1
 
-    def _note(self, path: Path) -> None:
-        self.lines.setdefault(path, self._text.count("\n", 0, self._at) + 1)
+    def _record_line(self, path: Path) -> None:
+        self.lines.setdefault(path, self._text.count("\n", 0, self._position) + 1)
 
     def _skip_blank(self) -> bool:
-        """Go to the next token; whether there is one."""
-        found: Any = _BLANK.match(self._text, self._at)
-        self._at = found.end()
-        return self._at < len(self._text)
+        """Advance to the next token and return whether there is one."""
+        match: Any = _BLANK.match(self._text, self._position)
+        self._position = match.end()
+        return self._position < len(self._text)

@@ -1,8 +1,8 @@
-"""Scenario files read into tables that remember where each key stands, and decoded with errors that tell it.
+"""Scenario files as tables that know the line of each key, for exact errors.
 
-A file may build on others: `extends = "demo"` takes every top-level key it does not give itself from a shipped
-scenario, and a game with `like = "Tile Harbor"` takes what it does not give itself from the game of that title, above
-it in the file or in the scenario extended.
+A file may build on others. `extends = "demo"` takes every top-level key that it does not give itself from a shipped
+scenario. A game with `like = "Tile Harbor"` takes every key that it does not give itself from the game with that title,
+which must stand above it in the file or in the scenario it extends.
 """
 
 from __future__ import annotations
@@ -26,31 +26,32 @@ Keys = list[str]
 
 _SHIPPED: Final = resources.files("gamelens.simulator.scenarios") / "shipped"
 _MERGED: Final = ("retention", "sessions", "progression", "ads", "purchases", "economy", "paid")
-"""Tables of a game that keep, key by key, what `like` brings; all others are taken whole."""
+"""Tables of a game that `like` merges key by key. All others are replaced whole."""
 
 
 class LocatedTable(dict[str, Any]):
-    """A table of a file; *places* says where each of its keys stands."""
+    """A table of a file, with file and line of each key in *locations*."""
 
-    def __init__(self, items: dict[str, Any], places: dict[str, str]) -> None:
+    def __init__(self, items: dict[str, Any], locations: dict[str, str]) -> None:
         super().__init__(items)
-        self.places = places
+        self.locations = locations
 
 
 _TYPES: Final = {str: "str", int: "int", float: "float", bool: "bool", LocatedTable: "object", list: "array"}
-"""What msgspec calls what TOML holds."""
+"""Names of TOML types in messages of msgspec."""
 
 
 def scenario_names() -> list[str]:
-    """Names of the scenarios that come with the package."""
+    """Return the names of the scenarios that come with the package."""
     return sorted(entry.name.removesuffix(".toml") for entry in _SHIPPED.iterdir() if entry.name.endswith(".toml"))
 
 
 def read_tables(name_or_path: str | Path) -> LocatedTable:
-    """The scenario called *name_or_path*, or written in that file, with what it builds on.
+    """Read a shipped scenario or a .toml file, with the scenario it extends.
 
     Raises:
-        BadQuery: no such scenario, or no TOML.
+        BadQuery: there is no such scenario, or the file is not TOML.
+        InvalidScenario: `extends` or `like` names something unknown.
     """
     text = str(name_or_path)
     is_file = text.endswith(".toml")
@@ -63,110 +64,122 @@ def read_tables(name_or_path: str | Path) -> LocatedTable:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadQuery("scenario", text, f"cannot be read: {error}") from None
     lines = lines_of(written)
-    read = _placed(raw, (), lambda path: f"{Path(source.name).name}, line {lines.get(path, 1)}")
-    base = _base(read, text)
+    read = _with_locations(raw, (), lambda path: f"{Path(source.name).name}, line {lines.get(path, 1)}")
+    base = _read_base(read, text)
     _fill_games(read, base)
-    return LocatedTable({**base, **read}, base.places | read.places)
+    return LocatedTable({**base, **read}, base.locations | read.locations)
 
 
 def decode(table: LocatedTable, kind: type[T]) -> T:
-    """*table* as a value of *kind*.
+    """Convert *table* to a value of *kind*.
 
     Raises:
-        ScenarioRefused: a key it does not know, or a value it does not allow.
+        InvalidScenario: a key is unknown or missing, or a value is not allowed.
     """
     try:
         return msgspec.convert(table, kind)
     except msgspec.ValidationError as error:
-        raise _refusal(table, kind, error) from None
+        raise _invalid_scenario(table, kind, error) from None
 
 
-def _placed(value: Any, path: tuple[str | int, ...], place: Callable[[tuple[str | int, ...]], str]) -> Any:
+def _with_locations(value: Any, path: tuple[str | int, ...], location: Callable[[tuple[str | int, ...]], str]) -> Any:
+    """Convert each dict below *value* to a `LocatedTable`."""
     if isinstance(value, dict):
-        inside = {key: _placed(child, (*path, key), place) for key, child in value.items()}
-        return LocatedTable(inside, {key: place((*path, key)) for key in value})
+        inside = {key: _with_locations(child, (*path, key), location) for key, child in value.items()}
+        return LocatedTable(inside, {key: location((*path, key)) for key in value})
     if isinstance(value, list):
-        return [_placed(child, (*path, i), place) for i, child in enumerate(value)]
+        return [_with_locations(child, (*path, i), location) for i, child in enumerate(value)]
     return value
 
 
-def _base(read: LocatedTable, itself: str) -> LocatedTable:
+def _read_base(read: LocatedTable, own_name: str) -> LocatedTable:
+    """Read the scenario that `extends` names, if any, and remove the key."""
     if "extends" not in read:
         return LocatedTable({}, {})
-    where, name = read.places["extends"], read.pop("extends")
-    if not isinstance(name, str) or name == itself or name not in scenario_names():
-        raise InvalidScenario(where, "extends", name, "is not a shipped scenario", scenario_names())
+    location, name = read.locations["extends"], read.pop("extends")
+    if not isinstance(name, str) or name == own_name or name not in scenario_names():
+        raise InvalidScenario(location, "extends", name, "is not a shipped scenario", scenario_names())
     return read_tables(name)
 
 
 def _fill_games(read: LocatedTable, base: LocatedTable) -> None:
-    """Gives each game that is `like` another what it has not got itself."""
-    known = {game.get("title"): game for game in _games(base)}
+    """Add to each game with `like` the keys of the game it names."""
+    games_by_title = {game.get("title"): game for game in _games(base)}
     for game in _games(read):
         if "like" in game:
-            where, title = game.places["like"], game.pop("like")
-            if title not in known:
-                names = [name for name in known if isinstance(name, str)]
-                raise InvalidScenario(where, "studio.game.like", title, "is no game above it", names)
-            _fill(game, known[title])
-        known[game.get("title")] = game
+            location, title = game.locations["like"], game.pop("like")
+            if title not in games_by_title:
+                names = [name for name in games_by_title if isinstance(name, str)]
+                raise InvalidScenario(location, "studio.game.like", title, "is no game above it", names)
+            _fill(game, games_by_title[title])
+        games_by_title[game.get("title")] = game
 
 
 def _games(table: LocatedTable) -> Iterator[LocatedTable]:
     for studio in table.get("studio", ()):
-        found = studio.get("game", ()) if isinstance(studio, LocatedTable) else ()
-        yield from (game for game in found if isinstance(game, LocatedTable))
+        games = studio.get("game", ()) if isinstance(studio, LocatedTable) else ()
+        yield from (game for game in games if isinstance(game, LocatedTable))
 
 
-def _fill(table: LocatedTable, like: LocatedTable) -> None:
-    for key, value in like.items():
+def _fill(table: LocatedTable, source: LocatedTable) -> None:
+    for key, value in source.items():
         if key not in table:
-            table[key], table.places[key] = value, like.places[key]
+            table[key], table.locations[key] = value, source.locations[key]
         elif key in _MERGED and isinstance(table[key], LocatedTable) and isinstance(value, LocatedTable):
             _fill(table[key], value)
 
 
-def _refusal(table: LocatedTable, kind: Any, error: msgspec.ValidationError) -> InvalidScenario:
-    """Msgspec's message, turned into place, key, value, rule and what is allowed."""
-    told = re.fullmatch(r"(.*?)(?: - at `(key)` in `(.*)`| - at `(.*)`)?", str(error), re.DOTALL)
-    rule, of_key, place = (told[1], told[2], told[3] or told[4] or "") if told else (str(error), None, "")
-    keys = re.findall(r"[^.\[\]$`]+|\.\.\.", place)
+def _invalid_scenario(table: LocatedTable, kind: Any, error: msgspec.ValidationError) -> InvalidScenario:
+    """Build the error for a message of msgspec: location, key, value, rule and allowed values."""
+    parsed = re.fullmatch(r"(.*?)(?: - at `(key)` in `(.*)`| - at `(.*)`)?", str(error), re.DOTALL)
+    rule, of_key, path = (parsed[1], parsed[2], parsed[3] or parsed[4] or "") if parsed else (str(error), None, "")
+    keys = re.findall(r"[^.\[\]$`]+|\.\.\.", path)
     cause = error.__cause__
     if isinstance(cause, InvalidScenarioValue):
-        keys = _named(table, keys, lambda value: bool(value == cause.value), cause.field.split(".")[-1:])
-        keys += _below(_at(table, keys), cause.field.split("."))
-        return InvalidScenario(_place(table, keys), _dotted(keys, cause.field), cause.value, cause.rule, cause.allowed)
+        keys = _fill_free_key(table, keys, lambda value: bool(value == cause.value), cause.field.split(".")[-1:])
+        keys += _existing_suffix(_value_at(table, keys), cause.field.split("."))
+        return InvalidScenario(
+            _location_of(table, keys), _dotted_path(keys, cause.field), cause.value, cause.rule, cause.allowed
+        )
     if unknown := re.search("unknown field `(.+)`", rule):
-        at, name = [*keys, unknown[1]], unknown[1]
-        return InvalidScenario(_place(table, at), _dotted(at), name, "is not a key here", _keys_of(kind, keys))
+        full_path, name = [*keys, unknown[1]], unknown[1]
+        return InvalidScenario(
+            _location_of(table, full_path), _dotted_path(full_path), name, "is not a key here", _keys_of(kind, keys)
+        )
     if missing := re.search("missing required field `(.+)`", rule):
-        at, there = [*keys, missing[1]], list(_at(table, keys) or ())
-        return InvalidScenario(_place(table, at), _dotted(at), there, f"lacks the key {missing[1]}")
+        full_path, present = [*keys, missing[1]], list(_value_at(table, keys) or ())
+        return InvalidScenario(
+            _location_of(table, full_path), _dotted_path(full_path), present, f"lacks the key {missing[1]}"
+        )
     if got := re.search("got `(.+)`", rule):
-        keys = _named(table, keys, lambda value: _TYPES.get(type(value)) == got[1], [])
-    value = _at(table, keys)
+        keys = _fill_free_key(table, keys, lambda value: _TYPES.get(type(value)) == got[1], [])
+    value = _value_at(table, keys)
     if of_key and (named := re.search("'(.*)'", rule)):
         value, keys = named[1], [*keys, named[1]]
     rule = f"is refused: {rule[:1].lower()}{rule[1:]}"
-    return InvalidScenario(_place(table, keys), _dotted(keys), value, rule, _values_of(kind, keys))
+    return InvalidScenario(_location_of(table, keys), _dotted_path(keys), value, rule, _values_of(kind, keys))
 
 
-def _named(table: LocatedTable, keys: Keys, is_it: Callable[[Any], bool], below: Keys) -> Keys:
-    """*keys* with the name msgspec leaves out where names are free: the first with *is_it* what lies *below* it."""
+def _fill_free_key(table: LocatedTable, keys: Keys, matches: Callable[[Any], bool], suffix: Keys) -> Keys:
+    """Fill in the key that msgspec writes as `...` in the path of an error.
+
+    It is the first key for which the value at *suffix* below it satisfies *matches*.
+    """
     if "..." not in keys:
         return keys
-    place = keys.index("...")
-    above, rest = keys[:place], keys[place + 1 :]
-    found = (name for name in _at(table, above) if is_it(_at(table, [*above, name, *rest, *below])))
-    return [*above, *([name, *rest] if (name := next(found, None)) else [])]
+    index = keys.index("...")
+    before, rest = keys[:index], keys[index + 1 :]
+    names = (name for name in _value_at(table, before) if matches(_value_at(table, [*before, name, *rest, *suffix])))
+    return [*before, *([name, *rest] if (name := next(names, None)) else [])]
 
 
-def _dotted(keys: Keys, otherwise: str = "scenario") -> str:
+def _dotted_path(keys: Keys, default: str = "scenario") -> str:
     written = "".join(f"[{key}]" if key.isdigit() else f".{key}" for key in keys)
-    return written.removeprefix(".") or otherwise
+    return written.removeprefix(".") or default
 
 
-def _at(value: Any, keys: Keys) -> Any:
+def _value_at(value: Any, keys: Keys) -> Any:
+    """Return the value at the path *keys*, or None."""
     for key in keys:
         if isinstance(value, list) and key.isdigit():
             value = value[int(key)]
@@ -175,60 +188,64 @@ def _at(value: Any, keys: Keys) -> Any:
     return value
 
 
-def _below(value: Any, names: Keys) -> Keys:
-    """The end of *names*, which start with the table's own, that leads somewhere in it; at worst the last."""
+def _existing_suffix(value: Any, names: Keys) -> Keys:
+    """Return the longest suffix of *names* whose first key is in the table, or an empty list.
+
+    The names begin with that of the table itself, which is not a key in it.
+    """
     ends = [names[i:] for i in range(len(names))]
     return next((end for end in ends if isinstance(value, dict) and end[0] in value), [])
 
 
-def _place(table: LocatedTable, keys: Keys) -> str:
-    """Where *keys* lead, or as far as they lead."""
+def _location_of(table: LocatedTable, keys: Keys) -> str:
+    """Return file and line of the path *keys*, or of its last part that exists."""
     value: Any = table
-    found = next(iter(table.places.values()), "the scenario")
+    location = next(iter(table.locations.values()), "the scenario")
     for key in keys:
         if isinstance(value, list) and key.isdigit():
             value = value[int(key)]
             if isinstance(value, LocatedTable):
-                found = next(iter(value.places.values()), found)
+                location = next(iter(value.locations.values()), location)
         elif isinstance(value, LocatedTable) and key in value:
-            found, value = value.places.get(key, found), value[key]
+            location, value = value.locations.get(key, location), value[key]
         else:
             break
-    return found
+    return location
 
 
 def _keys_of(kind: Any, keys: Keys) -> Iterable[str]:
-    """The keys of the table that *keys* lead to."""
-    found = [field.encode_name for struct in _structs(_type_at(kind, keys)) for field in struct.fields]
-    return dict.fromkeys(found)
+    """Return the keys that the table at the path *keys* may have."""
+    names = [field.encode_name for struct in _structs(_type_at(kind, keys)) for field in struct.fields]
+    return dict.fromkeys(names)
 
 
 def _values_of(kind: Any, keys: Keys) -> Iterable[str]:
-    """The values allowed where *keys* lead, where they can be listed."""
-    found = _type_at(kind, keys)
-    if isinstance(found, inspect.LiteralType):
-        return [str(value) for value in found.values]
-    above = _type_at(kind, keys[:-1])
-    if isinstance(above, inspect.DictType) and isinstance(above.key_type, inspect.LiteralType):
-        return [str(value) for value in above.key_type.values]
+    """Return the allowed values at the path *keys* if they can be listed, else none."""
+    type_ = _type_at(kind, keys)
+    if isinstance(type_, inspect.LiteralType):
+        return [str(value) for value in type_.values]
+    parent = _type_at(kind, keys[:-1])
+    if isinstance(parent, inspect.DictType) and isinstance(parent.key_type, inspect.LiteralType):
+        return [str(value) for value in parent.key_type.values]
     if keys and keys[-1] == "kind":
-        return [str(struct.tag) for struct in _structs(above)]
+        return [str(struct.tag) for struct in _structs(parent)]
     return []
 
 
 def _type_at(kind: Any, keys: Keys) -> inspect.Type | None:
-    found: inspect.Type | None = inspect.type_info(kind)
+    """Return the type that *kind* has at the path *keys*."""
+    type_: inspect.Type | None = inspect.type_info(kind)
     for key in keys:
-        if isinstance(found, inspect.VarTupleType):
-            found = found.item_type
-        elif isinstance(found, inspect.DictType):
-            found = found.value_type
+        if isinstance(type_, inspect.VarTupleType):
+            type_ = type_.item_type
+        elif isinstance(type_, inspect.DictType):
+            type_ = type_.value_type
         else:
-            fields = [field for struct in _structs(found) for field in struct.fields if field.encode_name == key]
-            found = fields[0].type if fields else None
-    return found
+            fields = [field for struct in _structs(type_) for field in struct.fields if field.encode_name == key]
+            type_ = fields[0].type if fields else None
+    return type_
 
 
-def _structs(found: inspect.Type | None) -> list[inspect.StructType]:
-    members = found.types if isinstance(found, inspect.UnionType) else (found,)
+def _structs(type_: inspect.Type | None) -> list[inspect.StructType]:
+    members = type_.types if isinstance(type_, inspect.UnionType) else (type_,)
     return [member for member in members if isinstance(member, inspect.StructType)]

@@ -1,4 +1,4 @@
-"""What a scenario may not hold: the checks its tables share, and the error that says where in the file it stands."""
+"""The checks that scenario tables share, and the errors for invalid values."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from gamelens.errors import BadQuery
 
 
 class InvalidScenarioValue(BadQuery, ValueError):
-    """A value a scenario may not have. A ValueError too: the decoder then adds the table it was found in."""
+    """A value that a scenario must not have.
+
+    It is a ValueError too, because msgspec then adds the path of the table to its message.
+    """
 
 
 class InvalidScenario(BadQuery):
     """A scenario file that cannot be played.
 
     Args:
-        where: the file and the line.
-        field: the key, from the top of the file.
-        value: what it held.
-        rule: the rule it breaks, as half a sentence.
-        allowed: what it may be, where that can be listed.
-        name: what to look for among *allowed*, where it is not the value.
+        where: file and line.
+        field: path of the key.
+        value: its value.
+        rule: the rule it breaks, as the second half of a sentence.
+        allowed: the allowed values, if they can be listed.
+        name: the text compared with *allowed* to suggest the nearest, if it is not the value.
     """
 
     def __init__(
@@ -38,34 +41,37 @@ class InvalidScenario(BadQuery):
         self.args = (f"{where}: {self.args[0]}",)
 
 
-def positive(key: str, value: float) -> None:
-    """Refuse a *value* of 0 or less."""
+def check_positive(key: str, value: float) -> None:
+    """Raise `InvalidScenarioValue` if *value* is 0 or less."""
     if not value > 0:
         raise InvalidScenarioValue(key, value, "must be more than 0")
 
 
-def within(key: str, value: float, least: float, most: float) -> None:
-    """Refuse a *value* outside *least* to *most*."""
+def check_within(key: str, value: float, least: float, most: float) -> None:
+    """Raise `InvalidScenarioValue` if *value* is outside *least* to *most*."""
     if not least <= value <= most:
         raise InvalidScenarioValue(key, value, f"must be {least} to {most}")
 
 
-def text(key: str, value: str) -> None:
-    """Refuse a *value* that no event could carry as a name."""
+def check_text(key: str, value: str) -> None:
+    """Raise `InvalidScenarioValue` if *value* is not a name of 1 to 64 characters."""
     if not 1 <= len(value) <= 64:
         raise InvalidScenarioValue(key, value, "must be 1 to 64 characters")
 
 
-def some_shares(key: str, shares: dict[str, float]) -> None:
-    """Refuse a table of shares that is empty or holds one of 0 or less."""
+def check_shares(key: str, shares: dict[str, float]) -> None:
+    """Raise `InvalidScenarioValue` if a table of shares is empty or one is 0 or less."""
     if not shares:
         raise InvalidScenarioValue(key, {}, "must hold at least one")
     for name, share in shares.items():
-        positive(f"{key}.{name}", share)
+        check_positive(f"{key}.{name}", share)
 
 
-def one_of(key: str, value: str, allowed: Iterable[str]) -> None:
-    """Refuse a *value* that is not *allowed*; the error lists them, or names the nearest."""
-    known = list(allowed)
-    if value not in known:
-        raise InvalidScenarioValue(key, value, "is not one of those here", known)
+def check_one_of(key: str, value: str, allowed: Iterable[str]) -> None:
+    """Raise `InvalidScenarioValue` if *value* is not among *allowed*.
+
+    The error lists the allowed values, or suggests the nearest.
+    """
+    options = list(allowed)
+    if value not in options:
+        raise InvalidScenarioValue(key, value, "is not one of those here", options)

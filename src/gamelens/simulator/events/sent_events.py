@@ -1,0 +1,244 @@
+"""The events of a block as they are sent, with copies, malformed and odd ones, and bots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import numpy as np
+
+from gamelens.simulator.events.defects import (
+    BOT_REPEATS,
+    EVENT_DEFECTS,
+    EVENT_QUIRKS,
+    time_fragment,
+)
+from gamelens.simulator.events.delivery_times import HOUR_S, RESEND_AFTER_S, EventDelivery
+from gamelens.simulator.events.event_columns import CATEGORIES
+from gamelens.simulator.events.event_json import SDK_VERSION, BlockIds, Event, draw_uuids, join_events
+from gamelens.simulator.population.behaviour import EventSlot, PlayedBlock
+from gamelens.simulator.scenarios.delivery_profile import DirtProfile
+
+REPEATED: Final = "repeated"
+REJECTED: Final = "rejected"
+REFUSED: Final = "refused"
+UNSENT: Final = "unsent"
+"""Verdicts of the ledger on events that do not count.
+
+In this order: an event_uuid sent before, an event the collector rejects, a request refused with a status of its own, an
+event lost before it was sent.
+"""
+OLD_SDK: Final = b"unity 2.4.1"
+_SDK_FIELD: Final = b'"sdk_version":"%b"' % SDK_VERSION.encode()
+_OLD_SDK_FIELD: Final = b'"sdk_version":"%b"' % OLD_SDK
+_MAX_DUPLICATE_DELAY_S: Final = 6 * HOUR_S
+"""Longest delay of a duplicate. Our choice, without a public figure."""
+
+
+class SentEvent(NamedTuple):
+    """One event as it is sent, with its differences from the row of the ledger it is made of.
+
+    Attributes:
+        source_row: that row.
+        sent_s: time of sending, in epoch seconds.
+        event: its JSON fragments.
+        client_ts: its time, or None if the collector must take the time of arrival.
+        event_uuid: its id, or None.
+        sent_as: what was done to it, or None.
+        verdict: why it does not count, or None if it counts.
+        errors: the errors the collector must report.
+        bot_ids: user_id and session_id if a bot sends it.
+    """
+
+    source_row: int
+    sent_s: int
+    event: Event
+    client_ts: int | None
+    event_uuid: str | None
+    sent_as: str | None = None
+    verdict: str | None = None
+    errors: str | None = None
+    bot_ids: tuple[str, str] | None = None
+
+
+def sent_events_of(
+    block: PlayedBlock,
+    ids: BlockIds,
+    clean_events: list[Event],
+    delivery: EventDelivery,
+    dirt: DirtProfile,
+    *,
+    ends_s: int,
+    rng: np.random.Generator,
+) -> list[SentEvent]:
+    """Return all events sent for *block*, in the order sent.
+
+    Args:
+        block: the actions of the players.
+        ids: the UUIDs in it.
+        clean_events: its events without defects.
+        delivery: the delivery of each of them.
+        dirt: the defects to add.
+        ends_s: end of the scenario in epoch seconds. Bots stop there.
+        rng: source of random numbers for the defects.
+    """
+    sent = list(_deliver_events(block, ids, clean_events, delivery))
+    added = [
+        *(
+            copy
+            for event, is_resent in zip(sent, delivery.is_resent, strict=True)
+            if is_resent
+            for copy in _resend(event)
+        ),
+        *_duplicates(sent, round(len(sent) * dirt.duplicates), rng=rng),
+        *_malformed(block, sent, clean_events, rng.binomial(len(sent), dirt.malformed), rng=rng),
+        *_quirks(block, sent, clean_events, rng.binomial(len(sent), dirt.odd), rng=rng),
+        *_bots(block, ids, clean_events, rng.binomial(len(block.players), dirt.bots), ends_s=ends_s, rng=rng),
+    ]
+    return sorted([*sent, *added], key=lambda event: event.sent_s)
+
+
+def _deliver_events(
+    block: PlayedBlock, ids: BlockIds, clean_events: list[Event], event_delivery: EventDelivery
+) -> Iterator[SentEvent]:
+    """Yield every event once, as its device sends it."""
+    arrays = [ids.event, block.events.ts_s, event_delivery.claimed_s, event_delivery.is_usable]
+    arrays += [event_delivery.lacks_uuid, event_delivery.is_offline, event_delivery.is_unsent, event_delivery.sent_s]
+    rows = zip(clean_events, *(array.tolist() for array in arrays), strict=True)
+    for source_row, (event, name, ts_s, claimed_s, is_usable, lacks_uuid, is_offline, is_unsent, sent_s) in enumerate(
+        rows
+    ):
+        content, head, end = event
+        if lacks_uuid:
+            head, end = head.replace(_SDK_FIELD, _OLD_SDK_FIELD), time_fragment(claimed_s, None)
+        elif claimed_s != ts_s:
+            end = time_fragment(claimed_s, name)
+        labels = {"crash": is_unsent, "wrong clock": claimed_s != ts_s, "old SDK": lacks_uuid, "late": is_offline}
+        yield SentEvent(
+            source_row=source_row,
+            sent_s=sent_s,
+            event=(content, head, end),
+            client_ts=claimed_s if is_usable else None,
+            event_uuid=None if lacks_uuid else name.decode(),
+            sent_as=next((name for name, is_so in labels.items() if is_so), None),
+            verdict=UNSENT if is_unsent else None,
+        )
+
+
+def _resend(sent_event: SentEvent) -> Iterator[SentEvent]:
+    """Yield the copy that is sent because no response arrived.
+
+    Without event_uuid the collector cannot recognise it as a copy, so it counts.
+    """
+    if sent_event.verdict is None:
+        verdict = REPEATED if sent_event.event_uuid else None
+        yield sent_event._replace(sent_s=sent_event.sent_s + RESEND_AFTER_S, sent_as="sent again", verdict=verdict)
+
+
+def _duplicates(sent: list[SentEvent], count: int, *, rng: np.random.Generator) -> Iterator[SentEvent]:
+    """Yield exact copies of random events, sent up to some hours later."""
+    for place, later_s in zip(
+        _pick_rows(sent, count, rng), rng.integers(0, _MAX_DUPLICATE_DELAY_S, count).tolist(), strict=True
+    ):
+        sent_event = sent[place]
+        if sent_event.verdict is None and sent_event.event_uuid is not None:
+            yield sent_event._replace(sent_s=sent_event.sent_s + later_s, sent_as="duplicate", verdict=REPEATED)
+
+
+def _malformed(
+    block: PlayedBlock, sent: list[SentEvent], clean_events: list[Event], count: int, *, rng: np.random.Generator
+) -> Iterator[SentEvent]:
+    """Yield *count* malformed events, each derived from a good one.
+
+    They have its time and an event_uuid of their own.
+    """
+    rows_by_category = _by_category(block)
+    names = draw_uuids(count, rng).tolist()
+    for name, kind, draw in zip(
+        names, rng.integers(0, len(EVENT_DEFECTS), count).tolist(), rng.random(count), strict=True
+    ):
+        defect = EVENT_DEFECTS[kind]
+        places = range(len(sent)) if defect.category is None else rows_by_category.get(defect.category, ())
+        if not len(places):
+            continue
+        sent_event = sent[int(places[int(draw * len(places))])]
+        event = msgspec.json.decode(join_events([clean_events[sent_event.source_row]]))[0]
+        malformed = defect.apply(event | {"event_uuid": name.decode()})
+        yield sent_event._replace(
+            event=(msgspec.json.encode(malformed), b"", b","),
+            event_uuid=name.decode() if isinstance(malformed, dict) else None,
+            sent_as=defect.name,
+            verdict=REJECTED,
+            errors="; ".join(f"{error_type} {path}" for error_type, path in defect.errors),
+        )
+
+
+def _quirks(
+    block: PlayedBlock, sent: list[SentEvent], clean_events: list[Event], count: int, *, rng: np.random.Generator
+) -> Iterator[SentEvent]:
+    """Yield *count* odd events, each derived from a good one.
+
+    They have its time, unless the quirk changes it, and an event_uuid of their own.
+    """
+    names = draw_uuids(count, rng).tolist()
+    drawn = zip(_pick_rows(sent, count, rng), rng.integers(0, len(EVENT_QUIRKS), count).tolist(), names, strict=True)
+    for place, kind, name in drawn:
+        sent_event, quirk, ts_s = sent[place], EVENT_QUIRKS[kind], int(block.events.ts_s[place])
+        yield sent_event._replace(
+            event=quirk.apply(clean_events[sent_event.source_row], ts_s, name),
+            client_ts=ts_s if quirk.has_time else None,
+            event_uuid=name.decode(),
+            sent_as=quirk.name,
+            verdict=None,
+        )
+
+
+def _bots(
+    block: PlayedBlock, ids: BlockIds, clean_events: list[Event], count: int, *, ends_s: int, rng: np.random.Generator
+) -> Iterator[SentEvent]:
+    """Yield the events of *count* bots.
+
+    Each repeats one session of a player, one event per second and without a pause.
+    """
+    if not len(block.events.slot):
+        return
+    starts = np.flatnonzero(np.diff(block.events.session, prepend=-1))
+    for name, draw in zip(draw_uuids(count, rng).tolist(), rng.random(count), strict=True):
+        index = int(draw * len(starts))
+        end = starts[index + 1] if index + 1 < len(starts) else len(block.events.slot)
+        copied = range(int(starts[index]), int(end))
+        session = int(block.events.session[copied[0]])
+        begins_s = int(block.events.ts_s[copied[0]])
+        session_ids = draw_uuids(BOT_REPEATS, rng).tolist()
+        event_ids = iter(draw_uuids(BOT_REPEATS * len(copied), rng).tolist())
+        user = ids.user[block.sessions.player[session]]
+        for repeat, session_id in enumerate(session_ids):
+            head = clean_events[copied[0]][1].replace(user, name).replace(ids.session[session], session_id)
+            for place, source_row in enumerate(copied):
+                ts_s, uuid = begins_s + repeat * len(copied) + place, next(event_ids)
+                if ts_s < ends_s:
+                    yield SentEvent(
+                        source_row=source_row,
+                        sent_s=ts_s + RESEND_AFTER_S,
+                        event=(clean_events[source_row][0], head, time_fragment(ts_s, uuid)),
+                        client_ts=ts_s,
+                        event_uuid=uuid.decode(),
+                        sent_as="bot",
+                        bot_ids=(name.decode(), session_id.decode()),
+                    )
+
+
+def _by_category(block: PlayedBlock) -> dict[str, Any]:
+    """Return the positions of the events of each category."""
+    slot = block.events.slot
+    names = set(CATEGORIES.values())
+    return {
+        name: np.flatnonzero(np.isin(slot, [each for each in EventSlot if CATEGORIES[each] == name])) for name in names
+    }
+
+
+def _pick_rows(sent: list[SentEvent], count: int, rng: np.random.Generator) -> list[int]:
+    """Draw *count* positions in *sent*."""
+    chosen: list[int] = rng.integers(0, max(len(sent), 1), count).tolist()
+    return chosen

@@ -1,0 +1,154 @@
+"""Arguments of a query: one definition, which both clients show and check alike."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from gamelens.client.async_client import AsyncClient
+from gamelens.client.query.arguments import accepts, query_arguments, retention_arguments, with_arguments_of
+from gamelens.client.query.query_spec import GAME_ID, QuerySpec, one_of
+from gamelens.client.sync_client import Client
+from gamelens.errors import BadQuery
+from support.scripted_service import KEY, Script
+
+CLIENTS = [Client, AsyncClient]
+DEFINED_BY: dict[str, Callable[..., object]] = {
+    "query": query_arguments,
+    "plan": query_arguments,
+    "retention": retention_arguments,
+}
+
+
+def double(number: int, *, times: int = 2) -> int:
+    """Multiply.
+
+    Args:
+        number: a factor.
+        times: the other.
+
+    Raises:
+        TypeError: never.
+    """
+    return number * times
+
+
+class Calculator:
+    """A class whose methods take what `double` returns."""
+
+    @accepts(double)
+    def show(self, product: int) -> str:
+        """Return the product as text.
+
+        Raises:
+            KeyError: never.
+        """
+        return str(product)
+
+    @accepts(double)
+    async def show_later(self, product: int) -> str:
+        """Return the product as text."""
+        return str(product)
+
+
+def test_a_method_gets_the_parsed_value() -> None:
+    """The parameters of the parser are passed on, and its defaults apply."""
+    assert (Calculator().show(2), Calculator().show(2, times=3)) == ("4", "6")
+
+
+def test_a_coroutine_method_stays_one() -> None:
+    """Arguments of a coroutine are checked when it is awaited, as those of any coroutine."""
+    assert inspect.iscoroutinefunction(Calculator.show_later)
+    waiting = Calculator().show_later("x", times=None)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        asyncio.run(waiting)
+    assert asyncio.run(Calculator().show_later(2)) == "4"
+
+
+@pytest.mark.parametrize("method", [Calculator.show, Calculator.show_later])
+def test_the_signature_is_that_of_the_parser(method: Callable[..., Any]) -> None:
+    """With `self` before and the method's own result after it."""
+    assert str(inspect.signature(method)) == "(self, number: 'int', *, times: 'int' = 2) -> 'str'"
+
+
+def test_the_docstring_has_the_arguments_before_the_errors() -> None:
+    """The order of the sections is the same in all docstrings."""
+    assert inspect.getdoc(Calculator.show) == (
+        "Return the product as text.\n\nArgs:\n    number: a factor.\n    times: the other.\n\n"
+        "Raises:\n    KeyError: never."
+    )
+
+
+def test_a_docstring_without_errors_ends_with_the_arguments() -> None:
+    """No empty section is added."""
+    assert with_arguments_of(double, "Add.").endswith("times: the other.")
+
+
+@pytest.mark.parametrize("method", DEFINED_BY)
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_help_of_both_clients_describes_every_argument(client: type, method: str) -> None:
+    """Each keyword has its line under `Args:`, in the order of the signature."""
+    text = inspect.getdoc(getattr(client, method)) or ""
+    section = text.partition("\n\nArgs:\n")[2].partition("\n\n")[0]
+    described = [line.strip().partition(":")[0] for line in section.splitlines() if line[4:5] != " "]
+    assert described == list(inspect.signature(DEFINED_BY[method]).parameters)
+
+
+@pytest.mark.parametrize("method", DEFINED_BY)
+@pytest.mark.parametrize("client", CLIENTS)
+def test_both_clients_show_the_signature_of_the_definition(client: type, method: str) -> None:
+    """`help`, `?` and keyword completion read it from `inspect.signature`."""
+    shown = list(inspect.signature(getattr(client, method)).parameters.values())
+    assert shown[0].name == "self"
+    assert shown[1:] == list(inspect.signature(DEFINED_BY[method]).parameters.values())
+
+
+@pytest.mark.parametrize("every", ["hour", "Day", ""])
+def test_every_is_checked_like_any_other_word(every: str) -> None:
+    """A granularity that does not exist is refused with the four that do."""
+    with pytest.raises(BadQuery, match="is not allowed") as refused:
+        QuerySpec(metrics=("revenue",), every=every)  # type: ignore[arg-type]
+    assert (refused.value.field, refused.value.allowed) == ("every", ("day", "week", "month", "all"))
+
+
+def test_one_of_names_the_nearest_word() -> None:
+    """A typo gets the word that was meant."""
+    with pytest.raises(BadQuery, match="Did you mean `gaps`") as refused:
+        one_of("on_error", "gap", ("raise", "gaps"))
+    assert (refused.value.field, one_of("on_error", "gaps", ("raise", "gaps"))) == ("on_error", "gaps")
+
+
+def test_the_arguments_of_a_query_become_a_spec_and_options() -> None:
+    """Names become tuples, `game` the column of its id; options hold the rest."""
+    arguments = query_arguments("revenue", by="game", over="2026-11-01", games=["1"], to="arrow", progress=False)
+    assert (arguments.spec.metrics, arguments.spec.dimensions, arguments.spec.games) == (
+        ("revenue",),
+        (GAME_ID,),
+        ("1",),
+    )
+    assert (arguments.options.over, arguments.options.to, arguments.progress) == ("2026-11-01", "arrow", False)
+
+
+def test_the_arguments_of_retention_become_ages() -> None:
+    """One age or several."""
+    assert retention_arguments(7, over="2026-11-01").spec.ages == (7,)
+    assert retention_arguments(range(1, 4), over="2026-11-01").spec.ages == (1, 2, 3)
+
+
+def test_an_async_client_checks_arguments_when_awaited(script: Script) -> None:
+    """A coroutine that is never awaited sends nothing, and one with a wrong argument sends nothing either."""
+
+    async def main() -> None:
+        pool = httpx.ASGITransport(script.app())
+        async with AsyncClient(api_key=KEY, metrics_url="http://127.0.0.9:1", transport=pool) as client:
+            waiting = client.query("revenue", over="2026-11-01", every="hour")  # type: ignore[arg-type]
+            with pytest.raises(BadQuery, match="every"):
+                await waiting
+
+    asyncio.run(main())
+    assert script.paths == []

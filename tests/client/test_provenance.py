@@ -1,0 +1,142 @@
+"""The provenance of a frame: real service, sandbox with its scenario, or replay."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+import gamelens as gl
+import gamelens.notebook.accessor
+from gamelens.client.connection.control_api import ControlApi
+from gamelens.client.connection.settings import Secret
+from gamelens.client.connection.transport import Transport
+from gamelens.client.sync_client import Client
+from gamelens.errors import BadQuery
+from gamelens.sandbox.control.control_app import control_app
+from gamelens.wire.receipts import Provenance, Receipt
+from support.game_events import event
+from support.sandbox_stage import Stage
+from support.scripted_service import KEY, Script
+
+DAY = "2026-11-20/P1D"
+URL = "http://127.0.0.1:1"
+SCENARIO = "Nürnberg & Söhne, 100 %"
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    """Return a sandbox with one processed event."""
+    stage = Stage(tmp_path / "state")
+    stage.submit([event()])
+    stage.process()
+    yield stage
+    stage.sandbox.close()
+
+
+def control_api(stage: Stage) -> ControlApi:
+    """Return the control API of *stage*."""
+    return ControlApi(f"{URL}/token", pool=httpx.ASGITransport(control_app(stage.sandbox, token="token")))
+
+
+def client_of(stage: Stage, record: Path | None = None) -> Client:
+    """Return a client of the metrics service of *stage*."""
+    pool = httpx.ASGITransport(stage.metrics_app)
+    return Client(api_key="key-of-acme", metrics_url=URL, transport=pool, record=record, cache=False, progress=False)
+
+
+def receipt_of(lens: Client) -> Receipt:
+    """Return the receipt of a query of the last day."""
+    with lens:
+        return Receipt.of(lens.query("event_count", over=DAY, when_unavailable="clip").attrs)
+
+
+def test_a_service_without_an_edition_is_real(make_lens: Callable[..., Client], script: Script) -> None:
+    """A service that names no edition is taken for the real one."""
+    script.answers["event_count"] = lambda _: []
+    frame = make_lens(metrics_url=URL).query("event_count", over="2026-11-01/P1D")
+    assert Receipt.of(frame.attrs).provenance == Provenance(kind="real", url=URL)
+
+
+def test_the_address_is_without_the_key() -> None:
+    """A key that stands in the address is not in the provenance."""
+    transport = Transport(f"{URL}/{KEY}/metrics", key=Secret(KEY))
+    assert transport.provenance == Provenance(kind="real", url=f"{URL}/…/metrics")
+
+
+def test_a_sandbox_is_known_by_its_edition(stage: Stage) -> None:
+    """A sandbox without a scenario is a sandbox."""
+    assert receipt_of(client_of(stage)).provenance == Provenance(kind="sandbox", url=URL)
+
+
+def test_the_scenario_is_in_the_receipt(stage: Stage) -> None:
+    """The scenario set by the control API is in the receipt, whatever letters it has (Wire 5.1, Control API)."""
+    asyncio.run(control_api(stage).set_scenario(SCENARIO))
+    assert receipt_of(client_of(stage)).provenance == Provenance(kind="sandbox", url=URL, scenario=SCENARIO)
+
+
+def test_a_reset_forgets_the_scenario(stage: Stage) -> None:
+    """`POST /reset` and a scenario of null clear the scenario."""
+    asyncio.run(control_api(stage).set_scenario("demo"))
+    asyncio.run(control_api(stage).reset())
+    assert "x-sandbox-scenario" not in stage.get("interval").headers
+    asyncio.run(control_api(stage).set_scenario("demo"))
+    assert stage.get("interval").headers["x-sandbox-scenario"] == "demo"
+    asyncio.run(control_api(stage).set_scenario(None))
+    assert "x-sandbox-scenario" not in stage.get("interval").headers
+
+
+def test_the_scenario_survives_a_restart(tmp_path: Path) -> None:
+    """The scenario is kept in the state directory."""
+    for name in ("demo", None):
+        stage = Stage(tmp_path / "state")
+        if name:
+            stage.sandbox.set_scenario(name)
+        assert stage.sandbox.lake.scenario == "demo"
+        stage.sandbox.close()
+
+
+@pytest.mark.parametrize("name", ["", " ", "a" * 201, "two\nlines"])
+def test_a_scenario_has_a_printable_name(stage: Stage, name: str) -> None:
+    """A name that is empty, too long or not printable is refused and changes nothing."""
+    asyncio.run(control_api(stage).set_scenario("demo"))
+    with pytest.raises(BadQuery, match="up to 200 characters"):
+        asyncio.run(control_api(stage).set_scenario(name))
+    assert stage.sandbox.lake.scenario == "demo"
+
+
+def test_a_replay_knows_the_folder_and_the_scenario(stage: Stage, tmp_path: Path) -> None:
+    """The recorded answer has the headers of the sandbox, so a replay of it names the scenario."""
+    stage.sandbox.set_scenario(SCENARIO)
+    folder = tmp_path / "answers of november"
+    assert receipt_of(client_of(stage, record=folder)).provenance.kind == "sandbox"
+    (recorded,) = [json.loads(path.read_text()) for path in folder.glob("interval-*.json")]
+    assert set(recorded["answer"]["headers"]) == {"x-data-edition", "x-sandbox-scenario"}
+    replayed = receipt_of(Client(replay=folder, progress=False)).provenance
+    assert replayed == Provenance(kind="replay", url="answers of november", scenario=SCENARIO)
+
+
+def test_a_recording_without_headers_is_a_replay(stage: Stage, tmp_path: Path) -> None:
+    """Answers recorded before headers were are a replay of their folder."""
+    receipt_of(client_of(stage, record=tmp_path / "old"))
+    for path in (tmp_path / "old").glob("*.json"):
+        recorded = json.loads(path.read_text())
+        recorded["answer"].pop("headers", None)
+        path.write_text(json.dumps(recorded))
+    assert receipt_of(Client(replay=tmp_path / "old", progress=False)).provenance == Provenance(
+        kind="replay", url="old"
+    )
+
+
+def test_frames_of_a_query_say_it_in_words(stage: Stage) -> None:
+    """`df.lens.receipt` is the struct, and `explain()` names the sandbox and the scenario."""
+    stage.sandbox.set_scenario("demo")
+    with client_of(stage) as lens:
+        frame = lens.query("event_count", over=DAY, when_unavailable="clip")
+    assert isinstance(frame.lens.receipt, gl.Receipt)
+    assert frame.lens.receipt.provenance.scenario == "demo"
+    assert f"Simulated: answered by the sandbox at {URL}, populated with the scenario demo." in frame.lens.explain()
