@@ -32,7 +32,12 @@ def receipt_of(frame: DataFrame) -> Receipt:
 
 def explain(receipt: Receipt) -> str:
     """Return the query, the answer and everything that is missing, one line for each."""
-    lines = (_question(receipt), _answer(receipt), _origin(receipt.provenance), *_reserves(receipt))
+    lines = (
+        _query_sentence(receipt),
+        _answer_sentences(receipt),
+        _provenance_sentence(receipt.provenance),
+        *_limitations(receipt),
+    )
     return "\n".join(one_line(line) for line in lines if line)
 
 
@@ -44,7 +49,7 @@ def source_line(frame: DataFrame) -> str:
         f"Source: gamelens {receipt.version}" if receipt.version else "Source: gamelens",
         provenance_words(receipt.provenance),
         asked.over or "",
-        f"data as of {_moment(receipt.as_of)}" if receipt.as_of else "",
+        f"data as of {_time_text(receipt.as_of)}" if receipt.as_of else "",
         "cut to what is available" if receipt.clipped else "",
         f"top {asked.top} only" if receipt.truncated and asked.top else "",
         "with gaps" if receipt.gaps else "",
@@ -53,7 +58,7 @@ def source_line(frame: DataFrame) -> str:
 
 
 def provenance_words(provenance: Provenance) -> str:
-    """Return the origin as `sandbox, scenario demo`, or an empty text where it is unknown."""
+    """Return the provenance as `sandbox, scenario demo`. Empty if it is unknown."""
     scenario = f", scenario {one_line(provenance.scenario)}" if provenance.scenario else ""
     match provenance.kind:
         case "sandbox":
@@ -70,11 +75,11 @@ def unfinished(frame: DataFrame) -> set[Timestamp]:
 
     Empty when the receipt does not say.
     """
-    cut = _cut(Receipt.of(frame.attrs))
-    return {Timestamp(moment) for moment in cut} & set(frame["timestamp"]) if "timestamp" in frame else set()
+    partial = _cut_buckets(Receipt.of(frame.attrs))
+    return {Timestamp(moment) for moment in partial} & set(frame["timestamp"]) if "timestamp" in frame else set()
 
 
-def _cut(receipt: Receipt) -> list[datetime]:
+def _cut_buckets(receipt: Receipt) -> list[datetime]:
     """Return the starts of the buckets that lie only in part in the queried interval."""
     every, span = receipt.asked.every, receipt.interval
     if every is None or every == "all" or span is None:
@@ -83,13 +88,14 @@ def _cut(receipt: Receipt) -> list[datetime]:
     return sorted({start for moment, start in edges.items() if start != moment})
 
 
-def _question(receipt: Receipt) -> str:
+def _query_sentence(receipt: Receipt) -> str:
+    """Return the query in a sentence."""
     asked = receipt.asked
-    by, every = _names(asked.by), asked.every
-    narrowed = [f"{name} {_names(ids)}" for name, ids in (("games", asked.games), ("studios", asked.studios)) if ids]
+    by, every = _and_list(asked.by), asked.every
+    narrowed = [f"{name} {_and_list(ids)}" for name, ids in (("games", asked.games), ("studios", asked.studios)) if ids]
     parts = [
-        f"Asked for {_names(asked.metrics) or 'nothing in particular'}",
-        f" {_names(map(str, asked.days))} days after install" if asked.days else "",
+        f"Asked for {_and_list(asked.metrics) or 'nothing in particular'}",
+        f" {_and_list(map(str, asked.days))} days after install" if asked.days else "",
         f" {asked.since_days_ago} days after install" if asked.since_days_ago else "",
         f" by {by}" if by else "",
         f" over {asked.over}" if asked.over else "",
@@ -97,12 +103,13 @@ def _question(receipt: Receipt) -> str:
         f", where {asked.where}" if asked.where else "",
         f", only {' and '.join(narrowed)}" if narrowed else "",
         f", top {asked.top}" if asked.top else "",
-        f", on {_moment(receipt.asked_at)}" if receipt.asked_at else "",
+        f", on {_time_text(receipt.asked_at)}" if receipt.asked_at else "",
     ]
     return "".join(parts) + "."
 
 
-def _answer(receipt: Receipt) -> str:
+def _answer_sentences(receipt: Receipt) -> str:
+    """Return requests, cache, version and date of the answer."""
     requests, retries, cached = receipt.requests, receipt.retries, receipt.cached_share
     parts = [
         f"{requests} request{'' if requests == 1 else 's'}",
@@ -110,13 +117,13 @@ def _answer(receipt: Receipt) -> str:
         f"{cached:.0%} from the cache" if cached else "",
         f"gamelens {receipt.version}" if receipt.version else "",
     ]
-    known = f" The service had {receipt.available}." if receipt.available else ""
-    as_of = f" Data as of {_moment(receipt.as_of)}." if receipt.as_of else ""
-    return ", ".join(part for part in parts if part) + "." + as_of + known
+    available = f" The service had {receipt.available}." if receipt.available else ""
+    as_of = f" Data as of {_time_text(receipt.as_of)}." if receipt.as_of else ""
+    return ", ".join(part for part in parts if part) + "." + as_of + available
 
 
-def _origin(provenance: Provenance) -> str:
-    """Return a sentence about the origin, or an empty text where it is unknown."""
+def _provenance_sentence(provenance: Provenance) -> str:
+    """Return a sentence about the provenance. Empty if it is unknown."""
     scenario = f", populated with the scenario {provenance.scenario}" if provenance.scenario else ""
     match provenance.kind:
         case "sandbox":
@@ -128,43 +135,44 @@ def _origin(provenance: Provenance) -> str:
     return ""
 
 
-def _reserves(receipt: Receipt) -> list[str]:
+def _limitations(receipt: Receipt) -> list[str]:
+    """Return a sentence for everything that is missing, joined or restated, and the warnings."""
     lines = [f"Cut to what is available: {receipt.clipped}." if receipt.clipped else ""]
-    lines += [f"Of the {receipt.asked.every} of {start:%Y-%m-%d} only a part is in." for start in _cut(receipt)]
+    lines += [f"Of the {receipt.asked.every} of {start:%Y-%m-%d} only a part is in." for start in _cut_buckets(receipt)]
     if receipt.truncated:
         lines += [
             "(other) is what lies beyond top." if receipt.asked.other else "There may be values beyond the ones shown."
         ]
-    lines += [f"Missing: {_gap(gap)}." for gap in receipt.gaps]
-    lines += [_joined(joined) for joined in receipt.joined]
-    lines += [f"Restated: {_moved(moved)}." for moved in receipt.restated or ()]
+    lines += [f"Missing: {_gap_text(gap)}." for gap in receipt.gaps]
+    lines += [_join_sentence(joined) for joined in receipt.joined]
+    lines += [f"Restated: {_restatement_text(moved)}." for moved in receipt.restated or ()]
     return lines + [f"Warning: {warning}" for warning in receipt.warnings]
 
 
-def _gap(gap: Gap) -> str:
+def _gap_text(gap: Gap) -> str:
     scope = ", ".join(f"{name} = {value}" for name, value in (gap.scope or {}).items())
     where = f" for {scope}" if scope else ""
     return f"{gap.metric} in {gap.interval}{where}: {gap.error}".rstrip(".")
 
 
-def _joined(joined: JoinRecord) -> str:
+def _join_sentence(joined: JoinRecord) -> str:
     share = joined.matched_share
-    found = f": {share:.0%} of {joined.share_of} found a partner" if share is not None else ""
-    return f"Joined with {joined.source}{found}."
+    matched = f": {share:.0%} of {joined.share_of} found a partner" if share is not None else ""
+    return f"Joined with {joined.source}{matched}."
 
 
-def _moved(moved: RestatementRecord) -> str:
-    bucket = f"{moved.metric} of {_moment(moved.timestamp)}, {moved.field}"
+def _restatement_text(moved: RestatementRecord) -> str:
+    bucket = f"{moved.metric} of {_time_text(moved.timestamp)}, {moved.field}"
     if moved.before is None or moved.after is None:
         return f"{bucket}: {moved.rows} rows are otherwise"
     return f"{bucket}: {moved.before:,.10g} before, {moved.after:,.10g} now"
 
 
-def _names(values: Iterable[str]) -> str:
+def _and_list(values: Iterable[str]) -> str:
     return " and ".join(values)
 
 
-def _moment(text: str) -> str:
+def _time_text(text: str) -> str:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -27,8 +27,8 @@ def game_colours(games: Iterable[str], frame: DataFrame) -> dict[str, str]:
         frame: its receipt lists the other games of the organisation.
     """
     games, palette = list(games), theme().palette
-    everybody = {*games, *Receipt.of(frame.attrs).titles}
-    places = _places(everybody if len(everybody) <= len(palette) else games, len(palette))
+    titles = {*games, *Receipt.of(frame.attrs).titles}
+    places = _places(titles if len(titles) <= len(palette) else games, len(palette))
     return {game: palette[places[game]] for game in games}
 
 

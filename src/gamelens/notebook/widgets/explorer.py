@@ -108,7 +108,7 @@ class Explorer(WidgetWithStaticView):
             figure, undrawn = await asyncio.to_thread(_draw, frame, picked.metric)
         except Exception as error:  # a widget has no caller that could handle it
             return partial(self._fail, picked, error_text(error))
-        remarks = " ".join(part for part in (*_reserves(frame), undrawn) if part)
+        remarks = " ".join(part for part in (*_limitations(frame), undrawn) if part)
         return partial(self._show, picked, frame, table, figure, remarks)
 
     def _show(self, picked: FormQuery, frame: DataFrame, table: str, figure: Figure | None, remarks: str) -> None:
@@ -225,7 +225,7 @@ def _draw(frame: DataFrame, metric: str) -> tuple[Figure | None, str]:
         return None, f"{name_of(metric)} cannot be drawn: {error}"
 
 
-def _reserves(frame: DataFrame) -> list[str]:
+def _limitations(frame: DataFrame) -> list[str]:
     """Return what the receipt says is missing from the frame, and its warnings."""
     receipt = Receipt.of(frame.attrs)
     gaps = receipt.gaps
