@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from house.ratchet import Violation, hold
-from house.source import PACKAGE, ROOT, TOP, Module, definitions, modules, place
+from house.source import Module, definitions, modules, place
+from house.violations import Violation, hold
 
 FIRST_LINE = 88
 OPENERS = re.compile(r"(What|Who|Whose|Where|When|How|Which|Those|As|That)\b")
@@ -73,20 +69,6 @@ def test_docstrings_are_plain(rule: str) -> None:
     """Each rule holds for every docstring of the package."""
     broken = ((it, RULES[rule](it)) for it in docstrings())
     hold(rule, (Violation(it.module.room, f"{place(it.module, it.line)}: {why}") for it, why in broken if why))
-
-
-def test_functions_open_with_an_imperative_verb() -> None:
-    """Ruff's D401: counted here until pyproject.toml turns it on."""
-    command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "D401", "--output-format", "json"]
-    done = subprocess.run([*command, PACKAGE], capture_output=True, text=True, check=False, cwd=ROOT)
-
-    def violations() -> Iterator[Violation]:
-        for found in json.loads(done.stdout):
-            path = Path(found["filename"]).relative_to(PACKAGE)
-            room = path.parts[0] if len(path.parts) > 1 else TOP
-            yield Violation(room, f"src/gamelens/{path}:{found['location']['row']}: {found['message']}")
-
-    hold("docstring_verb", violations())
 
 
 @pytest.mark.parametrize(

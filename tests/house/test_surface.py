@@ -17,8 +17,8 @@ import pytest
 
 import gamelens
 from gamelens.cli import cli
-from house.ratchet import Violation, hold
 from house.source import ROOT, TOP, exported, modules
+from house.violations import Violation, hold
 
 PUBLIC = {
     *("AsyncClient", "AuthError", "BadQuery", "Client", "CollectorClient", "GameServer", "GamelensError", "Interval"),

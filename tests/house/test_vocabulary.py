@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from house.ratchet import Violation, hold
 from house.source import PACKAGE, ROOT, TOP, Module, classes, functions, modules, parameters, place
+from house.violations import Violation, hold
 from house.vocabulary import CHECKED_IN_CLASSES, CHECKED_IN_NAMES, EXCEPTIONS, TERMS, advice, table, words
 
 
