@@ -77,11 +77,13 @@ def test_figures_stand_still_and_are_small(tmp_path: Path) -> None:
 
 def test_without_a_browser_figures_move_and_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a browser figures are interactive, and `say` gets the reason."""
-    monkeypatch.setenv("BROWSER_PATH", str(tmp_path / "none"))  # where kaleido looks first, and then nowhere else
+    browser = tmp_path / "none"
+    monkeypatch.setenv("BROWSER_PATH", str(browser))
     messages: list[str] = []
     page = write_report(notebook(tmp_path, FIGURE), tmp_path, say=messages.append).read_text()
     assert "Plotly.newPlot" in page
-    assert messages == ["the figures are interactive, and the page larger: kaleido finds no Chrome or Chromium here"]
+    why = f"BROWSER_PATH names {browser}, which is no program: correct it"
+    assert messages == [f"the figures are interactive, and the page larger: {why}"]
 
 
 def test_a_file_that_is_no_notebook_is_refused(tmp_path: Path) -> None:
