@@ -1,7 +1,6 @@
 """The catalog: every metric with its fields and rules, and every dimension.
 
-To add a metric: one row here and in Wire 4.11, Metrics; one entry in `gamelens.sandbox.metrics.metric_sql`; one test.
-To add a dimension: one row here and in Wire 4.10, Dimensions, and its column in the tables of the sandbox.
+The README of the sandbox room says what else a new metric or dimension takes.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ COMMANDS = sorted({text.strip() for line in LINES for text in TYPED.findall(line
 def test_a_printed_command_would_be_understood(typed: str) -> None:
     """Every printed command has an existing name, options and arguments."""
     command: click.Command = cli
-    words, context = shlex.split(typed), click.Context(cli, info_name="gamelens")
+    words, context = shlex.split(typed), click.Context(cli, info_name="gamelens", **cli.context_settings)
     while isinstance(command, click.Group) and words:
         name, *words = words
         subcommand = command.get_command(context, name)

@@ -268,7 +268,7 @@ def test_an_explorer_filters_by_a_name(world: World, name: str) -> None:
 
 
 def test_an_explanation_has_its_own_lines_only(world: World) -> None:
-    """Names in warnings, filters and gaps add no line to an explanation."""
+    """An explanation has a line each for query, answer, origin, gap and warning, whatever names they hold."""
     frame = world.client.query(
         "ilrd_revenue", over=OVER, every="all", where=getattr(dim, NETWORK) == NAMES["lines"], progress=False
     )
@@ -279,7 +279,7 @@ def test_an_explanation_has_its_own_lines_only(world: World) -> None:
         ],
     }
     lines = accessor(frame).explain().split("\n")
-    assert len(lines) == 4
+    assert len(lines) == 5
     assert [line for line in lines if obeyed(line)] == []
 
 

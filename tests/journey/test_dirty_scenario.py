@@ -245,9 +245,9 @@ def test_events_without_event_uuid_are_not_sent_twice(tmp_path: Path) -> None:
     assert summary["accepted"] - before["accepted"] == len(ledger)
 
 
-def test_all_nineteen_metrics_are_compared() -> None:
+def test_all_metrics_are_compared() -> None:
     """The metrics of this module are all metrics of the catalog (Wire 4.11, Metrics)."""
-    assert len({*PLAIN, *PER_GAME, "retention_retro"}) == len(METRICS) == 19
+    assert len({*PLAIN, *PER_GAME, "retention_retro"}) == len(METRICS)
 
 
 def _comparable(game_id: str, rejected: RejectedEvent) -> tuple[str, Any, tuple[tuple[str, str], ...]]:

@@ -2,8 +2,7 @@
 
 A statement returns integers, the *parts* of a metric. Means, ratios and money are computed from them in Python, so that
 every engine gives the same digits (Wire 4.13, Numbers). Each part sums or counts one *atom*, a column that
-`table_sources` can derive from the rows of each table. To add a metric: one row in the catalog, one `MetricSql` here,
-one test.
+`table_sources` can derive from the rows of each table.
 """
 
 from __future__ import annotations
