@@ -31,7 +31,7 @@ def test_a_printed_command_would_be_understood(typed: str) -> None:
         subcommand = command.get_command(context, name)
         assert subcommand is not None, f"gamelens {typed}: there is no {name}"
         command, context = subcommand, click.Context(subcommand, info_name=name, parent=context)
-    command.make_context(context.info_name, words, resilient_parsing=False)
+    command.make_context(context.info_name, words, parent=context.parent)
 
 
 def test_its_pictures_are_there() -> None:
