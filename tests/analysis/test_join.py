@@ -19,6 +19,7 @@ from pandas import DataFrame
 
 import gamelens as gl
 from gamelens.errors import BadQuery
+from gamelens.wire.receipts import Receipt
 from support.tidy_frames import tidy_frame
 
 pytestmark = pytest.mark.slow
@@ -181,7 +182,7 @@ def test_the_receipt_notes_the_join_and_survives_parquet(revenue: DataFrame, fil
     frame = gl.join(revenue, file(SPEND), on=ON).frame
     frame.to_parquet(tmp_path / "x.parquet")
     receipt = pd.read_parquet(tmp_path / "x.parquet").attrs["gamelens"]
-    assert receipt["asked"] == revenue.attrs["gamelens"]["asked"]
+    assert Receipt.of({"gamelens": receipt}).asked == Receipt.of(revenue.attrs).asked
     share = {"matched_share": 0.7, "share_of": "revenue (sum)"}
     assert receipt["joined"] == [{"source": "spend.csv", "on": ON, "how": "left", **share}]
 

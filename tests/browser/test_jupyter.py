@@ -48,7 +48,7 @@ name = "demo"
 """
 EXPLORER = 'from gamelens.notebook import widgets\n\nwidgets.explorer(lens, metric="ilrd_revenue", by="game")'
 ALONE = "import gamelens as gl\n\nlens = gl.connect()\n" + EXPLORER
-START_S = 30
+START_S = 120  # a machine that runs other tests beside
 PATIENCE_MS = 120_000  # a machine that does other things besides
 WIDGET = ".widget-vbox:has(.gamelens-pane pre)"
 DRAWN = ".js-plotly-plot:has(.main-svg)"

@@ -155,15 +155,17 @@ def recorded(world: World, tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 
 def test_a_report_replays_without_key_address_or_network(recorded: Report, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A replay needs neither key nor address and gives equal frames with 0 requests."""
+    """A replay needs neither key nor address; frames are equal but for requests and origin."""
     monkeypatch.delenv("GAMELENS_API_KEY", raising=False)
     folder, frames = recorded
     with Client(replay=folder) as lens:
         for frame, again in zip(frames, report_frames(lens), strict=True):
             assert_equal(again, frame)
             if "gamelens" in frame.attrs:
-                assert again.attrs["gamelens"]["requests"] == 0
-                assert same_receipt(again.attrs["gamelens"], frame.attrs["gamelens"])
+                receipt = again.attrs["gamelens"]
+                assert (receipt["requests"], receipt["provenance"]["kind"]) == (0, "replay")
+                origin = {"provenance": frame.attrs["gamelens"]["provenance"]}
+                assert same_receipt(receipt | origin, frame.attrs["gamelens"])
         assert lens.cache is None
 
 
