@@ -24,6 +24,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
+from fractions import Fraction
 from pathlib import Path
 from typing import Final, Literal
 
@@ -293,6 +294,7 @@ SLOTS_PER_REFUSAL: Final = 2
 MOST_SLOTS: Final = 50  # Our choice: ten nodes
 HOLD_S: Final = 60.0
 MEMORY_S: Final = 10.0
+_NONE: Final = Fraction(0)
 
 
 class AdaptiveLimit:
@@ -319,11 +321,11 @@ class AdaptiveLimit:
     """
 
     def __init__(self) -> None:
-        self._extra = 0.0
+        self._extra = _NONE
         self._sent: deque[float] = deque(maxlen=MOST_SLOTS)  # send times of the latest answered requests
         self._holds_until = -math.inf
         self._several_until = -math.inf
-        self._owed = 0.0
+        self._owed = _NONE
         self._lowered_at = -math.inf
         self.is_settled = False
 
@@ -339,30 +341,30 @@ class AdaptiveLimit:
         """
         self._sent.append(sent_at)
         if self._answers_before(sent_at) > REQUESTS_PER_SECOND:
-            if now >= self._several_until and not self.is_settled:
-                self._extra = max(self._extra, REQUESTS_PER_SECOND)
+            if is_wanted and now >= self._several_until and not self.is_settled:
+                self._extra = max(self._extra, Fraction(REQUESTS_PER_SECOND))
             self._several_until = now + MEMORY_S
         if is_wanted and now >= self._holds_until:
             more = self._slots_per_answer(now)
-            self._owed, more = max(self._owed - more, 0.0), max(more - self._owed, 0.0)
-            self._extra = min(self._extra + more, MOST_SLOTS - REQUESTS_PER_SECOND)
+            self._owed, more = max(self._owed - more, _NONE), max(more - self._owed, _NONE)
+            self._extra = min(self._extra + more, Fraction(MOST_SLOTS - REQUESTS_PER_SECOND))
 
     def mark_refused(self, sent_at: float, now: float) -> None:
         """Record a refused request."""
         if now >= self._several_until:
-            self._extra, self._owed, self.is_settled = 0.0, 0.0, False
+            self._extra, self._owed, self.is_settled = _NONE, _NONE, False
             self._holds_until = now + HOLD_S
         elif sent_at < self._lowered_at:
             self._owed += SLOTS_PER_REFUSAL
         else:
-            answered = self._answers_before(now) - REQUESTS_PER_SECOND
-            self._extra = max(self._extra - SLOTS_PER_REFUSAL if self.is_settled else answered, 0.0)
+            answered = Fraction(self._answers_before(now) - REQUESTS_PER_SECOND)
+            self._extra = max(self._extra - SLOTS_PER_REFUSAL if self.is_settled else answered, _NONE)
             self._lowered_at, self.is_settled = now, True
 
     def _answers_before(self, moment: float) -> int:
         return sum(moment - 1.0 < other <= moment for other in self._sent)
 
-    def _slots_per_answer(self, now: float) -> float:
+    def _slots_per_answer(self, now: float) -> Fraction:
         if self.is_settled:
-            return SLOTS_PER_REFUSAL / ANSWERS_PER_REFUSAL
-        return 1.0 if now < self._several_until else 1.0 / ANSWERS_PER_SLOT
+            return Fraction(SLOTS_PER_REFUSAL, ANSWERS_PER_REFUSAL)
+        return Fraction(1, 1 if now < self._several_until else ANSWERS_PER_SLOT)
