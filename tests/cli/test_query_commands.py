@@ -77,6 +77,20 @@ def test_games_can_be_given_several_times(run_command: RunCommand, sandbox: Play
     assert {row["game_id"] for row in answer} == set(ids)
 
 
+def test_top_of_a_dimension_is_counted_within_the_others(run_command: RunCommand) -> None:
+    """--top category=1 keeps the largest category of each game, and --other the rest of each."""
+    by = ("event_count", "--by", "game", "category", "--every", "all", *WEEK)
+    whole = rows(run_command("query", *by, "--json"))
+    top = rows(run_command("query", *by, "--top", "category=1", "--other", "--json"))
+    games = {row["game_id"] for row in whole}
+    assert len(games) > 1
+    for game in games:
+        largest, other = (row for row in top if row["game_id"] == game)
+        own = [row["event_count"] for row in whole if row["game_id"] == game]
+        assert (largest["event_count"], other["category"]) == (max(own), "(other)")
+        assert largest["event_count"] + other["event_count"] == sum(own)
+
+
 def test_other_is_what_top_leaves_out(run_command: RunCommand) -> None:
     """--other adds a row with the rest, so that --top adds up to the total."""
     top = rows(
@@ -165,6 +179,9 @@ def test_a_file_that_cannot_be_written_is_one_line(run_command: RunCommand, tmp_
         ("event_count", *WEEK, "--out", "table.xlsx"),
         ("event_count", *WEEK, "--out", "no/such/folder/table.csv"),
         ("event_count", *WEEK, "--top", "0"),
+        ("event_count", *WEEK, "--top", "game="),
+        ("event_count", *WEEK, "--top", "=5"),
+        ("event_count", *WEEK, "--top", "game=-5"),
         ("event_count", *WEEK, "--record", "a", "--replay", "b"),
         ("event_count",),
     ],

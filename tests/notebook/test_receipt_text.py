@@ -49,6 +49,16 @@ def test_figures_and_explanations_name_the_origin(provenance: Provenance, source
     assert explain(receipt).split("\n")[2:] == ([sentence] if sentence else [])
 
 
+@pytest.mark.parametrize(("top", "words"), [(5, "top 5"), ({"country_code": 5}, "top 5 of country_code")])
+def test_top_is_named_with_its_dimension(top: int | dict[str, int], words: str) -> None:
+    """`top` of one dimension is told from `top` of whole rows."""
+    receipt = Receipt(asked=QueryRecord(metric="revenue", over="last week", top=top), version="0.1.0", truncated=True)
+    frame = DataFrame({"revenue": [1.0]})
+    frame.attrs["gamelens"] = receipt.to_json()
+    assert source_line(frame).endswith(f" · {words} only")
+    assert f", {words}." in explain(Receipt.of(frame.attrs))
+
+
 def test_a_scenario_stays_on_one_line() -> None:
     """A name from outside cannot break the source line."""
     frame = DataFrame({"revenue": [1.0]})

@@ -47,6 +47,21 @@ class QueryCommand(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+class TopParameter(click.ParamType["int | dict[str, int]"]):
+    """The value of --top: a number, or a dimension and a number as in `country_code=5`."""
+
+    name = "N|DIM=N"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int | dict[str, int]:
+        """Return the number, or the dimension with its number."""
+        dimension, equals, number = str(value).rpartition("=")
+        if not number.isascii() or not number.isdigit() or int(number) < 1 or (equals and not dimension):
+            self.fail(f"{value!r} must be a number from 1 on, or a dimension with one: country_code=5", param, ctx)
+        return {dimension: int(number)} if equals else int(number)
+
+
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 _ARGUMENTS = (
     click.argument("metric", shell_complete=metrics),
@@ -63,7 +78,11 @@ _ARGUMENTS = (
         "--every", type=click.Choice(["day", "week", "month", "all"]), default="day", help="Size of a bucket."
     ),
     click.option("--where", metavar="EXPR", help="Such as: platform == 'ios' and country_code in ['US', 'NA']"),
-    click.option("--top", type=click.IntRange(min=1), help="Only the largest of each bucket."),
+    click.option(
+        "--top",
+        type=TopParameter(),
+        help="Only the largest of each bucket, or of each game or other dimension: --top country_code=5.",
+    ),
     click.option("--other", is_flag=True, help="With --top: a row (other) for the rest of each bucket."),
     click.option("--games", multiple=True, metavar="ID", help="Only this game; again for another."),
     click.option("--studios", multiple=True, metavar="ID", help="Only this studio; again for another."),

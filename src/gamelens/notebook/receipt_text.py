@@ -11,7 +11,7 @@ from pandas import DataFrame, Timestamp
 from gamelens._text import one_line
 from gamelens.errors import BadQuery
 from gamelens.wire.intervals import bucket_start
-from gamelens.wire.receipts import Gap, JoinRecord, Provenance, Receipt, RestatementRecord
+from gamelens.wire.receipts import Gap, JoinRecord, Provenance, QueryRecord, Receipt, RestatementRecord
 
 
 def receipt_of(frame: DataFrame) -> Receipt:
@@ -51,7 +51,7 @@ def source_line(frame: DataFrame) -> str:
         asked.over or "",
         f"data as of {_time_text(receipt.as_of)}" if receipt.as_of else "",
         "cut to what is available" if receipt.clipped else "",
-        f"top {asked.top} only" if receipt.truncated and asked.top else "",
+        f"{_top_text(asked)} only" if receipt.truncated and asked.top else "",
         "with gaps" if receipt.gaps else "",
     ]
     return " · ".join(part for part in parts if part) if receipt else ""
@@ -102,7 +102,7 @@ def _query_sentence(receipt: Receipt) -> str:
         f", in one bucket for every {every}" if every and every != "all" else ", in one bucket" if every else "",
         f", where {asked.where}" if asked.where else "",
         f", only {' and '.join(narrowed)}" if narrowed else "",
-        f", top {asked.top}" if asked.top else "",
+        f", {_top_text(asked)}" if asked.top else "",
         f", on {_time_text(receipt.asked_at)}" if receipt.asked_at else "",
     ]
     return "".join(parts) + "."
@@ -147,6 +147,13 @@ def _limitations(receipt: Receipt) -> list[str]:
     lines += [_join_sentence(joined) for joined in receipt.joined]
     lines += [f"Restated: {_restatement_text(moved)}." for moved in receipt.restated or ()]
     return lines + [f"Warning: {warning}" for warning in receipt.warnings]
+
+
+def _top_text(asked: QueryRecord) -> str:
+    """Return `top` as "top 5", or for one dimension as "top 5 of country_code"."""
+    if isinstance(asked.top, dict):
+        return ", ".join(f"top {number} of {name}" for name, number in asked.top.items())
+    return f"top {asked.top}"
 
 
 def _gap_text(gap: Gap) -> str:

@@ -46,6 +46,7 @@ class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
         metric: a name, or several.
         over: the time range as text.
         where: the filter in the form of the service.
+        top: the number of rows, or the number for one dimension.
         days: the ages of a retention frame.
         interval: the requested interval, ISO 8601.
     """
@@ -55,7 +56,7 @@ class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
     over: str | None = None
     every: Granularity | None = None
     where: dict[str, Any] | None = None
-    top: int | None = None
+    top: int | dict[str, int] | None = None
     games: tuple[str, ...] | None = None
     studios: tuple[str, ...] | None = None
     since_days_ago: int | None = None

@@ -75,7 +75,7 @@ def query_arguments(
     over: TimeRange,
     every: Granularity = "day",
     where: Where | None = None,
-    top: int | None = None,
+    top: int | dict[str, int] | None = None,
     games: Names | None = None,
     studios: Names | None = None,
     when_unavailable: WhenUnavailable = "raise",
@@ -96,14 +96,16 @@ def query_arguments(
             an ISO 8601 interval whose end is excluded.
         every: day, week (from Monday), month, or all for one number.
         where: an expression of `dim`, or the service's own filter object.
-        top: rows to return of each bucket, largest first; None means all.
+        top: rows to return of each bucket, largest first; None means all. {"country_code": 5} returns the five largest
+            countries of each game, studio or other dimension in *by*.
         games: ids to narrow to.
         studios: ids to narrow to.
         when_unavailable: "raise", "clip" to the available part, or "wait" for the rest.
         deadline_s: seconds for everything, waiting included.
         on_error: "raise" when a request fails for good, or "gaps": a frame without its rows, and a receipt that lists
             the gap.
-        other: add a row `(other)` to each bucket, with what *top* leaves out.
+        other: add a row `(other)` to each bucket, with what *top* leaves out. Of players and other numbers that do not
+            add up it takes one more request, for one bucket, or one for each game or studio that *top* ranks within.
         check: compare the rows with the service's own total, and warn of any difference.
         to: "pandas"; "arrow" for a `pyarrow.Table` of the same columns, with the receipt in its metadata; "polars".
         progress: a bar for work of more than two seconds: never, always, or (None) in a notebook or terminal.

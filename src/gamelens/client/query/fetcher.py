@@ -18,7 +18,7 @@ from gamelens.catalog import METRICS
 from gamelens.client.cache.answer_cache import CachedRows
 from gamelens.client.connection.deadline import Deadline
 from gamelens.client.connection.metrics_api import MetricsApi
-from gamelens.client.query.planner import MetricPlan
+from gamelens.client.query.planner import MetricPlan, RequestTemplate
 from gamelens.client.query.progress import Progress
 from gamelens.client.query.query_spec import GAME_ID
 from gamelens.client.query.row_sources import FetchJob, RowSource, template_scope
@@ -96,6 +96,16 @@ class Fetcher:
         """Return the starts of the buckets for which rows of *plan* or of its total are missing."""
         jobs = [job for job in self.missing if job.plan is plan or job.plan is plan.total]
         return {slice_.bucket_start for job in jobs for slice_ in job.run}
+
+    def is_missing(self, plan: MetricPlan, template: RequestTemplate) -> bool:
+        """Return whether a request of *template* failed."""
+        return any(job.plan is plan and job.template is template for job in self.missing)
+
+    def leave_gaps(self, plan: MetricPlan, error: GamelensError) -> None:
+        """Record the requests of *plan* as gaps without sending them, because of *error*."""
+        jobs = [FetchJob(plan, template, run) for template in plan.templates for run in plan.runs(plan.slices)]
+        self.missing += jobs
+        self.gaps += [_gap(job, error) for job in jobs]
 
     async def fetch(self, plans: Sequence[MetricPlan], available: Interval) -> list[TemplateRows]:
         """Return the rows of each of *plans*, leaving requests that failed in `gaps`.
@@ -261,8 +271,12 @@ class TableBuilder:
         elif len(plan.templates) > 1:
             table = tables.sort_as_service(table, plan.metric, own_columns)
         if plan.top is not None:
-            self.is_truncated |= tables.largest_bucket_size(table) > plan.top
-            table = tables.top_per_bucket(table, plan.top)
+            within = [name for name in own_columns if name in plan.within]
+            if within and plan.metric in METRICS:
+                table = tables.sort_as_service(table, plan.metric, own_columns)
+            largest = tables.top_per_bucket(table, plan.top, within)
+            self.is_truncated |= len(largest) < len(table)
+            table = largest
         for name in plan.labels:
             position = plan.dimensions.index(name) + 1
             table = tables.add_lookup_column(table, name, GAME_ID, self._studio_of_game, position)
@@ -271,14 +285,14 @@ class TableBuilder:
     def _with_total(
         self, plan: MetricPlan, table: pa.Table, total: pa.Table, missing: Collection[datetime]
     ) -> pa.Table:
-        """Return *table*, the rows of *plan*, compared with *total*, the rows without dimensions.
+        """Return *table*, the rows of *plan*, compared with *total*, the rows without the dimensions that are ranked.
 
-        With `top`, each bucket gets a row `(other)` of the difference; without, a difference is a warning. Buckets that
-        start at one of *missing* are left out of the comparison.
+        With `top`, the difference is a row `(other)`; without, it is a warning. Buckets that start at one of *missing*
+        are left out of the comparison.
         """
         if missing and plan.every == "all":
             return table
-        rest = tables.other_rows(METRICS[plan.metric], plan.dimensions, total, table)
+        rest = tables.other_rows(METRICS[plan.metric], plan.dimensions, total, table, plan.within)
         rest = tables.drop_buckets(rest, missing)
         if plan.top is not None:
             return tables.sort_by_time(tables.concatenate([table, rest], table.schema))

@@ -9,6 +9,7 @@ import msgspec
 
 from gamelens.client.cache.answer_cache import AnswerCache
 from gamelens.client.connection.metrics_api import GameListing, MetricsApi, games_key, studios_key, values_key
+from gamelens.client.query.fetcher import TableBuilder
 from gamelens.client.query.planner import (
     FanOutValues,
     MetricPlan,
@@ -20,7 +21,9 @@ from gamelens.client.query.planner import (
 )
 from gamelens.client.query.progress import expected_s
 from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, QuerySpec
-from gamelens.client.query.row_sources import cache_key, template_scope
+from gamelens.client.query.rest_requests import rest_plan
+from gamelens.client.query.row_sources import CacheSource, cache_key, template_scope
+from gamelens.client.tables.table_schema import schema
 from gamelens.client.tables.time_ranges import BucketSlice, ResolvedRange, enclosing_interval
 from gamelens.wire.intervals import Interval
 
@@ -118,10 +121,11 @@ class PlanEstimator:
         plans = plan_requests(spec, times.covered, max_days=max_days, values=values)
         plans += [plan.total for plan in plans if plan.total is not None]
         self._count_title_lists(spec, plans, times.covered)
+        rests = [self._rest_plan(plan, times, values) for plan in plans if plan.rest is not None]
         pieces, slices, cached_slices = [], 0, 0
-        for plan in plans:
+        for plan, is_known in [*((plan, True) for plan in plans), *rests]:
             for template in plan.templates:
-                cached = self._cached(plan, template, times)
+                cached = self._cached(plan, template, times) if is_known else frozenset()
                 slices, cached_slices = slices + len(plan.slices), cached_slices + len(cached)
                 for run in plan.runs([slice_ for slice_ in plan.slices if slice_ not in cached]):
                     scope = template_scope(template)
@@ -138,6 +142,20 @@ class PlanEstimator:
             clipped=times.covered if times.covered != times.requested else None,
             guessed=tuple(self._guessed),
         )
+
+    def _rest_plan(self, plan: MetricPlan, times: ResolvedRange, values: FanOutValues) -> tuple[MetricPlan, bool]:
+        """Return the requests for what `top` leaves out, and whether their filter is known.
+
+        It is known where the rows of *plan* are in the cache.
+        """
+        tables = schema(plan.metric, plan.dimensions).empty_table()
+        is_known = all(self._cached(plan, template, times) for template in plan.templates)
+        if self._cache is not None and is_known:
+            source = CacheSource(self._cache, self._service, fresh_s=self._fresh_s)
+            found = [source.find(plan, template, times.available) for template in plan.templates]
+            rows = [[one.table] if one.table is not None else [] for one in found]
+            tables = TableBuilder(times, {}).build(plan, {id(plan): rows}, ())
+        return rest_plan(plan, tables, values), is_known
 
     def _cached(self, plan: MetricPlan, template: RequestTemplate, times: ResolvedRange) -> frozenset[BucketSlice]:
         if self._cache is None:

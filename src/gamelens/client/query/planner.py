@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from gamelens.catalog import DIMENSIONS, METRICS, Metric, check_query
+from gamelens.client.query.adding_up import additive_query, has_total, query_without_total, rest_dimension
 from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, QuerySpec
 from gamelens.client.tables.table_schema import TIMESTAMP
 from gamelens.client.tables.time_ranges import (
@@ -105,7 +106,9 @@ class MetricPlan(msgspec.Struct, frozen=True, kw_only=True):
         adds_up: whether two slices lie in one bucket, so that their rows are summed.
         limit: most values of one answer; None where the kind of query has no limit.
         top: rows to keep of each bucket; None for all.
-        total: the plan without dimensions that `other` and `check` need.
+        within: dimensions within whose values so many rows are kept.
+        total: the plan without the other dimensions, which `other` and `check` need.
+        rest: the dimension whose values beyond *top* further requests answer, where there is no total.
     """
 
     metric: str
@@ -118,7 +121,9 @@ class MetricPlan(msgspec.Struct, frozen=True, kw_only=True):
     adds_up: bool = False
     limit: int | None = None
     top: int | None = None
+    within: tuple[str, ...] = ()
     total: MetricPlan | None = None
+    rest: str | None = None
 
     def runs(self, slices: Sequence[BucketSlice]) -> list[tuple[BucketSlice, ...]]:
         """Group *slices* into runs of one request each."""
@@ -129,7 +134,10 @@ def fan_out_dimensions(spec: QuerySpec) -> tuple[str, ...]:
     """Return the dimensions whose values must be listed before *spec* can be planned."""
     dimensions = _dimensions(spec)
     others = [name for name in dimensions if name != STUDIO_ID]
-    needed = others if len(others) > 2 else []
+    needed = dict.fromkeys(others if len(others) > 2 else [])
+    for metric in spec.metrics:
+        if rest := rest_dimension(METRICS.get(metric), spec, dimensions):
+            needed |= dict.fromkeys([*([GAME_ID] if GAME_ID in dimensions else []), rest])
     return (*needed, *((STUDIO_ID,) if STUDIO_ID in dimensions and GAME_ID not in dimensions else ()))
 
 
@@ -195,9 +203,9 @@ def plan_requests(
     for name in spec.metrics:
         plan = _metric_plan(name, spec, dimensions, slices, max_days, values or FanOutValues(), adds_up=adds_up)
         _check(plan, spec, unknown)
-        if spec.needs_total:
+        if spec.needs_total and plan.rest is None:
             bare = msgspec.structs.replace(spec, by=(), top=None, other=False, check=False)
-            total = _metric_plan(name, bare, (), slices, max_days, FanOutValues(), adds_up=adds_up)
+            total = _metric_plan(name, bare, plan.within, slices, max_days, values or FanOutValues(), adds_up=adds_up)
             plan = msgspec.structs.replace(plan, total=total)
         plans.append(plan)
     return plans
@@ -253,7 +261,9 @@ def _metric_plan(
         labels=labels,
         adds_up=adds_up,
         limit=limits[0] if limits else None,
-        top=spec.top,
+        top=spec.top_count,
+        within=tuple(column for column in dimensions if column not in spec.ranked(dimensions)),
+        rest=rest_dimension(metric, spec, dimensions),
     )
 
 
@@ -270,8 +280,8 @@ def _requests(
     if is_per_game and not names_game:
         kind["split_by"] = next((name for name in carried if name != GAME_ID), GAME_ID)
     else:
-        is_alone = spec.top is not None and not fanned and not is_cut
-        kind["query"] = _query(carried, spec.top if is_alone and spec.top is not None else MAX_LIMIT)
+        is_alone = not is_cut and (carried == spec.ranked(dimensions) if isinstance(spec.top, dict) else not fanned)
+        kind["query"] = _query(carried, spec.top_count if is_alone and spec.top_count is not None else MAX_LIMIT)
     for fixed in product(*(_fixed_values(name, values) for name in fanned)):
         where, narrowed = spec.where, {"games": spec.games, "studios": spec.studios}
         game = {}
@@ -361,27 +371,14 @@ def _check(plan: MetricPlan, spec: QuerySpec, unknown: Collection[str]) -> None:
         if metric is not None and read.isdisjoint(unknown):
             check_query(metric, template.query)
     if plan.adds_up and (metric is None or metric.adds != "everywhere"):
-        raise NotAdditive(plan.metric, _additive_query(plan.metric, spec))
-    if spec.needs_total and not _has_total(metric, plan.dimensions):
-        word = "other" if spec.other else "check"
-        raise NotAdditive(plan.metric, f'query("{plan.metric}", by={list(spec.by)}) without {word}=True')
-
-
-def _has_total(metric: Metric | None, dimensions: Sequence[str]) -> bool:
-    """Return whether the rows by *dimensions* add up to the answer without them."""
-    if metric is None or metric.kinds != "plain" or any(field.combines is None for field in metric.fields):
-        return False
-    return metric.adds == "everywhere" or (metric.adds == "over games" and {GAME_ID, STUDIO_ID}.issuperset(dimensions))
+        raise NotAdditive(plan.metric, additive_query(plan.metric, spec))
+    is_one_bucket = len({slice_.bucket_start for slice_ in plan.slices}) == 1
+    if (plan.rest is not None and is_one_bucket) or not spec.needs_total:
+        return
+    if not has_total(metric, spec.ranked(plan.dimensions)):
+        has_rest = plan.rest is not None
+        raise NotAdditive(plan.metric, query_without_total(plan.metric, spec, plan.dimensions, has_rest=has_rest))
 
 
 def _is_per_game(metric: Metric | None) -> bool:
     return metric is not None and metric.kinds != "plain"
-
-
-def _additive_query(name: str, spec: QuerySpec) -> str:
-    """Return the query that answers the same without summing, for the error."""
-    by = f", by={list(spec.by)}" if spec.by else ""
-    return (
-        f'query("{name}"{by}, every="{spec.every}") with a Client(max_days=...) that does not cut it, '
-        'or every="day", "week" or "month", one number for each'
-    )

@@ -32,8 +32,9 @@ from gamelens.client.query.planner import (
 )
 from gamelens.client.query.progress import Progress
 from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, ExecutionOptions, QuerySpec
+from gamelens.client.query.rest_requests import rest_plan
 from gamelens.client.query.row_sources import RowSource
-from gamelens.client.tables.table_operations import join_metrics
+from gamelens.client.tables.table_operations import concatenate, join_metrics, sort_by_time
 from gamelens.client.tables.table_schema import TIMESTAMP, schema
 from gamelens.client.tables.time_ranges import ResolvedRange, TimeRange, enclosing_interval, resolve_range
 from gamelens.errors import NotYetAvailable, PartialResult, Unreachable
@@ -201,7 +202,7 @@ class QueryRun:
         values = await self._list_fan_out(steps, times, unknown)
         plans = steps.plan(times, values, unknown)
         await self._deadline.run(self._look_up_titles(steps.recorded, plans, times))
-        tables = await self._fetch(plans, times)
+        tables = await self._fetch(plans, times, values)
         table = await asyncio.to_thread(steps.assemble, self, plans, tables, times)
         return await self._finish(steps, times, table, steps.columns(plans))
 
@@ -288,8 +289,8 @@ class QueryRun:
         if STUDIO_ID in spec.titled:
             self._titles[STUDIO_ID] = unique_studio_names(await self._service.studios(interval, self._tally))
 
-    async def _fetch(self, plans: Sequence[MetricPlan], times: ResolvedRange) -> list[pa.Table]:
-        """Return the table of each of *plans*."""
+    async def _fetch(self, plans: Sequence[MetricPlan], times: ResolvedRange, values: FanOutValues) -> list[pa.Table]:
+        """Return the table of each of *plans*, with what `top` leaves out where that is wanted."""
         requested = [plan for plan in plans if plan.templates]
         totals = [plan.total for plan in requested if plan.total is not None]
         fetched = await self._fetcher.fetch([*requested, *totals], times.available)
@@ -297,9 +298,25 @@ class QueryRun:
         builder = TableBuilder(times, self.studio_of_game)
         missing = self._fetcher.missing_buckets
         tables = [await asyncio.to_thread(builder.build, plan, answers, missing(plan)) for plan in plans]
+        for position, plan in enumerate(plans):
+            if plan.rest is not None:
+                rest = await self._fetch_rest(plan, tables[position], times, values, builder)
+                tables[position] = sort_by_time(concatenate([tables[position], rest], tables[position].schema))
         self._is_truncated = builder.is_truncated
         self.warnings += builder.warnings
         return tables
+
+    async def _fetch_rest(
+        self, plan: MetricPlan, shown: pa.Table, times: ResolvedRange, values: FanOutValues, builder: TableBuilder
+    ) -> pa.Table:
+        """Return the rows `(other)` of *plan*, which are requested with a filter that leaves out the values *shown*."""
+        answered = [template for template in plan.templates if not self._fetcher.is_missing(plan, template)]
+        unanswered = [template for template in plan.templates if template not in answered]
+        rest = rest_plan(msgspec.structs.replace(plan, templates=tuple(answered)), shown, values)
+        unknown = rest_plan(msgspec.structs.replace(plan, templates=tuple(unanswered)), shown, values)
+        self._fetcher.leave_gaps(unknown, Unreachable("not asked, since the largest values are not known"))
+        (rows,) = await self._fetcher.fetch([rest], times.available)
+        return await asyncio.to_thread(builder.build, rest, {id(rest): rows}, ())
 
     async def _finish(
         self, steps: QuerySteps, times: ResolvedRange, table: pa.Table, dimensions: Sequence[str]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Literal, TypeVar
 
 import msgspec
@@ -30,10 +31,11 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
         by: dimensions as typed, `game` and `studio` among them.
         every: the granularity.
         where: the filter; None for all events.
-        top: rows to keep of each bucket, largest first; None for all.
+        top: rows to keep of each bucket, largest first; None for all. With the name of a dimension: its values to keep
+            within each value of the others.
         games, studios: ids to narrow to; None for all.
         since_days_ago: days since install, for the metrics that need it.
-        other: whether each bucket gets a row of what *top* leaves out.
+        other: whether what *top* leaves out is a row of each bucket.
         check: whether the rows are compared with the answer that has no dimensions.
 
     Raises:
@@ -44,7 +46,7 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
     by: tuple[str, ...] = ()
     every: Granularity = "day"
     where: Filter | None = None
-    top: int | None = None
+    top: int | dict[str, int] | None = None
     games: tuple[str, ...] | None = None
     studios: tuple[str, ...] | None = None
     since_days_ago: int | None = None
@@ -57,16 +59,33 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
         one_of("every", self.every, GRANULARITIES)
         if len(set(self.dimensions)) < len(self.dimensions):
             raise BadQuery("by", list(self.by), "must not name a dimension twice")
-        if self.top is not None and not self.by:
-            raise BadQuery("top", self.top, "needs a dimension in by")
-        if self.top is not None and not (is_integer(self.top) and 1 <= self.top <= MAX_LIMIT):
-            raise BadQuery("top", self.top, f"must be a whole number from 1 to {MAX_LIMIT}")
+        self._check_top()
         if self.since_days_ago is not None and not (is_integer(self.since_days_ago) and self.since_days_ago >= 1):
             raise BadQuery("since_days_ago", self.since_days_ago, "must be a whole number of days, 1 or more")
         if self.other and self.top is None:
             raise BadQuery("other", self.other, "needs top: it adds what top leaves out")
         if self.check and self.top is not None:
             raise BadQuery("check", self.check, "needs all values: leave top away")
+
+    def _check_top(self) -> None:
+        if self.top is None:
+            return
+        if not self.by:
+            raise BadQuery("top", self.top, "needs a dimension in by")
+        if isinstance(self.top, dict) and not (len(self.top) == 1 and {*self.top} <= {*self.by, *self.dimensions}):
+            rule = f'must name one dimension of by, such as {{"{self.by[-1]}": 5}}'
+            raise BadQuery("top", self.top, rule, self.by, name=next(map(str, self.top), ""))
+        if not (is_integer(self.top_count) and 1 <= (self.top_count or 0) <= MAX_LIMIT):
+            raise BadQuery("top", self.top, f"must be a whole number from 1 to {MAX_LIMIT}")
+
+    @property
+    def top_count(self) -> int | None:
+        """The number of rows to keep, None for all."""
+        return next(iter(self.top.values())) if isinstance(self.top, dict) else self.top
+
+    def ranked(self, dimensions: Sequence[str]) -> tuple[str, ...]:
+        """Return the dimensions whose values *top* ranks: the one it names, or all *dimensions*."""
+        return tuple(IDS.get(name, name) for name in self.top) if isinstance(self.top, dict) else tuple(dimensions)
 
     @property
     def dimensions(self) -> tuple[str, ...]:

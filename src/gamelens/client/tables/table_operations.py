@@ -99,9 +99,18 @@ def largest_bucket_size(table: pa.Table) -> int:
     return int(_ranks_in_bucket(_micros(table)).max()) + 1 if len(table) else 0
 
 
-def top_per_bucket(table: pa.Table, top: int) -> pa.Table:
-    """Return the first *top* rows of each bucket. *table* must be sorted by time."""
-    return table.filter(pa.array(_ranks_in_bucket(_micros(table)) < top))
+def top_per_bucket(table: pa.Table, top: int, within: Sequence[str] = ()) -> pa.Table:
+    """Return the first *top* rows of each bucket, and of each value of *within* in it.
+
+    *table* must be sorted by time.
+    """
+    if not within:
+        return table.filter(pa.array(_ranks_in_bucket(_micros(table)) < top))
+    _, (places,) = _group_rows([table], [TIMESTAMP, *within])
+    order = np.argsort(places, kind="stable")
+    ranks = np.empty(len(table), dtype="int64")
+    ranks[order] = _ranks_in_bucket(places[order])
+    return table.filter(pa.array(ranks < top))
 
 
 def drop_zero_rows(table: pa.Table, metric: str) -> pa.Table:
@@ -152,13 +161,15 @@ def sum_split_buckets(
     return sort_as_service(_add_metric_fields(metric, keys, sums), metric.name, dimensions)
 
 
-def other_rows(metric: Metric, dimensions: Sequence[str], total: pa.Table, shown: pa.Table) -> pa.Table:
-    """Return a row `(other)` per bucket with the difference of *total* and the rows *shown*.
+def other_rows(
+    metric: Metric, dimensions: Sequence[str], total: pa.Table, shown: pa.Table, within: Sequence[str] = ()
+) -> pa.Table:
+    """Return a row `(other)` per bucket and value of *within*: the difference of *total* and the rows *shown*.
 
-    *total* has no dimensions. A bucket gets no row if the difference is within rounding: half a cent for each row, as
-    the service rounds cents, and the last digits of a number.
+    *total* has the dimensions *within*. There is no row if the difference is within rounding: half a cent for each row,
+    as the service rounds cents, and the last digits of a number.
     """
-    keys, places = _group_rows([total, shown], [TIMESTAMP])
+    keys, places = _group_rows([total, shown], [TIMESTAMP, *within])
     everywhere, is_any = np.concatenate(places), np.zeros(len(keys), dtype="bool")
     sums = {}
     for field in metric.fields:
@@ -171,8 +182,9 @@ def other_rows(metric: Metric, dimensions: Sequence[str], total: pa.Table, shown
         rounded = 0.5 if field.unit == "US cents" and field.kind == "count" else 0.0
         is_any |= np.abs(rest) > rounded * np.bincount(everywhere, minlength=len(keys))
         sums[field.name] = rest
-    rows = _add_metric_fields(metric, add_constant_columns(keys, [(name, OTHER) for name in dimensions]), sums)
-    return rows.filter(pa.array(is_any))
+    ranked = [(name, OTHER) for name in dimensions if name not in within]
+    rows = _add_metric_fields(metric, add_constant_columns(keys, ranked), sums)
+    return order_columns(rows.filter(pa.array(is_any)), dimensions)
 
 
 def join_metrics(dimensions: Sequence[str], tables: Sequence[pa.Table]) -> pa.Table:
@@ -248,7 +260,7 @@ def _micros(table: pa.Table) -> NDArray[Any]:
 
 
 def _ranks_in_bucket(moments: NDArray[Any]) -> NDArray[Any]:
-    """Return the position of each row in its bucket. Rows of one bucket must be adjacent."""
+    """Return the position of each row among those of the same moment, which must be adjacent."""
     starts = (
         np.flatnonzero(np.concatenate([[True], moments[1:] != moments[:-1]])) if len(moments) else np.array([], int)
     )
