@@ -111,8 +111,13 @@ class CollectorClient:
             settings.collector_url, max_wait_s=max_wait_s, at_once=at_once, ca_file=ca_file, pool=transport
         )
 
+    @property
+    def address(self) -> str:
+        """The address of the collector."""
+        return self._transport.address
+
     def __repr__(self) -> str:
-        return f"CollectorClient({self._transport.address!r}, game_key={self.game_key!r})"
+        return f"CollectorClient({self.address!r}, game_key={self.game_key!r})"
 
     async def __aenter__(self) -> Self:
         return self
