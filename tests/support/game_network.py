@@ -89,12 +89,15 @@ class Wire:
         sent.status = response.status_code
         return response
 
+    async def aclose(self) -> None:
+        """Keep the connection for the next client."""
+
     async def _answer(self, request: httpx.Request, sent: Sent) -> httpx.Response:
         if self.script[sent.route]:
             status, body = self.script[sent.route].pop(0)
             waits = {"retry-after": str(self.retry_after_s)} if self.retry_after_s is not None else {}
             return httpx.Response(status, content=body, headers=waits)
-        if sent.route == "events" and self.failing_users & {event["user_id"] for event in sent.content}:
+        if sent.route == "events" and self.failing_users & {event.get("user_id") for event in sent.content}:
             return httpx.Response(500, content=b'{"message":"try again"}')
         if _is_over(len(sent.body), self.takes_bytes) or _is_over(len(sent.content), self.takes_events):
             return httpx.Response(413, content=b'{"message":"too large"}')

@@ -70,7 +70,10 @@ def _findings(ends_at: float) -> Iterator[Finding]:
 
 
 def _without_errors(findings: Iterator[Finding]) -> Iterator[Finding]:
-    """Yield *findings*, and an error among them (an invalid address, key or file of authorities) as the last."""
+    """Yield *findings*, and the error that ends them as the last.
+
+    That is an invalid address, key or file of certificate authorities.
+    """
     from gamelens.client.setup_checks import Finding
     from gamelens.errors import GamelensError
 
@@ -81,7 +84,7 @@ def _without_errors(findings: Iterator[Finding]) -> Iterator[Finding]:
 
 
 def _metrics_findings(settings: Settings, ends_at: float) -> Iterator[Finding]:
-    """Yield findings on the metrics service of *settings*, or on the local sandbox if it has no key."""
+    """Yield findings on the metrics service, or without a key on the local sandbox."""
     if settings.find("api_key") is None:
         yield from _sandbox_findings(ends_at)
     else:

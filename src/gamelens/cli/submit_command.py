@@ -1,8 +1,7 @@
-"""The command `gamelens submit`: a file of events, checked, signed and sent to a collector."""
+"""The command `gamelens submit`: a file of events, signed and sent to a collector."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -47,6 +46,8 @@ def submit(file: BinaryIO, strict: bool, dry_run: bool, ready: Path | None, game
     The collector is that of GAMELENS_COLLECTOR_URL, GAMELENS_GAME_KEY and GAMELENS_SECRET_KEY, or of the config file.
     Exits with 1 if an event was refused or not sent.
     """
+    import asyncio
+
     from gamelens.client.events.event_file import SubmissionReport, check_events, read_events
 
     if game is not None and ready is None:
@@ -59,7 +60,8 @@ def submit(file: BinaryIO, strict: bool, dry_run: bool, ready: Path | None, game
         report = SubmissionReport(not_sent=len(found.events), faults=faults)
     else:
         report = asyncio.run(_submit(_collector(ready, game), found.events))
-    name = "stdin" if file.name in ("-", "<stdin>") else str(file.name)
+    path = str(getattr(file, "name", "<stdin>"))
+    name = "stdin" if path == "<stdin>" else path
     _print(name, found.events, report, is_checked_only=dry_run, as_json=as_json)
     raise SystemExit(1 if report.faults or report.error else 0)
 
@@ -132,7 +134,7 @@ def _summary(events: Sequence[FileEvent], report: SubmissionReport, *, is_checke
 
 
 def _fault_lines(name: str, faults: Sequence[EventFault]) -> Iterator[str]:
-    """Yield a line for each fault, `FILE:LINE: event N: what is wrong`, and how many are left out."""
+    """Yield `FILE:LINE: event N: fault` for each fault, and how many are left out."""
     for fault in faults[:SHOWN_FAULTS]:
         line = f":{fault.line}" if fault.line is not None else ""
         event = f" event {fault.event}:" if fault.event is not None else ""

@@ -249,7 +249,7 @@ class ServiceChecks:
 
 
 def clock_finding(about: str, offset_s: float | None, service: str, next_step: str) -> Finding:
-    """Report how many seconds this machine's clock is ahead of that of *service*; None is not known."""
+    """Report how far this machine's clock is ahead of that of *service*, None if unknown."""
     if offset_s is None:
         return Finding.ok(about, f"the {service} does not say what time it is")
     if abs(offset_s) <= CLOCK_TOLERANCE_S:

@@ -102,7 +102,10 @@ def read_sandbox_info(path: Path) -> SandboxInfo:
 
 
 def environment_of(ready: SandboxInfo) -> dict[str, str]:
-    """Return the environment variables with which a process connects to this sandbox, and submits to its first game."""
+    """Return the environment variables with which a process connects to this sandbox.
+
+    Events are submitted to its first game.
+    """
     organisation = ready.organisations[0]
     game = organisation.games[0]
     variables = {

@@ -159,7 +159,10 @@ class BatchSender:
         )
 
     async def _deliver(self, is_wanted: Callable[[BatchKey], bool], failed: dict[BatchKey, Retryable]) -> bool:
-        """Send one request for each wanted key, add failures to *failed*, and return whether to go on."""
+        """Send one request for each wanted key, and return whether another round makes sense.
+
+        Failures are added to *failed*.
+        """
         keys = self.outbox.batch_keys()
         self._backoffs = {key: self._backoffs[key] for key in keys if key in self._backoffs}
         failures = 0
@@ -209,7 +212,7 @@ class BatchSender:
 async def submit_in_parts(
     collector: CollectorClient, batch: Sequence[E], *, forwarded_for: str | None = None, attempts: int = 1
 ) -> AsyncIterator[tuple[Sequence[E], SubmitResult | str]]:
-    """Submit *batch* and yield it with its outcome, or its parts if the collector refuses it whole.
+    """Submit *batch* and yield it, or the parts it had to be sent in, with the outcome.
 
     A batch that is too large or unreadable is sent again in halves, down to the single event that causes it.
 

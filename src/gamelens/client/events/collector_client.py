@@ -272,7 +272,7 @@ class _TolerantAnswer(msgspec.Struct, frozen=True, kw_only=True):
     ab_variant_id: str | None = None
 
     def init_answer(self) -> InitAnswer | None:
-        """Return the configs of known types and the experiment, or None if the answer has no configs."""
+        """Return configs of known types and the experiment, or None without configs."""
         if self.configs is None or self.configs_hash is None:
             return None
         return InitAnswer(

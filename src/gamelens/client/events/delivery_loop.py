@@ -79,7 +79,7 @@ class DeliveryLoop:
         self._task = asyncio.create_task(_deliver_for_ever(self.sender, turn, pause_s=pause_s, sleep=self._sleep))
 
     async def initialise(self, recorder: EventRecorder, *, within_s: float, due_only: bool = False) -> bool:
-        """Send the inits of a session that have no answer yet, and return False if one got none again.
+        """Send the inits of a session without an answer. Return False if one got none again.
 
         A disabled game is asked at the start of a session only, and with *due_only* others after a pause.
         """

@@ -108,7 +108,10 @@ def read_events(data: bytes) -> EventFile:
 
 
 def check_events(events: Iterable[FileEvent], validation: Validation) -> list[EventFault]:
-    """Return the broken rules of *events*. Wire 1.8, Rejected events; Wire 3.7, Strict validation."""
+    """Return the broken rules of *events*.
+
+    Wire 1.8, Rejected events; Wire 3.7, Strict validation.
+    """
     validator = VALIDATORS[validation]
     return [
         _fault(event, content, violation)
@@ -218,7 +221,10 @@ def _syntax_error(text: bytes, error: Exception) -> tuple[str, int]:
 
 
 def _batches(events: Sequence[FileEvent]) -> Iterator[list[FileEvent]]:
-    """Yield *events* in their order, as many at a time as fit one request. Wire 1.15, Client queue."""
+    """Yield *events* in their order, as many at a time as fit one request.
+
+    Wire 1.15, Client queue.
+    """
     batch: list[FileEvent] = []
     size = 0
     for event in events:
@@ -245,7 +251,7 @@ def _faults_of(part: Sequence[FileEvent], outcome: SubmitResult | str) -> Iterat
 
 
 def _matching(rejected: RejectedEvent, unmatched: Iterator[FileEvent], part: Sequence[FileEvent]) -> FileEvent | None:
-    """Return the event that was rejected: the next equal one, since a collector keeps the order of the batch."""
+    """Return the next event that equals the rejected one, as rejections have batch order."""
     if len(part) == 1:
         return part[0]
     same = (event for events in (unmatched, part) for event in events if event.content == rejected.event)

@@ -124,7 +124,7 @@ def validated_json(event: Mapping[str, Any]) -> bytes:
 
 
 def violation_text(event: object, violation: Violation) -> str:
-    """Return one broken rule of a decoded *event* in words, with the value and what is allowed.
+    """Return one broken rule of a decoded *event* in words, with value and allowed ones.
 
     A rule that is not ours, of a collector that knows more, is told by its name.
     """
@@ -141,7 +141,7 @@ def violation_text(event: object, violation: Violation) -> str:
 
 
 def _nearest(value: object, allowed: Sequence[str]) -> str | None:
-    """Return the allowed value that *value* may stand for: the same in another case, else the most similar."""
+    """Return the allowed value that equals *value* but for case, else the most similar."""
     same = (name for name in allowed if isinstance(value, str) and name.casefold() == value.casefold())
     return next(same, None) or BadQuery("", value, "", allowed).did_you_mean
 

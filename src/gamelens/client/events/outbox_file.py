@@ -102,9 +102,9 @@ class OutboxFile:
             self._write_note("offset_s", str(seconds).encode())
 
     def save_init_answer(self, user_id: str, answer: InitAnswer) -> None:
-        """Store the init answer of *user_id*, in place of an earlier one. The last 10,000 are kept.
+        """Store the init answer of *user_id*, in place of an earlier one.
 
-        Wire 1.12, Remote config init.
+        The last 10,000 are kept. Wire 1.12, Remote config init.
         """
         with self.transaction() as db:
             row = (user_id, msgspec.json.encode(answer))

@@ -176,7 +176,7 @@ class PlayerSession:
         return self._recorder
 
     async def _deliver_due(self) -> None:
-        """Send all events, and before them an init without an answer, unless it was asked just now."""
+        """Send all events, and before them an init without an answer if it is due."""
         async with self._lock:
             await self._delivery.initialise(self._open_recorder, within_s=self._wait_s / 2, due_only=True)
             await self._delivery.sender.deliver_all()

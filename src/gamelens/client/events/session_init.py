@@ -69,11 +69,15 @@ class SessionInit:
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time to ask again: with the player's failed events, else after a pause of its own."""
+        """Whether the pause is over: that of the player's failed events, else its own."""
         return (self._sender.backoff(self._key) or self._backoff).is_over
 
     async def ask(self, *, within_s: float) -> bool:
-        """Send the inits without an answer, both at once, and return whether both have one *within_s*."""
+        """Send the inits without an answer, both at once, and wait *within_s*.
+
+        Returns:
+            Whether both are answered now.
+        """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 await asyncio.gather(*(self._use(name, ask) for name, ask in self._unanswered.items()))
@@ -82,7 +86,10 @@ class SessionInit:
         return self.is_answered
 
     async def _use(self, name: str, ask: Callable[[], Awaitable[None]]) -> None:
-        """Send one init and use its answer. An unusable answer disables nothing (Wire 1.18, Official clients)."""
+        """Send one init and use its answer.
+
+        An unusable answer disables nothing (Wire 1.18, Official clients).
+        """
         try:
             await ask()
         except AuthError as error:
@@ -121,7 +128,10 @@ class SessionInit:
         self._sender.disable(because)
 
     def _accept(self, server_ts: int) -> None:
-        """Enable delivery, unless one of these inits refused it, and store the offset. Wire 1.14, Server time."""
+        """Enable delivery unless one of these inits refused it, and store the clock offset.
+
+        Wire 1.14, Server time.
+        """
         if not self._is_refused:
             self._sender.enable()
         self._file.offset_s = server_ts - int(self._clock())
