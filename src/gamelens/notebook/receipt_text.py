@@ -110,7 +110,7 @@ def _query_sentence(receipt: Receipt) -> str:
 
 def _resolved(asked: QueryRecord) -> str:
     """Return the interval that the time range was resolved to, unless the range is that interval."""
-    return f", which is {asked.interval}" if asked.interval and asked.interval != asked.over else ""
+    return f" ({asked.interval})" if asked.interval and asked.interval != asked.over else ""
 
 
 def _answer_sentences(receipt: Receipt) -> str:

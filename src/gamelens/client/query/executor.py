@@ -67,7 +67,7 @@ class QueryExecutor:
         """Return the values of *dimension* during *over*."""
         await self.service.unknown_names("by", (dimension,), DIMENSIONS)
         times = await self.service.resolve_range(over, "raise")
-        narrowing = Narrowing(self.service, times)
+        narrowing = Narrowing(self.service, times.available)
         studios = await narrowing.studios(studios) or ()
         games = await narrowing.games(games, studios or None) or ()
         return await self.service.dimension_values(dimension, times.covered, studios=studios, games=games)
@@ -80,7 +80,7 @@ class QueryExecutor:
     async def games(self, over: TimeRange, studios: Sequence[str] | None) -> DataFrame:
         """Return the games that sent data during *over*."""
         times = await self.service.resolve_range(over, "raise")
-        ids = await Narrowing(self.service, times).studios(studios)
+        ids = await Narrowing(self.service, times.available).studios(studios)
         return games_frame(await self.service.games(times.covered, ids))
 
     async def query(self, spec: QuerySpec, options: ExecutionOptions, progress: Progress) -> QueryResult:

@@ -13,7 +13,6 @@ from gamelens.client.connection.event_loop import gather
 from gamelens.client.connection.metrics_api import MetricsApi
 from gamelens.client.connection.transport import RequestStats
 from gamelens.client.query.data_frames import unique_game_titles, unique_studio_names
-from gamelens.client.tables.time_ranges import ResolvedRange
 from gamelens.errors import BadQuery
 from gamelens.wire.filters import Filter, nullable_in, with_values_of
 from gamelens.wire.intervals import Interval
@@ -57,13 +56,13 @@ class Narrowing:
 
     Args:
         service: has the lists.
-        times: the time range of the query; its games are looked for first, then all available ones.
+        available: the available interval; a game or studio with data in it is found.
         tally: counts the requests.
     """
 
-    def __init__(self, service: MetricsApi, times: ResolvedRange, tally: RequestStats | None = None) -> None:
+    def __init__(self, service: MetricsApi, available: Interval, tally: RequestStats | None = None) -> None:
         self._service = service
-        self._intervals = tuple(dict.fromkeys((times.covered, times.available)))
+        self._available = available
         self._tally = tally
 
     async def studios(self, names: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -104,21 +103,19 @@ class Narrowing:
     ) -> tuple[str, ...] | None:
         if names is None or not has_titles(names):
             return None if names is None else tuple(names)
-        titles: Titles = {}
-        for interval in self._intervals:
-            titles = await (self._game_titles(interval, studios) if field == "games" else self._studio_names(interval))
-            if (ids := ids_of(field, names, titles)) is not None:
-                return ids
+        titles = await (self._game_titles(studios) if field == "games" else self._studio_names())
+        if (ids := ids_of(field, names, titles)) is not None:
+            return ids
         unknown = next(name for name in names if ids_of(field, [name], titles) is None)
-        rule = f"is neither the id nor the title of a {_ONE[field]} with data in {self._intervals[-1]}"
+        rule = f"is neither the id nor the title of a {_ONE[field]} with data in {self._available}"
         raise BadQuery(field, unknown, rule, sorted({text for texts in titles.values() for text in texts}))
 
-    async def _game_titles(self, interval: Interval, studios: Sequence[str] | None) -> Titles:
-        games = await self._service.games(interval, studios, self._tally)
+    async def _game_titles(self, studios: Sequence[str] | None) -> Titles:
+        games = await self._service.games(self._available, studios, self._tally)
         unique = unique_game_titles(games)
         return {game.id: (game.title, unique[game.id]) for game in games}
 
-    async def _studio_names(self, interval: Interval) -> Titles:
-        studios = await self._service.studios(interval, self._tally)
+    async def _studio_names(self) -> Titles:
+        studios = await self._service.studios(self._available, self._tally)
         unique = unique_studio_names(studios)
         return {studio.id: (studio.name, unique[studio.id]) for studio in studios}

@@ -154,10 +154,10 @@ class PlanEstimator:
         A name stays as it is where its list is not remembered, and values are guessed.
         """
         studios, games, where = spec.studios, spec.games, spec.where
-        if has_titles(studios) and (listed := self._remembered(studios_key(times.covered))) is not None:
+        if has_titles(studios) and (listed := self._remembered(studios_key(times.available))) is not None:
             studios = ids_of("studios", studios or (), {studio.id: (studio.name,) for studio in listed}) or studios
         if has_titles(games):
-            lists = self._game_lists(studios, times.covered)
+            lists = self._game_lists(studios, times.available)
             titles = {game.id: (game.title,) for listed in lists for game in listed or ()}
             games = (ids_of("games", games or (), titles) if None not in lists else None) or games
         spec = msgspec.structs.replace(spec, studios=studios, games=games)

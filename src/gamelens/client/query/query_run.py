@@ -272,7 +272,7 @@ class QueryRun:
 
     async def _narrow(self, steps: QuerySteps, times: ResolvedRange) -> QuerySteps:
         """Return *steps* with ids in place of titles, and values in place of null."""
-        spec, narrowing = steps.sent, Narrowing(self._service, times, self._tally)
+        spec, narrowing = steps.sent, Narrowing(self._service, times.available, self._tally)
         studios = await narrowing.studios(spec.studios)
         games = await narrowing.games(spec.games, studios)
         interval = steps.fan_out_interval(times)
