@@ -102,7 +102,7 @@ def test_other_makes_up_the_total(world: World, name: str, by: str) -> None:
     sums = frame.groupby("timestamp")[list(ALIASES[name].parts)].sum()
     assert len(sums)
     for moment, row in sums.iterrows():
-        assert all(is_close(float(row[part]), float(total[moment][part])) for part in ALIASES[name].parts)  # type: ignore[index]
+        assert all(is_close(float(row[part]), float(total[moment][part])) for part in ALIASES[name].parts)
 
 
 def test_rows_that_add_up_pass_the_check(world: World) -> None:

@@ -91,6 +91,8 @@ class FilterDimension:
         return IsNull(self.name)
 
     def __eq__(self, value: object) -> Filter:  # type: ignore[override]
+        if value is None:
+            raise BadQuery(f"filter.{self.name}", None, f"is no value: write dim.{self.name}.is_null()")
         return Match(self.name, _values(self.name, value))
 
     def __ne__(self, value: object) -> Filter:  # type: ignore[override]
