@@ -120,7 +120,8 @@ class CollectorApp:
         headers: list[tuple[bytes, bytes]] = []
         try:
             status, body = await self._respond(scope, receive)
-        except _EarlyResponse as early:
+        except (_EarlyResponse, BodyTooLarge, UndecodableBody, BadInit) as refused:
+            early = _early_response(refused)
             status, body, headers = early.status, early.body, early.headers
             self._live.record_refused_request(status)
         except Exception:  # a defect here: the answer is JSON all the same (Wire 1.10, Collector statuses)
@@ -151,7 +152,8 @@ class CollectorApp:
         if route == "events":
             address = headers.get(b"x-forwarded-for", b"").decode("latin-1") or (scope.get("client") or ("",))[0]
             return await self._events(organisation, game, body, headers, address)
-        answer, is_current = self._init_answer(game, self._judge_init(body, headers), _query(scope))
+        user_id = admit_init(_unpack_body(body, headers).content, self._init_rules)
+        answer, is_current = self._init_answer(game, user_id, _query(scope))
         if route == "init":
             if is_current:
                 return 200, V2InitAnswer(enabled=game.enabled, server_ts=answer.server_ts)
@@ -206,26 +208,10 @@ class CollectorApp:
         It is stored as it was sent where possible: unpacked it would fill memory until it is on disk.
         """
         unpacked = _unpack_body(body, headers)
-        try:
-            admission = admit(unpacked.content, self._rules)
-        except BodyTooLarge as error:
-            raise _EarlyResponse(413, {"message": str(error)}) from None
-        except UndecodableBody as error:
-            raise _bad_request(Violation(error.error_type, "/")) from None
+        admission = admit(unpacked.content, self._rules)
         if unpacked.is_one_member and admission.body is unpacked.content:
             return msgspec.structs.replace(admission, body=body), True
         return admission, False
-
-    def _judge_init(self, body: bytes, headers: dict[bytes, bytes]) -> str | None:
-        """Return the `user_id` of an init request, or end it with 400 or 413."""
-        try:
-            return admit_init(_unpack_body(body, headers).content, self._init_rules)
-        except BodyTooLarge as error:
-            raise _EarlyResponse(413, {"message": str(error)}) from None
-        except UndecodableBody as error:
-            raise _bad_request(Violation(error.error_type, "/")) from None
-        except BadInit as error:
-            raise _bad_request(*error.errors) from None
 
     def _init_answer(self, game: TenantGame, user_id: str | None, query: dict[str, str]) -> tuple[InitAnswer, bool]:
         """Return the full answer of an init, and whether the client has it already."""
@@ -271,13 +257,11 @@ def _headers(scope: Scope) -> dict[bytes, bytes]:
 
 
 async def _read_bounded_body(receive: Receive, headers: dict[bytes, bytes]) -> bytes:
-    """Return the whole body, or end the request with 413, 408 or 503."""
+    """Return the whole body, or end the request with 408 or 503."""
     try:
         if b"expect" in headers and headers.get(b"content-length", b"").isdigit():
             check_size(int(headers[b"content-length"]))  # the client waits for this answer before it sends the body
         return await read_body(receive)
-    except BodyTooLarge as error:
-        raise _EarlyResponse(413, {"message": str(error)}, [_CLOSE] if error.is_cut else []) from None
     except ClientDisconnected as error:
         raise _EarlyResponse(408, {"message": str(error)}, [_CLOSE]) from None
     except OSError:
@@ -290,14 +274,9 @@ def _unpack_body(body: bytes, headers: dict[bytes, bytes]) -> Unpacked:
     applied = [coding for coding in codings if coding not in (b"", b"identity")]
     if not applied:
         return Unpacked(body, is_one_member=False)
-    try:
-        if applied not in ([b"gzip"], [b"x-gzip"]):
-            raise UndecodableBody("wrong_format")
-        return unpack(body)
-    except BodyTooLarge as error:
-        raise _EarlyResponse(413, {"message": str(error)}) from None
-    except UndecodableBody as error:
-        raise _bad_request(Violation(error.error_type, "/")) from None
+    if applied not in ([b"gzip"], [b"x-gzip"]):
+        raise UndecodableBody("wrong_format")
+    return unpack(body)
 
 
 def _check_content_type(content_type: bytes | None) -> None:
@@ -306,6 +285,18 @@ def _check_content_type(content_type: bytes | None) -> None:
         raise _bad_request(Violation("missing_required_property", "/Content-Type"))
     if content_type.partition(b";")[0].strip().lower() != b"application/json":
         raise _bad_request(Violation("no_match", "/Content-Type"))
+
+
+def _early_response(refused: _EarlyResponse | BodyTooLarge | UndecodableBody | BadInit) -> _EarlyResponse:
+    """Return the response for a body that is too large, cannot be read or breaks the rules of an init."""
+    match refused:
+        case BodyTooLarge():
+            return _EarlyResponse(413, {"message": str(refused)}, [_CLOSE] if refused.is_cut else [])
+        case UndecodableBody():
+            return _bad_request(Violation(refused.error_type, "/"))
+        case BadInit():
+            return _bad_request(*refused.errors)
+    return refused
 
 
 def _bad_request(*errors: Violation) -> _EarlyResponse:
