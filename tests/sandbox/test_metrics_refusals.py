@@ -115,7 +115,7 @@ def test_a_message_shows_a_sent_value_as_json(stage: Stage, metric: str, body: A
     answer = stage.ask(metric, **body)
     assert answer.status_code == status
     assert answer.json()["message"].startswith(field)
-    assert not re.search(r"\b(None|True|False)\b|…", answer.json()["message"])
+    assert not re.search(r"\b(None|True|False)\b", answer.json()["message"])
 
 
 @pytest.mark.parametrize(
@@ -129,15 +129,23 @@ def test_a_message_shows_a_sent_value_as_json(stage: Stage, metric: str, body: A
         ),
         ("conversion", TIMESERIES, 'query = {"type":"timeseries"} is not enough for conversion, which exists per game'),
         ("event_count", TIMESERIES | {"query": None}, "query is missing"),
-        ("event_count", without(TIMESERIES, "interval"), "interval is missing: send an ISO 8601 interval."),
-        ("event_count", TIMESERIES | {"interval": None}, "interval is missing: send an ISO 8601 interval."),
-        ("event_count", without(TIMESERIES, "granularity"), "granularity is missing and must be a string"),
-        ("event_count", TIMESERIES | {"granularity": None}, "granularity is missing and must be a string"),
+        ("event_count", without(TIMESERIES, "interval"), "interval is missing: send a string, an ISO 8601 interval."),
+        ("event_count", TIMESERIES | {"interval": None}, "interval is missing: send a string, an ISO 8601 interval."),
+        ("event_count", without(TIMESERIES, "granularity"), "granularity is missing: send a string."),
+        ("event_count", TIMESERIES | {"granularity": None}, "granularity is missing: send a string."),
         ("event_count", TIMESERIES | {"granularity": True}, "granularity = true must be a string."),
-        ("event_count", WEEK | {"query": {}}, "query.type is missing"),
-        ("event_count", WEEK | {"query": {"type": None}}, "query.type is missing"),
-        ("event_count", WEEK | {"query": {"type": "group", "dimension": None}}, "query.dimension is missing"),
-        ("event_count", WEEK | {"query": {"type": "split"}}, "query.dimensions is missing"),
+        ("event_count", WEEK | {"query": {}}, "query.type must be a query type. Allowed: group,"),
+        ("event_count", WEEK | {"query": {"type": None}}, "query.type must be a query type. Allowed: group,"),
+        (
+            "event_count",
+            WEEK | {"query": {"type": "group", "dimension": None}},
+            "query.dimension is missing: send a string.",
+        ),
+        (
+            "event_count",
+            WEEK | {"query": {"type": "split"}},
+            "query.dimensions must be a list of two dimensions.",
+        ),
         ("event_count", TIMESERIES | {"games": [None]}, "games = [null] must be a list of strings."),
         ("event_count", TIMESERIES | {"filter": {"platform": None}}, "filter.platform = null must be a string or"),
         ("event_count", TIMESERIES | {"nonsense": None}, "nonsense = null is not a field of a metric query."),

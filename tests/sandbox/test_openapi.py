@@ -114,7 +114,7 @@ def test_a_null_that_is_described_is_accepted(stage: Stage, change: dict[str, An
     Wire 2.5, Query body; Wire 5.5, Service descriptions.
     """
     path = "/metrics/v1/metrics/retention_retro"
-    body = {"interval": "2026-11-20/P1D", "split_by": "platform", "since_days_ago": 1} | change
+    body: dict[str, Any] = {"interval": "2026-11-20/P1D", "split_by": "platform", "since_days_ago": 1} | change
     assert schema_validator("metrics", "paths", path, "post", "requestBody", *JSON).is_valid(body)
     assert stage.ask("retention_retro", **body).status_code == 200
 

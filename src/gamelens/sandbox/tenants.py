@@ -299,7 +299,7 @@ def _check_values(content: object, kind: type[msgspec.Struct], path: str) -> Non
     """Refuse values of a *kind* that have the right type and yet no meaning, or that no client can read."""
     match content:
         case {"name": str(name)} if kind is _ConfiguredOrganisation and not _is_name(name):
-            rule = f"must be 1 to {NAME_LETTERS} characters, without control characters or white space around them: change it"
+            rule = f"must be 1 to {NAME_LETTERS} characters, without controls or white space around them: change it"
             raise BadQuery(f"{path}name", name if len(name) <= NAME_LETTERS else f"{name[:20]}…", rule)
         case {"value": value} if kind is TenantConfig and not isinstance(value, str):
             raise BadQuery(f"{path}value", value, "must be a string: put it in quotes, numbers and JSON too")
