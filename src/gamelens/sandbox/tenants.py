@@ -296,7 +296,10 @@ def _check_content(content: object, kind: type[msgspec.Struct], *, path: str = "
 
 
 def _check_values(content: object, kind: type[msgspec.Struct], path: str) -> None:
-    """Refuse values of a *kind* that have the right type and yet no meaning, or that no client can read."""
+    """Refuse values of a *kind* that break a rule beyond their type.
+
+    Wire 1.13, Configs and experiments; Wire 5.4, Sandbox configuration.
+    """
     match content:
         case {"name": str(name)} if kind is _ConfiguredOrganisation and not _is_name(name):
             rule = f"must be 1 to {NAME_LETTERS} characters, without controls or white space around them: change it"

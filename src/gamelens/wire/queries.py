@@ -190,7 +190,10 @@ def _check_limit(limit: int) -> None:
 
 
 def _present_fields(body: dict[str, Any], fields: Collection[str], *, of: str, path: str = "") -> dict[str, Any]:
-    """Return *body* without its nulls, which mean absent. Fields other than *fields* are refused."""
+    """Return *body* without its nulls, which mean absent.
+
+    Fields other than *fields* are refused.
+    """
     for name, value in body.items():
         if name not in fields:
             raise BadQuery(path + name, value, f"is not a field of {of}", sorted(fields), name=name)

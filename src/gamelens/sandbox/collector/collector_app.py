@@ -288,7 +288,7 @@ def _check_content_type(content_type: bytes | None) -> None:
 
 
 def _early_response(refused: _EarlyResponse | BodyTooLarge | UndecodableBody | BadInit) -> _EarlyResponse:
-    """Return the response for a body that is too large, cannot be read or breaks the rules of an init."""
+    """Return the response for a body that is too large, unreadable or a bad init."""
     match refused:
         case BodyTooLarge():
             return _EarlyResponse(413, {"message": str(refused)}, [_CLOSE] if refused.is_cut else [])
@@ -300,5 +300,8 @@ def _early_response(refused: _EarlyResponse | BodyTooLarge | UndecodableBody | B
 
 
 def _bad_request(*errors: Violation) -> _EarlyResponse:
-    """Return the response 400 for a request of which nothing is collected (Wire 1.8, Rejected events)."""
+    """Return the response 400 for a request refused as a whole.
+
+    Wire 1.8, Rejected events.
+    """
     return _EarlyResponse(400, [{"errors": errors}])

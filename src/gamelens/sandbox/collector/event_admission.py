@@ -1,4 +1,7 @@
-"""Admission: the good and the bad events of a body, and the faults of an init (Wire 1.8, Rejected events)."""
+"""Admission: the good and the bad events of a body, and the violations of an init.
+
+Wire 1.8, Rejected events; Wire 1.11, Version 2 init.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +79,7 @@ def admit(body: bytes, rules: EventValidator = LENIENT) -> AdmissionResult:
 
 
 def admit_init(body: bytes, rules: InitValidator) -> str | None:
-    """Return the `user_id` in the *body* of an init, or None without one (Wire 1.11, Version 2 init).
+    """Return the `user_id` in the *body* of an init, or None without one.
 
     Raises:
         UndecodableBody: not JSON, or nested too deeply.

@@ -27,7 +27,10 @@ class VariantAssignment(msgspec.Struct, frozen=True):
 
 
 def assigned(game: TenantGame, user_id: str | None) -> VariantAssignment | None:
-    """Return the experiment and variant of *user_id*, or None outside of experiments and without a user."""
+    """Return the experiment and variant of *user_id*, or None outside of experiments.
+
+    Without a user there is none.
+    """
     if user_id is None:
         return None
     for experiment in game.experiment:

@@ -43,7 +43,7 @@ def refuse(status: int, message: str, headers: Mapping[str, str] | None = None, 
 
 
 def refuse_query(error: BadQuery, status: int = 422, headers: Mapping[str, str] | None = None) -> Response:
-    """Return an error response that names the field and shows its value as JSON: 400 for an unreadable interval."""
+    """Return an error response that names the field: 400 for an unreadable interval."""
     return refuse(
         400 if isinstance(error, MalformedInterval) else status,
         error.sentence(_shown),
@@ -56,7 +56,10 @@ def refuse_query(error: BadQuery, status: int = 422, headers: Mapping[str, str] 
 
 
 def _shown(value: object) -> str:
-    """Return *value* as its sender knows it: JSON, with text in quotes that need no escapes in a JSON string."""
+    """Return *value* as JSON, the language of its sender.
+
+    A text is in single quotes, which need no escapes inside the body.
+    """
     return repr(value) if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 

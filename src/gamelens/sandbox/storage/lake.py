@@ -231,9 +231,9 @@ class Lake:
 
 
 def folder_of(organisation: str) -> str:
-    """Return the name of an organisation's folder, its quoted name or a digest where that is long.
+    """Return the name of an organisation's folder: its quoted name, or a digest of a long one.
 
-    Whatever the organisation is called, every file system takes the name, and no other organisation has it.
+    Every file system accepts it, whatever the organisation is called, and no other organisation has it.
     """
     quoted = quote(organisation, safe="")
     is_short = len(quoted) <= _FOLDER_LETTERS
