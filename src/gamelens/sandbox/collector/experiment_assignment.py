@@ -29,7 +29,7 @@ class VariantAssignment(msgspec.Struct, frozen=True):
 def assigned(game: TenantGame, user_id: str | None) -> VariantAssignment | None:
     """Return the experiment and variant of *user_id*, or None outside of experiments.
 
-    Without a user there is none.
+    A request without a user is outside of all of them.
     """
     if user_id is None:
         return None
