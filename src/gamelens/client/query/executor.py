@@ -29,14 +29,16 @@ from gamelens.client.query.refresh import (
     restatement_records,
 )
 from gamelens.client.query.retention_query import RetentionSteps
-from gamelens.client.query.row_sources import CacheSource, NoSource, RowSource
+from gamelens.client.query.row_sources import CacheSource, MemorySource, NoSource, RowSource
 from gamelens.client.tables.time_ranges import TimeRange
+from gamelens.errors import PartialResult
 from gamelens.wire.filters import dimensions_in
-from gamelens.wire.receipts import RestatementRecord
+from gamelens.wire.receipts import Receipt, RestatementRecord
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+_KEPT_RESULTS: Final = 4
 _PACKAGE: Final = str(Path(__file__).parents[2]) + os.sep
 
 
@@ -60,6 +62,7 @@ class QueryExecutor:
         self._refresh_s = refresh_s
         self._restated: list[RestatementRecord] = []
         self._emitted: set[str] = set()
+        self._unfinished: dict[bytes, MemorySource] = {}
 
     async def dimension_values(
         self, dimension: str, over: TimeRange, studios: Sequence[str], games: Sequence[str]
@@ -105,6 +108,8 @@ class QueryExecutor:
         source = self._source()
         if previous.holds_answers:
             source = FrameSource(frame, previous, source)
+        elif kept := self._unfinished.get(_memory_key(previous.receipt)):
+            source = MemorySource(source, kept.answers)
         return await self._repeat(previous, options, progress, source)
 
     async def refresh(self, frame: DataFrame, options: ExecutionOptions, progress: Progress) -> QueryResult:
@@ -156,7 +161,22 @@ class QueryExecutor:
     async def _execute(
         self, steps: QuerySteps, options: ExecutionOptions, progress: Progress, source: RowSource
     ) -> QueryResult:
-        return await QueryRun(self.service, source=source, options=options, progress=progress).execute(steps)
+        """Return the result of *steps*, keeping the answers in memory if it has gaps."""
+        memory = source if isinstance(source, MemorySource) else MemorySource(source)
+        try:
+            result = await QueryRun(self.service, source=memory, options=options, progress=progress).execute(steps)
+        except PartialResult as partial:
+            self._keep_answers(Receipt.of(partial.frame.attrs), memory)
+            raise
+        self._keep_answers(result.receipt, memory)
+        return result
+
+    def _keep_answers(self, receipt: Receipt, memory: MemorySource) -> None:
+        """Keep the answers of a result with gaps, and those of the latest such results before it."""
+        if receipt.gaps:
+            self._unfinished[_memory_key(receipt)] = memory
+        while len(self._unfinished) > _KEPT_RESULTS:
+            del self._unfinished[next(iter(self._unfinished))]
 
     def _rows_steps(self, spec: QuerySpec) -> RowsSteps:
         return RowsSteps(spec, max_days=self._max_days)
@@ -172,6 +192,11 @@ class QueryExecutor:
         if self.cache is None:
             return NoSource()
         return CacheSource(self.cache, self.service, fresh_s=self._refresh_s, reads=reads)
+
+
+def _memory_key(receipt: Receipt) -> bytes:
+    """Return what tells a result with gaps from others."""
+    return msgspec.json.encode((receipt.asked_at, receipt.gaps))
 
 
 def _analyst_stacklevel() -> int:

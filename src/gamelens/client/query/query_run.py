@@ -198,9 +198,7 @@ class QueryRun:
         self._titles: dict[str, Mapping[str, str]] = {}
         self._deadline = Deadline(options.deadline_s)
         self._started_at = datetime.fromtimestamp(now(), UTC)
-        self._fetcher = Fetcher(
-            service, source=source, progress=progress, on_error=options.on_error, deadline=self._deadline
-        )
+        self._fetcher = Fetcher(service, source=source, progress=progress, deadline=self._deadline)
 
     async def execute(self, steps: QuerySteps) -> QueryResult:
         """Return the result of the query that *steps* describe.
@@ -209,7 +207,7 @@ class QueryRun:
             NotYetAvailable: part of the time range is not available.
             BadQuery, NotAdditive: the query cannot be sent, or its answers not be put together.
             Truncated: all values were queried, and an answer holds as many as the service gives.
-            PartialResult: requests failed, and gaps are not wanted.
+            PartialResult: requests failed, and gaps are not wanted or there is nothing else.
         """
         unknown = await self._deadline.run(self._check_names(steps.sent))
         times = await self._resolve_range()
@@ -336,10 +334,10 @@ class QueryRun:
         """Return the frame of *table* with its titles and its receipt.
 
         Raises:
-            PartialResult: requests failed, and gaps are not wanted.
+            PartialResult: requests failed, and gaps are not wanted or there is nothing else.
         """
         table = add_titles(table, self._titles)
-        is_partial = bool(self._fetcher.gaps) and self._options.on_error == "raise"
+        is_partial = bool(self._fetcher.gaps) and (self._options.on_error == "raise" or not self._fetcher.has_rows)
         kind = "pandas" if is_partial else self._options.to
         # In a thread: a large frame takes long enough to delay the requests of all other queries.
         frame = await asyncio.to_thread(to_frame, table, dimensions, receipt, kind)

@@ -16,9 +16,9 @@ from gamelens.client.query.arguments import as_filter
 from gamelens.client.query.data_frames import TITLES, to_table
 from gamelens.client.query.metric_plan import MetricPlan, RequestTemplate
 from gamelens.client.query.query_spec import GAME_ID, QuerySpec, RetentionSpec
-from gamelens.client.query.row_sources import FetchJob, RowSource, template_scope
+from gamelens.client.query.row_sources import FetchJob, RowSource, add_fallback_rows, template_scope
 from gamelens.client.tables.table_differences import FieldChange, Restatement, field_changes, rows_changed
-from gamelens.client.tables.table_operations import bucket_starts, concatenate, drop_buckets, drop_zero_rows
+from gamelens.client.tables.table_operations import bucket_starts, drop_buckets, drop_zero_rows
 from gamelens.client.tables.table_schema import TIMESTAMP, schema
 from gamelens.errors import BadQuery
 from gamelens.wire.intervals import Interval
@@ -115,14 +115,8 @@ class FrameSource:
             rows = rows.filter(pc.is_null(column) if value is None else pc.equal(column, value))
         names = [name for name in rows.column_names if name not in plan.dimensions or name in template.carried]
         table = drop_buckets(rows.select(names), {slice_.bucket_start for slice_ in missing})
-        slices = frozenset(plan.slices) - set(missing)
-        if not missing:
-            return CachedRows(table, slices)
-        rest = self._fallback.find(msgspec.structs.replace(plan, slices=missing), template, available)
-        if rest.table is None:
-            return CachedRows(table, slices)
-        columns = schema(template.metric, template.carried)
-        return CachedRows(concatenate([table, rest.table], columns), slices | rest.slices)
+        rows_outside = CachedRows(table, frozenset(plan.slices) - set(missing))
+        return add_fallback_rows(rows_outside, self._fallback, plan, template, available)
 
     def store(self, job: FetchJob, table: pa.Table, available: Interval) -> None:
         """Store *table* in the fallback."""
