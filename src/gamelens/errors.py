@@ -19,9 +19,13 @@ Every message names the value, the rule and the next step.
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from gamelens._text import escape_unprintable
 
@@ -44,6 +48,7 @@ __all__ = [
     "Unreachable",
 ]
 
+_PACKAGE: Final = str(Path(__file__).parent) + os.sep
 _NEXT_STEPS = {
     "raise": 'Ask for less, or pass when_unavailable="clip" or "wait"',
     "clip": "Ask for another interval",
@@ -197,6 +202,14 @@ class ServiceError(Retryable):
 
 class Unreachable(Retryable):
     """There was no answer: no such address, no connection, or a timeout."""
+
+
+def emit_warning(text: str) -> None:
+    """Emit *text* as a UserWarning that names the first line outside gamelens."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, UserWarning, stacklevel=level)
 
 
 def _nearest(value: object, allowed: tuple[str, ...]) -> str | None:

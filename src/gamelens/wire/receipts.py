@@ -5,38 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
-from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from gamelens.wire.intervals import Granularity, Interval, MalformedInterval
+from gamelens.wire.provenance import Provenance, merge_provenance, mixture_warnings
 
 RECEIPT: Final = "gamelens"
 """The receipt's name in `df.attrs` and in the metadata of an Arrow schema."""
 
-ProvenanceKind = Literal["real", "sandbox", "replay", "unknown"]
 S = TypeVar("S", bound=msgspec.Struct)
-T = TypeVar("T")
 
 
 @cache
 def package_version() -> str:
     """Return the version of gamelens."""
     return version("gamelens")
-
-
-class Provenance(msgspec.Struct, frozen=True, kw_only=True):
-    """The origin of the numbers of a frame.
-
-    Attributes:
-        kind: the real service, a sandbox, a replay of recorded answers, or unknown.
-        url: the address of the service, or the name of the folder of a replay; it never holds a key or a token.
-        scenario: the scenario that a sandbox was populated with.
-    """
-
-    kind: ProvenanceKind = "unknown"
-    url: str | None = None
-    scenario: str | None = None
 
 
 class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,6 +134,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         joined: the joins with outside tables.
         restated: the changes that `refresh` found; None for a frame of any other call.
         provenance: the origin of the numbers.
+        values_listed: dimensions whose values were requested only to check the filter.
     """
 
     asked: QueryRecord = QueryRecord()
@@ -167,6 +153,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     joined: tuple[JoinRecord, ...] = ()
     restated: tuple[RestatementRecord, ...] | None = None
     provenance: Provenance = Provenance()
+    values_listed: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, attrs: object) -> Receipt:
@@ -183,8 +170,9 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     def to_json(self) -> dict[str, Any]:
         """Return the receipt as plain JSON values, the form it has in `df.attrs["gamelens"]`."""
         written: dict[str, Any] = _plain(msgspec.to_builtins(self, str_keys=True, enc_hook=str))
-        _omit_defaults(written, self, ("titles", "joined", "restated"))
+        _omit_defaults(written, self, ("titles", "joined", "restated", "values_listed"))
         _omit_defaults(written["asked"], self.asked, ("other", "check", "days"))
+        _omit_sources(written["provenance"])
         return written
 
     @property
@@ -204,14 +192,16 @@ _EMPTY: Final = Receipt()
 def merge_receipts(receipts: Sequence[Receipt]) -> Receipt:
     """Return the receipt of a frame that was computed from several.
 
-    Metrics and what is missing are listed, requests are added, and the oldest `as_of` counts. Of several kinds of
-    provenance the result is "unknown". All else is that of the first.
+    Metrics and what is missing are listed, requests are added, and the oldest `as_of` counts. Several origins are
+    "mixed", with a warning.
     """
     if len(receipts) <= 1:
         return receipts[0] if receipts else _EMPTY
     first = receipts[0]
     metrics = dict.fromkeys(name for receipt in receipts for name in receipt.asked.metrics)
     titles = sorted({title for receipt in receipts for title in receipt.titles})
+    provenance = merge_provenance([receipt.provenance for receipt in receipts])
+    warnings = [warning for receipt in receipts for warning in receipt.warnings] + mixture_warnings(provenance)
     return msgspec.structs.replace(
         first,
         asked=msgspec.structs.replace(first.asked, metric=tuple(metrics)),
@@ -220,27 +210,13 @@ def merge_receipts(receipts: Sequence[Receipt]) -> Receipt:
         retries=sum(receipt.retries for receipt in receipts),
         cached_share=sum(receipt.cached_share for receipt in receipts) / len(receipts),
         gaps=tuple(gap for receipt in receipts for gap in receipt.gaps),
-        warnings=tuple(warning for receipt in receipts for warning in receipt.warnings),
+        warnings=tuple(dict.fromkeys(warnings)),
         clipped=next((receipt.clipped for receipt in receipts if receipt.clipped), None),
         truncated=any(receipt.truncated for receipt in receipts),
         titles=tuple(titles),
-        provenance=_merge_provenance([receipt.provenance for receipt in receipts]),
+        provenance=provenance,
+        values_listed=tuple(dict.fromkeys(name for receipt in receipts for name in receipt.values_listed)),
     )
-
-
-def _merge_provenance(origins: Sequence[Provenance]) -> Provenance:
-    """Return what all *origins* share, or an unknown origin where their kinds differ."""
-    if len({origin.kind for origin in origins}) > 1:
-        return Provenance()
-    return Provenance(
-        kind=origins[0].kind,
-        url=_shared([origin.url for origin in origins]),
-        scenario=_shared([origin.scenario for origin in origins]),
-    )
-
-
-def _shared(values: Sequence[T]) -> T | None:
-    return values[0] if len({*values}) == 1 else None
 
 
 def _interval(text: str | None) -> Interval | None:
@@ -256,6 +232,14 @@ def _omit_defaults(written: dict[str, Any], struct: msgspec.Struct, names: Seque
     for name in names:
         if getattr(struct, name) == getattr(default, name):
             del written[name]
+
+
+def _omit_sources(written: dict[str, Any]) -> None:
+    """Leave `sources` out of a written provenance that has none, and of those in it."""
+    for source in written["sources"]:
+        _omit_sources(source)
+    if not written["sources"]:
+        del written["sources"]
 
 
 def _plain(value: Any) -> Any:
@@ -279,12 +263,12 @@ def _lenient(kind: type[S], given: object) -> S:
 
 def _field(kind: Any, given: object) -> Any:
     """Convert the value of one field, or return UNSET where it is of another type."""
-    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        return _lenient(kind, given)
-    member = _member_struct(kind)
-    if member is not None and isinstance(given, (list, tuple)):
-        return tuple(_lenient(member, one) for one in given if isinstance(one, Mapping))
     try:
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+            return _lenient(kind, given)
+        member = _member_struct(kind)
+        if member is not None and isinstance(given, (list, tuple)):
+            return tuple(_lenient(member, one) for one in given if isinstance(one, Mapping))
         return msgspec.convert(given, kind)
     except (msgspec.ValidationError, RecursionError):
         return msgspec.UNSET

@@ -27,8 +27,8 @@ from gamelens.client.tables.time_ranges import (
 from gamelens.errors import BadQuery, NotYetAvailable, ServiceError, Truncated
 from gamelens.wire.intervals import Interval, MalformedInterval
 from gamelens.wire.limits import MAX_LIMIT
+from gamelens.wire.provenance import Provenance
 from gamelens.wire.queries import MetricQuery, encode_query
-from gamelens.wire.receipts import Provenance
 from gamelens.wire.results import Game, Studio, Values
 
 T = TypeVar("T")
@@ -41,6 +41,7 @@ _EDITION = "x-data-edition"
 _SCENARIO = "x-sandbox-scenario"
 PROVENANCE_HEADERS = (_EDITION, _SCENARIO)
 """Headers of the available interval that only a sandbox sends."""
+INTERVAL_PATH = f"{BASE}/interval"
 _CLIENT_METHODS = {"retention": "lens.retention()"}
 
 
@@ -251,7 +252,7 @@ class MetricsApi:
         response = await self._send("/interval")
         text = _decoded(response, str)
         self.edition = response.headers.get(_EDITION, "")
-        self.provenance = _provenance(self._transport.provenance, response)
+        self.provenance = answering_service(self._transport.provenance, response)
         try:
             self.last_available = Interval.parse(text)
             return self.last_available
@@ -306,11 +307,12 @@ def unknown_name_error(field: str, name: str, rule: str, known: Collection[str])
     return BadQuery(field, name, rule, [method] if method else sorted(known))
 
 
-def _provenance(sender: Provenance, response: HttpResponse) -> Provenance:
-    """Return the provenance of *sender* with what the headers of *response* add to it."""
+def answering_service(service: Provenance, response: HttpResponse) -> Provenance:
+    """Return *service*, as a sandbox if its answer about the available interval has the headers of one."""
+    if service.kind != "real" or not any(name in response.headers for name in PROVENANCE_HEADERS):
+        return service
     scenario = unquote(response.headers.get(_SCENARIO, "")) or None
-    is_sandbox = sender.kind == "real" and _EDITION in response.headers
-    return msgspec.structs.replace(sender, kind="sandbox" if is_sandbox else sender.kind, scenario=scenario)
+    return msgspec.structs.replace(service, kind="sandbox", scenario=scenario)
 
 
 def _decoded(response: HttpResponse, kind: type[T]) -> T:
