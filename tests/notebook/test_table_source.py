@@ -12,8 +12,7 @@ from pandas import DataFrame, option_context
 
 from gamelens.notebook.table_source import show_sources, source_html
 from gamelens.notebook.widgets import html_blocks
-from gamelens.wire.provenance import Provenance
-from gamelens.wire.receipts import Receipt
+from gamelens.wire.receipts import Provenance, Receipt
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import gamelens as gl
 from gamelens.wire.intervals import Interval
-from gamelens.wire.provenance import Provenance
-from gamelens.wire.receipts import Gap, JoinRecord, QueryRecord, Receipt, RestatementRecord, merge_receipts
+from gamelens.wire.receipts import Gap, JoinRecord, Provenance, QueryRecord, Receipt, RestatementRecord, merge_receipts
 
 WRITTEN: dict[str, Any] = {
     "asked": {

@@ -14,8 +14,7 @@ from pandas import DataFrame, Series
 from pandas.api.types import is_datetime64_any_dtype, is_numeric_dtype
 
 from gamelens.errors import BadQuery, emit_warning
-from gamelens.wire.provenance import Provenance, merge_provenance, mixture_warnings
-from gamelens.wire.receipts import RECEIPT, Receipt, merge_receipts
+from gamelens.wire.receipts import RECEIPT, Provenance, Receipt, merge_provenance, merge_receipts, mixture_warnings
 
 UNKNOWN = "(unknown)"
 _TITLES = {"game_id": "game", "studio_id": "studio"}
@@ -137,7 +136,7 @@ def with_receipts_of(result: DataFrame, *sources: DataFrame) -> DataFrame:
 
 
 def warn_of_mixture(origins: Sequence[Provenance]) -> list[str]:
-    """Emit and return a warning if *origins* differ, unless one of them is that mixture already."""
+    """Emit and return a warning if *origins* differ, unless one is that mixture already."""
     merged = merge_provenance(origins) if origins else Provenance()
     if merged in origins:
         return []

@@ -114,7 +114,7 @@ def ensure_service(*, say: Callable[[str], object] = lambda _: None) -> None:
 
 
 def demo_sandbox(scenario: str = DEMO_SCENARIO, *, say: Callable[[str], object]) -> SandboxInfo:
-    """Return the sandbox of *scenario* on this machine, populated with its players up to today.
+    """Return the sandbox of *scenario* on this machine, with its players up to today.
 
     Raises:
         BadQuery: there is no such scenario.
@@ -127,7 +127,7 @@ def demo_sandbox(scenario: str = DEMO_SCENARIO, *, say: Callable[[str], object])
 
 
 def demo_state(scenario: str = DEMO_SCENARIO) -> Path:
-    """Return the state directory of the sandbox with *scenario*; that of `demo` is the one of `connect`.
+    """Return the state directory of the sandbox with *scenario*, `demo` for `connect`.
 
     GAMELENS_STATE_DIR names another for `demo`, in which those of other scenarios are.
     """
@@ -174,7 +174,7 @@ def _check_names(settings: Iterable[str], allowed: Collection[str]) -> None:
 
 
 def _folder_name(scenario: str) -> str:
-    """Return the name of the folder for *scenario*; that of a file is unique to its path."""
+    """Return the name of the folder for *scenario*, for a file one that is unique to its path."""
     name = re.sub(r"[^\w-]+", "-", Path(scenario).stem)
     if not Path(scenario).suffix:
         return name

@@ -19,11 +19,12 @@ from gamelens.local.sandbox_population import read_population_record
 
 
 def sample_files(scenario: str | None = None) -> Path:
-    """Return a folder with sample files for the data that `connect`, or `demo` with *scenario*, queries.
+    """Return a folder with sample files for the data that `connect` queries.
 
     They are `ad_spend.csv`, `holidays.csv`, `store_rank.csv` and `exchange_rates.csv`, written into the state directory
-    of the sandbox by this call. With GAMELENS_REPLAY they are in the folder `outside` beside the recorded answers. If
-    there are none for these data, they have headers and no rows.
+    of the sandbox by this call. With *scenario* they are for the data of `demo(scenario)`. With GAMELENS_REPLAY they
+    are in the folder `outside` beside the recorded answers. If there are none for these data, they have headers and no
+    rows.
     """
     if scenario is not None:
         return _files_beside(demo_state(scenario))
@@ -67,7 +68,7 @@ def _files_without_rows() -> Path:
 
 
 def _connected_state() -> Path | None:
-    """Return the state directory of the sandbox that `connect` queries, or None for another service."""
+    """Return the state of the sandbox that `connect` queries, or None for another service."""
     from gamelens.client.connection.settings import Settings
 
     settings = Settings.from_environment()

@@ -23,8 +23,7 @@ from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.errors import NotYetAvailable
 from gamelens.notebook.receipt_text import source_line
 from gamelens.wire.intervals import Interval
-from gamelens.wire.provenance import Provenance
-from gamelens.wire.receipts import Receipt
+from gamelens.wire.receipts import Provenance, Receipt
 
 if TYPE_CHECKING:
     from gamelens.client.sync_client import Client

@@ -10,8 +10,7 @@ from pandas import DataFrame, Timestamp
 from gamelens._text import one_line
 from gamelens.errors import BadQuery
 from gamelens.wire.intervals import bucket_start
-from gamelens.wire.provenance import Provenance
-from gamelens.wire.receipts import Gap, JoinRecord, Receipt, RestatementRecord
+from gamelens.wire.receipts import Gap, JoinRecord, Provenance, Receipt, RestatementRecord
 
 
 def receipt_of(frame: DataFrame) -> Receipt:
@@ -58,7 +57,10 @@ def source_line(frame: DataFrame) -> str:
 
 
 def origin_text(provenance: Provenance) -> str:
-    """Return the origin with its badge, as `demo data (sandbox, scenario demo)`. Empty if it is unknown."""
+    """Return the origin with its badge, as `demo data (sandbox, scenario demo)`.
+
+    Empty if it is unknown.
+    """
     return f"{provenance.badge} ({provenance.text})" if provenance.badge else provenance.text
 
 
@@ -132,7 +134,7 @@ def _provenance_sentence(provenance: Provenance) -> str:
 
 
 def _service_text(service: Provenance) -> str:
-    """Return a service as `the sandbox at http://127.0.0.1:1, populated with the scenario demo`."""
+    """Return a service as `the sandbox at ADDRESS, populated with the scenario demo`."""
     if service.kind != "sandbox":
         return service.url or "the real service"
     at = f"the sandbox at {service.url}" if service.url else "a sandbox"

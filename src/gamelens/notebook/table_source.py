@@ -17,7 +17,7 @@ _STYLE: Final = "color: var(--jp-ui-font-color2, GrayText); font-size: 11px"
 
 
 def source_html(frame: DataFrame) -> str:
-    """Return the source line of *frame* as HTML, its badge in bold. Empty without a receipt."""
+    """Return the source line of *frame* as HTML, the badge in bold, or "" without a receipt."""
     line, badge = escape(source_line(frame)), escape(Receipt.of(frame.attrs).provenance.badge)
     if badge:
         line = line.replace(badge, f'<b class="{BADGE}">{badge}</b>', 1)
@@ -25,7 +25,7 @@ def source_html(frame: DataFrame) -> str:
 
 
 def show_sources() -> None:
-    """Let the notebook that runs this process, if any, show a frame's source line below its table.
+    """Let the notebook of this process, if any, show the source line below a frame.
 
     Formatters of frames that are there already stay.
     """
@@ -37,6 +37,6 @@ def show_sources() -> None:
 
 
 def _table_with_source(frame: DataFrame) -> str | None:
-    """Return the table that pandas makes, with the source line, or None where pandas makes none."""
+    """Return the table that pandas makes, with the source line, or None if it makes none."""
     table: str | None = getattr(frame, "_repr_html_")()  # noqa: B009  (not in the stubs)
     return None if table is None else table + source_html(frame)

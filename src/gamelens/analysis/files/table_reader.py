@@ -200,7 +200,10 @@ def _numbered_table(source: str, cells: pa.Table, *, first: int, separator: str 
 
 
 def _stored_receipt(metadata: Mapping[bytes, bytes]) -> Receipt:
-    """Return the receipt in the metadata of an Arrow schema: our own key, or the `attrs` that pandas stores."""
+    """Return the receipt in the metadata of an Arrow schema.
+
+    It is under our own key or among the `attrs` that pandas stores.
+    """
     if RECEIPT.encode() in metadata:
         return Receipt.of({RECEIPT: _json(metadata[RECEIPT.encode()])})
     about_frame = _json(metadata.get(b"pandas", b"{}"))

@@ -28,8 +28,7 @@ from gamelens.analysis.outside_data.right_side import RightTable, prepare_right
 from gamelens.analysis.outside_data.value_columns import ValueColumns
 from gamelens.analysis.tidy_frames import warn_of_mixture
 from gamelens.errors import BadQuery
-from gamelens.wire.provenance import Provenance, merge_provenance
-from gamelens.wire.receipts import RECEIPT, JoinRecord, Receipt
+from gamelens.wire.receipts import RECEIPT, JoinRecord, Provenance, Receipt, merge_provenance
 
 How = Literal["left", "inner", "right", "outer"]
 _JOIN_KINDS: Final = ("left", "inner", "right", "outer")
@@ -219,7 +218,7 @@ def _free_name(name: str, frame: DataFrame, suffix: str) -> str:
 
 
 def _copy_receipt(frame: DataFrame, df: DataFrame, report: MatchReport, origins: Sequence[Provenance]) -> None:
-    """Copy the receipt of *df* to *frame*, if there is one, and add the join and *origins* to it."""
+    """Copy the receipt of *df*, if any, to *frame*, and add the join and *origins* to it."""
     frame.attrs = deepcopy(df.attrs)
     receipt = Receipt.of(df.attrs)
     if receipt:

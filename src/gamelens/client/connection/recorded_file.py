@@ -12,7 +12,7 @@ import msgspec
 
 from gamelens.client.connection.metrics_api import BASE, INTERVAL_PATH, answering_service
 from gamelens.client.connection.transport import HttpRequest, HttpResponse
-from gamelens.wire.provenance import Provenance
+from gamelens.wire.receipts import Provenance
 
 _SETS: Final = frozenset({"games", "studios", "filter"})  # lists whose order says nothing
 _NAME_CHARS: Final = 60

@@ -25,7 +25,7 @@ from gamelens.client.connection.error_responses import error_details, error_for
 from gamelens.client.connection.rate_limit import RateLimiter, Route
 from gamelens.client.connection.settings import Secret
 from gamelens.errors import AuthError, BadQuery, GamelensError, RateLimited, Refused, ServiceError, Unreachable
-from gamelens.wire.provenance import Provenance
+from gamelens.wire.receipts import Provenance
 
 ATTEMPTS: Final = 6
 ATTEMPTS_NEVER_ANSWERED: Final = 2  # an address that has never answered is more likely wrong than busy

@@ -28,8 +28,7 @@ from gamelens.client.query.row_sources import CacheSource, NoSource, RowSource
 from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.errors import emit_warning
 from gamelens.wire.filters import dimensions_in
-from gamelens.wire.provenance import merge_provenance, mixture_warnings
-from gamelens.wire.receipts import RestatementRecord
+from gamelens.wire.receipts import RestatementRecord, merge_provenance, mixture_warnings
 
 if TYPE_CHECKING:
     from pandas import DataFrame

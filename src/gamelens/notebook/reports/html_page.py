@@ -100,7 +100,7 @@ def _with_one_type(output: Any, kind: str) -> Any:
 
 
 def _badge(document: Any) -> str:
-    """Return the badge of a page with figures or tables of simulated numbers, else an empty text."""
+    """Return the badge of a page with simulated numbers, else an empty text."""
     shown = [output.get("data", {}) for cell in document.cells for output in cell.get("outputs", [])]
     tables = (str(bundle.get("text/html", "")) for bundle in shown)
     is_simulated = any(map(_is_badged, shown)) or any(f'class="{BADGE}"' in table for table in tables)
