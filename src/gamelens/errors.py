@@ -19,9 +19,13 @@ Every message names the value, the rule and the next step.
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
 
@@ -47,6 +51,7 @@ __all__ = [
 ]
 
 _NAMED_GAPS = 3
+_PACKAGE: Final = str(Path(__file__).parent) + os.sep
 _NEXT_STEPS = {
     "raise": 'Ask for less, or pass when_unavailable="clip" or "wait"',
     "clip": "Ask for another interval",
@@ -215,6 +220,14 @@ def _gaps_text(gaps: Sequence[dict[str, Any]]) -> str:
         texts.append(f"{gap['metric']} in {gap['interval']}{where}" + ("" if is_same else f": {error}"))
     texts += [f"and {len(gaps) - _NAMED_GAPS} more, see .gaps"] if len(gaps) > _NAMED_GAPS else []
     return escape_unprintable("; ".join(texts) + (f": {errors[0]}" if is_same else ""))
+
+
+def emit_warning(text: str) -> None:
+    """Emit *text* as a UserWarning that names the first line outside gamelens."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, UserWarning, stacklevel=level)
 
 
 def _nearest(value: object, allowed: tuple[str, ...]) -> str | None:

@@ -15,6 +15,7 @@ from gamelens import dim
 def connected() -> gl.Client:
     """Return a client of `connect`, and construct one by hand."""
     lens: gl.Client = gl.connect()
+    lens = gl.demo("small", cache=False)
     with gl.Client(
         api_key="…",
         metrics_url="https://metrics.example.com",

@@ -45,11 +45,7 @@ class BaseClient:
         replay: Folder | None = None,
         transport: HttpBackend | None = None,
     ) -> None:
-        if max_days is not None and not (is_integer(max_days) and max_days >= 1):
-            raise BadQuery("max_days", max_days, "must be a whole number, 1 or more, or None")
-        check_seconds("max_wait_s", max_wait_s)
-        check_seconds("refresh_s", refresh_s)
-        one_of("pace", pace, get_args(Pace))
+        check_settings(max_days=max_days, max_wait_s=max_wait_s, refresh_s=refresh_s, pace=pace)
         if record is not None and replay is not None:
             raise BadQuery("replay", str(replay), "cannot stand beside record: record first, replay then")
         self._loop = shared_loop()
@@ -100,6 +96,21 @@ class BaseClient:
         `cache.info()` describes them, `cache.clear()` deletes them.
         """
         return self._executor.cache
+
+
+def check_settings(
+    *, max_days: object = None, max_wait_s: object = 0, refresh_s: object = 0, pace: str = "guaranteed", **_: object
+) -> None:
+    """Check the settings of a client that do not say which service answers.
+
+    Raises:
+        BadQuery: a setting has a value that is not allowed.
+    """
+    if max_days is not None and not (isinstance(max_days, int) and is_integer(max_days) and max_days >= 1):
+        raise BadQuery("max_days", max_days, "must be a whole number, 1 or more, or None")
+    check_seconds("max_wait_s", max_wait_s)
+    check_seconds("refresh_s", refresh_s)
+    one_of("pace", pace, get_args(Pace))
 
 
 def _close(service: MetricsApi) -> None:

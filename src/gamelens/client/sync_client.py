@@ -117,7 +117,7 @@ class Client(BaseClient):
         returning_users, retention_retro) is queried by game: its rows carry `game_id` besides, also when *by* does not
         name it, and there is a row only where something happened. Several metrics are joined on timestamp and
         dimensions; a field that two of them have is prefixed with its metric, and is null where the metric has no such
-        row.
+        row. A value in *where* that the service has never had is a warning with the nearest one.
 
         Raises:
             NotYetAvailable: part of *over* is not available; the error holds the available interval.
@@ -137,6 +137,7 @@ class Client(BaseClient):
         Only the available interval is requested, once an hour. The plan has `requests`, `seconds`, `cached_share`,
         `pieces` and `clipped`, and prints as a small table. The number of values of a fan-out, or of studios, is known
         only after a list has been requested: `guessed` names the dimensions for which the plan uses an estimate.
+        A value in *where* that turns out to have no rows costs one list more.
 
         Raises:
             NotYetAvailable, BadQuery, NotAdditive: as `query`.

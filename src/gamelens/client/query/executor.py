@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import warnings
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -31,15 +27,14 @@ from gamelens.client.query.refresh import (
 from gamelens.client.query.retention_query import RetentionSteps
 from gamelens.client.query.row_sources import CacheSource, MemorySource, NoSource, RowSource
 from gamelens.client.tables.time_ranges import TimeRange
-from gamelens.errors import PartialResult
+from gamelens.errors import PartialResult, emit_warning
 from gamelens.wire.filters import dimensions_in
-from gamelens.wire.receipts import Receipt, RestatementRecord
+from gamelens.wire.receipts import Receipt, RestatementRecord, merge_provenance, mixture_warnings
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 _KEPT_RESULTS: Final = 4
-_PACKAGE: Final = str(Path(__file__).parents[2]) + os.sep
 
 
 class QueryExecutor:
@@ -110,7 +105,9 @@ class QueryExecutor:
             source = FrameSource(frame, previous, source)
         elif kept := self._unfinished.get(_memory_key(previous.receipt)):
             source = MemorySource(source, kept.answers)
-        return await self._repeat(previous, options, progress, source)
+        result = await self._repeat(previous, options, progress, source)
+        provenance = merge_provenance([previous.receipt.provenance, result.receipt.provenance])
+        return result.with_receipt(msgspec.structs.replace(result.receipt, provenance=provenance))
 
     async def refresh(self, frame: DataFrame, options: ExecutionOptions, progress: Progress) -> QueryResult:
         """Return *frame* with every row requested again, and its restatements in the receipt."""
@@ -137,7 +134,7 @@ class QueryExecutor:
         for text in result.receipt.warnings:
             if text not in self._emitted:
                 self._emitted.add(text)
-                warnings.warn(text, UserWarning, stacklevel=_analyst_stacklevel())
+                emit_warning(text)
         return cast("DataFrame", result.frame)
 
     async def _repeat(
@@ -145,18 +142,17 @@ class QueryExecutor:
     ) -> QueryResult:
         """Execute the query of *previous* again, over the interval it covered.
 
-        The receipt names the time range of *previous*, not that interval.
+        The receipt names the time range of *previous*, not that interval. It warns where another source answers now.
         """
         steps: QuerySteps = self._rows_steps(previous.spec)
         if previous.ages:
             steps = self._retention_steps(previous.retention_spec)
         options = msgspec.structs.replace(options, over=previous.interval)
         result = await self._execute(steps, options, progress, source)
-        recorded = previous.receipt.asked
-        asked = msgspec.structs.replace(result.receipt.asked, over=recorded.over, interval=recorded.interval)
-        return result.with_receipt(
-            msgspec.structs.replace(result.receipt, asked=asked, clipped=previous.receipt.clipped)
-        )
+        before, now = previous.receipt, result.receipt
+        asked = msgspec.structs.replace(now.asked, over=before.asked.over, interval=before.asked.interval)
+        warnings = (*now.warnings, *mixture_warnings(merge_provenance([before.provenance, now.provenance])))
+        return result.with_receipt(msgspec.structs.replace(now, asked=asked, clipped=before.clipped, warnings=warnings))
 
     async def _execute(
         self, steps: QuerySteps, options: ExecutionOptions, progress: Progress, source: RowSource
@@ -197,17 +193,6 @@ class QueryExecutor:
 def _memory_key(receipt: Receipt) -> bytes:
     """Return what tells a result with gaps from others."""
     return msgspec.json.encode((receipt.asked_at, receipt.gaps))
-
-
-def _analyst_stacklevel() -> int:
-    """Return the `stacklevel` for `warnings.warn` that names the first line outside gamelens.
-
-    It is counted from the caller of this function.
-    """
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 def _check_names(spec: QuerySpec) -> None:

@@ -195,6 +195,7 @@ class QueryRun:
         self._options = options
         self._tally = progress.tally
         self._is_truncated = False
+        self._values_listed: Sequence[str] = ()
         self._titles: dict[str, Mapping[str, str]] = {}
         self._deadline = Deadline(options.deadline_s)
         self._started_at = datetime.fromtimestamp(now(), UTC)
@@ -218,6 +219,7 @@ class QueryRun:
         await self._deadline.run(self._look_up_titles(steps.recorded, plans, times))
         tables = await self._fetch(plans, times)
         table = await asyncio.to_thread(steps.assemble, self, plans, tables, times)
+        await self._check_values(steps.recorded, table)
         receipt = self._receipt(given, steps.ages, times)
         return await self._finish(table, steps.columns(plans), receipt)
 
@@ -330,6 +332,13 @@ class QueryRun:
         self.warnings += builder.warnings
         return tables
 
+    async def _check_values(self, spec: QuerySpec, table: pa.Table) -> None:
+        """Warn of each value in the filter that the service has never had."""
+        if spec.where is not None and not self._fetcher.gaps:
+            check = await self._deadline.run(self._service.check_values(spec.where, table, self._tally))
+            self.warnings += check.warnings
+            self._values_listed = check.listed
+
     async def _finish(self, table: pa.Table, dimensions: Sequence[str], receipt: Receipt) -> QueryResult:
         """Return the frame of *table* with its titles and its receipt.
 
@@ -365,6 +374,7 @@ class QueryRun:
             version=package_version(),
             filled=self.filled,
             provenance=self._service.provenance,
+            values_listed=tuple(self._values_listed),
         )
 
 
