@@ -279,7 +279,7 @@ def _check_retention(metric: Metric, query: MetricQuery) -> None:
     if query.game is not None:
         raise BadQuery("game", query.game, f"does not apply to {metric.name}: send split_by")
     if query.since_days_ago is None:
-        raise BadQuery("since_days_ago", None, f"is missing: {metric.name} needs it")
+        raise BadQuery("since_days_ago", msgspec.UNSET, f"is missing: {metric.name} needs it")
     if query.granularity != "day":
         raise BadQuery("granularity", query.granularity, f"must be day for {metric.name}", ["day"])
 

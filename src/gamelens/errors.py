@@ -14,14 +14,18 @@
         ├── ServiceError        the service sent an answer that is against its contract
         └── Unreachable         there was no answer
 
-Every message names the value, the rule and the next step.
+Every message names the value, the rule and the next step. Errors pickle, so that they arrive from a worker process too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from copyreg import __newobj__  # type: ignore[attr-defined]
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
 
 from gamelens._text import escape_unprintable
 
@@ -44,15 +48,13 @@ __all__ = [
     "Unreachable",
 ]
 
-_NEXT_STEPS = {
-    "raise": 'Ask for less, or pass when_unavailable="clip" or "wait"',
-    "clip": "Ask for another interval",
-    "wait": 'Ask for less, wait longer with deadline_s=, or pass when_unavailable="clip"',
-}
-
 
 class GamelensError(Exception):
     """Base class of all errors that gamelens raises deliberately."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how to pickle the error: without `__init__`, whose arguments are not those of `Exception`."""
+        return __newobj__, (type(self), *self.args), vars(self)
 
 
 class Refused(GamelensError):
@@ -72,7 +74,7 @@ class BadQuery(Refused):
 
     Args:
         field: its name in the request.
-        value: its value.
+        value: its value; UNSET if there is none, so that the message does not claim one.
         rule: the rule it breaks, as half a sentence ("must be 1 to 30000").
         allowed: the allowed values, if they can be listed.
         name: the text to compare with *allowed* for a suggestion, if it is not the value.
@@ -82,13 +84,19 @@ class BadQuery(Refused):
         self, field: str, value: object, rule: str, allowed: Iterable[str] = (), *, name: str | None = None
     ) -> None:
         self.field = field
-        self.value = value
+        self.value = None if value is UNSET else value
         self.rule = rule
         self.allowed = tuple(allowed)
         self.did_you_mean = _nearest(value if name is None else name, self.allowed)
         hint = f" Did you mean `{self.did_you_mean}`?" if self.did_you_mean else ""
         names = f" Allowed: {', '.join(self.allowed)}." if self.allowed and not hint else ""
-        super().__init__(escape_unprintable(f"{field} = {value!r} {rule}.{hint}{names}"))
+        subject = field if value is UNSET else f"{field} = {value!r}"
+        super().__init__(escape_unprintable(f"{subject} {rule}.{hint}{names}"))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how to pickle the error, with the text of a value that cannot be pickled itself."""
+        make, arguments, state = super().__reduce__()
+        return make, arguments, state | {"value": _picklable(self.value)}
 
 
 class NotAdditive(Refused):
@@ -124,8 +132,8 @@ class NotYetAvailable(Refused):
     """The requested interval is not, or not all, available.
 
     Args:
-        asked: the requested interval, ISO 8601.
-        available: the interval the service has, ISO 8601.
+        asked: the requested interval, or its ISO 8601 text.
+        available: the interval the service has.
         tried: the value of `when_unavailable`: "raise", "clip" or "wait".
     """
 
@@ -133,8 +141,11 @@ class NotYetAvailable(Refused):
         self.asked = asked
         self.available = available
         self.tried = tried
-        is_not = "is not available at all" if tried == "clip" else "is not all available"
-        super().__init__(f"{asked} {is_not}: the service has {available}. {_NEXT_STEPS[tried]}")
+        is_past, is_partly = _relation(asked, available)
+        extent = "not all available" if is_partly and tried != "clip" else "not available at all"
+        limit = " and nothing earlier" if is_past else ""
+        steps = ", or ".join(_next_steps(tried, is_past=is_past, is_partly=is_partly))
+        super().__init__(f"{asked} is {extent}: the service has {available}{limit}. {steps}")
 
 
 class PartialResult(Refused):
@@ -197,6 +208,37 @@ class ServiceError(Retryable):
 
 class Unreachable(Retryable):
     """There was no answer: no such address, no connection, or a timeout."""
+
+
+def _relation(asked: Any, available: Any) -> tuple[bool, bool]:
+    """Return whether *asked* begins before *available*, and whether part of it is available."""
+    try:
+        return asked.start < available.start, asked.start < available.end and available.start < asked.end
+    except AttributeError:  # texts, whose relation is not known
+        return False, True
+
+
+def _next_steps(tried: str, *, is_past: bool, is_partly: bool) -> Iterator[str]:
+    """Yield what to do about an interval that is not all available. Waiting gains nothing in the past."""
+    if is_past and not is_partly:
+        yield "Ask for a later interval"
+        return
+    yield "Ask for less" if is_partly and tried != "clip" else "Ask for another interval"
+    if tried == "wait" and not is_past:
+        yield "wait longer with deadline_s="
+    values = ['"clip"'] if is_partly and tried != "clip" else []
+    values += ['"wait"'] if not is_past and tried == "raise" else []
+    if values:
+        yield f"pass when_unavailable={' or '.join(values)}"
+
+
+def _picklable(value: object) -> object:
+    """Return *value*, or its text if it cannot be pickled."""
+    try:
+        pickle.dumps(value)
+    except Exception:  # a value of any type, whose pickling may raise anything
+        return repr(value)
+    return value
 
 
 def _nearest(value: object, allowed: tuple[str, ...]) -> str | None:

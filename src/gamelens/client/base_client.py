@@ -13,7 +13,7 @@ from gamelens.client.connection.metrics_api import MetricsApi
 from gamelens.client.connection.rate_limit import Pace, shared_rate_limiter
 from gamelens.client.connection.recording import RecordingSender, ReplaySender
 from gamelens.client.connection.settings import metrics_settings
-from gamelens.client.connection.transport import HttpBackend, HttpSender, Transport
+from gamelens.client.connection.transport import ANSWER_BYTES, HttpBackend, HttpSender, Transport
 from gamelens.client.query.arguments import check_seconds
 from gamelens.client.query.executor import QueryExecutor
 from gamelens.client.query.progress import Progress
@@ -39,6 +39,8 @@ class BaseClient:
         max_days: int | None = None,
         max_wait_s: float = 60.0,
         refresh_s: float = 3600.0,
+        max_answer_bytes: int = ANSWER_BYTES,
+        allow_http: bool = False,
         progress: bool | None = None,
         record: Folder | None = None,
         replay: Folder | None = None,
@@ -48,6 +50,8 @@ class BaseClient:
             raise BadQuery("max_days", max_days, "must be a whole number, 1 or more, or None")
         check_seconds("max_wait_s", max_wait_s)
         check_seconds("refresh_s", refresh_s)
+        if not (is_integer(max_answer_bytes) and max_answer_bytes >= 1):
+            raise BadQuery("max_answer_bytes", max_answer_bytes, "must be a whole number of bytes, 1 or more")
         one_of("pace", pace, get_args(Pace))
         if record is not None and replay is not None:
             raise BadQuery("replay", str(replay), "cannot stand beside record: record first, replay then")
@@ -59,14 +63,16 @@ class BaseClient:
             self._address = f"replay of {os.fspath(replay)}"
             sender = ReplaySender(replay)
         else:
-            settings = metrics_settings(api_key=api_key, metrics_url=metrics_url)
+            settings = metrics_settings(api_key=api_key, metrics_url=metrics_url, allow_http=allow_http)
             self._address = settings.metrics_url
             fingerprint = settings.api_key.fingerprint
             sender = Transport(
                 settings.metrics_url,
                 key=settings.api_key,
+                key_hint=settings.key_hint,
                 rate_limiter=shared_rate_limiter(settings.metrics_url, fingerprint, pace),
                 max_wait_s=max_wait_s,
+                max_answer_bytes=max_answer_bytes,
                 at_once=_CONNECTIONS,
                 pool=transport,
             )

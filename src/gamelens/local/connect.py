@@ -40,8 +40,10 @@ def connect(**settings: Any) -> Client:
     if settings.get("replay"):
         return Client(**settings)
     settings_given = {name: settings.get(name) for name in ("api_key", "metrics_url")}
-    if key := Settings(settings_given, os.environ, config_file()).find("api_key"):
-        return Client(**{**settings, "api_key": key})  # passed on, because a keyring may prompt at each lookup
+    configured = Settings(settings_given, os.environ, config_file())
+    if configured.find("api_key"):
+        # passed on, because a keyring may prompt at each lookup
+        return Client(**{**settings, "api_key": configured.secret("api_key")})
     ready = demo_sandbox(say=print_status)
     return Client(**{**settings, "api_key": ready.organisations[0].api_key, "metrics_url": ready.metrics_url})
 

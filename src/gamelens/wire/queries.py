@@ -86,8 +86,10 @@ class MetricQuery(msgspec.Struct, frozen=True, kw_only=True):
             raise BadQuery("granularity", self.granularity, "is not a granularity", GRANULARITIES)
         if self.granularity == "day" and self.interval.length > timedelta(days=MAX_DAYS):
             raise BadQuery("interval", str(self.interval), f"must be at most {MAX_DAYS} days at day granularity")
-        if (self.query is None) == (self.split_by is None):
-            raise BadQuery("query", None, "must be there, or split_by in its place, and never both")
+        if self.query is None and self.split_by is None:
+            raise BadQuery("query", msgspec.UNSET, "is missing: send it, or split_by in its place")
+        if self.query is not None and self.split_by is not None:
+            raise BadQuery("query", msgspec.to_builtins(self.query), "must not stand beside split_by: send one of them")
         if self.split_by is not None and self.game is not None:
             raise BadQuery("game", self.game, "must not stand beside split_by")
         if self.since_days_ago is not None and self.since_days_ago < 1:
@@ -151,7 +153,7 @@ def decode_query(body: dict[str, Any], *, granularity: Granularity | None = None
             raise BadQuery(name, value, "is not a field of a metric query", sorted(fields), name=name)
     interval = body.get("interval")
     if not isinstance(interval, str):
-        raise BadQuery("interval", interval, "must be a string, an ISO 8601 interval")
+        raise BadQuery("interval", _or_unset(interval), "must be a string, an ISO 8601 interval")
     raw_filter = body.get("filter")
     return MetricQuery(
         interval=Interval.parse(interval),
@@ -171,7 +173,8 @@ def _decode_kind(value: object) -> Query:
         raise BadQuery("query", value, "must be an object with a type")
     kind = value.get("type")
     if kind not in KINDS:
-        raise BadQuery("query.type", kind, "is not a query type", KINDS)
+        rule = "is not a query type" if kind is not None else "is missing"
+        raise BadQuery("query.type", _or_unset(kind), rule, KINDS)
     fields = {"type", "limit"} | {"group": {"dimension"}, "split": {"dimensions"}}.get(kind, set())
     for name, field_value in value.items():
         if name not in fields:
@@ -185,7 +188,7 @@ def _decode_kind(value: object) -> Query:
         return Group(_string(value, "dimension", path="query."), DEFAULT_LIMIT if limit is None else limit)
     dimensions = _strings(value, "dimensions", path="query.")
     if dimensions is None or len(dimensions) != 2:
-        raise BadQuery("query.dimensions", value.get("dimensions"), "must be a list of two dimensions")
+        raise BadQuery("query.dimensions", _or_unset(value.get("dimensions")), "must be a list of two dimensions")
     return Split((dimensions[0], dimensions[1]))
 
 
@@ -197,7 +200,8 @@ def _check_limit(limit: int) -> None:
 def _string(body: dict[str, Any], name: str, *, path: str = "", default: str | None = None) -> str:
     value = body.get(name, default)
     if not isinstance(value, str):
-        raise BadQuery(path + name, value, "must be a string" if name in body else "is missing and must be a string")
+        rule = "must be a string" if name in body else "is missing and must be a string"
+        raise BadQuery(path + name, _or_unset(value), rule)
     return value
 
 
@@ -217,3 +221,8 @@ def _integer(body: dict[str, Any], name: str, *, path: str = "") -> int | None:
     if not isinstance(value, int) or isinstance(value, bool):
         raise BadQuery(path + name, value, "must be a whole number")
     return value
+
+
+def _or_unset(value: object) -> object:
+    """Return *value* for a message, where JSON without the field and with null mean the same."""
+    return msgspec.UNSET if value is None else value
