@@ -53,7 +53,10 @@ class GamelensError(Exception):
     """Base class of all errors that gamelens raises deliberately."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return how to pickle the error: without `__init__`, whose arguments are not those of `Exception`."""
+        """Return how to pickle the error.
+
+        The copy is made without `__init__`, whose arguments `Exception` does not keep.
+        """
         return __newobj__, (type(self), *self.args), vars(self)
 
 
@@ -74,7 +77,7 @@ class BadQuery(Refused):
 
     Args:
         field: its name in the request.
-        value: its value; UNSET if there is none, so that the message does not claim one.
+        value: its value, or UNSET for a field that is missing.
         rule: the rule it breaks, as half a sentence ("must be 1 to 30000").
         allowed: the allowed values, if they can be listed.
         name: the text to compare with *allowed* for a suggestion, if it is not the value.
@@ -144,8 +147,9 @@ class NotYetAvailable(Refused):
         is_past, is_partly = _relation(asked, available)
         extent = "not all available" if is_partly and tried != "clip" else "not available at all"
         limit = " and nothing earlier" if is_past else ""
-        steps = ", or ".join(_next_steps(tried, is_past=is_past, is_partly=is_partly))
-        super().__init__(f"{asked} is {extent}: the service has {available}{limit}. {steps}")
+        *steps, last = _next_steps(tried, is_past=is_past, is_partly=is_partly)
+        advice = f"{', '.join(steps)}, or {last}" if steps else last
+        super().__init__(f"{asked} is {extent}: the service has {available}{limit}. {advice}")
 
 
 class PartialResult(Refused):
@@ -210,16 +214,19 @@ class Unreachable(Retryable):
     """There was no answer: no such address, no connection, or a timeout."""
 
 
-def _relation(asked: Any, available: Any) -> tuple[bool, bool]:
-    """Return whether *asked* begins before *available*, and whether part of it is available."""
+def _relation(requested: Any, available: Any) -> tuple[bool, bool]:
+    """Return whether *requested* begins before *available*, and whether they overlap."""
     try:
-        return asked.start < available.start, asked.start < available.end and available.start < asked.end
-    except AttributeError:  # texts, whose relation is not known
+        return requested.start < available.start, bool(requested & available)
+    except (AttributeError, TypeError):  # texts, whose relation is not known
         return False, True
 
 
 def _next_steps(tried: str, *, is_past: bool, is_partly: bool) -> Iterator[str]:
-    """Yield what to do about an interval that is not all available. Waiting gains nothing in the past."""
+    """Yield the advice for an interval that is not all available.
+
+    Nothing is gained by waiting for the past.
+    """
     if is_past and not is_partly:
         yield "Ask for a later interval"
         return

@@ -1,4 +1,4 @@
-"""The exceptions for error responses, with the service's own words. Wire 2.12, Refusals.
+"""The failures of error responses, in the service's own words (Wire 2.12, Refusals).
 
 Only the sandbox is known to answer with the documented object. Another service, or a proxy before it, answers JSON of
 any keys, a page of HTML, or text: what is readable in it becomes part of the error.
@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from itertools import groupby
 from typing import Any, Final, get_args
 
 import msgspec
 
 from gamelens._text import one_line, printable
-from gamelens.errors import BadQuery, ServiceError
+from gamelens.errors import AuthError, BadQuery, GamelensError, RateLimited, ServiceError
 from gamelens.wire.limits import KIB
 from gamelens.wire.results import ErrorName
 
+TRANSIENT_STATUSES: Final = frozenset({429, 502, 503, 504})
 MAX_WORDS: Final = 300
 """Most characters of the service's own words in a message."""
 _PAGE_CHARS: Final = 64 * KIB
@@ -37,6 +40,93 @@ _HIDDEN: Final = re.compile(r"<!--.*?(?:-->|\Z)|<(script|style|template|svg)\b.*
 _TAG: Final = re.compile(r"<[^<>]*>?")
 
 Mask = Callable[[str], str]
+
+
+class FailedAttempt(msgspec.Struct, frozen=True):
+    """One failed attempt.
+
+    Attributes:
+        error: the exception to raise.
+        is_transient: whether another attempt may succeed.
+        retry_after_s: the wait in the Retry-After header.
+        never_answered: whether the address has not answered a single request yet.
+    """
+
+    error: GamelensError
+    is_transient: bool = False
+    retry_after_s: float | None = None
+    never_answered: bool = False
+
+
+class RefusalReader:
+    """Reads the error responses of one service.
+
+    Args:
+        address: the address of the service.
+        key_hint: the source of the keys and the places to set others.
+        mask: redacts the key, which a service may quote.
+        max_wait_s: the longest Retry-After that is waited for.
+        now: the wall clock.
+    """
+
+    def __init__(self, address: str, *, key_hint: str, mask: Mask, max_wait_s: float, now: Callable[[], float]) -> None:
+        self._address = address
+        self._key_hint = key_hint
+        self._mask = mask
+        self._max_wait_s = max_wait_s
+        self._now = now
+
+    def read(
+        self, status: int, body: bytes, headers: Mapping[str, str], sent: Callable[[str], object], times: int
+    ) -> FailedAttempt:
+        """Return the failure that a response stands for.
+
+        Args:
+            status: the status of the response.
+            body: its content.
+            headers: its headers, with names in lower case.
+            sent: returns what the request has in a field, or None.
+            times: how often the request was answered 429 so far, this answer included.
+        """
+        details = error_details(body, headers.get("content-type", ""), mask=self._mask)
+        says = f": {text}" if (text := details.field_and_text) else ""
+        wait_s = self._retry_after_s(headers.get("retry-after"))
+        if status in (401, 403):
+            hint = f". {self._key_hint}" if self._key_hint else ""
+            return FailedAttempt(AuthError(f"{self._address} answers {status}, it refuses the key{says}{hint}"))
+        if status == 429:
+            return FailedAttempt(RateLimited(wait_s, self._limited_text(wait_s, times) + says), True, wait_s)
+        if 300 <= status < 400 and (target := headers.get("location")):
+            text = (
+                f"a redirect to {shown_words(self._mask(target))}, which is not followed, as the key would go with it"
+            )
+            return FailedAttempt(ServiceError(status, f"{text}. Set the address of the service itself"))
+        return FailedAttempt(error_for(status, details, sent), status in TRANSIENT_STATUSES, wait_s)
+
+    def _limited_text(self, wait_s: float | None, times: int) -> str:
+        """Return what a 429 means: a wait that is too long, a limit that lasts, or one met once."""
+        wish = f" and asks to wait {wait_s:g} s" if wait_s is not None else ""
+        if wait_s is not None and wait_s > self._max_wait_s:
+            return f"{self._address} answers 429{wish}, more than max_wait_s={self._max_wait_s:g}: ask again then"
+        if times > 1:
+            return f"{self._address} keeps answering 429 ({times} times){wish}: ask less at a time, or again later"
+        return f"{self._address} answers 429{wish}: ask again later"
+
+    def _retry_after_s(self, header: str | None) -> float | None:
+        """Return the seconds of a Retry-After header, or None if it is invalid.
+
+        The header has seconds or a date.
+        """
+        if header is None:
+            return None
+        try:
+            return max(0.0, float(header)) if header.strip().isdigit() else self._until(header)
+        except ValueError:
+            return None
+
+    def _until(self, date: str) -> float:
+        moment = parsedate_to_datetime(date)
+        return max(0.0, moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() - self._now())
 
 
 class ErrorDetails(msgspec.Struct, frozen=True):
@@ -62,10 +152,19 @@ class ErrorDetails(msgspec.Struct, frozen=True):
         """The words on one line of at most 300 characters, without control characters."""
         return shown_words(self.words)
 
-    def bad_query(self, status: int, sent: object = None) -> BadQuery:
-        """Return the `BadQuery` for this response, where *sent* is the value of the field in the request, or None.
+    @property
+    def field_and_text(self) -> str:
+        """The words behind the field and its value, for errors that have no place for these."""
+        if self.field is None or self.is_sentence:
+            return self.text
+        subject = self.field if self.value is None else f"{self.field} = {self.value!r}"
+        return shown_words(f"{subject}: {self.words}" if self.words else subject)
 
-        A documented sentence that names its field stands alone. Other words follow the field, its value and the status.
+    def bad_query(self, status: int, sent: object = None) -> BadQuery:
+        """Return the `BadQuery` for this response.
+
+        A documented sentence that names its field stands alone. Other words follow the field, its value, by default the
+        one *sent*, and the status.
         """
         value = sent if self.value is None else self.value
         rule = f"is refused by the service ({status})" + (f": {self.text.rstrip('.')}" if self.text else "")
@@ -87,7 +186,7 @@ def error_for(
     """
     if status in (400, 413, 422):
         return details.bad_query(status, sent(details.field) if details.field else None)
-    return ServiceError(status, details.text or "no reason given")
+    return ServiceError(status, details.field_and_text or "no reason given")
 
 
 def error_details(body: bytes, content_type: str = "", *, mask: Mask = str) -> ErrorDetails:
@@ -123,13 +222,16 @@ def sent_value(field: str, params: Iterable[tuple[str, str]], body: bytes | None
 
 
 def shown_words(words: str) -> str:
-    """Return *words* from outside on one line of at most 300 characters, without control characters."""
+    """Return *words* from outside on one line, without control characters.
+
+    The line has 300 characters at most.
+    """
     line = printable(one_line(words)).strip()
     return line if len(line) <= MAX_WORDS else line[: MAX_WORDS - 1] + "…"
 
 
 def _object_details(content: dict[str, Any]) -> ErrorDetails:
-    """Return the details in a JSON object, with words from all keys that are not those of Wire 2.12."""
+    """Return the details in a JSON object: undocumented keys make the words."""
     field, value, allowed, nearest = (content.get(name) for name in _FIELD_KEYS)
     rest = {name: part for name, part in content.items() if name != "error" or str(part) not in _CODE_WORDS}
     if not isinstance(field, str):
@@ -150,7 +252,7 @@ def _is_sentence(content: dict[str, Any]) -> bool:
 
 
 def _words(content: Any) -> str:
-    """Return decoded JSON as text: its sentence, followed by the rest as JSON.
+    """Return decoded JSON as text: a sentence, then the rest as JSON.
 
     Objects and lists around a single sentence are left away.
     """
@@ -200,7 +302,10 @@ def _masked(content: Any, mask: Mask) -> Any:
 
 
 def _decoded(body: bytes, content_type: str) -> str:
-    """Return *body* in the charset of *content_type*, else as UTF-8, with a replacement for what cannot be decoded."""
+    """Return *body* as text, in the charset of *content_type* or as UTF-8.
+
+    Bytes that are no text become the replacement character.
+    """
     found = _CHARSET.search(content_type)
     try:
         return body.decode(found[1] if found else "utf-8-sig", errors="replace")

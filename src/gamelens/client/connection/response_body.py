@@ -18,7 +18,10 @@ _STEP_BYTES: Final = 256 * KIB
 
 
 class UnusableBody(Refused):
-    """A body beyond the bound or in an encoding that was not asked for: the same request would get it again."""
+    """A body beyond the bound, or in an encoding that was not asked for.
+
+    The same request would get it again.
+    """
 
 
 class DamagedBody(Refused):
@@ -26,7 +29,7 @@ class DamagedBody(Refused):
 
 
 async def read_body(chunks: AsyncIterable[bytes], encoding: str, *, max_bytes: int, is_lenient: bool = False) -> bytes:
-    """Return the unpacked content of *chunks*, of which never more than *max_bytes* are in memory.
+    """Return the unpacked content of *chunks*, never holding more than *max_bytes*.
 
     Args:
         chunks: the body as sent.

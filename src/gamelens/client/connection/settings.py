@@ -72,12 +72,12 @@ class Secret:
         return text.replace(self._value, "…")
 
     def mask_body(self, body: bytes) -> bytes:
-        """Return *body* with the key redacted, in case a service quotes it, JSON escapes included."""
+        """Return *body* with the key redacted, also where JSON escapes write it."""
         body = body.replace(self._value.encode(), "…".encode())
         return _ESCAPED.sub(lambda match: self._masked_string(match.group()), body) if b"\\" in body else body
 
     def _masked_string(self, quoted: bytes) -> bytes:
-        """Return a JSON string without the key, unchanged if it does not contain it or is not JSON."""
+        """Return a JSON string without the key, or unchanged if it is not JSON."""
         try:
             text = msgspec.json.decode(quoted, type=str)
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -293,7 +293,7 @@ class Settings:
 
 
 def is_loopback(host: str | None) -> bool:
-    """Return whether *host* is this machine, as `localhost` or an address that no network carries."""
+    """Return whether *host* is this machine: `localhost` or a loopback address."""
     try:
         return host == "localhost" or ip_address(host or "").is_loopback
     except ValueError:

@@ -19,9 +19,8 @@ import httpx
 import msgspec
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
-from gamelens.client.connection.error_responses import sent_value
+from gamelens.client.connection.error_responses import FailedAttempt, RefusalReader, sent_value
 from gamelens.client.connection.rate_limit import RateLimiter, Route
-from gamelens.client.connection.refusals import FailedAttempt, RefusalReader
 from gamelens.client.connection.response_body import ACCEPTED_ENCODING, DamagedBody, UnusableBody, read_body
 from gamelens.client.connection.settings import Secret, is_loopback
 from gamelens.errors import BadQuery, RateLimited, Refused, ServiceError, Unreachable
@@ -37,9 +36,9 @@ ANSWER_BYTES: Final = 512 * MIB
 SMALL_ANSWER_BYTES: Final = 64 * MIB
 """Bound for services whose answers have no tables: the collector and the control API."""
 REFUSAL_BYTES: Final = MIB
-"""What is read of an error response; the rest of it says no more."""
+"""Most bytes that are read of an error response."""
 LEAST_ATTEMPT_S: Final = 2.0
-"""What an attempt may take at least, however little of the time is left."""
+"""Least time for an attempt, however little is left."""
 
 Params = Sequence[tuple[str, str]]
 
@@ -200,7 +199,7 @@ class Transport:
         await self._http.aclose()
 
     def without_key(self, body: bytes) -> bytes:
-        """Return *body* with the key redacted, in case a service quotes it, JSON escapes included."""
+        """Return *body* with the key redacted, also where JSON escapes write it."""
         return body if self._key is None else self._key.mask_body(body)
 
     def refusal(self, request: HttpRequest, response: HttpResponse, *, times: int = 1) -> FailedAttempt:
@@ -213,7 +212,7 @@ class Transport:
     async def _attempt(
         self, request: HttpRequest, on_sent: Callable[[], None] | None, within_s: float
     ) -> HttpResponse | FailedAttempt:
-        """Make one attempt and return the response, whatever its status, or the failure to get one.
+        """Make one attempt and return the response, of any status, or the failure.
 
         Exceptions of httpx are returned as values, so that no traceback leads to a request with the key.
         """
@@ -257,7 +256,10 @@ class Transport:
         )
 
     def _no_response(self, error: Exception, status: int, within_s: float) -> FailedAttempt:
-        """Return the failure of an attempt that brought no complete response; *status* is 0 if none began."""
+        """Return the failure of an attempt without a complete response.
+
+        *status* is 0 if no response began.
+        """
         if isinstance(error, UnusableBody):
             return FailedAttempt(ServiceError(status, str(error)))
         if isinstance(error, DamagedBody):
@@ -287,7 +289,10 @@ class Transport:
 
 
 class _RetriedRequest:
-    """One request with its retries. Waiting for a permit or a connection does not count as time spent."""
+    """One request with its retries.
+
+    Waiting for a permit or for a free connection does not count as time spent.
+    """
 
     def __init__(self, transport: Transport, request: HttpRequest, tally: RequestStats) -> None:
         self._transport = transport
