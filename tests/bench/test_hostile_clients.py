@@ -42,9 +42,9 @@ def test_a_bomb_is_refused_at_once_and_takes_no_memory(ready: SandboxInfo) -> No
     request = signed_request(game, gzip_of_zeros(1000))
     cost = measure_refusals(ready, request, times=20, at_once=50)
     print(
-        f"\nbomb: refused {cost.p50_ms:.1f} ms after its last byte (p50), for {cost.cpu_ms:.1f} ms of CPU time", end=""
+        f"\nbomb: refused {cost.p50_ms:.1f} ms after its last byte (p50), in {cost.cpu_ms:.1f} ms of CPU time; "
+        f"50 at once: {cost.grown_mib:+.1f} MiB at the peak"
     )
-    print(f"; 50 at once: {cost.grown_mib:+.1f} MiB at the peak")
     assert cost.statuses == {413}
     assert cost.p50_ms < 20
     assert cost.grown_mib < 20

@@ -29,7 +29,10 @@ from support.scripted_service import KEY
 
 MIB = 1 << 20
 INTERVAL = b'"2026-08-22T00:00:00Z/2026-11-20T11:00:00Z"'
-GAME = {"game_key": "0123456789abcdef0123456789abcdef", "secret_key": "0123456789abcdef0123456789abcdef01234567"}
+GAME: dict[str, Any] = {
+    "game_key": "0123456789abcdef0123456789abcdef",
+    "secret_key": "0123456789abcdef0123456789abcdef01234567",
+}
 Call = Callable[[str], object]
 
 

@@ -103,13 +103,14 @@ def measure_refusals(ready: SandboxInfo, request: bytes, *, times: int, at_once:
     """Send *request* *times* one after the other, then *at_once* in parallel."""
 
     async def send_all() -> tuple[list[tuple[int, float]], float, list[tuple[int, float]]]:
-        began = cpu_s(ready.pid)
+        began = cpu_s(pid)
         single = [await _status_and_seconds(port, request) for _ in range(times)]
-        used = cpu_s(ready.pid) - began
+        used = cpu_s(pid) - began
         return single, used, await asyncio.gather(*(_status_and_seconds(port, request) for _ in range(at_once)))
 
-    port = collector_port(ready)
-    before = memory_mib(ready.pid, "VmRSS")
+    assert ready.pid is not None
+    port, pid = collector_port(ready), ready.pid
+    before = memory_mib(pid, "VmRSS")
     Path(f"/proc/{ready.pid}/clear_refs").write_text("5")  # the peak is counted from here
     single, used, many = asyncio.run(send_all())
     return RefusalCost(
