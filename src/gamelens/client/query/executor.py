@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
-from gamelens.catalog import DIMENSIONS, METRICS
+from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
 from gamelens.client.cache.answer_cache import AnswerCache
 from gamelens.client.connection.deadline import Deadline
 from gamelens.client.connection.metrics_api import MetricsApi, unknown_name_error
 from gamelens.client.query.data_frames import games_frame, restatements_frame, studios_frame
+from gamelens.client.query.narrowing import Narrowing
 from gamelens.client.query.plan_estimate import Plan, PlanEstimator
 from gamelens.client.query.progress import Progress
 from gamelens.client.query.query_run import QueryResult, QueryRun, QuerySteps, RowsSteps
@@ -66,6 +67,9 @@ class QueryExecutor:
         """Return the values of *dimension* during *over*."""
         await self.service.unknown_names("by", (dimension,), DIMENSIONS)
         times = await self.service.resolve_range(over, "raise")
+        narrowing = Narrowing(self.service, times.available)
+        studios = await narrowing.studios(studios) or ()
+        games = await narrowing.games(games, studios or None) or ()
         return await self.service.dimension_values(dimension, times.covered, studios=studios, games=games)
 
     async def studios(self, over: TimeRange) -> DataFrame:
@@ -76,7 +80,8 @@ class QueryExecutor:
     async def games(self, over: TimeRange, studios: Sequence[str] | None) -> DataFrame:
         """Return the games that sent data during *over*."""
         times = await self.service.resolve_range(over, "raise")
-        return games_frame(await self.service.games(times.covered, studios))
+        ids = await Narrowing(self.service, times.available).studios(studios)
+        return games_frame(await self.service.games(times.covered, ids))
 
     async def query(self, spec: QuerySpec, options: ExecutionOptions, progress: Progress) -> QueryResult:
         """Return the result of a query for rows."""
@@ -113,11 +118,14 @@ class QueryExecutor:
 
     async def restatements(self, metric: str | None) -> DataFrame:
         """Return the restatements that the cache, or without one this client, has recorded."""
+        names = [metric]
         if metric is not None:
-            await self.service.unknown_names("metric", (metric,), METRICS)
-        if self.cache is not None:
-            return restatements_frame(restatement_records(self.cache.restatements(metric)))
-        return restatements_frame([entry for entry in self._restated if metric in (None, entry.metric)])
+            await self.service.unknown_names("metric", (metric,), {**METRICS, **ALIASES})
+            names += [name for name, _ in ALIASES[metric].sources] if metric in ALIASES else []
+        if self.cache is None:
+            return restatements_frame([entry for entry in self._restated if metric is None or entry.metric in names])
+        recorded = [entry for name in dict.fromkeys(names) for entry in self.cache.restatements(name)]
+        return restatements_frame(restatement_records(recorded))
 
     def emit_warnings(self, result: QueryResult) -> DataFrame:
         """Return the frame of *result*, and emit each warning of its receipt once for this client."""
@@ -187,7 +195,7 @@ def _check_names(spec: QuerySpec) -> None:
     """
     filtered = dimensions_in(spec.where) if spec.where is not None else ()
     for field, name, names in (
-        *(("metric", name, METRICS) for name in spec.metrics),
+        *(("metric", name, {**METRICS, **ALIASES}) for name in spec.metrics),
         *(("by", name, {*DIMENSIONS, *IDS, STUDIO_ID}) for name in spec.by),
         *(("where", name, DIMENSIONS) for name in filtered),
     ):

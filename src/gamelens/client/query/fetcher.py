@@ -7,20 +7,21 @@ the answers received until then stay in the frame. `TableBuilder` puts the rows 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 
 import pyarrow as pa
 
-from gamelens.catalog import METRICS
+from gamelens.catalog import ALIASES, METRICS, find_metric
 from gamelens.client.cache.answer_cache import CachedRows
 from gamelens.client.connection.deadline import Deadline
 from gamelens.client.connection.metrics_api import MetricsApi
-from gamelens.client.query.planner import MetricPlan
+from gamelens.client.query.metric_plan import MetricPlan
 from gamelens.client.query.progress import Progress
 from gamelens.client.query.query_spec import GAME_ID, OnError
 from gamelens.client.query.row_sources import FetchJob, RowSource, template_scope
 from gamelens.client.tables import table_operations as tables
+from gamelens.client.tables.alias_tables import SourceRows, alias_table
 from gamelens.client.tables.answer_decoding import read_answer
 from gamelens.client.tables.table_schema import TIMESTAMP, schema
 from gamelens.client.tables.time_ranges import ResolvedRange, enclosing_interval
@@ -31,6 +32,8 @@ from gamelens.wire.receipts import Gap
 
 TemplateRows = Sequence[Sequence[pa.Table]]
 """Rows of one metric plan: the tables of each of its templates, in their order."""
+MissingBuckets = Callable[[MetricPlan], Collection[datetime]]
+"""The starts of the buckets of a plan for which rows are missing."""
 
 
 class Fetcher:
@@ -83,9 +86,14 @@ class Fetcher:
         return self._source_slices / self._slices if self._slices else 0.0
 
     def missing_buckets(self, plan: MetricPlan) -> set[datetime]:
-        """Return the starts of the buckets for which rows of *plan* or of its total are missing."""
-        jobs = [job for job in self.missing if job.plan is plan or job.plan is plan.total]
-        return {slice_.bucket_start for job in jobs for slice_ in job.run}
+        """Return the starts of the buckets of *plan* for which rows of it or of its total are missing."""
+        sources = [source for owner in (plan, plan.total) if owner is not None for source in owner.sources]
+        return {
+            slice_.bucket_start if job.plan.every == plan.every else plan.start_of(slice_.bucket_start)
+            for job in self.missing
+            for slice_ in job.run
+            if any(job.plan is source for source in sources)
+        }
 
     async def fetch(self, plans: Sequence[MetricPlan], available: Interval) -> list[TemplateRows]:
         """Return the rows of each of *plans*, leaving requests that failed in `gaps`.
@@ -183,55 +191,74 @@ class TableBuilder:
     Args:
         times: the time range of the query.
         studio_of_game: studio ids by game id, for plans whose rows show the studio of a game.
+        missing: returns the starts of the buckets without all rows of a plan.
 
     Attributes:
         is_truncated: whether `top` left rows out, or may have.
         warnings: differences between rows and their total.
     """
 
-    def __init__(self, times: ResolvedRange, studio_of_game: Mapping[str, str | None]) -> None:
+    def __init__(self, times: ResolvedRange, studio_of_game: Mapping[str, str | None], missing: MissingBuckets) -> None:
         self._times = times
         self._studio_of_game = studio_of_game
+        self._missing = missing
         self.is_truncated = False
         self.warnings: list[str] = []
 
-    def build(self, plan: MetricPlan, answers: Mapping[int, TemplateRows], missing: Collection[datetime]) -> pa.Table:
+    def build(self, plan: MetricPlan, answers: Mapping[int, TemplateRows]) -> pa.Table:
         """Return the table of *plan*, compared with its total where it has one.
 
         Args:
             plan: one of the metric plans of the query.
-            answers: the rows of each plan and total, by `id`.
-            missing: starts of the buckets without all their rows.
+            answers: the rows of each plan with requests, by `id`.
 
         Raises:
             Truncated: all values were queried, and an answer holds as many as the service gives.
         """
-        table = self._rows(plan, answers.get(id(plan), ()))
-        if plan.total is None or not plan.templates:
+        table = self._rows(plan, answers)
+        if plan.total is None or not any(source.templates for source in plan.sources):
             return table
-        total = self._rows(plan.total, answers[id(plan.total)])
-        return self._with_total(plan, table, total, missing)
+        return self._with_total(plan, table, self._rows(plan.total, answers), self._missing(plan))
 
-    def _rows(self, plan: MetricPlan, answers: TemplateRows) -> pa.Table:
+    def _rows(self, plan: MetricPlan, answers: Mapping[int, TemplateRows]) -> pa.Table:
         """Return all rows of *plan* in the order of the service, `top` of them in each bucket.
 
         Raises:
             Truncated: all values were queried, and an answer holds as many as the service gives.
         """
         own_columns = [name for name in plan.dimensions if name not in plan.labels]
-        table = self._concatenated(plan, answers, own_columns)
+        if plan.parts:
+            return self._largest(plan, self._alias_rows(plan, answers))
+        table = self._concatenated(plan, answers.get(id(plan), ()), own_columns)
         if plan.adds_up:
             start = self._times.covered.start if plan.every == "all" else None
             table = tables.sum_split_buckets(METRICS[plan.metric], own_columns, table, start)
         elif len(plan.templates) > 1:
             table = tables.sort_as_service(table, plan.metric, own_columns)
-        if plan.top is not None:
-            self.is_truncated |= tables.largest_bucket_size(table) > plan.top
-            table = tables.top_per_bucket(table, plan.top)
+        table = self._largest(plan, table)
         for name in plan.labels:
             position = plan.dimensions.index(name) + 1
             table = tables.add_lookup_column(table, name, GAME_ID, self._studio_of_game, position)
         return table
+
+    def _alias_rows(self, plan: MetricPlan, answers: Mapping[int, TemplateRows]) -> pa.Table:
+        """Return the rows of an alias, from those of its parts."""
+        sources = [
+            SourceRows(
+                table=self._rows(part, answers),
+                buckets={start: plan.start_of(start) for start in part.starts} if part.every != plan.every else {},
+                missing=self._missing(part),
+            )
+            for part in plan.parts
+        ]
+        return alias_table(ALIASES[plan.metric], plan.dimensions, sources)
+
+    def _largest(self, plan: MetricPlan, table: pa.Table) -> pa.Table:
+        """Return the largest rows of each bucket, or all without `top`."""
+        if plan.top is None:
+            return table
+        self.is_truncated |= tables.largest_bucket_size(table) > plan.top
+        return tables.top_per_bucket(table, plan.top)
 
     def _with_total(
         self, plan: MetricPlan, table: pa.Table, total: pa.Table, missing: Collection[datetime]
@@ -243,11 +270,12 @@ class TableBuilder:
         """
         if missing and plan.every == "all":
             return table
-        rest = tables.other_rows(METRICS[plan.metric], plan.dimensions, total, table)
+        metric = find_metric(plan.metric) or METRICS[plan.metric]
+        rest = tables.other_rows(metric, plan.dimensions, total, table)
         rest = tables.drop_buckets(rest, missing)
         if plan.top is not None:
             return tables.sort_by_time(tables.concatenate([table, rest], table.schema))
-        fields = tables.summable_fields(METRICS[plan.metric])
+        fields = tables.summable_fields(metric)
         for row in rest.to_pylist():
             difference = ", ".join(f"{name} {row[name]:,}" for name in fields if row[name])
             day = row[TIMESTAMP].date()
