@@ -14,15 +14,17 @@
         ├── ServiceError        the service sent an answer that is against its contract
         └── Unreachable         there was no answer
 
-Every message names the value, the rule and the next step.
+Every message names the value, the rule and the next step. Errors pickle, so that they arrive from a worker process too.
 """
 
 from __future__ import annotations
 
 import os
+import pickle
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copyreg import __newobj__  # type: ignore[attr-defined]
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -52,15 +54,17 @@ __all__ = [
 
 _NAMED_GAPS = 3
 _PACKAGE: Final = str(Path(__file__).parent) + os.sep
-_NEXT_STEPS = {
-    "raise": 'Ask for less, or pass when_unavailable="clip" or "wait"',
-    "clip": "Ask for another interval",
-    "wait": 'Ask for less, wait longer with deadline_s=, or pass when_unavailable="clip"',
-}
 
 
 class GamelensError(Exception):
     """Base class of all errors that gamelens raises deliberately."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how to pickle the error.
+
+        The copy is made without `__init__`, whose arguments `Exception` does not keep.
+        """
+        return __newobj__, (type(self), *self.args), vars(self)
 
 
 class Refused(GamelensError):
@@ -104,6 +108,11 @@ class BadQuery(Refused):
         names = f" Allowed: {', '.join(self.allowed)}." if self.allowed and not hint else ""
         return escape_unprintable(f"{self.field}{shown} {self.rule}.{hint}{names}")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how to pickle the error, with the text of a value that cannot be pickled itself."""
+        make, arguments, state = super().__reduce__()
+        return make, arguments, state | {"value": _picklable(self.value)}
+
 
 class NotAdditive(Refused):
     """Parts cannot be added up to one number.
@@ -138,8 +147,8 @@ class NotYetAvailable(Refused):
     """The requested interval is not, or not all, available.
 
     Args:
-        asked: the requested interval, ISO 8601.
-        available: the interval the service has, ISO 8601.
+        asked: the requested interval, or its ISO 8601 text.
+        available: the interval the service has.
         tried: the value of `when_unavailable`: "raise", "clip" or "wait".
     """
 
@@ -147,8 +156,12 @@ class NotYetAvailable(Refused):
         self.asked = asked
         self.available = available
         self.tried = tried
-        is_not = "is not available at all" if tried == "clip" else "is not all available"
-        super().__init__(f"{asked} {is_not}: the service has {available}. {_NEXT_STEPS[tried]}")
+        is_past, is_partly = _relation(asked, available)
+        extent = "not all available" if is_partly and tried != "clip" else "not available at all"
+        limit = " and nothing earlier" if is_past else ""
+        *steps, last = _next_steps(tried, is_past=is_past, is_partly=is_partly)
+        advice = f"{', '.join(steps)}, or {last}" if steps else last
+        super().__init__(f"{asked} is {extent}: the service has {available}{limit}. {advice}")
 
 
 class PartialResult(Refused):
@@ -228,6 +241,40 @@ def emit_warning(text: str) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1
     warnings.warn(text, UserWarning, stacklevel=level)
+
+
+def _relation(requested: Any, available: Any) -> tuple[bool, bool]:
+    """Return whether *requested* begins before *available*, and whether they overlap."""
+    try:
+        return requested.start < available.start, bool(requested & available)
+    except (AttributeError, TypeError):  # texts, whose relation is not known
+        return False, True
+
+
+def _next_steps(tried: str, *, is_past: bool, is_partly: bool) -> Iterator[str]:
+    """Yield the advice for an interval that is not all available.
+
+    Nothing is gained by waiting for the past.
+    """
+    if is_past and not is_partly:
+        yield "Ask for a later interval"
+        return
+    yield "Ask for less" if is_partly and tried != "clip" else "Ask for another interval"
+    if tried == "wait" and not is_past:
+        yield "wait longer with deadline_s="
+    values = ['"clip"'] if is_partly and tried != "clip" else []
+    values += ['"wait"'] if not is_past and tried == "raise" else []
+    if values:
+        yield f"pass when_unavailable={' or '.join(values)}"
+
+
+def _picklable(value: object) -> object:
+    """Return *value*, or its text if it cannot be pickled."""
+    try:
+        pickle.dumps(value)
+    except Exception:  # a value of any type, whose pickling may raise anything
+        return repr(value)
+    return value
 
 
 def _nearest(value: object, allowed: tuple[str, ...]) -> str | None:

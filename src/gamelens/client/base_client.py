@@ -13,7 +13,7 @@ from gamelens.client.connection.metrics_api import MetricsApi
 from gamelens.client.connection.rate_limit import Pace, shared_rate_limiter
 from gamelens.client.connection.recording import RecordingSender, ReplaySender
 from gamelens.client.connection.settings import metrics_settings
-from gamelens.client.connection.transport import HttpBackend, HttpSender, Transport
+from gamelens.client.connection.transport import ANSWER_BYTES, HttpBackend, HttpSender, Transport
 from gamelens.client.query.arguments import check_seconds
 from gamelens.client.query.description import Description, describe
 from gamelens.client.query.executor import QueryExecutor
@@ -40,12 +40,20 @@ class BaseClient:
         max_days: int | None = None,
         max_wait_s: float = 60.0,
         refresh_s: float = 3600.0,
+        max_answer_bytes: int = ANSWER_BYTES,
+        allow_http: bool = False,
         progress: bool | None = None,
         record: Folder | None = None,
         replay: Folder | None = None,
         transport: HttpBackend | None = None,
     ) -> None:
-        check_settings(max_days=max_days, max_wait_s=max_wait_s, refresh_s=refresh_s, pace=pace)
+        check_settings(
+            max_days=max_days,
+            max_wait_s=max_wait_s,
+            refresh_s=refresh_s,
+            max_answer_bytes=max_answer_bytes,
+            pace=pace,
+        )
         if record is not None and replay is not None:
             raise BadQuery("replay", str(replay), "cannot stand beside record: record first, replay then")
         self._loop = shared_loop()
@@ -56,14 +64,16 @@ class BaseClient:
             self._address = f"replay of {os.fspath(replay)}"
             sender = ReplaySender(replay)
         else:
-            settings = metrics_settings(api_key=api_key, metrics_url=metrics_url)
+            settings = metrics_settings(api_key=api_key, metrics_url=metrics_url, allow_http=allow_http)
             self._address = settings.metrics_url
             fingerprint = settings.api_key.fingerprint
             sender = Transport(
                 settings.metrics_url,
                 key=settings.api_key,
+                key_hint=settings.key_hint,
                 rate_limiter=shared_rate_limiter(settings.metrics_url, fingerprint, pace),
                 max_wait_s=max_wait_s,
+                max_answer_bytes=max_answer_bytes,
                 at_once=_CONNECTIONS,
                 pool=transport,
             )
@@ -99,7 +109,13 @@ class BaseClient:
 
 
 def check_settings(
-    *, max_days: object = None, max_wait_s: object = 0, refresh_s: object = 0, pace: str = "guaranteed", **_: object
+    *,
+    max_days: object = None,
+    max_wait_s: object = 0,
+    refresh_s: object = 0,
+    max_answer_bytes: object = ANSWER_BYTES,
+    pace: str = "guaranteed",
+    **_: object,
 ) -> None:
     """Check the settings of a client that do not say which service answers.
 
@@ -110,6 +126,8 @@ def check_settings(
         raise BadQuery("max_days", max_days, "must be a whole number, 1 or more, or None")
     check_seconds("max_wait_s", max_wait_s)
     check_seconds("refresh_s", refresh_s)
+    if not (isinstance(max_answer_bytes, int) and is_integer(max_answer_bytes) and max_answer_bytes >= 1):
+        raise BadQuery("max_answer_bytes", max_answer_bytes, "must be a whole number of bytes, 1 or more")
     one_of("pace", pace, get_args(Pace))
 
 

@@ -19,6 +19,7 @@ import msgspec
 from gamelens.client.cache.answer_cache import AnswerCache
 from gamelens.client.connection.settings import (
     ADDRESSES,
+    ALLOW_HTTP,
     COLLECTOR_SETTINGS,
     KEYS,
     PREFIX,
@@ -83,7 +84,7 @@ def versions() -> Finding:
 def settings_findings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Yield the source of each setting (never a key) and what is wrong with them."""
     try:
-        sources = {name: settings.source(name) for name in (*ADDRESSES, *KEYS)}
+        sources = {name: settings.source(name) for name in (*ADDRESSES, *KEYS, ALLOW_HTTP)}
     except BadQuery as error:
         step = f"correct {settings.file}"
         yield Finding.problem("settings", str(error), step)
@@ -96,7 +97,7 @@ def settings_findings(settings: Settings, environ: Mapping[str, str]) -> Iterato
     yield from _environment_findings(environ)
     if settings.unknown_names:
         says = f"{settings.file} has names that mean nothing: {', '.join(settings.unknown_names)}"
-        step = f"the names are {', '.join((*ADDRESSES, *KEYS))}"
+        step = f"the names are {', '.join((*ADDRESSES, *KEYS, ALLOW_HTTP))}"
         yield Finding.warning("settings", says, step)
     if "config file" in [sources[name] for name in KEYS] and _is_readable_by_others(settings.file):
         says = f"others on this machine can read the key in {settings.file}"
@@ -134,7 +135,7 @@ def has_problem(findings: Sequence[Finding]) -> bool:
 
 def _environment_findings(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Yield warnings for misspelt variables and for an active replay."""
-    variables = [PREFIX + name.upper() for name in (*ADDRESSES, *KEYS, *_OTHER_SETTINGS)]
+    variables = [PREFIX + name.upper() for name in (*ADDRESSES, *KEYS, ALLOW_HTTP, *_OTHER_SETTINGS)]
     for name in sorted(environ):
         if (
             name.startswith(PREFIX)

@@ -43,8 +43,12 @@ class Client(BaseClient):
         pace: "guaranteed" keeps to 5 requests a second and 5 at a time; "adaptive" tries more, and falls back.
         max_days: days that go into one request. None: 31 at day granularity and no limit elsewhere, as the service
             has it.
-        max_wait_s: how long one request may spend on retries; a Retry-After beyond it is not waited for.
+        max_wait_s: how long one request may take, with its retries and however slowly the answer comes; a Retry-After
+            beyond it is not waited for.
         refresh_s: how long the available interval, the lists and buckets that may still change are remembered.
+        max_answer_bytes: the largest answer that is read, as sent and as unpacked: 512 MiB.
+        allow_http: whether the address may be plain http beyond this machine, where the key can be read on the way;
+            else GAMELENS_ALLOW_HTTP=1 or the config file.
         progress: a bar for work of more than two seconds: never, always, or (None) in a notebook or terminal.
         record: a folder for the answers of the service, as JSON; the cache is not used then.
         replay: such a folder, which answers in place of the service: no key, no address, no network.

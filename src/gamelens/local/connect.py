@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
 import platformdirs
 
@@ -38,6 +38,7 @@ class DemoSettings(TypedDict, total=False):
     max_days: int | None
     max_wait_s: float
     refresh_s: float
+    max_answer_bytes: int
     progress: bool | None
     record: Folder | None
 
@@ -47,6 +48,7 @@ class ConnectSettings(DemoSettings, total=False):
 
     api_key: str | None
     metrics_url: str | None
+    allow_http: bool
     replay: Folder | None
     transport: HttpBackend | None
 
@@ -75,9 +77,12 @@ def connect(**settings: Unpack[ConnectSettings]) -> Client:
             settings["replay"] = folder
     if settings.get("replay"):
         return Client(**settings)
-    if key := Settings({"api_key": settings.get("api_key")}, os.environ, config_file()).find("api_key"):
-        settings["api_key"] = key  # passed on, because a keyring may prompt at each lookup
-    if key or settings.get("metrics_url"):
+    configured = Settings({"api_key": settings.get("api_key")}, os.environ, config_file())
+    if configured.find("api_key") is not None:
+        # Passed on with its source, because a keyring may prompt at each lookup.
+        passed_on: dict[str, Any] = {**settings, "api_key": configured.secret("api_key")}
+        return Client(**passed_on)
+    if settings.get("metrics_url"):
         return Client(**settings)
     print_status(_NO_KEY)
     settings.pop("api_key", None)

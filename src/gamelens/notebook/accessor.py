@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pandas as pd
+from msgspec import UNSET
 from pandas import DataFrame
 
 from gamelens.analysis import totals
@@ -127,7 +128,7 @@ class Lens:
         if value is None and len(values) == 1:
             return values[0]
         if value is None:
-            raise BadQuery("value", None, "must say which number", values)
+            raise BadQuery("value", UNSET, "must say which number", values)
         if value not in values:
             raise BadQuery("value", value, "is not a number in the frame", values)
         return value

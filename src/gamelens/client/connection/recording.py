@@ -38,7 +38,7 @@ from urllib.parse import unquote
 import msgspec
 
 from gamelens._files import replace_file
-from gamelens.client.connection.error_responses import error_for
+from gamelens.client.connection.error_responses import error_details, error_for
 from gamelens.client.connection.metrics_api import PROVENANCE_HEADERS
 from gamelens.client.connection.recorded_file import (
     RecordedFile,
@@ -99,8 +99,9 @@ class RecordingSender:
         await asyncio.to_thread(self._record, request, answer)
         if answer.status in request.expected_statuses:
             return answer
-        answer = HttpResponse(answer.status, self._transport.without_key(answer.body))  # which a traceback may show
-        raise error_for(answer.status, answer.body)
+        refusal = self._transport.refusal(request, answer)
+        del answer  # which may quote the key, and a traceback may show
+        raise refusal.error
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -191,7 +192,7 @@ class ReplaySender:
         answer = await asyncio.to_thread(self._answer, RecordedRequest.of(request))
         if answer.status in request.expected_statuses:
             return answer
-        raise error_for(answer.status, answer.body)
+        raise error_for(answer.status, error_details(answer.body), request.sent_value)
 
     async def aclose(self) -> None:
         """Do nothing: there is nothing to close."""

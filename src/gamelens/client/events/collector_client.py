@@ -16,7 +16,14 @@ from urllib.parse import quote
 import msgspec
 
 from gamelens.client.connection.settings import collector_settings
-from gamelens.client.connection.transport import ATTEMPTS, HttpBackend, HttpRequest, HttpResponse, Transport
+from gamelens.client.connection.transport import (
+    ATTEMPTS,
+    SMALL_ANSWER_BYTES,
+    HttpBackend,
+    HttpRequest,
+    HttpResponse,
+    Transport,
+)
 from gamelens.errors import ServiceError
 from gamelens.wire.event_validator import RejectedEvent
 from gamelens.wire.remote_config import InitAnswer, InitRequest, InitUnchanged, RemoteConfig
@@ -78,15 +85,17 @@ class CollectorClient:
         game_key: of the game; else GAMELENS_GAME_KEY, else the config file.
         secret_key: signs and is never sent; else GAMELENS_SECRET_KEY, else the config file.
         gzip_level: 1 (fast) to 9 (small); 0 sends plain JSON. 2 is hardly slower than 1 and much smaller with zlib-ng.
-        max_wait_s: how long one request may spend on retries.
+        max_wait_s: how long one request may take, with its retries and however slowly the answer comes.
         at_once: limit of open connections.
         ca_file: the certificate authority of a sandbox with --tls; else SSL_CERT_FILE.
+        allow_http: whether the address may be plain http beyond this machine; else GAMELENS_ALLOW_HTTP=1 or the config
+            file.
         transport: sends the requests instead of the network, such as `httpx.ASGITransport(app)`.
 
     Every call may raise:
         AuthError: a key is wrong.
         BadQuery: the collector refuses a field, or the size of the body.
-        RateLimited: it keeps answering 429.
+        RateLimited: it answers 429, once more or too long.
         ServiceError: the answer is not a documented one.
         Unreachable: there is no answer; the events may or may not have been collected.
     """
@@ -101,14 +110,23 @@ class CollectorClient:
         max_wait_s: float = 60.0,
         at_once: int = 16,
         ca_file: str | None = None,
+        allow_http: bool = False,
         transport: HttpBackend | None = None,
     ) -> None:
-        settings = collector_settings(collector_url=collector_url, game_key=game_key, secret_key=secret_key)
+        settings = collector_settings(
+            collector_url=collector_url, game_key=game_key, secret_key=secret_key, allow_http=allow_http
+        )
         self.game_key = settings.game_key
         self._secret = settings.secret_key
         self._gzip_level = gzip_level
         self._transport = Transport(
-            settings.collector_url, max_wait_s=max_wait_s, at_once=at_once, ca_file=ca_file, pool=transport
+            settings.collector_url,
+            key_hint=settings.key_hint,
+            max_wait_s=max_wait_s,
+            max_answer_bytes=SMALL_ANSWER_BYTES,
+            at_once=at_once,
+            ca_file=ca_file,
+            pool=transport,
         )
 
     @property

@@ -14,7 +14,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from gamelens.client.connection.transport import TRANSIENT_STATUSES
+from gamelens.client.connection.error_responses import TRANSIENT_STATUSES
 from gamelens.client.events.batch_sender import BatchSender
 from gamelens.client.events.event_validation import PlayerIdentity
 from gamelens.client.events.outbox import BatchKey
