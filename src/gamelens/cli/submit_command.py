@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -67,7 +68,7 @@ def submit(file: str, strict: bool, dry_run: bool, ready: Path | None, game: str
 def _content(file: str) -> bytes:
     """Return the bytes of *file*, or of standard input."""
     try:
-        return click.get_binary_stream("stdin").read() if file == "-" else Path(file).read_bytes()
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as error:
         raise click.BadParameter(f"{file} cannot be read: {error.strerror}", param_hint="FILE") from None
 
