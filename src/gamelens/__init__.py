@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from gamelens.wire.intervals import Interval
     from gamelens.wire.receipts import Receipt
 
+    __version__: str
+
 __all__ = [
     "AsyncClient",
     "AuthError",
@@ -95,6 +97,8 @@ _ACCESSOR = "gamelens.notebook.accessor"  # registers df.lens
 if not TYPE_CHECKING:  # type checkers should find a name that does not exist
 
     def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            return import_module("gamelens.wire.receipts").package_version()
         if name not in _HOME:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = getattr(import_module(_HOME[name]), name)
@@ -105,7 +109,7 @@ if not TYPE_CHECKING:  # type checkers should find a name that does not exist
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, "__version__"])
 
 
 if "pandas" in sys.modules:

@@ -46,6 +46,7 @@ __all__ = [
     "Unreachable",
 ]
 
+_NAMED_GAPS = 3
 _NEXT_STEPS = {
     "raise": 'Ask for less, or pass when_unavailable="clip" or "wait"',
     "clip": "Ask for another interval",
@@ -156,13 +157,9 @@ class PartialResult(Refused):
     def __init__(self, frame: DataFrame, gaps: Sequence[dict[str, Any]]) -> None:
         self.frame = frame
         self.gaps = list(gaps)
-        first = self.gaps[0]
-        pieces = f"{len(gaps)} pieces are missing, the first of them" if len(gaps) > 1 else "1 piece is missing:"
-        why = str(first["error"]).rstrip(".")
-        super().__init__(
-            f"{pieces} {first['metric']} in {first['interval']}: {why}. "
-            "What came is in .frame; client.resume(frame) asks for the rest"
-        )
+        pieces = f"{len(gaps)} pieces are missing" if len(gaps) > 1 else "1 piece is missing"
+        came = "What came is in .frame" if len(frame) else "Nothing came"
+        super().__init__(f"{pieces}: {_gaps_text(self.gaps)}. {came}; client.resume(error.frame) asks for the rest")
 
 
 class Truncated(Refused):
@@ -205,6 +202,19 @@ class ServiceError(Retryable):
 
 class Unreachable(Retryable):
     """There was no answer: no such address, no connection, or a timeout."""
+
+
+def _gaps_text(gaps: Sequence[dict[str, Any]]) -> str:
+    """Return the metric, interval and scope of the first *gaps*, and their errors, the same one once."""
+    errors = [str(gap["error"]).rstrip(".") for gap in gaps]
+    is_same = len(set(errors)) == 1
+    texts = []
+    for gap, error in zip(gaps[:_NAMED_GAPS], errors, strict=False):
+        scope = ", ".join(f"{name} = {value}" for name, value in (gap["scope"] or {}).items())
+        where = f" ({scope})" if scope else ""
+        texts.append(f"{gap['metric']} in {gap['interval']}{where}" + ("" if is_same else f": {error}"))
+    texts += [f"and {len(gaps) - _NAMED_GAPS} more, see .gaps"] if len(gaps) > _NAMED_GAPS else []
+    return escape_unprintable("; ".join(texts) + (f": {errors[0]}" if is_same else ""))
 
 
 def _nearest(value: object, allowed: tuple[str, ...]) -> str | None:

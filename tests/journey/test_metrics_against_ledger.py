@@ -9,6 +9,7 @@ import pytest
 
 from gamelens.wire.filters import dim
 from gamelens.wire.intervals import Interval
+from support.alias_truth import EVERY, FIELDS, alias_rows
 from support.ledger_comparison import PER_GAME, PLAIN, assert_equals_ledger
 from support.simulated_journey import Journey
 
@@ -80,6 +81,22 @@ def test_ad_metrics_by_their_dimensions(journey: Journey, metric: str, by: list[
     assert_equals_ledger(
         frame, journey.ledger.metric(metric, interval=_interval(frame), granularity="all", by=by), metric, by
     )
+
+
+@pytest.mark.parametrize("name", FIELDS)
+@pytest.mark.parametrize("by", [[], ["country_code"], ["game_id", "platform"]], ids=["timeseries", "group", "split"])
+def test_aliases(journey: Journey, name: str, by: list[str]) -> None:
+    """Aliases equal the ledger, whose metrics are combined by formulas of their own."""
+    frame = journey.client.query(name, by=by, over="last 40 complete days")
+    interval = _interval(frame)
+    rows = alias_rows(
+        name,
+        by,
+        EVERY.get(name, "day"),
+        interval,
+        lambda metric, every: journey.ledger.metric(metric, interval=interval, granularity=every, by=by),
+    )
+    assert_equals_ledger(frame, rows, name, by)
 
 
 def test_nested_filters(journey: Journey) -> None:

@@ -63,13 +63,13 @@ class Watch:
 
     Attributes:
         sent: all requests so far.
-        fails: which requests are answered 500.
+        fails: which requests are answered 500, or another status.
         changes: a change to the JSON of good answers.
     """
 
     def __init__(self, app: ASGIApp, memory: dict[Request, Response] | None = None) -> None:
         self.sent: list[Sent] = []
-        self.fails: Callable[[Sent], bool] = lambda _: False
+        self.fails: Callable[[Sent], bool | int] = lambda _: False
         self.changes: Callable[[Sent, Any], object] | None = None
         self._app = app
         self._memory = memory
@@ -99,8 +99,9 @@ class Watch:
         sent = Sent(name, scope["query_string"].decode(), body)
         self.sent.append(sent)
         key = (name, sent.query, raw, dict(scope["headers"]).get(b"x-api-key"))
-        if self.fails(sent):
-            answer: Response = (500, [(b"content-type", b"application/json")], b'{"message": "not today"}')
+        if failure := self.fails(sent):
+            status = 500 if failure is True else failure
+            answer: Response = (status, [(b"content-type", b"application/json")], b'{"message": "not today"}')
         elif self._memory is not None and key in self._memory:
             answer = self._memory[key]
         else:

@@ -9,7 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gamelens.errors import BadQuery
-from gamelens.wire.filters import And, Match, Not, Or, dim, dimensions_in, parse_filter, wire_filter
+from gamelens.wire.dimensions import DIMENSIONS
+from gamelens.wire.filters import (
+    And,
+    Match,
+    Not,
+    Or,
+    dim,
+    dimensions_in,
+    nullable_in,
+    parse_filter,
+    wire_filter,
+    with_values_of,
+)
 
 NAMES = st.sampled_from(["platform", "country_code", "game_id", "build"])
 VALUES = st.text(max_size=5)
@@ -179,3 +191,46 @@ def test_comparisons_without_parentheses_say_what_is_wrong() -> None:
 def test_a_dimension_s_name_may_be_in_a_variable() -> None:
     """`dim["platform"]` is the same dimension as `dim.platform`."""
     assert (dim["platform"] == "ios") == (dim.platform == "ios")
+
+
+def test_null_is_a_comparison_of_its_own() -> None:
+    """`is_null()` is written with None, which only our own filters may have: the service takes strings."""
+    where = ~dim.country_code.is_null() & (dim.platform == "ios")
+    wire = {"and": [{"not": {"country_code": None}}, {"platform": "ios"}]}
+    assert wire_filter(where) == wire
+    assert parse_filter(wire, with_nulls=True) == where
+    assert list(dimensions_in(where)) == ["country_code", "platform"]
+    with pytest.raises(BadQuery):
+        parse_filter(wire)
+
+
+def test_a_comparison_with_none_names_is_null() -> None:
+    """`== None` is refused with the expression to write."""
+    with pytest.raises(BadQuery, match=r"write dim\.platform\.is_null\(\)"):
+        _ = dim.platform == None  # noqa: E711
+
+
+def test_null_is_sent_as_the_negation_of_all_values() -> None:
+    """No value selects null, so it is what has none of them; its negation needs no `not`."""
+    where = dim.country_code.is_null() | ~dim.country_code.is_null() & ~(dim.platform.is_null() | (dim.build == "2"))
+    sent = with_values_of(where, {"country_code": ["DE", "US"], "platform": []})
+    assert nullable_in(where) == ("country_code", "platform")
+    assert nullable_in(sent) == ()
+    assert wire_filter(sent) == {
+        "or": [
+            {"not": {"country_code": ["DE", "US"]}},
+            {
+                "and": [
+                    {"country_code": ["DE", "US"]},
+                    {"not": {"or": [{"not": {"platform": ""}}, {"build": "2"}]}},
+                ]
+            },
+        ]
+    }
+
+
+def test_dir_lists_the_dimensions() -> None:
+    """Completion of `dim.` and `dim["` shows the dimensions of the service; any other name works as well."""
+    assert dir(dim) == sorted(DIMENSIONS)
+    assert dim._ipython_key_completions_() == list(DIMENSIONS)
+    assert wire_filter(dim.brand_new == "x") == {"brand_new": "x"}

@@ -177,3 +177,11 @@ def test_numbers_of_two_kinds_are_of_unknown_origin(other: str) -> None:
 def test_the_receipt_is_public() -> None:
     """`gl.Receipt` is the struct."""
     assert gl.Receipt is Receipt
+
+
+def test_filled_rows_are_counted_by_metric() -> None:
+    """The key appears only where rows were filled; receipts of several frames add up."""
+    one, other = Receipt(filled={"revenue": 2}), Receipt(filled={"revenue": 1, "new_users": 4})
+    assert "filled" not in Receipt(requests=1).to_json()
+    assert Receipt.of({"gamelens": one.to_json()}).filled == {"revenue": 2}
+    assert merge_receipts([one, other]).filled == {"revenue": 3, "new_users": 4}

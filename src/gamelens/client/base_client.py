@@ -15,6 +15,7 @@ from gamelens.client.connection.recording import RecordingSender, ReplaySender
 from gamelens.client.connection.settings import metrics_settings
 from gamelens.client.connection.transport import HttpBackend, HttpSender, Transport
 from gamelens.client.query.arguments import check_seconds
+from gamelens.client.query.description import Description, describe
 from gamelens.client.query.executor import QueryExecutor
 from gamelens.client.query.progress import Progress
 from gamelens.client.query.query_run import QueryResult
@@ -81,6 +82,16 @@ class BaseClient:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._address!r})"
+
+    def describe(self, name: str) -> Description:
+        """Return the definition of a metric, an alias such as `arpdau`, or a dimension. No request is sent.
+
+        It prints as a small table and has `definition`, `unit`, `additivity` and `fields`.
+
+        Raises:
+            BadQuery: no such name; suggests the nearest one.
+        """
+        return describe(name)
 
     @property
     def cache(self) -> AnswerCache | None:

@@ -17,7 +17,14 @@ from typing import Final, Literal
 import msgspec
 
 from gamelens.client.cache.answer_cache import AnswerCache
-from gamelens.client.connection.settings import ADDRESSES, KEYS, PREFIX, REAL_METRICS_URL, Settings
+from gamelens.client.connection.settings import (
+    ADDRESSES,
+    COLLECTOR_SETTINGS,
+    KEYS,
+    PREFIX,
+    REAL_METRICS_URL,
+    Settings,
+)
 from gamelens.errors import BadQuery
 from gamelens.wire.limits import MIB
 
@@ -98,6 +105,12 @@ def settings_findings(settings: Settings, environ: Mapping[str, str]) -> Iterato
         step = f"set {PREFIX}API_KEY"
         says = "metrics_url is set and no api_key: it is not used by gl.connect()"
         yield Finding.warning("settings", says, step)
+    missing = [name for name in COLLECTOR_SETTINGS if not sources[name]]
+    if missing and len(missing) < len(COLLECTOR_SETTINGS):
+        has = [name for name in COLLECTOR_SETTINGS if sources[name]]
+        says = f"{_listed(has)} without {_listed(missing)}: no event can be submitted"
+        step = f"set {', '.join(PREFIX + name.upper() for name in missing)}"
+        yield Finding.warning("settings", says, step)
     yield _keyring_finding(settings, [name for name, source in sources.items() if source == "keyring"])
 
 
@@ -145,6 +158,10 @@ def _keyring_finding(settings: Settings, names: Sequence[str]) -> Finding:
     if not keyring.was_queried:
         return Finding.ok("keyring", "not asked, as all keys are somewhere else")
     return Finding.ok("keyring", f"has {', '.join(names)}" if names else "has none of the other keys")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(names)
 
 
 def _is_readable_by_others(file: Path) -> bool:

@@ -172,7 +172,8 @@ class Client(BaseClient):
         """Return a new frame like *frame* without its gaps.
 
         Only the missing rows are requested. A frame of retention, or of rows with `other` or `check`, does not hold all
-        it was computed from: its answers are taken from the cache, and without a cache they are requested again.
+        it was computed from: its answers are in the memory of the client that returned it, or in the cache. Without
+        either they are requested again.
 
         Raises:
             BadQuery: *frame* has no receipt, or no longer the columns it was returned with.

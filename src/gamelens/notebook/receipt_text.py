@@ -11,7 +11,7 @@ from pandas import DataFrame, Timestamp
 from gamelens._text import one_line
 from gamelens.errors import BadQuery
 from gamelens.wire.intervals import bucket_start
-from gamelens.wire.receipts import Gap, JoinRecord, Provenance, Receipt, RestatementRecord
+from gamelens.wire.receipts import Gap, JoinRecord, Provenance, QueryRecord, Receipt, RestatementRecord
 
 
 def receipt_of(frame: DataFrame) -> Receipt:
@@ -98,7 +98,7 @@ def _query_sentence(receipt: Receipt) -> str:
         f" {_and_list(map(str, asked.days))} days after install" if asked.days else "",
         f" {asked.since_days_ago} days after install" if asked.since_days_ago else "",
         f" by {by}" if by else "",
-        f" over {asked.over}" if asked.over else "",
+        f" over {asked.over}{_resolved(asked)}" if asked.over else "",
         f", in one bucket for every {every}" if every and every != "all" else ", in one bucket" if every else "",
         f", where {asked.where}" if asked.where else "",
         f", only {' and '.join(narrowed)}" if narrowed else "",
@@ -106,6 +106,11 @@ def _query_sentence(receipt: Receipt) -> str:
         f", on {_time_text(receipt.asked_at)}" if receipt.asked_at else "",
     ]
     return "".join(parts) + "."
+
+
+def _resolved(asked: QueryRecord) -> str:
+    """Return the interval that the time range was resolved to, unless the range is that interval."""
+    return f" ({asked.interval})" if asked.interval and asked.interval != asked.over else ""
 
 
 def _answer_sentences(receipt: Receipt) -> str:
@@ -144,6 +149,9 @@ def _limitations(receipt: Receipt) -> list[str]:
             "(other) is what lies beyond top." if receipt.asked.other else "There may be values beyond the ones shown."
         ]
     lines += [f"Missing: {_gap_text(gap)}." for gap in receipt.gaps]
+    if receipt.filled:
+        rows = [f"{name} in {number:,} row{'' if number == 1 else 's'}" for name, number in receipt.filled.items()]
+        lines += [f"Counts and money are 0 where the service had no row: {_and_list(rows)}."]
     lines += [_join_sentence(joined) for joined in receipt.joined]
     lines += [f"Restated: {_restatement_text(moved)}." for moved in receipt.restated or ()]
     return lines + [f"Warning: {warning}" for warning in receipt.warnings]

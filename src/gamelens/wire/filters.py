@@ -3,25 +3,28 @@
     dim.platform == "ios"                          {"platform": "ios"}
     dim.country_code.isin(["US", "NA"])            {"country_code": ["US", "NA"]}
     (dim.platform == "ios") & ~(dim.build == "2")  {"and": [{"platform": "ios"}, {"not": {"build": "2"}}]}
+    dim.country_code.is_null()                     {"country_code": None}, which the service does not take
 
-Negation is plain: it also selects the events that have no value.
+Negation is plain: it also selects the events that have no value. A client replaces a comparison with null by the
+negation of all values there are, before it sends the filter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from gamelens.errors import BadQuery
+from gamelens.wire.dimensions import DIMENSIONS
 from gamelens.wire.limits import FILTER_DEPTH, FILTER_OBJECTS
 
 WireFilter = dict[str, Any]
 
 
 class Filter(msgspec.Struct, frozen=True):
-    """One of Match, And, Or and Not. Combine them with ``&``, ``|`` and ``~``."""
+    """One of Match, IsNull, And, Or and Not. Combine them with ``&``, ``|`` and ``~``."""
 
     def __and__(self, other: Filter) -> Filter:
         return And((self, other))
@@ -41,6 +44,12 @@ class Match(Filter, frozen=True):
 
     dimension: str
     values: tuple[str, ...]
+
+
+class IsNull(Filter, frozen=True):
+    """A comparison with null: *dimension* has no value. `with_values_of` writes it as the service takes it."""
+
+    dimension: str
 
 
 class And(Filter, frozen=True):
@@ -77,7 +86,13 @@ class FilterDimension:
             raise BadQuery(f"filter.{self.name}", values, "is one value: put it into a list, or compare with ==")
         return Match(self.name, _values(self.name, list(values)))
 
+    def is_null(self) -> Filter:
+        """Return the filter for events without a value. Negate it with ``~`` for those that have one."""
+        return IsNull(self.name)
+
     def __eq__(self, value: object) -> Filter:  # type: ignore[override]
+        if value is None:
+            raise BadQuery(f"filter.{self.name}", None, f"is no value: write dim.{self.name}.is_null()")
         return Match(self.name, _values(self.name, value))
 
     def __ne__(self, value: object) -> Filter:  # type: ignore[override]
@@ -107,6 +122,12 @@ class DimensionNamespace:
         """Return the dimension whose name is in a variable: `dim[name]`."""
         return FilterDimension(name)
 
+    def __dir__(self) -> list[str]:
+        return list(DIMENSIONS)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(DIMENSIONS)
+
     def __repr__(self) -> str:
         return "dim"
 
@@ -114,14 +135,14 @@ class DimensionNamespace:
 dim = DimensionNamespace()
 
 
-def parse_filter(wire: object) -> Filter:
-    """Read a filter object of a request body.
+def parse_filter(wire: object, *, with_nulls: bool = False) -> Filter:
+    """Read a filter object of a request body, or one of ours *with_nulls*: `{"country_code": None}`.
 
     Raises:
         BadQuery: an object has not exactly one key, a list is empty, a value is no string, or there are more than 500
             objects or 16 levels of them.
     """
-    node = _parse(wire, depth=1)
+    node = _parse(wire, depth=1, with_nulls=with_nulls)
     if sum(1 for _ in _all_nodes(node)) > FILTER_OBJECTS:
         rule = f"must be made of at most {FILTER_OBJECTS} objects: several values of a dimension go into one list"
         raise BadQuery("filter", "…", rule)
@@ -129,8 +150,10 @@ def parse_filter(wire: object) -> Filter:
 
 
 def wire_filter(node: Filter) -> WireFilter:
-    """Return *node* as a filter object of a request body."""
+    """Return *node* as a filter object of a request body. Only ours has null as a value."""
     match node:
+        case IsNull(dimension):
+            return {dimension: None}
         case Match(dimension, (value,)):
             return {dimension: value}
         case Match(dimension, values):
@@ -151,7 +174,36 @@ def comparisons_in(node: Filter) -> Iterator[Match]:
 
 def dimensions_in(node: Filter) -> Iterator[str]:
     """Return the names of the dimensions that a filter reads, in order and with repeats."""
-    return (part.dimension for part in comparisons_in(node))
+    return (part.dimension for part in _all_nodes(node) if isinstance(part, Match | IsNull))
+
+
+def nullable_in(node: Filter) -> tuple[str, ...]:
+    """Return the dimensions that a filter compares with null, each once."""
+    return tuple(dict.fromkeys(part.dimension for part in _all_nodes(node) if isinstance(part, IsNull)))
+
+
+def with_values_of(node: Filter, values: Mapping[str, Sequence[str]]) -> Filter:
+    """Return *node* with each comparison with null as the service takes it: none of the *values* of its dimension.
+
+    A dimension without values is null in every event.
+    """
+    match node:
+        case IsNull(dimension):
+            return Not(_any_value(dimension, values))
+        case Not(IsNull(dimension)):
+            return _any_value(dimension, values)
+        case Not(member):
+            return Not(with_values_of(member, values))
+        case And(members):
+            return And(tuple(with_values_of(member, values) for member in members))
+        case Or(members):
+            return Or(tuple(with_values_of(member, values) for member in members))
+    return node
+
+
+def _any_value(dimension: str, values: Mapping[str, Sequence[str]]) -> Filter:
+    """Return the filter of events that have one of *values*; without values, one that selects no event."""
+    return Match(dimension, tuple(values[dimension]) or ("",))
 
 
 def _all_nodes(node: Filter) -> Iterator[Filter]:
@@ -165,19 +217,21 @@ def _all_nodes(node: Filter) -> Iterator[Filter]:
             yield from _all_nodes(member)
 
 
-def _parse(wire: object, *, depth: int) -> Filter:
+def _parse(wire: object, *, depth: int, with_nulls: bool) -> Filter:
     if depth > FILTER_DEPTH:
         raise BadQuery("filter", "…", f"must not be nested deeper than {FILTER_DEPTH} objects")
     if not isinstance(wire, dict) or len(wire) != 1:
         raise BadQuery("filter", wire, "must be an object with exactly one key: a dimension, and, or, not")
     ((key, value),) = wire.items()
     if key == "not":
-        return Not(_parse(value, depth=depth + 1))
+        return Not(_parse(value, depth=depth + 1, with_nulls=with_nulls))
+    if value is None and with_nulls:
+        return IsNull(key)
     if key not in ("and", "or"):
         return Match(key, _values(key, value))
     if not isinstance(value, list) or not value:
         raise BadQuery("filter", wire, f"must hold a list of at least one filter under `{key}`")
-    members = tuple(_parse(member, depth=depth + 1) for member in value)
+    members = tuple(_parse(member, depth=depth + 1, with_nulls=with_nulls) for member in value)
     return And(members) if key == "and" else Or(members)
 
 

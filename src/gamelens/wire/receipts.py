@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
@@ -149,6 +150,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         joined: the joins with outside tables.
         restated: the changes that `refresh` found; None for a frame of any other call.
         provenance: the origin of the numbers.
+        filled: number of rows of each metric whose counts and money are 0 because the service had no row.
     """
 
     asked: QueryRecord = QueryRecord()
@@ -167,6 +169,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     joined: tuple[JoinRecord, ...] = ()
     restated: tuple[RestatementRecord, ...] | None = None
     provenance: Provenance = Provenance()
+    filled: dict[str, int] = {}
 
     @classmethod
     def of(cls, attrs: object) -> Receipt:
@@ -183,7 +186,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     def to_json(self) -> dict[str, Any]:
         """Return the receipt as plain JSON values, the form it has in `df.attrs["gamelens"]`."""
         written: dict[str, Any] = _plain(msgspec.to_builtins(self, str_keys=True, enc_hook=str))
-        _omit_defaults(written, self, ("titles", "joined", "restated"))
+        _omit_defaults(written, self, ("titles", "joined", "restated", "filled"))
         _omit_defaults(written["asked"], self.asked, ("other", "check", "days"))
         return written
 
@@ -224,6 +227,7 @@ def merge_receipts(receipts: Sequence[Receipt]) -> Receipt:
         clipped=next((receipt.clipped for receipt in receipts if receipt.clipped), None),
         truncated=any(receipt.truncated for receipt in receipts),
         titles=tuple(titles),
+        filled=dict(sum((Counter(receipt.filled) for receipt in receipts), Counter())),
         provenance=_merge_provenance([receipt.provenance for receipt in receipts]),
     )
 

@@ -26,6 +26,7 @@ Source = Literal["argument", "environment", "config file", "keyring"]
 PREFIX = "GAMELENS_"
 ADDRESSES: Final = ("metrics_url", "collector_url")
 KEYS: Final = ("api_key", "game_key", "secret_key")
+COLLECTOR_SETTINGS: Final = ("collector_url", "game_key", "secret_key")
 # The address that belongs to a key without an address (Wire 2.1, Metrics addresses).
 REAL_METRICS_URL = "https://metrics.gameanalytics.com"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self
 from urllib.parse import quote
 
 import msgspec
@@ -19,7 +19,7 @@ from gamelens.client.connection.settings import collector_settings
 from gamelens.client.connection.transport import ATTEMPTS, HttpBackend, HttpRequest, HttpResponse, Transport
 from gamelens.errors import ServiceError
 from gamelens.wire.event_validator import RejectedEvent
-from gamelens.wire.remote_config import InitAnswer, InitRequest, InitUnchanged, RemoteConfig, V2InitAnswer
+from gamelens.wire.remote_config import InitAnswer, InitRequest, InitUnchanged, RemoteConfig
 from gamelens.wire.signing import sign
 
 try:  # installed with the sandbox: the same format in half the time
@@ -52,6 +52,22 @@ class SubmitResult(msgspec.Struct, frozen=True):
     def is_unread(self) -> bool:
         """Whether the collector could not read the body, so that it collected none of its events."""
         return any(rejected.event is None for rejected in self.rejected)
+
+
+class GameStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a version 2 init.
+
+    Attributes:
+        enabled: whether the game may send events.
+        server_ts: the server's time, epoch seconds.
+        flags: not used.
+        init: the configs and experiment, if the collector serves them here too.
+    """
+
+    enabled: bool
+    server_ts: int
+    flags: list[Any] = []
+    init: InitAnswer | None = None
 
 
 class CollectorClient:
@@ -95,8 +111,13 @@ class CollectorClient:
             settings.collector_url, max_wait_s=max_wait_s, at_once=at_once, ca_file=ca_file, pool=transport
         )
 
+    @property
+    def address(self) -> str:
+        """The address of the collector."""
+        return self._transport.address
+
     def __repr__(self) -> str:
-        return f"CollectorClient({self._transport.address!r}, game_key={self.game_key!r})"
+        return f"CollectorClient({self.address!r}, game_key={self.game_key!r})"
 
     async def __aenter__(self) -> Self:
         return self
@@ -117,14 +138,16 @@ class CollectorClient:
         build: str | None = None,
         forwarded_for: str | None = None,
         attempts: int = ATTEMPTS,
-    ) -> V2InitAnswer:
+    ) -> GameStatus:
         """Return whether the game accepts events, and the server's time.
 
         Wire 1.11, Version 2 init.
         """
         body = _init_body(user_id, platform, os_version, build)
-        response = await self._init(self._path("init"), (), body, forwarded_for, attempts)
-        return _decoded(response, V2InitAnswer)
+        answer = _decoded(await self._init(self._path("init"), (), body, forwarded_for, attempts))
+        return GameStatus(
+            enabled=answer.enabled, server_ts=answer.server_ts, flags=answer.flags, init=answer.init_answer()
+        )
 
     async def init(
         self,
@@ -148,11 +171,12 @@ class CollectorClient:
             params.append(("configs_hash", configs_hash))
         body = _init_body(user_id, platform, os_version, build)
         response = await self._init("/remote_configs/v1/init", params, body, forwarded_for, attempts)
-        if response.status == 201:
-            return _decoded(response, _TolerantAnswer).strict()
-        if configs_hash is None:
-            raise ServiceError(response.status, "says the configs are still current, and there are none yet")
-        return _decoded(response, InitUnchanged)
+        answer = _decoded(response)
+        if (full := answer.init_answer()) is not None:
+            return full
+        if configs_hash is None or response.status == 201:
+            raise ServiceError(response.status, "not the promised JSON: no configs and configs_hash")
+        return InitUnchanged(server_ts=answer.server_ts)
 
     async def submit(
         self, events: bytes, *, forwarded_for: str | None = None, attempts: int = ATTEMPTS
@@ -233,23 +257,27 @@ class CollectorClient:
 
 
 class _TolerantAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """An init answer whose configs may have value types that a later service adds.
+    """The answer to either init, in which all but the time may be missing.
 
-    Wire 1.13, Configs and experiments.
+    A service may serve configs at both addresses, and configs may have value types that a later service adds (Wire
+    1.13, Configs and experiments). Only `enabled` = false disables a game.
     """
 
     server_ts: int
-    configs_hash: str
-    configs: list[Any] = []
+    enabled: bool = True
+    flags: list[Any] = []
+    configs: list[Any] | None = None
+    configs_hash: str | None = None
     ab_id: str | None = None
     ab_variant_id: str | None = None
 
-    def strict(self) -> InitAnswer:
-        """Return the answer with the configs of known types."""
-        configs = [config for config in map(_known_config, self.configs) if config is not None]
+    def init_answer(self) -> InitAnswer | None:
+        """Return configs of known types and the experiment, or None without configs."""
+        if self.configs is None or self.configs_hash is None:
+            return None
         return InitAnswer(
             server_ts=self.server_ts,
-            configs=configs,
+            configs=[config for config in map(_known_config, self.configs) if config is not None],
             configs_hash=self.configs_hash,
             ab_id=self.ab_id,
             ab_variant_id=self.ab_variant_id,
@@ -266,17 +294,14 @@ def _known_config(value: Any) -> RemoteConfig | None:
         return None
 
 
-_InitBody = TypeVar("_InitBody", V2InitAnswer, InitUnchanged, _TolerantAnswer)
-
-
-def _decoded(response: HttpResponse, shape: type[_InitBody]) -> _InitBody:
-    """Decode the answer to init.
+def _decoded(response: HttpResponse) -> _TolerantAnswer:
+    """Decode the answer to an init.
 
     Raises:
         ServiceError: it is not the documented JSON, or its time is not above 0.
     """
     try:
-        decoded = msgspec.json.decode(response.body, type=shape)
+        decoded = msgspec.json.decode(response.body, type=_TolerantAnswer)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ServiceError(response.status, f"not the promised JSON: {error}") from None
     if decoded.server_ts <= 0:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
-from gamelens.catalog import DIMENSIONS, METRICS
+from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
 from gamelens.client.cache.answer_cache import AnswerCache
 from gamelens.client.connection.deadline import Deadline
 from gamelens.client.connection.metrics_api import MetricsApi, unknown_name_error
 from gamelens.client.query.data_frames import games_frame, restatements_frame, studios_frame
+from gamelens.client.query.narrowing import Narrowing
 from gamelens.client.query.plan_estimate import Plan, PlanEstimator
 from gamelens.client.query.progress import Progress
 from gamelens.client.query.query_run import QueryResult, QueryRun, QuerySteps, RowsSteps
@@ -28,14 +29,16 @@ from gamelens.client.query.refresh import (
     restatement_records,
 )
 from gamelens.client.query.retention_query import RetentionSteps
-from gamelens.client.query.row_sources import CacheSource, NoSource, RowSource
+from gamelens.client.query.row_sources import CacheSource, MemorySource, NoSource, RowSource
 from gamelens.client.tables.time_ranges import TimeRange
+from gamelens.errors import PartialResult
 from gamelens.wire.filters import dimensions_in
-from gamelens.wire.receipts import RestatementRecord
+from gamelens.wire.receipts import Receipt, RestatementRecord
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+_KEPT_RESULTS: Final = 4
 _PACKAGE: Final = str(Path(__file__).parents[2]) + os.sep
 
 
@@ -59,6 +62,7 @@ class QueryExecutor:
         self._refresh_s = refresh_s
         self._restated: list[RestatementRecord] = []
         self._emitted: set[str] = set()
+        self._unfinished: dict[bytes, MemorySource] = {}
 
     async def dimension_values(
         self, dimension: str, over: TimeRange, studios: Sequence[str], games: Sequence[str]
@@ -66,6 +70,9 @@ class QueryExecutor:
         """Return the values of *dimension* during *over*."""
         await self.service.unknown_names("by", (dimension,), DIMENSIONS)
         times = await self.service.resolve_range(over, "raise")
+        narrowing = Narrowing(self.service, times.available)
+        studios = await narrowing.studios(studios) or ()
+        games = await narrowing.games(games, studios or None) or ()
         return await self.service.dimension_values(dimension, times.covered, studios=studios, games=games)
 
     async def studios(self, over: TimeRange) -> DataFrame:
@@ -76,7 +83,8 @@ class QueryExecutor:
     async def games(self, over: TimeRange, studios: Sequence[str] | None) -> DataFrame:
         """Return the games that sent data during *over*."""
         times = await self.service.resolve_range(over, "raise")
-        return games_frame(await self.service.games(times.covered, studios))
+        ids = await Narrowing(self.service, times.available).studios(studios)
+        return games_frame(await self.service.games(times.covered, ids))
 
     async def query(self, spec: QuerySpec, options: ExecutionOptions, progress: Progress) -> QueryResult:
         """Return the result of a query for rows."""
@@ -100,6 +108,8 @@ class QueryExecutor:
         source = self._source()
         if previous.holds_answers:
             source = FrameSource(frame, previous, source)
+        elif kept := self._unfinished.get(_memory_key(previous.receipt)):
+            source = MemorySource(source, kept.answers)
         return await self._repeat(previous, options, progress, source)
 
     async def refresh(self, frame: DataFrame, options: ExecutionOptions, progress: Progress) -> QueryResult:
@@ -113,11 +123,14 @@ class QueryExecutor:
 
     async def restatements(self, metric: str | None) -> DataFrame:
         """Return the restatements that the cache, or without one this client, has recorded."""
+        names = [metric]
         if metric is not None:
-            await self.service.unknown_names("metric", (metric,), METRICS)
-        if self.cache is not None:
-            return restatements_frame(restatement_records(self.cache.restatements(metric)))
-        return restatements_frame([entry for entry in self._restated if metric in (None, entry.metric)])
+            await self.service.unknown_names("metric", (metric,), {**METRICS, **ALIASES})
+            names += [name for name, _ in ALIASES[metric].sources] if metric in ALIASES else []
+        if self.cache is None:
+            return restatements_frame([entry for entry in self._restated if metric is None or entry.metric in names])
+        recorded = [entry for name in dict.fromkeys(names) for entry in self.cache.restatements(name)]
+        return restatements_frame(restatement_records(recorded))
 
     def emit_warnings(self, result: QueryResult) -> DataFrame:
         """Return the frame of *result*, and emit each warning of its receipt once for this client."""
@@ -148,7 +161,22 @@ class QueryExecutor:
     async def _execute(
         self, steps: QuerySteps, options: ExecutionOptions, progress: Progress, source: RowSource
     ) -> QueryResult:
-        return await QueryRun(self.service, source=source, options=options, progress=progress).execute(steps)
+        """Return the result of *steps*, keeping the answers in memory if it has gaps."""
+        memory = source if isinstance(source, MemorySource) else MemorySource(source)
+        try:
+            result = await QueryRun(self.service, source=memory, options=options, progress=progress).execute(steps)
+        except PartialResult as partial:
+            self._keep_answers(Receipt.of(partial.frame.attrs), memory)
+            raise
+        self._keep_answers(result.receipt, memory)
+        return result
+
+    def _keep_answers(self, receipt: Receipt, memory: MemorySource) -> None:
+        """Keep the answers of a result with gaps, and those of the latest such results before it."""
+        if receipt.gaps:
+            self._unfinished[_memory_key(receipt)] = memory
+        while len(self._unfinished) > _KEPT_RESULTS:
+            del self._unfinished[next(iter(self._unfinished))]
 
     def _rows_steps(self, spec: QuerySpec) -> RowsSteps:
         return RowsSteps(spec, max_days=self._max_days)
@@ -164,6 +192,11 @@ class QueryExecutor:
         if self.cache is None:
             return NoSource()
         return CacheSource(self.cache, self.service, fresh_s=self._refresh_s, reads=reads)
+
+
+def _memory_key(receipt: Receipt) -> bytes:
+    """Return what tells a result with gaps from others."""
+    return msgspec.json.encode((receipt.asked_at, receipt.gaps))
 
 
 def _analyst_stacklevel() -> int:
@@ -187,7 +220,7 @@ def _check_names(spec: QuerySpec) -> None:
     """
     filtered = dimensions_in(spec.where) if spec.where is not None else ()
     for field, name, names in (
-        *(("metric", name, METRICS) for name in spec.metrics),
+        *(("metric", name, {**METRICS, **ALIASES}) for name in spec.metrics),
         *(("by", name, {*DIMENSIONS, *IDS, STUDIO_ID}) for name in spec.by),
         *(("where", name, DIMENSIONS) for name in filtered),
     ):

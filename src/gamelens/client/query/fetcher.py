@@ -1,36 +1,45 @@
 """Answers of metric plans: rows of the row source, then requests, then gaps.
 
-All requests of a query go to the rate limiter together. A request that fails stops the others, unless gaps are wanted;
-the answers received until then stay in the frame. `TableBuilder` puts the rows of each plan together.
+All requests of a query go to the rate limiter together. A request that fails leaves a gap and stops only those that
+would fail as well: all of them where the key is refused or the rate limit is used up, those of the same shape where the
+service refuses the query. `TableBuilder` puts the rows of each plan together.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Final
 
 import pyarrow as pa
 
-from gamelens.catalog import METRICS
+from gamelens.catalog import ALIASES, METRICS, find_metric
 from gamelens.client.cache.answer_cache import CachedRows
 from gamelens.client.connection.deadline import Deadline
 from gamelens.client.connection.metrics_api import MetricsApi
-from gamelens.client.query.planner import MetricPlan
+from gamelens.client.query.metric_plan import MetricPlan
 from gamelens.client.query.progress import Progress
-from gamelens.client.query.query_spec import GAME_ID, OnError
+from gamelens.client.query.query_spec import GAME_ID
 from gamelens.client.query.row_sources import FetchJob, RowSource, template_scope
 from gamelens.client.tables import table_operations as tables
+from gamelens.client.tables.alias_tables import SourceRows, alias_table
 from gamelens.client.tables.answer_decoding import read_answer
 from gamelens.client.tables.table_schema import TIMESTAMP, schema
 from gamelens.client.tables.time_ranges import ResolvedRange, enclosing_interval
-from gamelens.errors import GamelensError, RateLimited, Retryable, Truncated, Unreachable
+from gamelens.errors import AuthError, BadQuery, GamelensError, RateLimited, Retryable, Truncated, Unreachable
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import MetricQuery
 from gamelens.wire.receipts import Gap
 
+_COMMON: Final = (AuthError, BadQuery, RateLimited)
+"""Failures that other requests would meet as well."""
+_FANNED_FIELDS: Final = {"filter", "game", "games", "studios"}
+
 TemplateRows = Sequence[Sequence[pa.Table]]
 """Rows of one metric plan: the tables of each of its templates, in their order."""
+MissingBuckets = Callable[[MetricPlan], Collection[datetime]]
+"""The starts of the buckets of a plan for which rows are missing."""
 
 
 class Fetcher:
@@ -40,7 +49,6 @@ class Fetcher:
         service: answers the requests.
         source: rows that need no request; it also stores the answers.
         progress: counts the requests, for the bar and the receipt.
-        on_error: whether a request that fails stops the others ("raise") or leaves a gap.
         deadline: the time limit.
 
     Attributes:
@@ -55,17 +63,17 @@ class Fetcher:
         *,
         source: RowSource,
         progress: Progress,
-        on_error: OnError,
         deadline: Deadline,
     ) -> None:
         self._service = service
         self._source = source
         self._tally = progress.tally
         self._progress = progress
-        self._on_error = on_error
         self._deadline = deadline
         self._answers: dict[FetchJob, pa.Table] = {}
+        self._tasks: dict[FetchJob, asyncio.Task[None]] = {}
         self._failures: dict[FetchJob, GamelensError] = {}
+        self._stopped: set[FetchJob] = set()
         self._slices = 0
         self._source_slices = 0
         self.missing: list[FetchJob] = []
@@ -82,22 +90,32 @@ class Fetcher:
         """The share of the bucket slices that needed no request."""
         return self._source_slices / self._slices if self._slices else 0.0
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether any request was answered, or rows needed none."""
+        return bool(self._answers) or self._source_slices > 0
+
     def missing_buckets(self, plan: MetricPlan) -> set[datetime]:
-        """Return the starts of the buckets for which rows of *plan* or of its total are missing."""
-        jobs = [job for job in self.missing if job.plan is plan or job.plan is plan.total]
-        return {slice_.bucket_start for job in jobs for slice_ in job.run}
+        """Return the starts of the buckets of *plan* for which rows of it or of its total are missing."""
+        sources = [source for owner in (plan, plan.total) if owner is not None for source in owner.sources]
+        return {
+            slice_.bucket_start if job.plan.every == plan.every else plan.start_of(slice_.bucket_start)
+            for job in self.missing
+            for slice_ in job.run
+            if any(job.plan is source for source in sources)
+        }
 
     async def fetch(self, plans: Sequence[MetricPlan], available: Interval) -> list[TemplateRows]:
         """Return the rows of each of *plans*, leaving requests that failed in `gaps`.
 
         Raises:
-            GamelensError: a request failed for a reason that repeating cannot change, or there are no rows at all.
+            GamelensError: nothing came for one reason: the only request failed, or one failure stopped all others.
         """
         source_rows = await asyncio.to_thread(self._read_source, plans, available)
         jobs = list(self._jobs(plans, source_rows))
         self._progress.expect(len(jobs))
         await self._send(jobs, available)
-        if self.failure is not None and not self._answers and not self._source_slices:
+        if self.failure is not None and not self.has_rows and (len(jobs) == 1 or self._has_one_reason):
             raise self.failure
         jobs_of: dict[int, list[FetchJob]] = {}
         for job in jobs:
@@ -123,10 +141,11 @@ class Fetcher:
                 yield from (FetchJob(plan, template, run) for run in plan.runs(absent))
 
     async def _send(self, jobs: Sequence[FetchJob], available: Interval) -> None:
-        """Send all *jobs* and wait until the deadline, or until a failure stops the others."""
+        """Send all *jobs* and wait until the deadline, leaving those that fail in `gaps`."""
         if not jobs:
             return
-        tasks = {asyncio.create_task(self._answer(job, available)): job for job in jobs}
+        self._tasks = {job: asyncio.create_task(self._answer(job, available)) for job in jobs}
+        tasks = self._tasks.values()
         try:
             done, _ = await asyncio.wait(tasks, timeout=self._deadline.left_s, return_when=asyncio.FIRST_EXCEPTION)
         finally:
@@ -134,16 +153,15 @@ class Fetcher:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         for task in done:
-            error = task.exception()
-            if isinstance(error, Retryable):
-                self._failures[tasks[task]] = error
-            elif error is not None:
+            if not task.cancelled() and (error := task.exception()) is not None:
                 raise error
         if missing := [job for job in jobs if job not in self._answers]:
             self.missing += missing
-            others = Unreachable("not asked: another request failed") if self._failures else self._deadline.error
-            self.failure = next(iter(self._failures.values()), others)
-            self.gaps += [_gap(job, self._failures.get(job, others)) for job in missing]
+            for job in missing:
+                if job not in self._failures:
+                    self._failures[job] = self._deadline.error
+            self.failure = next(iter(self._failures.values()))
+            self.gaps += [_gap(job, self._failures[job]) for job in missing]
 
     async def _answer(self, job: FetchJob, available: Interval) -> None:
         query = job.template.over(enclosing_interval(job.run))
@@ -151,11 +169,36 @@ class Fetcher:
             body = await self._service.post_query(job.template.metric, query, self._tally)
             # In a thread: a large answer takes long enough to delay the requests of all other queries.
             self._answers[job] = await asyncio.to_thread(self._read, job, query, body, available)
-        except Retryable as error:
-            if self._on_error == "raise" or isinstance(error, RateLimited):  # the others would be refused as well
-                raise
+        except (Retryable, BadQuery, AuthError) as error:
             self._failures[job] = error
+            self._stop_others(job, error)
         self._progress.done += 1
+
+    def _stop_others(self, failed: FetchJob, error: GamelensError) -> None:
+        """Stop the requests under way that would fail with the *error* of one as well."""
+        for job, task in self._tasks.items():
+            if not task.done() and job is not failed and self._would_fail(job, failed, error):
+                self._failures[job] = Unreachable(f"not asked, since another request failed: {error}")
+                self._stopped.add(job)
+                task.cancel()
+
+    def _would_fail(self, job: FetchJob, failed: FetchJob, error: GamelensError) -> bool:
+        """Return whether *job* would fail with the *error* of another request as well.
+
+        A refusal meets all requests of the same shape: those of the metric plan, or of the fanned-out value that it
+        names. It is about the one request alone if it names the interval, or another one of the plan was answered.
+        """
+        if not isinstance(error, BadQuery):
+            return isinstance(error, _COMMON)
+        if error.field == "interval" or any(other.plan is failed.plan for other in self._answers):
+            return False
+        return job.template is failed.template if error.field in _FANNED_FIELDS else job.plan is failed.plan
+
+    @property
+    def _has_one_reason(self) -> bool:
+        """Whether all requests failed for one reason: the deadline, or a failure that would meet them all."""
+        own = [error for job, error in self._failures.items() if job not in self._stopped]
+        return self._deadline.left_s == 0 or all(isinstance(error, _COMMON) for error in own)
 
     def _read(self, job: FetchJob, query: MetricQuery, body: bytes, available: Interval) -> pa.Table:
         table = tables.sort_by_time(read_answer(job.template.metric, query, job.template.carried, body))
@@ -183,55 +226,74 @@ class TableBuilder:
     Args:
         times: the time range of the query.
         studio_of_game: studio ids by game id, for plans whose rows show the studio of a game.
+        missing: returns the starts of the buckets without all rows of a plan.
 
     Attributes:
         is_truncated: whether `top` left rows out, or may have.
         warnings: differences between rows and their total.
     """
 
-    def __init__(self, times: ResolvedRange, studio_of_game: Mapping[str, str | None]) -> None:
+    def __init__(self, times: ResolvedRange, studio_of_game: Mapping[str, str | None], missing: MissingBuckets) -> None:
         self._times = times
         self._studio_of_game = studio_of_game
+        self._missing = missing
         self.is_truncated = False
         self.warnings: list[str] = []
 
-    def build(self, plan: MetricPlan, answers: Mapping[int, TemplateRows], missing: Collection[datetime]) -> pa.Table:
+    def build(self, plan: MetricPlan, answers: Mapping[int, TemplateRows]) -> pa.Table:
         """Return the table of *plan*, compared with its total where it has one.
 
         Args:
             plan: one of the metric plans of the query.
-            answers: the rows of each plan and total, by `id`.
-            missing: starts of the buckets without all their rows.
+            answers: the rows of each plan with requests, by `id`.
 
         Raises:
             Truncated: all values were queried, and an answer holds as many as the service gives.
         """
-        table = self._rows(plan, answers.get(id(plan), ()))
-        if plan.total is None or not plan.templates:
+        table = self._rows(plan, answers)
+        if plan.total is None or not any(source.templates for source in plan.sources):
             return table
-        total = self._rows(plan.total, answers[id(plan.total)])
-        return self._with_total(plan, table, total, missing)
+        return self._with_total(plan, table, self._rows(plan.total, answers), self._missing(plan))
 
-    def _rows(self, plan: MetricPlan, answers: TemplateRows) -> pa.Table:
+    def _rows(self, plan: MetricPlan, answers: Mapping[int, TemplateRows]) -> pa.Table:
         """Return all rows of *plan* in the order of the service, `top` of them in each bucket.
 
         Raises:
             Truncated: all values were queried, and an answer holds as many as the service gives.
         """
         own_columns = [name for name in plan.dimensions if name not in plan.labels]
-        table = self._concatenated(plan, answers, own_columns)
+        if plan.parts:
+            return self._largest(plan, self._alias_rows(plan, answers))
+        table = self._concatenated(plan, answers.get(id(plan), ()), own_columns)
         if plan.adds_up:
             start = self._times.covered.start if plan.every == "all" else None
             table = tables.sum_split_buckets(METRICS[plan.metric], own_columns, table, start)
         elif len(plan.templates) > 1:
             table = tables.sort_as_service(table, plan.metric, own_columns)
-        if plan.top is not None:
-            self.is_truncated |= tables.largest_bucket_size(table) > plan.top
-            table = tables.top_per_bucket(table, plan.top)
+        table = self._largest(plan, table)
         for name in plan.labels:
             position = plan.dimensions.index(name) + 1
             table = tables.add_lookup_column(table, name, GAME_ID, self._studio_of_game, position)
         return table
+
+    def _alias_rows(self, plan: MetricPlan, answers: Mapping[int, TemplateRows]) -> pa.Table:
+        """Return the rows of an alias, from those of its parts."""
+        sources = [
+            SourceRows(
+                table=self._rows(part, answers),
+                buckets={start: plan.start_of(start) for start in part.starts} if part.every != plan.every else {},
+                missing=self._missing(part),
+            )
+            for part in plan.parts
+        ]
+        return alias_table(ALIASES[plan.metric], plan.dimensions, sources)
+
+    def _largest(self, plan: MetricPlan, table: pa.Table) -> pa.Table:
+        """Return the largest rows of each bucket, or all without `top`."""
+        if plan.top is None:
+            return table
+        self.is_truncated |= tables.largest_bucket_size(table) > plan.top
+        return tables.top_per_bucket(table, plan.top)
 
     def _with_total(
         self, plan: MetricPlan, table: pa.Table, total: pa.Table, missing: Collection[datetime]
@@ -243,11 +305,12 @@ class TableBuilder:
         """
         if missing and plan.every == "all":
             return table
-        rest = tables.other_rows(METRICS[plan.metric], plan.dimensions, total, table)
+        metric = find_metric(plan.metric) or METRICS[plan.metric]
+        rest = tables.other_rows(metric, plan.dimensions, total, table)
         rest = tables.drop_buckets(rest, missing)
         if plan.top is not None:
             return tables.sort_by_time(tables.concatenate([table, rest], table.schema))
-        fields = tables.summable_fields(METRICS[plan.metric])
+        fields = tables.summable_fields(metric)
         for row in rest.to_pylist():
             difference = ", ".join(f"{name} {row[name]:,}" for name in fields if row[name])
             day = row[TIMESTAMP].date()

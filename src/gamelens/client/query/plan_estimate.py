@@ -9,10 +9,10 @@ import msgspec
 
 from gamelens.client.cache.answer_cache import AnswerCache
 from gamelens.client.connection.metrics_api import GameListing, MetricsApi, games_key, studios_key, values_key
+from gamelens.client.query.metric_plan import MetricPlan, RequestTemplate
+from gamelens.client.query.narrowing import has_titles, ids_of
 from gamelens.client.query.planner import (
     FanOutValues,
-    MetricPlan,
-    RequestTemplate,
     fan_out_dimensions,
     fan_out_interval,
     plan_requests,
@@ -22,6 +22,7 @@ from gamelens.client.query.progress import expected_s
 from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, QuerySpec
 from gamelens.client.query.row_sources import cache_key, template_scope
 from gamelens.client.tables.time_ranges import BucketSlice, ResolvedRange, enclosing_interval
+from gamelens.wire.filters import nullable_in, with_values_of
 from gamelens.wire.intervals import Interval
 
 _SHOWN: Final = 20
@@ -114,9 +115,11 @@ class PlanEstimator:
         Raises:
             BadQuery: the query cannot be sent.
         """
+        spec = self._narrowed(spec, times)
         values = self._fan_out_values(spec, fan_out_interval(spec, times))
         plans = plan_requests(spec, times.covered, max_days=max_days, values=values)
         plans += [plan.total for plan in plans if plan.total is not None]
+        plans = list({id(source): source for plan in plans for source in plan.sources}.values())
         self._count_title_lists(spec, plans, times.covered)
         pieces, slices, cached_slices = [], 0, 0
         for plan in plans:
@@ -144,6 +147,24 @@ class PlanEstimator:
             return frozenset()
         key = cache_key(template, self._service.edition)
         return self._cache.fresh_slices(key, plan.slices, available=times.available, fresh_s=self._fresh_s)
+
+    def _narrowed(self, spec: QuerySpec, times: ResolvedRange) -> QuerySpec:
+        """Return *spec* with ids and values from remembered lists.
+
+        A name stays as it is where its list is not remembered, and values are guessed.
+        """
+        studios, games, where = spec.studios, spec.games, spec.where
+        if has_titles(studios) and (listed := self._remembered(studios_key(times.available))) is not None:
+            studios = ids_of("studios", studios or (), {studio.id: (studio.name,) for studio in listed}) or studios
+        if has_titles(games):
+            lists = self._game_lists(studios, times.available)
+            titles = {game.id: (game.title,) for listed in lists for game in listed or ()}
+            games = (ids_of("games", games or (), titles) if None not in lists else None) or games
+        spec = msgspec.structs.replace(spec, studios=studios, games=games)
+        if where is not None and (names := nullable_in(where)):
+            interval = fan_out_interval(spec, times)
+            where = with_values_of(where, {name: self._values(name, spec, interval) for name in names})
+        return msgspec.structs.replace(spec, where=where)
 
     def _fan_out_values(self, spec: QuerySpec, interval: Interval) -> FanOutValues:
         dimensions = fan_out_dimensions(spec)

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 import msgspec
 
-from gamelens.catalog import DIMENSIONS, METRICS, Metric, check_query
+from gamelens.catalog import ALIASES, DIMENSIONS, METRICS, Alias, Metric, check_query, find_metric
+from gamelens.client.query.metric_plan import FixedValue, MetricPlan, RequestTemplate
 from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, QuerySpec
 from gamelens.client.tables.table_schema import TIMESTAMP
 from gamelens.client.tables.time_ranges import (
@@ -27,12 +28,9 @@ from gamelens.client.tables.time_ranges import (
 )
 from gamelens.errors import BadQuery, NotAdditive
 from gamelens.wire.filters import And, Filter, Match, Not, dimensions_in
-from gamelens.wire.intervals import Granularity, Interval, bucket_start
+from gamelens.wire.intervals import Interval, bucket_start
 from gamelens.wire.limits import MAX_LIMIT
-from gamelens.wire.queries import Group, MetricQuery, Query, Split, Timeseries, encode_query
-
-FixedValue = tuple[str, str | None]
-"""A dimension and the value that a request of a fan-out is narrowed to."""
+from gamelens.wire.queries import Group, MetricQuery, Query, Split, Timeseries
 
 _TYPICAL_UNKNOWN: Final = 20
 _DAY: Final = timedelta(days=1)
@@ -58,71 +56,6 @@ class FanOutValues(msgspec.Struct, frozen=True, kw_only=True):
         if dimension == GAME_ID:
             return len(self.games)
         return len(self.studios) if dimension == STUDIO_ID else len(self.values[dimension]) + 1
-
-
-class RequestTemplate(msgspec.Struct, frozen=True, kw_only=True):
-    """A request without its interval.
-
-    Attributes:
-        metric: the metric it is for.
-        query: the body, with the interval of the first run.
-        carried: dimensions of the rows it returns.
-        fixed: values that all its rows have, because the request is narrowed to them.
-    """
-
-    metric: str
-    query: MetricQuery
-    carried: tuple[str, ...]
-    fixed: tuple[FixedValue, ...] = ()
-
-    def over(self, interval: Interval) -> MetricQuery:
-        """Return the query for *interval*."""
-        return msgspec.structs.replace(self.query, interval=interval)
-
-    @property
-    def text(self) -> str:
-        """The query without its interval, as JSON with sorted keys and ids."""
-        body = {
-            name: value for name, value in msgspec.json.decode(encode_query(self.query)).items() if name != "interval"
-        }
-        for name in ("games", "studios"):
-            if name in body:
-                body[name] = sorted(set(body[name]))
-        return msgspec.json.encode(body, order="deterministic").decode()
-
-
-class MetricPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The requests for one metric: each of *templates* over all of *slices*.
-
-    Attributes:
-        metric: its name.
-        templates: requests without their interval, one for each combination of fanned-out values.
-        slices: bucket slices of the time range, ascending.
-        every: the granularity.
-        max_days: most days of one request; None for the limit of the service.
-        dimensions: columns of the rows, in the order of the frame.
-        labels: those of them that follow from the game.
-        adds_up: whether two slices lie in one bucket, so that their rows are summed.
-        limit: most values of one answer; None where the kind of query has no limit.
-        top: rows to keep of each bucket; None for all.
-        total: the plan without dimensions that `other` and `check` need.
-    """
-
-    metric: str
-    templates: tuple[RequestTemplate, ...]
-    slices: tuple[BucketSlice, ...]
-    every: Granularity
-    max_days: int | None
-    dimensions: tuple[str, ...]
-    labels: tuple[str, ...] = ()
-    adds_up: bool = False
-    limit: int | None = None
-    top: int | None = None
-    total: MetricPlan | None = None
-
-    def runs(self, slices: Sequence[BucketSlice]) -> list[tuple[BucketSlice, ...]]:
-        """Group *slices* into runs of one request each."""
-        return request_runs(slices, self.every, self.max_days)
 
 
 def fan_out_dimensions(spec: QuerySpec) -> tuple[str, ...]:
@@ -189,18 +122,72 @@ def plan_requests(
     if spec.since_days_ago is not None and not any(metric and metric.takes_since_days_ago for metric in metrics):
         raise BadQuery("since_days_ago", spec.since_days_ago, f"does not apply to {', '.join(spec.metrics)}")
     dimensions = _dimensions(spec)
-    slices = tuple(bucket_slices(interval, spec.every, max_days))
-    adds_up = has_split_buckets(slices, spec.every)
-    plans = []
-    for name in spec.metrics:
-        plan = _metric_plan(name, spec, dimensions, slices, max_days, values or FanOutValues(), adds_up=adds_up)
-        _check(plan, spec, unknown)
-        if spec.needs_total:
-            bare = msgspec.structs.replace(spec, by=(), top=None, other=False, check=False)
-            total = _metric_plan(name, bare, (), slices, max_days, FanOutValues(), adds_up=adds_up)
-            plan = msgspec.structs.replace(plan, total=total)
-        plans.append(plan)
-    return plans
+    plans = _MetricPlans(interval, max_days=max_days, unknown=unknown, values=values or FanOutValues())
+    return [plans.plan(msgspec.structs.replace(spec, metrics=(name,)), dimensions) for name in spec.metrics]
+
+
+class _MetricPlans:
+    """The plans of one query. Metrics that need the same rows of the service share the plan of them.
+
+    Its arguments are those of `plan_requests`.
+    """
+
+    def __init__(
+        self, interval: Interval, *, max_days: int | None, unknown: Collection[str], values: FanOutValues
+    ) -> None:
+        self._interval = interval
+        self._max_days = max_days
+        self._unknown = unknown
+        self._values = values
+        self._plans: dict[tuple[QuerySpec, tuple[str, ...]], MetricPlan] = {}
+
+    def plan(self, spec: QuerySpec, dimensions: tuple[str, ...]) -> MetricPlan:
+        """Return the plan of the one metric of *spec*, with its total where one is needed."""
+        if (spec, dimensions) not in self._plans:
+            plan = self._without_total(spec, dimensions)
+            _check(plan, spec, self._unknown)
+            if spec.needs_total:
+                bare = msgspec.structs.replace(spec, by=(), top=None, other=False, check=False)
+                total = self._without_total(bare, ())
+                plan = msgspec.structs.replace(plan, total=total)
+            self._plans[spec, dimensions] = plan
+        return self._plans[spec, dimensions]
+
+    def _without_total(self, spec: QuerySpec, dimensions: tuple[str, ...]) -> MetricPlan:
+        (name,) = spec.metrics
+        slices = tuple(bucket_slices(self._interval, spec.every, self._max_days))
+        if name not in ALIASES:
+            adds_up = has_split_buckets(slices, spec.every)
+            return _metric_plan(name, spec, dimensions, slices, self._max_days, self._values, adds_up=adds_up)
+        return MetricPlan(
+            metric=name,
+            templates=(),
+            slices=slices,
+            every=spec.every,
+            max_days=self._max_days,
+            dimensions=dimensions,
+            labels=_labels(dimensions),
+            top=spec.top,
+            parts=tuple(self.plan(part, dimensions) for part in _part_specs(ALIASES[name], spec)),
+        )
+
+
+def _part_specs(alias: Alias, spec: QuerySpec) -> Iterator[QuerySpec]:
+    """Yield the query for each source of *alias*.
+
+    The service can choose the largest rows only if the alias is one of its metrics under another name.
+    """
+    largest = alias.parts.get(alias.sorts_by)
+    for name, every in alias.sources:
+        is_renamed = len(alias.sources) == 1 and largest is not None and METRICS[name].sorts_by == largest.field
+        yield msgspec.structs.replace(
+            spec,
+            metrics=(name,),
+            every=every or spec.every,
+            top=spec.top if is_renamed else None,
+            other=False,
+            check=False,
+        )
 
 
 def _dimensions(spec: QuerySpec) -> tuple[str, ...]:
@@ -224,7 +211,7 @@ def _metric_plan(
     adds_up: bool,
 ) -> MetricPlan:
     metric = METRICS.get(name)
-    labels = (STUDIO_ID,) if STUDIO_ID in dimensions and GAME_ID in dimensions else ()
+    labels = _labels(dimensions)
     own_dimensions = [dimension for dimension in dimensions if dimension not in labels]
     first = enclosing_interval(request_runs(slices, spec.every, max_days)[0])
     takes_since = metric is None or metric.takes_since_days_ago
@@ -255,6 +242,11 @@ def _metric_plan(
         limit=limits[0] if limits else None,
         top=spec.top,
     )
+
+
+def _labels(dimensions: Collection[str]) -> tuple[str, ...]:
+    """Return the dimensions whose values follow from the game."""
+    return (STUDIO_ID,) if STUDIO_ID in dimensions and GAME_ID in dimensions else ()
 
 
 def _requests(
@@ -351,7 +343,7 @@ def _and(where: Filter | None, more: Filter | None) -> Filter | None:
 
 def _check(plan: MetricPlan, spec: QuerySpec, unknown: Collection[str]) -> None:
     """Refuse a query that cannot be sent or whose rows cannot be summed, before any request."""
-    metric = METRICS.get(plan.metric)
+    metric = find_metric(plan.metric)
     taken = {TIMESTAMP, *(field.name for field in (metric.fields if metric is not None else ()))}
     for name in taken.intersection(plan.dimensions):
         raise BadQuery("by", name, f"is also the name of a field of {plan.metric}: a row has no place for both")
@@ -371,7 +363,7 @@ def _has_total(metric: Metric | None, dimensions: Sequence[str]) -> bool:
     """Return whether the rows by *dimensions* add up to the answer without them."""
     if metric is None or metric.kinds != "plain" or any(field.combines is None for field in metric.fields):
         return False
-    return metric.adds == "everywhere" or (metric.adds == "over games" and {GAME_ID, STUDIO_ID}.issuperset(dimensions))
+    return metric.adds == "everywhere" or {GAME_ID, STUDIO_ID}.issuperset(dimensions)
 
 
 def _is_per_game(metric: Metric | None) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -16,15 +15,16 @@ from typing import Any, Protocol
 import msgspec
 import pyarrow as pa
 
-from gamelens.catalog import DIMENSIONS, METRICS
+from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
 from gamelens.client.connection.deadline import Deadline
 from gamelens.client.connection.event_loop import gather
 from gamelens.client.connection.metrics_api import MetricsApi
 from gamelens.client.query.data_frames import add_titles, to_frame, unique_game_titles, unique_studio_names
 from gamelens.client.query.fetcher import Fetcher, TableBuilder
+from gamelens.client.query.metric_plan import MetricPlan
+from gamelens.client.query.narrowing import Narrowing
 from gamelens.client.query.planner import (
     FanOutValues,
-    MetricPlan,
     fan_out_dimensions,
     fan_out_interval,
     placeholder_values,
@@ -33,11 +33,12 @@ from gamelens.client.query.planner import (
 from gamelens.client.query.progress import Progress
 from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, ExecutionOptions, QuerySpec
 from gamelens.client.query.row_sources import RowSource
-from gamelens.client.tables.table_operations import join_metrics
-from gamelens.client.tables.table_schema import TIMESTAMP, schema
+from gamelens.client.tables.metric_join import MetricRows, join_metrics
+from gamelens.client.tables.table_operations import full_buckets
+from gamelens.client.tables.table_schema import schema
 from gamelens.client.tables.time_ranges import ResolvedRange, TimeRange, enclosing_interval, resolve_range
 from gamelens.errors import NotYetAvailable, PartialResult, Unreachable
-from gamelens.wire.filters import dimensions_in, wire_filter
+from gamelens.wire.filters import Filter, dimensions_in, wire_filter
 from gamelens.wire.intervals import Interval
 from gamelens.wire.receipts import RECEIPT, QueryRecord, Receipt, package_version
 
@@ -80,6 +81,12 @@ class QuerySteps(Protocol):
         """The days since install that the receipt records, empty for rows."""
         ...
 
+    def narrowed(
+        self, games: tuple[str, ...] | None, studios: tuple[str, ...] | None, where: Filter | None
+    ) -> QuerySteps:
+        """Return the same steps with ids and a filter that the service takes."""
+        ...
+
     def fan_out_interval(self, times: ResolvedRange) -> Interval:
         """Return the interval whose values a fan-out covers."""
         ...
@@ -114,6 +121,13 @@ class RowsSteps:
         self.recorded = self.sent = spec
         self._max_days = max_days
 
+    def narrowed(
+        self, games: tuple[str, ...] | None, studios: tuple[str, ...] | None, where: Filter | None
+    ) -> RowsSteps:
+        """Return the same steps with ids and a filter that the service takes."""
+        spec = msgspec.structs.replace(self.sent, games=games, studios=studios, where=where)
+        return RowsSteps(spec, max_days=self._max_days)
+
     def fan_out_interval(self, times: ResolvedRange) -> Interval:
         """Return the covered interval, for retention metrics from the first install day on."""
         return fan_out_interval(self.sent, times)
@@ -127,25 +141,22 @@ class RowsSteps:
     ) -> pa.Table:
         """Return the tables of all metrics joined.
 
-        A field that two metrics have is prefixed with its metric. A field that the catalog does not know is kept,
-        with a warning.
+        A field that two metrics have is prefixed with its metric. Counts and money are 0 where the service has no row
+        and no request failed. A field that the catalog does not know is kept, with a warning.
         """
-        fields = []
         for plan, table in zip(plans, tables, strict=True):
-            own_fields = [name for name in table.column_names if name != TIMESTAMP and name not in plan.dimensions]
-            fields.append(own_fields)
-            unknown = [name for name in own_fields if name not in schema(plan.metric, ()).names]
+            known = {*plan.dimensions, *schema(plan.metric, ()).names}
+            unknown = [name for name in table.column_names if name not in known]
             if plan.metric in METRICS and unknown:
                 run.warnings.append(f"{plan.metric} came with fields this version does not know: {', '.join(unknown)}")
         if len(plans) == 1:
             return tables[0]
-        counts = Counter(name for own_fields in fields for name in own_fields)
-        shared = {name for name, count in counts.items() if count > 1}
-        renamed = [
-            table.rename_columns([f"{plan.metric}_{name}" if name in shared else name for name in table.column_names])
-            for plan, table in zip(plans, tables, strict=True)
-        ]
-        return join_metrics(plans[0].dimensions, renamed)
+        rows = []
+        for plan, table in zip(plans, tables, strict=True):
+            unknown_buckets = run.missing_buckets(plan) | (full_buckets(table, plan.top) if plan.top else set())
+            rows.append(MetricRows(metric=plan.metric, table=table, unknown=unknown_buckets))
+        joined, run.filled = join_metrics(plans[0].dimensions, rows, () if self.sent.top else plans[0].starts)
+        return joined
 
     def columns(self, plans: Sequence[MetricPlan]) -> tuple[str, ...]:
         """Return the dimensions of the rows, with the game where a metric exists only per game."""
@@ -165,6 +176,7 @@ class QueryRun:
     Attributes:
         warnings: texts for the analyst, which the receipt lists.
         studio_of_game: studio ids by game id, where the frame shows the studios of games.
+        filled: number of rows of each metric whose counts and money were set to 0.
     """
 
     def __init__(
@@ -178,6 +190,7 @@ class QueryRun:
     ) -> None:
         self.warnings: list[str] = []
         self.studio_of_game: Mapping[str, str | None] = {}
+        self.filled: dict[str, int] = {}
         self._service = service
         self._options = options
         self._tally = progress.tally
@@ -185,9 +198,7 @@ class QueryRun:
         self._titles: dict[str, Mapping[str, str]] = {}
         self._deadline = Deadline(options.deadline_s)
         self._started_at = datetime.fromtimestamp(now(), UTC)
-        self._fetcher = Fetcher(
-            service, source=source, progress=progress, on_error=options.on_error, deadline=self._deadline
-        )
+        self._fetcher = Fetcher(service, source=source, progress=progress, deadline=self._deadline)
 
     async def execute(self, steps: QuerySteps) -> QueryResult:
         """Return the result of the query that *steps* describe.
@@ -196,16 +207,23 @@ class QueryRun:
             NotYetAvailable: part of the time range is not available.
             BadQuery, NotAdditive: the query cannot be sent, or its answers not be put together.
             Truncated: all values were queried, and an answer holds as many as the service gives.
-            PartialResult: requests failed, and gaps are not wanted.
+            PartialResult: requests failed, and gaps are not wanted or there is nothing else.
         """
         unknown = await self._deadline.run(self._check_names(steps.sent))
         times = await self._resolve_range()
+        given = steps.recorded
+        steps = await self._deadline.run(self._narrow(steps, times))
         values = await self._list_fan_out(steps, times, unknown)
         plans = steps.plan(times, values, unknown)
         await self._deadline.run(self._look_up_titles(steps.recorded, plans, times))
         tables = await self._fetch(plans, times)
         table = await asyncio.to_thread(steps.assemble, self, plans, tables, times)
-        return await self._finish(steps, times, table, steps.columns(plans))
+        receipt = self._receipt(given, steps.ages, times)
+        return await self._finish(table, steps.columns(plans), receipt)
+
+    def missing_buckets(self, plan: MetricPlan) -> set[datetime]:
+        """Return the starts of the buckets of *plan* for which rows are missing."""
+        return self._fetcher.missing_buckets(plan)
 
     def missing_intervals(self, since_days_ago: int | None) -> list[Interval]:
         """Return the intervals whose requests for *since_days_ago* failed."""
@@ -223,7 +241,7 @@ class QueryRun:
         """
         filtered = list(dimensions_in(spec.where)) if spec.where is not None else []
         columns = {*DIMENSIONS, STUDIO_ID}
-        metrics = await self._service.unknown_names("metric", spec.metrics, METRICS)
+        metrics = await self._service.unknown_names("metric", spec.metrics, {**METRICS, **ALIASES})
         dimensions = await self._service.unknown_names("by", spec.dimensions, columns)
         dimensions += await self._service.unknown_names("where", filtered, DIMENSIONS)
         for name in dict.fromkeys([*metrics, *dimensions]):
@@ -249,6 +267,15 @@ class QueryRun:
             # The service answered in time: only its available interval did not grow far enough.
             late = NotYetAvailable(resolve_range(options.over, available), available, tried="wait")
         raise late
+
+    async def _narrow(self, steps: QuerySteps, times: ResolvedRange) -> QuerySteps:
+        """Return *steps* with ids in place of titles, and values in place of null."""
+        spec, narrowing = steps.sent, Narrowing(self._service, times.available, self._tally)
+        studios = await narrowing.studios(spec.studios)
+        games = await narrowing.games(spec.games, studios)
+        interval = steps.fan_out_interval(times)
+        where = await narrowing.filter(spec.where, interval, studios=studios, games=games)
+        return steps.narrowed(games, studios, where)
 
     async def _list_fan_out(self, steps: QuerySteps, times: ResolvedRange, unknown: Collection[str]) -> FanOutValues:
         """Return the values of the dimensions that are fanned out, if any."""
@@ -292,29 +319,25 @@ class QueryRun:
 
     async def _fetch(self, plans: Sequence[MetricPlan], times: ResolvedRange) -> list[pa.Table]:
         """Return the table of each of *plans*."""
-        requested = [plan for plan in plans if plan.templates]
-        totals = [plan.total for plan in requested if plan.total is not None]
-        fetched = await self._fetcher.fetch([*requested, *totals], times.available)
-        answers = {id(plan): rows for plan, rows in zip([*requested, *totals], fetched, strict=True)}
-        builder = TableBuilder(times, self.studio_of_game)
-        missing = self._fetcher.missing_buckets
-        tables = [await asyncio.to_thread(builder.build, plan, answers, missing(plan)) for plan in plans]
+        planned = [plan for plan in plans if any(source.templates for source in plan.sources)]
+        planned += [plan.total for plan in planned if plan.total is not None]
+        requested = list({id(source): source for plan in planned for source in plan.sources}.values())
+        fetched = await self._fetcher.fetch(requested, times.available)
+        answers = {id(plan): rows for plan, rows in zip(requested, fetched, strict=True)}
+        builder = TableBuilder(times, self.studio_of_game, self._fetcher.missing_buckets)
+        tables = [await asyncio.to_thread(builder.build, plan, answers) for plan in plans]
         self._is_truncated = builder.is_truncated
         self.warnings += builder.warnings
         return tables
 
-    async def _finish(
-        self, steps: QuerySteps, times: ResolvedRange, table: pa.Table, dimensions: Sequence[str]
-    ) -> QueryResult:
+    async def _finish(self, table: pa.Table, dimensions: Sequence[str], receipt: Receipt) -> QueryResult:
         """Return the frame of *table* with its titles and its receipt.
 
         Raises:
-            PartialResult: requests failed, and gaps are not wanted.
+            PartialResult: requests failed, and gaps are not wanted or there is nothing else.
         """
         table = add_titles(table, self._titles)
-        self.warnings += [self._fetcher.source_warning] if self._fetcher.source_warning else []
-        receipt = self._receipt(steps, times)
-        is_partial = bool(self._fetcher.gaps) and self._options.on_error == "raise"
+        is_partial = bool(self._fetcher.gaps) and (self._options.on_error == "raise" or not self._fetcher.has_rows)
         kind = "pandas" if is_partial else self._options.to
         # In a thread: a large frame takes long enough to delay the requests of all other queries.
         frame = await asyncio.to_thread(to_frame, table, dimensions, receipt, kind)
@@ -323,8 +346,9 @@ class QueryRun:
             raise PartialResult(frame, gaps) from self._fetcher.failure
         return QueryResult(frame, receipt, table)
 
-    def _receipt(self, steps: QuerySteps, times: ResolvedRange) -> Receipt:
-        record = query_record(steps.recorded, self._options.over, interval=str(times.requested), days=steps.ages)
+    def _receipt(self, spec: QuerySpec, ages: tuple[int, ...], times: ResolvedRange) -> Receipt:
+        self.warnings += [self._fetcher.source_warning] if self._fetcher.source_warning else []
+        record = query_record(spec, self._options.over, interval=str(times.requested), days=ages)
         return Receipt(
             asked=record,
             asked_at=self._started_at.isoformat(timespec="seconds"),
@@ -339,6 +363,7 @@ class QueryRun:
             warnings=tuple(self.warnings),
             titles=tuple(sorted(self._titles.get(GAME_ID, {}).values())),
             version=package_version(),
+            filled=self.filled,
             provenance=self._service.provenance,
         )
 

@@ -10,15 +10,15 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gamelens.catalog import METRICS
+from gamelens.catalog import ALIASES, find_metric
 from gamelens.client.cache.answer_cache import CachedRows
 from gamelens.client.query.arguments import as_filter
 from gamelens.client.query.data_frames import TITLES, to_table
-from gamelens.client.query.planner import MetricPlan, RequestTemplate
+from gamelens.client.query.metric_plan import MetricPlan, RequestTemplate
 from gamelens.client.query.query_spec import GAME_ID, QuerySpec, RetentionSpec
-from gamelens.client.query.row_sources import FetchJob, RowSource, template_scope
+from gamelens.client.query.row_sources import FetchJob, RowSource, add_fallback_rows, template_scope
 from gamelens.client.tables.table_differences import FieldChange, Restatement, field_changes, rows_changed
-from gamelens.client.tables.table_operations import bucket_starts, concatenate, drop_buckets
+from gamelens.client.tables.table_operations import bucket_starts, drop_buckets, drop_zero_rows
 from gamelens.client.tables.table_schema import TIMESTAMP, schema
 from gamelens.errors import BadQuery
 from gamelens.wire.intervals import Interval
@@ -51,7 +51,7 @@ class PreviousResult(msgspec.Struct, frozen=True):
     @property
     def holds_answers(self) -> bool:
         """Whether the frame has the rows as the service gave them, so that they can be used again."""
-        return not self.ages and not self.spec.needs_total
+        return not self.ages and not self.spec.needs_total and ALIASES.keys().isdisjoint(self.spec.metrics)
 
     @property
     def retention_spec(self) -> RetentionSpec:
@@ -115,14 +115,8 @@ class FrameSource:
             rows = rows.filter(pc.is_null(column) if value is None else pc.equal(column, value))
         names = [name for name in rows.column_names if name not in plan.dimensions or name in template.carried]
         table = drop_buckets(rows.select(names), {slice_.bucket_start for slice_ in missing})
-        slices = frozenset(plan.slices) - set(missing)
-        if not missing:
-            return CachedRows(table, slices)
-        rest = self._fallback.find(msgspec.structs.replace(plan, slices=missing), template, available)
-        if rest.table is None:
-            return CachedRows(table, slices)
-        columns = schema(template.metric, template.carried)
-        return CachedRows(concatenate([table, rest.table], columns), slices | rest.slices)
+        rows_outside = CachedRows(table, frozenset(plan.slices) - set(missing))
+        return add_fallback_rows(rows_outside, self._fallback, plan, template, available)
 
     def store(self, job: FetchJob, table: pa.Table, available: Interval) -> None:
         """Store *table* in the fallback."""
@@ -135,7 +129,7 @@ class FrameSource:
 
 
 def rows_of_metric(rows: pa.Table, metric: str, dimensions: Sequence[str], metrics: Sequence[str]) -> pa.Table:
-    """Return the rows of one metric from a table of several.
+    """Return the rows of one metric from a table of several, without those that were filled with 0.
 
     The fields are named as the service names them.
     """
@@ -153,7 +147,8 @@ def rows_of_metric(rows: pa.Table, metric: str, dimensions: Sequence[str], metri
     has_value = present[0]
     for is_valid in present[1:]:
         has_value = pc.or_(has_value, is_valid)
-    return table.filter(has_value)
+    table = table.filter(has_value)
+    return drop_zero_rows(table, metric) if dimensions else table
 
 
 def find_restatements(
@@ -248,7 +243,7 @@ def _missing_columns(spec: QuerySpec, columns: Collection[str]) -> list[str]:
 
     With several metrics a field may be prefixed with its metric.
     """
-    metrics = [METRICS[name] for name in spec.metrics if name in METRICS]
+    metrics = [metric for metric in map(find_metric, spec.metrics) if metric is not None]
     is_per_game = any(metric.kinds != "plain" for metric in metrics)
     needed = dict.fromkeys([TIMESTAMP, *spec.dimensions, *([GAME_ID] if is_per_game else [])])
     if spec.metrics == (RETENTION,):

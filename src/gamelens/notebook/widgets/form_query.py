@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gamelens.catalog import METRICS
+from gamelens.catalog import ALIASES, METRICS
 from gamelens.client.query.arguments import as_filter
 from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.errors import BadQuery
@@ -68,6 +68,11 @@ class FormQuery(msgspec.Struct, frozen=True, kw_only=True):
 def needs_age(metric: str) -> bool:
     """Return whether *metric* can be queried only for an age."""
     return metric in METRICS and METRICS[metric].kinds == "retention"
+
+
+def own_bucket(metric: str) -> Granularity | None:
+    """Return the only bucket that *metric* is counted in, or None where any will do."""
+    return "day" if needs_age(metric) else ALIASES[metric].every if metric in ALIASES else None
 
 
 def range_text(over: TimeRange) -> str | tuple[str, str]:
