@@ -60,6 +60,20 @@ class GameListing(msgspec.Struct, frozen=True):
     studio: str | None
 
 
+class _ListedStudio(msgspec.Struct, frozen=True):
+    """A studio as a service lists it; some list studios without a name."""
+
+    id: str
+    name: str | None = None
+
+
+class _ListedGame(msgspec.Struct, frozen=True):
+    """A game as a service lists it; some list games without a title."""
+
+    id: str
+    title: str | None = None
+
+
 def studios_key(interval: Interval) -> object:
     """Return the key of a remembered list of studios."""
     return "studios", interval
@@ -152,18 +166,16 @@ class MetricsApi:
         return answer if fetched_at is not None and self._clock() - fetched_at < self._refresh_s else None
 
     async def studios(self, interval: Interval, tally: RequestStats | None = None) -> list[Studio]:
-        """Return the studios that sent data in *interval*."""
-        params = [("interval", str(interval))]
-        return await self._remember(
-            studios_key(interval), lambda: self._get("/studios", list[Studio], params, tally=tally)
-        )
+        """Return the studios that sent data in *interval*. A studio without a name is called by its id."""
+        return await self._remember(studios_key(interval), lambda: self._fetch_studios(interval, tally))
 
     async def games(
         self, interval: Interval, studios: Collection[str] | None = None, tally: RequestStats | None = None
     ) -> list[GameListing]:
         """Return the games that sent data in *interval*.
 
-        The service does not name the studio of a game, so there is one request for each studio.
+        The service does not name the studio of a game, so there is one request for each studio. A game without a title
+        is called by its id.
         """
         names = {studio.id: studio.name for studio in await self.studios(interval, tally)}
         ids = list(names) if studios is None else list(dict.fromkeys(studios))
@@ -241,10 +253,16 @@ class MetricsApi:
         return available
 
     async def _games_of(self, studio: str, interval: Interval, tally: RequestStats | None) -> list[Game]:
+        return await self._remember(games_key(studio, interval), lambda: self._fetch_games(studio, interval, tally))
+
+    async def _fetch_studios(self, interval: Interval, tally: RequestStats | None) -> list[Studio]:
+        listed = await self._get("/studios", list[_ListedStudio], [("interval", str(interval))], tally=tally)
+        return [Studio(studio.id, _name_or_id(studio.name, studio.id)) for studio in listed]
+
+    async def _fetch_games(self, studio: str, interval: Interval, tally: RequestStats | None) -> list[Game]:
         params = [("interval", str(interval)), ("studios", studio)]
-        return await self._remember(
-            games_key(studio, interval), lambda: self._get("/games", list[Game], params, tally=tally)
-        )
+        listed = await self._get("/games", list[_ListedGame], params, tally=tally)
+        return [Game(game.id, _name_or_id(game.title, game.id)) for game in listed]
 
     async def _fetch_available(self) -> Interval:
         """Request the available interval, and note the edition of the data and the provenance."""
@@ -304,6 +322,10 @@ def unknown_name_error(field: str, name: str, rule: str, known: Collection[str])
     """
     method = _CLIENT_METHODS.get(name) if field == "metric" else None
     return BadQuery(field, name, rule, [method] if method else sorted(known))
+
+
+def _name_or_id(name: str | None, id_: str) -> str:
+    return name if name is not None and name.strip() else id_
 
 
 def _provenance(sender: Provenance, response: HttpResponse) -> Provenance:
