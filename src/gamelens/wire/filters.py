@@ -4,7 +4,7 @@
     dim.country_code.isin(["US", "NA"])            {"country_code": ["US", "NA"]}
     (dim.platform == "ios") & ~(dim.build == "2")  {"and": [{"platform": "ios"}, {"not": {"build": "2"}}]}
 
-Negation is plain: it also selects the events that have no value. `flat_filter` makes the form in which a filter is sent.
+Negation is plain: it also selects the events that have no value. A filter is sent as `flat_filter` writes it.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from gamelens.wire.intervals import Interval, MalformedInterval
 from gamelens.wire.limits import MAX_LIMIT
 from gamelens.wire.queries import MetricQuery, encode_query
 from gamelens.wire.receipts import Provenance
-from gamelens.wire.results import Game, Studio, Values
+from gamelens.wire.results import Game, Studio, Values, decode_json
 
 T = TypeVar("T")
 
@@ -267,7 +267,7 @@ class MetricsApi:
     async def _fetch_available(self) -> Interval:
         """Request the available interval, and note the edition of the data and the provenance."""
         response = await self._send("/interval")
-        text = _decoded(response, str)
+        text = decode_json(response.body, str)
         self.edition = response.headers.get(_EDITION, "")
         self.provenance = _provenance(self._transport.provenance, response)
         try:
@@ -286,7 +286,7 @@ class MetricsApi:
         tally: RequestStats | None = None,
     ) -> T:
         """Send a GET request and return the decoded answer."""
-        return _decoded(await self._send(path, params, route=route, tally=tally), kind)
+        return decode_json((await self._send(path, params, route=route, tally=tally)).body, kind)
 
     async def _send(
         self, path: str, params: Params = (), *, route: Route = "other", tally: RequestStats | None = None
@@ -333,10 +333,3 @@ def _provenance(sender: Provenance, response: HttpResponse) -> Provenance:
     scenario = unquote(response.headers.get(_SCENARIO, "")) or None
     is_sandbox = sender.kind == "real" and _EDITION in response.headers
     return msgspec.structs.replace(sender, kind="sandbox" if is_sandbox else sender.kind, scenario=scenario)
-
-
-def _decoded(response: HttpResponse, kind: type[T]) -> T:
-    try:
-        return msgspec.json.decode(response.body, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ServiceError(200, f"not the promised JSON: {error}") from None

@@ -10,10 +10,10 @@
     }
 
 There is one file for each distinct request. The order of object names, parameters, games, studios and filter values
-and the nesting of a filter do not matter, and a file is found by its content, so it may be renamed. Recorded are answers, and refusals that
-would be the same next time. Transient failures are not, nor is a request that holds the key. Titles and numbers are in
-the files. A sandbox's answer to `GET /metrics/v1/interval` is recorded with its two headers, so that a replay knows the
-scenario.
+and the nesting of a filter do not matter, and a file is found by its content, so it may be renamed. Recorded are
+answers, and refusals that would be the same next time. Transient failures are not, nor is a request that holds the
+key. Titles and numbers are in the files. A sandbox's answer to `GET /metrics/v1/interval` is recorded with its two
+headers, so that a replay knows the scenario.
 
 A replay is as old as its recording, its available interval too: "last 90 complete days" are those of that time.
 
