@@ -24,7 +24,7 @@ from gamelens.client.tables import table_operations as tables
 from gamelens.client.tables.answer_decoding import read_answer
 from gamelens.client.tables.table_schema import TIMESTAMP, schema
 from gamelens.client.tables.time_ranges import ResolvedRange, enclosing_interval
-from gamelens.errors import GamelensError, RateLimited, Retryable, Truncated, Unreachable
+from gamelens.errors import GamelensError, NotAdditive, RateLimited, Retryable, Truncated, Unreachable
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import MetricQuery
 from gamelens.wire.receipts import Gap
@@ -204,23 +204,26 @@ class TableBuilder:
             missing: starts of the buckets without all their rows.
 
         Raises:
+            NotAdditive: games are pooled, and the service sends rows without the parts of the metric.
             Truncated: all values were queried, and an answer holds as many as the service gives.
         """
-        table = self._rows(plan, answers.get(id(plan), ()))
+        table = self._rows(plan, answers.get(id(plan), ()), missing)
         if plan.total is None or not plan.templates:
             return table
-        total = self._rows(plan.total, answers[id(plan.total)])
+        total = self._rows(plan.total, answers[id(plan.total)], missing)
         return self._with_total(plan, table, total, missing)
 
-    def _rows(self, plan: MetricPlan, answers: TemplateRows) -> pa.Table:
+    def _rows(self, plan: MetricPlan, answers: TemplateRows, missing: Collection[datetime]) -> pa.Table:
         """Return all rows of *plan* in the order of the service, `top` of them in each bucket.
 
         Raises:
             Truncated: all values were queried, and an answer holds as many as the service gives.
         """
         own_columns = [name for name in plan.dimensions if name not in plan.labels]
-        table = self._concatenated(plan, answers, own_columns)
-        if plan.adds_up:
+        table = self._concatenated(plan, answers, [*own_columns, *([GAME_ID] if plan.pools_games else [])])
+        if plan.pools_games:
+            table = self._pooled(plan, self._with_labels(plan, table), missing)
+        elif plan.adds_up:
             start = self._times.covered.start if plan.every == "all" else None
             table = tables.sum_split_buckets(METRICS[plan.metric], own_columns, table, start)
         elif len(plan.templates) > 1:
@@ -228,10 +231,37 @@ class TableBuilder:
         if plan.top is not None:
             self.is_truncated |= tables.largest_bucket_size(table) > plan.top
             table = tables.top_per_bucket(table, plan.top)
+        return table if plan.pools_games else self._with_labels(plan, table)
+
+    def _with_labels(self, plan: MetricPlan, table: pa.Table) -> pa.Table:
+        """Return *table* with the columns that follow from the game."""
         for name in plan.labels:
             position = plan.dimensions.index(name) + 1
             table = tables.add_lookup_column(table, name, GAME_ID, self._studio_of_game, position)
         return table
+
+    def _pooled(self, plan: MetricPlan, table: pa.Table, missing: Collection[datetime]) -> pa.Table:
+        """Return the rows of all games summed, ratios made from their sums (Wire 4.14, Adding up).
+
+        A bucket that lacks the rows of a game is left out. Without dimensions each other bucket has a row, as in a
+        timeseries.
+
+        Raises:
+            NotAdditive: a row lacks a part of the metric.
+        """
+        metric = METRICS[plan.metric]
+        parts = tables.summable_fields(metric)
+        if absent := [name for name in parts if table[name].null_count]:
+            by = [*plan.dimensions, "game"]
+            use = f"by={by}, a number for each game: this service sends rows without {', '.join(absent)}"
+            raise NotAdditive(plan.metric, use)
+        if plan.fans_out_games:
+            table = tables.drop_buckets(table, missing)
+        if not plan.dimensions:
+            starts = dict.fromkeys(slice_.bucket_start for slice_ in plan.slices if slice_.bucket_start not in missing)
+            rows = [{TIMESTAMP: start, **dict.fromkeys(parts, 0)} for start in starts]
+            table = tables.concatenate([table, tables.from_rows(rows, table.schema)], table.schema)
+        return tables.sum_split_buckets(metric, plan.dimensions, table, None)
 
     def _with_total(
         self, plan: MetricPlan, table: pa.Table, total: pa.Table, missing: Collection[datetime]

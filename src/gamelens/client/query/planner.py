@@ -1,7 +1,8 @@
 """Requests that a query takes: their kinds, the fan-out, and the runs of time.
 
 One request carries at most two dimensions, or the game and one more for a metric that exists per game (Wire 2.6, Query
-kinds). Further dimensions are fanned out: one request for each value, over the dimensions with the fewest values.
+kinds). Further dimensions are fanned out: one request for each value, over the dimensions with the fewest values. A
+metric that exists per game is requested by game in any case; its games are pooled where the query does not name them.
 """
 
 from __future__ import annotations
@@ -102,6 +103,7 @@ class MetricPlan(msgspec.Struct, frozen=True, kw_only=True):
         max_days: most days of one request; None for the limit of the service.
         dimensions: columns of the rows, in the order of the frame.
         labels: those of them that follow from the game.
+        pools_games: whether the rows of all games are summed, because the game is not among the dimensions.
         adds_up: whether two slices lie in one bucket, so that their rows are summed.
         limit: most values of one answer; None where the kind of query has no limit.
         top: rows to keep of each bucket; None for all.
@@ -115,10 +117,16 @@ class MetricPlan(msgspec.Struct, frozen=True, kw_only=True):
     max_days: int | None
     dimensions: tuple[str, ...]
     labels: tuple[str, ...] = ()
+    pools_games: bool = False
     adds_up: bool = False
     limit: int | None = None
     top: int | None = None
     total: MetricPlan | None = None
+
+    @property
+    def fans_out_games(self) -> bool:
+        """Whether there is a request for each game."""
+        return any(name == GAME_ID for template in self.templates[:1] for name, _ in template.fixed)
 
     def runs(self, slices: Sequence[BucketSlice]) -> list[tuple[BucketSlice, ...]]:
         """Group *slices* into runs of one request each."""
@@ -127,10 +135,11 @@ class MetricPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 def fan_out_dimensions(spec: QuerySpec) -> tuple[str, ...]:
     """Return the dimensions whose values must be listed before *spec* can be planned."""
-    dimensions = _dimensions(spec)
+    are_per_game = [_is_per_game(METRICS.get(name)) for name in spec.metrics]
+    dimensions = _row_dimensions(spec, is_per_game=any(are_per_game))
     others = [name for name in dimensions if name != STUDIO_ID]
-    needed = others if len(others) > 2 else []
-    return (*needed, *((STUDIO_ID,) if STUDIO_ID in dimensions and GAME_ID not in dimensions else ()))
+    lists_studios = STUDIO_ID in dimensions and GAME_ID not in spec.dimensions and not all(are_per_game)
+    return (*(others if len(others) > 2 else ()), *((STUDIO_ID,) if lists_studios else ()))
 
 
 def typical_values(dimension: str) -> tuple[str, ...]:
@@ -171,8 +180,8 @@ def plan_requests(
 ) -> list[MetricPlan]:
     """Return the plan of each metric of *spec*.
 
-    A metric that only exists per game is queried by game, and its rows carry `game_id` besides; so do then the rows of
-    all other metrics of the query.
+    A metric that only exists per game is requested by game; if the query does not name the game, the rows of all games
+    are pooled afterwards.
 
     Args:
         spec: the query.
@@ -183,40 +192,34 @@ def plan_requests(
 
     Raises:
         BadQuery: nearest names for an unknown one; a kind the metric does not have.
-        NotAdditive: two slices lie in one bucket, or a total is needed, and the metric cannot be added up.
+        NotAdditive: two slices lie in one bucket, games are pooled, or a total is needed, and the metric cannot be
+            added up.
     """
     metrics = [METRICS.get(name) for name in spec.metrics]
     if spec.since_days_ago is not None and not any(metric and metric.takes_since_days_ago for metric in metrics):
         raise BadQuery("since_days_ago", spec.since_days_ago, f"does not apply to {', '.join(spec.metrics)}")
-    dimensions = _dimensions(spec)
     slices = tuple(bucket_slices(interval, spec.every, max_days))
     adds_up = has_split_buckets(slices, spec.every)
     plans = []
     for name in spec.metrics:
-        plan = _metric_plan(name, spec, dimensions, slices, max_days, values or FanOutValues(), adds_up=adds_up)
+        plan = _metric_plan(name, spec, slices, max_days, values or FanOutValues(), adds_up=adds_up)
         _check(plan, spec, unknown)
         if spec.needs_total:
             bare = msgspec.structs.replace(spec, by=(), top=None, other=False, check=False)
-            total = _metric_plan(name, bare, (), slices, max_days, FanOutValues(), adds_up=adds_up)
+            total = _metric_plan(name, bare, slices, max_days, FanOutValues(), adds_up=adds_up)
             plan = msgspec.structs.replace(plan, total=total)
         plans.append(plan)
     return plans
 
 
-def _dimensions(spec: QuerySpec) -> tuple[str, ...]:
-    """Return the columns of all rows: the dimensions of *spec*, and a game that is implied.
-
-    The game is implied where a metric exists only per game.
-    """
-    per_game = any(_is_per_game(METRICS.get(name)) for name in spec.metrics)
-    extra = (GAME_ID,) if per_game and GAME_ID not in spec.dimensions else ()
-    return (*spec.dimensions, *extra)
+def _row_dimensions(spec: QuerySpec, *, is_per_game: bool) -> tuple[str, ...]:
+    """Return the dimensions of the rows that are requested, with the game where a metric exists only per game."""
+    return (*spec.dimensions, GAME_ID) if is_per_game and GAME_ID not in spec.dimensions else spec.dimensions
 
 
 def _metric_plan(
     name: str,
     spec: QuerySpec,
-    dimensions: tuple[str, ...],
     slices: tuple[BucketSlice, ...],
     max_days: int | None,
     values: FanOutValues,
@@ -224,6 +227,7 @@ def _metric_plan(
     adds_up: bool,
 ) -> MetricPlan:
     metric = METRICS.get(name)
+    dimensions = _row_dimensions(spec, is_per_game=_is_per_game(metric))
     labels = (STUDIO_ID,) if STUDIO_ID in dimensions and GAME_ID in dimensions else ()
     own_dimensions = [dimension for dimension in dimensions if dimension not in labels]
     first = enclosing_interval(request_runs(slices, spec.every, max_days)[0])
@@ -249,8 +253,9 @@ def _metric_plan(
         slices=slices,
         every=spec.every,
         max_days=max_days,
-        dimensions=dimensions,
+        dimensions=spec.dimensions,
         labels=labels,
+        pools_games=dimensions != spec.dimensions,
         adds_up=adds_up,
         limit=limits[0] if limits else None,
         top=spec.top,
@@ -345,9 +350,7 @@ def _without(dimension: str, values: FanOutValues) -> Filter | None:
 
 
 def _and(where: Filter | None, more: Filter | None) -> Filter | None:
-    if where is None or more is None:
-        return where if more is None else more
-    return where & more
+    return where & more if where is not None and more is not None else more if where is None else where
 
 
 def _check(plan: MetricPlan, spec: QuerySpec, unknown: Collection[str]) -> None:
@@ -361,6 +364,8 @@ def _check(plan: MetricPlan, spec: QuerySpec, unknown: Collection[str]) -> None:
         read |= set(dimensions_in(template.query.filter) if template.query.filter is not None else ())
         if metric is not None and read.isdisjoint(unknown):
             check_query(metric, template.query)
+    if plan.pools_games and metric is not None and metric.adds == "never":
+        raise NotAdditive(plan.metric, _query_by_game(plan.metric, spec))
     if plan.adds_up and (metric is None or metric.adds != "everywhere"):
         raise NotAdditive(plan.metric, _additive_query(plan.metric, spec))
     if spec.needs_total and not _has_total(metric, plan.dimensions):
@@ -377,6 +382,12 @@ def _has_total(metric: Metric | None, dimensions: Sequence[str]) -> bool:
 
 def _is_per_game(metric: Metric | None) -> bool:
     return metric is not None and metric.kinds != "plain"
+
+
+def _query_by_game(name: str, spec: QuerySpec) -> str:
+    """Return the queries that answer in place of retention without its game, for the error."""
+    pooled = f"retention({spec.since_days_ago}{f', by={[*spec.by]}' if spec.by else ''}), pooled by installs"
+    return f'query("{name}", by={[*spec.by, "game"]}), a share for each game, or {pooled}'
 
 
 def _additive_query(name: str, spec: QuerySpec) -> str:

@@ -148,7 +148,7 @@ class RowsSteps:
         return join_metrics(plans[0].dimensions, renamed)
 
     def columns(self, plans: Sequence[MetricPlan]) -> tuple[str, ...]:
-        """Return the dimensions of the rows, with the game where a metric exists only per game."""
+        """Return the dimensions of the rows."""
         return plans[0].dimensions
 
 
@@ -281,7 +281,7 @@ class QueryRun:
         Before the rows: a list that fails later would cost rows that are already there.
         """
         interval = times.covered
-        if STUDIO_ID in spec.dimensions and GAME_ID in plans[0].dimensions:
+        if STUDIO_ID in spec.dimensions and any(plan.labels or GAME_ID in plan.dimensions for plan in plans):
             games = await self._service.games(interval, tally=self._tally)
             self.studio_of_game = {game.id: game.studio_id for game in games}
         if GAME_ID in spec.titled:
