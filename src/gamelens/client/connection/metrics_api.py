@@ -61,14 +61,14 @@ class GameListing(msgspec.Struct, frozen=True):
 
 
 class _ListedStudio(msgspec.Struct, frozen=True):
-    """A studio as a service lists it; some list studios without a name."""
+    """A studio as a service lists it, perhaps without a name."""
 
     id: str
     name: str | None = None
 
 
 class _ListedGame(msgspec.Struct, frozen=True):
-    """A game as a service lists it; some list games without a title."""
+    """A game as a service lists it, perhaps without a title."""
 
     id: str
     title: str | None = None
@@ -166,7 +166,10 @@ class MetricsApi:
         return answer if fetched_at is not None and self._clock() - fetched_at < self._refresh_s else None
 
     async def studios(self, interval: Interval, tally: RequestStats | None = None) -> list[Studio]:
-        """Return the studios that sent data in *interval*. A studio without a name is called by its id."""
+        """Return the studios that sent data in *interval*.
+
+        A studio without a name is called by its id.
+        """
         return await self._remember(studios_key(interval), lambda: self._fetch_studios(interval, tally))
 
     async def games(

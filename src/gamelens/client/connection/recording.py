@@ -75,7 +75,7 @@ class RecordedRequest(msgspec.Struct, frozen=True):
         return cls(request.method, request.path, list(request.params), body).normalised()
 
     def normalised(self) -> RecordedRequest:
-        """Return the request with sorted parameters and sorted lists whose order has no meaning, and a flat filter."""
+        """Return the request with sorted parameters, sorted sets and a flat filter."""
         body = _normalised(_with_flat_filter(self.body), is_set=False)
         return RecordedRequest(self.method, self.path, sorted(self.params), body)
 

@@ -213,7 +213,7 @@ def plan_requests(
 
 
 def _row_dimensions(spec: QuerySpec, *, is_per_game: bool) -> tuple[str, ...]:
-    """Return the dimensions of the rows that are requested, with the game where a metric exists only per game."""
+    """Return the dimensions of the requested rows, with the game of a metric per game."""
     return (*spec.dimensions, GAME_ID) if is_per_game and GAME_ID not in spec.dimensions else spec.dimensions
 
 

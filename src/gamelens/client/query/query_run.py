@@ -262,7 +262,7 @@ class QueryRun:
         return FanOutValues(games=games, studios=studios, values=values)
 
     async def _list(self, dimension: str, spec: QuerySpec, interval: Interval) -> tuple[str, ...]:
-        """Return the values of *dimension* in *interval*, within the games and studios of *spec*, each once."""
+        """Return the distinct values of *dimension* within the games and studios of *spec*."""
         games, studios = spec.games, spec.studios
         if dimension == GAME_ID:
             listings = await self._service.games(interval, studios, tally=self._tally)

@@ -1,4 +1,4 @@
-"""Checks of decoded answers: a repeated row or bucket, a bucket that was not queried, a negative count.
+"""Checks of answers: rows and buckets twice, buckets not queried, negative counts.
 
 Such an answer is the promised JSON and cannot be right, so none of it becomes a frame. Wire 2.9, Answer shapes.
 """
@@ -26,7 +26,7 @@ _MOST_NAMES: Final = 8
 
 
 def check_buckets(query: MetricQuery, starts: Sequence[datetime]) -> None:
-    """Refuse an answer with a bucket that was not queried, or to a group query with a bucket twice.
+    """Refuse an answer with a bucket that was not queried, or a group with one twice.
 
     Args:
         query: the query that was sent.
@@ -50,7 +50,7 @@ def check_buckets(query: MetricQuery, starts: Sequence[datetime]) -> None:
 
 
 def check_rows(metric: str, dimensions: Sequence[str], table: pa.Table) -> None:
-    """Refuse a table with two rows of the same bucket and dimension values, or with a negative count.
+    """Refuse a table with a row of the same values twice, or with a negative count.
 
     An amount of money may be negative, where a service counts refunds.
 
@@ -73,7 +73,7 @@ def check_rows(metric: str, dimensions: Sequence[str], table: pa.Table) -> None:
 
 
 def missing_field_error(name: str, start: datetime, dimensions: Sequence[str], row: Mapping[str, Any]) -> Exception:
-    """Return the error for a *row* without the field *name*, in the bucket that begins at *start*."""
+    """Return the error for a *row* of the bucket at *start* without the field *name*."""
     there = ", ".join(map(shown, list(row)[:_MOST_NAMES])) or "nothing"
     values = {dimension: row.get(dimension) for dimension in dimensions}
     return impossible_answer(f"the row of {_place(start, values)} has no {name}, only {there}")

@@ -55,7 +55,13 @@ class _Answer(msgspec.Struct, Generic[_Row], gc=False, forbid_unknown_fields=Tru
 
 
 class _Decoded(NamedTuple):
-    """An answer: its buckets (of a group one for each entry), and the timestamps and columns of its rows."""
+    """An answer before it is a table.
+
+    Attributes:
+        buckets: the timestamps of its buckets, of a group one for each entry.
+        timestamps: the timestamp of each row.
+        columns: the values of each column.
+    """
 
     buckets: Collection[str | datetime]
     timestamps: Sequence[str | datetime]
@@ -91,7 +97,7 @@ def read_answer(metric: str, query: MetricQuery, dimensions: Sequence[str], body
 
 
 def _decode_typed(query: MetricQuery, expected: pa.Schema, body: bytes) -> _Decoded | None:
-    """Decode a *body* whose rows have exactly the columns of *expected*, or return None for any other.
+    """Decode a *body* whose rows have exactly the columns of *expected*, else return None.
 
     Raises:
         ServiceError: an object has a key twice.
@@ -148,7 +154,7 @@ def _written_keys(body: bytes) -> int | None:
 
 
 def _decode_untyped(metric: str, query: MetricQuery, dimensions: Sequence[str], body: bytes) -> _Decoded:
-    """Decode an answer with fields the catalog does not know, or without some that it does.
+    """Decode an answer with fields the catalog does not know, or without known ones.
 
     Slower than the typed decoder.
     """
