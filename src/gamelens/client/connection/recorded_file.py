@@ -12,6 +12,8 @@ import msgspec
 
 from gamelens.client.connection.metrics_api import BASE, INTERVAL_PATH, answering_service
 from gamelens.client.connection.transport import HttpRequest, HttpResponse
+from gamelens.errors import BadQuery
+from gamelens.wire.filters import flat_filter, parse_filter, wire_filter
 from gamelens.wire.receipts import Provenance
 
 _SETS: Final = frozenset({"games", "studios", "filter"})  # lists whose order says nothing
@@ -43,8 +45,9 @@ class RecordedRequest(msgspec.Struct, frozen=True):
         return cls(request.method, request.path, list(request.params), body).normalised()
 
     def normalised(self) -> RecordedRequest:
-        """Return the request with sorted parameters and sorted lists whose order has no meaning."""
-        return RecordedRequest(self.method, self.path, sorted(self.params), _normalised(self.body, is_set=False))
+        """Return the request with sorted parameters, sorted lists whose order has no meaning, and a flat filter."""
+        body = _normalised(_with_flat_filter(self.body), is_set=False)
+        return RecordedRequest(self.method, self.path, sorted(self.params), body)
 
     @property
     def canonical(self) -> bytes:
@@ -120,6 +123,17 @@ class RecordedFile(RecordedHead, frozen=True, kw_only=True):
         if self.request.path != INTERVAL_PATH or not (self.service or self.answer.headers):
             return None
         return answering_service(Provenance(kind="real", url=self.service), self.answer.answer())
+
+
+def _with_flat_filter(body: Any) -> Any:
+    """Return *body* with its filter in the form in which the client sends it.
+
+    A filter that cannot be read stays as it is.
+    """
+    try:
+        return body | {"filter": wire_filter(flat_filter(parse_filter(body["filter"])))}
+    except (KeyError, TypeError, BadQuery):
+        return body
 
 
 def _normalised(value: Any, *, is_set: bool) -> Any:

@@ -11,11 +11,11 @@
     }
 
 There is one file for each distinct request. The order of object names, parameters, games, studios and filter values
-does not matter, and a file is found by its content, so it may be renamed. Recorded are answers, and refusals that
-would be the same next time. Transient failures are not, nor is a request that holds the key. Titles and numbers are in
-the files. Each names the service that answered, without a key, and a sandbox's answer to `GET /metrics/v1/interval` is
-recorded with its two headers, so that a replay knows who answered. A folder holds the answers of one source: those of
-another are refused.
+and the nesting of a filter do not matter, and a file is found by its content, so it may be renamed. Recorded are
+answers, and refusals that would be the same next time. Transient failures are not, nor is a request that holds the
+key. Titles and numbers are in the files. Each names the service that answered, without a key, and a sandbox's answer to
+`GET /metrics/v1/interval` is recorded with its two headers, so that a replay knows who answered. A folder holds the
+answers of one source: those of another are refused.
 
 A replay is as old as its recording, its available interval too: "last 90 complete days" are those of that time.
 

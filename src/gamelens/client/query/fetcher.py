@@ -27,7 +27,16 @@ from gamelens.client.tables.alias_tables import SourceRows, alias_table
 from gamelens.client.tables.answer_decoding import read_answer
 from gamelens.client.tables.table_schema import TIMESTAMP, schema
 from gamelens.client.tables.time_ranges import ResolvedRange, enclosing_interval
-from gamelens.errors import AuthError, BadQuery, GamelensError, RateLimited, Retryable, Truncated, Unreachable
+from gamelens.errors import (
+    AuthError,
+    BadQuery,
+    GamelensError,
+    NotAdditive,
+    RateLimited,
+    Retryable,
+    Truncated,
+    Unreachable,
+)
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import MetricQuery
 from gamelens.wire.receipts import Gap
@@ -248,6 +257,7 @@ class TableBuilder:
             answers: the rows of each plan with requests, by `id`.
 
         Raises:
+            NotAdditive: games are pooled, and the service sends rows without the parts of the metric.
             Truncated: all values were queried, and an answer holds as many as the service gives.
         """
         table = self._rows(plan, answers)
@@ -264,17 +274,46 @@ class TableBuilder:
         own_columns = [name for name in plan.dimensions if name not in plan.labels]
         if plan.parts:
             return self._largest(plan, self._alias_rows(plan, answers))
-        table = self._concatenated(plan, answers.get(id(plan), ()), own_columns)
+        carried = [*own_columns, *([GAME_ID] if plan.pools_games else [])]
+        table = self._concatenated(plan, answers.get(id(plan), ()), carried)
+        if plan.pools_games:
+            return self._largest(plan, self._pooled(plan, self._with_labels(plan, table)))
         if plan.adds_up:
             start = self._times.covered.start if plan.every == "all" else None
             table = tables.sum_split_buckets(METRICS[plan.metric], own_columns, table, start)
         elif len(plan.templates) > 1:
             table = tables.sort_as_service(table, plan.metric, own_columns)
-        table = self._largest(plan, table)
+        return self._with_labels(plan, self._largest(plan, table))
+
+    def _with_labels(self, plan: MetricPlan, table: pa.Table) -> pa.Table:
+        """Return *table* with the columns that follow from the game."""
         for name in plan.labels:
             position = plan.dimensions.index(name) + 1
             table = tables.add_lookup_column(table, name, GAME_ID, self._studio_of_game, position)
         return table
+
+    def _pooled(self, plan: MetricPlan, table: pa.Table) -> pa.Table:
+        """Return the rows of all games summed, ratios made from their sums (Wire 4.14, Adding up).
+
+        A bucket that lacks the rows of a game is left out. Without dimensions each other bucket has a row, as in a
+        timeseries.
+
+        Raises:
+            NotAdditive: a row lacks a part of the metric.
+        """
+        metric = METRICS[plan.metric]
+        parts = tables.summable_fields(metric)
+        if absent := [name for name in parts if table[name].null_count]:
+            by = [*plan.dimensions, "game"]
+            use = f"by={by}, a number for each game: this service sends rows without {', '.join(absent)}"
+            raise NotAdditive(plan.metric, use)
+        missing = self._missing(plan)
+        if plan.fans_out_games:
+            table = tables.drop_buckets(table, missing)
+        if not plan.dimensions:
+            rows = [{TIMESTAMP: start, **dict.fromkeys(parts, 0)} for start in plan.starts if start not in missing]
+            table = tables.concatenate([table, tables.from_rows(rows, table.schema)], table.schema)
+        return tables.sum_split_buckets(metric, plan.dimensions, table, None)
 
     def _alias_rows(self, plan: MetricPlan, answers: Mapping[int, TemplateRows]) -> pa.Table:
         """Return the rows of an alias, from those of its parts."""

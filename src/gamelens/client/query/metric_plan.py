@@ -7,6 +7,7 @@ from datetime import datetime
 
 import msgspec
 
+from gamelens.client.query.query_spec import GAME_ID
 from gamelens.client.tables.time_ranges import BucketSlice, request_runs
 from gamelens.wire.intervals import Granularity, Interval, bucket_start
 from gamelens.wire.queries import MetricQuery, encode_query
@@ -57,6 +58,7 @@ class MetricPlan(msgspec.Struct, frozen=True, kw_only=True):
         max_days: most days of one request; None for the limit of the service.
         dimensions: columns of the rows, in the order of the frame.
         labels: those of them that follow from the game.
+        pools_games: whether the rows of all games are summed, because the game is not among the dimensions.
         adds_up: whether two slices lie in one bucket, so that their rows are summed.
         limit: most values of one answer; None where the kind of query has no limit.
         top: rows to keep of each bucket; None for all.
@@ -71,11 +73,17 @@ class MetricPlan(msgspec.Struct, frozen=True, kw_only=True):
     max_days: int | None
     dimensions: tuple[str, ...]
     labels: tuple[str, ...] = ()
+    pools_games: bool = False
     adds_up: bool = False
     limit: int | None = None
     top: int | None = None
     total: MetricPlan | None = None
     parts: tuple[MetricPlan, ...] = ()
+
+    @property
+    def fans_out_games(self) -> bool:
+        """Whether there is a request for each game."""
+        return any(name == GAME_ID for template in self.templates[:1] for name, _ in template.fixed)
 
     @property
     def sources(self) -> tuple[MetricPlan, ...]:

@@ -159,7 +159,7 @@ class RowsSteps:
         return joined
 
     def columns(self, plans: Sequence[MetricPlan]) -> tuple[str, ...]:
-        """Return the dimensions of the rows, with the game where a metric exists only per game."""
+        """Return the dimensions of the rows."""
         return plans[0].dimensions
 
 
@@ -291,18 +291,18 @@ class QueryRun:
         return FanOutValues(games=games, studios=studios, values=values)
 
     async def _list(self, dimension: str, spec: QuerySpec, interval: Interval) -> tuple[str, ...]:
-        """Return the values of *dimension* in *interval*, within the games and studios of *spec*."""
+        """Return the distinct values of *dimension* within the games and studios of *spec*."""
         games, studios = spec.games, spec.studios
         if dimension == GAME_ID:
             listings = await self._service.games(interval, studios, tally=self._tally)
-            return tuple(game.id for game in listings if games is None or game.id in games)
+            return tuple(dict.fromkeys(game.id for game in listings if games is None or game.id in games))
         if dimension == STUDIO_ID:
             listed = await self._service.studios(interval, self._tally)
-            return tuple(studio.id for studio in listed if studios is None or studio.id in studios)
+            return tuple(dict.fromkeys(studio.id for studio in listed if studios is None or studio.id in studios))
         values = await self._service.dimension_values(
             dimension, interval, studios=studios or (), games=games or (), tally=self._tally
         )
-        return tuple(values)
+        return tuple(dict.fromkeys(values))
 
     async def _look_up_titles(self, spec: QuerySpec, plans: Sequence[MetricPlan], times: ResolvedRange) -> None:
         """Request the titles that the frame shows, and the studios of games.
@@ -310,7 +310,7 @@ class QueryRun:
         Before the rows: a list that fails later would cost rows that are already there.
         """
         interval = times.covered
-        if STUDIO_ID in spec.dimensions and GAME_ID in plans[0].dimensions:
+        if STUDIO_ID in spec.dimensions and any(plan.labels or GAME_ID in plan.dimensions for plan in plans):
             games = await self._service.games(interval, tally=self._tally)
             self.studio_of_game = {game.id: game.studio_id for game in games}
         if GAME_ID in spec.titled:
