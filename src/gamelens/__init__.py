@@ -39,10 +39,12 @@ if TYPE_CHECKING:
     from gamelens.client.events.player_session import PlayerSession
     from gamelens.client.query.plan_estimate import Plan
     from gamelens.client.sync_client import Client
-    from gamelens.local.connect import connect
+    from gamelens.local.connect import connect, demo
     from gamelens.wire.filters import dim
     from gamelens.wire.intervals import Interval
     from gamelens.wire.receipts import Receipt
+
+    __version__: str
 
 __all__ = [
     "AsyncClient",
@@ -68,6 +70,7 @@ __all__ = [
     "Truncated",
     "Unreachable",
     "connect",
+    "demo",
     "dim",
     "export_csv",
     "join",
@@ -84,17 +87,20 @@ _HOME = {
     "PlayerSession": "gamelens.client.events.player_session",
     "Receipt": "gamelens.wire.receipts",
     "connect": "gamelens.local.connect",
+    "demo": "gamelens.local.connect",
     "dim": "gamelens.wire.filters",
     "export_csv": "gamelens.analysis.files.csv_export",
     "join": "gamelens.analysis.outside_data.join",
 }
-_MAKES_FRAMES = frozenset({"AsyncClient", "Client", "connect", "join"})
+_MAKES_FRAMES = frozenset({"AsyncClient", "Client", "connect", "demo", "join"})
 _ACCESSOR = "gamelens.notebook.accessor"  # registers df.lens
 
 
 if not TYPE_CHECKING:  # type checkers should find a name that does not exist
 
     def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            return import_module("gamelens.wire.receipts").package_version()
         if name not in _HOME:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = getattr(import_module(_HOME[name]), name)
@@ -105,7 +111,7 @@ if not TYPE_CHECKING:  # type checkers should find a name that does not exist
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, "__version__"])
 
 
 if "pandas" in sys.modules:

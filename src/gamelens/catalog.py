@@ -1,28 +1,42 @@
-"""The catalog: every metric with its fields and rules, and every dimension.
+"""The catalog: every metric and alias with its fields and rules, and every dimension.
 
 The README of the sandbox room says what else a new metric or dimension takes.
 """
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from collections.abc import Mapping
+from typing import Any, Final, Literal
 
 import msgspec
 
 from gamelens.errors import BadQuery
+from gamelens.wire.dimensions import DIMENSIONS as DIMENSIONS
+from gamelens.wire.dimensions import Dimension as Dimension
 from gamelens.wire.filters import dimensions_in
+from gamelens.wire.intervals import Granularity
 from gamelens.wire.queries import MetricQuery
 
 Kinds = Literal["plain", "per game", "retention"]
-Adds = Literal["everywhere", "over games", "never"]
+Adds = Literal["everywhere", "over time and games", "over games", "never"]
 
 
 class Quotient(msgspec.Struct, frozen=True):
-    """A ratio of two fields of the same row: *part* / *whole*, times *worth*."""
+    """A ratio of fields of the same row: *part* (and *plus*) / *whole*, times *worth*."""
 
     part: str
     whole: str
     worth: float = 1.0
+    plus: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The fields that it is made of."""
+        return (self.part, self.whole) if self.plus is None else (self.part, self.plus, self.whole)
+
+    def numerator(self, sums: Mapping[str, Any]) -> Any:
+        """Return the numerator, times *worth*, from the *sums* of the fields."""
+        return self.worth * (sums[self.part] if self.plus is None else sums[self.part] + sums[self.plus])
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -48,7 +62,7 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
         name: name on the wire.
         meaning: definition in a few words.
         fields: fields of its rows, without the dimensions.
-        sorts_by: field that orders the rows of an answer.
+        sorts_by: field that orders the rows of an answer; by default the one called as the metric.
         kinds: forms of query it takes: plain, per game (one game or by game), or retention (Wire 2.6, Query kinds).
         adds: what its values may be summed over: everywhere is buckets and dimensions (Wire 4.14, Adding up).
         takes_since_days_ago: whether a query may have `since_days_ago`.
@@ -57,10 +71,14 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     meaning: str
     fields: tuple[Field, ...]
-    sorts_by: str
+    sorts_by: str = ""
     kinds: Kinds = "plain"
     adds: Adds = "everywhere"
     takes_since_days_ago: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.sorts_by:
+            msgspec.structs.force_setattr(self, "sorts_by", self.name)
 
 
 def _count(name: str, unit: str) -> Field:
@@ -88,7 +106,6 @@ METRICS: Final[dict[str, Metric]] = {
             name="ad_impressions_count",
             meaning="ads shown",
             fields=(_count("ad_impressions_count", "ads"),),
-            sorts_by="ad_impressions_count",
         ),
         Metric(
             name="ad_impressions_per_session",
@@ -100,7 +117,6 @@ METRICS: Final[dict[str, Metric]] = {
                 ),
                 _SESSIONS,
             ),
-            sorts_by="ad_impressions_per_session",
             adds="over games",
         ),
         Metric(
@@ -111,7 +127,6 @@ METRICS: Final[dict[str, Metric]] = {
                 _PAYERS,
                 _TOTAL_CENTS,
             ),
-            sorts_by="arppu",
             adds="over games",
         ),
         Metric(
@@ -122,14 +137,12 @@ METRICS: Final[dict[str, Metric]] = {
                 _USERS,
                 _TOTAL_CENTS,
             ),
-            sorts_by="arpu",
             adds="over games",
         ),
         Metric(
             name="conversion",
             meaning="paying users / active users",
             fields=(_number("conversion", "share", Quotient("paying_users", "user_unique")), _PAYERS, _USERS),
-            sorts_by="conversion",
             kinds="per game",
             adds="over games",
         ),
@@ -141,7 +154,6 @@ METRICS: Final[dict[str, Metric]] = {
                 _count("converting_users", "players"),
                 _USERS,
             ),
-            sorts_by="conversion_ft",
             kinds="per game",
             adds="over games",
         ),
@@ -149,19 +161,16 @@ METRICS: Final[dict[str, Metric]] = {
             name="converting_users",
             meaning="players whose first purchase falls in the bucket",
             fields=(_count("converting_users", "players"),),
-            sorts_by="converting_users",
         ),
         Metric(
             name="event_count",
             meaning="events of any category",
             fields=(_count("event_count", "events"),),
-            sorts_by="event_count",
         ),
         Metric(
             name="ilrd_id_unique",
             meaning="distinct ad impressions",
             fields=(_count("ilrd_id_unique", "impressions"),),
-            sorts_by="ilrd_id_unique",
             adds="over games",
         ),
         Metric(name="ilrd_revenue", meaning="ad impression revenue", fields=_MONEY, sorts_by="sum"),
@@ -173,7 +182,6 @@ METRICS: Final[dict[str, Metric]] = {
                 _count("new_users", "players"),
                 _USERS,
             ),
-            sorts_by="installs_ratio",
             kinds="per game",
             adds="over games",
         ),
@@ -181,13 +189,11 @@ METRICS: Final[dict[str, Metric]] = {
             name="new_users",
             meaning="players whose install falls in the bucket",
             fields=(_count("new_users", "players"),),
-            sorts_by="new_users",
         ),
         Metric(
             name="paying_users",
             meaning="distinct players with a purchase",
             fields=(_PAYERS,),
-            sorts_by="paying_users",
             adds="over games",
         ),
         Metric(
@@ -203,7 +209,6 @@ METRICS: Final[dict[str, Metric]] = {
             name="returning_users",
             meaning="distinct players active on a day after their install day",
             fields=(_count("returning_users", "players"),),
-            sorts_by="returning_users",
             kinds="per game",
             adds="over games",
             takes_since_days_ago=True,
@@ -213,25 +218,129 @@ METRICS: Final[dict[str, Metric]] = {
             name="session_length",
             meaning="mean length of the sessions that ended",
             fields=(_number("session_length", "seconds", None), _SESSIONS, _count("total_session_length", "seconds")),
-            sorts_by="session_length",
             adds="over games",
         ),
         Metric(
             name="session_unique",
             meaning="distinct sessions with an event",
             fields=(_SESSIONS,),
-            sorts_by="session_unique",
             adds="over games",
         ),
         Metric(
             name="user_unique",
             meaning="distinct players with an event",
             fields=(_USERS,),
-            sorts_by="user_unique",
             adds="over games",
         ),
     )
 }
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One field of an alias, read from *field* of *metric*.
+
+    Attributes:
+        metric: the metric of the service.
+        field: a field of its rows.
+        every: the bucket that it is counted in, summed over the bucket of the query; None for the query's own.
+        is_mean: whether it is the mean over those buckets instead of the sum.
+    """
+
+    metric: str
+    field: str
+    every: Literal["day"] | None = None
+    is_mean: bool = False
+
+
+class Alias(Metric, frozen=True, kw_only=True):
+    """A metric under the name that analysts use, computed from metrics of the service.
+
+    Fields of the same name mean the same in all aliases, and no field of the service is called so.
+
+    Attributes:
+        parts: source of each field that is no quotient.
+        every: the only bucket it is counted in; None for any.
+    """
+
+    parts: Mapping[str, Part]
+    every: Granularity | None = None
+
+    @property
+    def sources(self) -> tuple[tuple[str, Literal["day"] | None], ...]:
+        """The metrics of the service that it needs, each with its own bucket, if any."""
+        return tuple(dict.fromkeys((part.metric, part.every) for part in self.parts.values()))
+
+
+def _counted(name: str, metric: str, every: Granularity, meaning: str) -> Alias:
+    """Return the alias of a count of players in buckets of *every*."""
+    field = _count(name, "players")
+    part = {name: Part(metric, metric)}
+    return Alias(name=name, meaning=meaning, fields=(field,), adds="over games", parts=part, every=every)
+
+
+_AD_FIELDS: Final = (_number("ad_revenue", "USD"), _count("impressions", "impressions"))
+_AD_PARTS: Final = {"ad_revenue": Part("ilrd_revenue", "sum"), "impressions": Part("ilrd_revenue", "event_count")}
+ALIASES: Final[dict[str, Alias]] = {
+    alias.name: alias
+    for alias in (
+        Alias(
+            name="ad_revenue",
+            meaning="ad impression revenue: ilrd_revenue",
+            fields=_AD_FIELDS,
+            parts=_AD_PARTS,
+        ),
+        Alias(
+            name="arpdau",
+            meaning="(purchases + ad revenue) / player-days, the sum of the daily active players",
+            fields=(
+                _number("arpdau", "USD per player and day", Quotient("iap_revenue", "player_days", plus="ad_revenue")),
+                _number("iap_revenue", "USD"),
+                _AD_FIELDS[0],
+                _count("player_days", "active player-days"),
+            ),
+            adds="over time and games",
+            parts={
+                "iap_revenue": Part("revenue", "sum"),
+                "ad_revenue": _AD_PARTS["ad_revenue"],
+                "player_days": Part("user_unique", "user_unique", "day"),
+            },
+        ),
+        _counted("dap", "paying_users", "day", "daily active payers: paying_users by day"),
+        _counted("dau", "user_unique", "day", "daily active users: user_unique by day"),
+        Alias(
+            name="ecpm",
+            meaning="ad impression revenue / impressions, times 1,000",
+            fields=(
+                _number("ecpm", "USD per 1,000 impressions", Quotient("ad_revenue", "impressions", 1000)),
+                *_AD_FIELDS,
+            ),
+            parts=_AD_PARTS,
+        ),
+        _counted("mau", "user_unique", "month", "monthly active users: user_unique by calendar month"),
+        Alias(
+            name="stickiness",
+            meaning="DAU / MAU: the mean of the daily active players / the active players of the calendar month",
+            fields=(
+                _number("stickiness", "share", Quotient("mean_dau", "mau")),
+                _number("mean_dau", "players"),
+                _count("mau", "players"),
+            ),
+            adds="over games",
+            parts={
+                "mean_dau": Part("user_unique", "user_unique", "day", is_mean=True),
+                "mau": Part("user_unique", "user_unique"),
+            },
+            every="month",
+        ),
+        _counted("wau", "user_unique", "week", "weekly active users: user_unique by ISO week"),
+    )
+}
+"""Metrics that the library computes from metrics of the service, by the name that analysts use."""
+
+
+def find_metric(name: str) -> Metric | None:
+    """Return the metric or alias called *name*, or None."""
+    return METRICS.get(name) or ALIASES.get(name)
 
 
 def metric_named(name: str) -> Metric:
@@ -268,7 +377,11 @@ def _check_kind(metric: Metric, query: MetricQuery) -> None:
                 raise BadQuery(field, getattr(query, field), f"does not apply to {metric.name}: send a query instead")
     elif query.query is not None and query.game is None:
         use = "split_by" if metric.kinds == "retention" else "game beside it, or split_by in its place"
-        raise BadQuery("query", "…", f"is not enough for {metric.name}, which exists per game: send {use}")
+        raise BadQuery(
+            "query",
+            msgspec.to_builtins(query.query),
+            f"is not enough for {metric.name}, which exists per game: send {use}",
+        )
     if metric.kinds == "retention":
         _check_retention(metric, query)
     if query.since_days_ago is not None and not metric.takes_since_days_ago:
@@ -279,49 +392,6 @@ def _check_retention(metric: Metric, query: MetricQuery) -> None:
     if query.game is not None:
         raise BadQuery("game", query.game, f"does not apply to {metric.name}: send split_by")
     if query.since_days_ago is None:
-        raise BadQuery("since_days_ago", None, f"is missing: {metric.name} needs it")
+        raise BadQuery("since_days_ago", msgspec.UNSET, f"is missing: {metric.name} needs it")
     if query.granularity != "day":
         raise BadQuery("granularity", query.granularity, f"must be day for {metric.name}", ["day"])
-
-
-class Dimension(msgspec.Struct, frozen=True):
-    """One dimension.
-
-    Attributes:
-        name: name on the wire.
-        level: owner of the value: the event, its player, or only `ads` (ad) or `impression` (ilrd) events.
-        meaning: definition in a few words.
-        typical: usual number of values, for estimates.
-    """
-
-    name: str
-    level: Literal["event", "player", "ad", "ilrd"]
-    meaning: str
-    typical: int
-
-
-DIMENSIONS: Final[dict[str, Dimension]] = {
-    dimension.name: dimension
-    for dimension in (
-        Dimension("game_id", "event", "id of the game", 10),
-        Dimension("build", "event", "build that sent the event", 20),
-        Dimension("first_build", "player", "build of the install event", 20),
-        Dimension("category", "event", "category of the event", 10),
-        Dimension("country_code", "event", "two letters; decided for each event", 150),
-        Dimension("platform", "event", "platform that sent the event", 4),
-        Dimension("installed_on", "player", "install day, YYYY-MM-DD", 365),
-        Dimension("is_paying", "player", '"true" from the first purchase on, else "false"', 2),
-        Dimension("is_converting", "player", '"true" on the day of the first purchase, else "false"', 2),
-        Dimension("ad_sdk_name", "ad", "ad SDK that showed the ad", 5),
-        Dimension("ad_type", "ad", "format of the ad", 6),
-        Dimension("ad_action", "ad", "what happened to the ad", 5),
-        Dimension("ilrd_sdk_vendor", "ilrd", "mediation SDK that reported the impression", 4),
-        Dimension("ilrd_adunit_name", "ilrd", "ad unit of the impression", 20),
-        Dimension("ilrd_network_name", "ilrd", "network that filled the impression; may be null", 15),
-        Dimension("ilrd_adunit_format", "ilrd", "format of the impression", 6),
-        Dimension("install_publisher", "event", "publisher that brought the install", 20),
-        Dimension("ab_id", "event", "experiment", 5),
-        Dimension("ab_variant_id", "event", "variant of the experiment", 10),
-        Dimension("severity", "event", "severity of an error event", 5),
-    )
-}

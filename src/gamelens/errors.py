@@ -14,14 +14,22 @@
         ├── ServiceError        the service sent an answer that is against its contract
         └── Unreachable         there was no answer
 
-Every message names the value, the rule and the next step.
+Every message names the value, the rule and the next step. Errors pickle, so that they arrive from a worker process too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+import pickle
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copyreg import __newobj__  # type: ignore[attr-defined]
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import UNSET
 
 from gamelens._text import escape_unprintable
 
@@ -45,15 +53,18 @@ __all__ = [
 ]
 
 _NAMED_GAPS = 3
-_NEXT_STEPS = {
-    "raise": 'Ask for less, or pass when_unavailable="clip" or "wait"',
-    "clip": "Ask for another interval",
-    "wait": 'Ask for less, wait longer with deadline_s=, or pass when_unavailable="clip"',
-}
+_PACKAGE: Final = str(Path(__file__).parent) + os.sep
 
 
 class GamelensError(Exception):
     """Base class of all errors that gamelens raises deliberately."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how to pickle the error.
+
+        The copy is made without `__init__`, whose arguments `Exception` does not keep.
+        """
+        return __newobj__, (type(self), *self.args), vars(self)
 
 
 class Refused(GamelensError):
@@ -73,7 +84,7 @@ class BadQuery(Refused):
 
     Args:
         field: its name in the request.
-        value: its value.
+        value: its value; `msgspec.UNSET` if it has none, which the attribute *value* shows as None.
         rule: the rule it breaks, as half a sentence ("must be 1 to 30000").
         allowed: the allowed values, if they can be listed.
         name: the text to compare with *allowed* for a suggestion, if it is not the value.
@@ -83,13 +94,24 @@ class BadQuery(Refused):
         self, field: str, value: object, rule: str, allowed: Iterable[str] = (), *, name: str | None = None
     ) -> None:
         self.field = field
-        self.value = value
+        self.is_missing = value is UNSET
+        self.value = None if self.is_missing else value
         self.rule = rule
         self.allowed = tuple(allowed)
         self.did_you_mean = _nearest(value if name is None else name, self.allowed)
+        super().__init__(self.sentence())
+
+    def sentence(self, show: Callable[[object], str] = repr) -> str:
+        """Return the message, with the value as *show* writes it."""
+        shown = "" if self.is_missing else f" = {show(self.value)}"
         hint = f" Did you mean `{self.did_you_mean}`?" if self.did_you_mean else ""
         names = f" Allowed: {', '.join(self.allowed)}." if self.allowed and not hint else ""
-        super().__init__(escape_unprintable(f"{field} = {value!r} {rule}.{hint}{names}"))
+        return escape_unprintable(f"{self.field}{shown} {self.rule}.{hint}{names}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how to pickle the error, with the text of a value that cannot be pickled itself."""
+        make, arguments, state = super().__reduce__()
+        return make, arguments, state | {"value": _picklable(self.value)}
 
 
 class NotAdditive(Refused):
@@ -125,8 +147,8 @@ class NotYetAvailable(Refused):
     """The requested interval is not, or not all, available.
 
     Args:
-        asked: the requested interval, ISO 8601.
-        available: the interval the service has, ISO 8601.
+        asked: the requested interval, or its ISO 8601 text.
+        available: the interval the service has.
         tried: the value of `when_unavailable`: "raise", "clip" or "wait".
     """
 
@@ -134,8 +156,12 @@ class NotYetAvailable(Refused):
         self.asked = asked
         self.available = available
         self.tried = tried
-        is_not = "is not available at all" if tried == "clip" else "is not all available"
-        super().__init__(f"{asked} {is_not}: the service has {available}. {_NEXT_STEPS[tried]}")
+        is_past, is_partly = _relation(asked, available)
+        extent = "not all available" if is_partly and tried != "clip" else "not available at all"
+        limit = " and nothing earlier" if is_past else ""
+        *steps, last = _next_steps(tried, is_past=is_past, is_partly=is_partly)
+        advice = f"{', '.join(steps)}, or {last}" if steps else last
+        super().__init__(f"{asked} is {extent}: the service has {available}{limit}. {advice}")
 
 
 class PartialResult(Refused):
@@ -207,6 +233,48 @@ def _gaps_text(gaps: Sequence[dict[str, Any]]) -> str:
         texts.append(f"{gap['metric']} in {gap['interval']}{where}" + ("" if is_same else f": {error}"))
     texts += [f"and {len(gaps) - _NAMED_GAPS} more, see .gaps"] if len(gaps) > _NAMED_GAPS else []
     return escape_unprintable("; ".join(texts) + (f": {errors[0]}" if is_same else ""))
+
+
+def emit_warning(text: str) -> None:
+    """Emit *text* as a UserWarning that names the first line outside gamelens."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, UserWarning, stacklevel=level)
+
+
+def _relation(requested: Any, available: Any) -> tuple[bool, bool]:
+    """Return whether *requested* begins before *available*, and whether they overlap."""
+    try:
+        return requested.start < available.start, bool(requested & available)
+    except (AttributeError, TypeError):  # texts, whose relation is not known
+        return False, True
+
+
+def _next_steps(tried: str, *, is_past: bool, is_partly: bool) -> Iterator[str]:
+    """Yield the advice for an interval that is not all available.
+
+    Nothing is gained by waiting for the past.
+    """
+    if is_past and not is_partly:
+        yield "Ask for a later interval"
+        return
+    yield "Ask for less" if is_partly and tried != "clip" else "Ask for another interval"
+    if tried == "wait" and not is_past:
+        yield "wait longer with deadline_s="
+    values = ['"clip"'] if is_partly and tried != "clip" else []
+    values += ['"wait"'] if not is_past and tried == "raise" else []
+    if values:
+        yield f"pass when_unavailable={' or '.join(values)}"
+
+
+def _picklable(value: object) -> object:
+    """Return *value*, or its text if it cannot be pickled."""
+    try:
+        pickle.dumps(value)
+    except Exception:  # a value of any type, whose pickling may raise anything
+        return repr(value)
+    return value
 
 
 def _nearest(value: object, allowed: tuple[str, ...]) -> str | None:

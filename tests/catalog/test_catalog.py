@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gamelens.catalog import DIMENSIONS, METRICS, check_query, metric_named
+from gamelens.catalog import ALIASES, DIMENSIONS, METRICS, Quotient, check_query, find_metric, metric_named
 from gamelens.errors import BadQuery
 from gamelens.wire.queries import decode_query
 
@@ -143,3 +143,48 @@ def test_an_unknown_dimension_is_refused_where_it_stands(change: dict[str, Any],
         check_query(METRICS["event_count"], decode_query(SERIES | change))
     assert (unknown.value.field, unknown.value.value) == (field, "country")
     assert unknown.value.did_you_mean == "country_code"
+
+
+def test_the_aliases_are_these() -> None:
+    """The names that analysts use, none of them a metric of the service."""
+    assert sorted(ALIASES) == ["ad_revenue", "arpdau", "dap", "dau", "ecpm", "mau", "stickiness", "wau"]
+    assert ALIASES.keys().isdisjoint(METRICS)
+    assert all(find_metric(name) is alias for name, alias in ALIASES.items())
+
+
+@pytest.mark.parametrize("name", ALIASES)
+def test_every_field_of_an_alias_has_a_source(name: str) -> None:
+    """A field is a quotient of fields of the alias, or read from a field of a metric of the same kind."""
+    alias = ALIASES[name]
+    summed = [field.name for field in alias.fields if field.combines == "sum"]
+    assert list(alias.parts) == summed
+    for field in alias.fields:
+        if isinstance(field.combines, Quotient):
+            assert {*field.combines.names} <= {*summed}
+        else:
+            part = alias.parts[field.name]
+            (source,) = [one for one in METRICS[part.metric].fields if one.name == part.field]
+            assert (source.combines, source.kind == field.kind or part.is_mean) == ("sum", True)
+
+
+def test_fields_of_aliases_mean_the_same_everywhere() -> None:
+    """A column of two aliases is one column of a frame, and none is called as a field of the service."""
+    wire = {field.name for metric in METRICS.values() for field in metric.fields}
+    seen: dict[str, object] = {}
+    for alias in ALIASES.values():
+        for field in alias.fields:
+            meaning = (field, alias.parts.get(field.name), alias.every if field.name in ("mau", "dau") else None)
+            assert seen.setdefault(field.name, meaning) == meaning
+    assert wire.isdisjoint(seen)
+
+
+def test_an_alias_adds_up_no_further_than_its_sources() -> None:
+    """Only sums of what adds up everywhere do; player-days add up over time, daily players do not."""
+    for alias in ALIASES.values():
+        if alias.adds == "everywhere":
+            assert {METRICS[name].adds for name, _ in alias.sources} == {"everywhere"}
+    assert {name: ALIASES[name].adds for name in ("arpdau", "dau", "stickiness")} == {
+        "arpdau": "over time and games",
+        "dau": "over games",
+        "stickiness": "over games",
+    }

@@ -11,7 +11,7 @@ import pytest
 from click.shell_completion import BashComplete
 from click.testing import CliRunner
 
-from gamelens.catalog import DIMENSIONS, METRICS
+from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
 from gamelens.cli import cli
 from gamelens.simulator import scenario_names
 from support.command_process import run
@@ -25,8 +25,9 @@ def offered(*words: str) -> list[str]:
 
 
 def test_metrics_come_first() -> None:
-    """The first argument of `query` and `plan` completes to metrics."""
-    assert offered("query", "") == list(METRICS)
+    """The first argument of `query` and `plan` completes to metrics and aliases."""
+    assert offered("query", "") == [*METRICS, *ALIASES]
+    assert offered("query", "arp") == ["arppu", "arpu", "arpdau"]
     assert offered("plan", "ilrd_r") == ["ilrd_revenue"]
 
 
@@ -39,6 +40,12 @@ def test_dimensions_follow_by_however_many() -> None:
 def test_nothing_follows_a_metric_alone() -> None:
     """A second argument of `query` has no completions."""
     assert offered("query", "revenue", "plat") == []
+
+
+def test_time_ranges_in_words() -> None:
+    """--over completes to time ranges in words."""
+    assert offered("plan", "dau", "--over", "last 7") == ["last 7 days", "last 7 complete days"]
+    assert "month to date" in offered("query", "dau", "--over", "")
 
 
 def test_sizes_of_buckets() -> None:

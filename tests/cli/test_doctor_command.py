@@ -29,13 +29,14 @@ def marks(result: Result) -> dict[str, str]:
 
 
 def test_all_is_well(run_command: RunCommand) -> None:
-    """With a working service all eleven checks are ok and the exit code is 0."""
+    """With working services all fourteen checks are ok and the exit code is 0."""
     result = run_command("doctor", "--json")
     assert result.exit_code == 0, result.output
     assert marks(result) == dict.fromkeys(
         (
             *("versions", "settings", "keyring", "cache", "service", "key"),
             *("clock", "rate", "available", "metrics", "dimensions"),
+            *("collector", "collector keys", "collector clock"),
         ),
         "ok",
     )
@@ -45,7 +46,7 @@ def test_one_line_each_with_a_mark(run_command: RunCommand) -> None:
     """Each check is one line that starts with its mark."""
     lines = run_command("doctor").stdout.splitlines()
     assert {line.split()[0] for line in lines} == {"ok"}
-    assert len(lines) == 11
+    assert len(lines) == 14
 
 
 def test_a_wrong_key_is_a_problem_with_a_next_step_and_is_not_shown(run_command: RunCommand) -> None:
@@ -100,3 +101,32 @@ def test_a_broken_config_file_is_a_problem(run_command: RunCommand, tmp_path: Pa
     (tmp_path / "config" / "gamelens" / "config.toml").write_text('api_key = "sesame" "twice"')
     result = run_command("doctor", **NOBODY)
     assert (result.exit_code, "sesame" in result.output) == (1, False)
+
+
+def test_a_wrong_secret_key_is_a_problem_and_is_not_shown(run_command: RunCommand) -> None:
+    """The collector's 401 is a problem with exit code 1; the metrics service is fine."""
+    result = run_command("doctor", "--json", GAMELENS_SECRET_KEY="sesame-of-nobody")
+    assert (result.exit_code, "sesame" in result.output) == (1, False)
+    assert (marks(result)["collector keys"], marks(result)["key"]) == ("problem", "ok")
+
+
+def test_a_collector_without_a_secret_key_is_a_warning(run_command: RunCommand) -> None:
+    """The setting that is missing is named, and nothing is sent to the collector."""
+    result = run_command("doctor", GAMELENS_SECRET_KEY=None)
+    (line,) = [line for line in result.stdout.splitlines() if line.startswith("warning")]
+    assert "collector_url and game_key without secret_key" in line
+    assert "Next: set GAMELENS_SECRET_KEY" in line
+    assert result.exit_code == 0
+
+
+def test_without_a_collector_there_is_nothing_to_check(run_command: RunCommand) -> None:
+    """Most analysts submit no events."""
+    unset = dict.fromkeys(("GAMELENS_COLLECTOR_URL", "GAMELENS_GAME_KEY", "GAMELENS_SECRET_KEY"))
+    result = run_command("doctor", "--json", **unset)
+    assert (result.exit_code, marks(result)["collector"]) == (0, "ok")
+
+
+def test_a_silent_metrics_service_leaves_time_for_the_collector(run_command: RunCommand, silent: str) -> None:
+    """Each of the two has half of --deadline."""
+    result = run_command("doctor", "--deadline", 2, "--json", GAMELENS_METRICS_URL=silent)
+    assert (marks(result)["service"], marks(result)["collector keys"]) == ("problem", "ok")

@@ -18,6 +18,12 @@ from gamelens.wire.filters import wire_filter
         ('country_code not in ("US", "NA")', {"not": {"country_code": ["US", "NA"]}}),
         ('platform == "ios" and build == "2"', {"and": [{"platform": "ios"}, {"build": "2"}]}),
         ('not (platform == "ios" or build == "2")', {"not": {"or": [{"platform": "ios"}, {"build": "2"}]}}),
+        ("country_code is null", {"country_code": None}),
+        ("country_code is None", {"country_code": None}),
+        ("country_code is NULL", {"country_code": None}),
+        ("country_code is not null", {"not": {"country_code": None}}),
+        ('platform == "ios" and build is null', {"and": [{"platform": "ios"}, {"build": None}]}),
+        ('{"country_code": None}', {"country_code": None}),
         ('{"or": [{"platform": "ios"}, {"build": ["1", "2"]}]}', {"or": [{"platform": "ios"}, {"build": ["1", "2"]}]}),
     ],
 )
@@ -30,7 +36,18 @@ def test_an_expression_means_what_the_object_means(text: str, wire: dict[str, An
 
 
 @pytest.mark.parametrize(
-    "text", ["", "platform", "platform = 'ios'", "platform > 'ios'", "build == 2", "f('x')", "a in []"]
+    "text",
+    [
+        "",
+        "platform",
+        "platform = 'ios'",
+        "platform > 'ios'",
+        "build == 2",
+        "f('x')",
+        "a in []",
+        "a is 'x'",
+        "a == null",
+    ],
 )
 def test_an_unreadable_expression_is_refused_with_an_example(text: str) -> None:
     """Any other text raises `BadQuery` with an example of a filter."""

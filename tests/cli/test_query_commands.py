@@ -110,13 +110,15 @@ def test_retention_takes_the_days_since_install(run_command: RunCommand) -> None
 
 
 def test_a_clipped_range_is_named_on_standard_error(run_command: RunCommand) -> None:
-    """With --when-unavailable clip the clipped interval is one line on standard error."""
+    """With --when-unavailable clip the clipped interval is one line on standard error, before the source."""
     result = run_command(
         "query", "event_count", "--over", "2026-01-01/2100-01-01", "--every", "month", "--when-unavailable", "clip"
     )
     assert result.exit_code == 0, result.stderr
-    assert result.stderr.startswith("clipped: ")
-    assert len(result.stderr.splitlines()) == 1
+    clipped, source = result.stderr.splitlines()
+    assert clipped.startswith("clipped: ")
+    assert source.startswith("Source: gamelens")
+    assert "demo data (sandbox, scenario small)" in source
 
 
 def test_a_refusal_speaks_of_options(run_command: RunCommand) -> None:
@@ -232,3 +234,30 @@ def test_a_traceback_comes_only_when_asked_for(run_command: RunCommand) -> None:
     assert "Traceback" not in run_command("query", "nothing_such", *WEEK).output
     refused = run_command("--debug", "query", "nothing_such", *WEEK)
     assert type(refused.exception).__name__ == "BadQuery"
+
+
+def test_words_and_aliases_of_an_analyst(run_command: RunCommand) -> None:
+    """Aliases, time ranges in words, titles and `is null` work as in Python."""
+    words = ("--over", "last 7 days", "--where", "platform is not null")
+    daily = rows(run_command("query", "dau", *words, "--json"))
+    players = rows(run_command("query", "user_unique", *words, "--json"))
+    assert [row["dau"] for row in daily] == [row["user_unique"] for row in players]
+    assert len(daily) == 7
+    planned = plan(run_command("plan", "arpdau", "--over", "yesterday", "--json"))
+    assert {piece["metric"] for piece in planned["pieces"]} <= {"revenue", "ilrd_revenue", "user_unique"}
+
+
+def test_the_bucket_of_an_alias_needs_no_option(run_command: RunCommand) -> None:
+    """`mau` is by month; --every day is refused with the reason."""
+    monthly = rows(run_command("query", "mau", "--over", "last 7 days", "--json"))
+    assert {row["timestamp"][8:10] for row in monthly} == {"01"}
+    refused = run_command("query", "mau", "--over", "last 7 days", "--every", "day")
+    assert (refused.exit_code, "counted by month" in refused.stderr) == (1, True)
+
+
+def test_a_game_may_be_named_by_its_title(run_command: RunCommand) -> None:
+    """--games takes what the column `game` shows."""
+    titles = {row["game"] for row in rows(run_command("query", "user_unique", "--by", "game", *WEEK, "--json"))}
+    title = sorted(titles)[0]
+    only = rows(run_command("query", "user_unique", "--by", "game", *WEEK, "--games", title, "--json"))
+    assert {row["game"] for row in only} == {title}

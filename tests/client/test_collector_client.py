@@ -14,9 +14,9 @@ import httpx
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gamelens.client.events.collector_client import CollectorClient
+from gamelens.client.events.collector_client import CollectorClient, GameStatus
 from gamelens.errors import AuthError, BadQuery, ServiceError
-from gamelens.wire.remote_config import InitAnswer, InitUnchanged, V2InitAnswer
+from gamelens.wire.remote_config import InitAnswer, InitUnchanged
 from gamelens.wire.signing import is_signed
 from support.game_events import NOW, event
 from support.sandbox_stage import Stage
@@ -188,7 +188,7 @@ async def init(client: CollectorClient) -> InitAnswer:
     return answer
 
 
-def init_v2(client: CollectorClient) -> Awaitable[V2InitAnswer]:
+def init_v2(client: CollectorClient) -> Awaitable[GameStatus]:
     """Return the answer to a version 2 init."""
     return client.init_v2(user_id="ann", platform="ios", os_version="ios 17.0")
 

@@ -177,6 +177,85 @@ async def test_a_failed_player_is_last_in_the_next_round(game: Game) -> None:
 
 
 @in_loop
+async def test_one_failing_player_slows_no_other(game: Game) -> None:
+    """Rounds go on every 17.5 s while one player's requests fail ever more rarely."""
+    game.wire.failing_users = {"ann"}
+    async with server(game) as at:
+        ann, bob = await join(at, "ann", "bob")
+        for number in range(1, 61):
+            bob.add("design", event_id="menu:open")
+            ann.add("design", event_id="menu:open")
+            game.time.advance(await game.time.wait_for_pause(number))
+        attempts = [sent for sent in game.wire.of("events") if players_of(sent) == {"ann"}]
+        assert set(game.time.pauses[:60]) == {17.5}
+        assert sum(event["user_id"] == "bob" for event in game.wire.events) >= 59
+        assert 4 <= len(attempts) <= 12
+        assert "500" in (at.report().trouble or "")
+        game.wire.failing_users.clear()
+        game.time.advance(600)
+        await game.time.wait_for_pause(61)
+        assert {event["user_id"] for event in game.wire.events} == {"ann", "bob"}
+        assert at.report().trouble is None
+
+
+@in_loop
+async def test_the_same_round_serves_the_players_after_a_failing_one(game: Game) -> None:
+    """A 500 for one player does not end the round, and is raised after it."""
+    game.wire.failing_users = {"ann"}
+    async with server(game) as at:
+        await game.time.wait_for_pause(1)
+        await join(at, "ann", "bob", "cid")
+        with pytest.raises(ServiceError):
+            await at.submit()
+        assert [event["user_id"] for event in game.wire.events] == ["bob", "cid"]
+
+
+@in_loop
+async def test_a_retry_after_holds_for_the_player_it_was_said_to(game: Game) -> None:
+    """The player with a 429 waits `Retry-After`, the others do not."""
+    async with server(game) as at:
+        await game.time.wait_for_pause(1)
+        await join(at, "ann", "bob")
+        game.wire.retry_after_s, game.wire.script["events"] = 900, [(429, b"{}")]
+        waited_s = 0.0
+        for number in range(2, 80):
+            game.time.advance(17.5)
+            waited_s += 17.5
+            await game.time.wait_for_pause(number)
+            if "ann" in {event["user_id"] for event in game.wire.events}:
+                break
+        first = next(event["user_id"] for event in game.wire.events)
+        assert (first, waited_s - 17.5 >= 900) == ("bob", True)
+
+
+@in_loop
+async def test_three_failures_in_a_row_end_a_round(game: Game) -> None:
+    """A collector that is down is not asked for every player of every round."""
+    async with server(game) as at:
+        await game.time.wait_for_pause(1)
+        await join(at, *(f"player{number}" for number in range(20)))
+        game.wire.script["events"] = [(503, b"{}")] * 99
+        with pytest.raises(ServiceError):
+            await at.submit()
+        assert len(game.wire.of("events")) == 3
+        game.wire.script["events"] = []
+        await at.submit()
+        assert at.report().waiting == 0
+
+
+@in_loop
+async def test_the_end_sends_all_events_of_the_players_that_do_not_fail(game: Game) -> None:
+    """More than one request of a player is sent although another player's requests fail."""
+    game.wire.failing_users = {"ann"}
+    at = server(game)
+    async with at:
+        _, bob = await join(at, "ann", "bob")
+        for _ in range(1200):
+            bob.add("design", event_id="menu:open")
+    assert (at.report().waiting, at.report().collected) == (2, 1202)
+
+
+@in_loop
 async def test_players_may_join_and_play_offline(game: Game) -> None:
     """Events of offline players are queued and sent later (Wire 1.15, Client queue)."""
     game.wire.is_down = True
@@ -220,14 +299,14 @@ async def test_addresses_leave_the_queue_with_the_last_event(game: Game, tmp_pat
 @in_loop
 async def test_a_disabled_game_sends_nothing_for_anyone(game: Game) -> None:
     """A game with `enabled` false sends no events (Wire 1.11, Version 2 init)."""
-    game.wire.script["init_v2"] = [(200, b'{"enabled":false,"server_ts":1795000000,"flags":[]}')]
+    game.wire.script["init_v2"] = [(200, b'{"enabled":false,"server_ts":1795000000,"flags":[]}')] * 2
     at = server(game)
     async with at:
         ann, bob = await join(at, "ann", "bob")
         assert not ann.add("design", event_id="menu:open")
         assert not bob.add("design", event_id="menu:open")
         await at.submit()
-    assert [sent.route for sent in game.wire.sent] == ["init_v2"]
+    assert [sent.route for sent in game.wire.sent] == ["init_v2", "init"] * 2
     assert at.report().dropped == {"disabled": 4}
 
 

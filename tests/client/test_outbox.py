@@ -243,18 +243,28 @@ def test_an_init_answer_is_stored_for_its_user(path: Path) -> None:
     second.close()
 
 
-def test_an_init_answer_is_deleted_when_the_user_changes() -> None:
+def test_each_user_has_an_init_answer_of_their_own() -> None:
     """Another user must not send the stored hash (Wire 1.12, Remote config init)."""
     file = OutboxFile(None, game_key="a" * 32)
     file.save_init_answer("ann", ANSWER)
-    assert [file.load_init_answer(user_id) for user_id in ("bob", "ann")] == [None, None]
+    assert [file.load_init_answer(user_id) for user_id in ("bob", "ann")] == [None, ANSWER]
+
+
+def test_the_init_answers_stored_last_are_kept() -> None:
+    """A game server's file does not grow with every player it ever had."""
+    file = OutboxFile(None, game_key="a" * 32)
+    for number in range(10_001):
+        file.save_init_answer(f"player{number}", ANSWER)
+        file.save_init_answer("ann", ANSWER)
+    kept = [file.load_init_answer(user_id) is not None for user_id in ("player0", "player9999", "ann")]
+    assert kept == [False, True, True]
 
 
 def test_an_init_answer_of_another_version_is_ignored() -> None:
     """A stored init answer without today's fields is ignored."""
     file = OutboxFile(None, game_key="a" * 32)
     with file.transaction() as db:
-        db.execute("INSERT INTO notes VALUES ('init', '{}')")
+        db.execute("INSERT INTO init_answers VALUES ('ann', '{}')")
     assert file.load_init_answer("ann") is None
 
 

@@ -195,7 +195,7 @@ REFUSED: list[tuple[type[GamelensError], dict[str, Any]]] = [
     (BadQuery, {"metric": "revenu", "over": OVER}),
     (BadQuery, {"metric": "revenue", "by": "plattform", "over": OVER}),
     (BadQuery, {"metric": "revenue", "where": {"plattform": "ios"}, "over": OVER}),
-    (BadQuery, {"metric": "revenue", "over": "yesterday"}),
+    (BadQuery, {"metric": "revenue", "over": "the day before"}),
     (BadQuery, {"metric": "retention_retro", "over": OVER}),
     (BadQuery, {"metric": "retention_retro", "over": OVER, "by": "ad_type", "since_days_ago": 1}),
     (BadQuery, {"metric": "retention_retro", "over": OVER, "by": ["ad_type", "build"], "since_days_ago": 1}),

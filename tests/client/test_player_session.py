@@ -181,7 +181,7 @@ async def test_a_disabled_game_sends_nothing(game: Game) -> None:
     async with session as player:
         assert not player.add("design", event_id="menu:open")
     report = session.report()
-    assert [sent.route for sent in game.wire.sent] == ["init_v2"]
+    assert [sent.route for sent in game.wire.sent] == ["init_v2", "init"]
     assert (report.waiting, report.dropped) == (0, {"disabled": 2})
     assert report.disabled is not None
 
@@ -250,12 +250,12 @@ async def test_the_hash_is_sent_at_the_next_start(game: Game, tmp_path: Path) ->
 
 
 @in_loop
-async def test_the_hash_is_dropped_when_the_user_changes(game: Game, tmp_path: Path) -> None:
+async def test_each_user_sends_their_own_hash_only(game: Game, tmp_path: Path) -> None:
     """Another user sends no hash (Wire 1.12, Remote config init)."""
     for user_id in ("ann", "bob", "ann"):
         async with game.session(queue=tmp_path / "events.sqlite", user_id=user_id):
             pass
-    assert ["configs_hash" in sent.params for sent in game.wire.of("init")] == [False] * 3
+    assert ["configs_hash" in sent.params for sent in game.wire.of("init")] == [False, False, True]
 
 
 @in_loop

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -72,3 +73,9 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     """An unknown name of the package is an `AttributeError` that quotes it."""
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = gamelens.nothing  # type: ignore[attr-defined]
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    """`gamelens.__version__` is the installed version, and `dir` lists it."""
+    assert gamelens.__version__ == version("gamelens")
+    assert "__version__" in dir(gamelens)

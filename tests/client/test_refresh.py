@@ -10,7 +10,8 @@ import pytest
 
 from gamelens.client.cache.answer_cache import CachedRows
 from gamelens.client.query.data_frames import to_frame
-from gamelens.client.query.planner import FanOutValues, plan_requests
+from gamelens.client.query.metric_plan import FanOutValues
+from gamelens.client.query.planner import plan_requests
 from gamelens.client.query.query_run import query_record
 from gamelens.client.query.query_spec import QuerySpec
 from gamelens.client.query.refresh import (
@@ -108,7 +109,7 @@ def test_a_field_that_was_named_after_its_metric_gets_its_name_back() -> None:
 
 def test_a_row_of_the_other_metric_only_is_left_out() -> None:
     """A row whose fields of a metric are all null is no row of that metric."""
-    table = columns("platform", platform=["a", "b", None], event_count=[1, None, 0], user_unique=[None, 2, 3])
+    table = columns("platform", platform=["a", "b", None], event_count=[1, None, 4], user_unique=[None, 2, 3])
     both = ("event_count", "user_unique")
     assert rows_of_metric(table, "event_count", ("platform",), both)["platform"].to_pylist() == ["a", None]
     assert rows_of_metric(table, "user_unique", ("platform",), both)["platform"].to_pylist() == ["b", None]

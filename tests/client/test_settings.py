@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gamelens.client.connection.settings import Secret, metrics_settings
+from gamelens.client.connection.settings import Secret, collector_settings, metrics_settings
 from gamelens.errors import AuthError, BadQuery
 
 ENVIRON = {"GAMELENS_API_KEY": "from-environment", "GAMELENS_METRICS_URL": "https://environment.example"}
@@ -57,6 +57,74 @@ def test_an_invalid_address_is_refused(address: str) -> None:
     """An address needs http or https and a host, and has no query string."""
     with pytest.raises(BadQuery, match="metrics_url"):
         metrics_settings(api_key="k", metrics_url=address, environ={})
+
+
+LOOPBACK = ["http://127.0.0.1:80", "http://localhost:8080", "http://[::1]:80", "http://127.8.8.8", "http://LOCALHOST"]
+BEYOND = ["http://a.example", "http://10.0.0.5:80", "http://[::2]", "http://localhost.example", "http://0.0.0.0:80"]
+
+
+@pytest.mark.parametrize("address", LOOPBACK)
+def test_plain_http_is_allowed_on_this_machine(address: str, tmp_path: Path) -> None:
+    """An http address of loopback needs no leave."""
+    file = tmp_path / "none.toml"
+    assert metrics_settings(api_key="k", metrics_url=address, environ={}, file=file).metrics_url == address
+
+
+@pytest.mark.parametrize("address", BEYOND)
+def test_plain_http_beyond_this_machine_is_refused(address: str, tmp_path: Path) -> None:
+    """Another http address is a `BadQuery` that names the ways to allow it."""
+    file = tmp_path / "none.toml"
+    ways = r"pass allow_http=True, set GAMELENS_ALLOW_HTTP=1, or write allow_http = true into .*none\.toml"
+    with pytest.raises(BadQuery, match=f"metrics_url = .* must be https.*{ways}"):
+        metrics_settings(api_key="k", metrics_url=address, environ={}, file=file)
+    with pytest.raises(BadQuery, match=f"collector_url = .* must be https.*{ways}"):
+        collector_settings(collector_url=address, game_key="g", secret_key="s", environ={}, file=file)
+
+
+def http_settings(folder: Path, environ: dict[str, str], text: str = "", *, allow_http: bool = False) -> str:
+    """Return the address of settings with a plain http address in the environment."""
+    environ = {"GAMELENS_API_KEY": "k", "GAMELENS_METRICS_URL": "http://a.example"} | environ
+    file = config(folder, text)
+    settings = metrics_settings(api_key=None, metrics_url=None, allow_http=allow_http, environ=environ, file=file)
+    return settings.metrics_url
+
+
+@pytest.mark.parametrize(
+    ("environ", "text", "given"),
+    [
+        ({}, "", True),
+        *[({"GAMELENS_ALLOW_HTTP": word}, "", False) for word in ("1", "true", "True", "yes", "on")],
+        ({}, "allow_http = true", False),
+        ({}, 'allow_http = "yes"', False),
+    ],
+)
+def test_plain_http_can_be_allowed(environ: dict[str, str], text: str, given: bool, tmp_path: Path) -> None:
+    """Argument, variable and config file allow plain http."""
+    assert http_settings(tmp_path, environ, text, allow_http=given) == "http://a.example"
+
+
+@pytest.mark.parametrize(
+    ("environ", "text"),
+    [
+        *[({"GAMELENS_ALLOW_HTTP": word}, "") for word in ("", "0", "false", "no", "off")],
+        ({}, "allow_http = false"),
+        ({"GAMELENS_ALLOW_HTTP": "0"}, "allow_http = true"),
+    ],
+)
+def test_plain_http_can_be_forbidden(environ: dict[str, str], text: str, tmp_path: Path) -> None:
+    """A false value refuses plain http, and the environment wins over the config file."""
+    with pytest.raises(BadQuery, match="must be https"):
+        http_settings(tmp_path, environ, text)
+
+
+@pytest.mark.parametrize(
+    ("environ", "text"),
+    [({"GAMELENS_ALLOW_HTTP": "maybe"}, ""), ({}, 'allow_http = "maybe"'), ({}, "allow_http = 7")],
+)
+def test_a_leave_that_is_neither_true_nor_false_is_refused(environ: dict[str, str], text: str, tmp_path: Path) -> None:
+    """Any other value is a `BadQuery` with the setting and its source."""
+    with pytest.raises(BadQuery, match="allow_http"):
+        http_settings(tmp_path, environ, text)
 
 
 def test_an_address_with_a_password_is_refused_without_quoting_it() -> None:

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from gamelens.catalog import METRICS
 from gamelens.client.tables import table_operations
-from gamelens.client.tables.table_operations import join_metrics, other_rows, sort_as_service, sum_split_buckets
+from gamelens.client.tables.table_operations import other_rows, sort_as_service, sum_split_buckets
 from gamelens.client.tables.table_schema import TIMESTAMP_TYPE, schema
-from gamelens.errors import ServiceError
 
 DAY = datetime(2026, 11, 1, tzinfo=UTC)
 NEXT = datetime(2026, 11, 2, tzinfo=UTC)
@@ -412,58 +411,3 @@ def test_the_total_is_the_sum_of_shown_rows_and_other(
 
 
 USERS = [{"platform": "ios", "user_unique": 7}]
-
-
-def test_metrics_are_joined_on_timestamp_and_dimensions() -> None:
-    """Rows of two metrics with the same bucket and values become one row."""
-    result = join_metrics(
-        ("platform",),
-        [
-            rows("user_unique", ("platform",), *USERS),
-            rows("new_users", ("platform",), {"platform": "ios", "new_users": 2}),
-        ],
-    )
-    assert shown(result) == [{"timestamp": DAY, "platform": "ios", "user_unique": 7, "new_users": 2}]
-
-
-def test_a_row_only_one_metric_has_is_kept() -> None:
-    """A row that one metric lacks has null in its fields."""
-    installs = {"timestamp": NEXT, "platform": None, "new_users": 2}
-    result = join_metrics(
-        ("platform",), [rows("user_unique", ("platform",), *USERS), rows("new_users", ("platform",), installs)]
-    )
-    assert shown(result) == [
-        {"timestamp": DAY, "platform": "ios", "user_unique": 7, "new_users": None},
-        {"timestamp": NEXT, "platform": None, "user_unique": None, "new_users": 2},
-    ]
-
-
-def test_null_joins_null() -> None:
-    """Rows with a null value in the same dimension are joined."""
-    left = rows("user_unique", PAIR, {"platform": None, "country_code": "DE", "user_unique": 7})
-    right = rows("new_users", PAIR, {"platform": None, "country_code": "DE", "new_users": 2})
-    assert len(join_metrics(PAIR, [left, right])) == 1
-
-
-def test_joined_rows_keep_the_order_of_the_first_metric() -> None:
-    """Joined rows are in time, within a bucket in order of first appearance."""
-    by = ("platform",)
-    left = rows("user_unique", by, {"timestamp": NEXT, "platform": "a"}, {"platform": "b"}, {"platform": "a"})
-    right = rows("new_users", by, {"platform": "c"}, {"platform": "a"}, {"timestamp": NEXT, "platform": "b"})
-    keys = [(row["timestamp"], row["platform"]) for row in shown(join_metrics(by, [left, right]))]
-    assert keys == [(DAY, "b"), (DAY, "a"), (DAY, "c"), (NEXT, "a"), (NEXT, "b")]
-
-
-@pytest.mark.parametrize("name", ["ios", None])
-def test_two_rows_of_the_same_bucket_and_values_are_refused(name: str | None) -> None:
-    """Two rows of one metric with the same bucket and values are a `ServiceError`."""
-    twice = rows("user_unique", ("platform",), {"platform": name}, {"platform": name})
-    with pytest.raises(ServiceError, match="two rows of the same bucket and values"):
-        join_metrics(("platform",), [rows("new_users", ("platform",), *USERS), twice])
-
-
-def test_three_metrics_stand_side_by_side() -> None:
-    """Three metrics without dimensions become one row."""
-    names = ("user_unique", "new_users", "event_count")
-    result = join_metrics((), [rows(name, (), {name: place}) for place, name in enumerate(names)])
-    assert shown(result) == [{"timestamp": DAY, "user_unique": 0, "new_users": 1, "event_count": 2}]

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gamelens.client.tables.time_ranges import (
+    TIME_WORDS,
     BucketSlice,
     bucket_slices,
     clip_to_available,
@@ -40,6 +41,22 @@ def resolved(value: Any) -> str:
         ("Last 2 complete weeks", "2026-11-02T00:00Z/2026-11-16T00:00Z"),
         ("last 2 complete months", "2026-09-01T00:00Z/2026-11-01T00:00Z"),
         ("last 11 complete months", "2025-12-01T00:00Z/2026-11-01T00:00Z"),
+        ("last 1 complete month", "2026-10-01T00:00Z/2026-11-01T00:00Z"),
+        ("yesterday", "2026-11-19T00:00Z/2026-11-20T00:00Z"),
+        ("last week", "2026-11-09T00:00Z/2026-11-16T00:00Z"),
+        ("Last  Month", "2026-10-01T00:00Z/2026-11-01T00:00Z"),
+        ("last 7 days", "2026-11-14T00:00Z/2026-11-20T11:00Z"),
+        ("last 1 day", "2026-11-20T00:00Z/2026-11-20T11:00Z"),
+        ("last 2 weeks", "2026-11-09T00:00Z/2026-11-20T11:00Z"),
+        ("last 3 months", "2026-09-01T00:00Z/2026-11-20T11:00Z"),
+        ("today", "2026-11-20T00:00Z/2026-11-20T11:00Z"),
+        ("this week", "2026-11-16T00:00Z/2026-11-20T11:00Z"),
+        ("week to date", "2026-11-16T00:00Z/2026-11-20T11:00Z"),
+        ("this month", "2026-11-01T00:00Z/2026-11-20T11:00Z"),
+        ("Month to date", "2026-11-01T00:00Z/2026-11-20T11:00Z"),
+        ("November 2026", "2026-11-01T00:00Z/2026-12-01T00:00Z"),
+        ("sept 2026", "2026-09-01T00:00Z/2026-10-01T00:00Z"),
+        ("2026-10", "2026-10-01T00:00Z/2026-11-01T00:00Z"),
         ("2026-11-01", "2026-11-01T00:00Z/2026-11-02T00:00Z"),
         (date(2026, 11, 1), "2026-11-01T00:00Z/2026-11-02T00:00Z"),
         ((date(2026, 11, 1), date(2026, 11, 3)), "2026-11-01T00:00Z/2026-11-04T00:00Z"),
@@ -57,8 +74,15 @@ def test_a_time_range_is_resolved(value: Any, interval: str) -> None:
 @pytest.mark.parametrize(
     "nonsense",
     [
-        "last week",
+        "the last week",
         "last 0 complete days",
+        "last 0 days",
+        "last 99999 months",
+        "Nova 2026",
+        "ma 2026",
+        "November 0",
+        "2026-11-31",
+        "next week",
         "last 99999 complete months",
         "2026-13-01",
         "2026-11-03/2026-11-03",
@@ -81,6 +105,38 @@ def test_a_range_that_ends_before_it_starts_is_quoted(backwards: Any) -> None:
     with pytest.raises(BadQuery, match="end after it starts") as refused:
         resolved(backwards)
     assert (refused.value.field, refused.value.value) == ("over", backwards)
+
+
+@pytest.mark.parametrize("words", TIME_WORDS)
+def test_the_words_that_are_offered_are_understood(words: str) -> None:
+    """Pickers and shells offer only words that end with the available interval."""
+    assert resolve_range(words, AVAILABLE).end <= AVAILABLE.end
+
+
+@pytest.mark.parametrize(
+    ("words", "interval"),
+    [
+        ("yesterday", "2026-11-30T00:00Z/2026-12-01T00:00Z"),
+        ("last 7 days", "2026-11-24T00:00Z/2026-12-01T00:00Z"),
+        ("last 1 month", "2026-11-01T00:00Z/2026-12-01T00:00Z"),
+        ("today", "2026-12-01T00:00Z/2026-12-02T00:00Z"),
+        ("month to date", "2026-12-01T00:00Z/2027-01-01T00:00Z"),
+    ],
+)
+def test_a_bucket_without_data_yet_is_not_available(words: str, interval: str) -> None:
+    """At the very start of a day or month its words name it as a whole, and other words end before it."""
+    available = Interval.parse("2026-08-22T00:00Z/2026-12-01T00:00Z")
+    assert str(resolve_range(words, available)) == interval
+    if "to date" in words or words == "today":
+        with pytest.raises(NotYetAvailable):
+            clip_to_available(resolve_range(words, available), available, "raise")
+
+
+def test_a_misspelt_word_is_suggested() -> None:
+    """The error has the nearest words, beside the rule."""
+    with pytest.raises(BadQuery, match="last N complete days") as refused:
+        resolved("yesteday")
+    assert refused.value.did_you_mean == "yesterday"
 
 
 def test_a_datetime_is_not_taken_for_a_day() -> None:

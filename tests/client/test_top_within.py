@@ -129,6 +129,8 @@ RESTS: list[tuple[str, list[str], int]] = [
     ("arpu", ["studio_id", "game_id", "build"], 1),
     ("conversion", ["platform", "game_id"], 1),
     ("installs_ratio", ["game_id", "build"], 1),
+    ("conversion", ["platform"], 1),
+    ("installs_ratio", ["studio_id", "build"], 1),
 ]
 
 
@@ -144,7 +146,7 @@ def rest_rows(world: World, metric: str, names: list[str], dimension: str, shown
         where: Any = {dimension: beyond} if None in named else {"not": {dimension: named}} if named else None
         ids = dict(zip(within, group, strict=True))
         narrow: dict[str, Any] = {f"{name.removesuffix('_id')}s": [value] for name, value in ids.items()}
-        by = ["game_id"] if METRICS[metric].kinds != "plain" else []
+        by = [name for name in within if METRICS[metric].kinds != "plain" and name == "game_id"]
         rows = table(metric, by, over=WHOLE, every="all", where=where, **narrow) if beyond else []
         counts = [field.name for field in METRICS[metric].fields if field.kind == "count"]
         expected += [{**ids, **row, dimension: "(other)"} for row in rows if any(row[name] for name in counts)]
@@ -207,8 +209,12 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("user_unique", {"by": "country_code", "top": 2, "every": "day"}, 'every="all"'),
     ("user_unique", {"by": ["game", "country_code"], "top": 2, "every": "all"}, 'top={"country_code": 2}'),
     ("user_unique", {"by": ["platform", "country_code"], "top": {"platform": 1}, "every": "all"}, "without other=True"),
-    ("conversion", {"by": "platform", "top": 1, "every": "all"}, 'top={"platform": 1}'),
-    ("retention_retro", {"by": "platform", "top": {"platform": 1}, "since_days_ago": 1}, "without other=True"),
+    ("conversion", {"by": ["game", "platform"], "top": 1, "every": "all"}, 'top={"platform": 1}'),
+    (
+        "retention_retro",
+        {"by": ["game", "platform"], "top": {"platform": 1}, "since_days_ago": 1},
+        "without other=True",
+    ),
 ]
 
 
@@ -283,11 +289,11 @@ def test_a_frame_with_others_is_refreshed(world: World) -> None:
     ("top", "words"),
     [
         ({"countrycode": 5}, "Did you mean `country_code`?"),
-        ({}, "must name one dimension of by"),
-        ({"game": 2, "country_code": 5}, "must name one dimension of by"),
-        ({"platform": 2}, "must name one dimension of by"),
+        ({}, "must be a number, or one dimension of by"),
+        ({"game": 2, "country_code": 5}, "must be a number, or one dimension of by"),
+        ({"platform": 2}, "must name a dimension of by"),
         ({"country_code": 0}, "must be a whole number from 1 to 30000"),
-        ({"country_code": None}, "must be a whole number"),
+        ({"country_code": None}, "must be a number, or one dimension of by"),
         ({"country_code": True}, "must be a whole number"),
     ],
 )
@@ -310,3 +316,31 @@ def test_several_metrics_have_their_own_largest_values(world: World) -> None:
         assert {*zip(own["game_id"], own["country_code"], strict=True)} == {
             *zip(alone["game_id"], alone["country_code"], strict=True)
         }
+
+
+ALIASES: list[tuple[str, list[str], Any]] = [
+    ("dau", ["build"], 1),
+    ("mau", ["game", "build"], {"build": 1}),
+    ("arpdau", ["build"], 1),
+    ("stickiness", ["country_code"], 1),
+    ("ad_revenue", ["game", "country_code"], {"country_code": 1}),
+]
+
+
+@pytest.mark.parametrize(("alias", "by", "top"), ALIASES, ids=str)
+def test_an_alias_has_the_others_of_its_parts(world: World, alias: str, by: list[str], top: Any) -> None:
+    """`(other)` of an alias is the alias over the events with none of the values shown."""
+    lens = quick(world.watch())
+    over: dict[str, Any] = {"over": "2026-11-10" if alias == "dau" else "2026-10-01/P1M"}
+    over |= {} if alias in ("dau", "mau") else {"every": "month"}
+    frame = lens.query(alias, by=by, top=top, other=True, **over)
+    name = by[-1]
+    others = frame[frame[name].astype(str) == "(other)"]
+    assert len(others) > 0 or alias == "dau"
+    for row in rows_of(others):
+        shown = frame if "game" not in by else frame[frame["game_id"] == row["game_id"]]
+        named = [value for value in shown[name] if value != "(other)"]
+        games = [row["game_id"]] if "game" in by else None
+        alone = rows_of(lens.query(alias, where={"not": {name: named}}, games=games, **over))
+        assert len(alone) == 1
+        assert all(is_close(row[field], value) for field, value in alone[0].items())

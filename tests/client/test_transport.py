@@ -155,6 +155,36 @@ def test_429_for_ever_ends_within_eighty_seconds(header: dict[str, str]) -> None
     assert stand.time < 80
 
 
+def limited_text(*answers: Response, **options: Any) -> str:
+    """Return the message of `RateLimited` after *answers*."""
+    with pytest.raises(RateLimited) as limited:
+        TransportUnderTest(*answers, **options).send()
+    return str(limited.value)
+
+
+def test_a_429_that_asks_for_a_long_wait_is_not_said_to_last() -> None:
+    """One 429 with a wait beyond `max_wait_s` is told as one, with both numbers and the next step."""
+    message = "http://127.0.0.1 answers 429 and asks to wait 3600 s, more than max_wait_s=60: ask again then"
+    assert limited_text(refused(429, {"Retry-After": "3600"})) == message
+
+
+def test_one_429_among_other_failures_is_not_said_to_last() -> None:
+    """A 429 that was met once, at the end of the attempts, is told as one."""
+    assert limited_text(*[refused(503)] * 5, refused(429)) == "http://127.0.0.1 answers 429: ask again later"
+
+
+def test_a_429_that_lasts_is_counted() -> None:
+    """`keeps answering` is said of several answers 429 alone, with their number."""
+    message = "http://127.0.0.1 keeps answering 429 (6 times): ask less at a time, or again later"
+    assert limited_text(refused(429)) == message
+    assert "keeps answering 429 (2 times)" in limited_text(*[refused(503)] * 4, refused(429))
+
+
+def test_a_429_keeps_the_words_of_the_service() -> None:
+    """The reason that the service gives follows ours."""
+    assert limited_text(refused(429, detail="the plan is used up")).endswith("later: the plan is used up")
+
+
 def test_401_is_an_auth_error_without_the_key() -> None:
     """A 401 is an `AuthError`, and a quoted key is masked (Wire 2.2, API key)."""
     with pytest.raises(AuthError) as unknown:

@@ -24,6 +24,7 @@ LONG_SIGNATURES = {
     "retention_arguments",
     "BaseClient.__init__",
     "Transport.__init__",
+    "CollectorClient.__init__",
     "PlayerSession.__init__",
     "GameServer.join",
     "join",

@@ -15,6 +15,7 @@ from gamelens import dim
 def connected() -> gl.Client:
     """Return a client of `connect`, and construct one by hand."""
     lens: gl.Client = gl.connect()
+    lens = gl.demo("small", cache=False)
     with gl.Client(
         api_key="…",
         metrics_url="https://metrics.example.com",
@@ -23,6 +24,8 @@ def connected() -> gl.Client:
         max_days=31,
         max_wait_s=60,
         refresh_s=3600,
+        max_answer_bytes=1 << 29,
+        allow_http=False,
         progress=None,
         record="recorded",
         replay=None,
@@ -124,6 +127,8 @@ async def awaited() -> pd.DataFrame:
         max_days=None,
         max_wait_s=60,
         refresh_s=3600,
+        max_answer_bytes=1 << 29,
+        allow_http=False,
         progress=False,
         record=None,
         replay=Path("recorded"),

@@ -43,16 +43,15 @@ def ready(folder: Path) -> Iterator[SandboxInfo]:
 
 
 def test_many_bombs_at_once_take_little_memory(ready: SandboxInfo) -> None:
-    """50 bodies of 1 MB that unpack to 1 GB take less than 20 MB of memory.
+    """Bodies of 1 MB that unpack to 1 GB take 20 ms of CPU time each, and 50 less than 20 MB.
 
     Wire 1.6, Body limits.
     """
-    answers, p50_ms, grown_mib = measure_refusals(
-        ready, signed_request(ready.organisations[0].games[0], gzip_of_zeros(1000)), times=5, at_once=50
-    )
-    assert answers == {413}
-    assert p50_ms < 20
-    assert grown_mib < 20
+    bomb = signed_request(ready.organisations[0].games[0], gzip_of_zeros(1000))
+    cost = measure_refusals(ready, bomb, times=5, at_once=50)
+    assert cost.statuses == {413}
+    assert cost.cpu_ms < 20
+    assert cost.grown_mib < 20
 
 
 def test_good_clients_are_served_beside_slow_ones(ready: SandboxInfo) -> None:

@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 
 from gamelens.errors import RateLimited
+from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.http.rate_limiter import NodeLimiters, OrganisationLimiter, RateLimits
+from gamelens.sandbox.metrics.metrics_app import MetricsApp
 from support.app_requests import send
+from support.game_events import NOW
 from support.sandbox_stage import Stage
 
 KEY = {"X-API-Key": "key-of-acme"}
@@ -25,6 +28,17 @@ class ManualClock:
 
     def __call__(self) -> float:
         return self.now
+
+
+class StillClock(Clock):
+    """A clock of a sandbox on which no time passes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.freeze(NOW)
+
+    def monotonic_s(self) -> float:
+        return 100.0
 
 
 def try_request(limiter: OrganisationLimiter | NodeLimiters, organisation: str = "acme") -> float:
@@ -146,9 +160,17 @@ def test_a_sandbox_of_several_nodes_serves_more(make_stage: Callable[..., Stage]
 
 
 @pytest.fixture
-def limited_stage(make_stage: Callable[..., Stage]) -> Stage:
-    """Return a sandbox with the limits of the real service."""
-    return make_stage(rate=5, at_once=5)
+def limited_stage(stage: Stage) -> Stage:
+    """Return a sandbox with the limits of the real service, whose rate is on a clock that stands still."""
+    app = MetricsApp(
+        stage.sandbox.tenants,
+        stage.sandbox.lake,
+        stage.sandbox.reader,
+        StillClock(),
+        limits=RateLimits(5, 5),
+    )
+    stage.metrics_app = app.app()
+    return stage
 
 
 def test_too_many_requests_are_429_and_say_when(limited_stage: Stage) -> None:

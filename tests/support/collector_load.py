@@ -15,7 +15,7 @@ from functools import reduce
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from zlib_ng import zlib_ng
@@ -23,7 +23,7 @@ from zlib_ng import zlib_ng
 from gamelens.local.sandbox_info import SandboxGame, SandboxInfo
 from gamelens.simulator import load_scenario, play
 from gamelens.wire.signing import sign
-from support.process_memory import memory_mib
+from support.process_memory import cpu_s, memory_mib
 
 HERE = Path(__file__).parent
 T = TypeVar("T")
@@ -83,24 +83,42 @@ async def _status_and_seconds(port: int, request: bytes) -> tuple[int, float]:
         writer.close()
 
 
-def measure_refusals(ready: SandboxInfo, request: bytes, *, times: int, at_once: int) -> tuple[set[int], float, float]:
-    """Send *request* *times* one after the other, then *at_once* in parallel.
+class RefusalCost(NamedTuple):
+    """The cost of requests that a collector refuses.
 
-    Returns:
-        The statuses of all answers, the median milliseconds of the first part, and the MiB by which the peak memory of
-        the collector exceeds its memory before.
+    Attributes:
+        statuses: the statuses of all answers.
+        p50_ms: the median latency of requests one after the other.
+        cpu_ms: the CPU time of the collector for one of these.
+        grown_mib: by how much its peak memory exceeds its memory before, many requests in parallel included.
     """
 
-    async def send_all() -> tuple[list[tuple[int, float]], list[tuple[int, float]]]:
-        single = [await _status_and_seconds(port, request) for _ in range(times)]
-        return single, await asyncio.gather(*(_status_and_seconds(port, request) for _ in range(at_once)))
+    statuses: set[int]
+    p50_ms: float
+    cpu_ms: float
+    grown_mib: float
 
-    port = collector_port(ready)
-    before = memory_mib(ready.pid, "VmRSS")
+
+def measure_refusals(ready: SandboxInfo, request: bytes, *, times: int, at_once: int) -> RefusalCost:
+    """Send *request* *times* one after the other, then *at_once* in parallel."""
+
+    async def send_all() -> tuple[list[tuple[int, float]], float, list[tuple[int, float]]]:
+        began = cpu_s(pid)
+        single = [await _status_and_seconds(port, request) for _ in range(times)]
+        used = cpu_s(pid) - began
+        return single, used, await asyncio.gather(*(_status_and_seconds(port, request) for _ in range(at_once)))
+
+    assert ready.pid is not None
+    port, pid = collector_port(ready), ready.pid
+    before = memory_mib(pid, "VmRSS")
     Path(f"/proc/{ready.pid}/clear_refs").write_text("5")  # the peak is counted from here
-    single, many = asyncio.run(send_all())
-    grown_mib = memory_mib(ready.pid, "VmHWM") - before
-    return {status for status, _ in single + many}, 1000 * median(seconds for _, seconds in single), grown_mib
+    single, used, many = asyncio.run(send_all())
+    return RefusalCost(
+        statuses={status for status, _ in single + many},
+        p50_ms=1000 * median(seconds for _, seconds in single),
+        cpu_ms=1000 * used / times,
+        grown_mib=memory_mib(ready.pid, "VmHWM") - before,
+    )
 
 
 def send_load(port: int, requests: bytes, *, seconds: float, connections: int) -> dict[str, Any]:

@@ -55,6 +55,8 @@ class Wire:
     Attributes:
         is_down: whether connecting fails.
         gate: an event that responses wait for.
+        hanging: routes that never answer.
+        failing_users: players whose events are answered 500.
         takes_bytes: the largest body that is not answered 413.
         takes_events: the largest batch that is not answered 413.
         retry_after_s: the `Retry-After` header of scripted responses.
@@ -66,6 +68,8 @@ class Wire:
         self._app = httpx.ASGITransport(app)
         self.is_down = False
         self.gate: asyncio.Event | None = None
+        self.hanging: set[str] = set()
+        self.failing_users: set[str] = set()
         self.takes_bytes: int | None = None
         self.takes_events: int | None = None
         self.retry_after_s: int | None = None
@@ -79,15 +83,22 @@ class Wire:
         self.sent.append(sent)
         if self.gate is not None:
             await self.gate.wait()
+        if sent.route in self.hanging:
+            await asyncio.Event().wait()
         response = await self._answer(request, sent)
         sent.status = response.status_code
         return response
+
+    async def aclose(self) -> None:
+        """Keep the connection for the next client."""
 
     async def _answer(self, request: httpx.Request, sent: Sent) -> httpx.Response:
         if self.script[sent.route]:
             status, body = self.script[sent.route].pop(0)
             waits = {"retry-after": str(self.retry_after_s)} if self.retry_after_s is not None else {}
             return httpx.Response(status, content=body, headers=waits)
+        if sent.route == "events" and self.failing_users & {event.get("user_id") for event in sent.content}:
+            return httpx.Response(500, content=b'{"message":"try again"}')
         if _is_over(len(sent.body), self.takes_bytes) or _is_over(len(sent.content), self.takes_events):
             return httpx.Response(413, content=b'{"message":"too large"}')
         return await self._app.handle_async_request(request)

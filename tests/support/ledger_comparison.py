@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from gamelens.catalog import METRICS
+from gamelens.catalog import METRICS, find_metric
 
 PLAIN = [name for name, metric in METRICS.items() if metric.kinds == "plain"]
 PER_GAME = [name for name, metric in METRICS.items() if metric.kinds == "per game"]
@@ -22,8 +22,10 @@ def assert_equals_ledger(
     expected = {_key(row, dimensions): row for row in expected_rows}
     assert answered.keys() == expected.keys()
     assert expected
+    known = find_metric(metric)
+    assert known is not None
     for key, row in expected.items():
-        for field in METRICS[metric].fields:
+        for field in known.fields:
             answer, true = answered[key][field.name], row[field.name]
             if true is None:
                 assert pd.isna(answer), (key, field.name)

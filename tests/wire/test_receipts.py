@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -165,15 +164,14 @@ def test_merging_one_receipt_changes_nothing() -> None:
     assert merge_receipts([]) == Receipt()
 
 
-@pytest.mark.parametrize("other", ["real", "replay", "unknown"])
-def test_numbers_of_two_kinds_are_of_unknown_origin(other: str) -> None:
-    """Simulated numbers with any others are of unknown provenance, also with those of old receipts."""
-    sandbox = Provenance(kind="sandbox", url="http://127.0.0.1:1", scenario="demo")
-    origin = msgspec.convert({"kind": other, "url": "http://127.0.0.1:1"}, Provenance)
-    merged = merge_receipts([Receipt(provenance=sandbox), Receipt(provenance=origin)])
-    assert merged.provenance == Provenance()
-
-
 def test_the_receipt_is_public() -> None:
     """`gl.Receipt` is the struct."""
     assert gl.Receipt is Receipt
+
+
+def test_filled_rows_are_counted_by_metric() -> None:
+    """The key appears only where rows were filled; receipts of several frames add up."""
+    one, other = Receipt(filled={"revenue": 2}), Receipt(filled={"revenue": 1, "new_users": 4})
+    assert "filled" not in Receipt(requests=1).to_json()
+    assert Receipt.of({"gamelens": one.to_json()}).filled == {"revenue": 2}
+    assert merge_receipts([one, other]).filled == {"revenue": 3, "new_users": 4}

@@ -9,7 +9,7 @@ from pandas import DataFrame, Series
 
 from gamelens.analysis.retention.retention_rates import is_retention_frame
 from gamelens.analysis.tidy_frames import column_of, dimension_columns, queried_metrics, with_receipts_of
-from gamelens.catalog import METRICS, Metric, Quotient
+from gamelens.catalog import Alias, Metric, Quotient, find_metric
 from gamelens.errors import BadQuery, NotAdditive
 from gamelens.wire.receipts import Receipt
 
@@ -45,19 +45,23 @@ def _additive_metric(frame: DataFrame, name: str) -> Metric:
     Raises:
         NotAdditive: they may not. The message names the query to use instead.
     """
-    metric = METRICS.get(name)
+    metric = find_metric(name)
     if metric is None:
         raise NotAdditive(name, "a query without by= and with every='all': the catalog does not know how it combines")
     if metric.kinds == "retention":
         raise NotAdditive(name, "lens.retention(days=..., over=...), which knows how many installed")
     receipt = Receipt.of(frame.attrs)
-    if any(gap.metric == name for gap in receipt.gaps):
+    sources = [source for source, _ in metric.sources] if isinstance(metric, Alias) else [name]
+    if any(gap.metric in sources for gap in receipt.gaps):
         raise NotAdditive(name, "lens.resume(frame) first: pieces of it are missing")
     if receipt.truncated and not receipt.asked.other:
         raise NotAdditive(name, "a frame that was asked with other=True, or without top: this one leaves values out")
-    only_over_games = frame["timestamp"].nunique() <= 1 and _GAMES.issuperset(dimension_columns(frame))
-    if metric.adds == "never" or (metric.adds == "over games" and not only_over_games):
-        raise NotAdditive(name, f'lens.query("{name}", over=..., every="all"), which counts everyone once')
+    adds = {"everywhere"}
+    if _GAMES.issuperset(dimension_columns(frame)):
+        adds |= {"over time and games"} | ({"over games"} if frame["timestamp"].nunique() <= 1 else set())
+    if metric.adds not in adds:
+        one = sources[-1] if isinstance(metric, Alias) and metric.every is not None else name
+        raise NotAdditive(name, f'lens.query("{one}", over=..., every="all"), which counts everyone once')
     return metric
 
 
@@ -68,7 +72,7 @@ def _metric_totals(frame: DataFrame, metric: Metric) -> dict[str, Series[Any]]:
     for field in metric.fields:
         if isinstance(quotient := field.combines, Quotient):
             divisor = totals[quotient.whole]
-            totals[field.name] = quotient.worth * totals[quotient.part] / divisor if divisor else float("nan")
+            totals[field.name] = quotient.numerator(totals) / divisor if divisor else float("nan")
     if metric.name == "session_length":
         totals["session_length"] = _mean_length(frame, columns)
     return {columns[field]: _as_column_type(frame[columns[field]], value) for field, value in totals.items()}

@@ -12,6 +12,7 @@ from gamelens.cli import (
     query_commands,
     report_command,
     sandbox_commands,
+    submit_command,
 )
 from gamelens.cli.command_group import cli
 
@@ -24,4 +25,5 @@ __all__ = [
     "query_commands",
     "report_command",
     "sandbox_commands",
+    "submit_command",
 ]

@@ -1,4 +1,4 @@
-"""Shell completion of metrics, dimensions and scenarios.
+"""Shell completion of metrics, dimensions, time ranges and scenarios.
 
 The names come from the catalog and from file names: no request is sent, and neither pandas nor numpy is imported.
 """
@@ -17,10 +17,18 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def metrics(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the metrics that start with *incomplete*."""
-    from gamelens.catalog import METRICS
+    """Return the metrics and aliases that start with *incomplete*."""
+    from gamelens.catalog import ALIASES, METRICS
 
-    return [CompletionItem(name, help=row.meaning) for name, row in METRICS.items() if name.startswith(incomplete)]
+    rows = [*METRICS.values(), *ALIASES.values()]
+    return [CompletionItem(row.name, help=row.meaning) for row in rows if row.name.startswith(incomplete)]
+
+
+def time_words(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the time ranges in words that start with *incomplete*."""
+    from gamelens.client.tables.time_ranges import TIME_WORDS
+
+    return [CompletionItem(words) for words in TIME_WORDS if words.startswith(incomplete)]
 
 
 def dimensions(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -15,7 +15,7 @@ from gamelens._text import terminal_line
 from gamelens.cli.command_group import cli
 
 if TYPE_CHECKING:
-    from gamelens.client.connection.settings import MetricsSettings
+    from gamelens.client.connection.settings import MetricsSettings, Settings
     from gamelens.client.setup_checks import Finding
 
 KEYRING_S: Final = 5.0
@@ -33,13 +33,13 @@ _COLOURS: Final = {"ok": "green", "warning": "yellow", "problem": "red"}
 )
 @click.option("--json", "as_json", is_flag=True, help="A JSON array of findings.")
 def doctor(deadline: float, as_json: bool) -> None:
-    """Check settings, key, clock, service, rate, cache, metrics and versions.
+    """Check settings, keys, clocks, both services, rate, cache, metrics and versions.
 
     \b
     Example: gamelens doctor
 
     Exits with 1 when something does not work. Sends five cheap requests to the configured service; without a key, to
-    the local sandbox, if one runs.
+    the local sandbox, if one runs. A configured collector gets an empty batch of events and an init.
     """
     from gamelens.client.setup_checks import has_problem
 
@@ -57,8 +57,7 @@ def _findings(ends_at: float) -> Iterator[Finding]:
     """Yield all findings. Those on the service come last, since they take requests."""
     from gamelens.client.connection.keyring_lookup import KeyringLookup
     from gamelens.client.connection.settings import Settings
-    from gamelens.client.setup_checks import Finding, has_problem, settings_findings, versions
-    from gamelens.errors import GamelensError
+    from gamelens.client.setup_checks import has_problem, settings_findings, versions
 
     yield versions()
     settings = Settings.from_environment(KeyringLookup(wait_s=min(KEYRING_S, _seconds_left(ends_at))))
@@ -66,13 +65,46 @@ def _findings(ends_at: float) -> Iterator[Finding]:
     yield from about_settings
     if has_problem(about_settings):
         return
+    yield from _without_errors(_metrics_findings(settings, (time.monotonic() + ends_at) / 2))
+    yield from _without_errors(_collector_findings(settings, ends_at))
+
+
+def _without_errors(findings: Iterator[Finding]) -> Iterator[Finding]:
+    """Yield *findings*, and the error that ends them as the last.
+
+    That is an invalid address, key or file of certificate authorities.
+    """
+    from gamelens.client.setup_checks import Finding
+    from gamelens.errors import GamelensError
+
+    try:
+        yield from findings
+    except GamelensError as error:
+        yield Finding.problem("settings", str(error), "correct it where it comes from")
+
+
+def _metrics_findings(settings: Settings, ends_at: float) -> Iterator[Finding]:
+    """Yield findings on the metrics service, or without a key on the local sandbox."""
     if settings.find("api_key") is None:
         yield from _sandbox_findings(ends_at)
-        return
-    try:
+    else:
         yield from _service_findings(settings.metrics(), ends_at)
-    except GamelensError as error:  # an invalid address, key or file of certificate authorities
-        yield Finding.problem("settings", str(error), "correct it where it comes from")
+
+
+def _collector_findings(settings: Settings, ends_at: float) -> Iterator[Finding]:
+    """Yield findings on the collector of *settings*, if all three are there."""
+    from gamelens.client.collector_checks import CollectorChecks
+    from gamelens.client.connection.event_loop import shared_loop
+    from gamelens.client.connection.settings import COLLECTOR_SETTINGS
+    from gamelens.client.events.collector_client import CollectorClient
+    from gamelens.client.setup_checks import Finding
+
+    url, game_key, secret_key = (settings.find(name) for name in COLLECTOR_SETTINGS)
+    if not (url or game_key or secret_key):
+        yield Finding.ok("collector", "not configured; only submitting events needs one")
+    elif url and game_key and secret_key:
+        checks = CollectorChecks(CollectorClient(collector_url=url, game_key=game_key, secret_key=secret_key))
+        yield from shared_loop().run(checks.findings(deadline_s=_seconds_left(ends_at)))
 
 
 def _sandbox_findings(ends_at: float) -> Iterator[Finding]:
@@ -118,4 +150,4 @@ def _line(finding: Finding) -> str:
     mark = click.style(f"{finding.mark:<7}", fg=_COLOURS[finding.mark])
     stop = "" if finding.says.endswith((".", "?")) else "."
     step = f"{stop} Next: {finding.next_step}" if finding.next_step else ""
-    return f"{mark}  {finding.about:<10}  {terminal_line(finding.says + step)}"
+    return f"{mark}  {finding.about:<15}  {terminal_line(finding.says + step)}"

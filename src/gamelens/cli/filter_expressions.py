@@ -1,7 +1,7 @@
 """Filters as typed in a terminal: `platform == "ios" and country_code in ["US", "NA"]`.
 
-The text is parsed with `ast` and never executed. Only comparisons of a dimension with text, `and`, `or` and `not` are
-allowed. The filter object of the service is accepted as well: `{"platform": "ios"}`.
+The text is parsed with `ast` and never executed. Only comparisons of a dimension with text, `is null`, `is not null`,
+`and`, `or` and `not` are allowed. The filter object of the service is accepted as well: `{"platform": "ios"}`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 
 from gamelens.errors import BadQuery
-from gamelens.wire.filters import And, Filter, Match, Not, Or, parse_filter
+from gamelens.wire.filters import And, Filter, IsNull, Match, Not, Or, parse_filter
 
 
 def parse_expression(text: str) -> Filter:
@@ -28,13 +28,17 @@ def parse_expression(text: str) -> Filter:
 def _filter(node: ast.expr, text: str) -> Filter:
     match node:
         case ast.Dict():
-            return parse_filter(_literal(node, text))
+            return parse_filter(_literal(node, text), with_nulls=True)
         case ast.BoolOp(op=ast.And(), values=members):
             return And(tuple(_filter(member, text) for member in members))
         case ast.BoolOp(op=ast.Or(), values=members):
             return Or(tuple(_filter(member, text) for member in members))
         case ast.UnaryOp(op=ast.Not(), operand=member):
             return Not(_filter(member, text))
+        case ast.Compare(left=ast.Name(id=dimension), ops=[ast.Is()], comparators=[value]) if _is_null(value):
+            return IsNull(dimension)
+        case ast.Compare(left=ast.Name(id=dimension), ops=[ast.IsNot()], comparators=[value]) if _is_null(value):
+            return Not(IsNull(dimension))
         case ast.Compare(left=ast.Name(id=dimension), ops=[operator], comparators=[value]):
             return _comparison(dimension, operator, _literal(value, text), text)
     raise _invalid_part(ast.get_source_segment(text.strip(), node) or text)
@@ -48,6 +52,13 @@ def _comparison(dimension: str, operator: ast.cmpop, value: object, text: str) -
     else:
         raise _invalid_part(text)
     return Not(match_filter) if isinstance(operator, ast.NotEq | ast.NotIn) else match_filter
+
+
+def _is_null(node: ast.expr) -> bool:
+    """Return whether *node* is `null` or `None`, in any case."""
+    return (isinstance(node, ast.Name) and node.id.lower() == "null") or (
+        isinstance(node, ast.Constant) and node.value is None
+    )
 
 
 def _literal(node: ast.expr, text: str) -> object:

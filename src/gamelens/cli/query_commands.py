@@ -16,7 +16,7 @@ import msgspec
 from gamelens._files import replace_file
 from gamelens._text import terminal_line
 from gamelens.cli.command_group import cli
-from gamelens.cli.completion import dimensions, metrics, more_dimensions
+from gamelens.cli.completion import dimensions, metrics, more_dimensions, time_words
 from gamelens.cli.table_printer import print_table
 from gamelens.cli.terminal_text import cannot_write, gap_line
 
@@ -73,19 +73,28 @@ _ARGUMENTS = (
         shell_complete=dimensions,
         help="Dimensions, game and studio among them.",
     ),
-    click.option("--over", required=True, help='An interval, a date, or "last 7 complete days".'),
     click.option(
-        "--every", type=click.Choice(["day", "week", "month", "all"]), default="day", help="Size of a bucket."
+        "--over",
+        required=True,
+        shell_complete=time_words,
+        help='An interval, a date, or words: "last 7 complete days", yesterday, "month to date", "November 2026".',
     ),
-    click.option("--where", metavar="EXPR", help="Such as: platform == 'ios' and country_code in ['US', 'NA']"),
+    click.option(
+        "--every",
+        type=click.Choice(["day", "week", "month", "all"]),
+        help="Size of a bucket: a day, unless the metric is counted in another, such as mau.",
+    ),
+    click.option("--where", metavar="EXPR", help="Such as: platform == 'ios' and country_code is not null"),
     click.option(
         "--top",
         type=TopParameter(),
         help="Only the largest of each bucket, or of each game or other dimension: --top country_code=5.",
     ),
     click.option("--other", is_flag=True, help="With --top: a row (other) for the rest of each bucket."),
-    click.option("--games", multiple=True, metavar="ID", help="Only this game; again for another."),
-    click.option("--studios", multiple=True, metavar="ID", help="Only this studio; again for another."),
+    click.option("--games", multiple=True, metavar="GAME", help="Only this game, by id or title; again for another."),
+    click.option(
+        "--studios", multiple=True, metavar="STUDIO", help="Only this studio, by id or name; again for another."
+    ),
     click.option(
         "--since-days-ago", type=click.IntRange(min=1), metavar="N", help="Days since install, for retention."
     ),
@@ -142,6 +151,7 @@ def query(command: QueryCommand) -> None:
     with _client(command) as client, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # printed below from the receipt, one line each
         frame = client.query(**command.query)
+    from gamelens.notebook.receipt_text import source_line
     from gamelens.wire.receipts import Receipt
 
     for line in _remarks(Receipt.of(frame.attrs)):
@@ -155,6 +165,7 @@ def query(command: QueryCommand) -> None:
         click.echo(frame.to_json(orient="records", date_format="iso"))
     elif command.out is None:
         print_table(frame)
+    click.echo(terminal_line(source_line(frame)), err=True)
 
 
 @cli.command()

@@ -27,12 +27,9 @@ def error_line(error: GamelensError) -> str:
 
             pieces = f"{len(gaps)} pieces are missing, the first of them" if len(gaps) > 1 else "1 piece is missing:"
             return f"{pieces} {gap_line(Gap(**gaps[0]))} --on-error gaps shows what came"
-        case NotYetAvailable(asked=asked, available=available, tried="wait"):
-            is_not = f"{asked} is not all available: the service has {available}"
-            return f"{is_not}. Ask for less, wait longer with --deadline, or add --when-unavailable clip"
-        case NotYetAvailable(asked=asked, available=available, tried="raise"):
-            is_not = f"{asked} is not all available: the service has {available}"
-            return f"{is_not}. Ask for less, or add --when-unavailable clip or wait"
+        case NotYetAvailable():
+            options = str(error).replace("pass when_unavailable=", "add --when-unavailable ").replace('"', "")
+            return options.replace("deadline_s=", "--deadline")
         case Truncated(limit=limit):
             full = f"an answer holds {limit} values, the most the service gives: there may be more"
             return f"{full}. Narrow it with --where, --games or a shorter --over, or ask for the largest with --top"

@@ -13,8 +13,9 @@ from gamelens.client.connection.metrics_api import MetricsApi
 from gamelens.client.connection.rate_limit import Pace, shared_rate_limiter
 from gamelens.client.connection.recording import RecordingSender, ReplaySender
 from gamelens.client.connection.settings import metrics_settings
-from gamelens.client.connection.transport import HttpBackend, HttpSender, Transport
+from gamelens.client.connection.transport import ANSWER_BYTES, HttpBackend, HttpSender, Transport
 from gamelens.client.query.arguments import check_seconds
+from gamelens.client.query.description import Description, describe
 from gamelens.client.query.executor import QueryExecutor
 from gamelens.client.query.progress import Progress
 from gamelens.client.query.query_run import QueryResult
@@ -39,16 +40,20 @@ class BaseClient:
         max_days: int | None = None,
         max_wait_s: float = 60.0,
         refresh_s: float = 3600.0,
+        max_answer_bytes: int = ANSWER_BYTES,
+        allow_http: bool = False,
         progress: bool | None = None,
         record: Folder | None = None,
         replay: Folder | None = None,
         transport: HttpBackend | None = None,
     ) -> None:
-        if max_days is not None and not (is_integer(max_days) and max_days >= 1):
-            raise BadQuery("max_days", max_days, "must be a whole number, 1 or more, or None")
-        check_seconds("max_wait_s", max_wait_s)
-        check_seconds("refresh_s", refresh_s)
-        one_of("pace", pace, get_args(Pace))
+        check_settings(
+            max_days=max_days,
+            max_wait_s=max_wait_s,
+            refresh_s=refresh_s,
+            max_answer_bytes=max_answer_bytes,
+            pace=pace,
+        )
         if record is not None and replay is not None:
             raise BadQuery("replay", str(replay), "cannot stand beside record: record first, replay then")
         self._loop = shared_loop()
@@ -59,14 +64,16 @@ class BaseClient:
             self._address = f"replay of {os.fspath(replay)}"
             sender = ReplaySender(replay)
         else:
-            settings = metrics_settings(api_key=api_key, metrics_url=metrics_url)
+            settings = metrics_settings(api_key=api_key, metrics_url=metrics_url, allow_http=allow_http)
             self._address = settings.metrics_url
             fingerprint = settings.api_key.fingerprint
             sender = Transport(
                 settings.metrics_url,
                 key=settings.api_key,
+                key_hint=settings.key_hint,
                 rate_limiter=shared_rate_limiter(settings.metrics_url, fingerprint, pace),
                 max_wait_s=max_wait_s,
+                max_answer_bytes=max_answer_bytes,
                 at_once=_CONNECTIONS,
                 pool=transport,
             )
@@ -82,6 +89,16 @@ class BaseClient:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._address!r})"
 
+    def describe(self, name: str) -> Description:
+        """Return the definition of a metric, an alias such as `arpdau`, or a dimension. No request is sent.
+
+        It prints as a small table and has `definition`, `unit`, `additivity` and `fields`.
+
+        Raises:
+            BadQuery: no such name; suggests the nearest one.
+        """
+        return describe(name)
+
     @property
     def cache(self) -> AnswerCache | None:
         """The answers stored on disk, or None for a client without a cache.
@@ -89,6 +106,29 @@ class BaseClient:
         `cache.info()` describes them, `cache.clear()` deletes them.
         """
         return self._executor.cache
+
+
+def check_settings(
+    *,
+    max_days: object = None,
+    max_wait_s: object = 0,
+    refresh_s: object = 0,
+    max_answer_bytes: object = ANSWER_BYTES,
+    pace: str = "guaranteed",
+    **_: object,
+) -> None:
+    """Check the settings of a client that do not say which service answers.
+
+    Raises:
+        BadQuery: a setting has a value that is not allowed.
+    """
+    if max_days is not None and not (isinstance(max_days, int) and is_integer(max_days) and max_days >= 1):
+        raise BadQuery("max_days", max_days, "must be a whole number, 1 or more, or None")
+    check_seconds("max_wait_s", max_wait_s)
+    check_seconds("refresh_s", refresh_s)
+    if not (isinstance(max_answer_bytes, int) and is_integer(max_answer_bytes) and max_answer_bytes >= 1):
+        raise BadQuery("max_answer_bytes", max_answer_bytes, "must be a whole number of bytes, 1 or more")
+    one_of("pace", pace, get_args(Pace))
 
 
 def _close(service: MetricsApi) -> None:

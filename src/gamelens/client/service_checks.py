@@ -207,15 +207,8 @@ class ServiceChecks:
     def _clock_finding(self) -> Finding:
         """Report how far this machine's clock is from the service's."""
         offsets = [timed.clock_offset_s for timed in self._responses if timed.clock_offset_s is not None]
-        if not offsets:
-            return Finding.ok("clock", "the service does not say what time it is")
-        offset_s = median(offsets)
-        if abs(offset_s) <= CLOCK_TOLERANCE_S:
-            return Finding.ok("clock", f"within {max(1.0, abs(offset_s)):.0f} s of the service's")
-        direction = "ahead of" if offset_s > 0 else "behind"
-        says = f"{_duration_text(timedelta(seconds=abs(offset_s)))} {direction} the service's"
         step = "set it: `today`, receipts and what is kept in the cache depend on it"
-        return Finding.warning("clock", says, step)
+        return clock_finding("clock", median(offsets) if offsets else None, "service", step)
 
     def _available_finding(self) -> Finding:
         """Report the available interval, and whether its end is older than expected."""
@@ -253,6 +246,17 @@ class ServiceChecks:
                 except (msgspec.DecodeError, UnicodeDecodeError):
                     return None
         return None
+
+
+def clock_finding(about: str, offset_s: float | None, service: str, next_step: str) -> Finding:
+    """Report how far this machine's clock is ahead of that of *service*, None if unknown."""
+    if offset_s is None:
+        return Finding.ok(about, f"the {service} does not say what time it is")
+    if abs(offset_s) <= CLOCK_TOLERANCE_S:
+        return Finding.ok(about, f"within {max(1.0, abs(offset_s)):.0f} s of the {service}'s")
+    direction = "ahead of" if offset_s > 0 else "behind"
+    says = f"{_duration_text(timedelta(seconds=abs(offset_s)))} {direction} the {service}'s"
+    return Finding.warning(about, says, next_step)
 
 
 def _names_finding(

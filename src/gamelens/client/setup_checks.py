@@ -17,7 +17,15 @@ from typing import Final, Literal
 import msgspec
 
 from gamelens.client.cache.answer_cache import AnswerCache
-from gamelens.client.connection.settings import ADDRESSES, KEYS, PREFIX, REAL_METRICS_URL, Settings
+from gamelens.client.connection.settings import (
+    ADDRESSES,
+    ALLOW_HTTP,
+    COLLECTOR_SETTINGS,
+    KEYS,
+    PREFIX,
+    REAL_METRICS_URL,
+    Settings,
+)
 from gamelens.errors import BadQuery
 from gamelens.wire.limits import MIB
 
@@ -76,7 +84,7 @@ def versions() -> Finding:
 def settings_findings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Yield the source of each setting (never a key) and what is wrong with them."""
     try:
-        sources = {name: settings.source(name) for name in (*ADDRESSES, *KEYS)}
+        sources = {name: settings.source(name) for name in (*ADDRESSES, *KEYS, ALLOW_HTTP)}
     except BadQuery as error:
         step = f"correct {settings.file}"
         yield Finding.problem("settings", str(error), step)
@@ -89,7 +97,7 @@ def settings_findings(settings: Settings, environ: Mapping[str, str]) -> Iterato
     yield from _environment_findings(environ)
     if settings.unknown_names:
         says = f"{settings.file} has names that mean nothing: {', '.join(settings.unknown_names)}"
-        step = f"the names are {', '.join((*ADDRESSES, *KEYS))}"
+        step = f"the names are {', '.join((*ADDRESSES, *KEYS, ALLOW_HTTP))}"
         yield Finding.warning("settings", says, step)
     if "config file" in [sources[name] for name in KEYS] and _is_readable_by_others(settings.file):
         says = f"others on this machine can read the key in {settings.file}"
@@ -97,6 +105,12 @@ def settings_findings(settings: Settings, environ: Mapping[str, str]) -> Iterato
     if sources["metrics_url"] and not sources["api_key"]:
         step = f"set {PREFIX}API_KEY"
         says = "metrics_url is set and no api_key: it is not used by gl.connect()"
+        yield Finding.warning("settings", says, step)
+    missing = [name for name in COLLECTOR_SETTINGS if not sources[name]]
+    if missing and len(missing) < len(COLLECTOR_SETTINGS):
+        has = [name for name in COLLECTOR_SETTINGS if sources[name]]
+        says = f"{_listed(has)} without {_listed(missing)}: no event can be submitted"
+        step = f"set {', '.join(PREFIX + name.upper() for name in missing)}"
         yield Finding.warning("settings", says, step)
     yield _keyring_finding(settings, [name for name, source in sources.items() if source == "keyring"])
 
@@ -121,7 +135,7 @@ def has_problem(findings: Sequence[Finding]) -> bool:
 
 def _environment_findings(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Yield warnings for misspelt variables and for an active replay."""
-    variables = [PREFIX + name.upper() for name in (*ADDRESSES, *KEYS, *_OTHER_SETTINGS)]
+    variables = [PREFIX + name.upper() for name in (*ADDRESSES, *KEYS, ALLOW_HTTP, *_OTHER_SETTINGS)]
     for name in sorted(environ):
         if (
             name.startswith(PREFIX)
@@ -145,6 +159,10 @@ def _keyring_finding(settings: Settings, names: Sequence[str]) -> Finding:
     if not keyring.was_queried:
         return Finding.ok("keyring", "not asked, as all keys are somewhere else")
     return Finding.ok("keyring", f"has {', '.join(names)}" if names else "has none of the other keys")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(names)
 
 
 def _is_readable_by_others(file: Path) -> bool:

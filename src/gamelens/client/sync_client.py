@@ -43,8 +43,12 @@ class Client(BaseClient):
         pace: "guaranteed" keeps to 5 requests a second and 5 at a time; "adaptive" tries more, and falls back.
         max_days: days that go into one request. None: 31 at day granularity and no limit elsewhere, as the service
             has it.
-        max_wait_s: how long one request may spend on retries; a Retry-After beyond it is not waited for.
+        max_wait_s: how long one request may take, with its retries and however slowly the answer comes; a Retry-After
+            beyond it is not waited for.
         refresh_s: how long the available interval, the lists and buckets that may still change are remembered.
+        max_answer_bytes: the largest answer that is read, as sent and as unpacked: 512 MiB.
+        allow_http: whether the address may be plain http beyond this machine, where the key can be read on the way;
+            else GAMELENS_ALLOW_HTTP=1 or the config file.
         progress: a bar for work of more than two seconds: never, always, or (None) in a notebook or terminal.
         record: a folder for the answers of the service, as JSON; the cache is not used then.
         replay: such a folder, which answers in place of the service: no key, no address, no network.
@@ -114,15 +118,17 @@ class Client(BaseClient):
 
         One request carries two dimensions at most; more are fanned out over games or values, with as few requests as
         possible (`plan` says how many). A metric that only exists per game (conversion, conversion_ft, installs_ratio,
-        returning_users, retention_retro) is queried by game: its rows carry `game_id` besides, also when *by* does not
-        name it, and there is a row only where something happened. Several metrics are joined on timestamp and
-        dimensions; a field that two of them have is prefixed with its metric, and is null where the metric has no such
-        row.
+        returning_users) is requested by game; where *by* does not name the game, its parts are summed over games and
+        its ratio is made from the sums. The rows of retention_retro have no parts: it is refused without its game.
+        Several metrics are joined on timestamp and dimensions; a field that two of them have is prefixed with its
+        metric, and is null where the metric has no such row. A value in *where* that the service has never had is a
+        warning with the nearest one.
 
         Raises:
             NotYetAvailable: part of *over* is not available; the error holds the available interval.
             BadQuery: a name or value that does not exist, with the nearest that does.
-            NotAdditive: *max_days* cuts a bucket whose parts cannot be added up; *other* or *check* without a total.
+            NotAdditive: *max_days* cuts a bucket whose parts cannot be added up; *other* or *check* without a total;
+                retention_retro without its game.
             Truncated: more values than the service gives.
             PartialResult: some requests failed; holds the frame of the others.
             AuthError, RateLimited, ServiceError, Unreachable: see `gamelens.errors`.
@@ -137,6 +143,7 @@ class Client(BaseClient):
         Only the available interval is requested, once an hour. The plan has `requests`, `seconds`, `cached_share`,
         `pieces` and `clipped`, and prints as a small table. The number of values of a fan-out, or of studios, is known
         only after a list has been requested: `guessed` names the dimensions for which the plan uses an estimate.
+        A value in *where* that turns out to have no rows costs one list more.
 
         Raises:
             NotYetAvailable, BadQuery, NotAdditive: as `query`.

@@ -102,8 +102,18 @@ def read_sandbox_info(path: Path) -> SandboxInfo:
 
 
 def environment_of(ready: SandboxInfo) -> dict[str, str]:
-    """Return the environment variables with which a process connects to this sandbox."""
-    trusted = {"SSL_CERT_FILE": ready.ca_file} if ready.ca_file else {}
-    api_key = ready.organisations[0].api_key or ""
-    addresses = {"GAMELENS_METRICS_URL": ready.metrics_url, "GAMELENS_CONSOLE_URL": ready.console_url}
-    return {"GAMELENS_API_KEY": api_key, **addresses, **trusted}
+    """Return the environment variables with which a process connects to this sandbox.
+
+    Events are submitted to its first game.
+    """
+    organisation = ready.organisations[0]
+    game = organisation.games[0]
+    variables = {
+        "GAMELENS_METRICS_URL": ready.metrics_url,
+        "GAMELENS_API_KEY": organisation.api_key or "",
+        "GAMELENS_COLLECTOR_URL": ready.collector_url,
+        "GAMELENS_GAME_KEY": game.game_key,
+        "GAMELENS_SECRET_KEY": game.secret_key,
+        "GAMELENS_CONSOLE_URL": ready.console_url,
+    }
+    return variables | ({"SSL_CERT_FILE": ready.ca_file} if ready.ca_file else {})

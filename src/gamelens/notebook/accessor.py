@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pandas as pd
+from msgspec import UNSET
 from pandas import DataFrame
 
 from gamelens.analysis import totals
@@ -12,6 +13,7 @@ from gamelens.analysis.retention.retention_rates import average_curve, cohort_ma
 from gamelens.analysis.tidy_frames import label_columns, series_names, value_columns, with_receipts_of
 from gamelens.errors import BadQuery
 from gamelens.notebook import receipt_text
+from gamelens.notebook.table_source import show_sources
 from gamelens.wire.receipts import Receipt
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 # Names come from outside: without this, JupyterLab's MathJax reads two dollar signs in a table as a formula.
 pd.set_option("display.html.use_mathjax", False)
+show_sources()
 
 
 @pd.api.extensions.register_dataframe_accessor("lens")
@@ -125,7 +128,7 @@ class Lens:
         if value is None and len(values) == 1:
             return values[0]
         if value is None:
-            raise BadQuery("value", None, "must say which number", values)
+            raise BadQuery("value", UNSET, "must say which number", values)
         if value not in values:
             raise BadQuery("value", value, "is not a number in the frame", values)
         return value

@@ -15,7 +15,7 @@ import pandas as pd
 
 from gamelens._text import one_line
 from gamelens.analysis.tidy_frames import UNKNOWN
-from gamelens.catalog import METRICS
+from gamelens.catalog import METRICS, find_metric
 
 Kind = Literal["money", "share", "count", "number"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
@@ -87,6 +87,8 @@ _NAMES: Final = {
     "build": "build",
     "country_code": "country",
     "cpi": "CPI",
+    "dap": "Daily active payers",
+    "dau": "DAU",
     "ecpm": "eCPM",
     "iap_arpdau": "Purchases",
     "iap_revenue": "Purchases",
@@ -98,6 +100,8 @@ _NAMES: Final = {
     "impressions_per_dau": "Ads per player and day",
     "impressions_per_session": "Ads per session",
     "install_publisher": "publisher",
+    "mau": "MAU",
+    "mean_dau": "Mean DAU",
     "new_users": "New players",
     "revenue": "Purchase revenue",
     "roas": "Return on ad spend",
@@ -105,6 +109,7 @@ _NAMES: Final = {
     "spend": "Ad spend",
     "total_revenue": "Revenue",
     "user_unique": "Active players",
+    "wau": "WAU",
 }
 
 
@@ -146,10 +151,10 @@ def unit_of(column: str, metrics: list[str] | None = None) -> ColumnUnit:
         metrics: the metrics of the frame's query, which decide between columns of the same name. None means all.
     """
     for metric in metrics or METRICS:
-        fields = METRICS[metric].fields if metric in METRICS else ()
-        for field in fields:
+        known = find_metric(metric)
+        for field in known.fields if known is not None else ():
             if column in (field.name, f"{metric}_{field.name}"):
-                is_sum = field.kind == "count" or field.name in ("sum", "sum_cents")
+                is_sum = field.combines == "sum"
                 kind = _KINDS.get(field.unit.partition(" ")[0], "count" if field.kind == "count" else "number")
                 return ColumnUnit(kind, field.unit, is_sum)
     return _COLUMNS.get(column, ColumnUnit("number", name_of(column)))

@@ -34,7 +34,8 @@ Our choices, where the public documentation of the services is silent:
 - A field that another one excludes (a `score` on Start) is `no_extra_properties_allowed`, an object of too many or too
   few entries is `wrong_size` (Wire 1.9, Error types). At most 100 errors of one event are listed
   (Wire 1.8, Rejected events).
-- A hash of game, experiment and user id assigns players to experiments (Wire 1.13, Configs and experiments).
+- A hash of game, experiment and user id assigns players to experiments (Wire 1.13, Configs and experiments). Any field
+  of an init may be absent, and without `user_id` there is no experiment (Wire 1.11, Version 2 init).
 - The country of an IP address comes from the database that `--geoip` names, else from the ranges reserved for
   documentation. The address is the first of `X-Forwarded-For` if that is sent, else the sender's (Wire 1.17, Country).
 - A body of the metrics service is at most 1 MB and complete within 15 s (Wire 2.5, Query body). One that the disk has
@@ -43,7 +44,8 @@ Our choices, where the public documentation of the services is silent:
   changes after a reset, after damage to the store and between state directories (Wire 2.4, Available interval).
 - Each of several nodes limits alone, and a request comes to a random one (Wire 2.3, Rate limits). The description
   needs no key (Wire 2.1, Metrics addresses).
-- API keys are stored as SHA-256 digests, game secrets as they are, because a signature cannot be checked with less
+- API keys are stored as SHA-256 digests, game secrets as they are, because a signature cannot be checked with less. An
+  organisation's name has at most 100 characters; its files lie in a folder of that name, or of a digest of a long one
   (Wire 5.4, Sandbox configuration).
 - The live feed has the newest 1000 events of each game and status. Rejected ones are gone after a restart
   (Wire 5.2, Live feed).

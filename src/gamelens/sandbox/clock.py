@@ -21,6 +21,10 @@ class Clock:
         """Return the time as an aware datetime in UTC."""
         return datetime.fromtimestamp(self.now_s(), UTC)
 
+    def monotonic_s(self) -> float:
+        """Return the seconds of a clock that is never set, for rates of requests."""
+        return time.monotonic()
+
     def freeze(self, at: datetime) -> None:
         """Stop the clock at *at*."""
         self._frozen_at, self._ahead_s = at.timestamp(), 0.0

@@ -319,3 +319,23 @@ def test_only_a_client_is_accepted() -> None:
     """Anything but a client raises `BadQuery`."""
     with pytest.raises(BadQuery, match="must be a client"):
         widgets.explorer("https://somewhere")  # type: ignore[arg-type]
+
+
+def test_an_alias_is_picked_like_a_metric(calm: Client, explore: Callable[..., Explorer]) -> None:
+    """Aliases whose parts the service has are offered, and the bucket follows from them."""
+    explorer = explore(metric="mau", over="last 2 complete months", by="game")
+    assert explorer.picked.every == "month"
+    assert explorer.pick.every.layout.display == "none"
+    assert explorer.frame is not None
+    assert explorer.frame.equals(eval(explorer.code, {"lens": calm}))
+    assert {value for _, value in explorer.pick.metric.options} >= {"dau", "mau", "user_unique"}
+    explorer.pick.metric.value = "user_unique"
+    assert explorer.settled()
+    assert explorer.pick.every.layout.display is None
+
+
+def test_time_ranges_are_offered_in_words(explore: Callable[..., Explorer]) -> None:
+    """The picker has the same words that a query takes."""
+    explorer = explore(over="month to date")
+    offered = {value for _, value in explorer.pick.over.options}
+    assert {"yesterday", "last 7 days", "month to date", "last week"} <= offered

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
+from msgspec import UNSET
+
 from gamelens.errors import BadQuery
 
 Rows = list[tuple[Any, ...]]
@@ -46,7 +48,7 @@ def _sheet(source: str, book: Any, sheet: str | None) -> str:
         raise BadQuery("sheet", sheet, f"is not in {source}", names)
     filled = [name for name in names if any(any(cell is not None for cell in row) for row in _values(book[name]))]
     if sheet is None and len(filled) > 1:
-        raise BadQuery("sheet", None, f"must say which sheet of {source}", filled)
+        raise BadQuery("sheet", UNSET, f"must say which sheet of {source}", filled)
     return sheet or next(iter(filled), names[0])
 
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from gamelens.client.connection.transport import HttpBackend, HttpRequest, Transport
+from gamelens.client.connection.transport import SMALL_ANSWER_BYTES, HttpBackend, HttpRequest, Transport
 from gamelens.errors import BadQuery, ServiceError, Unreachable
 from gamelens.wire.field_rules import Violation
 
@@ -136,12 +136,18 @@ class ControlApi:
         url = url or os.environ.get(CONTROL_URL_VARIABLE) or ""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or not parts.path.strip("/"):
-            given = "an address" if url else None
+            given = "an address" if url else msgspec.UNSET
             raise BadQuery("console_url", given, "must be what `gamelens sandbox up --ready FILE` writes into FILE")
         self._path = parts.path.rstrip("/")
         self._within_s = within_s
         self._attempts = attempts
-        self._transport = Transport(f"{parts.scheme}://{parts.netloc}", timeout_s=within_s, pool=pool)
+        self._transport = Transport(
+            f"{parts.scheme}://{parts.netloc}",
+            max_wait_s=within_s,
+            timeout_s=within_s,
+            max_answer_bytes=SMALL_ANSWER_BYTES,
+            pool=pool,
+        )
 
     def __repr__(self) -> str:
         return f"ControlApi({self._transport.address!r})"

@@ -1,22 +1,25 @@
 """Addresses and keys from arguments, environment, the user's config file and keyring.
 
 The first of these sources that has a value wins. The file is `config.toml` in the user's configuration folder for
-gamelens (platformdirs), with the names of the arguments: api_key, metrics_url, collector_url, game_key, secret_key. The
-keyring is used for keys only.
+gamelens (platformdirs), with the names of the arguments: api_key, metrics_url, collector_url, game_key, secret_key,
+allow_http. The keyring is used for keys only.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import tomllib
 from collections.abc import Mapping
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
 import msgspec
 import platformdirs
+from msgspec import UNSET
 
 from gamelens.client.connection.keyring_lookup import SERVICE, KeyringLookup
 from gamelens.errors import AuthError, BadQuery
@@ -26,17 +29,32 @@ Source = Literal["argument", "environment", "config file", "keyring"]
 PREFIX = "GAMELENS_"
 ADDRESSES: Final = ("metrics_url", "collector_url")
 KEYS: Final = ("api_key", "game_key", "secret_key")
+COLLECTOR_SETTINGS: Final = ("collector_url", "game_key", "secret_key")
+ALLOW_HTTP: Final = "allow_http"
 # The address that belongs to a key without an address (Wire 2.1, Metrics addresses).
 REAL_METRICS_URL = "https://metrics.gameanalytics.com"
+_BOOLEANS: Final = {
+    "1": True,
+    "true": True,
+    "yes": True,
+    "on": True,
+    "0": False,
+    "false": False,
+    "no": False,
+    "off": False,
+}
+# A JSON string with an escape. An unterminated one matches to the end, or the search would restart at each quote.
+_ESCAPED: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)++(?:"|\\?\Z)', re.DOTALL)
 
 
 class Secret:
-    """A key that appears in no repr, format or log line."""
+    """A key that appears in no repr, format or log line, and the *source* it is from."""
 
-    __slots__ = ("_value",)
+    __slots__ = ("_value", "source")
 
-    def __init__(self, value: str) -> None:
+    def __init__(self, value: str, source: Source = "argument") -> None:
         self._value = value.strip()
+        self.source: Source = source
         # A value that is no valid header would be quoted in the error message of a library.
         if not self._value or not all("!" <= letter <= "~" for letter in self._value):
             raise AuthError("the key is empty or holds characters that no key has: copy it again")
@@ -50,6 +68,23 @@ class Secret:
         """Sixteen hex digits that identify the key without revealing it."""
         return hashlib.sha256(self._value.encode()).hexdigest()[:16]
 
+    def mask(self, text: str) -> str:
+        """Return *text* with the key redacted."""
+        return text.replace(self._value, "…")
+
+    def mask_body(self, body: bytes) -> bytes:
+        """Return *body* with the key redacted, also where JSON escapes write it."""
+        body = body.replace(self._value.encode(), "…".encode())
+        return _ESCAPED.sub(lambda match: self._masked_string(match.group()), body) if b"\\" in body else body
+
+    def _masked_string(self, quoted: bytes) -> bytes:
+        """Return a JSON string without the key, or unchanged if it is not JSON."""
+        try:
+            text = msgspec.json.decode(quoted, type=str)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return quoted
+        return msgspec.json.encode(self.mask(text)) if self._value in text else quoted
+
     def __repr__(self) -> str:
         return "Secret(…)"
 
@@ -58,10 +93,17 @@ class Secret:
 
 
 class MetricsSettings(msgspec.Struct, frozen=True):
-    """Address and key of a metrics service."""
+    """Address and key of a metrics service.
+
+    Attributes:
+        metrics_url: the address.
+        api_key: the key of an organisation.
+        key_hint: the source of the key and the places to set another, for the error of a refused key.
+    """
 
     metrics_url: str
     api_key: Secret
+    key_hint: str = ""
 
 
 class CollectorSettings(msgspec.Struct, frozen=True):
@@ -71,11 +113,13 @@ class CollectorSettings(msgspec.Struct, frozen=True):
         collector_url: the address.
         game_key: identifies the game.
         secret_key: signs requests and is never sent.
+        key_hint: the sources of the keys and the places to set others, for the error of a refused key.
     """
 
     collector_url: str
     game_key: str
     secret_key: Secret
+    key_hint: str = ""
 
 
 class Settings:
@@ -90,7 +134,7 @@ class Settings:
 
     def __init__(
         self,
-        given: Mapping[str, str | None],
+        given: Mapping[str, str | Secret | None],
         environ: Mapping[str, str],
         file: Path,
         keyring: KeyringLookup | None = None,
@@ -117,22 +161,39 @@ class Settings:
     @property
     def unknown_names(self) -> list[str]:
         """The names in the config file that are not settings."""
-        return sorted(set(self._in_file()) - {*ADDRESSES, *KEYS})
+        return sorted(set(self._in_file()) - {*ADDRESSES, *KEYS, ALLOW_HTTP})
+
+    @property
+    def allows_http(self) -> bool:
+        """Whether an address beyond this machine may be plain http.
+
+        Raises:
+            BadQuery: the setting is neither true nor false.
+        """
+        value = self.find(ALLOW_HTTP)
+        if value is None:
+            return False
+        if value.lower() not in _BOOLEANS:
+            raise BadQuery(f"{ALLOW_HTTP} from the {self.source(ALLOW_HTTP)}", value, "must be true or false")
+        return _BOOLEANS[value.lower()]
 
     def address(self, name: str, *, default: str | None = None) -> str:
         """Return the service address *name*, else *default*, without a trailing slash.
 
         Raises:
-            BadQuery: it is missing, is not an http(s) address, or holds a user name or password.
+            BadQuery: it is missing, is not an http(s) address, holds a user name or password, or is plain http beyond
+                this machine and `allow_http` is not set.
         """
         value = self.find(name) or default
         if value is None:
-            raise BadQuery(name, None, f"is missing: {self._places_to_set(name)}")
+            raise BadQuery(name, UNSET, f"is missing: {self._places_to_set(name)}")
         parts = urlsplit(value)
         if parts.username is not None or parts.password is not None:
             raise BadQuery(name, "…", "must not hold a user name or password")
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
             raise BadQuery(name, value, "must be an address such as https://metrics.example.com")
+        if parts.scheme == "http" and not is_loopback(parts.hostname) and not self.allows_http:
+            raise BadQuery(name, value, f"must be https, or everyone on the way can read the key. {self._http_hint}")
         return value.rstrip("/")
 
     def secret(self, name: str) -> Secret:
@@ -141,7 +202,7 @@ class Settings:
         Raises:
             AuthError: no source has it.
         """
-        return Secret(self.text(name))
+        return Secret(self.text(name), self.source(name) or "argument")
 
     def text(self, name: str) -> str:
         """Return the credential *name*.
@@ -161,12 +222,38 @@ class Settings:
             AuthError: no source has a key.
             BadQuery: the address is invalid.
         """
-        return MetricsSettings(self.address("metrics_url", default=REAL_METRICS_URL), self.secret("api_key"))
+        address = self.address("metrics_url", default=REAL_METRICS_URL)
+        return MetricsSettings(address, self.secret("api_key"), self.key_hint("api_key"))
+
+    def collector(self) -> CollectorSettings:
+        """Return address and keys of one game at the collector.
+
+        Raises:
+            AuthError: a key is missing.
+            BadQuery: the address is missing or invalid.
+        """
+        return CollectorSettings(
+            self.address("collector_url"),
+            self.text("game_key"),
+            self.secret("secret_key"),
+            self.key_hint("game_key", "secret_key"),
+        )
+
+    def key_hint(self, *names: str) -> str:
+        """Return the sources of the keys *names*, and where to set others."""
+        places: dict[Source | None, str] = {
+            "argument": "the argument",
+            "environment": "the variable GAMELENS_{}",
+            "config file": str(self.file),
+            "keyring": "the keyring",
+        }
+        origins = [f"{name} is from {places[self.source(name)].format(name.upper())}" for name in names]
+        return f"{' and '.join(origins)}; for another, {self._places_to_set(*names)}"
 
     def _find_with_source(self, name: str) -> tuple[str, Source] | tuple[None, None]:
         """Return the value of *name* and its source, or two None."""
-        if value := self._given.get(name):
-            return value, "argument"
+        if given := self._given.get(name):
+            return (given.reveal(), given.source) if isinstance(given, Secret) else (given, "argument")
         if value := self._environ.get(PREFIX + name.upper()):
             return value, "environment"
         if value := self._stored_text(name):
@@ -178,6 +265,8 @@ class Settings:
 
     def _stored_text(self, name: str) -> str | None:
         value = self._in_file().get(name)
+        if isinstance(value, bool) and name == ALLOW_HTTP:
+            return str(value)
         if value is not None and not isinstance(value, str):
             raise BadQuery(f"{name} in {self.file}", type(value).__name__, "must be a string")
         return value or None
@@ -187,13 +276,29 @@ class Settings:
             self._stored = _read(self.file)
         return self._stored
 
-    def _places_to_set(self, name: str) -> str:
-        """Return a hint that lists the places where *name* can be set."""
-        places = f"pass {name}=, set {PREFIX}{name.upper()}, or write {name} into {self.file}"
-        if name not in KEYS:
+    def _places_to_set(self, *names: str) -> str:
+        """Return a hint that lists the places where *names* can be set."""
+        arguments, variables = (f"{name}=" for name in names), (PREFIX + name.upper() for name in names)
+        listed = " and ".join(names)
+        places = f"pass {' and '.join(arguments)}, set {' and '.join(variables)}, or write {listed} into {self.file}"
+        if names[0] not in KEYS:
             return places
         error = f" (asked: {self.keyring.error})" if self.keyring.error else ""
-        return f"{places} or, with the package keyring, `keyring set {SERVICE} {name}`{error}"
+        return f"{places} or, with the package keyring, `keyring set {SERVICE} {names[-1]}`{error}"
+
+    @property
+    def _http_hint(self) -> str:
+        """The ways to use plain http all the same."""
+        ways = f"pass {ALLOW_HTTP}=True, set {PREFIX}{ALLOW_HTTP.upper()}=1, or write {ALLOW_HTTP} = true into"
+        return f"To use it all the same, {ways} {self.file}"
+
+
+def is_loopback(host: str | None) -> bool:
+    """Return whether *host* is this machine: `localhost` or a loopback address."""
+    try:
+        return host == "localhost" or ip_address(host or "").is_loopback
+    except ValueError:
+        return False
 
 
 def config_file() -> Path:
@@ -202,7 +307,12 @@ def config_file() -> Path:
 
 
 def metrics_settings(
-    *, api_key: str | None, metrics_url: str | None, environ: Mapping[str, str] = os.environ, file: Path | None = None
+    *,
+    api_key: str | Secret | None,
+    metrics_url: str | None,
+    allow_http: bool = False,
+    environ: Mapping[str, str] = os.environ,
+    file: Path | None = None,
 ) -> MetricsSettings:
     """Return address and key of the metrics service, by default the real service.
 
@@ -210,7 +320,8 @@ def metrics_settings(
         AuthError: no source has a key.
         BadQuery: the address is invalid.
     """
-    return Settings({"api_key": api_key, "metrics_url": metrics_url}, environ, file or config_file()).metrics()
+    given = {"api_key": api_key, "metrics_url": metrics_url, ALLOW_HTTP: "true" if allow_http else None}
+    return Settings(given, environ, file or config_file()).metrics()
 
 
 def collector_settings(
@@ -218,6 +329,7 @@ def collector_settings(
     collector_url: str | None,
     game_key: str | None,
     secret_key: str | None,
+    allow_http: bool = False,
     environ: Mapping[str, str] = os.environ,
     file: Path | None = None,
 ) -> CollectorSettings:
@@ -228,10 +340,8 @@ def collector_settings(
         BadQuery: the address is missing or invalid.
     """
     given = {"collector_url": collector_url, "game_key": game_key, "secret_key": secret_key}
-    settings = Settings(given, environ, file or config_file())
-    return CollectorSettings(
-        settings.address("collector_url"), settings.text("game_key"), settings.secret("secret_key")
-    )
+    given[ALLOW_HTTP] = "true" if allow_http else None
+    return Settings(given, environ, file or config_file()).collector()
 
 
 def _read(file: Path) -> Mapping[str, object]:

@@ -6,14 +6,12 @@ It raises the errors of `gamelens.errors`. No httpx type gets out, as exception 
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import random as randomness
-import re
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from typing import Any, Final, Protocol, cast
 from urllib.parse import urlsplit
 
@@ -21,20 +19,26 @@ import httpx
 import msgspec
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
-from gamelens.client.connection.error_responses import error_details, error_for
+from gamelens.client.connection.error_responses import FailedAttempt, RefusalReader, sent_value
 from gamelens.client.connection.rate_limit import RateLimiter, Route
-from gamelens.client.connection.settings import Secret
-from gamelens.errors import AuthError, BadQuery, GamelensError, RateLimited, Refused, ServiceError, Unreachable
+from gamelens.client.connection.response_body import ACCEPTED_ENCODING, DamagedBody, UnusableBody, read_body
+from gamelens.client.connection.settings import Secret, is_loopback
+from gamelens.errors import BadQuery, RateLimited, Refused, ServiceError, Unreachable
+from gamelens.wire.limits import MIB
 from gamelens.wire.receipts import Provenance
 
 ATTEMPTS: Final = 6
 ATTEMPTS_NEVER_ANSWERED: Final = 2  # an address that has never answered is more likely wrong than busy
-TRANSIENT_STATUSES: Final = frozenset({429, 502, 503, 504})
 CONNECT_S: Final = 10.0
 KEY_HEADER: Final = "X-API-Key"
-LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
-# A JSON string with an escape. An unterminated one matches to the end, or the search would restart at each quote.
-_ESCAPED: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)++(?:"|\\?\Z)', re.DOTALL)
+ANSWER_BYTES: Final = 512 * MIB
+"""Default bound of one answer, as sent and as unpacked."""
+SMALL_ANSWER_BYTES: Final = 64 * MIB
+"""Bound for services whose answers have no tables: the collector and the control API."""
+REFUSAL_BYTES: Final = MIB
+"""Most bytes that are read of an error response."""
+LEAST_ATTEMPT_S: Final = 2.0
+"""Least time for an attempt, however little is left."""
 
 Params = Sequence[tuple[str, str]]
 
@@ -64,6 +68,10 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     route: Route = "other"
     expected_statuses: Collection[int] = frozenset({200})
     attempts: int = ATTEMPTS
+
+    def sent_value(self, field: str) -> object:
+        """Return what this request has in *field*, such as `query.limit`, or None."""
+        return sent_value(field, self.params, self.body)
 
 
 class HttpResponse(msgspec.Struct, frozen=True):
@@ -106,31 +114,18 @@ class RequestStats:
         self.note = ""
 
 
-class FailedAttempt(msgspec.Struct, frozen=True):
-    """One failed attempt.
-
-    Attributes:
-        error: the exception to raise.
-        is_transient: whether another attempt may succeed.
-        retry_after_s: the wait in the Retry-After header.
-        never_answered: whether the address has not answered a single request yet.
-    """
-
-    error: GamelensError
-    is_transient: bool = False
-    retry_after_s: float | None = None
-    never_answered: bool = False
-
-
 class Transport:
     """A connection pool to one service, with retries.
 
     Args:
         address: the address of the service, without a trailing slash.
         key: sent as X-API-Key and nowhere else.
+        key_hint: the source of the keys and the places to set others, for the error of a refused key.
         rate_limiter: limits the requests; None sends at once.
-        max_wait_s: the time one request may spend on waits and failures before it is given up.
+        max_wait_s: the time for one request, its retries and the waits between them. Waiting for a permit or a free
+            connection does not count.
         timeout_s: the time the service may stay silent.
+        max_answer_bytes: bound of an answer, as sent and as unpacked.
         at_once: limit of open connections.
         ca_file: trusted authorities (PEM); else SSL_CERT_FILE, else the system's.
         pool: sends the requests instead of the network.
@@ -142,9 +137,11 @@ class Transport:
         address: str,
         *,
         key: Secret | None = None,
+        key_hint: str = "",
         rate_limiter: RateLimiter | None = None,
         max_wait_s: float = 60.0,
         timeout_s: float = 60.0,
+        max_answer_bytes: int = ANSWER_BYTES,
         at_once: int = 16,
         ca_file: str | None = None,
         pool: HttpBackend | None = None,
@@ -158,14 +155,18 @@ class Transport:
         self._rate_limiter = rate_limiter
         self._max_wait_s = max_wait_s
         self._timeout_s = timeout_s
-        self._clock, self._sleep, self._now, self._random = clock, sleep, now, random
+        self._max_answer_bytes = max_answer_bytes
+        self._free_connections = asyncio.Semaphore(at_once)
+        self._clock, self._sleep, self._random = clock, sleep, random
+        mask = key.mask if key is not None else str
+        self._refusals = RefusalReader(address, key_hint=key_hint, mask=mask, max_wait_s=max_wait_s, now=now)
         self._has_answered = False
         self._http = httpx.AsyncClient(
             # Servers commonly drop an idle connection after 5 s; close it first.
             limits=httpx.Limits(max_connections=at_once, max_keepalive_connections=at_once, keepalive_expiry=4.0),
             timeout=httpx.Timeout(timeout_s, connect=min(timeout_s, CONNECT_S), pool=None),
             transport=cast("httpx.AsyncBaseTransport | None", pool),
-            trust_env=urlsplit(address).hostname not in LOOPBACK,  # a proxy cannot reach this machine's loopback
+            trust_env=not is_loopback(urlsplit(address).hostname),  # a proxy cannot reach this machine's loopback
             verify=pool is None and _certificate_authorities(ca_file or os.environ.get("SSL_CERT_FILE"), address),
         )
 
@@ -184,8 +185,9 @@ class Transport:
             AuthError: 401 or 403.
             BadQuery: 400, 413 or 422, with the field, the value and what is allowed, if the service names them.
             RateLimited: 429 on the last attempt, or a Retry-After beyond the wait allowed.
-            ServiceError: any other status that *request* does not expect, or an incomplete response.
-            Unreachable: no response.
+            ServiceError: any other status that *request* does not expect, or a response that is incomplete or too
+                large.
+            Unreachable: no response, or not all of it in time.
         """
         outcome = await _RetriedRequest(self, request, tally or RequestStats()).outcome()
         if isinstance(outcome, HttpResponse):
@@ -197,15 +199,20 @@ class Transport:
         await self._http.aclose()
 
     def without_key(self, body: bytes) -> bytes:
-        """Return *body* with the key redacted, in case a service quotes it, JSON escapes included."""
-        if self._key is None:
-            return body
-        key = self._key.reveal()
-        body = body.replace(key.encode(), "…".encode())
-        return _ESCAPED.sub(lambda match: _redacted(match.group(), key), body) if b"\\" in body else body
+        """Return *body* with the key redacted, also where JSON escapes write it."""
+        return body if self._key is None else self._key.mask_body(body)
 
-    async def _attempt(self, request: HttpRequest, on_sent: Callable[[], None] | None) -> HttpResponse | FailedAttempt:
-        """Make one attempt.
+    def refusal(self, request: HttpRequest, response: HttpResponse, *, times: int = 1) -> FailedAttempt:
+        """Return the failure that a response with an unexpected status stands for.
+
+        *times* is how often *request* was answered 429 so far.
+        """
+        return self._refusals.read(response.status, response.body, response.headers, request.sent_value, times)
+
+    async def _attempt(
+        self, request: HttpRequest, on_sent: Callable[[], None] | None, within_s: float
+    ) -> HttpResponse | FailedAttempt:
+        """Make one attempt and return the response, of any status, or the failure.
 
         Exceptions of httpx are returned as values, so that no traceback leads to a request with the key.
         """
@@ -213,33 +220,30 @@ class Transport:
             return FailedAttempt(Refused("this client is closed: make another one"))
         status = 0
         try:
-            response = await self._http.send(self._build(request, on_sent), stream=True)
-            status = response.status_code
-            try:
-                body = await response.aread()
-            finally:
-                await response.aclose()
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            if "CERTIFICATE_VERIFY_FAILED" in str(error):
-                return FailedAttempt(
-                    Unreachable(f"{self.address} is not trusted: name its authority's file in SSL_CERT_FILE")
-                )
-            unreachable = Unreachable(f"nothing answers at {self.address}: check the address and that the service runs")
-            return FailedAttempt(unreachable, is_transient=True, never_answered=not self._has_answered)
-        except httpx.TimeoutException:
-            return FailedAttempt(
-                Unreachable(f"{self.address} did not answer within {self._timeout_s:g} s"), is_transient=True
-            )
-        except (httpx.TransportError, httpx.DecodingError) as error:
-            return self._connection_broken(status, type(error).__name__)
+            async with asyncio.timeout(within_s if math.isfinite(within_s) else None):
+                response = await self._http.send(self._build(request, on_sent), stream=True)
+                status = response.status_code
+                try:
+                    body = await self._read(response, is_expected=status in request.expected_statuses)
+                finally:
+                    await response.aclose()
+        except (httpx.TransportError, TimeoutError, UnusableBody, DamagedBody) as error:
+            return self._no_response(error, status, within_s)
         self._has_answered = True
-        if status in request.expected_statuses:
-            return HttpResponse(status, body, dict(response.headers))
-        return self._failed_attempt(status, body, self._retry_after_s(response.headers.get("retry-after")))
+        return HttpResponse(status, body, dict(response.headers))
+
+    async def _read(self, response: httpx.Response, *, is_expected: bool) -> bytes:
+        """Return the unpacked body, or the beginning of one that is not expected."""
+        return await read_body(
+            cast("httpx.AsyncByteStream", response.stream),  # aiter_raw refuses a response made with its content
+            response.headers.get("content-encoding", ""),
+            max_bytes=self._max_answer_bytes if is_expected else min(REFUSAL_BYTES, self._max_answer_bytes),
+            is_lenient=not is_expected,
+        )
 
     def _build(self, request: HttpRequest, on_sent: Callable[[], None] | None) -> httpx.Request:
         """Build the request for httpx, with the key."""
-        headers = dict(request.headers)
+        headers = {"Accept-Encoding": ACCEPTED_ENCODING, **request.headers}
         if self._key is not None:
             headers[KEY_HEADER] = self._key.reveal()
         return self._http.build_request(
@@ -251,44 +255,44 @@ class Transport:
             extensions=_sent_trace(on_sent) if on_sent is not None else None,
         )
 
-    def _connection_broken(self, status: int, name: str) -> FailedAttempt:
+    def _no_response(self, error: Exception, status: int, within_s: float) -> FailedAttempt:
+        """Return the failure of an attempt without a complete response.
+
+        *status* is 0 if no response began.
+        """
+        if isinstance(error, UnusableBody):
+            return FailedAttempt(ServiceError(status, str(error)))
+        if isinstance(error, DamagedBody):
+            return FailedAttempt(ServiceError(status, f"an answer cut short ({error})"), is_transient=True)
+        if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+            return self._not_connected(error)
+        if isinstance(error, TimeoutError) and status:
+            late = f"{self.address} did not finish its answer within {within_s:.3g} s"
+            return FailedAttempt(Unreachable(f"{late}: ask for less at a time, or allow more time with max_wait_s"))
+        if isinstance(error, TimeoutError | httpx.TimeoutException):
+            limit_s = within_s if isinstance(error, TimeoutError) else self._timeout_s
+            return FailedAttempt(
+                Unreachable(f"{self.address} did not answer within {limit_s:.3g} s"), is_transient=True
+            )
+        name = type(error).__name__
         if status:
             return FailedAttempt(ServiceError(status, f"an answer cut short ({name})"), is_transient=True)
         return FailedAttempt(Unreachable(f"the connection to {self.address} broke ({name})"), is_transient=True)
 
-    def _failed_attempt(self, status: int, body: bytes, retry_after_s: float | None) -> FailedAttempt:
-        """Return the failure that an unexpected status stands for."""
-        body = self.without_key(body)
-        details = error_details(body)
-        if status in (401, 403):
+    def _not_connected(self, error: Exception) -> FailedAttempt:
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
             return FailedAttempt(
-                AuthError(f"{self.address} answers {status}: it does not know the key. {details.text}".strip())
+                Unreachable(f"{self.address} is not trusted: name its authority's file in SSL_CERT_FILE")
             )
-        if status == 429:
-            wish = f", asking for {retry_after_s:g} s" if retry_after_s is not None else ""
-            message = f"{self.address} keeps answering 429{wish}: ask less at a time, or again later"
-            return FailedAttempt(RateLimited(retry_after_s, message), True, retry_after_s)
-        return FailedAttempt(error_for(status, body), status in TRANSIENT_STATUSES, retry_after_s)
-
-    def _retry_after_s(self, header: str | None) -> float | None:
-        """Return the seconds of a Retry-After header, or None if it is invalid.
-
-        The header has seconds or a date.
-        """
-        if header is None:
-            return None
-        try:
-            return max(0.0, float(header)) if header.strip().isdigit() else self._until(header)
-        except ValueError:
-            return None
-
-    def _until(self, date: str) -> float:
-        moment = parsedate_to_datetime(date)
-        return max(0.0, moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() - self._now())
+        unreachable = Unreachable(f"nothing answers at {self.address}: check the address and that the service runs")
+        return FailedAttempt(unreachable, is_transient=True, never_answered=not self._has_answered)
 
 
 class _RetriedRequest:
-    """One request with its retries. Waiting for a permit does not count as time spent."""
+    """One request with its retries.
+
+    Waiting for a permit or for a free connection does not count as time spent.
+    """
 
     def __init__(self, transport: Transport, request: HttpRequest, tally: RequestStats) -> None:
         self._transport = transport
@@ -296,6 +300,7 @@ class _RetriedRequest:
         self._tally = tally
         self._spent_s = 0.0
         self._tries = 0
+        self._answered_429 = 0
         self._uncounted = 0  # attempts refused because the adaptive limit exceeded the guaranteed rate
 
     async def outcome(self) -> HttpResponse | FailedAttempt:
@@ -324,13 +329,19 @@ class _RetriedRequest:
             return outcome
 
     async def _timed(self, on_sent: Callable[[], None] | None) -> HttpResponse | FailedAttempt:
-        """Make one attempt and add its duration to the time spent."""
-        self._tally.requests += 1
-        began = self._transport._clock()
-        try:
-            return await self._transport._attempt(self._request, on_sent)
-        finally:
-            self._spent_s += self._transport._clock() - began
+        """Make one attempt in what is left of the time, and add its duration to the time spent."""
+        async with self._transport._free_connections:
+            self._tally.requests += 1
+            began = self._transport._clock()
+            try:
+                left_s = max(self._transport._max_wait_s - self._spent_s, LEAST_ATTEMPT_S)
+                outcome = await self._transport._attempt(self._request, on_sent, left_s)
+            finally:
+                self._spent_s += self._transport._clock() - began
+        if isinstance(outcome, FailedAttempt) or outcome.status in self._request.expected_statuses:
+            return outcome
+        self._answered_429 += outcome.status == 429
+        return self._transport.refusal(self._request, outcome, times=self._answered_429)
 
     def _wait_s(self, state: RetryCallState) -> float:
         """Return the wait before the next attempt: Retry-After, else exponential backoff."""
@@ -356,18 +367,6 @@ class _RetriedRequest:
         self._tally.note = f"waiting {seconds:.0f} s to ask again" if seconds >= 1 else ""
         await self._transport._sleep(seconds)
         self._tally.note = ""
-
-
-def _redacted(quoted: bytes, key: str) -> bytes:
-    """Return a JSON string without *key*.
-
-    Unchanged if it does not contain it or is not JSON.
-    """
-    try:
-        text = msgspec.json.decode(quoted, type=str)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return quoted
-    return msgspec.json.encode(text.replace(key, "…")) if key in text else quoted
 
 
 def _last_outcome(state: RetryCallState) -> HttpResponse | FailedAttempt:

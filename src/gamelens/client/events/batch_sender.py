@@ -10,21 +10,28 @@ Wire 1.7, Submitting events; Wire 1.10, Collector statuses.
 from __future__ import annotations
 
 import logging
+import random as randomness
+import time
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Final, TypeVar
 
 import msgspec
 
-from gamelens.client.events.collector_client import CollectorClient
-from gamelens.client.events.outbox import BatchKey, Outbox, QueuedEvent, as_array
-from gamelens.errors import AuthError, BadQuery, ServiceError
+from gamelens.client.events.backoff import Backoff
+from gamelens.client.events.collector_client import CollectorClient, SubmitResult
+from gamelens.client.events.outbox import BatchKey, EncodedEvent, Outbox, QueuedEvent, as_array
+from gamelens.client.events.outbox_file import OutboxUnavailable
+from gamelens.errors import AuthError, BadQuery, Retryable, ServiceError
 from gamelens.wire.event_validator import RejectedEvent
 
 DISABLED: Final = "disabled"
 TOO_LARGE: Final = "too large for the collector"
 UNCLEAR: Final = "answered 400 without saying why"
+FAILURES_IN_A_ROW: Final = 3  # Our choice: after so many a collector is taken to be down for all players
 _MAX_REJECTIONS: Final = 100
+
+E = TypeVar("E", bound=EncodedEvent)
 
 _log = logging.getLogger(__name__)
 
@@ -58,15 +65,33 @@ class DeliveryReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BatchSender:
-    """The sender between one outbox and one collector."""
+    """The sender between one outbox and one collector.
 
-    def __init__(self, collector: CollectorClient, outbox: Outbox) -> None:
+    Args:
+        collector: of the game.
+        outbox: the queue.
+        clock, random: time and chance of the pauses after failures, which each batch key has alone.
+
+    Attributes:
+        disabled: the reason why nothing is sent, or None.
+        trouble: the error of the last attempt, if it failed.
+    """
+
+    def __init__(
+        self,
+        collector: CollectorClient,
+        outbox: Outbox,
+        *,
+        clock: Callable[[], float] = time.time,
+        random: Callable[[], float] = randomness.random,
+    ) -> None:
         self.collector = collector
         self.outbox = outbox
         self.disabled: str | None = None
         self.trouble: str | None = None
+        self._clock, self._random = clock, random
         self._rejections: deque[RejectedEvent] = deque(maxlen=_MAX_REJECTIONS)
-        self._failed: set[BatchKey] = set()
+        self._backoffs: dict[BatchKey, Backoff] = {}
 
     def disable(self, because: str) -> None:
         """Stop sending.
@@ -76,20 +101,49 @@ class BatchSender:
         self.disabled = because
         _log.warning("no events are sent: %s", because)
 
-    async def deliver(self) -> bool:
-        """Send one request for each batch key that has events and return whether any had.
+    def enable(self) -> None:
+        """Send again, after an init that disables nothing."""
+        self.disabled = None
 
-        There is one request per player (Wire 1.16, Submitting for players).
+    def new_backoff(self) -> Backoff:
+        """Return a pause by the clock of this sender that has not begun."""
+        return Backoff(self._clock, self._random)
+
+    def backoff(self, key: BatchKey) -> Backoff | None:
+        """Return the pause after the failures of *key*, or None if its last request was answered."""
+        return self._backoffs.get(key)
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the last request of some batch key was not answered."""
+        return bool(self._backoffs)
+
+    async def deliver(self, *, due_only: bool = False) -> None:
+        """Send one request for each batch key that has events, those that failed before last.
+
+        There is one request per player (Wire 1.16, Submitting for players). A failed request does not end the round,
+        but three in a row do.
+
+        Args:
+            due_only: leave out the keys whose pause after a failure is not over.
 
         Raises:
-            Retryable: a batch could not be delivered; the next call sends the others first.
+            Retryable: a batch could not be delivered, the first of those.
         """
-        keys = sorted(self.outbox.batch_keys(), key=self._failed.__contains__)
-        for key in keys:
-            self._failed.add(key)
-            await self._send(self.outbox.batch(key), key.forwarded_for)
-            self._failed.discard(key)
-        return bool(keys) and self.disabled is None
+        failed: dict[BatchKey, Retryable] = {}
+        await self._deliver(lambda key: not due_only or self._is_due(key), failed)
+        _raise_first(failed)
+
+    async def deliver_all(self) -> None:
+        """Send all events, in as many requests as it takes. A batch key that fails is tried once.
+
+        Raises:
+            Retryable: a batch could not be delivered, the first of those.
+        """
+        failed: dict[BatchKey, Retryable] = {}
+        while await self._deliver(lambda key: key not in failed, failed):
+            continue
+        _raise_first(failed)
 
     def report(self) -> DeliveryReport:
         """Return the counts of the queue and the state of delivery."""
@@ -104,37 +158,45 @@ class BatchSender:
             trouble=self.trouble,
         )
 
+    async def _deliver(self, is_wanted: Callable[[BatchKey], bool], failed: dict[BatchKey, Retryable]) -> bool:
+        """Send one request for each wanted key, and return whether another round makes sense.
+
+        Failures are added to *failed*.
+        """
+        keys = self.outbox.batch_keys()
+        self._backoffs = {key: self._backoffs[key] for key in keys if key in self._backoffs}
+        failures = 0
+        is_answered = False
+        for key in sorted(filter(is_wanted, keys), key=self._backoffs.__contains__):
+            if self.disabled is not None or failures == FAILURES_IN_A_ROW:
+                return False
+            try:
+                await self._send(self.outbox.batch(key), key.forwarded_for)
+            except OutboxUnavailable:
+                raise
+            except Retryable as error:
+                failed[key] = error
+                self._backoffs.setdefault(key, self.new_backoff()).fail(error)
+                failures += 1
+            else:
+                self._backoffs.pop(key, None)
+                is_answered, failures = True, 0
+        return is_answered
+
+    def _is_due(self, key: BatchKey) -> bool:
+        backoff = self.backoff(key)
+        return backoff is None or backoff.is_over
+
     async def _send(self, batch: Sequence[QueuedEvent], forwarded_for: str | None) -> None:
         """Send *batch* and remove what the collector has answered for."""
-        if self.disabled is not None or not batch:
-            return
         try:
-            answer = await self.collector.submit(as_array(batch), forwarded_for=forwarded_for, attempts=1)
+            async for part, outcome in submit_in_parts(self.collector, batch, forwarded_for=forwarded_for):
+                if isinstance(outcome, str):
+                    self.outbox.remove_batch(part, dropped={outcome: len(part)})
+                else:
+                    self._remove_batch(part, outcome.rejected)
         except AuthError as error:
             self.disable(str(error))
-        except BadQuery:
-            await self._send_in_halves(batch, forwarded_for)
-        except ServiceError as error:
-            if error.status != 400:
-                raise
-            self.outbox.remove_batch(batch, dropped={UNCLEAR: len(batch)})
-        else:
-            if answer.is_unread and len(batch) > 1:
-                await self._send_in_halves(batch, forwarded_for)
-            else:
-                self._remove_batch(batch, answer.rejected)
-
-    async def _send_in_halves(self, batch: Sequence[QueuedEvent], forwarded_for: str | None) -> None:
-        """Send the two halves of *batch*.
-
-        Drop a single event that is too large.
-        """
-        if len(batch) == 1:
-            self.outbox.remove_batch(batch, dropped={TOO_LARGE: 1})
-            return
-        middle = len(batch) // 2
-        await self._send(batch[:middle], forwarded_for)
-        await self._send(batch[middle:], forwarded_for)
 
     def _remove_batch(self, batch: Sequence[QueuedEvent], rejected: Sequence[RejectedEvent]) -> None:
         """Remove *batch* from the outbox and log its rejected events."""
@@ -145,3 +207,41 @@ class BatchSender:
                 "an event was rejected: %s",
                 ", ".join(f"{violation.error_type} {violation.path}" for violation in rejection.errors),
             )
+
+
+async def submit_in_parts(
+    collector: CollectorClient, batch: Sequence[E], *, forwarded_for: str | None = None, attempts: int = 1
+) -> AsyncIterator[tuple[Sequence[E], SubmitResult | str]]:
+    """Submit *batch* and yield it, or the parts it had to be sent in, with the outcome.
+
+    A batch that is too large or unreadable is sent again in halves, down to the single event that causes it.
+
+    Yields:
+        Events, and the collector's answer to them or the reason why it collected none of them.
+
+    Raises:
+        AuthError: a key is wrong.
+        Retryable: the rest could not be delivered.
+    """
+    outcome: SubmitResult | str
+    try:
+        outcome = await collector.submit(as_array(batch), forwarded_for=forwarded_for, attempts=attempts)
+    except BadQuery:
+        outcome = TOO_LARGE
+    except ServiceError as error:
+        if error.status != 400:
+            raise
+        outcome = UNCLEAR
+    is_refused = outcome == TOO_LARGE or (isinstance(outcome, SubmitResult) and outcome.is_unread)
+    if is_refused and len(batch) > 1:
+        middle = len(batch) // 2
+        for half in (batch[:middle], batch[middle:]):
+            async for part in submit_in_parts(collector, half, forwarded_for=forwarded_for, attempts=attempts):
+                yield part
+    else:
+        yield batch, outcome
+
+
+def _raise_first(failed: Mapping[BatchKey, Retryable]) -> None:
+    for error in failed.values():
+        raise error

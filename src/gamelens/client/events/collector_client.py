@@ -10,16 +10,23 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self
 from urllib.parse import quote
 
 import msgspec
 
 from gamelens.client.connection.settings import collector_settings
-from gamelens.client.connection.transport import ATTEMPTS, HttpBackend, HttpRequest, HttpResponse, Transport
+from gamelens.client.connection.transport import (
+    ATTEMPTS,
+    SMALL_ANSWER_BYTES,
+    HttpBackend,
+    HttpRequest,
+    HttpResponse,
+    Transport,
+)
 from gamelens.errors import ServiceError
 from gamelens.wire.event_validator import RejectedEvent
-from gamelens.wire.remote_config import InitAnswer, InitRequest, InitUnchanged, RemoteConfig, V2InitAnswer
+from gamelens.wire.remote_config import InitAnswer, InitRequest, InitUnchanged, RemoteConfig
 from gamelens.wire.signing import sign
 
 try:  # installed with the sandbox: the same format in half the time
@@ -54,6 +61,22 @@ class SubmitResult(msgspec.Struct, frozen=True):
         return any(rejected.event is None for rejected in self.rejected)
 
 
+class GameStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a version 2 init.
+
+    Attributes:
+        enabled: whether the game may send events.
+        server_ts: the server's time, epoch seconds.
+        flags: not used.
+        init: the configs and experiment, if the collector serves them here too.
+    """
+
+    enabled: bool
+    server_ts: int
+    flags: list[Any] = []
+    init: InitAnswer | None = None
+
+
 class CollectorClient:
     """A client of the collector for one game.
 
@@ -62,15 +85,17 @@ class CollectorClient:
         game_key: of the game; else GAMELENS_GAME_KEY, else the config file.
         secret_key: signs and is never sent; else GAMELENS_SECRET_KEY, else the config file.
         gzip_level: 1 (fast) to 9 (small); 0 sends plain JSON. 2 is hardly slower than 1 and much smaller with zlib-ng.
-        max_wait_s: how long one request may spend on retries.
+        max_wait_s: how long one request may take, with its retries and however slowly the answer comes.
         at_once: limit of open connections.
         ca_file: the certificate authority of a sandbox with --tls; else SSL_CERT_FILE.
+        allow_http: whether the address may be plain http beyond this machine; else GAMELENS_ALLOW_HTTP=1 or the config
+            file.
         transport: sends the requests instead of the network, such as `httpx.ASGITransport(app)`.
 
     Every call may raise:
         AuthError: a key is wrong.
         BadQuery: the collector refuses a field, or the size of the body.
-        RateLimited: it keeps answering 429.
+        RateLimited: it answers 429, once more or too long.
         ServiceError: the answer is not a documented one.
         Unreachable: there is no answer; the events may or may not have been collected.
     """
@@ -85,18 +110,32 @@ class CollectorClient:
         max_wait_s: float = 60.0,
         at_once: int = 16,
         ca_file: str | None = None,
+        allow_http: bool = False,
         transport: HttpBackend | None = None,
     ) -> None:
-        settings = collector_settings(collector_url=collector_url, game_key=game_key, secret_key=secret_key)
+        settings = collector_settings(
+            collector_url=collector_url, game_key=game_key, secret_key=secret_key, allow_http=allow_http
+        )
         self.game_key = settings.game_key
         self._secret = settings.secret_key
         self._gzip_level = gzip_level
         self._transport = Transport(
-            settings.collector_url, max_wait_s=max_wait_s, at_once=at_once, ca_file=ca_file, pool=transport
+            settings.collector_url,
+            key_hint=settings.key_hint,
+            max_wait_s=max_wait_s,
+            max_answer_bytes=SMALL_ANSWER_BYTES,
+            at_once=at_once,
+            ca_file=ca_file,
+            pool=transport,
         )
 
+    @property
+    def address(self) -> str:
+        """The address of the collector."""
+        return self._transport.address
+
     def __repr__(self) -> str:
-        return f"CollectorClient({self._transport.address!r}, game_key={self.game_key!r})"
+        return f"CollectorClient({self.address!r}, game_key={self.game_key!r})"
 
     async def __aenter__(self) -> Self:
         return self
@@ -117,14 +156,16 @@ class CollectorClient:
         build: str | None = None,
         forwarded_for: str | None = None,
         attempts: int = ATTEMPTS,
-    ) -> V2InitAnswer:
+    ) -> GameStatus:
         """Return whether the game accepts events, and the server's time.
 
         Wire 1.11, Version 2 init.
         """
         body = _init_body(user_id, platform, os_version, build)
-        response = await self._init(self._path("init"), (), body, forwarded_for, attempts)
-        return _decoded(response, V2InitAnswer)
+        answer = _decoded(await self._init(self._path("init"), (), body, forwarded_for, attempts))
+        return GameStatus(
+            enabled=answer.enabled, server_ts=answer.server_ts, flags=answer.flags, init=answer.init_answer()
+        )
 
     async def init(
         self,
@@ -148,11 +189,12 @@ class CollectorClient:
             params.append(("configs_hash", configs_hash))
         body = _init_body(user_id, platform, os_version, build)
         response = await self._init("/remote_configs/v1/init", params, body, forwarded_for, attempts)
-        if response.status == 201:
-            return _decoded(response, _TolerantAnswer).strict()
-        if configs_hash is None:
-            raise ServiceError(response.status, "says the configs are still current, and there are none yet")
-        return _decoded(response, InitUnchanged)
+        answer = _decoded(response)
+        if (full := answer.init_answer()) is not None:
+            return full
+        if configs_hash is None or response.status == 201:
+            raise ServiceError(response.status, "not the promised JSON: no configs and configs_hash")
+        return InitUnchanged(server_ts=answer.server_ts)
 
     async def submit(
         self, events: bytes, *, forwarded_for: str | None = None, attempts: int = ATTEMPTS
@@ -233,23 +275,27 @@ class CollectorClient:
 
 
 class _TolerantAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """An init answer whose configs may have value types that a later service adds.
+    """The answer to either init, in which all but the time may be missing.
 
-    Wire 1.13, Configs and experiments.
+    A service may serve configs at both addresses, and configs may have value types that a later service adds (Wire
+    1.13, Configs and experiments). Only `enabled` = false disables a game.
     """
 
     server_ts: int
-    configs_hash: str
-    configs: list[Any] = []
+    enabled: bool = True
+    flags: list[Any] = []
+    configs: list[Any] | None = None
+    configs_hash: str | None = None
     ab_id: str | None = None
     ab_variant_id: str | None = None
 
-    def strict(self) -> InitAnswer:
-        """Return the answer with the configs of known types."""
-        configs = [config for config in map(_known_config, self.configs) if config is not None]
+    def init_answer(self) -> InitAnswer | None:
+        """Return configs of known types and the experiment, or None without configs."""
+        if self.configs is None or self.configs_hash is None:
+            return None
         return InitAnswer(
             server_ts=self.server_ts,
-            configs=configs,
+            configs=[config for config in map(_known_config, self.configs) if config is not None],
             configs_hash=self.configs_hash,
             ab_id=self.ab_id,
             ab_variant_id=self.ab_variant_id,
@@ -266,17 +312,14 @@ def _known_config(value: Any) -> RemoteConfig | None:
         return None
 
 
-_InitBody = TypeVar("_InitBody", V2InitAnswer, InitUnchanged, _TolerantAnswer)
-
-
-def _decoded(response: HttpResponse, shape: type[_InitBody]) -> _InitBody:
-    """Decode the answer to init.
+def _decoded(response: HttpResponse) -> _TolerantAnswer:
+    """Decode the answer to an init.
 
     Raises:
         ServiceError: it is not the documented JSON, or its time is not above 0.
     """
     try:
-        decoded = msgspec.json.decode(response.body, type=shape)
+        decoded = msgspec.json.decode(response.body, type=_TolerantAnswer)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ServiceError(response.status, f"not the promised JSON: {error}") from None
     if decoded.server_ts <= 0:

@@ -12,12 +12,10 @@ from gamelens.client.events.batch_sender import BatchSender, DeliveryReport
 from gamelens.client.events.collector_client import CollectorClient
 from gamelens.client.events.event_recorder import EventRecorder, end_killed_sessions
 from gamelens.client.events.outbox import Outbox
-from gamelens.client.events.outbox_file import OutboxFile, OutboxUnavailable
-from gamelens.errors import BadQuery, RateLimited, Refused, Retryable, ServiceError, Unreachable
-from gamelens.wire.limits import SUBMIT_PERIOD_S
+from gamelens.client.events.outbox_file import OutboxFile
+from gamelens.errors import Refused, Retryable
 
 WAIT_S: Final = 5.0  # Our choice: the longest a player waits for a collector that does not answer
-LONGEST_PAUSE_S: Final = 600.0  # Our choice
 
 Turn = Callable[[], Awaitable[object]]
 Sleep = Callable[[float], Awaitable[object]]
@@ -30,7 +28,7 @@ class DeliveryLoop:
         collector: of the game; None creates one from the settings and closes it at the end.
         queue: the file of waiting events; None is memory.
         cap_bytes: limit of waiting events.
-        sleep, random: time and chance.
+        clock, sleep, random: time and chance.
     """
 
     def __init__(
@@ -39,13 +37,14 @@ class DeliveryLoop:
         *,
         queue: Path | str | None,
         cap_bytes: int,
+        clock: Callable[[], float],
         sleep: Sleep,
         random: Callable[[], float],
     ) -> None:
         self.collector = collector or CollectorClient()
         self._owns_collector = collector is None
         self._queue, self._cap_bytes = queue, cap_bytes
-        self._sleep, self._random = sleep, random
+        self._clock, self._sleep, self._random = clock, sleep, random
         self._sender: BatchSender | None = None
         self._task: asyncio.Task[None] | None = None
         self._last_report: DeliveryReport | None = None
@@ -72,37 +71,32 @@ class DeliveryLoop:
             raise Refused("opened before: make another one")
         outbox = Outbox(OutboxFile(self._queue, game_key=self.collector.game_key), cap_bytes=self._cap_bytes)
         end_killed_sessions(outbox, make_uuid)
-        self._sender = BatchSender(self.collector, outbox)
+        self._sender = BatchSender(self.collector, outbox, clock=self._clock, random=self._random)
         return self._sender
 
     def start(self, turn: Turn, *, pause_s: Callable[[], float]) -> None:
         """Start the task, which calls *turn* now and after each pause."""
-        work = _deliver_until_disabled(self.sender, turn, pause_s=pause_s, sleep=self._sleep, random=self._random)
-        self._task = asyncio.create_task(work)
+        self._task = asyncio.create_task(_deliver_for_ever(self.sender, turn, pause_s=pause_s, sleep=self._sleep))
 
-    async def initialise(self, recorder: EventRecorder) -> None:
-        """Send init, unless it was answered before.
+    async def initialise(self, recorder: EventRecorder, *, within_s: float, due_only: bool = False) -> bool:
+        """Send the inits of a session without an answer. Return False if one got none again.
 
-        An answer that is not a documented one disables nothing (Wire 1.18, Official clients).
-
-        Raises:
-            RateLimited, Unreachable: there is no answer.
+        A disabled game is asked at the start of a session only, and with *due_only* others after a pause.
         """
-        if not recorder.is_initialised and self.sender.disabled is None:
-            with contextlib.suppress(BadQuery, OutboxUnavailable, ServiceError):
-                await recorder.initialise()
+        init = recorder.init
+        if init.is_answered or self.sender.disabled is not None or (due_only and not init.is_due):
+            return True
+        return await init.ask(within_s=within_s)
 
     async def initialise_and_start(self, recorder: EventRecorder, *, within_s: float) -> None:
-        """Send init and start the session.
+        """Send the inits and start the session.
 
         Without an answer in time it starts with the stored one.
 
         Raises:
             OutboxUnavailable: the disk cannot be written to.
         """
-        with contextlib.suppress(TimeoutError, RateLimited, Unreachable):
-            async with asyncio.timeout(within_s):
-                await self.initialise(recorder)
+        await recorder.init.ask(within_s=within_s)
         recorder.start()
 
     async def finish(self, last_turn: Turn, *, within_s: float) -> DeliveryReport:
@@ -138,30 +132,13 @@ class DeliveryLoop:
                 await self._task
 
 
-async def _deliver_until_disabled(
-    sender: BatchSender, turn: Turn, *, pause_s: Callable[[], float], sleep: Sleep, random: Callable[[], float]
-) -> None:
-    """Call *turn* until the collector disables delivery.
-
-    Failures make the pauses longer.
-    """
-    failures = 0
-    while sender.disabled is None:
+async def _deliver_for_ever(sender: BatchSender, turn: Turn, *, pause_s: Callable[[], float], sleep: Sleep) -> None:
+    """Call *turn* again and again, with pauses, and keep its last error."""
+    while True:
         try:
             await turn()
         except Retryable as error:
-            failures += 1
             sender.trouble = str(error)
-            await sleep(_backoff_s(failures, error, random))
         else:
-            failures, sender.trouble = 0, None
-            await sleep(pause_s())
-
-
-def _backoff_s(failures: int, error: Retryable, random: Callable[[], float]) -> float:
-    """Return a random pause up to the doubled one, but at least the Retry-After of a 429.
-
-    Full jitter makes clients that failed together retry at different times.
-    """
-    requested_s = error.retry_after if isinstance(error, RateLimited) else None
-    return max(requested_s or 0.0, random() * min(LONGEST_PAUSE_S, SUBMIT_PERIOD_S * 2.0 ** min(failures, 16)))
+            sender.trouble = sender.trouble if sender.is_failing else None
+        await sleep(pause_s())

@@ -16,8 +16,9 @@ from gamelens.client.events.event_validation import (
     validated_json,
 )
 from gamelens.client.events.outbox import OpenSession, Outbox
-from gamelens.errors import AuthError, BadQuery, Refused
-from gamelens.wire.remote_config import InitAnswer, RemoteConfig
+from gamelens.client.events.session_init import SessionInit
+from gamelens.errors import BadQuery, Refused
+from gamelens.wire.remote_config import RemoteConfig
 
 VITAL: Final = frozenset({"user", "business"})
 """Categories queued even if the queue is full, like session_end. Wire 1.15, Client queue."""
@@ -29,7 +30,7 @@ def new_uuid() -> str:
 
 
 class EventRecorder:
-    """A recorder of one player's events. Only `initialise` waits for the network.
+    """A recorder of one player's events, which never waits for the network.
 
     Args:
         identity: the player and device.
@@ -37,6 +38,9 @@ class EventRecorder:
         forwarded_for: the player's IP, if a server submits for players.
         clock: epoch seconds of this machine.
         make_uuid: creates ids of sessions and events.
+
+    Attributes:
+        init: the inits of the session.
     """
 
     def __init__(
@@ -50,51 +54,16 @@ class EventRecorder:
     ) -> None:
         self.identity = identity
         self.session_id = make_uuid()
-        self.is_initialised = False
         self.last_s = int(clock())
         self._sender = sender
         self._outbox = sender.outbox
-        self.answer: InitAnswer | None = self._outbox.file.load_init_answer(identity.user_id)
+        self.init = SessionInit(identity, sender, forwarded_for=forwarded_for, clock=clock)
         self._forwarded_for = forwarded_for
         self._clock = clock
         self._make_uuid = make_uuid
         self._session: OpenSession | None = None
         self._is_open = False  # in the outbox too: a disabled game records nothing
         self._lock = threading.RLock()  # the loop may end the session while the game adds events on its own thread
-
-    async def initialise(self) -> None:
-        """Send both init requests: enabled or not, server time, configs and experiment.
-
-        Only version 2 says whether the game is enabled (Wire 1.11, Version 2 init), only the other has configs (Wire
-        1.12, Remote config init). Our choice: in this order, so that a disabled game does not request configs.
-
-        Raises:
-            BadQuery: the collector refuses a field.
-            Retryable: there is no valid answer; the earlier one still holds.
-        """
-        identity = self.identity
-        identity_fields: dict[str, Any] = {
-            "user_id": identity.user_id,
-            "platform": identity.platform,
-            "os_version": identity.os_version,
-        }
-        identity_fields |= {"build": identity.build, "forwarded_for": self._forwarded_for, "attempts": 1}
-        collector, previous = self._sender.collector, self.answer
-        try:
-            status = await collector.init_v2(**identity_fields)
-            self._set_offset(status.server_ts)
-            if not status.enabled:
-                self._sender.disable("the game is disabled (init: enabled = false)")
-                return
-            answer = await collector.init(configs_hash=previous.configs_hash if previous else None, **identity_fields)
-        except AuthError as error:
-            self._sender.disable(str(error))
-            return
-        self._set_offset(answer.server_ts)
-        if isinstance(answer, InitAnswer):
-            self.answer = answer
-            self._outbox.file.save_init_answer(identity.user_id, answer)
-        self.is_initialised = True
 
     def start(self) -> None:
         """Open the session with its user event. A disabled game opens none."""
@@ -138,7 +107,8 @@ class EventRecorder:
         Wire 1.13, Configs and experiments.
         """
         now_s = int(self._clock()) + self._outbox.file.offset_s
-        configs = self.answer.configs if self.answer is not None else ()
+        answer = self.init.answer
+        configs = answer.configs if answer is not None else ()
         return {config.key: config.value for config in configs if _is_active(config, now_s)}
 
     def _record(self, category: str, fields: dict[str, Any]) -> bool:
@@ -156,18 +126,15 @@ class EventRecorder:
                 "event_uuid": self._make_uuid(),
             }
         )
-        if self._sender.disabled is not None:
+        if self._sender.disabled is not None or not self._is_open:
             self._outbox.drop(DISABLED)
             return False
         return self._outbox.add(self.session_id, body, now_s=now_s, is_vital=category in VITAL)
 
     def _experiment_fields(self) -> dict[str, str | None]:
         """Return the player's experiment and variant. Wire 1.13, Configs and experiments."""
-        answer = self.answer
+        answer = self.init.answer
         return {"ab_id": answer.ab_id or None, "ab_variant_id": answer.ab_variant_id or None} if answer else {}
-
-    def _set_offset(self, server_ts: int) -> None:
-        self._outbox.file.offset_s = server_ts - int(self._clock())
 
 
 def _is_active(config: RemoteConfig, now_s: int) -> bool:

@@ -5,7 +5,8 @@ Wire 3.3, Common fields.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import reprlib
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -14,11 +15,25 @@ from gamelens.client.events.collector_client import SDK_VERSION
 from gamelens.client.events.outbox import BATCH_BYTES
 from gamelens.errors import BadQuery
 from gamelens.wire.event_schema import CATEGORIES
-from gamelens.wire.event_validator import LENIENT
+from gamelens.wire.event_validator import LENIENT, STRICT
 from gamelens.wire.field_rules import FieldRule, Violation
 
 SESSION_CATEGORIES: Final = frozenset({"user", "session_end"})
 """Categories that the session records itself."""
+_LISTED_VALUES: Final = 12
+_SHORT: Final = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 60
+_GENERAL_TEXTS: Final = {
+    "missing_required_property": "is missing",
+    "wrong_type": "is of the wrong JSON type",
+    "not_in_enum": "is not one of the values it may have",
+    "no_match": "has a form, or a name, that is not allowed",
+    "wrong_length": "is too short or too long",
+    "not_in_range": "is too small or too large",
+    "wrong_size": "has too few or too many entries",
+    "no_extra_properties_allowed": "is no documented field of such an event",
+    "wrong_format": "cannot be read",
+}
 _SESSION_FIELDS: Final = frozenset(
     {
         "category",
@@ -108,6 +123,53 @@ def validated_json(event: Mapping[str, Any]) -> bytes:
     return body
 
 
+def violation_text(event: object, violation: Violation) -> str:
+    """Return one broken rule of a decoded *event* in words, with value and allowed ones.
+
+    A rule that is not ours, of a collector that knows more, is told by its name.
+    """
+    names = [name.replace("~1", "/").replace("~0", "~") for name in violation.path.split("/")[1:] if name]
+    if not names:
+        return "is no event: an event is a JSON object" if violation.error_type == "wrong_type" else "cannot be read"
+    if violation.error_type == "missing_required_property":
+        return f"{'/'.join(names)} is missing"
+    value, rule = _at(event, names), _broken_rule(event, names, violation)
+    allowed = rule.enum if rule is not None and len(rule.enum) <= _LISTED_VALUES else ()
+    hint = _nearest(value, rule.enum if rule is not None else ())
+    more = f". Did you mean `{hint}`?" if hint else f": {', '.join(allowed)}" if allowed else ""
+    return f"{'/'.join(names)} = {_SHORT.repr(value)} {_rule_text(violation, rule)}{more}"
+
+
+def _nearest(value: object, allowed: Sequence[str]) -> str | None:
+    """Return the allowed value that equals *value* but for case, else the most similar."""
+    same = (name for name in allowed if isinstance(value, str) and name.casefold() == value.casefold())
+    return next(same, None) or BadQuery("", value, "", allowed).did_you_mean
+
+
+def _broken_rule(event: object, names: Sequence[str], violation: Violation) -> FieldRule | None:
+    """Return the lenient rule that *violation* is about, else the strict one, else None."""
+    for validator in (LENIENT, STRICT):
+        if violation in validator.violations(event):
+            return _rule_at(validator.rule(_at(event, ["category"])), names)
+    return None
+
+
+def _rule_at(rule: FieldRule | None, names: Sequence[str]) -> FieldRule | None:
+    for name in names:
+        rule = rule and (rule.members.get(name) or rule.each)
+    return rule
+
+
+def _at(value: Any, names: Sequence[str]) -> Any:
+    """Return the value at a path, or None."""
+    for name in names:
+        if isinstance(value, list) and name.isdecimal() and int(name) < len(value):
+            value = value[int(name)]
+        else:
+            value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
 def _bad_query(event: Mapping[str, Any], violation: Violation) -> BadQuery:
     """Return the error for one violation."""
     name, category = violation.path[1:], event.get("category")
@@ -117,19 +179,31 @@ def _bad_query(event: Mapping[str, Any], violation: Violation) -> BadQuery:
     return BadQuery(name, event.get(name), _rule_text(violation, rule), rule.enum)
 
 
-def _rule_text(violation: Violation, rule: FieldRule) -> str:
+def _rule_text(violation: Violation, rule: FieldRule | None) -> str:
     """Return the broken rule as half a sentence."""
+    text = _GENERAL_TEXTS.get(violation.error_type, f"breaks the rule {violation.error_type}")
+    if rule is None:
+        return text
     match violation.error_type:
-        case "missing_required_property":
-            return "is missing"
         case "wrong_type":
             return f"must be of the JSON type {rule.kind}"
-        case "no_match":
+        case "no_match" if rule.pattern is not None:
             return f"must match {rule.pattern}"
         case "wrong_length":
             return f"must have {rule.shortest} to {rule.longest} characters"
-        case "not_in_range" if rule.most is not None:
-            return f"must be {rule.least} to {rule.most}"
+        case "wrong_size":
+            return f"must have {_bounds_text(rule.shortest, rule.longest)} entries"
         case "not_in_range":
-            return f"must be at least {rule.least}"
-    return "is not one of the values it may have"
+            return f"must be {_bounds_text(rule.least, rule.most)}"
+        case "no_extra_properties_allowed" if rule.sibling is not None:
+            condition = f" that matches {rule.sibling.pattern}" if rule.sibling.pattern else ""
+            return f"is allowed only with a {rule.sibling.field}{condition}"
+    return text
+
+
+def _bounds_text(least: int | None, most: int | None) -> str:
+    if least == most:
+        return f"{least}"
+    if least is None or most is None:
+        return f"at most {most}" if least is None else f"at least {least}"
+    return f"{least} to {most}"

@@ -59,7 +59,9 @@ class GameServer:
         random: Callable[[], float] = randomness.random,
         make_uuid: Callable[[], str] = new_uuid,
     ) -> None:
-        self._delivery = DeliveryLoop(collector, queue=queue, cap_bytes=cap_bytes, sleep=sleep, random=random)
+        self._delivery = DeliveryLoop(
+            collector, queue=queue, cap_bytes=cap_bytes, clock=clock, sleep=sleep, random=random
+        )
         self._idle_s = idle_s
         self._clock, self._random, self._make_uuid = clock, random, make_uuid
         self._recorders: dict[str, EventRecorder] = {}
@@ -83,7 +85,7 @@ class GameServer:
             Refused: this server was started before.
         """
         self._delivery.open(self._make_uuid)
-        self._delivery.start(self.submit, pause_s=self._pause_s)
+        self._delivery.start(self._submit_due, pause_s=self._pause_s)
 
     async def join(
         self,
@@ -97,9 +99,10 @@ class GameServer:
         build: str | None = None,
         also: Mapping[str, Any] | None = None,
     ) -> EventRecorder:
-        """Start a session of *user_id*, who plays from *ip*: init, then the user event.
+        """Start a session of *user_id*, who plays from *ip*: both inits, then the user event.
 
-        An open session of the player ends.
+        An open session of the player ends. A game that was disabled by an earlier init or a 401 is asked again, and
+        sends events again if it may. Sessions that were started in between stay without events.
 
         Raises:
             BadQuery: a field breaks its rule.
@@ -136,16 +139,12 @@ class GameServer:
             recorder.end()
 
     async def submit(self) -> None:
-        """Submit one round: end idle sessions, then send one request for each player.
+        """Submit one round now: end idle sessions, then send one request for each player.
 
         Raises:
             Retryable: some events could not be delivered and wait.
         """
-        async with self._lock:
-            self._end_idle()
-            for recorder in list(self._recorders.values()):
-                await self._delivery.initialise(recorder)
-            await self._delivery.sender.deliver()
+        await self._submit_round(due_only=False)
 
     async def close(self) -> DeliveryReport:
         """End all sessions, send what waits within 30 s, and return the last report.
@@ -163,10 +162,21 @@ class GameServer:
         """
         return self._delivery.report()
 
+    async def _submit_due(self) -> None:
+        """Submit one round without the players whose pause after a failure is not over."""
+        await self._submit_round(due_only=True)
+
+    async def _submit_round(self, *, due_only: bool) -> None:
+        async with self._lock:
+            self._end_idle()
+            for recorder in list(self._recorders.values()):
+                if not await self._delivery.initialise(recorder, within_s=WAIT_S, due_only=due_only):
+                    break  # one wait a round: the other players' inits would hold it up as well
+            await self._delivery.sender.deliver(due_only=due_only)
+
     async def _deliver_all(self) -> None:
         async with self._lock:
-            while await self._delivery.sender.deliver():
-                continue
+            await self._delivery.sender.deliver_all()
 
     def _end_idle(self) -> None:
         latest_s = self._clock() - self._idle_s

@@ -12,7 +12,7 @@ import contextlib
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate, takewhile
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -34,6 +34,14 @@ class BatchKey(msgspec.Struct, frozen=True):
 
     user_id: str
     forwarded_for: str | None
+
+
+class EncodedEvent(Protocol):
+    """An event as JSON, from the queue or a file."""
+
+    @property
+    def body(self) -> bytes:
+        """The JSON object."""
 
 
 class QueuedEvent(msgspec.Struct, frozen=True):
@@ -214,7 +222,7 @@ class Outbox:
                 raise
 
 
-def as_array(batch: Collection[QueuedEvent]) -> bytes:
+def as_array(batch: Collection[EncodedEvent]) -> bytes:
     """Return the events of *batch* as one JSON array."""
     return b"[" + b",".join(event.body for event in batch) + b"]"
 

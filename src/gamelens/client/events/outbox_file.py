@@ -21,9 +21,11 @@ from gamelens.errors import BadQuery, Retryable
 from gamelens.wire.remote_config import InitAnswer
 
 _BUSY_S: Final = 0.1
+_MAX_INIT_ANSWERS: Final = 10_000  # Our choice: those stored last
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS counts (name TEXT PRIMARY KEY, events INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS init_answers (user_id TEXT PRIMARY KEY, answer BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS players (user_id TEXT PRIMARY KEY, sessions INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS sessions (
     id TEXT PRIMARY KEY,
@@ -96,28 +98,29 @@ class OutboxFile:
     @offset_s.setter
     def offset_s(self, seconds: int) -> None:
         if seconds != self._offset_s:
-            self._write_note("offset_s", str(seconds).encode())
             self._offset_s = seconds
+            self._write_note("offset_s", str(seconds).encode())
 
     def save_init_answer(self, user_id: str, answer: InitAnswer) -> None:
         """Store the init answer of *user_id*, in place of an earlier one.
 
-        Wire 1.12, Remote config init.
+        The last 10,000 are kept. Wire 1.12, Remote config init.
         """
-        self._write_note("init", msgspec.json.encode((user_id, answer)))
+        with self.transaction() as db:
+            row = (user_id, msgspec.json.encode(answer))
+            db.execute("INSERT OR REPLACE INTO init_answers (user_id, answer) VALUES (?, ?)", row)
+            delete_oldest = "DELETE FROM init_answers WHERE rowid <= (SELECT max(rowid) FROM init_answers) - ?"
+            db.execute(delete_oldest, (_MAX_INIT_ANSWERS,))
 
     def load_init_answer(self, user_id: str) -> InitAnswer | None:
-        """Return the stored init answer of *user_id*, or delete that of another user.
+        """Return the stored init answer of *user_id*, or None.
 
         Wire 1.12, Remote config init.
         """
-        value = self._note("init")
-        with contextlib.suppress(msgspec.DecodeError):  # stored by another version: ignored
-            owner_id, answer = msgspec.json.decode(value or b"", type=tuple[str, InitAnswer])
-            if owner_id == user_id:
-                return answer
         with self.transaction() as db:
-            db.execute("DELETE FROM notes WHERE name = 'init'")
+            row = db.execute("SELECT answer FROM init_answers WHERE user_id = ?", (user_id,)).fetchone()
+        with contextlib.suppress(msgspec.DecodeError):  # stored by another version: ignored
+            return msgspec.json.decode(row[0], type=InitAnswer) if row else None
         return None
 
     def _note(self, name: str) -> bytes | None:

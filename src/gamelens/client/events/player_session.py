@@ -26,7 +26,7 @@ from gamelens.client.events.collector_client import CollectorClient
 from gamelens.client.events.delivery_loop import WAIT_S, DeliveryLoop
 from gamelens.client.events.event_recorder import EventRecorder, new_uuid
 from gamelens.client.events.event_validation import PlayerIdentity
-from gamelens.client.events.outbox import CAP_BYTES
+from gamelens.client.events.outbox import CAP_BYTES, BatchKey
 from gamelens.errors import Refused
 from gamelens.wire.limits import SUBMIT_PERIOD_S
 
@@ -34,8 +34,8 @@ from gamelens.wire.limits import SUBMIT_PERIOD_S
 class PlayerSession:
     """One session of one player on one device. The next session needs a new object.
 
-    It starts with init and the user event, sends waiting events every 20 seconds, and ends with session_end and a last
-    delivery. Offline, events wait and attempts become rarer. With a *queue* file they also survive restarts, and a
+    It starts with both inits and the user event, sends waiting events every 20 seconds, and ends with session_end and a
+    last delivery. Offline, events wait and attempts become rarer. With a *queue* file they also survive restarts, and a
     session that was killed gets its session_end at the next start.
 
     Args:
@@ -80,7 +80,9 @@ class PlayerSession:
             build=build,
             also=also or {},
         )
-        self._delivery = DeliveryLoop(collector, queue=queue, cap_bytes=cap_bytes, sleep=sleep, random=random)
+        self._delivery = DeliveryLoop(
+            collector, queue=queue, cap_bytes=cap_bytes, clock=clock, sleep=sleep, random=random
+        )
         self._wait_s, self._clock, self._make_uuid = wait_s, clock, make_uuid
         self._recorder: EventRecorder | None = None
         self._lock = asyncio.Lock()
@@ -119,7 +121,7 @@ class PlayerSession:
         except BaseException:
             await self._delivery.release()
             raise
-        self._delivery.start(self._deliver_all, pause_s=lambda: SUBMIT_PERIOD_S)
+        self._delivery.start(self._deliver_due, pause_s=self._pause_s)
 
     def add(self, category: str, **fields: Any) -> bool:
         """Record an event that happens now, and return whether it was queued.
@@ -139,7 +141,9 @@ class PlayerSession:
         Raises:
             Retryable: some could not be sent and wait.
         """
-        await self._deliver_all()
+        async with self._lock:
+            await self._delivery.initialise(self._open_recorder, within_s=self._wait_s / 2)
+            await self._delivery.sender.deliver_all()
         return self.report()
 
     async def close(self) -> DeliveryReport:
@@ -148,7 +152,7 @@ class PlayerSession:
         Events that could not be sent wait in the queue file; without a file they are lost.
         """
         self._open_recorder.end()
-        return await self._delivery.finish(self._deliver_all, within_s=self._wait_s)
+        return await self._delivery.finish(self._deliver_due, within_s=self._wait_s)
 
     def report(self) -> DeliveryReport:
         """Return the counts of the queue.
@@ -171,8 +175,13 @@ class PlayerSession:
             raise Refused("the session is not open: `async with` it, or `with`")
         return self._recorder
 
-    async def _deliver_all(self) -> None:
+    async def _deliver_due(self) -> None:
+        """Send all events, and before them an init without an answer if it is due."""
         async with self._lock:
-            await self._delivery.initialise(self._open_recorder)
-            while await self._delivery.sender.deliver():
-                continue
+            await self._delivery.initialise(self._open_recorder, within_s=self._wait_s / 2, due_only=True)
+            await self._delivery.sender.deliver_all()
+
+    def _pause_s(self) -> float:
+        """Return the pause until the next delivery: 20 s, or the one after failures."""
+        backoff = self._delivery.sender.backoff(BatchKey(self._identity.user_id, None))
+        return (backoff.left_s if backoff is not None else 0.0) or SUBMIT_PERIOD_S

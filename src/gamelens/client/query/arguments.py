@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from importlib.util import find_spec
 from numbers import Real
@@ -16,13 +16,16 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast, get_args
 
 import msgspec
 
+from gamelens.catalog import ALIASES
 from gamelens.client.query.query_spec import (
     ExecutionOptions,
     FrameKind,
     OnError,
     QuerySpec,
     RetentionSpec,
+    Top,
     one_of,
+    split_top,
 )
 from gamelens.client.tables.time_ranges import WHEN_UNAVAILABLE, TimeRange, WhenUnavailable
 from gamelens.errors import BadQuery
@@ -73,9 +76,9 @@ def query_arguments(
     *,
     by: Names | None = None,
     over: TimeRange,
-    every: Granularity = "day",
+    every: Granularity | None = None,
     where: Where | None = None,
-    top: int | dict[str, int] | None = None,
+    top: Top | None = None,
     games: Names | None = None,
     studios: Names | None = None,
     when_unavailable: WhenUnavailable = "raise",
@@ -90,16 +93,18 @@ def query_arguments(
     """Check the arguments of a query.
 
     Args:
-        metric: a name, or several.
+        metric: a name, or several; an alias such as dau or arpdau is a metric too (`describe` has its definition).
         by: dimensions, `game` and `studio` among them.
-        over: "last 30 complete days" (weeks, months), a date, a pair of dates (both days included), an `Interval`, or
-            an ISO 8601 interval whose end is excluded.
-        every: day, week (from Monday), month, or all for one number.
+        over: "last 30 complete days" (weeks, months), "yesterday", "last week", "last 7 days" with today in it, "month
+            to date", "November 2026", a date, a pair of dates (both days included), an `Interval`, or an ISO 8601
+            interval whose end is excluded. Words end with the available interval.
+        every: day, week (from Monday), month, or all for one number. None is the bucket that an alias is counted in,
+            such as month for mau, and day for every other metric.
         where: an expression of `dim`, or the service's own filter object.
         top: rows to return of each bucket, largest first; None means all. {"country_code": 5} returns the five largest
             countries of each game, studio or other dimension in *by*.
-        games: ids to narrow to.
-        studios: ids to narrow to.
+        games: ids or titles to narrow to.
+        studios: ids or names to narrow to.
         when_unavailable: "raise", "clip" to the available part, or "wait" for the rest.
         deadline_s: seconds for everything, waiting included.
         on_error: "raise" when a request fails for good, or "gaps": a frame without its rows, and a receipt that lists
@@ -114,12 +119,15 @@ def query_arguments(
     Raises:
         BadQuery: an argument has a value that is not allowed.
     """
+    metrics = as_names("metric", metric)
+    number, top_of = split_top(top)
     spec = QuerySpec(
-        metrics=as_names("metric", metric),
+        metrics=metrics,
         by=as_names("by", by),
-        every=every,
+        every=_granularity(metrics, every),
         where=as_filter(where),
-        top=top,
+        top=number,
+        top_of=top_of,
         games=optional_names("games", games),
         studios=optional_names("studios", studios),
         since_days_ago=since_days_ago,
@@ -152,8 +160,8 @@ def retention_arguments(
         days: ages in days after install, one or several.
         over: the install days; as in `query`.
         by: dimensions of the install event, `game` and `studio` among them.
-        games: ids to narrow to.
-        studios: ids to narrow to.
+        games: ids or titles to narrow to.
+        studios: ids or names to narrow to.
         where: an expression of `dim`, or the service's own filter object.
         when_unavailable: "raise", "clip" to the available part, or "wait" for the rest.
         deadline_s: seconds for everything, waiting included.
@@ -176,6 +184,27 @@ def retention_arguments(
         over, when_unavailable=when_unavailable, deadline_s=deadline_s, on_error=on_error, to=to
     )
     return RetentionArguments(spec=spec, options=options, progress=progress)
+
+
+def _granularity(metrics: Sequence[str], every: Granularity | None) -> Granularity:
+    """Return the bucket of a query of *metrics*: *every*, or the one that its aliases are counted in.
+
+    Raises:
+        BadQuery: an alias is not counted in *every*, or two are not counted in the same.
+    """
+    own: dict[str, Granularity] = {}
+    for name in metrics:
+        if name in ALIASES and (bucket := ALIASES[name].every) is not None:
+            own[name] = bucket
+    for name, bucket in own.items():
+        if every not in (None, bucket):
+            rule = f"does not apply to {name}, which is counted by {bucket}: leave every away"
+            raise BadQuery("every", every, rule, [bucket])
+    if len(set(own.values())) > 1:
+        counted = ", ".join(f"{name} by {bucket}" for name, bucket in own.items())
+        raise BadQuery("metric", list(metrics), f"must be counted in the same buckets ({counted}): one query for each")
+    default: Granularity = next(iter(own.values()), "day")
+    return default if every is None else every
 
 
 def accepts(parse: Callable[P, Q]) -> Callable[[Callable[[S, Q], R]], Callable[Concatenate[S, P], R]]:
@@ -275,7 +304,7 @@ def as_filter(where: Filter | dict[str, object] | None) -> Filter | None:
     if not isinstance(where, dict):
         rule = 'must be an expression such as dim.platform == "ios", or an object as the service takes it'
         raise BadQuery("where", where, rule)
-    return parse_filter(where)
+    return parse_filter(where, with_nulls=True)
 
 
 def check_seconds(field: str, number: object) -> None:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
-from gamelens.catalog import DIMENSIONS, METRICS
+from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
 from gamelens.client.cache.answer_cache import AnswerCache
 from gamelens.client.connection.deadline import Deadline
 from gamelens.client.connection.metrics_api import MetricsApi, unknown_name_error
 from gamelens.client.query.data_frames import games_frame, restatements_frame, studios_frame
+from gamelens.client.query.narrowing import Narrowing
 from gamelens.client.query.plan_estimate import Plan, PlanEstimator
 from gamelens.client.query.progress import Progress
 from gamelens.client.query.query_run import QueryResult, QueryRun, QuerySteps, RowsSteps
@@ -30,15 +27,14 @@ from gamelens.client.query.refresh import (
 from gamelens.client.query.retention_query import RetentionSteps
 from gamelens.client.query.row_sources import CacheSource, MemorySource, NoSource, RowSource
 from gamelens.client.tables.time_ranges import TimeRange
-from gamelens.errors import PartialResult
+from gamelens.errors import PartialResult, emit_warning
 from gamelens.wire.filters import dimensions_in
-from gamelens.wire.receipts import Receipt, RestatementRecord
+from gamelens.wire.receipts import Receipt, RestatementRecord, merge_provenance, mixture_warnings
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 _KEPT_RESULTS: Final = 4
-_PACKAGE: Final = str(Path(__file__).parents[2]) + os.sep
 
 
 class QueryExecutor:
@@ -69,6 +65,9 @@ class QueryExecutor:
         """Return the values of *dimension* during *over*."""
         await self.service.unknown_names("by", (dimension,), DIMENSIONS)
         times = await self.service.resolve_range(over, "raise")
+        narrowing = Narrowing(self.service, times.available)
+        studios = await narrowing.studios(studios) or ()
+        games = await narrowing.games(games, studios or None) or ()
         return await self.service.dimension_values(dimension, times.covered, studios=studios, games=games)
 
     async def studios(self, over: TimeRange) -> DataFrame:
@@ -79,7 +78,8 @@ class QueryExecutor:
     async def games(self, over: TimeRange, studios: Sequence[str] | None) -> DataFrame:
         """Return the games that sent data during *over*."""
         times = await self.service.resolve_range(over, "raise")
-        return games_frame(await self.service.games(times.covered, studios))
+        ids = await Narrowing(self.service, times.available).studios(studios)
+        return games_frame(await self.service.games(times.covered, ids))
 
     async def query(self, spec: QuerySpec, options: ExecutionOptions, progress: Progress) -> QueryResult:
         """Return the result of a query for rows."""
@@ -105,7 +105,9 @@ class QueryExecutor:
             source = FrameSource(frame, previous, source)
         elif kept := self._unfinished.get(_memory_key(previous.receipt)):
             source = MemorySource(source, kept.answers)
-        return await self._repeat(previous, options, progress, source)
+        result = await self._repeat(previous, options, progress, source)
+        provenance = merge_provenance([previous.receipt.provenance, result.receipt.provenance])
+        return result.with_receipt(msgspec.structs.replace(result.receipt, provenance=provenance))
 
     async def refresh(self, frame: DataFrame, options: ExecutionOptions, progress: Progress) -> QueryResult:
         """Return *frame* with every row requested again, and its restatements in the receipt."""
@@ -118,18 +120,21 @@ class QueryExecutor:
 
     async def restatements(self, metric: str | None) -> DataFrame:
         """Return the restatements that the cache, or without one this client, has recorded."""
+        names = [metric]
         if metric is not None:
-            await self.service.unknown_names("metric", (metric,), METRICS)
-        if self.cache is not None:
-            return restatements_frame(restatement_records(self.cache.restatements(metric)))
-        return restatements_frame([entry for entry in self._restated if metric in (None, entry.metric)])
+            await self.service.unknown_names("metric", (metric,), {**METRICS, **ALIASES})
+            names += [name for name, _ in ALIASES[metric].sources] if metric in ALIASES else []
+        if self.cache is None:
+            return restatements_frame([entry for entry in self._restated if metric is None or entry.metric in names])
+        recorded = [entry for name in dict.fromkeys(names) for entry in self.cache.restatements(name)]
+        return restatements_frame(restatement_records(recorded))
 
     def emit_warnings(self, result: QueryResult) -> DataFrame:
         """Return the frame of *result*, and emit each warning of its receipt once for this client."""
         for text in result.receipt.warnings:
             if text not in self._emitted:
                 self._emitted.add(text)
-                warnings.warn(text, UserWarning, stacklevel=_analyst_stacklevel())
+                emit_warning(text)
         return cast("DataFrame", result.frame)
 
     async def _repeat(
@@ -137,18 +142,17 @@ class QueryExecutor:
     ) -> QueryResult:
         """Execute the query of *previous* again, over the interval it covered.
 
-        The receipt names the time range of *previous*, not that interval.
+        The receipt names the time range of *previous*, not that interval. It warns where another source answers now.
         """
         steps: QuerySteps = self._rows_steps(previous.spec)
         if previous.ages:
             steps = self._retention_steps(previous.retention_spec)
         options = msgspec.structs.replace(options, over=previous.interval)
         result = await self._execute(steps, options, progress, source)
-        recorded = previous.receipt.asked
-        asked = msgspec.structs.replace(result.receipt.asked, over=recorded.over, interval=recorded.interval)
-        return result.with_receipt(
-            msgspec.structs.replace(result.receipt, asked=asked, clipped=previous.receipt.clipped)
-        )
+        before, now = previous.receipt, result.receipt
+        asked = msgspec.structs.replace(now.asked, over=before.asked.over, interval=before.asked.interval)
+        warnings = (*now.warnings, *mixture_warnings(merge_provenance([before.provenance, now.provenance])))
+        return result.with_receipt(msgspec.structs.replace(now, asked=asked, clipped=before.clipped, warnings=warnings))
 
     async def _execute(
         self, steps: QuerySteps, options: ExecutionOptions, progress: Progress, source: RowSource
@@ -191,17 +195,6 @@ def _memory_key(receipt: Receipt) -> bytes:
     return msgspec.json.encode((receipt.asked_at, receipt.gaps))
 
 
-def _analyst_stacklevel() -> int:
-    """Return the `stacklevel` for `warnings.warn` that names the first line outside gamelens.
-
-    It is counted from the caller of this function.
-    """
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame, level = frame.f_back, level + 1
-    return level
-
-
 def _check_names(spec: QuerySpec) -> None:
     """Refuse names that the catalog does not know.
 
@@ -212,7 +205,7 @@ def _check_names(spec: QuerySpec) -> None:
     """
     filtered = dimensions_in(spec.where) if spec.where is not None else ()
     for field, name, names in (
-        *(("metric", name, METRICS) for name in spec.metrics),
+        *(("metric", name, {**METRICS, **ALIASES}) for name in spec.metrics),
         *(("by", name, {*DIMENSIONS, *IDS, STUDIO_ID}) for name in spec.by),
         *(("where", name, DIMENSIONS) for name in filtered),
     ):

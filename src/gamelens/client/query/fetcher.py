@@ -8,25 +8,36 @@ service refuses the query. `TableBuilder` puts the rows of each plan together.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
 import pyarrow as pa
 
-from gamelens.catalog import METRICS
+from gamelens.catalog import ALIASES, METRICS, find_metric
 from gamelens.client.cache.answer_cache import CachedRows
 from gamelens.client.connection.deadline import Deadline
 from gamelens.client.connection.metrics_api import MetricsApi
-from gamelens.client.query.planner import MetricPlan, RequestTemplate
+from gamelens.client.query.metric_plan import MetricPlan
 from gamelens.client.query.progress import Progress
 from gamelens.client.query.query_spec import GAME_ID
+from gamelens.client.query.rest_requests import RestGroup
 from gamelens.client.query.row_sources import FetchJob, RowSource, template_scope
 from gamelens.client.tables import table_operations as tables
+from gamelens.client.tables.alias_tables import SourceRows, alias_table
 from gamelens.client.tables.answer_decoding import read_answer
 from gamelens.client.tables.table_schema import TIMESTAMP, schema
 from gamelens.client.tables.time_ranges import ResolvedRange, enclosing_interval
-from gamelens.errors import AuthError, BadQuery, GamelensError, RateLimited, Retryable, Truncated, Unreachable
+from gamelens.errors import (
+    AuthError,
+    BadQuery,
+    GamelensError,
+    NotAdditive,
+    RateLimited,
+    Retryable,
+    Truncated,
+    Unreachable,
+)
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import MetricQuery
 from gamelens.wire.receipts import Gap
@@ -37,6 +48,8 @@ _FANNED_FIELDS: Final = {"filter", "game", "games", "studios"}
 
 TemplateRows = Sequence[Sequence[pa.Table]]
 """Rows of one metric plan: the tables of each of its templates, in their order."""
+MissingBuckets = Callable[[MetricPlan], Collection[datetime]]
+"""The starts of the buckets of a plan for which rows are missing."""
 
 
 class Fetcher:
@@ -93,19 +106,30 @@ class Fetcher:
         return bool(self._answers) or self._source_slices > 0
 
     def missing_buckets(self, plan: MetricPlan) -> set[datetime]:
-        """Return the starts of the buckets for which rows of *plan* or of its total are missing."""
-        jobs = [job for job in self.missing if job.plan is plan or job.plan is plan.total]
-        return {slice_.bucket_start for job in jobs for slice_ in job.run}
+        """Return the starts of the buckets of *plan* for which rows of it or of its total are missing."""
+        sources = [source for owner in (plan, plan.total) if owner is not None for source in owner.sources]
+        return {
+            slice_.bucket_start if job.plan.every == plan.every else plan.start_of(slice_.bucket_start)
+            for job in self.missing
+            for slice_ in job.run
+            if any(job.plan is source for source in sources)
+        }
 
-    def is_missing(self, plan: MetricPlan, template: RequestTemplate) -> bool:
-        """Return whether a request of *template* failed."""
-        return any(job.plan is plan and job.template is template for job in self.missing)
+    def is_missing(self, plan: MetricPlan, group: RestGroup) -> bool:
+        """Return whether a request of *plan* for the rows of *group* failed."""
+        return any(
+            job.plan is source and set(job.template.fixed) <= set(group)
+            for job in self.missing
+            for source in plan.sources
+        )
 
     def leave_gaps(self, plan: MetricPlan, error: GamelensError) -> None:
         """Record the requests of *plan* as gaps without sending them, because of *error*."""
-        jobs = [FetchJob(plan, template, run) for template in plan.templates for run in plan.runs(plan.slices)]
-        self.missing += jobs
-        self.gaps += [_gap(job, error) for job in jobs]
+        for source in plan.sources:
+            runs = source.runs(source.slices)
+            jobs = [FetchJob(source, template, run) for template in source.templates for run in runs]
+            self.missing += jobs
+            self.gaps += [_gap(job, error) for job in jobs]
 
     async def fetch(self, plans: Sequence[MetricPlan], available: Interval) -> list[TemplateRows]:
         """Return the rows of each of *plans*, leaving requests that failed in `gaps`.
@@ -228,75 +252,126 @@ class TableBuilder:
     Args:
         times: the time range of the query.
         studio_of_game: studio ids by game id, for plans whose rows show the studio of a game.
+        missing: returns the starts of the buckets without all rows of a plan.
 
     Attributes:
         is_truncated: whether `top` left rows out, or may have.
         warnings: differences between rows and their total.
     """
 
-    def __init__(self, times: ResolvedRange, studio_of_game: Mapping[str, str | None]) -> None:
+    def __init__(self, times: ResolvedRange, studio_of_game: Mapping[str, str | None], missing: MissingBuckets) -> None:
         self._times = times
         self._studio_of_game = studio_of_game
+        self._missing = missing
         self.is_truncated = False
         self.warnings: list[str] = []
 
-    def build(self, plan: MetricPlan, answers: Mapping[int, TemplateRows], missing: Collection[datetime]) -> pa.Table:
+    def build(self, plan: MetricPlan, answers: Mapping[int, TemplateRows]) -> pa.Table:
         """Return the table of *plan*, compared with its total where it has one.
 
         Args:
             plan: one of the metric plans of the query.
-            answers: the rows of each plan and total, by `id`.
-            missing: starts of the buckets without all their rows.
+            answers: the rows of each plan with requests, by `id`.
 
         Raises:
+            NotAdditive: games are pooled, and the service sends rows without the parts of the metric.
             Truncated: all values were queried, and an answer holds as many as the service gives.
         """
-        table = self._rows(plan, answers.get(id(plan), ()))
-        if plan.total is None or not plan.templates:
+        table = self._rows(plan, answers)
+        if plan.total is None or not any(source.templates for source in plan.sources):
             return table
-        total = self._rows(plan.total, answers[id(plan.total)])
-        return self._with_total(plan, table, total, missing)
+        return self._with_total(plan, table, self._rows(plan.total, answers), self._missing(plan))
 
-    def _rows(self, plan: MetricPlan, answers: TemplateRows) -> pa.Table:
+    def _rows(self, plan: MetricPlan, answers: Mapping[int, TemplateRows]) -> pa.Table:
         """Return all rows of *plan* in the order of the service, `top` of them in each bucket.
 
         Raises:
             Truncated: all values were queried, and an answer holds as many as the service gives.
         """
         own_columns = [name for name in plan.dimensions if name not in plan.labels]
-        table = self._concatenated(plan, answers, own_columns)
+        if plan.parts:
+            return self._largest(plan, self._alias_rows(plan, answers))
+        carried = [*own_columns, *([GAME_ID] if plan.pools_games else [])]
+        table = self._concatenated(plan, answers.get(id(plan), ()), carried)
+        if plan.pools_games:
+            return self._largest(plan, self._pooled(plan, self._with_labels(plan, table)))
         if plan.adds_up:
             start = self._times.covered.start if plan.every == "all" else None
             table = tables.sum_split_buckets(METRICS[plan.metric], own_columns, table, start)
         elif len(plan.templates) > 1:
             table = tables.sort_as_service(table, plan.metric, own_columns)
-        if plan.top is not None:
-            within = [name for name in own_columns if name in plan.within]
-            if within and plan.metric in METRICS:
-                table = tables.sort_as_service(table, plan.metric, own_columns)
-            largest = tables.top_per_bucket(table, plan.top, within)
-            self.is_truncated |= len(largest) < len(table)
-            table = largest
+        return self._with_labels(plan, self._largest(plan, table))
+
+    def _with_labels(self, plan: MetricPlan, table: pa.Table) -> pa.Table:
+        """Return *table* with the columns that follow from the game."""
         for name in plan.labels:
             position = plan.dimensions.index(name) + 1
             table = tables.add_lookup_column(table, name, GAME_ID, self._studio_of_game, position)
         return table
 
+    def _pooled(self, plan: MetricPlan, table: pa.Table) -> pa.Table:
+        """Return the rows of all games summed, ratios made from their sums (Wire 4.14, Adding up).
+
+        A bucket that lacks the rows of a game is left out. Without dimensions each other bucket has a row, as in a
+        timeseries.
+
+        Raises:
+            NotAdditive: a row lacks a part of the metric.
+        """
+        metric = METRICS[plan.metric]
+        parts = tables.summable_fields(metric)
+        if absent := [name for name in parts if table[name].null_count]:
+            by = [*plan.dimensions, "game"]
+            use = f"by={by}, a number for each game: this service sends rows without {', '.join(absent)}"
+            raise NotAdditive(plan.metric, use)
+        missing = self._missing(plan)
+        if plan.fans_out_games:
+            table = tables.drop_buckets(table, missing)
+        if not plan.dimensions:
+            rows = [{TIMESTAMP: start, **dict.fromkeys(parts, 0)} for start in plan.starts if start not in missing]
+            table = tables.concatenate([table, tables.from_rows(rows, table.schema)], table.schema)
+        return tables.sum_split_buckets(metric, plan.dimensions, table, None)
+
+    def _alias_rows(self, plan: MetricPlan, answers: Mapping[int, TemplateRows]) -> pa.Table:
+        """Return the rows of an alias, from those of its parts."""
+        sources = [
+            SourceRows(
+                table=self._rows(part, answers),
+                buckets={start: plan.start_of(start) for start in part.starts} if part.every != plan.every else {},
+                missing=self._missing(part),
+            )
+            for part in plan.parts
+        ]
+        return alias_table(ALIASES[plan.metric], plan.dimensions, sources)
+
+    def _largest(self, plan: MetricPlan, table: pa.Table) -> pa.Table:
+        """Return the largest rows of each bucket, or all without `top`."""
+        if plan.top is None:
+            return table
+        columns = [name for name in plan.dimensions if name in table.column_names]
+        within = [name for name in columns if name in plan.within]
+        if within and find_metric(plan.metric) is not None:
+            table = tables.sort_as_service(table, plan.metric, columns)
+        largest = tables.top_per_bucket(table, plan.top, within)
+        self.is_truncated |= len(largest) < len(table)
+        return largest
+
     def _with_total(
         self, plan: MetricPlan, table: pa.Table, total: pa.Table, missing: Collection[datetime]
     ) -> pa.Table:
-        """Return *table*, the rows of *plan*, compared with *total*, the rows without the dimensions that are ranked.
+        """Return *table*, the rows of *plan*, compared with *total*, the rows without the ranked dimensions.
 
         With `top`, the difference is a row `(other)`; without, it is a warning. Buckets that start at one of *missing*
         are left out of the comparison.
         """
         if missing and plan.every == "all":
             return table
-        rest = tables.other_rows(METRICS[plan.metric], plan.dimensions, total, table, plan.within)
+        metric = find_metric(plan.metric) or METRICS[plan.metric]
+        rest = tables.other_rows(metric, plan.dimensions, total, table, plan.within)
         rest = tables.drop_buckets(rest, missing)
         if plan.top is not None:
             return tables.sort_by_time(tables.concatenate([table, rest], table.schema))
-        fields = tables.summable_fields(METRICS[plan.metric])
+        fields = tables.summable_fields(metric)
         for row in rest.to_pylist():
             difference = ", ".join(f"{name} {row[name]:,}" for name in fields if row[name])
             day = row[TIMESTAMP].date()

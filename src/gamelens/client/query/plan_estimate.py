@@ -10,10 +10,9 @@ import msgspec
 from gamelens.client.cache.answer_cache import AnswerCache
 from gamelens.client.connection.metrics_api import GameListing, MetricsApi, games_key, studios_key, values_key
 from gamelens.client.query.fetcher import TableBuilder
+from gamelens.client.query.metric_plan import FanOutValues, MetricPlan, RequestTemplate
+from gamelens.client.query.narrowing import has_titles, ids_of
 from gamelens.client.query.planner import (
-    FanOutValues,
-    MetricPlan,
-    RequestTemplate,
     fan_out_dimensions,
     fan_out_interval,
     plan_requests,
@@ -21,10 +20,12 @@ from gamelens.client.query.planner import (
 )
 from gamelens.client.query.progress import expected_s
 from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, QuerySpec
-from gamelens.client.query.rest_requests import rest_plan
+from gamelens.client.query.rest_requests import rest_groups, rest_plan
 from gamelens.client.query.row_sources import CacheSource, cache_key, template_scope
+from gamelens.client.tables.filter_values import unprovable_values
 from gamelens.client.tables.table_schema import schema
 from gamelens.client.tables.time_ranges import BucketSlice, ResolvedRange, enclosing_interval
+from gamelens.wire.filters import nullable_in, with_values_of
 from gamelens.wire.intervals import Interval
 
 _SHOWN: Final = 20
@@ -117,13 +118,17 @@ class PlanEstimator:
         Raises:
             BadQuery: the query cannot be sent.
         """
+        spec = self._narrowed(spec, times)
         values = self._fan_out_values(spec, fan_out_interval(spec, times))
         plans = plan_requests(spec, times.covered, max_days=max_days, values=values)
         plans += [plan.total for plan in plans if plan.total is not None]
-        self._count_title_lists(spec, plans, times.covered)
         rests = [self._rest_plan(plan, times, values) for plan in plans if plan.rest is not None]
+        plans = list({id(source): source for plan in plans for source in plan.sources}.values())
+        self._count_title_lists(spec, plans, times.covered)
+        self._count_value_lists(spec, times.available)
         pieces, slices, cached_slices = [], 0, 0
-        for plan, is_known in [*((plan, True) for plan in plans), *rests]:
+        known = [(plan, True) for plan in plans]
+        for plan, is_known in known + [(source, is_known) for rest, is_known in rests for source in rest.sources]:
             for template in plan.templates:
                 cached = self._cached(plan, template, times) if is_known else frozenset()
                 slices, cached_slices = slices + len(plan.slices), cached_slices + len(cached)
@@ -144,24 +149,51 @@ class PlanEstimator:
         )
 
     def _rest_plan(self, plan: MetricPlan, times: ResolvedRange, values: FanOutValues) -> tuple[MetricPlan, bool]:
-        """Return the requests for what `top` leaves out, and whether their filter is known.
+        """Return the requests for what `top` leaves out, and whether their filters are known.
 
-        It is known where the rows of *plan* are in the cache.
+        They are known where the rows of *plan* are in the cache.
         """
-        tables = schema(plan.metric, plan.dimensions).empty_table()
-        is_known = all(self._cached(plan, template, times) for template in plan.templates)
-        if self._cache is not None and is_known:
-            source = CacheSource(self._cache, self._service, fresh_s=self._fresh_s)
-            found = [source.find(plan, template, times.available) for template in plan.templates]
-            rows = [[one.table] if one.table is not None else [] for one in found]
-            tables = TableBuilder(times, {}).build(plan, {id(plan): rows}, ())
-        return rest_plan(plan, tables, values), is_known
+        groups, shown = rest_groups(plan, values), schema(plan.metric, plan.dimensions).empty_table()
+        is_known = all(
+            len(self._cached(source, template, times)) == len(source.slices)
+            for source in plan.sources
+            for template in source.templates
+        )
+        if self._cache is None or not is_known:
+            return rest_plan(plan, groups, shown, values), False
+        source = CacheSource(self._cache, self._service, fresh_s=self._fresh_s)
+        answers = {}
+        for part in plan.sources:
+            found = [source.find(part, template, times.available).table for template in part.templates]
+            answers[id(part)] = [[table] if table is not None else [] for table in found]
+        lists = self._game_lists(None, times.covered) if any(part.labels for part in plan.sources) else []
+        studio_of_game = {game.id: game.studio_id for games in lists for game in games or ()}
+        shown = TableBuilder(times, studio_of_game, lambda _: set()).build(plan, answers)
+        return rest_plan(plan, groups, shown, values), True
 
     def _cached(self, plan: MetricPlan, template: RequestTemplate, times: ResolvedRange) -> frozenset[BucketSlice]:
         if self._cache is None:
             return frozenset()
         key = cache_key(template, self._service.edition)
         return self._cache.fresh_slices(key, plan.slices, available=times.available, fresh_s=self._fresh_s)
+
+    def _narrowed(self, spec: QuerySpec, times: ResolvedRange) -> QuerySpec:
+        """Return *spec* with ids and values from remembered lists.
+
+        A name stays as it is where its list is not remembered, and values are guessed.
+        """
+        studios, games, where = spec.studios, spec.games, spec.where
+        if has_titles(studios) and (listed := self._remembered(studios_key(times.available))) is not None:
+            studios = ids_of("studios", studios or (), {studio.id: (studio.name,) for studio in listed}) or studios
+        if has_titles(games):
+            lists = self._game_lists(studios, times.available)
+            titles = {game.id: (game.title,) for listed in lists for game in listed or ()}
+            games = (ids_of("games", games or (), titles) if None not in lists else None) or games
+        spec = msgspec.structs.replace(spec, studios=studios, games=games)
+        if where is not None and (names := nullable_in(where)):
+            interval = fan_out_interval(spec, times)
+            where = with_values_of(where, {name: self._values(name, spec, interval) for name in names})
+        return msgspec.structs.replace(spec, where=where)
 
     def _fan_out_values(self, spec: QuerySpec, interval: Interval) -> FanOutValues:
         dimensions = fan_out_dimensions(spec)
@@ -200,6 +232,14 @@ class PlanEstimator:
             self._game_lists(None, interval)
         if GAME_ID in spec.titled:
             self._game_lists(spec.studios, interval)
+
+    def _count_value_lists(self, spec: QuerySpec, available: Interval) -> None:
+        """Count the lists for values in the filter that the answer cannot prove."""
+        if spec.where is None:
+            return
+        for dimension, values in unprovable_values(spec.where, spec.dimensions).items():
+            if self._service.needs_list(dimension, values):
+                self._remembered(values_key(dimension, available, (), ()))
 
     def _game_lists(self, studios: Sequence[str] | None, interval: Interval) -> list[list[GameListing] | None]:
         """Return the games of each of *studios*, or None for a list that is not remembered.

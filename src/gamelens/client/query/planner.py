@@ -1,12 +1,13 @@
 """Requests that a query takes: their kinds, the fan-out, and the runs of time.
 
 One request carries at most two dimensions, or the game and one more for a metric that exists per game (Wire 2.6, Query
-kinds). Further dimensions are fanned out: one request for each value, over the dimensions with the fewest values.
+kinds). Further dimensions are fanned out: one request for each value, over the dimensions with the fewest values. A
+metric that exists per game is requested by game in any case; its games are pooled where the query does not name them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import timedelta
 from itertools import product
 from math import prod
@@ -14,9 +15,10 @@ from typing import Any, Final
 
 import msgspec
 
-from gamelens.catalog import DIMENSIONS, METRICS, Metric, check_query
-from gamelens.client.query.adding_up import additive_query, has_total, query_without_total, rest_dimension
+from gamelens.catalog import ALIASES, DIMENSIONS, METRICS, Alias, Metric, check_query, find_metric
+from gamelens.client.query.metric_plan import FanOutValues, FixedValue, MetricPlan, RequestTemplate
 from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, QuerySpec
+from gamelens.client.query.rest_requests import has_total, rest_dimension, rest_lists, rest_refusal
 from gamelens.client.tables.table_schema import TIMESTAMP
 from gamelens.client.tables.time_ranges import (
     BucketSlice,
@@ -27,118 +29,25 @@ from gamelens.client.tables.time_ranges import (
     request_runs,
 )
 from gamelens.errors import BadQuery, NotAdditive
-from gamelens.wire.filters import And, Filter, Match, Not, dimensions_in
-from gamelens.wire.intervals import Granularity, Interval, bucket_start
+from gamelens.wire.filters import Filter, Match, Not, dimensions_in, flat_filter
+from gamelens.wire.intervals import Interval, bucket_start
 from gamelens.wire.limits import MAX_LIMIT
-from gamelens.wire.queries import Group, MetricQuery, Query, Split, Timeseries, encode_query
-
-FixedValue = tuple[str, str | None]
-"""A dimension and the value that a request of a fan-out is narrowed to."""
+from gamelens.wire.queries import Group, MetricQuery, Query, Split, Timeseries
 
 _TYPICAL_UNKNOWN: Final = 20
 _DAY: Final = timedelta(days=1)
 
 
-class FanOutValues(msgspec.Struct, frozen=True, kw_only=True):
-    """Values that a fan-out covers.
-
-    Attributes:
-        games, studios: ids within the query.
-        values: those of other dimensions, by name.
-    """
-
-    games: tuple[str, ...] = ()
-    studios: tuple[str, ...] = ()
-    values: Mapping[str, tuple[str, ...]] = {}
-
-    def request_count(self, dimension: str) -> int:
-        """Return how many requests a fan-out over *dimension* takes.
-
-        Every event has a game and a studio; of other dimensions one request is for events without a value.
-        """
-        if dimension == GAME_ID:
-            return len(self.games)
-        return len(self.studios) if dimension == STUDIO_ID else len(self.values[dimension]) + 1
-
-
-class RequestTemplate(msgspec.Struct, frozen=True, kw_only=True):
-    """A request without its interval.
-
-    Attributes:
-        metric: the metric it is for.
-        query: the body, with the interval of the first run.
-        carried: dimensions of the rows it returns.
-        fixed: values that all its rows have, because the request is narrowed to them.
-    """
-
-    metric: str
-    query: MetricQuery
-    carried: tuple[str, ...]
-    fixed: tuple[FixedValue, ...] = ()
-
-    def over(self, interval: Interval) -> MetricQuery:
-        """Return the query for *interval*."""
-        return msgspec.structs.replace(self.query, interval=interval)
-
-    @property
-    def text(self) -> str:
-        """The query without its interval, as JSON with sorted keys and ids."""
-        body = {
-            name: value for name, value in msgspec.json.decode(encode_query(self.query)).items() if name != "interval"
-        }
-        for name in ("games", "studios"):
-            if name in body:
-                body[name] = sorted(set(body[name]))
-        return msgspec.json.encode(body, order="deterministic").decode()
-
-
-class MetricPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The requests for one metric: each of *templates* over all of *slices*.
-
-    Attributes:
-        metric: its name.
-        templates: requests without their interval, one for each combination of fanned-out values.
-        slices: bucket slices of the time range, ascending.
-        every: the granularity.
-        max_days: most days of one request; None for the limit of the service.
-        dimensions: columns of the rows, in the order of the frame.
-        labels: those of them that follow from the game.
-        adds_up: whether two slices lie in one bucket, so that their rows are summed.
-        limit: most values of one answer; None where the kind of query has no limit.
-        top: rows to keep of each bucket; None for all.
-        within: dimensions within whose values so many rows are kept.
-        total: the plan without the other dimensions, which `other` and `check` need.
-        rest: the dimension whose values beyond *top* further requests answer, where there is no total.
-    """
-
-    metric: str
-    templates: tuple[RequestTemplate, ...]
-    slices: tuple[BucketSlice, ...]
-    every: Granularity
-    max_days: int | None
-    dimensions: tuple[str, ...]
-    labels: tuple[str, ...] = ()
-    adds_up: bool = False
-    limit: int | None = None
-    top: int | None = None
-    within: tuple[str, ...] = ()
-    total: MetricPlan | None = None
-    rest: str | None = None
-
-    def runs(self, slices: Sequence[BucketSlice]) -> list[tuple[BucketSlice, ...]]:
-        """Group *slices* into runs of one request each."""
-        return request_runs(slices, self.every, self.max_days)
-
-
 def fan_out_dimensions(spec: QuerySpec) -> tuple[str, ...]:
     """Return the dimensions whose values must be listed before *spec* can be planned."""
-    dimensions = _dimensions(spec)
+    are_per_game = [_is_per_game(METRICS.get(name)) for name in spec.metrics]
+    dimensions = _row_dimensions(spec, is_per_game=any(are_per_game))
     others = [name for name in dimensions if name != STUDIO_ID]
-    needed = dict.fromkeys(others if len(others) > 2 else [])
-    for metric in spec.metrics:
-        if rest := rest_dimension(METRICS.get(metric), spec, dimensions):
-            needed |= dict.fromkeys([*([GAME_ID] if GAME_ID in dimensions else []), rest])
-    return (*needed, *((STUDIO_ID,) if STUDIO_ID in dimensions and GAME_ID not in dimensions else ()))
+    lists_studios = STUDIO_ID in dimensions and GAME_ID not in spec.dimensions and not all(are_per_game)
+    needed = dict.fromkeys([*(others if len(others) > 2 else ()), *((STUDIO_ID,) if lists_studios else ())])
+    for name in spec.metrics:
+        needed |= dict.fromkeys(rest_lists(find_metric(name), spec))
+    return tuple(needed)
 
 
 def typical_values(dimension: str) -> tuple[str, ...]:
@@ -179,8 +88,8 @@ def plan_requests(
 ) -> list[MetricPlan]:
     """Return the plan of each metric of *spec*.
 
-    A metric that only exists per game is queried by game, and its rows carry `game_id` besides; so do then the rows of
-    all other metrics of the query.
+    A metric that only exists per game is requested by game; if the query does not name the game, the rows of all games
+    are pooled afterwards.
 
     Args:
         spec: the query.
@@ -191,40 +100,91 @@ def plan_requests(
 
     Raises:
         BadQuery: nearest names for an unknown one; a kind the metric does not have.
-        NotAdditive: two slices lie in one bucket, or a total is needed, and the metric cannot be added up.
+        NotAdditive: two slices lie in one bucket, games are pooled, or a total is needed, and the metric cannot be
+            added up.
     """
     metrics = [METRICS.get(name) for name in spec.metrics]
     if spec.since_days_ago is not None and not any(metric and metric.takes_since_days_ago for metric in metrics):
         raise BadQuery("since_days_ago", spec.since_days_ago, f"does not apply to {', '.join(spec.metrics)}")
-    dimensions = _dimensions(spec)
-    slices = tuple(bucket_slices(interval, spec.every, max_days))
-    adds_up = has_split_buckets(slices, spec.every)
-    plans = []
-    for name in spec.metrics:
-        plan = _metric_plan(name, spec, dimensions, slices, max_days, values or FanOutValues(), adds_up=adds_up)
-        _check(plan, spec, unknown)
-        if spec.needs_total and plan.rest is None:
-            bare = msgspec.structs.replace(spec, by=(), top=None, other=False, check=False)
-            total = _metric_plan(name, bare, plan.within, slices, max_days, values or FanOutValues(), adds_up=adds_up)
-            plan = msgspec.structs.replace(plan, total=total)
-        plans.append(plan)
-    return plans
+    plans = _MetricPlans(interval, max_days=max_days, unknown=unknown, values=values or FanOutValues())
+    return [plans.plan(msgspec.structs.replace(spec, metrics=(name,))) for name in spec.metrics]
 
 
-def _dimensions(spec: QuerySpec) -> tuple[str, ...]:
-    """Return the columns of all rows: the dimensions of *spec*, and a game that is implied.
+class _MetricPlans:
+    """The plans of one query. Metrics that need the same rows of the service share the plan of them.
 
-    The game is implied where a metric exists only per game.
+    Its arguments are those of `plan_requests`.
     """
-    per_game = any(_is_per_game(METRICS.get(name)) for name in spec.metrics)
-    extra = (GAME_ID,) if per_game and GAME_ID not in spec.dimensions else ()
-    return (*spec.dimensions, *extra)
+
+    def __init__(
+        self, interval: Interval, *, max_days: int | None, unknown: Collection[str], values: FanOutValues
+    ) -> None:
+        self._interval = interval
+        self._max_days = max_days
+        self._unknown = unknown
+        self._values = values
+        self._plans: dict[QuerySpec, MetricPlan] = {}
+
+    def plan(self, spec: QuerySpec) -> MetricPlan:
+        """Return the plan of the one metric of *spec*, with its total where one is needed."""
+        if spec not in self._plans:
+            plan = self._without_total(spec)
+            _check(plan, spec, self._unknown)
+            if spec.needs_total and plan.rest is None:
+                bare = msgspec.structs.replace(spec, by=spec.within, top=None, top_of=None, other=False, check=False)
+                total = self._without_total(bare)
+                plan = msgspec.structs.replace(plan, total=total)
+            self._plans[spec] = plan
+        return self._plans[spec]
+
+    def _without_total(self, spec: QuerySpec) -> MetricPlan:
+        (name,) = spec.metrics
+        slices = tuple(bucket_slices(self._interval, spec.every, self._max_days))
+        if name not in ALIASES:
+            adds_up = has_split_buckets(slices, spec.every)
+            return _metric_plan(name, spec, slices, self._max_days, self._values, adds_up=adds_up)
+        return MetricPlan(
+            metric=name,
+            templates=(),
+            slices=slices,
+            every=spec.every,
+            max_days=self._max_days,
+            dimensions=spec.dimensions,
+            labels=_labels(spec.dimensions),
+            top=spec.top,
+            within=spec.within,
+            rest=rest_dimension(ALIASES[name], spec),
+            parts=tuple(self.plan(part) for part in _part_specs(ALIASES[name], spec)),
+        )
+
+
+def _part_specs(alias: Alias, spec: QuerySpec) -> Iterator[QuerySpec]:
+    """Yield the query for each source of *alias*.
+
+    The service can choose the largest rows only if the alias is one of its metrics under another name.
+    """
+    largest = alias.parts.get(alias.sorts_by)
+    for name, every in alias.sources:
+        is_renamed = len(alias.sources) == 1 and largest is not None and METRICS[name].sorts_by == largest.field
+        yield msgspec.structs.replace(
+            spec,
+            metrics=(name,),
+            every=every or spec.every,
+            top=spec.top if is_renamed else None,
+            top_of=spec.top_of if is_renamed else None,
+            other=False,
+            check=False,
+        )
+
+
+def _row_dimensions(spec: QuerySpec, *, is_per_game: bool) -> tuple[str, ...]:
+    """Return the dimensions of the requested rows, with the game of a metric per game."""
+    return (*spec.dimensions, GAME_ID) if is_per_game and GAME_ID not in spec.dimensions else spec.dimensions
 
 
 def _metric_plan(
     name: str,
     spec: QuerySpec,
-    dimensions: tuple[str, ...],
     slices: tuple[BucketSlice, ...],
     max_days: int | None,
     values: FanOutValues,
@@ -232,7 +192,8 @@ def _metric_plan(
     adds_up: bool,
 ) -> MetricPlan:
     metric = METRICS.get(name)
-    labels = (STUDIO_ID,) if STUDIO_ID in dimensions and GAME_ID in dimensions else ()
+    dimensions = _row_dimensions(spec, is_per_game=_is_per_game(metric))
+    labels = _labels(dimensions)
     own_dimensions = [dimension for dimension in dimensions if dimension not in labels]
     first = enclosing_interval(request_runs(slices, spec.every, max_days)[0])
     takes_since = metric is None or metric.takes_since_days_ago
@@ -257,14 +218,20 @@ def _metric_plan(
         slices=slices,
         every=spec.every,
         max_days=max_days,
-        dimensions=dimensions,
+        dimensions=spec.dimensions,
         labels=labels,
+        pools_games=dimensions != spec.dimensions,
         adds_up=adds_up,
         limit=limits[0] if limits else None,
-        top=spec.top_count,
-        within=tuple(column for column in dimensions if column not in spec.ranked(dimensions)),
-        rest=rest_dimension(metric, spec, dimensions),
+        top=spec.top,
+        within=spec.within,
+        rest=rest_dimension(metric, spec),
     )
+
+
+def _labels(dimensions: Collection[str]) -> tuple[str, ...]:
+    """Return the dimensions whose values follow from the game."""
+    return (STUDIO_ID,) if STUDIO_ID in dimensions and GAME_ID in dimensions else ()
 
 
 def _requests(
@@ -280,8 +247,8 @@ def _requests(
     if is_per_game and not names_game:
         kind["split_by"] = next((name for name in carried if name != GAME_ID), GAME_ID)
     else:
-        is_alone = not is_cut and (carried == spec.ranked(dimensions) if isinstance(spec.top, dict) else not fanned)
-        kind["query"] = _query(carried, spec.top_count if is_alone and spec.top_count is not None else MAX_LIMIT)
+        is_alone = not is_cut and (carried == spec.ranked if spec.within else not fanned)
+        kind["query"] = _query(carried, spec.top if is_alone and spec.top is not None else MAX_LIMIT)
     for fixed in product(*(_fixed_values(name, values) for name in fanned)):
         where, narrowed = spec.where, {"games": spec.games, "studios": spec.studios}
         game = {}
@@ -292,7 +259,8 @@ def _requests(
                 narrowed["games" if name == GAME_ID else "studios"] = (value or "",)
             else:
                 where = _and(where, Match(name, (value,)) if value is not None else _without(name, values))
-        yield {**kind, **game, **narrowed, "filter": where}, carried, fixed
+        sent = flat_filter(where) if where is not None else None
+        yield {**kind, **game, **narrowed, "filter": sent}, carried, fixed
 
 
 def _carried(
@@ -354,14 +322,12 @@ def _without(dimension: str, values: FanOutValues) -> Filter | None:
 
 
 def _and(where: Filter | None, more: Filter | None) -> Filter | None:
-    if where is None or more is None:
-        return where if more is None else more
-    return And((*where.members, more)) if isinstance(where, And) else And((where, more))
+    return where & more if where is not None and more is not None else more if where is None else where
 
 
 def _check(plan: MetricPlan, spec: QuerySpec, unknown: Collection[str]) -> None:
     """Refuse a query that cannot be sent or whose rows cannot be summed, before any request."""
-    metric = METRICS.get(plan.metric)
+    metric = find_metric(plan.metric)
     taken = {TIMESTAMP, *(field.name for field in (metric.fields if metric is not None else ()))}
     for name in taken.intersection(plan.dimensions):
         raise BadQuery("by", name, f"is also the name of a field of {plan.metric}: a row has no place for both")
@@ -370,15 +336,29 @@ def _check(plan: MetricPlan, spec: QuerySpec, unknown: Collection[str]) -> None:
         read |= set(dimensions_in(template.query.filter) if template.query.filter is not None else ())
         if metric is not None and read.isdisjoint(unknown):
             check_query(metric, template.query)
+    if plan.pools_games and metric is not None and metric.adds == "never":
+        raise NotAdditive(plan.metric, _query_by_game(plan.metric, spec))
     if plan.adds_up and (metric is None or metric.adds != "everywhere"):
-        raise NotAdditive(plan.metric, additive_query(plan.metric, spec))
-    is_one_bucket = len({slice_.bucket_start for slice_ in plan.slices}) == 1
-    if (plan.rest is not None and is_one_bucket) or not spec.needs_total:
-        return
-    if not has_total(metric, spec.ranked(plan.dimensions)):
-        has_rest = plan.rest is not None
-        raise NotAdditive(plan.metric, query_without_total(plan.metric, spec, plan.dimensions, has_rest=has_rest))
+        raise NotAdditive(plan.metric, _additive_query(plan.metric, spec))
+    has_rest = plan.rest is not None and len(plan.starts) == 1
+    if spec.needs_total and not has_rest and not has_total(metric, spec.ranked):
+        raise NotAdditive(plan.metric, rest_refusal(spec, plan.rest))
 
 
 def _is_per_game(metric: Metric | None) -> bool:
     return metric is not None and metric.kinds != "plain"
+
+
+def _query_by_game(name: str, spec: QuerySpec) -> str:
+    """Return the queries that answer in place of retention without its game, for the error."""
+    pooled = f"retention({spec.since_days_ago}{f', by={[*spec.by]}' if spec.by else ''}), pooled by installs"
+    return f'query("{name}", by={[*spec.by, "game"]}), a share for each game, or {pooled}'
+
+
+def _additive_query(name: str, spec: QuerySpec) -> str:
+    """Return the query that answers the same without summing, for the error."""
+    by = f", by={list(spec.by)}" if spec.by else ""
+    return (
+        f'query("{name}"{by}, every="{spec.every}") with a Client(max_days=...) that does not cut it, '
+        'or every="day", "week" or "month", one number for each'
+    )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -16,15 +15,15 @@ from typing import Any, Protocol
 import msgspec
 import pyarrow as pa
 
-from gamelens.catalog import DIMENSIONS, METRICS
+from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
 from gamelens.client.connection.deadline import Deadline
 from gamelens.client.connection.event_loop import gather
 from gamelens.client.connection.metrics_api import MetricsApi
 from gamelens.client.query.data_frames import add_titles, to_frame, unique_game_titles, unique_studio_names
 from gamelens.client.query.fetcher import Fetcher, TableBuilder
+from gamelens.client.query.metric_plan import FanOutValues, MetricPlan
+from gamelens.client.query.narrowing import Narrowing
 from gamelens.client.query.planner import (
-    FanOutValues,
-    MetricPlan,
     fan_out_dimensions,
     fan_out_interval,
     placeholder_values,
@@ -32,13 +31,14 @@ from gamelens.client.query.planner import (
 )
 from gamelens.client.query.progress import Progress
 from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, ExecutionOptions, QuerySpec
-from gamelens.client.query.rest_requests import rest_plan
+from gamelens.client.query.rest_requests import rest_groups, rest_plan
 from gamelens.client.query.row_sources import RowSource
-from gamelens.client.tables.table_operations import concatenate, join_metrics, sort_by_time
-from gamelens.client.tables.table_schema import TIMESTAMP, schema
+from gamelens.client.tables.metric_join import MetricRows, join_metrics
+from gamelens.client.tables.table_operations import concatenate, full_buckets, sort_by_time
+from gamelens.client.tables.table_schema import schema
 from gamelens.client.tables.time_ranges import ResolvedRange, TimeRange, enclosing_interval, resolve_range
 from gamelens.errors import NotYetAvailable, PartialResult, Unreachable
-from gamelens.wire.filters import dimensions_in, wire_filter
+from gamelens.wire.filters import Filter, dimensions_in, wire_filter
 from gamelens.wire.intervals import Interval
 from gamelens.wire.receipts import RECEIPT, QueryRecord, Receipt, package_version
 
@@ -81,6 +81,12 @@ class QuerySteps(Protocol):
         """The days since install that the receipt records, empty for rows."""
         ...
 
+    def narrowed(
+        self, games: tuple[str, ...] | None, studios: tuple[str, ...] | None, where: Filter | None
+    ) -> QuerySteps:
+        """Return the same steps with ids and a filter that the service takes."""
+        ...
+
     def fan_out_interval(self, times: ResolvedRange) -> Interval:
         """Return the interval whose values a fan-out covers."""
         ...
@@ -115,6 +121,13 @@ class RowsSteps:
         self.recorded = self.sent = spec
         self._max_days = max_days
 
+    def narrowed(
+        self, games: tuple[str, ...] | None, studios: tuple[str, ...] | None, where: Filter | None
+    ) -> RowsSteps:
+        """Return the same steps with ids and a filter that the service takes."""
+        spec = msgspec.structs.replace(self.sent, games=games, studios=studios, where=where)
+        return RowsSteps(spec, max_days=self._max_days)
+
     def fan_out_interval(self, times: ResolvedRange) -> Interval:
         """Return the covered interval, for retention metrics from the first install day on."""
         return fan_out_interval(self.sent, times)
@@ -128,28 +141,27 @@ class RowsSteps:
     ) -> pa.Table:
         """Return the tables of all metrics joined.
 
-        A field that two metrics have is prefixed with its metric. A field that the catalog does not know is kept,
-        with a warning.
+        A field that two metrics have is prefixed with its metric. Counts and money are 0 where the service has no row
+        and no request failed. A field that the catalog does not know is kept, with a warning.
         """
-        fields = []
         for plan, table in zip(plans, tables, strict=True):
-            own_fields = [name for name in table.column_names if name != TIMESTAMP and name not in plan.dimensions]
-            fields.append(own_fields)
-            unknown = [name for name in own_fields if name not in schema(plan.metric, ()).names]
+            known = {*plan.dimensions, *schema(plan.metric, ()).names}
+            unknown = [name for name in table.column_names if name not in known]
             if plan.metric in METRICS and unknown:
                 run.warnings.append(f"{plan.metric} came with fields this version does not know: {', '.join(unknown)}")
         if len(plans) == 1:
             return tables[0]
-        counts = Counter(name for own_fields in fields for name in own_fields)
-        shared = {name for name, count in counts.items() if count > 1}
-        renamed = [
-            table.rename_columns([f"{plan.metric}_{name}" if name in shared else name for name in table.column_names])
-            for plan, table in zip(plans, tables, strict=True)
-        ]
-        return join_metrics(plans[0].dimensions, renamed)
+        rows = []
+        for plan, table in zip(plans, tables, strict=True):
+            unknown_buckets = run.missing_buckets(plan) | (
+                full_buckets(table, plan.top, plan.within) if plan.top else set()
+            )
+            rows.append(MetricRows(metric=plan.metric, table=table, unknown=unknown_buckets))
+        joined, run.filled = join_metrics(plans[0].dimensions, rows, () if self.sent.top else plans[0].starts)
+        return joined
 
     def columns(self, plans: Sequence[MetricPlan]) -> tuple[str, ...]:
-        """Return the dimensions of the rows, with the game where a metric exists only per game."""
+        """Return the dimensions of the rows."""
         return plans[0].dimensions
 
 
@@ -166,6 +178,7 @@ class QueryRun:
     Attributes:
         warnings: texts for the analyst, which the receipt lists.
         studio_of_game: studio ids by game id, where the frame shows the studios of games.
+        filled: number of rows of each metric whose counts and money were set to 0.
     """
 
     def __init__(
@@ -179,10 +192,12 @@ class QueryRun:
     ) -> None:
         self.warnings: list[str] = []
         self.studio_of_game: Mapping[str, str | None] = {}
+        self.filled: dict[str, int] = {}
         self._service = service
         self._options = options
         self._tally = progress.tally
         self._is_truncated = False
+        self._values_listed: Sequence[str] = ()
         self._titles: dict[str, Mapping[str, str]] = {}
         self._deadline = Deadline(options.deadline_s)
         self._started_at = datetime.fromtimestamp(now(), UTC)
@@ -199,12 +214,20 @@ class QueryRun:
         """
         unknown = await self._deadline.run(self._check_names(steps.sent))
         times = await self._resolve_range()
+        given = steps.recorded
+        steps = await self._deadline.run(self._narrow(steps, times))
         values = await self._list_fan_out(steps, times, unknown)
         plans = steps.plan(times, values, unknown)
         await self._deadline.run(self._look_up_titles(steps.recorded, plans, times))
         tables = await self._fetch(plans, times, values)
         table = await asyncio.to_thread(steps.assemble, self, plans, tables, times)
-        return await self._finish(steps, times, table, steps.columns(plans))
+        await self._check_values(steps.recorded, table)
+        receipt = self._receipt(given, steps.ages, times)
+        return await self._finish(table, steps.columns(plans), receipt)
+
+    def missing_buckets(self, plan: MetricPlan) -> set[datetime]:
+        """Return the starts of the buckets of *plan* for which rows are missing."""
+        return self._fetcher.missing_buckets(plan)
 
     def missing_intervals(self, since_days_ago: int | None) -> list[Interval]:
         """Return the intervals whose requests for *since_days_ago* failed."""
@@ -222,7 +245,7 @@ class QueryRun:
         """
         filtered = list(dimensions_in(spec.where)) if spec.where is not None else []
         columns = {*DIMENSIONS, STUDIO_ID}
-        metrics = await self._service.unknown_names("metric", spec.metrics, METRICS)
+        metrics = await self._service.unknown_names("metric", spec.metrics, {**METRICS, **ALIASES})
         dimensions = await self._service.unknown_names("by", spec.dimensions, columns)
         dimensions += await self._service.unknown_names("where", filtered, DIMENSIONS)
         for name in dict.fromkeys([*metrics, *dimensions]):
@@ -249,6 +272,15 @@ class QueryRun:
             late = NotYetAvailable(resolve_range(options.over, available), available, tried="wait")
         raise late
 
+    async def _narrow(self, steps: QuerySteps, times: ResolvedRange) -> QuerySteps:
+        """Return *steps* with ids in place of titles, and values in place of null."""
+        spec, narrowing = steps.sent, Narrowing(self._service, times.available, self._tally)
+        studios = await narrowing.studios(spec.studios)
+        games = await narrowing.games(spec.games, studios)
+        interval = steps.fan_out_interval(times)
+        where = await narrowing.filter(spec.where, interval, studios=studios, games=games)
+        return steps.narrowed(games, studios, where)
+
     async def _list_fan_out(self, steps: QuerySteps, times: ResolvedRange, unknown: Collection[str]) -> FanOutValues:
         """Return the values of the dimensions that are fanned out, if any."""
         dimensions = fan_out_dimensions(steps.sent)
@@ -261,18 +293,18 @@ class QueryRun:
         return FanOutValues(games=games, studios=studios, values=values)
 
     async def _list(self, dimension: str, spec: QuerySpec, interval: Interval) -> tuple[str, ...]:
-        """Return the values of *dimension* in *interval*, within the games and studios of *spec*."""
+        """Return the distinct values of *dimension* within the games and studios of *spec*."""
         games, studios = spec.games, spec.studios
         if dimension == GAME_ID:
             listings = await self._service.games(interval, studios, tally=self._tally)
-            return tuple(game.id for game in listings if games is None or game.id in games)
+            return tuple(dict.fromkeys(game.id for game in listings if games is None or game.id in games))
         if dimension == STUDIO_ID:
             listed = await self._service.studios(interval, self._tally)
-            return tuple(studio.id for studio in listed if studios is None or studio.id in studios)
+            return tuple(dict.fromkeys(studio.id for studio in listed if studios is None or studio.id in studios))
         values = await self._service.dimension_values(
             dimension, interval, studios=studios or (), games=games or (), tally=self._tally
         )
-        return tuple(values)
+        return tuple(dict.fromkeys(values))
 
     async def _look_up_titles(self, spec: QuerySpec, plans: Sequence[MetricPlan], times: ResolvedRange) -> None:
         """Request the titles that the frame shows, and the studios of games.
@@ -280,7 +312,7 @@ class QueryRun:
         Before the rows: a list that fails later would cost rows that are already there.
         """
         interval = times.covered
-        if STUDIO_ID in spec.dimensions and GAME_ID in plans[0].dimensions:
+        if STUDIO_ID in spec.dimensions and any(plan.labels or GAME_ID in plan.dimensions for plan in plans):
             games = await self._service.games(interval, tally=self._tally)
             self.studio_of_game = {game.id: game.studio_id for game in games}
         if GAME_ID in spec.titled:
@@ -290,45 +322,49 @@ class QueryRun:
             self._titles[STUDIO_ID] = unique_studio_names(await self._service.studios(interval, self._tally))
 
     async def _fetch(self, plans: Sequence[MetricPlan], times: ResolvedRange, values: FanOutValues) -> list[pa.Table]:
-        """Return the table of each of *plans*, with what `top` leaves out where that is wanted."""
-        requested = [plan for plan in plans if plan.templates]
-        totals = [plan.total for plan in requested if plan.total is not None]
-        fetched = await self._fetcher.fetch([*requested, *totals], times.available)
-        answers = {id(plan): rows for plan, rows in zip([*requested, *totals], fetched, strict=True)}
-        builder = TableBuilder(times, self.studio_of_game)
-        missing = self._fetcher.missing_buckets
-        tables = [await asyncio.to_thread(builder.build, plan, answers, missing(plan)) for plan in plans]
+        """Return the table of each of *plans*."""
+        planned = [plan for plan in plans if any(source.templates for source in plan.sources)]
+        planned += [plan.total for plan in planned if plan.total is not None]
+        requested = list({id(source): source for plan in planned for source in plan.sources}.values())
+        fetched = await self._fetcher.fetch(requested, times.available)
+        answers = {id(plan): rows for plan, rows in zip(requested, fetched, strict=True)}
+        builder = TableBuilder(times, self.studio_of_game, self._fetcher.missing_buckets)
+        tables = [await asyncio.to_thread(builder.build, plan, answers) for plan in plans]
         for position, plan in enumerate(plans):
             if plan.rest is not None:
-                rest = await self._fetch_rest(plan, tables[position], times, values, builder)
-                tables[position] = sort_by_time(concatenate([tables[position], rest], tables[position].schema))
+                tables[position] = await self._with_rest(plan, tables[position], times, values, builder)
         self._is_truncated = builder.is_truncated
         self.warnings += builder.warnings
         return tables
 
-    async def _fetch_rest(
+    async def _with_rest(
         self, plan: MetricPlan, shown: pa.Table, times: ResolvedRange, values: FanOutValues, builder: TableBuilder
     ) -> pa.Table:
-        """Return the rows `(other)` of *plan*, which are requested with a filter that leaves out the values *shown*."""
-        answered = [template for template in plan.templates if not self._fetcher.is_missing(plan, template)]
-        unanswered = [template for template in plan.templates if template not in answered]
-        rest = rest_plan(msgspec.structs.replace(plan, templates=tuple(answered)), shown, values)
-        unknown = rest_plan(msgspec.structs.replace(plan, templates=tuple(unanswered)), shown, values)
-        self._fetcher.leave_gaps(unknown, Unreachable("not asked, since the largest values are not known"))
-        (rows,) = await self._fetcher.fetch([rest], times.available)
-        return await asyncio.to_thread(builder.build, rest, {id(rest): rows}, ())
+        """Return *shown*, the largest rows of *plan*, and the rows `(other)` of further requests."""
+        groups = rest_groups(plan, values)
+        unknown = [group for group in groups if self._fetcher.is_missing(plan, group)]
+        gaps = rest_plan(plan, unknown, shown, values)
+        self._fetcher.leave_gaps(gaps, Unreachable("not asked, since the largest values are not known"))
+        rest = rest_plan(plan, [group for group in groups if group not in unknown], shown, values)
+        fetched = await self._fetcher.fetch(rest.sources, times.available)
+        answers = {id(source): rows for source, rows in zip(rest.sources, fetched, strict=True)}
+        rows = await asyncio.to_thread(builder.build, rest, answers)
+        return sort_by_time(concatenate([shown, rows], shown.schema))
 
-    async def _finish(
-        self, steps: QuerySteps, times: ResolvedRange, table: pa.Table, dimensions: Sequence[str]
-    ) -> QueryResult:
+    async def _check_values(self, spec: QuerySpec, table: pa.Table) -> None:
+        """Warn of each value in the filter that the service has never had."""
+        if spec.where is not None and not self._fetcher.gaps:
+            check = await self._deadline.run(self._service.check_values(spec.where, table, self._tally))
+            self.warnings += check.warnings
+            self._values_listed = check.listed
+
+    async def _finish(self, table: pa.Table, dimensions: Sequence[str], receipt: Receipt) -> QueryResult:
         """Return the frame of *table* with its titles and its receipt.
 
         Raises:
             PartialResult: requests failed, and gaps are not wanted or there is nothing else.
         """
         table = add_titles(table, self._titles)
-        self.warnings += [self._fetcher.source_warning] if self._fetcher.source_warning else []
-        receipt = self._receipt(steps, times)
         is_partial = bool(self._fetcher.gaps) and (self._options.on_error == "raise" or not self._fetcher.has_rows)
         kind = "pandas" if is_partial else self._options.to
         # In a thread: a large frame takes long enough to delay the requests of all other queries.
@@ -338,8 +374,9 @@ class QueryRun:
             raise PartialResult(frame, gaps) from self._fetcher.failure
         return QueryResult(frame, receipt, table)
 
-    def _receipt(self, steps: QuerySteps, times: ResolvedRange) -> Receipt:
-        record = query_record(steps.recorded, self._options.over, interval=str(times.requested), days=steps.ages)
+    def _receipt(self, spec: QuerySpec, ages: tuple[int, ...], times: ResolvedRange) -> Receipt:
+        self.warnings += [self._fetcher.source_warning] if self._fetcher.source_warning else []
+        record = query_record(spec, self._options.over, interval=str(times.requested), days=ages)
         return Receipt(
             asked=record,
             asked_at=self._started_at.isoformat(timespec="seconds"),
@@ -354,7 +391,9 @@ class QueryRun:
             warnings=tuple(self.warnings),
             titles=tuple(sorted(self._titles.get(GAME_ID, {}).values())),
             version=package_version(),
+            filled=self.filled,
             provenance=self._service.provenance,
+            values_listed=tuple(self._values_listed),
         )
 
 
@@ -366,7 +405,7 @@ def query_record(spec: QuerySpec, over: TimeRange, **more: Any) -> QueryRecord:
         over=over_text(over),
         every=spec.every,
         where=wire_filter(spec.where) if spec.where is not None else None,
-        top=spec.top,
+        top=dict(spec.typed_top) if isinstance(spec.typed_top, Mapping) else spec.typed_top,
         games=spec.games,
         studios=spec.studios,
         since_days_ago=spec.since_days_ago,

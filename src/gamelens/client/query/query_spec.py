@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Final, Literal, TypeVar
 
 import msgspec
@@ -15,6 +15,7 @@ from gamelens.wire.limits import MAX_LIMIT
 
 OnError = Literal["raise", "gaps"]
 FrameKind = Literal["pandas", "arrow", "polars"]
+Top = int | Mapping[str, int]
 Word = TypeVar("Word", bound=str)
 
 GAME_ID: Final = "game_id"
@@ -31,8 +32,8 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
         by: dimensions as typed, `game` and `studio` among them.
         every: the granularity.
         where: the filter; None for all events.
-        top: rows to keep of each bucket, largest first; None for all. With the name of a dimension: its values to keep
-            within each value of the others.
+        top: rows to keep of each bucket, largest first; None for all.
+        top_of: the dimension of which so many values are kept within each value of the others, as typed; None for all.
         games, studios: ids to narrow to; None for all.
         since_days_ago: days since install, for the metrics that need it.
         other: whether what *top* leaves out is a row of each bucket.
@@ -46,7 +47,8 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
     by: tuple[str, ...] = ()
     every: Granularity = "day"
     where: Filter | None = None
-    top: int | dict[str, int] | None = None
+    top: int | None = None
+    top_of: str | None = None
     games: tuple[str, ...] | None = None
     studios: tuple[str, ...] | None = None
     since_days_ago: int | None = None
@@ -59,7 +61,10 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
         one_of("every", self.every, GRANULARITIES)
         if len(set(self.dimensions)) < len(self.dimensions):
             raise BadQuery("by", list(self.by), "must not name a dimension twice")
-        self._check_top()
+        if self.top is not None and not self.by:
+            raise BadQuery("top", self.typed_top, "needs a dimension in by")
+        if self.top is not None and not (is_integer(self.top) and 1 <= self.top <= MAX_LIMIT):
+            raise BadQuery("top", self.typed_top, f"must be a whole number from 1 to {MAX_LIMIT}")
         if self.since_days_ago is not None and not (is_integer(self.since_days_ago) and self.since_days_ago >= 1):
             raise BadQuery("since_days_ago", self.since_days_ago, "must be a whole number of days, 1 or more")
         if self.other and self.top is None:
@@ -67,25 +72,23 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
         if self.check and self.top is not None:
             raise BadQuery("check", self.check, "needs all values: leave top away")
 
-    def _check_top(self) -> None:
-        if self.top is None:
-            return
-        if not self.by:
-            raise BadQuery("top", self.top, "needs a dimension in by")
-        if isinstance(self.top, dict) and not (len(self.top) == 1 and {*self.top} <= {*self.by, *self.dimensions}):
-            rule = f'must name one dimension of by, such as {{"{self.by[-1]}": 5}}'
-            raise BadQuery("top", self.top, rule, self.by, name=next(map(str, self.top), ""))
-        if not (is_integer(self.top_count) and 1 <= (self.top_count or 0) <= MAX_LIMIT):
-            raise BadQuery("top", self.top, f"must be a whole number from 1 to {MAX_LIMIT}")
+        if self.top_of is not None and self.top_of not in (*self.by, *self.dimensions):
+            raise BadQuery("top", self.typed_top, "must name a dimension of by", self.by, name=self.top_of)
 
     @property
-    def top_count(self) -> int | None:
-        """The number of rows to keep, None for all."""
-        return next(iter(self.top.values())) if isinstance(self.top, dict) else self.top
+    def typed_top(self) -> Top | None:
+        """The argument *top* as it is typed."""
+        return self.top if self.top_of is None or self.top is None else {self.top_of: self.top}
 
-    def ranked(self, dimensions: Sequence[str]) -> tuple[str, ...]:
-        """Return the dimensions whose values *top* ranks: the one it names, or all *dimensions*."""
-        return tuple(IDS.get(name, name) for name in self.top) if isinstance(self.top, dict) else tuple(dimensions)
+    @property
+    def ranked(self) -> tuple[str, ...]:
+        """The columns whose values *top* ranks: that of one dimension, or all."""
+        return self.dimensions if self.top_of is None else (IDS.get(self.top_of, self.top_of),)
+
+    @property
+    def within(self) -> tuple[str, ...]:
+        """The columns within whose values *top* ranks the other one."""
+        return tuple(name for name in self.dimensions if name not in self.ranked)
 
     @property
     def dimensions(self) -> tuple[str, ...]:
@@ -157,6 +160,20 @@ class RetentionSpec(msgspec.Struct, frozen=True, kw_only=True):
             studios=self.studios,
             since_days_ago=age,
         )
+
+
+def split_top(top: Top | None) -> tuple[int | None, str | None]:
+    """Return the number of *top* and the dimension it is for, if it names one.
+
+    Raises:
+        BadQuery: it names none, or several.
+    """
+    if not isinstance(top, Mapping):
+        return top, None
+    if len(top) != 1 or None in top.values():
+        raise BadQuery("top", dict(top), 'must be a number, or one dimension of by and a number as {"country_code": 5}')
+    ((dimension, number),) = top.items()
+    return number, str(dimension)
 
 
 def is_integer(number: object) -> bool:

@@ -10,15 +10,15 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gamelens.catalog import METRICS
+from gamelens.catalog import ALIASES, find_metric
 from gamelens.client.cache.answer_cache import CachedRows
 from gamelens.client.query.arguments import as_filter
 from gamelens.client.query.data_frames import TITLES, to_table
-from gamelens.client.query.planner import MetricPlan, RequestTemplate
-from gamelens.client.query.query_spec import GAME_ID, QuerySpec, RetentionSpec
+from gamelens.client.query.metric_plan import MetricPlan, RequestTemplate
+from gamelens.client.query.query_spec import QuerySpec, RetentionSpec, split_top
 from gamelens.client.query.row_sources import FetchJob, RowSource, add_fallback_rows, template_scope
 from gamelens.client.tables.table_differences import FieldChange, Restatement, field_changes, rows_changed
-from gamelens.client.tables.table_operations import bucket_starts, drop_buckets
+from gamelens.client.tables.table_operations import bucket_starts, drop_buckets, drop_zero_rows
 from gamelens.client.tables.table_schema import TIMESTAMP, schema
 from gamelens.errors import BadQuery
 from gamelens.wire.intervals import Interval
@@ -51,7 +51,7 @@ class PreviousResult(msgspec.Struct, frozen=True):
     @property
     def holds_answers(self) -> bool:
         """Whether the frame has the rows as the service gave them, so that they can be used again."""
-        return not self.ages and not self.spec.needs_total
+        return not self.ages and not self.spec.needs_total and ALIASES.keys().isdisjoint(self.spec.metrics)
 
     @property
     def retention_spec(self) -> RetentionSpec:
@@ -72,12 +72,14 @@ def previous_result(frame: Any) -> PreviousResult:
         raise BadQuery(
             "frame", type(frame).__name__, "has no receipt: pass a frame as query() or retention() returned it"
         )
+    number, top_of = split_top(asked.top)
     spec = QuerySpec(
         metrics=asked.metrics,
         by=asked.by,
         every=asked.every,
         where=as_filter(asked.where),
-        top=asked.top,
+        top=number,
+        top_of=top_of,
         games=asked.games,
         studios=asked.studios,
         since_days_ago=asked.since_days_ago,
@@ -102,7 +104,12 @@ class FrameSource:
         self._fallback = fallback
 
     def find(self, plan: MetricPlan, template: RequestTemplate, available: Interval) -> CachedRows:
-        """Return the rows of *template* in the frame, and those of its gaps that the fallback has."""
+        """Return the rows of *template* in the frame, and those of its gaps that the fallback has.
+
+        Rows of pooled games stand for those of one game, unless the rows of each game are needed.
+        """
+        if plan.pools_games and (plan.labels or plan.fans_out_games):
+            return self._fallback.find(plan, template, available)
         gaps = [
             gap.times
             for gap in self._gaps
@@ -129,7 +136,7 @@ class FrameSource:
 
 
 def rows_of_metric(rows: pa.Table, metric: str, dimensions: Sequence[str], metrics: Sequence[str]) -> pa.Table:
-    """Return the rows of one metric from a table of several.
+    """Return the rows of one metric from a table of several, without those that were filled with 0.
 
     The fields are named as the service names them.
     """
@@ -147,7 +154,8 @@ def rows_of_metric(rows: pa.Table, metric: str, dimensions: Sequence[str], metri
     has_value = present[0]
     for is_valid in present[1:]:
         has_value = pc.or_(has_value, is_valid)
-    return table.filter(has_value)
+    table = table.filter(has_value)
+    return drop_zero_rows(table, metric) if dimensions else table
 
 
 def find_restatements(
@@ -160,7 +168,7 @@ def find_restatements(
     not come.
     """
     old, spec = to_table(frame), previous.spec
-    dimensions = (AGE, *spec.dimensions) if previous.ages else _key_columns(table, spec)
+    dimensions = (AGE, *spec.dimensions) if previous.ages else spec.dimensions
     restated: list[RestatementRecord] = []
     for metric in spec.metrics:
         before, after = (rows_of_metric(rows, metric, dimensions, spec.metrics) for rows in (old, table))
@@ -232,19 +240,13 @@ def _missing_buckets(previous: PreviousResult, metric: str) -> Iterator[datetime
             yield from (bucket.start - timedelta(days=days) for bucket in gap.times.buckets(previous.spec.every))
 
 
-def _key_columns(table: pa.Table, spec: QuerySpec) -> tuple[str, ...]:
-    """Return the dimensions of the rows, with the game where a metric exists only per game."""
-    return tuple(name for name in dict.fromkeys([*spec.dimensions, GAME_ID]) if name in table.column_names)
-
-
 def _missing_columns(spec: QuerySpec, columns: Collection[str]) -> list[str]:
     """Return the columns that a frame of *spec* has and *columns* lack.
 
     With several metrics a field may be prefixed with its metric.
     """
-    metrics = [METRICS[name] for name in spec.metrics if name in METRICS]
-    is_per_game = any(metric.kinds != "plain" for metric in metrics)
-    needed = dict.fromkeys([TIMESTAMP, *spec.dimensions, *([GAME_ID] if is_per_game else [])])
+    metrics = [metric for metric in map(find_metric, spec.metrics) if metric is not None]
+    needed = dict.fromkeys([TIMESTAMP, *spec.dimensions])
     if spec.metrics == (RETENTION,):
         needed |= dict.fromkeys([AGE, RETENTION, "installs", "returned"])
     missing = [name for name in needed if name not in columns]

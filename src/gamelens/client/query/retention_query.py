@@ -12,16 +12,19 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+import msgspec
 import pyarrow as pa
 
 from gamelens.catalog import METRICS
-from gamelens.client.query.planner import FanOutValues, MetricPlan, plan_requests
+from gamelens.client.query.metric_plan import FanOutValues, MetricPlan
+from gamelens.client.query.planner import plan_requests
 from gamelens.client.query.query_run import QueryRun
 from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, QuerySpec, RetentionSpec
 from gamelens.client.tables.table_operations import from_rows
 from gamelens.client.tables.table_schema import TIMESTAMP, TIMESTAMP_TYPE
 from gamelens.client.tables.time_ranges import ResolvedRange
 from gamelens.errors import ServiceError
+from gamelens.wire.filters import Filter
 from gamelens.wire.intervals import Interval, bucket_start
 
 Group = tuple[str | None, ...]
@@ -45,6 +48,13 @@ class RetentionSteps:
         self.sent = spec.metric_spec("new_users", by=self._carried)
         self._spec = spec
         self._max_days = max_days
+
+    def narrowed(
+        self, games: tuple[str, ...] | None, studios: tuple[str, ...] | None, where: Filter | None
+    ) -> RetentionSteps:
+        """Return the same steps with ids and a filter that the service takes."""
+        spec = msgspec.structs.replace(self._spec, games=games, studios=studios, where=where)
+        return RetentionSteps(spec, max_days=self._max_days)
 
     def fan_out_interval(self, times: ResolvedRange) -> Interval:
         """Return the days from the first install to the last activity."""

@@ -12,7 +12,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gamelens.catalog import METRICS
+from gamelens.catalog import find_metric
 from gamelens.client.tables.table_schema import TIMESTAMP
 from gamelens.wire.intervals import Interval
 
@@ -134,7 +134,8 @@ def _is_close(old: Any, new: Any) -> bool:
 
 
 def _is_summed(metric: str, field: str) -> bool:
-    combines = {item.name: item.combines for item in METRICS[metric].fields} if metric in METRICS else {}
+    known = find_metric(metric)
+    combines = {item.name: item.combines for item in known.fields} if known is not None else {}
     return combines.get(field, "sum") == "sum"
 
 

@@ -1,4 +1,4 @@
-"""Operations on answer tables: concatenate, sort, sum, join and cut to the largest rows.
+"""Operations on answer tables: concatenate, sort, group, sum and cut to the largest rows.
 
 The tables are those of `answer_decoding`.
 """
@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from gamelens.catalog import METRICS, Metric, Quotient
+from gamelens.catalog import Metric, Quotient, find_metric
+from gamelens.client.tables.answer_checks import row_codes
 from gamelens.client.tables.answer_decoding import with_text_columns
 from gamelens.client.tables.table_schema import ARROW_TYPES, OTHER, TIMESTAMP, TIMESTAMP_TYPE
-from gamelens.errors import ServiceError
 
 _TOLERANCE: Final = 1e-9  # relative: a sum made in another order differs in its last digits
 
@@ -56,7 +56,8 @@ def sort_as_service(table: pa.Table, metric: str, dimensions: Sequence[str]) -> 
 
     By bucket, then the metric's own field descending, then dimensions, nulls last. Wire 2.10, Row order.
     """
-    main = METRICS[metric].sorts_by if metric in METRICS else None
+    known = find_metric(metric)
+    main = known.sorts_by if known is not None else None
     keys = [(TIMESTAMP, "ascending"), *([(main, "descending")] if main else [])]
     keys += [(name, "ascending") for name in dimensions]
     return table.take(pc.sort_indices(table, sort_keys=keys))
@@ -99,6 +100,12 @@ def largest_bucket_size(table: pa.Table) -> int:
     return int(_ranks_in_bucket(_micros(table)).max()) + 1 if len(table) else 0
 
 
+def full_buckets(table: pa.Table, top: int, within: Sequence[str] = ()) -> set[datetime]:
+    """Return the starts of the buckets with at least *top* rows of one *within*, which may have had more."""
+    counts = table.group_by([TIMESTAMP, *within]).aggregate([([], "count_all")])
+    return bucket_starts(counts.filter(pc.greater_equal(counts["count_all"], top)))
+
+
 def top_per_bucket(table: pa.Table, top: int, within: Sequence[str] = ()) -> pa.Table:
     """Return the first *top* rows of each bucket, and of each value of *within* in it.
 
@@ -106,7 +113,7 @@ def top_per_bucket(table: pa.Table, top: int, within: Sequence[str] = ()) -> pa.
     """
     if not within:
         return table.filter(pa.array(_ranks_in_bucket(_micros(table)) < top))
-    _, (places,) = _group_rows([table], [TIMESTAMP, *within])
+    places = row_codes(table, [TIMESTAMP, *within])
     order = np.argsort(places, kind="stable")
     ranks = np.empty(len(table), dtype="int64")
     ranks[order] = _ranks_in_bucket(places[order])
@@ -115,10 +122,11 @@ def top_per_bucket(table: pa.Table, top: int, within: Sequence[str] = ()) -> pa.
 
 def drop_zero_rows(table: pa.Table, metric: str) -> pa.Table:
     """Drop rows whose counts are all 0, as the service does in grouped answers."""
-    counts = [field.name for field in METRICS[metric].fields if field.kind == "count"] if metric in METRICS else []
+    known = find_metric(metric)
+    counts = [field.name for field in known.fields if field.kind == "count"] if known is not None else []
     if not counts or not len(table):
         return table
-    return table.filter(pa.array(np.any([_null_as_zero(table[name]) != 0 for name in counts], axis=0)))
+    return table.filter(pa.array(np.any([null_as_zero(table[name]) != 0 for name in counts], axis=0)))
 
 
 def add_constant_columns(table: pa.Table, constants: Iterable[tuple[str, str | None]]) -> pa.Table:
@@ -156,67 +164,44 @@ def sum_split_buckets(
     """
     if bucket_start is not None:
         table = table.set_column(0, TIMESTAMP, pa.repeat(pa.scalar(bucket_start, TIMESTAMP_TYPE), len(table)))
-    keys, (places,) = _group_rows([table], [TIMESTAMP, *dimensions])
-    sums = {name: _sum(_null_as_zero(table[name]), places, len(keys)) for name in summable_fields(metric)}
-    return sort_as_service(_add_metric_fields(metric, keys, sums), metric.name, dimensions)
+    keys, (places,) = group_rows([table], [TIMESTAMP, *dimensions])
+    sums = {name: sum_groups(null_as_zero(table[name]), places, len(keys)) for name in summable_fields(metric)}
+    return sort_as_service(add_metric_fields(metric, keys, sums), metric.name, dimensions)
 
 
 def other_rows(
     metric: Metric, dimensions: Sequence[str], total: pa.Table, shown: pa.Table, within: Sequence[str] = ()
 ) -> pa.Table:
-    """Return a row `(other)` per bucket and value of *within*: the difference of *total* and the rows *shown*.
+    """Return a row `(other)` per bucket and *within*, the difference of *total* and the rows *shown*.
 
     *total* has the dimensions *within*. There is no row if the difference is within rounding: half a cent for each row,
     as the service rounds cents, and the last digits of a number.
     """
-    keys, places = _group_rows([total, shown], [TIMESTAMP, *within])
+    keys, places = group_rows([total, shown], [TIMESTAMP, *within])
     everywhere, is_any = np.concatenate(places), np.zeros(len(keys), dtype="bool")
     sums = {}
     for field in metric.fields:
         if field.combines != "sum":
             continue
-        totals, shown_values = _null_as_zero(total[field.name]), _null_as_zero(shown[field.name])
-        rest = _sum(np.append(totals, -shown_values), everywhere, len(keys))
+        totals, shown_values = null_as_zero(total[field.name]), null_as_zero(shown[field.name])
+        rest = sum_groups(np.append(totals, -shown_values), everywhere, len(keys))
         if field.kind == "number":
-            rest[np.abs(rest) <= _TOLERANCE * _sum(np.abs(totals), places[0], len(keys))] = 0
+            rest[np.abs(rest) <= _TOLERANCE * sum_groups(np.abs(totals), places[0], len(keys))] = 0
         rounded = 0.5 if field.unit == "US cents" and field.kind == "count" else 0.0
         is_any |= np.abs(rest) > rounded * np.bincount(everywhere, minlength=len(keys))
         sums[field.name] = rest
     ranked = [(name, OTHER) for name in dimensions if name not in within]
-    rows = _add_metric_fields(metric, add_constant_columns(keys, ranked), sums)
+    rows = add_metric_fields(metric, add_constant_columns(keys, ranked), sums)
     return order_columns(rows.filter(pa.array(is_any)), dimensions)
 
 
-def join_metrics(dimensions: Sequence[str], tables: Sequence[pa.Table]) -> pa.Table:
-    """Join *tables* on timestamp and *dimensions* (full outer join).
-
-    Raises:
-        ServiceError: a table has two rows of the same bucket and dimension values.
-    """
-    keys, places = _group_rows(tables, [TIMESTAMP, *dimensions])
-    for table, place in zip(tables, places, strict=True):
-        row_of_group = np.full(len(keys), -1, dtype="int64")
-        row_of_group[place] = np.arange(len(place))
-        if np.count_nonzero(row_of_group >= 0) != len(place):
-            raise ServiceError(200, "two rows of the same bucket and values")
-        taken = table.take(pa.array(row_of_group, mask=row_of_group < 0))
-        for name in table.column_names:
-            if name not in keys.column_names:
-                keys = keys.append_column(name, taken[name])
-    return sort_by_time(keys)
-
-
-def _group_rows(tables: Sequence[pa.Table], keys: Sequence[str]) -> tuple[pa.Table, list[NDArray[Any]]]:
+def group_rows(tables: Sequence[pa.Table], keys: Sequence[str]) -> tuple[pa.Table, list[NDArray[Any]]]:
     """Return the distinct rows of *keys* in all tables, and the group of each table's rows.
 
     Groups are in order of appearance.
     """
-    stacked = pa.concat_tables([table.select(keys) for table in tables]).combine_chunks()
-    codes = np.zeros(len(stacked), dtype="int64")
-    for name in keys:
-        encoded = stacked[name].combine_chunks().dictionary_encode(null_encoding="encode")
-        codes = codes * max(1, len(encoded.dictionary)) + np.asarray(encoded.indices)
-        codes = np.unique(codes, return_inverse=True)[1]
+    stacked = pa.concat_tables([table.select(keys) for table in tables])
+    codes = row_codes(stacked, keys)
     _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty(len(order), dtype="int64")
@@ -225,7 +210,7 @@ def _group_rows(tables: Sequence[pa.Table], keys: Sequence[str]) -> tuple[pa.Tab
     return stacked.take(pa.array(first[order])), np.split(rank[inverse], ends[:-1])
 
 
-def _sum(values: NDArray[Any], places: NDArray[Any], size: int) -> NDArray[Any]:
+def sum_groups(values: NDArray[Any], places: NDArray[Any], size: int) -> NDArray[Any]:
     """Sum *values* for each of *size* groups: counts exactly, numbers rounded once."""
     if values.dtype == np.int64:
         total = np.zeros(size, dtype="int64")
@@ -237,21 +222,32 @@ def _sum(values: NDArray[Any], places: NDArray[Any], size: int) -> NDArray[Any]:
     return np.array([math.fsum(part) for part in parts], dtype="float64")
 
 
-def _add_metric_fields(metric: Metric, table: pa.Table, sums: Mapping[str, NDArray[Any]]) -> pa.Table:
-    """Append the fields of *metric*: sums, and quotients of sums, null for a zero denominator."""
+def add_metric_fields(
+    metric: Metric,
+    table: pa.Table,
+    sums: Mapping[str, NDArray[Any]],
+    unknown: Mapping[str, NDArray[Any]] | None = None,
+) -> pa.Table:
+    """Append the fields of *metric*: sums, and quotients of sums, null for a zero denominator.
+
+    *unknown* has a mask for each sum that is not known in all rows: the sum and its quotients are null there.
+    """
+    unknown = unknown or {}
     for field in metric.fields:
-        values, mask = sums.get(field.name), None
-        if isinstance(field.combines, Quotient):
-            whole = sums[field.combines.whole]
-            mask = whole == 0
-            values = field.combines.worth * sums[field.combines.part] / np.where(mask, 1, whole)
+        values, mask = sums.get(field.name), unknown.get(field.name)
+        if isinstance(ratio := field.combines, Quotient):
+            whole = sums[ratio.whole]
+            is_zero = whole == 0
+            values = ratio.numerator(sums) / np.where(is_zero, 1, whole)
+            mask = np.any([is_zero, *(unknown[name] for name in ratio.names if name in unknown)], axis=0)
         if values is None:
             values, mask = np.full(len(table), math.nan), np.full(len(table), True)
         table = table.append_column(field.name, pa.array(values, ARROW_TYPES[field.kind], mask=mask))
     return table
 
 
-def _null_as_zero(column: pa.ChunkedArray) -> NDArray[Any]:
+def null_as_zero(column: pa.ChunkedArray) -> NDArray[Any]:
+    """Return the values of *column* with 0 for null."""
     return np.asarray(pc.fill_null(column, 0))
 
 
@@ -260,7 +256,7 @@ def _micros(table: pa.Table) -> NDArray[Any]:
 
 
 def _ranks_in_bucket(moments: NDArray[Any]) -> NDArray[Any]:
-    """Return the position of each row among those of the same moment, which must be adjacent."""
+    """Return the position of each row in its bucket. Rows of one bucket must be adjacent."""
     starts = (
         np.flatnonzero(np.concatenate([[True], moments[1:] != moments[:-1]])) if len(moments) else np.array([], int)
     )

@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from gamelens.catalog import METRICS
+from gamelens.catalog import find_metric
 
 TIMESTAMP: Final = "timestamp"
 TIMESTAMP_TYPE: Final = pa.timestamp("us", tz="UTC")
@@ -20,7 +20,8 @@ def schema(metric: str, dimensions: Sequence[str]) -> pa.Schema:
 
     A row has one value per name: a field with the name of a requested dimension is left out.
     """
-    fields = [field for field in METRICS[metric].fields if field.name not in dimensions] if metric in METRICS else []
+    known = find_metric(metric)
+    fields = [field for field in known.fields if field.name not in dimensions] if known is not None else []
     return pa.schema(
         [
             (TIMESTAMP, TIMESTAMP_TYPE),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
+from difflib import get_close_matches
 from typing import Final, Literal, cast, get_args
 
 import msgspec
@@ -17,12 +18,37 @@ TimeRange = str | date | tuple[date | str, date | str] | list[date | str] | Inte
 WhenUnavailable = Literal["raise", "clip", "wait"]
 WHEN_UNAVAILABLE: Final[tuple[WhenUnavailable, ...]] = get_args(WhenUnavailable)
 
-_LAST = re.compile(r"last\s+(?:(\d{1,5})\s+)?complete\s+(day|week|month)s?", re.IGNORECASE)
+_LAST: Final = re.compile(r"last (?:(\d{1,5}) )?(complete )?(day|week|month)s?")
+_TO_DATE: Final = re.compile(r"(?:this (day|week|month)|(day|week|month) to date)")
+_MONTH: Final = re.compile(r"([a-z]{3,9}) (\d{4})|(\d{4})-(\d{2})")
+_MONTHS: Final = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+_SAME_AS: Final = {"today": "this day", "yesterday": "last complete day"}
 _DAY: Final = timedelta(days=1)
 _RULE: Final = (
-    'must be "last N complete days" (or weeks, months), a date, a pair of dates (both days in), '
+    'must be "last N complete days" or "last N days" (or weeks, months), "yesterday", "last week", "month to date", '
+    '"November 2026", a date, a pair of dates (both days in), '
     "or an ISO 8601 interval such as 2026-11-01/2026-11-08 (its end is not in); and end after it starts"
 )
+TIME_WORDS: Final = (
+    "today",
+    "yesterday",
+    "last 7 days",
+    "last 7 complete days",
+    "last 28 complete days",
+    "last 90 complete days",
+    "last week",
+    "last month",
+    "last 12 complete weeks",
+    "last 6 complete months",
+    "this week",
+    "this month",
+    "week to date",
+    "month to date",
+)
+"""Time ranges in words that a picker or a shell can offer."""
 
 
 class ResolvedRange(msgspec.Struct, frozen=True):
@@ -49,7 +75,9 @@ class BucketSlice(msgspec.Struct, frozen=True):
 def resolve_range(over: TimeRange, available: Interval) -> Interval:
     """Return the half-open UTC interval of *over*.
 
-    "complete" ends at the end of *available*.
+    Words are relative to the end of *available*, never to a clock: today is the UTC day that it lies in. "complete"
+    ends with the last bucket that is over, "last 7 days" with the day under way. A bucket under way ends where
+    *available* does; one that has no data yet is the whole bucket, and so not available.
 
     Raises:
         BadQuery: *over* is not a time range, or is empty.
@@ -146,8 +174,8 @@ def _read(over: TimeRange, available: Interval) -> Interval:
     match over:
         case Interval():
             return over
-        case str() if last := _LAST.fullmatch(over.strip()):
-            return _last(int(last[1] or 1), cast("Granularity", last[2].lower()), available, over)
+        case str() if (interval := _in_words(" ".join(over.lower().split()), over, available)) is not None:
+            return interval
         case str() if "/" in over:
             return Interval.parse(over)
         case str() | date():
@@ -157,29 +185,67 @@ def _read(over: TimeRange, available: Interval) -> Interval:
     raise BadQuery("over", over, _RULE)
 
 
-def _last(number: int, granularity: Granularity, available: Interval, over: str) -> Interval:
-    """Return the interval of the last *number* complete buckets."""
+def _in_words(words: str, over: str, available: Interval) -> Interval | None:
+    """Return the interval of a time range in words, or None if it is in none.
+
+    *words* is *over* in lower case, with single spaces.
+    """
+    words = _SAME_AS.get(words, words)
+    if last := _LAST.fullmatch(words):
+        number, complete, name = last.groups()
+        granularity = cast("Granularity", name)
+        return _last(int(number or 1), granularity, available.end, over, with_open_bucket=bool(number and not complete))
+    if to_date := _TO_DATE.fullmatch(words):
+        return _bucket(available.end, cast("Granularity", to_date[1] or to_date[2]), until=available.end)
+    if (month := _MONTH.fullmatch(words)) and (number := _month_number(month[1], month[4])):
+        return _bucket(datetime(max(1, int(month[2] or month[3])), number, 1, tzinfo=UTC), "month")
+    return None
+
+
+def _last(number: int, granularity: Granularity, end: datetime, over: str, *, with_open_bucket: bool) -> Interval:
+    """Return the interval of the last *number* buckets before *end*, the one under way included or not."""
     if number < 1:
         raise BadQuery("over", over, "must ask for at least 1")
-    end = start = bucket_start(available.end, granularity)
+    last_end = bucket_start(end, granularity)
+    if not with_open_bucket or last_end == end:
+        return Interval(_before(last_end, number, granularity, over), last_end)
+    return Interval(_before(last_end, number - 1, granularity, over), end)
+
+
+def _before(start: datetime, number: int, granularity: Granularity, over: str) -> datetime:
+    """Return the start of the bucket that lies *number* buckets before the one that begins at *start*."""
     try:
-        if granularity == "month":
-            for _ in range(number):
-                start = bucket_start(start - _DAY, "month")
-        else:
-            start = end - number * (7 if granularity == "week" else 1) * _DAY
+        if granularity != "month":
+            return start - number * (7 if granularity == "week" else 1) * _DAY
+        for _ in range(number):
+            start = bucket_start(start - _DAY, "month")
+        return start
     except OverflowError:
         raise BadQuery("over", over, "reaches back before the first year there is") from None
-    return Interval(start, end)
+
+
+def _bucket(moment: datetime, granularity: Granularity, *, until: datetime | None = None) -> Interval:
+    """Return the bucket that holds *moment*, cut at *until* unless nothing is left then."""
+    bucket = next(Interval(moment, moment + timedelta(microseconds=1)).buckets(granularity))
+    return Interval(bucket.start, until) if until is not None and until > bucket.start else bucket
+
+
+def _month_number(name: str | None, digits: str | None) -> int | None:
+    """Return the number of a month from its English name, in full or its first letters, or from its digits."""
+    if name is None:
+        number = int(digits or 0)
+        return number if 1 <= number <= 12 else None
+    return next((place for place, month in enumerate(_MONTHS, 1) if month.startswith(name)), None)
 
 
 def _midnight(day: object) -> datetime:
     """Return the start of a day in UTC."""
     if isinstance(day, str):
+        text = day.strip()
         try:
-            day = date.fromisoformat(day.strip())
+            day = date.fromisoformat(text)
         except ValueError:
-            raise BadQuery("over", day, _RULE) from None
+            raise BadQuery("over", text, _RULE, get_close_matches(text.lower(), TIME_WORDS, n=1)) from None
     if isinstance(day, datetime):
         raise BadQuery("over", day, "is a moment, not a day: pass its .date(), or an Interval")
     if not isinstance(day, date):

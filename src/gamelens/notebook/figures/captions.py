@@ -9,7 +9,7 @@ from typing import Final
 from pandas import DataFrame
 
 from gamelens.analysis.tidy_frames import label_columns, queried_metrics, value_columns
-from gamelens.catalog import METRICS
+from gamelens.catalog import find_metric
 from gamelens.errors import BadQuery
 from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.labels import ColumnUnit, escape, name_of, shorten, unit_of
@@ -31,7 +31,7 @@ def main_value(frame: DataFrame) -> str:
     """
     values = value_columns(frame)
     for metric in queried_metrics(frame):
-        field = METRICS[metric].sorts_by if metric in METRICS else metric
+        field = _main_field(metric)
         column = next((name for name in (f"{metric}_{field}", field) if name in values), None)
         if column:
             return column
@@ -85,5 +85,10 @@ def _lines(text: str, longest: int) -> list[str]:
 
 
 def _values_of(metric: str) -> tuple[str, ...]:
-    field = METRICS[metric].sorts_by if metric in METRICS else metric
+    field = _main_field(metric)
     return (field, f"{metric}_{field}")
+
+
+def _main_field(metric: str) -> str:
+    known = find_metric(metric)
+    return known.sorts_by if known is not None else metric

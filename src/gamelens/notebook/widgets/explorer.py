@@ -20,7 +20,7 @@ from gamelens.notebook import charts
 from gamelens.notebook.labels import name_of
 from gamelens.notebook.widgets import html_blocks
 from gamelens.notebook.widgets.background_task import LatestTask, Showing, all_settled
-from gamelens.notebook.widgets.form_query import FormQuery, needs_age, only_match, range_text
+from gamelens.notebook.widgets.form_query import FormQuery, needs_age, only_match, own_bucket, range_text
 from gamelens.notebook.widgets.html_blocks import error_text
 from gamelens.notebook.widgets.query_form import AGES, FormChoices, QueryForm
 from gamelens.notebook.widgets.static_view import StaticView, WidgetWithStaticView
@@ -162,7 +162,7 @@ def explorer(
     metric: str = "revenue",
     by: str | list[str] | None = None,
     over: TimeRange = "last 28 complete days",
-    every: Granularity = "day",
+    every: Granularity | None = None,
     where: Filter | WireFilter | None = None,
     top: int | None = 20,
     games: str | list[str] | None = None,
@@ -176,14 +176,14 @@ def explorer(
 
     Args:
         lens: a client.
-        metric: a metric.
+        metric: a metric or an alias, such as `arpdau`.
         by: up to two dimensions.
         over: a time range, as in `Client.query`.
-        every: the bucket.
+        every: the bucket. None is the metric's own, or a day.
         where: a filter of one dimension and its values.
         top: the number of values of *by*, the largest first. None means all.
-        games: ids of games. None means all.
-        studio: the id of a studio. None means all.
+        games: ids or titles of games. None means all.
+        studio: the id or name of a studio. None means all.
         since_days_ago: the age, for a retention metric.
         name: name of the client in the notebook, for the code.
 
@@ -196,7 +196,7 @@ def explorer(
         metric=metric,
         by=_as_tuple(by),
         over=range_text(over),
-        every=every,
+        every=every or own_bucket(metric) or "day",
         where=only_match(where),
         top=top,
         games=_as_tuple(games),

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gamelens.catalog import METRICS
+from gamelens.catalog import ALIASES, METRICS
 from gamelens.client.query.arguments import as_filter
 from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.errors import BadQuery
@@ -45,8 +45,9 @@ class FormQuery(msgspec.Struct, frozen=True, kw_only=True):
     def arguments(self) -> dict[str, Any]:
         """Return the keywords of `query`, without those that have no effect."""
         where = {self.where[0]: _one_or_all(self.where[1])} if self.where and self.where[1] else None
+        names_game = not needs_age(self.metric) or not {"game", "game_id"}.isdisjoint(self.by)
         arguments = {
-            "by": _one_or_all(self.by),
+            "by": _one_or_all(self.by if names_game else (*self.by, "game")),  # retention is a share of each game
             "over": self.over,
             "every": self.every,
             "where": where,
@@ -68,6 +69,11 @@ class FormQuery(msgspec.Struct, frozen=True, kw_only=True):
 def needs_age(metric: str) -> bool:
     """Return whether *metric* can be queried only for an age."""
     return metric in METRICS and METRICS[metric].kinds == "retention"
+
+
+def own_bucket(metric: str) -> Granularity | None:
+    """Return the only bucket that *metric* is counted in, or None where any will do."""
+    return "day" if needs_age(metric) else ALIASES[metric].every if metric in ALIASES else None
 
 
 def range_text(over: TimeRange) -> str | tuple[str, str]:

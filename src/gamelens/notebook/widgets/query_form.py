@@ -10,19 +10,13 @@ import ipywidgets
 import msgspec
 from pandas import DataFrame
 
-from gamelens.catalog import DIMENSIONS, METRICS
-from gamelens.notebook.widgets.form_query import FormQuery, needs_age
+from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
+from gamelens.client.tables.time_ranges import TIME_WORDS
+from gamelens.notebook.widgets.form_query import FormQuery, needs_age, own_bucket
 from gamelens.notebook.widgets.pickers import NOTHING, MultiPicker, Option, distinct, label, offer, one
 from gamelens.wire.intervals import Interval
 
 AGES: Final = (1, 3, 7, 14, 28)
-_PRESETS: Final = (
-    "last 7 complete days",
-    "last 28 complete days",
-    "last 90 complete days",
-    "last 12 complete weeks",
-    "last 6 complete months",
-)
 _NO: Final[Option] = ("—", NOTHING)
 _EVERY_STUDIO: Final[Option] = ("all studios", NOTHING)
 _TOPS: Final = (10, 20, 50)
@@ -86,7 +80,7 @@ class QueryForm(ipywidgets.Box):  # type: ignore[misc]
             metric=metric,
             by=tuple(dict.fromkeys(by)),
             over=self.over.value,
-            every="day" if needs_age(metric) else self.every.value,
+            every=own_bucket(metric) or self.every.value,
             where=(self.where.value, self.values.value) if self.where.value and self.values.value else None,
             top=self.top.value or None,
             games=self.games.value,
@@ -107,9 +101,9 @@ class QueryForm(ipywidgets.Box):  # type: ignore[misc]
         """Create the pickers."""
         where, values = picked.where or (NOTHING, ())
         first, second = (*picked.by, NOTHING, NOTHING)[:2]
-        self.metric = one("metric", sorted({*METRICS}), picked.metric)
+        self.metric = one("metric", sorted({*METRICS, *ALIASES}), picked.metric)
         self.age = one("day", [(f"D{age} after install", age) for age in AGES], picked.since_days_ago or AGES[0])
-        self.over = one("over", _PRESETS, picked.over)
+        self.over = one("over", TIME_WORDS, picked.over)
         self.every = one("every", ["day", "week", "month", "all"], picked.every)
         self.by = one("by", _splits(DIMENSIONS), first)
         self.then_by = one("and by", _splits(DIMENSIONS), second)
@@ -152,7 +146,7 @@ class QueryForm(ipywidgets.Box):  # type: ignore[misc]
         """Hide the pickers that have no effect on the picked metric and dimensions."""
         applies = {
             self.age: needs_age(self.metric.value),
-            self.every: not needs_age(self.metric.value),
+            self.every: own_bucket(self.metric.value) is None,
             self.top: bool(self.by.value or self.then_by.value),
             self.values: bool(self.where.value),
         }
@@ -165,8 +159,8 @@ class QueryForm(ipywidgets.Box):  # type: ignore[misc]
             return
         available, studios = self._lists.available, self._lists.studios
         everything = (f"all there is, {available.start:%Y-%m-%d} to {available.end:%Y-%m-%d %H:%M}", str(available))
-        offer(self.metric, self._lists.metrics)
-        offer(self.over, [*_PRESETS, everything])
+        offer(self.metric, _with_aliases(self._lists.metrics))
+        offer(self.over, [*TIME_WORDS, everything])
         offer(self.by, _splits(self._lists.dimensions))
         offer(self.then_by, _splits(self._lists.dimensions))
         offer(self.where, [_NO, *self._lists.dimensions])
@@ -188,6 +182,12 @@ class QueryForm(ipywidgets.Box):  # type: ignore[misc]
         """Drop the picked values, which belong to another dimension."""
         self.values.value = ()
         self.values.offer([])
+
+
+def _with_aliases(metrics: list[str]) -> list[str]:
+    """Return the metrics of the service and the aliases that can be made of them, by name."""
+    aliases = [name for name, alias in ALIASES.items() if {metric for metric, _ in alias.sources} <= {*metrics}]
+    return sorted({*metrics, *aliases})
 
 
 def _splits(dimensions: Iterable[str]) -> list[Option | str]:

@@ -46,13 +46,21 @@ def refuse_query(error: BadQuery, status: int = 422, headers: Mapping[str, str] 
     """Return an error response that names the field: 400 for an unreadable interval."""
     return refuse(
         400 if isinstance(error, MalformedInterval) else status,
-        str(error),
+        error.sentence(_shown),
         headers,
         field=error.field,
         value=error.value,
         allowed=list(error.allowed),
         did_you_mean=error.did_you_mean,
     )
+
+
+def _shown(value: object) -> str:
+    """Return *value* as JSON, the language of its sender.
+
+    A text is in single quotes, which need no escapes inside the body.
+    """
+    return repr(value) if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 async def on_http_error(_: Request, error: Exception) -> Response:

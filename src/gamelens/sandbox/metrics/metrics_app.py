@@ -81,8 +81,8 @@ class MetricsApp:
         self._refresh_s = refresh_s
         self._body_deadline_s = body_deadline_s
         listing = RateLimits(METRIC_LISTS_PER_SECOND, METRIC_LISTS_PER_SECOND)
-        self._limiter = NodeLimiters(limits, nodes=nodes)
-        self._list_limiter = NodeLimiters(listing, nodes=nodes)
+        self._limiter = NodeLimiters(limits, nodes=nodes, clock=clock.monotonic_s)
+        self._list_limiter = NodeLimiters(listing, nodes=nodes, clock=clock.monotonic_s)
         self._available: dict[str, tuple[float, Interval]] = {}
         self.request_count = 0
         """Requests with a valid key since the start, refused ones included."""

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from msgspec import UNSET
 
 from gamelens.errors import BadQuery
 from gamelens.simulator.events.event_columns import SCHEMA
@@ -177,6 +178,6 @@ class Ledger:
             table = pa.concat_tables([SCHEMA.empty_table(), *self._tables])
             table = table.filter(pc.is_null(table["verdict"]))
             if table["client_ts"].null_count:
-                raise BadQuery("client_ts", None, "is missing on some events: say when they arrived (date_arrivals)")
+                raise BadQuery("client_ts", UNSET, "is missing on some events: say when they arrived (date_arrivals)")
             self._columns = LedgerColumns(table)
         return self._columns

@@ -1,0 +1,162 @@
+"""The command `gamelens submit`: a file of events, signed and sent to a collector."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import msgspec
+
+from gamelens._text import terminal_line
+from gamelens.cli.command_group import cli
+from gamelens.cli.terminal_text import error_line
+from gamelens.errors import Retryable
+
+if TYPE_CHECKING:
+    from gamelens.client.events.collector_client import CollectorClient
+    from gamelens.client.events.event_file import EventFault, FileEvent, SubmissionReport
+
+SHOWN_FAULTS: Final = 20
+
+
+@cli.command()
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
+@click.option("--strict", is_flag=True, help="First check all events by the documentation; send none if one fails.")
+@click.option("--dry-run", is_flag=True, help="Check the file and send nothing. Needs no keys.")
+@click.option(
+    "--ready", type=click.Path(path_type=Path, dir_okay=False), help="Ready file of a sandbox to submit to instead."
+)
+@click.option("--game", metavar="ID", help="With --ready: id or title of the game, if it has several.")
+@click.option("--json", "as_json", is_flag=True, help="Counts and faults as a JSON object.")
+def submit(file: str, strict: bool, dry_run: bool, ready: Path | None, game: str | None, as_json: bool) -> None:
+    """Sign the events of FILE and send them to the configured collector.
+
+    \b
+    Example: gamelens submit events.jsonl --strict
+    Example: gzip -dc events.gz | gamelens submit - --ready ready.json --game 1001
+
+    FILE is a JSON array of events, one event, or JSON lines, gzipped or not; - is standard input. If an event cannot
+    be read nothing is sent. Events that break a rule are refused by the collector one by one, and the others are
+    collected; with --strict every rule of the event documentation is checked first, unknown fields among them, and
+    nothing is sent if one is broken.
+
+    The collector is that of GAMELENS_COLLECTOR_URL, GAMELENS_GAME_KEY and GAMELENS_SECRET_KEY, or of the config file.
+    Exits with 1 if an event was refused or not sent.
+    """
+    import asyncio
+
+    from gamelens.client.events.event_file import SubmissionReport, check_events, read_events
+
+    if game is not None and ready is None:
+        raise click.UsageError("--game goes with --ready; GAMELENS_GAME_KEY names the game of another collector")
+    found = read_events(_content(file))
+    faults = found.faults
+    if not faults and (strict or dry_run):
+        faults = check_events(found.events, "strict" if strict else "lenient")
+    if faults or dry_run or not found.events:
+        report = SubmissionReport(not_sent=len(found.events), faults=faults)
+    else:
+        report = asyncio.run(_submit(_collector(ready, game), found.events))
+    _print("stdin" if file == "-" else file, found.events, report, is_checked_only=dry_run, as_json=as_json)
+    raise SystemExit(1 if report.faults or report.error else 0)
+
+
+def _content(file: str) -> bytes:
+    """Return the bytes of *file*, or of standard input."""
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise click.BadParameter(f"{file} cannot be read: {error.strerror}", param_hint="FILE") from None
+
+
+async def _submit(collector: CollectorClient, events: Sequence[FileEvent]) -> SubmissionReport:
+    from gamelens.client.events.event_file import submit_events
+
+    async with collector:
+        return await submit_events(collector, events)
+
+
+def _collector(ready: Path | None, game: str | None) -> CollectorClient:
+    """Return a client of the collector that the options or the settings name.
+
+    Raises:
+        UsageError: they name none, or no game of it.
+    """
+    from gamelens.client.connection.settings import COLLECTOR_SETTINGS, PREFIX, Settings
+    from gamelens.client.events.collector_client import CollectorClient
+    from gamelens.local.sandbox_info import read_sandbox_info
+
+    if ready is None:
+        settings = Settings.from_environment()
+        missing = [name for name in COLLECTOR_SETTINGS if settings.find(name) is None]
+        if missing:
+            variables = ", ".join(PREFIX + name.upper() for name in missing)
+            places = f"set {variables}, or write {', '.join(missing)} into {settings.file}"
+            raise click.ClickException(f"no collector is configured: {places}; for a sandbox pass --ready FILE")
+        return CollectorClient()
+    sandbox = read_sandbox_info(ready)
+    games = [each for organisation in sandbox.organisations for each in organisation.games]
+    named = [each for each in games if game is None or game in (each.id, each.title)]
+    if len(named) != 1:
+        listed = ", ".join(f"{each.id} ({each.title})" for each in games)
+        which = "--game says which of its games" if game is None else f"--game {game} is not one of its games"
+        raise click.UsageError(terminal_line(f"{which}: {listed}"))
+    return CollectorClient(
+        collector_url=sandbox.collector_url,
+        game_key=named[0].game_key,
+        secret_key=named[0].secret_key,
+        ca_file=sandbox.ca_file,
+    )
+
+
+def _print(
+    name: str, events: Sequence[FileEvent], report: SubmissionReport, *, is_checked_only: bool, as_json: bool
+) -> None:
+    """Print counts on standard output and faults on standard error, or both as JSON."""
+    if as_json:
+        click.echo(json.dumps(_as_json(name, events, report)))
+        return
+    for line in _fault_lines(name, report.faults):
+        click.echo(line, err=True)
+    if report.error is not None:
+        click.echo(terminal_line(f"Error: {error_line(report.error)}"), err=True)
+        first = events[-report.not_sent]
+        is_unknown = "; its request may have been collected" if isinstance(report.error, Retryable) else ""
+        click.echo(f"not sent: event {first.number} (line {first.line}) and those after it{is_unknown}", err=True)
+    click.echo(_summary(events, report, is_checked_only=is_checked_only))
+
+
+def _summary(events: Sequence[FileEvent], report: SubmissionReport, *, is_checked_only: bool) -> str:
+    counted = f"{len(events):,} event{'' if len(events) == 1 else 's'}"
+    if is_checked_only and not report.faults:
+        return f"{counted}, all good: nothing was sent"
+    if report.not_sent == len(events):
+        return "nothing was sent" if report.faults or report.error else f"{counted}: nothing was sent"
+    counts = {"collected": report.collected, "rejected": report.rejected, "not sent": report.not_sent}
+    return f"{counted}: {', '.join(f'{count:,} {name}' for name, count in counts.items() if count)}"
+
+
+def _fault_lines(name: str, faults: Sequence[EventFault]) -> Iterator[str]:
+    """Yield `FILE:LINE: event N: fault` for each fault, and how many are left out."""
+    for fault in faults[:SHOWN_FAULTS]:
+        line = f":{fault.line}" if fault.line is not None else ""
+        event = f" event {fault.event}:" if fault.event is not None else ""
+        yield terminal_line(f"{name}{line}:{event} {fault.text}")
+    if len(faults) > SHOWN_FAULTS:
+        yield f"... and {len(faults) - SHOWN_FAULTS:,} more faults: --json lists them all"
+
+
+def _as_json(name: str, events: Sequence[FileEvent], report: SubmissionReport) -> dict[str, Any]:
+    return {
+        "file": name,
+        "events": len(events),
+        "collected": report.collected,
+        "rejected": report.rejected,
+        "not_sent": report.not_sent,
+        "faults": msgspec.to_builtins(report.faults),
+        "error": error_line(report.error) if report.error is not None else None,
+    }

@@ -1,0 +1,268 @@
+"""Files of events: read, checked by the rules of events, and submitted.
+
+A file is a JSON array of events, one event, or JSON lines, gzipped or not. It is read whole before anything is sent,
+and each event is sent as it is written. Every fault has the line and the number of its event.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from gamelens.client.connection.transport import ATTEMPTS
+from gamelens.client.events.batch_sender import submit_in_parts
+from gamelens.client.events.collector_client import CollectorClient, SubmitResult
+from gamelens.client.events.event_validation import violation_text
+from gamelens.client.events.outbox import BATCH_BYTES, BATCH_EVENTS
+from gamelens.errors import GamelensError
+from gamelens.wire.event_validator import VALIDATORS, RejectedEvent, Validation
+from gamelens.wire.field_rules import Violation
+
+_GZIP: Final = b"\x1f\x8b"
+_BOM: Final = b"\xef\xbb\xbf"
+_BLANK: Final = b" \t\r\n,"
+_POSITION: Final = re.compile(r"\(byte (\d+)\)")
+_JSON_TYPES: Final = {list: "an array", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
+
+
+class FileEvent(msgspec.Struct, frozen=True):
+    """One event of a file.
+
+    Attributes:
+        number: its place among the events, from 1.
+        line: the line it begins on, from 1.
+        body: its JSON as it is written.
+    """
+
+    number: int
+    line: int
+    body: bytes
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The decoded event."""
+        return msgspec.json.decode(self.body, type=dict[str, Any])
+
+
+class EventFault(msgspec.Struct, frozen=True, kw_only=True):
+    """A fault of one event, or of the whole file.
+
+    Attributes:
+        line: the line of the event, from 1.
+        event: the number of the event, from 1; None if the file cannot be read.
+        error_type, path: the collector's name of the fault and where it is (Wire 1.9, Error types).
+        text: the fault in words.
+    """
+
+    line: int | None = None
+    event: int | None = None
+    error_type: str = "wrong_format"
+    path: str = "/"
+    text: str
+
+
+class EventFile(msgspec.Struct, frozen=True):
+    """The content of a file: its events, and the faults of those that cannot be read."""
+
+    events: list[FileEvent]
+    faults: list[EventFault] = []
+
+
+class SubmissionReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of submitting events.
+
+    Attributes:
+        collected: events that were collected.
+        rejected: events that the collector refused.
+        not_sent: events without an answer, the last of the file; those of the failed request may have been collected.
+        faults: why events were refused.
+        error: why the rest was not sent, or None.
+    """
+
+    collected: int = 0
+    rejected: int = 0
+    not_sent: int = 0
+    faults: list[EventFault] = []
+    error: GamelensError | None = None
+
+
+def read_events(data: bytes) -> EventFile:
+    """Read the events of a file with the content *data*."""
+    try:
+        text = gzip.decompress(data) if data.startswith(_GZIP) else data
+    except (EOFError, OSError, zlib.error) as error:
+        return _unreadable(f"is not whole: the gzip cannot be unpacked ({error})")
+    text = text.removeprefix(_BOM)
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        line = text.count(b"\n", 0, error.start) + 1
+        return _unreadable("is no UTF-8 text: save it as UTF-8", line=line)
+    return _array_events(text) if text.lstrip().startswith(b"[") else _line_events(text)
+
+
+def check_events(events: Iterable[FileEvent], validation: Validation) -> list[EventFault]:
+    """Return the broken rules of *events*.
+
+    Wire 1.8, Rejected events; Wire 3.7, Strict validation.
+    """
+    validator = VALIDATORS[validation]
+    return [
+        _fault(event, content, violation)
+        for event in events
+        for content in [event.content]
+        for violation in validator.violations(content)
+    ]
+
+
+async def submit_events(
+    collector: CollectorClient, events: Sequence[FileEvent], *, on_batch: Callable[[int], object] = lambda _: None
+) -> SubmissionReport:
+    """Submit *events* in their order, and return what became of them.
+
+    A failed request ends it: the report has its error.
+
+    Args:
+        collector: of the game.
+        events: of a file.
+        on_batch: called with the number of events that were answered.
+    """
+    answered = rejected = 0
+    faults: list[EventFault] = []
+    error: GamelensError | None = None
+    try:
+        for batch in _batches(events):
+            async for part, outcome in submit_in_parts(collector, batch, attempts=ATTEMPTS):
+                faults += _faults_of(part, outcome)
+                rejected += len(part) if isinstance(outcome, str) else min(len(part), len(outcome.rejected))
+                answered += len(part)
+                on_batch(len(part))
+    except GamelensError as failure:
+        error = failure
+    return SubmissionReport(
+        collected=answered - rejected,
+        rejected=rejected,
+        not_sent=len(events) - answered,
+        faults=faults,
+        error=error,
+    )
+
+
+def _array_events(text: bytes) -> EventFile:
+    """Read the events of a JSON array."""
+    try:
+        members = msgspec.json.decode(text, type=list[msgspec.Raw])
+    except (msgspec.DecodeError, RecursionError) as error:
+        return _unreadable(*_syntax_error(text, error))
+    place, line = text.index(b"[") + 1, 1 + text.count(b"\n", 0, text.index(b"["))
+    found: list[FileEvent] = []
+    for number, member in enumerate(members, 1):
+        body, begin = bytes(member), place
+        while text[place] in _BLANK:
+            place += 1
+        line += text.count(b"\n", begin, place)
+        found.append(FileEvent(number, line, body))
+        line += body.count(b"\n")
+        place += len(body)
+    return _readable(found)
+
+
+def _line_events(text: bytes) -> EventFile:
+    """Read the events of JSON lines, or a single event over several lines."""
+    try:
+        msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, RecursionError):
+        lines = [(line, body) for line, body in enumerate(map(bytes.strip, text.split(b"\n")), 1) if body]
+    else:
+        blank = text[: len(text) - len(text.lstrip())]
+        lines = [(blank.count(b"\n") + 1, text.strip())]
+    return _readable([FileEvent(number, line, body) for number, (line, body) in enumerate(lines, 1)])
+
+
+def _readable(found: Sequence[FileEvent]) -> EventFile:
+    """Return the events of *found* that are JSON objects, and the faults of the others."""
+    events, faults = [], []
+    for event in found:
+        try:
+            content = msgspec.json.decode(event.body)
+        except (msgspec.DecodeError, RecursionError) as error:
+            text, lines_on = _syntax_error(event.body, error)
+            faults.append(EventFault(line=event.line + lines_on - 1, event=event.number, text=text))
+        else:
+            if isinstance(content, dict):
+                events.append(event)
+            else:
+                text = f"is {_JSON_TYPES.get(type(content), 'null')} and no event: an event is a JSON object"
+                faults.append(EventFault(line=event.line, event=event.number, error_type="wrong_type", text=text))
+    return EventFile(events, faults)
+
+
+def _unreadable(text: str, line: int | None = None) -> EventFile:
+    return EventFile([], [EventFault(line=line, text=text)])
+
+
+def _syntax_error(text: bytes, error: Exception) -> tuple[str, int]:
+    """Return in words why *text* is no JSON, and on which of its lines."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as standard:  # it knows the line, and says more
+        return f"is no JSON, at column {standard.colno}: {standard.msg}", standard.lineno
+    except RecursionError:
+        return "is no event: nested too deeply", 1
+    position = _POSITION.search(str(error))
+    line = text.count(b"\n", 0, int(position[1])) + 1 if position else 1
+    return f"is no JSON: {error}", line
+
+
+def _batches(events: Sequence[FileEvent]) -> Iterator[list[FileEvent]]:
+    """Yield *events* in their order, as many at a time as fit one request.
+
+    Wire 1.15, Client queue.
+    """
+    batch: list[FileEvent] = []
+    size = 0
+    for event in events:
+        if batch and (len(batch) == BATCH_EVENTS or size + len(event.body) + 1 > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(event)
+        size += len(event.body) + 1
+    if batch:
+        yield batch
+
+
+def _faults_of(part: Sequence[FileEvent], outcome: SubmitResult | str) -> Iterator[EventFault]:
+    """Yield why events of *part* were not collected."""
+    if isinstance(outcome, str):
+        for event in part:
+            yield EventFault(line=event.line, event=event.number, text=f"is not collected: {outcome}")
+        return
+    unmatched = iter(part)
+    for rejected in outcome.rejected:
+        match = _matching(rejected, unmatched, part)
+        for violation in rejected.errors:
+            yield _fault(match, rejected.event, violation)
+
+
+def _matching(rejected: RejectedEvent, unmatched: Iterator[FileEvent], part: Sequence[FileEvent]) -> FileEvent | None:
+    """Return the next event that equals the rejected one, as rejections have batch order."""
+    if len(part) == 1:
+        return part[0]
+    same = (event for events in (unmatched, part) for event in events if event.content == rejected.event)
+    return next(same, None)
+
+
+def _fault(event: FileEvent | None, content: object, violation: Violation) -> EventFault:
+    return EventFault(
+        line=event.line if event is not None else None,
+        event=event.number if event is not None else None,
+        error_type=violation.error_type,
+        path=violation.path,
+        text=violation_text(content, violation),
+    )

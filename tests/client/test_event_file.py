@@ -1,0 +1,219 @@
+"""Files of events: how they are read, checked and submitted."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gamelens.client.events.event_file import (
+    EventFile,
+    SubmissionReport,
+    check_events,
+    read_events,
+    submit_events,
+)
+from gamelens.errors import AuthError, Unreachable
+from support.game_events import event
+from support.game_network import Game
+
+LINES = b'{"a":1}\n\n  {"a":2}  \r\n{"a":3}'
+ARRAY = b'[\n {"a":1},\n\n {"a":\n  2}, {"a":3}\n]'
+
+
+def read(data: bytes) -> list[tuple[int, int, Any]]:
+    """Return number, line and content of each event of *data*, which has no fault."""
+    found = read_events(data)
+    assert not found.faults
+    return [(each.number, each.line, each.content["a"]) for each in found.events]
+
+
+def faults(data: bytes) -> list[tuple[int | None, int | None, str]]:
+    """Return line, event and words of each fault of *data*."""
+    return [(fault.line, fault.event, fault.text) for fault in read_events(data).faults]
+
+
+def submitted(game: Game, *events: Any, **keys: str) -> SubmissionReport:
+    """Return the report on *events* sent to the collector of *game*, one on each line."""
+    lines = "\n".join(each if isinstance(each, str) else json.dumps(each) for each in events)
+    found = read_events(lines.encode())
+    assert not found.faults
+
+    async def main() -> SubmissionReport:
+        async with game.wire.collector(max_wait_s=0.0, **keys) as collector:
+            return await submit_events(collector, found.events)
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("data", [LINES, gzip.compress(LINES, mtime=0), b"\xef\xbb\xbf" + LINES])
+def test_json_lines_have_one_event_a_line(data: bytes) -> None:
+    """Blank lines, blanks around an event, gzip and a byte order mark change nothing."""
+    assert read(data) == [(1, 1, 1), (2, 3, 2), (3, 4, 3)]
+
+
+@pytest.mark.parametrize("data", [ARRAY, gzip.compress(ARRAY, mtime=0)])
+def test_an_event_of_an_array_has_the_line_it_begins_on(data: bytes) -> None:
+    """Lines are counted also inside an event."""
+    assert read(data) == [(1, 2, 1), (2, 4, 2), (3, 5, 3)]
+
+
+@pytest.mark.parametrize("data", [b'{"a":1}', b'\n{\n "a": 1\n}\n'])
+def test_a_file_may_be_one_event(data: bytes) -> None:
+    """On one line, which is JSON lines as well, or on several."""
+    assert [content for _, _, content in read(data)] == [1]
+
+
+@pytest.mark.parametrize("data", [b"", b"\n\n", b"[]", b" [ ] "])
+def test_a_file_may_hold_no_events(data: bytes) -> None:
+    """An array may be empty (Wire 1.7, Submitting events)."""
+    assert read_events(data) == EventFile([])
+
+
+@given(st.lists(st.dictionaries(st.text(), st.integers() | st.text())), st.sampled_from([None, 1]))
+def test_both_forms_hold_the_same_events(events: list[dict[str, Any]], indent: int | None) -> None:
+    """Events of an array, however indented, are those of JSON lines, each on its own line."""
+    lines = read_events("\n".join(map(json.dumps, events)).encode()).events
+    array = json.dumps(events, indent=indent)
+    found = read_events(array.encode()).events
+    assert [each.content for each in found] == [each.content for each in lines] == events
+    assert all(array.splitlines()[each.line - 1].lstrip(" [")[:1] == "{" for each in found)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b'{"a":1}\n{"a" 2}\n[1]', [(2, 2, "is no JSON, at column 6: Expecting ':' delimiter")]),
+        (b'[{"a":1},\n {"a":}]', [(2, None, "is no JSON, at column 7: Expecting value")]),
+        (b'[{"a":1}', [(1, None, "is no JSON, at column 9: Expecting ',' delimiter")]),
+        (b'[{"a":1},\n\n7, null]', [(3, 2, "is a number and no event"), (3, 3, "is null and no event")]),
+        (b'{"a":1}\n"b"', [(2, 2, "is a string and no event: an event is a JSON object")]),
+        (b'{"a":1}\n{"a":NaN}', [(2, 2, "is no JSON: JSON is malformed: invalid character")]),
+        (b'{"a":1}\n{"a":"\xff"}', [(2, None, "is no UTF-8 text: save it as UTF-8")]),
+        (gzip.compress(LINES, mtime=0)[:-9], [(None, None, "is not whole: the gzip cannot be unpacked")]),
+        (b"[" * 100_000, [(1, None, "is no event: nested too deeply")]),
+    ],
+)
+def test_a_fault_has_line_and_event_and_words(data: bytes, expected: list[tuple[int, int, str]]) -> None:
+    """Each event that cannot be read is named, and each file that cannot."""
+    found = faults(data)
+    assert [fault[:2] for fault in found[: len(expected)]] == [fault[:2] for fault in expected]
+    assert all(text.startswith(words) for (_, _, text), (_, _, words) in zip(found, expected, strict=False))
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"user_id": None}, "user_id is missing"),
+        ({"session_num": 0}, "session_num = 0 must be at least 1"),
+        ({"v": 3}, "v = 3 must be 2"),
+        ({"session_id": 7}, "session_id = 7 must be of the JSON type string"),
+        (
+            {"category": "bisness"},
+            "category = 'bisness' is not one of the values it may have. Did you mean `business`?",
+        ),
+        ({"platform": "iOS"}, "platform = 'iOS' is not one of the values it may have. Did you mean `ios`?"),
+        (
+            {"connection_type": "5g"},
+            "connection_type = '5g' is not one of the values it may have: wwan, wifi, lan, offline",
+        ),
+        ({"build": "x" * 33}, "build = 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx' must have 1 to 32 characters"),
+        ({"level": 7}, "level = 7 is no documented field of such an event"),
+        ({"custom_fields": {"a/b": 1}}, "custom_fields/a/b = 1 has a form, or a name, that is not allowed"),
+        ({"category": "health", "fps_data_table": [1]}, "fps_data_table = [1] must have 121 entries"),
+        (
+            {"category": "error", "severity": "info", "message": "hm", "line_number": 3},
+            "line_number = 3 is allowed only with a function_name",
+        ),
+    ],
+)
+def test_a_strict_check_names_value_and_rule(fields: dict[str, Any], text: str) -> None:
+    """Every rule of the documentation is told in words (Wire 3.7, Strict validation)."""
+    found = check_events(read_events(json.dumps(event(**fields)).encode()).events, "strict")
+    assert [fault.text for fault in found] == [text]
+
+
+def test_a_good_event_has_no_fault() -> None:
+    """The event that the other cases change passes both checks."""
+    events = read_events(json.dumps([event(), event()]).encode()).events
+    assert check_events(events, "strict") == check_events(events, "lenient") == []
+
+
+def test_events_are_sent_as_they_are_written(game: Game) -> None:
+    """Bytes are not written anew, so that a collector judges what the file has."""
+    written = json.dumps(event()).replace('"v": 2', '"v" :2, "x": 1.50')
+    report = submitted(game, written)
+    assert (report.collected, report.faults) == (1, [])
+    assert game.wire.events == [json.loads(written)]
+
+
+def test_rejected_events_are_found_again_in_the_file(game: Game) -> None:
+    """Also if several are equal: a collector lists them in batch order (Wire 1.8, Rejected events)."""
+    bad, good = event(session_num=0, user_id=None), event()
+    report = submitted(game, bad, good, bad, good, bad)
+    assert (report.collected, report.rejected, report.not_sent) == (2, 3, 0)
+    assert [(fault.line, fault.event, fault.path) for fault in report.faults] == [
+        (number, number, path) for number in (1, 3, 5) for path in ("/user_id", "/session_num")
+    ]
+
+
+def test_a_collector_with_other_words_is_understood(game: Game) -> None:
+    """Unknown names of rules are printed, and an event that is not in the batch has no line."""
+    foreign = [{"event": {"x": 1}, "errors": [{"error_type": "not_unique", "path": "/event_uuid"}]}]
+    game.wire.script["events"] = [(400, json.dumps(foreign).encode())]
+    report = submitted(game, event(), event())
+    (fault,) = report.faults
+    assert (fault.line, fault.text) == (None, "event_uuid = None breaks the rule not_unique")
+
+
+def test_a_batch_that_is_refused_whole_is_halved(game: Game) -> None:
+    """The one event that is too deep is named, and the others are collected."""
+    nested: dict[str, Any] = {}
+    for _ in range(40):
+        nested = {"a": nested}
+    report = submitted(game, *[event()] * 6, event(custom_fields=nested), event())
+    assert (report.collected, report.rejected) == (7, 1)
+    assert [(fault.event, fault.text) for fault in report.faults] == [(7, "cannot be read")]
+
+
+def test_an_event_too_large_for_the_collector_is_named(game: Game) -> None:
+    """An event that is 413 alone is refused, the others are collected."""
+    game.wire.takes_bytes = 500
+    report = submitted(game, event(), event(build="".join(map(chr, range(0x4E00, 0x5000)))), event())
+    assert report.collected == 2
+    assert [(fault.event, fault.text) for fault in report.faults] == [
+        (2, "is not collected: too large for the collector")
+    ]
+
+
+def test_a_request_has_at_most_500_events(game: Game) -> None:
+    """As a session's has (Wire 1.15, Client queue)."""
+    report = submitted(game, *[event()] * 1100)
+    assert [len(sent.content) for sent in game.wire.of("events")] == [500, 500, 100]
+    assert report.collected == 1100
+
+
+def test_a_failure_names_what_was_not_sent(game: Game) -> None:
+    """The report of a collector that goes away counts the events before and after."""
+    game.wire.script["events"] = [(200, b""), *[(503, b"{}")] * 9]
+    report = submitted(game, *[event()] * 700)
+    assert (report.collected, report.not_sent) == (500, 200)
+    assert "503" in str(report.error)
+
+
+def test_a_collector_that_is_down_collects_nothing(game: Game) -> None:
+    """The error is returned with the report."""
+    game.wire.is_down = True
+    report = submitted(game, event())
+    assert (report.not_sent, isinstance(report.error, Unreachable)) == (1, True)
+
+
+def test_a_wrong_secret_collects_nothing(game: Game) -> None:
+    """401 ends the submission (Wire 1.4, Signature)."""
+    report = submitted(game, event(), secret_key="f" * 40)
+    assert (report.not_sent, isinstance(report.error, AuthError)) == (1, True)
