@@ -18,9 +18,8 @@ from gamelens.catalog import ALIASES, METRICS, find_metric
 from gamelens.client.cache.answer_cache import CachedRows
 from gamelens.client.connection.deadline import Deadline
 from gamelens.client.connection.metrics_api import MetricsApi
-from gamelens.client.query.metric_plan import MetricPlan
 from gamelens.client.query.progress import Progress
-from gamelens.client.query.query_spec import GAME_ID
+from gamelens.client.query.query_spec import GAME_ID, MetricPlan
 from gamelens.client.query.row_sources import FetchJob, RowSource, template_scope
 from gamelens.client.tables import table_operations as tables
 from gamelens.client.tables.alias_tables import SourceRows, alias_table
@@ -105,7 +104,7 @@ class Fetcher:
         return bool(self._answers) or self._source_slices > 0
 
     def missing_buckets(self, plan: MetricPlan) -> set[datetime]:
-        """Return the starts of the buckets of *plan* for which rows of it or of its total are missing."""
+        """Return the starts of the buckets of *plan* whose rows or total are missing."""
         sources = [source for owner in (plan, plan.total) if owner is not None for source in owner.sources]
         return {
             slice_.bucket_start if job.plan.every == plan.every else plan.start_of(slice_.bucket_start)

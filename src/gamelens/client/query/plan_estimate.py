@@ -9,8 +9,7 @@ import msgspec
 
 from gamelens.client.cache.answer_cache import AnswerCache
 from gamelens.client.connection.metrics_api import GameListing, MetricsApi, games_key, studios_key, values_key
-from gamelens.client.query.metric_plan import MetricPlan, RequestTemplate
-from gamelens.client.query.narrowing import has_titles, ids_of
+from gamelens.client.connection.name_lookup import has_titles, ids_of
 from gamelens.client.query.planner import (
     FanOutValues,
     fan_out_dimensions,
@@ -19,7 +18,7 @@ from gamelens.client.query.planner import (
     typical_values,
 )
 from gamelens.client.query.progress import expected_s
-from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, QuerySpec
+from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, MetricPlan, QuerySpec, RequestTemplate
 from gamelens.client.query.row_sources import cache_key, template_scope
 from gamelens.client.tables.filter_values import unprovable_values
 from gamelens.client.tables.time_ranges import BucketSlice, ResolvedRange, enclosing_interval

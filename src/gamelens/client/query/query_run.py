@@ -19,10 +19,9 @@ from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
 from gamelens.client.connection.deadline import Deadline
 from gamelens.client.connection.event_loop import gather
 from gamelens.client.connection.metrics_api import MetricsApi
+from gamelens.client.connection.name_lookup import NameLookup
 from gamelens.client.query.data_frames import add_titles, to_frame, unique_game_titles, unique_studio_names
 from gamelens.client.query.fetcher import Fetcher, TableBuilder
-from gamelens.client.query.metric_plan import MetricPlan
-from gamelens.client.query.narrowing import Narrowing
 from gamelens.client.query.planner import (
     FanOutValues,
     fan_out_dimensions,
@@ -31,7 +30,7 @@ from gamelens.client.query.planner import (
     plan_requests,
 )
 from gamelens.client.query.progress import Progress
-from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, ExecutionOptions, QuerySpec
+from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, ExecutionOptions, MetricPlan, QuerySpec
 from gamelens.client.query.row_sources import RowSource
 from gamelens.client.tables.metric_join import MetricRows, join_metrics
 from gamelens.client.tables.table_operations import full_buckets
@@ -272,11 +271,11 @@ class QueryRun:
 
     async def _narrow(self, steps: QuerySteps, times: ResolvedRange) -> QuerySteps:
         """Return *steps* with ids in place of titles, and values in place of null."""
-        spec, narrowing = steps.sent, Narrowing(self._service, times.available, self._tally)
-        studios = await narrowing.studios(spec.studios)
-        games = await narrowing.games(spec.games, studios)
+        spec, lookup = steps.sent, NameLookup(self._service, times.available, self._tally)
+        studios = await lookup.studios(spec.studios)
+        games = await lookup.games(spec.games, studios)
         interval = steps.fan_out_interval(times)
-        where = await narrowing.filter(spec.where, interval, studios=studios, games=games)
+        where = await lookup.filter(spec.where, interval, studios=studios, games=games)
         return steps.narrowed(games, studios, where)
 
     async def _list_fan_out(self, steps: QuerySteps, times: ResolvedRange, unknown: Collection[str]) -> FanOutValues:
