@@ -14,12 +14,12 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 import msgspec
 
 from gamelens.errors import ServiceError
-from gamelens.wire.intervals import wire_timestamp
+from gamelens.wire.intervals import read_moment, wire_timestamp
 from gamelens.wire.queries import Group, MetricQuery, Split
 
 Row = dict[str, Any]
 _Row = TypeVar("_Row")
-_Stamp = Annotated[datetime, msgspec.Meta(extra_json_schema={"format": "date-time"})]
+_Stamp = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})]
 
 ErrorName = Literal[
     "bad_request",
@@ -133,12 +133,24 @@ def decode_answer(query: MetricQuery, body: bytes) -> list[Rows]:
     try:
         match query.query:
             case Group():
-                return [Rows(bucket.timestamp, bucket.result) for bucket in _GROUP.decode(body).result]
+                return [Rows(read_timestamp(bucket.timestamp), bucket.result) for bucket in _GROUP.decode(body).result]
             case Split():
                 return list(_group_rows((row.timestamp, row.event) for row in _SPLIT.decode(body).result))
         return list(_group_rows((row.timestamp, row.result) for row in _SERIES.decode(body).result))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ServiceError(200, f"not the promised JSON: {error}") from None
+
+
+def read_timestamp(text: str) -> datetime:
+    """Return the timestamp of a bucket, in whichever form of ISO 8601 it is given (Wire 2.9, Answer shapes).
+
+    Raises:
+        ServiceError: *text* is no timestamp.
+    """
+    try:
+        return read_moment(text)
+    except (ValueError, OverflowError):
+        raise ServiceError(200, f"not the promised JSON: {text!r} is no timestamp") from None
 
 
 def encode_answer(query: MetricQuery, buckets: Iterable[Rows]) -> bytes:
@@ -159,6 +171,6 @@ def _entries(query: MetricQuery, buckets: Iterable[Rows]) -> Iterator[dict[str, 
                 yield from ({"result": row, "timestamp": timestamp} for row in bucket.rows)
 
 
-def _group_rows(rows: Iterable[tuple[datetime, Row]]) -> Iterator[Rows]:
+def _group_rows(rows: Iterable[tuple[str, Row]]) -> Iterator[Rows]:
     for timestamp, members in groupby(rows, key=lambda row: row[0]):
-        yield Rows(timestamp, [row for _, row in members])
+        yield Rows(read_timestamp(timestamp), [row for _, row in members])

@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection
+from operator import attrgetter
 from typing import Any, Literal, TypeVar, cast
 from urllib.parse import quote, unquote
 
 import msgspec
 
+from gamelens.catalog import METRICS
 from gamelens.client.connection.event_loop import gather
 from gamelens.client.connection.rate_limit import Route
 from gamelens.client.connection.transport import HttpRequest, HttpResponse, HttpSender, Params, RequestStats
@@ -131,7 +133,7 @@ class MetricsApi:
         games: Collection[str] = (),
         tally: RequestStats | None = None,
     ) -> list[str]:
-        """Return all values of *dimension* in *interval*.
+        """Return all values of *dimension* in *interval*, in code point order.
 
         Raises:
             Truncated: the list is as long as the service's limit, so it may be incomplete.
@@ -144,7 +146,7 @@ class MetricsApi:
         )
         if len(answer.values) >= MAX_LIMIT:
             raise Truncated(MAX_LIMIT)
-        return answer.values
+        return sorted(set(answer.values))
 
     def remembered(self, key: object) -> Any:
         """Return the remembered list with this key, or None if it is missing or too old."""
@@ -154,9 +156,10 @@ class MetricsApi:
     async def studios(self, interval: Interval, tally: RequestStats | None = None) -> list[Studio]:
         """Return the studios that sent data in *interval*."""
         params = [("interval", str(interval))]
-        return await self._remember(
+        studios = await self._remember(
             studios_key(interval), lambda: self._get("/studios", list[Studio], params, tally=tally)
         )
+        return sorted(studios, key=attrgetter("id"))
 
     async def games(
         self, interval: Interval, studios: Collection[str] | None = None, tally: RequestStats | None = None
@@ -176,11 +179,12 @@ class MetricsApi:
 
     async def post_query(self, metric: str, query: MetricQuery, tally: RequestStats) -> bytes:
         """Send *query* and return the response body. Raises the errors of `Transport.send`."""
+        is_retention = metric in METRICS and METRICS[metric].kinds == "retention"
         request = HttpRequest(
             method="POST",
             path=f"{BASE}/metrics/{quote(metric, safe='')}",
             headers=_JSON_BOTH,
-            body=encode_query(query),
+            body=encode_query(query, granularity="day" if is_retention else None),
         )
         return (await self._transport.send(request, tally)).body
 
@@ -242,9 +246,10 @@ class MetricsApi:
 
     async def _games_of(self, studio: str, interval: Interval, tally: RequestStats | None) -> list[Game]:
         params = [("interval", str(interval)), ("studios", studio)]
-        return await self._remember(
+        games = await self._remember(
             games_key(studio, interval), lambda: self._get("/games", list[Game], params, tally=tally)
         )
+        return sorted(games, key=attrgetter("id"))
 
     async def _fetch_available(self) -> Interval:
         """Request the available interval, and note the edition of the data and the provenance."""

@@ -45,6 +45,7 @@ from gamelens.errors import BadQuery, NotRecorded
 from gamelens.wire.receipts import Provenance, package_version
 
 REFUSALS: Final = frozenset({400, 404, 413, 422})
+_RETENTION: Final = f"{BASE}/metrics/retention_retro"
 _SETS: Final = frozenset({"games", "studios", "filter"})  # lists whose order says nothing
 _NAME_CHARS: Final = 60
 _LINE_CHARS: Final = 160
@@ -75,7 +76,10 @@ class RecordedRequest(msgspec.Struct, frozen=True):
 
     def normalised(self) -> RecordedRequest:
         """Return the request with sorted parameters and sorted lists whose order has no meaning."""
-        return RecordedRequest(self.method, self.path, sorted(self.params), _normalised(self.body, is_set=False))
+        body = _normalised(self.body, is_set=False)
+        if self.path == _RETENTION and body.get("granularity") == "day":  # the only one there is, named or not
+            del body["granularity"]
+        return RecordedRequest(self.method, self.path, sorted(self.params), body)
 
     @property
     def canonical(self) -> bytes:

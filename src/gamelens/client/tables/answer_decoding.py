@@ -22,7 +22,7 @@ from gamelens.catalog import DIMENSIONS, METRICS
 from gamelens.client.tables.table_schema import TIMESTAMP, TIMESTAMP_TYPE, schema
 from gamelens.errors import ServiceError
 from gamelens.wire.queries import Group, MetricQuery, Split
-from gamelens.wire.results import decode_answer
+from gamelens.wire.results import decode_answer, read_timestamp
 
 _Row = TypeVar("_Row")
 _PYTHON_TYPES: Final[dict[pa.DataType, type[Any]]] = {pa.string(): str, pa.int64(): int, pa.float64(): float}
@@ -134,17 +134,12 @@ def _table(timestamps: Sequence[str | datetime], columns: Mapping[str, list[Any]
 
 
 def _timestamps(timestamps: Sequence[str | datetime]) -> pa.Array:
-    parsed = {timestamp_text: _micros_since_epoch(timestamp_text) for timestamp_text in set(timestamps)}
-    return pa.array([parsed[timestamp_text] for timestamp_text in timestamps], TIMESTAMP_TYPE)
+    parsed = {timestamp: _micros_since_epoch(timestamp) for timestamp in set(timestamps)}
+    return pa.array([parsed[timestamp] for timestamp in timestamps], TIMESTAMP_TYPE)
 
 
-def _micros_since_epoch(timestamp_text: str | datetime) -> int:
-    """Return a timestamp in microseconds since 1970. One without a time zone is in UTC."""
-    try:
-        moment = msgspec.convert(timestamp_text, datetime)
-        moment = moment.astimezone(UTC) if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    except (msgspec.ValidationError, OverflowError):
-        raise ServiceError(200, f"not the promised JSON: {timestamp_text!r} is no timestamp") from None
+def _micros_since_epoch(timestamp: str | datetime) -> int:
+    moment = read_timestamp(timestamp) if isinstance(timestamp, str) else timestamp
     return (moment - _EPOCH) // _MICROSECOND
 
 
