@@ -83,7 +83,7 @@ class Dialect:
 
     encodings: tuple[str, ...] = ("identity", "gzip", "deflate")
     framings: tuple[str, ...] = ("length", "chunked", "close")
-    moments: tuple[str, ...] = ("millis", "offset", "minutes", "naive", "micros", "east", "comma", "date", "basic")
+    moments: tuple[str, ...] = ("millis", "offset", "minutes", "naive", "micros", "east", "comma", "basic")
     keeps_empty: bool = False
     is_terse: bool = False
     extra_field: str = ""
@@ -123,7 +123,8 @@ def refused(status: int, text: str) -> RefusalError:
 
 def history(seed: int, end: datetime, days: int) -> list[Fact]:
     """Return the events of all players of all games, by time."""
-    chance, facts, numbers = random.Random(seed), [], count(1)
+    chance, numbers = random.Random(seed), count(1)
+    facts: list[Fact] = []
     first_day = end.replace(hour=0) - days * DAY
     for game in GAMES:
         for day in (first_day + number * DAY for number in range(days + 1)):
@@ -309,7 +310,7 @@ class ForeignService:
         match (seen.method, *path[2:]):
             case ("GET", "interval"):
                 end = self.ends.pop(0) if len(self.ends) > 1 else self.ends[0]
-                return f"{self.spelled(self.start)}/{self.spelled(end, exact=True)}"
+                return f"{self.spelled(self.start)}/{self.spelled(end)}"
             case ("GET", "metrics"):
                 return self._shuffled({*METRICS} - {*self.dialect.missing})
             case ("GET", "dimensions"):
@@ -327,9 +328,9 @@ class ForeignService:
                 return self._metric(metric, seen.body)
         raise refused(404, f"no {path[-1]} here")
 
-    def spelled(self, moment: datetime, *, exact: bool = False) -> str:
-        """Return *moment* in one of the spellings of ISO 8601; *exact* ones can say the hour."""
-        styles = [style for style in self.dialect.moments if not (exact and style == "date")]
+    def spelled(self, moment: datetime) -> str:
+        """Return *moment* in one of the spellings of ISO 8601."""
+        styles = self.dialect.moments
         style, plain = styles[next(self._turn) % len(styles)], moment.replace(tzinfo=None)
         return {
             "millis": f"{plain.isoformat(timespec='milliseconds')}Z",
@@ -339,7 +340,6 @@ class ForeignService:
             "micros": f"{plain.isoformat(timespec='microseconds')}+0000",
             "east": moment.astimezone(timezone(timedelta(hours=2))).isoformat(),
             "comma": f"{plain.isoformat(timespec='seconds')},000Z",
-            "date": f"{plain:%Y-%m-%d}",
             "basic": f"{plain:%Y%m%dT%H%M%SZ}",
         }[style]
 
@@ -523,7 +523,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer a query."""
         self._answer("POST")
 
-    def log_message(self, *_: object) -> None:  # type: ignore[override]
+    def log_message(self, *_: object) -> None:
         """Write no log."""
 
     def _answer(self, method: str) -> None:
@@ -585,11 +585,13 @@ class _Handler(BaseHTTPRequestHandler):
 @contextmanager
 def foreign_service(*, end: datetime = END) -> Iterator[ForeignService]:
     """Serve on a free port of this machine."""
-    handler = type("Handler", (_Handler,), {"turn": count()})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+
+    class Handler(_Handler):
+        turn = count()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
-        service = ForeignService(f"http://127.0.0.1:{server.server_address[1]}", end=end)
-        handler.service = service
+        Handler.service = service = ForeignService(f"http://127.0.0.1:{server.server_address[1]}", end=end)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:

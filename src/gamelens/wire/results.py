@@ -7,6 +7,7 @@ There are four shapes: group, split, timeseries, and by game, which is a timeser
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from itertools import groupby
 from typing import Annotated, Any, Generic, Literal, TypeVar
@@ -147,10 +148,10 @@ def read_timestamp(text: str) -> datetime:
     Raises:
         ServiceError: *text* is no timestamp.
     """
-    try:
-        return read_moment(text)
-    except (ValueError, OverflowError):
-        raise ServiceError(200, f"not the promised JSON: {text!r} is no timestamp") from None
+    with suppress(ValueError, OverflowError):
+        if len(text) > len("2026-11-20") and text.isprintable():  # a date alone is no moment
+            return read_moment(text)
+    raise ServiceError(200, f"not the promised JSON: {text!r} is no timestamp")
 
 
 def encode_answer(query: MetricQuery, buckets: Iterable[Rows]) -> bytes:

@@ -71,8 +71,9 @@ def sort_largest_first(table: pa.Table, metric: str, dimensions: Sequence[str]) 
     if main is None or not len(table):
         return table
     values = np.asarray(pc.fill_null(table[main].cast(pa.float64()), -math.inf))
-    is_same_bucket = np.diff(_micros(table)) == 0
-    return sort_as_service(table, metric, dimensions) if np.any(is_same_bucket & (np.diff(values) > 0)) else table
+    moments = _micros(table)
+    is_larger = (moments[1:] == moments[:-1]) & (values[1:] > values[:-1])
+    return sort_as_service(table, metric, dimensions) if np.any(is_larger) else table
 
 
 def sort_into_buckets(table: pa.Table, starts: Sequence[int]) -> tuple[pa.Table, list[tuple[int, int]]]:
