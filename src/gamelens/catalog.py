@@ -268,7 +268,11 @@ def _check_kind(metric: Metric, query: MetricQuery) -> None:
                 raise BadQuery(field, getattr(query, field), f"does not apply to {metric.name}: send a query instead")
     elif query.query is not None and query.game is None:
         use = "split_by" if metric.kinds == "retention" else "game beside it, or split_by in its place"
-        raise BadQuery("query", "…", f"is not enough for {metric.name}, which exists per game: send {use}")
+        raise BadQuery(
+            "query",
+            msgspec.to_builtins(query.query),
+            f"is not enough for {metric.name}, which exists per game: send {use}",
+        )
     if metric.kinds == "retention":
         _check_retention(metric, query)
     if query.since_days_ago is not None and not metric.takes_since_days_ago:
@@ -279,7 +283,7 @@ def _check_retention(metric: Metric, query: MetricQuery) -> None:
     if query.game is not None:
         raise BadQuery("game", query.game, f"does not apply to {metric.name}: send split_by")
     if query.since_days_ago is None:
-        raise BadQuery("since_days_ago", None, f"is missing: {metric.name} needs it")
+        raise BadQuery("since_days_ago", msgspec.UNSET, f"is missing: {metric.name} needs it")
     if query.granularity != "day":
         raise BadQuery("granularity", query.granularity, f"must be day for {metric.name}", ["day"])
 

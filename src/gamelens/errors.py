@@ -19,9 +19,11 @@ Every message names the value, the rule and the next step.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
 
 from gamelens._text import escape_unprintable
 
@@ -72,7 +74,7 @@ class BadQuery(Refused):
 
     Args:
         field: its name in the request.
-        value: its value.
+        value: its value; `msgspec.UNSET` if it has none, which the attribute *value* shows as None.
         rule: the rule it breaks, as half a sentence ("must be 1 to 30000").
         allowed: the allowed values, if they can be listed.
         name: the text to compare with *allowed* for a suggestion, if it is not the value.
@@ -82,13 +84,19 @@ class BadQuery(Refused):
         self, field: str, value: object, rule: str, allowed: Iterable[str] = (), *, name: str | None = None
     ) -> None:
         self.field = field
-        self.value = value
+        self.is_missing = value is UNSET
+        self.value = None if self.is_missing else value
         self.rule = rule
         self.allowed = tuple(allowed)
         self.did_you_mean = _nearest(value if name is None else name, self.allowed)
+        super().__init__(self.sentence())
+
+    def sentence(self, show: Callable[[object], str] = repr) -> str:
+        """Return the message, with the value as *show* writes it."""
+        shown = "" if self.is_missing else f" = {show(self.value)}"
         hint = f" Did you mean `{self.did_you_mean}`?" if self.did_you_mean else ""
         names = f" Allowed: {', '.join(self.allowed)}." if self.allowed and not hint else ""
-        super().__init__(escape_unprintable(f"{field} = {value!r} {rule}.{hint}{names}"))
+        return escape_unprintable(f"{self.field}{shown} {self.rule}.{hint}{names}")
 
 
 class NotAdditive(Refused):

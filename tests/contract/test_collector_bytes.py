@@ -5,10 +5,15 @@ import gzip
 import hashlib
 import hmac
 import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
 
 from gamelens.wire.signing import sign
 from support.game_events import NOW, event
-from support.sandbox_stage import Stage
+from support.sandbox_stage import CONFIG, Stage
 
 GAME_KEY = "0123456789abcdef0123456789abcdef"
 SECRET = "0123456789abcdef0123456789abcdef01234567"
@@ -64,15 +69,71 @@ def test_zero_events_are_collected(stage: Stage) -> None:
     assert (answer.status_code, answer.content) == (200, b"{}")
 
 
-def test_version_2_init_has_enabled_server_ts_and_flags(stage: Stage) -> None:
-    """The answer to a version 2 init has `enabled`, `server_ts` and `flags`.
+def test_version_2_init_answers_in_full_and_then_in_short(stage: Stage) -> None:
+    """A version 2 init gets 201 with configs, and 200 without once the hash is known.
+
+    Both have `enabled`, `server_ts` and `flags`. Wire 1.11, Version 2 init.
+    """
+    body = b'{"user_id":"ann","platform":"ios","os_version":"ios 17","sdk_version":"rest api v2","random_salt":"x"}'
+    full = stage.post(f"/v2/{GAME_KEY}/init", body, _signed(body))
+    assert full.status_code == 201
+    configs_hash = full.json()["configs_hash"]
+    assert re.fullmatch("[0-9a-f]{16}", configs_hash)
+    assert full.json() == {
+        "enabled": True,
+        "server_ts": int(NOW.timestamp()),
+        "flags": [],
+        "configs": [{"key": "difficulty", "value": "normal", "end_ts": None}],
+        "configs_hash": configs_hash,
+    }
+    short = stage.post(f"/v2/{GAME_KEY}/init?configs_hash={configs_hash}", body, _signed(body))
+    assert short.status_code == 200
+    assert short.content == b'{"enabled":true,"server_ts":%d,"flags":[]}' % NOW.timestamp()
+
+
+@pytest.mark.parametrize(("variant", "configs"), [("ctrl", []), ("fast", [("speed", "2")])])
+def test_version_2_init_names_the_experiment(
+    make_stage: Callable[..., Stage], variant: str, configs: list[Any]
+) -> None:
+    """A player in an experiment gets both ids and the configs of the variant alone.
+
+    The control group gets none. Wire 1.11, Version 2 init; Wire 1.13, Configs and experiments.
+    """
+    experiment = f"""
+      [[organisation.studio.game.experiment]]
+      id = "exp1"
+        [[organisation.studio.game.experiment.variant]]
+        id = "{variant}"
+"""
+    for key, value in configs:
+        experiment += f"""
+          [[organisation.studio.game.experiment.variant.config]]
+          key = "{key}"
+          value = "{value}"
+"""
+    stage = make_stage(tenants=CONFIG.replace('      value = "normal"\n', f'      value = "normal"\n{experiment}', 1))
+    body = b'{"user_id":"ann","platform":"ios","os_version":"ios 17","sdk_version":"rest api v2","random_salt":"x"}'
+    answer = stage.post(f"/v2/{GAME_KEY}/init", body, _signed(body)).json()
+    assert (answer["ab_id"], answer["ab_variant_id"]) == ("exp1", variant)
+    assert [(config["key"], config["value"]) for config in answer["configs"]] == configs
+
+
+@pytest.mark.parametrize("path", [f"/v2/{GAME_KEY}/init", f"/remote_configs/v1/init?game_key={GAME_KEY}"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"platform":"ios","os_version":"ios 17","sdk_version":"rest api v2"}',
+        b'[{"platform":"ios","os_version":"ios 17","sdk_version":"rest api v2"}]',
+    ],
+)
+def test_an_init_of_an_older_integration_is_accepted(stage: Stage, path: str, body: bytes) -> None:
+    """An init without `user_id` and `random_salt` gets the global configs.
 
     Wire 1.11, Version 2 init.
     """
-    body = b'{"user_id":"ann","platform":"ios","os_version":"ios 17","sdk_version":"rest api v2","random_salt":"x"}'
-    answer = stage.post(f"/v2/{GAME_KEY}/init", body, _signed(body))
-    assert answer.status_code == 200
-    assert answer.content == b'{"enabled":true,"server_ts":%d,"flags":[]}' % NOW.timestamp()
+    answer = stage.post(path, body, _signed(body))
+    assert answer.status_code == 201
+    assert [config["key"] for config in answer.json()["configs"]] == ["difficulty"]
 
 
 def test_remote_init_answers_in_full_and_then_in_short(stage: Stage) -> None:

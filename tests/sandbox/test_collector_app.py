@@ -7,7 +7,6 @@ import gzip
 import json
 import statistics
 import time
-import tracemalloc
 from collections.abc import Callable, MutableMapping
 from typing import Any
 
@@ -17,7 +16,7 @@ import pytest
 from gamelens.wire.signing import sign
 from support.app_requests import call
 from support.collector_requests import COLLECTOR_PATHS, EVENTS_PATH, GAME_KEY, send_signed
-from support.game_events import NOW, event
+from support.game_events import event
 from support.sandbox_stage import NO_EVENTS, Stage, event_counts
 
 
@@ -270,91 +269,3 @@ def test_the_body_of_a_200_follows_the_reply_option(
     """
     answer = make_stage(reply=reply).submit(events)
     assert (answer.status_code, answer.content) == (200, body)
-
-
-UNREADABLE_INITS = [
-    *(b"", b"{", b"[]", b"7", b"null", b'"x"', b"[{}, {}]", b"[[]]", b"\xff", b"\xef\xbb\xbf{}"),
-    *('{"user_id": "a"}'.encode("utf-16"), b'{"user_id": "a", "x": "\xff"}', b'{"user_id": "a"} {}'),
-    *(b'{"user_id": "\\ud800"}', b'{"user_id": "a", "x": "\\ud800"}', b'{"user_id": "a", "x": NaN}'),
-    *(b'{"user_id": "a", "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", b'{"user_id": "a", "x": [}'),
-]
-INIT = {"user_id": "ann", "platform": "ios", "os_version": "ios 17", "sdk_version": "rest api v2", "random_salt": "x"}
-
-
-@pytest.mark.parametrize(
-    "body", [INIT, [INIT], INIT | {"random_salt": 7}, INIT | {"build": None, "session_num": 3, "x": []}]
-)
-@pytest.mark.parametrize("path", [f"/v2/{GAME_KEY}/init", f"/remote_configs/v1/init?game_key={GAME_KEY}"])
-def test_init_is_an_object_or_an_array_of_one(shared: Stage, body: Any, path: str) -> None:
-    """An init is an object or an array of one, with unknown and null fields.
-
-    Wire 1.11, Version 2 init.
-    """
-    answer = send_signed(shared, json.dumps(body).encode(), path=path)
-    assert answer.status_code in (200, 201)
-    assert answer.json()["server_ts"] == int(NOW.timestamp())
-
-
-@pytest.mark.parametrize("body", UNREADABLE_INITS)
-@pytest.mark.parametrize("path", [f"/v2/{GAME_KEY}/init", f"/remote_configs/v1/init?game_key={GAME_KEY}"])
-def test_an_unreadable_init_is_400(shared: Stage, body: bytes, path: str) -> None:
-    """A body that is no object, or no strict JSON, gets 400 as JSON.
-
-    Wire 1.8, Rejected events; Wire 1.11, Version 2 init.
-    """
-    answer = send_signed(shared, body, path=path)
-    assert (answer.status_code, answer.json()[0]["errors"][0]["path"]) == (400, "/")
-
-
-@pytest.mark.parametrize(
-    ("body", "error_type"),
-    [
-        (b"{}", "missing_required_property"),
-        (b'[{"x": 1e999}]', "missing_required_property"),
-        (b'{"user_id": null}', "wrong_type"),
-        (b'{"user_id": 5}', "wrong_type"),
-        (b'{"user_id": "a", "user_id": [[]]}', "wrong_type"),
-    ],
-)
-@pytest.mark.parametrize("path", COLLECTOR_PATHS[1:])
-def test_an_init_without_user_id_is_400(shared: Stage, path: str, body: bytes, error_type: str) -> None:
-    """A missing or mistyped `user_id` gets 400, because it decides on enrolment.
-
-    Wire 1.11, Version 2 init.
-    """
-    answer = send_signed(shared, body, path=path)
-    assert (answer.status_code, answer.json()) == (400, [{"errors": [{"error_type": error_type, "path": "/user_id"}]}])
-
-
-@pytest.mark.parametrize("path", COLLECTOR_PATHS[1:])
-def test_an_init_request_takes_no_more_memory_than_its_size(shared: Stage, path: str) -> None:
-    """16 MB of tiny values in an unread field take less than 80 MB of memory.
-
-    Wire 1.6, Body limits.
-    """
-    body = gzip.compress(b'{"user_id": "ann", "x": [' + b"[]," * 5_000_000 + b"[]]}", 1)
-    tracemalloc.start()
-    try:
-        assert send_signed(shared, body, path=path, encoding="gzip").status_code < 300
-        assert tracemalloc.get_traced_memory()[1] < 80 << 20
-    finally:
-        tracemalloc.stop()
-
-
-def test_a_stale_hash_gets_all_configs_again(shared: Stage) -> None:
-    """A remote init with an outdated hash gets 201 with all configs.
-
-    Wire 1.12, Remote config init.
-    """
-    path = f"/remote_configs/v1/init?game_key={GAME_KEY}&configs_hash=stale"
-    assert send_signed(shared, json.dumps(INIT).encode(), path=path).status_code == 201
-
-
-def test_server_ts_follows_the_clock_of_the_sandbox(stage: Stage) -> None:
-    """`server_ts` is the time of the sandbox's clock, which a test can set.
-
-    Wire 1.14, Server time.
-    """
-    stage.clock.freeze(NOW.replace(year=2027))
-    answer = send_signed(stage, json.dumps(INIT).encode(), path=f"/v2/{GAME_KEY}/init")
-    assert answer.json()["server_ts"] == int(NOW.replace(year=2027).timestamp())

@@ -18,7 +18,7 @@ PLAYERS = [f"player-{number}" for number in range(4000)]
 
 
 def init(
-    game: TenantGame, user_id: str = "ann", *, now_s: int = 1000, for_s: int = 0, is_versioned: bool = False
+    game: TenantGame, user_id: str | None = "ann", *, now_s: int = 1000, for_s: int = 0, is_versioned: bool = False
 ) -> dict[str, Any]:
     """Return the answer to an init as JSON."""
     answer = answer_init(game, user_id=user_id, now_s=now_s, for_s=for_s, is_versioned=is_versioned)
@@ -61,6 +61,18 @@ def test_the_control_group_has_empty_configs() -> None:
     """
     answer = init(GAME, player_in("ctrl"))
     assert (answer["configs"], answer["ab_variant_id"]) == ([], "ctrl")
+
+
+def test_a_player_without_an_id_takes_part_in_no_experiment() -> None:
+    """Without a user id there are global configs and no ids, where every player is enrolled.
+
+    Wire 1.13, Configs and experiments.
+    """
+    everyone = msgspec.structs.replace(GAME, experiment=(msgspec.structs.replace(EXPERIMENT, share=1.0),))
+    assert assigned(everyone, "ann") is not None
+    answer = init(everyone, None)
+    assert [config["key"] for config in answer["configs"]] == ["difficulty"]
+    assert {"ab_id", "ab_variant_id"}.isdisjoint(answer)
 
 
 def test_a_player_keeps_its_variant() -> None:

@@ -11,9 +11,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from gamelens.sandbox.server import Sandbox, SandboxOptions
+from gamelens.sandbox.storage.lake import folder_of
 from gamelens.wire.intervals import Interval
 from support.game_events import NOW, event
-from support.sandbox_stage import Stage, metric_value
+from support.sandbox_stage import CONFIG, Stage, metric_value
 
 DAY = date(2026, 11, 20)
 
@@ -31,6 +33,41 @@ def build_day_twice(stage: Stage) -> tuple[set[Path], set[Path]]:
     stage.submit([event()])
     stage.process()
     return first, files(stage) - first
+
+
+@pytest.mark.parametrize("name", ["x" * 100, "游" * 24, "𠀀" * 24, "游" * 100, "../..", "a/b", "..", "%"])
+def test_no_name_of_an_organisation_stops_the_processing(make_stage: Callable[..., Stage], name: str) -> None:
+    """Whatever an organisation is called, its events and those of the others are processed.
+
+    Its files lie in one folder, whose name is short enough for every file system. Wire 5.4, Sandbox configuration.
+    """
+    stage = make_stage(tenants=CONFIG.replace('name = "rival"', f'name = "{name}"'))
+    for game_id in ("1001", "9001"):
+        stage.submit([event()], game_id=game_id)
+    assert set(stage.process()) == {"acme", name}
+    assert [metric_value(stage, api_key=f"key-of-{each}") for each in ("acme", "rival")] == [1, 1]
+    folders = {path.parent for path in files(stage)}
+    assert {folder.parent for folder in folders} == {stage.sandbox.lake.root / "1"}
+    assert len(folders) == 2
+    assert max(len(folder.name.encode()) for folder in folders) <= 143
+
+
+def test_a_name_stored_by_an_earlier_start_is_processed(make_stage: Callable[..., Stage]) -> None:
+    """A state directory whose stored name is longer than a file may have is processed all the same."""
+    stage = make_stage()
+    stage.sandbox.close()
+    stored = stage.sandbox.options.state / "tenants.json"
+    stored.write_text(stored.read_text().replace('"acme"', f'"{"游" * 300}"'))
+    stage.sandbox = Sandbox(SandboxOptions(state=stage.sandbox.options.state), clock=stage.clock)
+    stage.submit([event()])
+    assert set(stage.process()) == {"游" * 300, "rival"}
+    assert len(files(stage)) > 0
+
+
+def test_long_names_have_folders_of_their_own() -> None:
+    """Two names that begin alike have two folders, and a short one is readable in its folder's."""
+    assert folder_of("游" * 50 + "a") != folder_of("游" * 50 + "b")
+    assert folder_of("Tile & Co") == "org-Tile%20%26%20Co"
 
 
 def test_a_snapshot_keeps_its_version(stage: Stage) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -105,6 +106,62 @@ def test_a_refusal_names_field_value_and_rule(stage: Stage, metric: str, body: A
     assert set(answer.json()) == ERROR_FIELDS
 
 
+@pytest.mark.parametrize(("metric", "body", "status", "field"), REFUSED)
+def test_a_message_shows_a_sent_value_as_json(stage: Stage, metric: str, body: Any, status: int, field: str) -> None:
+    """The message of a refusal never shows Python's words for null, true or false.
+
+    Wire 2.12, Refusals.
+    """
+    answer = stage.ask(metric, **body)
+    assert answer.status_code == status
+    assert answer.json()["message"].startswith(field)
+    assert not re.search(r"\b(None|True|False)\b", answer.json()["message"])
+
+
+@pytest.mark.parametrize(
+    ("metric", "body", "message"),
+    [
+        ("event_count", WEEK, "query is missing: send it, or split_by in its place"),
+        (
+            "event_count",
+            TIMESERIES | {"split_by": "platform"},
+            'query = {"type":"timeseries"} must not stand beside split_by: send one of them.',
+        ),
+        ("conversion", TIMESERIES, 'query = {"type":"timeseries"} is not enough for conversion, which exists per game'),
+        ("event_count", TIMESERIES | {"query": None}, "query is missing"),
+        ("event_count", without(TIMESERIES, "interval"), "interval is missing: send a string, an ISO 8601 interval."),
+        ("event_count", TIMESERIES | {"interval": None}, "interval is missing: send a string, an ISO 8601 interval."),
+        ("event_count", without(TIMESERIES, "granularity"), "granularity is missing: send a string."),
+        ("event_count", TIMESERIES | {"granularity": None}, "granularity is missing: send a string."),
+        ("event_count", TIMESERIES | {"granularity": True}, "granularity = true must be a string."),
+        ("event_count", WEEK | {"query": {}}, "query.type must be a query type. Allowed: group,"),
+        ("event_count", WEEK | {"query": {"type": None}}, "query.type must be a query type. Allowed: group,"),
+        (
+            "event_count",
+            WEEK | {"query": {"type": "group", "dimension": None}},
+            "query.dimension is missing: send a string.",
+        ),
+        (
+            "event_count",
+            WEEK | {"query": {"type": "split"}},
+            "query.dimensions must be a list of two dimensions.",
+        ),
+        ("event_count", TIMESERIES | {"games": [None]}, "games = [null] must be a list of strings."),
+        ("event_count", TIMESERIES | {"filter": {"platform": None}}, "filter.platform = null must be a string or"),
+        ("event_count", TIMESERIES | {"nonsense": None}, "nonsense = null is not a field of a metric query."),
+        ("retention_retro", BY_GAME, "since_days_ago is missing: retention_retro needs it."),
+    ],
+)
+def test_a_message_tells_a_missing_field_from_a_sent_one(stage: Stage, metric: str, body: Any, message: str) -> None:
+    """A field that was not sent, or sent as null, is missing, and any other value is shown as JSON.
+
+    Wire 2.5, Query body; Wire 2.12, Refusals.
+    """
+    answer = stage.ask(metric, **body)
+    assert answer.status_code == 422
+    assert answer.json()["message"].startswith(message), answer.json()["message"]
+
+
 @pytest.mark.parametrize(
     ("metric", "body"),
     [
@@ -122,6 +179,7 @@ def test_a_refusal_names_field_value_and_rule(stage: Stage, metric: str, body: A
         ("returning_users", TIMESERIES | {"game": "1001"}),
         ("returning_users", TIMESERIES | {"game": "1001", "since_days_ago": 10**60}),
         ("retention_retro", without(RETENTION, "granularity")),
+        ("retention_retro", RETENTION | {"granularity": None}),
         ("retention_retro", RETENTION | {"since_days_ago": 10**60}),
         ("retention_retro", RETENTION | {"since_days_ago": 10**6}),
         ("retention_retro", RETENTION | {"interval": "9999-12-31/9999-12-31T23:59:59"}),

@@ -105,6 +105,36 @@ def test_a_row_has_the_metric_s_fields_and_dimensions(name: str) -> None:
     assert set(row["properties"]) == {*row["required"], *DIMENSIONS}
 
 
+@pytest.mark.parametrize(
+    "change", [{"granularity": None}, {"granularity": "day"}, {"filter": None}, {"games": None}, {"studios": None}]
+)
+def test_a_null_that_is_described_is_accepted(stage: Stage, change: dict[str, Any]) -> None:
+    """A retention query with a null satisfies its description and gets 200.
+
+    Wire 2.5, Query body; Wire 5.5, Service descriptions.
+    """
+    path = "/metrics/v1/metrics/retention_retro"
+    body: dict[str, Any] = {"interval": "2026-11-20/P1D", "split_by": "platform", "since_days_ago": 1} | change
+    assert schema_validator("metrics", "paths", path, "post", "requestBody", *JSON).is_valid(body)
+    assert stage.ask("retention_retro", **body).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/v2/{game_key}/init", "/remote_configs/v1/init"])
+def test_the_described_inits_are_the_accepted_ones(path: str) -> None:
+    """An object and an array of one are described, with `user_id` and `random_salt` left out too.
+
+    Wire 1.11, Version 2 init; Wire 5.5, Service descriptions.
+    """
+    older = {"platform": "ios", "os_version": "ios 17", "sdk_version": "rest api v2"}
+    body = schema_validator("collector", "paths", path, "post", "requestBody", *JSON)
+    assert body.is_valid(older)
+    assert body.is_valid([older | {"user_id": "ann", "random_salt": 7, "build": None}])
+    assert not body.is_valid([older, older])
+    assert not body.is_valid(older | {"user_id": None})
+    statuses = document("collector")["paths"][path]["post"]["responses"]
+    assert {"200", "201"} <= set(statuses)
+
+
 @settings(max_examples=100, deadline=None)
 @given(candidate=near_events())
 def test_the_described_events_are_the_accepted_ones(candidate: Any) -> None:

@@ -196,6 +196,85 @@ def test_a_duplicate_is_named(state: Path, addition: str, field: str) -> None:
     assert "api-secret" not in str(refused.value)
 
 
+GAME = "organisation[0].studio[0].game[0]"
+
+
+@pytest.mark.parametrize(
+    ("addition", "field", "shown"),
+    [
+        ('config = [{key = "speed", value = 2}]', f"{GAME}.config[0].value", "= 2 "),
+        ('config = [{key = "a", value = "1"}, {key = "b", value = true}]', f"{GAME}.config[1].value", "= True "),
+        ('config = [{key = "speed", value = [1]}]', f"{GAME}.config[0].value", "= [1] "),
+        (
+            'experiment = [{id = "e", variant = [{id = "v", config = [{key = "speed", value = 2.5}]}]}]',
+            f"{GAME}.experiment[0].variant[0].config[0].value",
+            "= 2.5 ",
+        ),
+    ],
+)
+def test_a_config_value_that_is_no_string_is_refused(state: Path, addition: str, field: str, shown: str) -> None:
+    """A config value of another type is refused with its place, the value and what to write.
+
+    Wire 1.13, Configs and experiments; Wire 5.4, Sandbox configuration.
+    """
+    with pytest.raises(BadQuery, match="must be a string: put it in quotes") as refused:
+        load(state, ONE + addition)
+    assert refused.value.field == field
+    assert f"{field} {shown}" in str(refused.value)
+
+
+def test_configs_of_the_control_group_are_refused(state: Path) -> None:
+    """The variant `ctrl` with configs is refused, with their keys and what to do.
+
+    Wire 1.13, Configs and experiments; Wire 5.4, Sandbox configuration.
+    """
+    control = (
+        'experiment = [{id = "e", variant = [{id = "a"}, {id = "ctrl", config = [{key = "speed", value = "2"}]}]}]'
+    )
+    with pytest.raises(BadQuery, match="ctrl is the control group: remove them") as refused:
+        load(state, ONE + control)
+    assert refused.value.field == f"{GAME}.experiment[0].variant[1].config"
+    assert "'speed'" in str(refused.value)
+
+
+def test_a_control_group_without_configs_is_accepted(state: Path) -> None:
+    """The variant `ctrl` may stand in a file, also with an empty list of configs."""
+    variants = 'variant = [{id = "ctrl", config = []}, {id = "fast", config = [{key = "speed", value = "2"}]}]'
+    (game,) = load(state, f'{ONE}experiment = [{{id = "e", {variants}}}]').organisations[0].games
+    assert [variant.id for variant in game.experiment[0].variant] == ["ctrl", "fast"]
+
+
+@pytest.mark.parametrize("name", ["", " ", " acme", "acme\\n", "a\\u0007b", "a\\u202eb", "x" * 101, "游" * 101])
+def test_an_organisation_name_out_of_bounds_is_refused(state: Path, name: str) -> None:
+    """A name has 1 to 100 visible characters and no white space around it.
+
+    Wire 5.4, Sandbox configuration.
+    """
+    with pytest.raises(BadQuery, match="must be 1 to 100 characters") as refused:
+        load(state, ONE.replace('"acme"', f'"{name}"'))
+    assert refused.value.field == "organisation[0].name"
+    assert len(str(refused.value)) < 250
+
+
+@pytest.mark.parametrize("name", ["x" * 100, "游" * 100, "𠀀" * 24, "../..", ".", "a/b\\\\c:*?", "株式会社　ゲーム"])
+def test_an_organisation_may_have_any_name_within_bounds(state: Path, name: str) -> None:
+    """Any visible characters are allowed, those that file names cannot have included.
+
+    Wire 5.4, Sandbox configuration.
+    """
+    (organisation,) = load(state, ONE.replace('"acme"', f'"{name}"')).organisations
+    assert organisation.name == name.replace("\\\\", "\\")
+
+
+def test_organisation_names_differ_by_more_than_case(state: Path) -> None:
+    """Two names that differ by case alone are refused: some disks take them for one folder.
+
+    Wire 5.4, Sandbox configuration.
+    """
+    with pytest.raises(BadQuery, match=r"organisation\.name"):
+        load(state, f'{ONE}[[organisation]]\nname = "ACME"')
+
+
 def test_a_file_that_is_no_text_is_refused(state: Path) -> None:
     """A configuration that is no UTF-8 is refused with the option's name."""
     (state / "sandbox.toml").write_bytes(b"\xff\xfe")

@@ -21,10 +21,19 @@ COLLECTOR_PATHS = [
 """A path of each route of the collector."""
 
 
-def send_signed(stage: Stage, body: bytes, *, path: str = EVENTS_PATH, encoding: str | None = None) -> httpx.Response:
-    """Post *body* with its signature, and with *encoding* as its `Content-Encoding`."""
+def send_signed(
+    stage: Stage,
+    body: bytes,
+    *,
+    path: str = EVENTS_PATH,
+    encoding: str | None = None,
+    content_type: str | None = "application/json",
+) -> httpx.Response:
+    """Post *body* with its signature, with *encoding* as `Content-Encoding`, and with *content_type*."""
     headers: dict[str, Any] = {"Authorization": sign(body, secret_key=SECRET_KEY)}
-    return stage.post(path, body, headers | ({"Content-Encoding": encoding.encode()} if encoding else {}))
+    headers |= {"Content-Encoding": encoding.encode()} if encoding else {}
+    headers |= {"Content-Type": content_type} if content_type else {}
+    return stage.post(path, body, headers)
 
 
 def send_with_headers(stage: Stage, body: bytes, *headers: tuple[str, str]) -> httpx.Response:

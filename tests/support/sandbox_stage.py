@@ -84,8 +84,9 @@ class Stage:
         """Submit *events* to the collector as a signed and gzipped batch."""
         game = self.game(game_id)
         body = gzip.compress(json.dumps(events).encode())
-        signed = {"Authorization": sign(body, secret_key=game.secret_key), "Content-Encoding": "gzip"}
-        return self.post(f"/v2/{game.game_key}/events", body, signed | (headers or {}))
+        signed = {"Authorization": sign(body, secret_key=game.secret_key)}
+        described = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+        return self.post(f"/v2/{game.game_key}/events", body, signed | described | (headers or {}))
 
     def process(self) -> dict[str, str]:
         """Run the processing of all events, and return the available intervals."""

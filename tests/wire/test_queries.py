@@ -136,9 +136,10 @@ def test_a_limit_does_not_change_a_split() -> None:
     assert decode_query(BODY | {"query": split | {"limit": 5}}) == decode_query(BODY | {"query": split})
 
 
-def test_an_absent_granularity_is_the_default_of_the_metric() -> None:
-    """A body without granularity takes the default that its metric has (Wire 2.5, Query body)."""
-    body = {"interval": "2026-11-01/P7D", "split_by": "platform", "since_days_ago": 1}
+@pytest.mark.parametrize("granularity", [{}, {"granularity": None}])
+def test_an_absent_granularity_is_the_default_of_the_metric(granularity: dict[str, Any]) -> None:
+    """A body with no granularity, or with null, takes the default of its metric (Wire 2.5, Query body)."""
+    body = {"interval": "2026-11-01/P7D", "split_by": "platform", "since_days_ago": 1} | granularity
     assert decode_query(body, granularity="day").granularity == "day"
 
 

@@ -15,16 +15,19 @@ import secrets
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Final, Literal, TypeVar, get_args
 
 import msgspec
 
 from gamelens._files import write_private
+from gamelens._text import printable
 from gamelens.errors import BadQuery, Refused
 
 Environment = Literal["sandbox", "production"]
 Titles = tuple[tuple[str, tuple[str, ...]], ...]
 """Names of studios, each with the titles of its games."""
+NAME_LETTERS: Final = 100
+"""Most characters of an organisation's name (Wire 5.4, Sandbox configuration)."""
 _Value = TypeVar("_Value")
 
 
@@ -33,7 +36,7 @@ class TenantConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         key: its name.
-        value: any JSON.
+        value: a string; another JSON value only where a state directory still has one from before that was refused.
         start_ts: epoch seconds; None for no beginning.
         end_ts: epoch seconds; None for no end.
     """
@@ -148,7 +151,8 @@ class TenantDirectory:
         for name, values in _unique_identifiers(organisations):
             for value in values:
                 if values.count(value) > 1:
-                    raise BadQuery(name, "…" if "key" in name else value, "must be there once in the configuration")
+                    rule = "must be there once in the configuration, whatever its case: change one of them"
+                    raise BadQuery(name, "…" if "key" in name else value, rule)
         for _, game in self._owners.values():
             _check_key("game_key", game.game_key, 32)
             _check_key("secret_key", game.secret_key, 40)
@@ -256,7 +260,7 @@ def _read_configuration(path: Path) -> tuple[_ConfiguredOrganisation, ...]:
     try:
         decode = msgspec.toml.decode if path.suffix == ".toml" else msgspec.json.decode
         content = decode(path.read_bytes())
-        _check_names(content, _Configuration)
+        _check_content(content, _Configuration)
         organisations = msgspec.convert(content, _Configuration).organisations
     except OSError as error:
         raise Refused(f"cannot read {path}: {error.strerror}. Name a file that exists with --config") from None
@@ -275,19 +279,38 @@ def _read_stored(path: Path, kind: type[_Value], *, default: _Value) -> _Value:
         raise Refused(f"{path} is damaged: {error}. Restore it, or start on another --state") from None
 
 
-def _check_names(content: object, kind: type[msgspec.Struct], *, path: str = "") -> None:
-    """Refuse fields that *kind* does not have, at any depth.
+def _check_content(content: object, kind: type[msgspec.Struct], *, path: str = "") -> None:
+    """Refuse fields that *kind* does not have, and values that break its rules, at any depth.
 
     Ignored, such a field would leave a default without a warning.
     """
     fields = {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
+    _check_values(content, kind, path)
     for name, value in content.items() if isinstance(content, dict) else ():
         if name not in fields:
             raise BadQuery(f"{path}{name}", "…", "is not part of a sandbox configuration", fields, name=name)
         member = next(iter(get_args(fields[name])), None)
         if isinstance(member, type) and issubclass(member, msgspec.Struct) and isinstance(value, list):
             for position, item in enumerate(value):
-                _check_names(item, member, path=f"{path}{name}[{position}].")
+                _check_content(item, member, path=f"{path}{name}[{position}].")
+
+
+def _check_values(content: object, kind: type[msgspec.Struct], path: str) -> None:
+    """Refuse values of a *kind* that have the right type and yet no meaning, or that no client can read."""
+    match content:
+        case {"name": str(name)} if kind is _ConfiguredOrganisation and not _is_name(name):
+            rule = f"must be 1 to {NAME_LETTERS} characters, without controls or white space around them: change it"
+            raise BadQuery(f"{path}name", name if len(name) <= NAME_LETTERS else f"{name[:20]}…", rule)
+        case {"value": value} if kind is TenantConfig and not isinstance(value, str):
+            raise BadQuery(f"{path}value", value, "must be a string: put it in quotes, numbers and JSON too")
+        case {"id": "ctrl", "config": [*configs]} if kind is TenantVariant and configs:
+            keys = [config.get("key") for config in configs if isinstance(config, dict)]
+            rule = "must be empty, because ctrl is the control group: remove them, or give the variant another id"
+            raise BadQuery(f"{path}config", keys, rule)
+
+
+def _is_name(name: str) -> bool:
+    return 1 <= len(name) <= NAME_LETTERS and name == name.strip() == printable(name)
 
 
 def _fill_in_keys(
@@ -339,7 +362,7 @@ def _digest(api_key: str) -> str:
 def _unique_identifiers(organisations: tuple[Organisation, ...]) -> Iterator[tuple[str, list[str]]]:
     """Yield names with values that must be unique: keys in all organisations, ids in one."""
     games = [game for org in organisations for game in org.games]
-    yield "organisation.name", [org.name for org in organisations]
+    yield "organisation.name", [org.name.casefold() for org in organisations]  # as some disks compare folders
     yield "api_key", [org.api_key_sha256 for org in organisations]
     yield "game_key", [game.game_key for game in games]
     for org in organisations:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal, Union
 
 import msgspec
 
-JsonKind = Literal["any", "string", "integer", "number", "boolean", "scalar", "object", "array"]
+JsonKind = Literal["any", "string", "integer", "string or integer", "number", "boolean", "scalar", "object", "array"]
 """Type of a JSON value. A scalar is a string, a number or a boolean."""
 
 
@@ -169,6 +169,7 @@ _WITH_BOOLEANS: Final = ("boolean", "scalar")
 _PYTHON_TYPES: Final[dict[str, Any]] = {
     "string": str,
     "integer": int,
+    "string or integer": (str, int),
     "number": (int, float),
     "boolean": bool,
     "scalar": (str, int, float, bool),
@@ -177,6 +178,7 @@ _PYTHON_TYPES: Final[dict[str, Any]] = {
 }
 _MSGSPEC_TYPES: Final[dict[str, Any]] = {
     "any": Any,
+    "string or integer": Union[str, int],  # noqa: UP007
     "number": Union[int, float],  # noqa: UP007
     "boolean": bool,
     "object": dict,

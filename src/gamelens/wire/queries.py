@@ -6,6 +6,7 @@ it. `decode_query` reads a request body, `encode_query` writes one. Wire 2.5, Qu
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Annotated, Any
 
@@ -86,8 +87,11 @@ class MetricQuery(msgspec.Struct, frozen=True, kw_only=True):
             raise BadQuery("granularity", self.granularity, "is not a granularity", GRANULARITIES)
         if self.granularity == "day" and self.interval.length > timedelta(days=MAX_DAYS):
             raise BadQuery("interval", str(self.interval), f"must be at most {MAX_DAYS} days at day granularity")
-        if (self.query is None) == (self.split_by is None):
-            raise BadQuery("query", None, "must be there, or split_by in its place, and never both")
+        if self.query is None and self.split_by is None:
+            raise BadQuery("query", msgspec.UNSET, "is missing: send it, or split_by in its place")
+        if self.query is not None and self.split_by is not None:
+            rule = "must not stand beside split_by: send one of them"
+            raise BadQuery("query", msgspec.to_builtins(self.query), rule)
         if self.split_by is not None and self.game is not None:
             raise BadQuery("game", self.game, "must not stand beside split_by")
         if self.since_days_ago is not None and self.since_days_ago < 1:
@@ -148,22 +152,15 @@ def decode_query(body: dict[str, Any], *, granularity: Granularity | None = None
         BadQuery: a field is unknown, missing, of the wrong type or not allowed.
         MalformedInterval: the interval is a string, but no interval.
     """
-    fields = QueryBody.__struct_fields__
-    for name, value in body.items():
-        if name not in fields:
-            raise BadQuery(name, value, "is not a field of a metric query", sorted(fields), name=name)
-    interval = body.get("interval")
-    if not isinstance(interval, str):
-        raise BadQuery("interval", interval, "must be a string, an ISO 8601 interval")
-    raw_filter = body.get("filter")
+    body = _present_fields(body, QueryBody.__struct_fields__, of="a metric query")
     return MetricQuery(
-        interval=Interval.parse(interval),
-        granularity=_string(body, "granularity", default=granularity),  # type: ignore[arg-type]
-        query=_decode_kind(body["query"]) if body.get("query") is not None else None,
-        split_by=_string(body, "split_by") if body.get("split_by") is not None else None,
-        game=_string(body, "game") if body.get("game") is not None else None,
+        interval=Interval.parse(_string(body, "interval", must_be="a string, an ISO 8601 interval")),
+        granularity=_string({"granularity": granularity} | body, "granularity"),  # type: ignore[arg-type]
+        query=_decode_kind(body["query"]) if "query" in body else None,
+        split_by=_string(body, "split_by") if "split_by" in body else None,
+        game=_string(body, "game") if "game" in body else None,
         since_days_ago=_integer(body, "since_days_ago"),
-        filter=parse_filter(raw_filter) if raw_filter is not None else None,
+        filter=parse_filter(body["filter"]) if "filter" in body else None,
         games=_strings(body, "games"),
         studios=_strings(body, "studios"),
     )
@@ -174,11 +171,9 @@ def _decode_kind(value: object) -> Query:
         raise BadQuery("query", value, "must be an object with a type")
     kind = value.get("type")
     if kind not in KINDS:
-        raise BadQuery("query.type", kind, "is not a query type", KINDS)
+        raise BadQuery("query.type", msgspec.UNSET if kind is None else kind, "must be a query type", KINDS)
     fields = {"type", "limit"} | {"group": {"dimension"}, "split": {"dimensions"}}.get(kind, set())
-    for name, field_value in value.items():
-        if name not in fields:
-            raise BadQuery(f"query.{name}", field_value, f"is not a field of a {kind} query", sorted(fields), name=name)
+    value = _present_fields(value, fields, of=f"a {kind} query", path="query.")
     limit = _integer(value, "limit", path="query.")
     if limit is not None:
         _check_limit(limit)
@@ -188,7 +183,7 @@ def _decode_kind(value: object) -> Query:
         return Group(_string(value, "dimension", path="query."), DEFAULT_LIMIT if limit is None else limit)
     dimensions = _strings(value, "dimensions", path="query.")
     if dimensions is None or len(dimensions) != 2:
-        raise BadQuery("query.dimensions", value.get("dimensions"), "must be a list of two dimensions")
+        raise BadQuery("query.dimensions", value.get("dimensions", msgspec.UNSET), "must be a list of two dimensions")
     return Split((dimensions[0], dimensions[1]))
 
 
@@ -197,10 +192,20 @@ def _check_limit(limit: int) -> None:
         raise BadQuery("query.limit", limit, f"must be 1 to {MAX_LIMIT}")
 
 
-def _string(body: dict[str, Any], name: str, *, path: str = "", default: str | None = None) -> str:
-    value = body.get(name, default)
+def _present_fields(body: dict[str, Any], fields: Collection[str], *, of: str, path: str = "") -> dict[str, Any]:
+    """Return *body* without its nulls, which mean absent. Fields other than *fields* are refused."""
+    for name, value in body.items():
+        if name not in fields:
+            raise BadQuery(path + name, value, f"is not a field of {of}", sorted(fields), name=name)
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def _string(body: dict[str, Any], name: str, *, path: str = "", must_be: str = "a string") -> str:
+    value = body.get(name)
+    if value is None:
+        raise BadQuery(path + name, msgspec.UNSET, f"is missing: send {must_be}")
     if not isinstance(value, str):
-        raise BadQuery(path + name, value, "must be a string" if name in body else "is missing and must be a string")
+        raise BadQuery(path + name, value, f"must be {must_be}")
     return value
 
 

@@ -5,25 +5,83 @@ Wire 1.11, Version 2 init; Wire 1.12, Remote config init; Wire 1.13, Configs and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
+
+from gamelens.wire.event_schema import event_rule
+from gamelens.wire.event_validator import Validation
+from gamelens.wire.field_rules import FieldRule, Violation, struct_of, violations_of
 
 
 class InitRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The body of an init request, sent at the start of a session.
 
-    *random_salt* is documented as a string; official clients send the session number as an integer. Both are read
-    (Wire 1.11, Version 2 init).
+    Older integrations send neither *user_id* nor *random_salt*. The salt is documented as a string, and official
+    clients send the session number as an integer. Both are read (Wire 1.11, Version 2 init).
     """
 
-    user_id: str
+    user_id: str | msgspec.UnsetType = msgspec.UNSET
     platform: str
     os_version: str
     sdk_version: str
-    random_salt: str | int
+    random_salt: str | int | msgspec.UnsetType = msgspec.UNSET
     build: str | None = None
+
+
+class InitValidator:
+    """The rules of an init body, which is an object or an array of one.
+
+    The lenient validator requires nothing and names wrong types. The strict one wants every documented field in its
+    documented form, and no other field (Wire 3.7, Strict validation).
+    """
+
+    def __init__(self, *, is_strict: bool) -> None:
+        self._rule = _strict_rule() if is_strict else _LENIENT
+        init = struct_of("init", self._rule)
+        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(tuple[init] | init)  # type: ignore[valid-type]
+
+    def user_id(self, body: bytes) -> str | None:
+        """Return the `user_id` of *body*, None if it has none.
+
+        Raises:
+            msgspec.DecodeError: the body is not JSON, or it breaks a rule (see `violations`).
+        """
+        read = self._decoder.decode(body)
+        init = read[0] if isinstance(read, tuple) else read
+        return init.user_id or None
+
+    def violations(self, body: object) -> list[Violation]:
+        """Return the broken rules of a decoded *body* (Wire 1.9, Error types)."""
+        init = body[0] if isinstance(body, list) and len(body) == 1 else body
+        return list(violations_of(init, self._rule))
+
+
+_LENIENT: Final = FieldRule(
+    kind="object",
+    members={
+        "user_id": FieldRule(),
+        "platform": FieldRule(),
+        "os_version": FieldRule(),
+        "sdk_version": FieldRule(),
+        "random_salt": FieldRule(kind="string or integer"),
+        "build": FieldRule(nullable=True),
+    },
+)
+
+
+def _strict_rule() -> FieldRule:
+    """Return the rule of documented fields, which have the form that they have in events."""
+    of_events = event_rule("user", is_strict=True).members
+    members = {name: of_events.get(name, FieldRule(shortest=1)) for name in _LENIENT.members}
+    return FieldRule(kind="object", members=members, required=tuple(members)[:-1], is_closed=True)
+
+
+INIT_VALIDATORS: Final[Mapping[Validation, InitValidator]] = {
+    "lenient": InitValidator(is_strict=False),
+    "strict": InitValidator(is_strict=True),
+}
 
 
 class RemoteConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,14 +103,6 @@ class VersionedConfig(RemoteConfig, frozen=True, kw_only=True):
     vsn: int
 
 
-class V2InitAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of POST /v2/<game_key>/init."""
-
-    enabled: bool
-    server_ts: int
-    flags: list[Any] = []
-
-
 class InitUnchanged(msgspec.Struct, frozen=True, kw_only=True):
     """The answer 200 of the remote config init: the configs of the client are current."""
 
@@ -67,3 +117,18 @@ class InitAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     configs_hash: str
     ab_id: str | None = None
     ab_variant_id: str | None = None
+
+
+class V2InitAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer 200 of the version 2 init, and the part of its answer 201 that concerns sending events."""
+
+    enabled: bool
+    server_ts: int
+    flags: list[Any] = []
+
+
+class V2FullAnswer(InitAnswer, frozen=True, kw_only=True, omit_defaults=True):
+    """The answer 201 of the version 2 init: that of the remote config init and the fields of its own."""
+
+    enabled: bool
+    flags: list[Any]

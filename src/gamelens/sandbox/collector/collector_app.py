@@ -16,7 +16,7 @@ import msgspec
 
 from gamelens.errors import Refused
 from gamelens.sandbox.clock import Clock
-from gamelens.sandbox.collector.event_admission import AdmissionResult, admit
+from gamelens.sandbox.collector.event_admission import AdmissionResult, BadInit, admit, admit_init
 from gamelens.sandbox.collector.experiment_assignment import answer_init
 from gamelens.sandbox.collector.geoip import GeoIp
 from gamelens.sandbox.collector.live_feed import LiveFeed
@@ -33,7 +33,8 @@ from gamelens.sandbox.http.request_body import (
 from gamelens.sandbox.storage.inbox import Inbox, InboxBatch, StoreUnavailable
 from gamelens.sandbox.tenants import Organisation, TenantDirectory, TenantGame
 from gamelens.wire.event_validator import VALIDATORS, Validation
-from gamelens.wire.remote_config import InitUnchanged, V2InitAnswer
+from gamelens.wire.field_rules import Violation
+from gamelens.wire.remote_config import INIT_VALIDATORS, InitAnswer, InitUnchanged, V2FullAnswer, V2InitAnswer
 from gamelens.wire.signing import is_signed
 
 Reply = Literal["auto", "empty", "json"]
@@ -77,15 +78,6 @@ class _EarlyResponse(Refused):
         super().__init__(status)
 
 
-class _Init(msgspec.Struct, frozen=True):
-    """The only field of an init request that is read. The others take no memory."""
-
-    user_id: msgspec.Raw = msgspec.Raw()
-
-
-_read_init = msgspec.json.Decoder(tuple[_Init] | _Init).decode
-
-
 class CollectorApp:
     """The ASGI application of the collector.
 
@@ -96,7 +88,7 @@ class CollectorApp:
         live: the feed that shows every request.
         reply: body of a 200 for events: `empty`, `json` for ``{}``, or `auto`, which is empty for custom integrations
             and ``{}`` for others, because official clients read an empty body as no connection.
-        validation: rules for events, `lenient` or `strict`.
+        validation: rules for requests, `lenient` or `strict`.
         countries: countries by address.
     """
 
@@ -116,7 +108,9 @@ class CollectorApp:
         self._clock = clock
         self._live = live
         self._reply = reply
+        self._is_strict = validation == "strict"
         self._rules = VALIDATORS[validation]
+        self._init_rules = INIT_VALIDATORS[validation]
         self._countries = countries or GeoIp()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -126,7 +120,8 @@ class CollectorApp:
         headers: list[tuple[bytes, bytes]] = []
         try:
             status, body = await self._respond(scope, receive)
-        except _EarlyResponse as early:
+        except (_EarlyResponse, BodyTooLarge, UndecodableBody, BadInit) as refused:
+            early = _early_response(refused)
             status, body, headers = early.status, early.body, early.headers
             self._live.record_refused_request(status)
         except Exception:  # a defect here: the answer is JSON all the same (Wire 1.10, Collector statuses)
@@ -152,13 +147,18 @@ class CollectorApp:
         headers = _headers(scope)
         body = await _read_bounded_body(receive, headers)
         organisation, game = self._authorise(game_key, body, headers.get(b"authorization", b"").decode("latin-1"))
+        if self._is_strict:
+            _check_content_type(headers.get(b"content-type"))
         if route == "events":
             address = headers.get(b"x-forwarded-for", b"").decode("latin-1") or (scope.get("client") or ("",))[0]
             return await self._events(organisation, game, body, headers, address)
-        user_id = _read_user_id(_unpack_body(body, headers).content)
+        user_id = admit_init(_unpack_body(body, headers).content, self._init_rules)
+        answer, is_current = self._init_answer(game, user_id, _query(scope))
         if route == "init":
-            return 200, V2InitAnswer(enabled=game.enabled, server_ts=int(self._clock.now_s()))
-        return self._remote_init(game, user_id, _query(scope))
+            if is_current:
+                return 200, V2InitAnswer(enabled=game.enabled, server_ts=answer.server_ts)
+            return 201, V2FullAnswer(enabled=game.enabled, flags=[], **msgspec.structs.asdict(answer))
+        return (200, InitUnchanged(server_ts=answer.server_ts)) if is_current else (201, answer)
 
     def _authorise(self, game_key: str, body: bytes, signature: str) -> tuple[Organisation, TenantGame]:
         """Return the owner of the key, or end the request with 401.
@@ -208,20 +208,16 @@ class CollectorApp:
         It is stored as it was sent where possible: unpacked it would fill memory until it is on disk.
         """
         unpacked = _unpack_body(body, headers)
-        try:
-            admission = admit(unpacked.content, self._rules)
-        except BodyTooLarge as error:
-            raise _EarlyResponse(413, {"message": str(error)}) from None
-        except UndecodableBody as error:
-            raise _EarlyResponse(400, _body_errors(error.error_type)) from None
+        admission = admit(unpacked.content, self._rules)
         if unpacked.is_one_member and admission.body is unpacked.content:
             return msgspec.structs.replace(admission, body=body), True
         return admission, False
 
-    def _remote_init(self, game: TenantGame, user_id: str, query: dict[str, str]) -> tuple[int, Any]:
+    def _init_answer(self, game: TenantGame, user_id: str | None, query: dict[str, str]) -> tuple[InitAnswer, bool]:
+        """Return the full answer of an init, and whether the client has it already."""
         interval_s = query.get("interval_seconds", "0")
         if not interval_s.isdecimal() or len(interval_s) > _MAX_INTERVAL_DIGITS:
-            raise _EarlyResponse(400, [{"errors": [{"error_type": "not_in_range", "path": "/interval_seconds"}]}])
+            raise _bad_request(Violation("not_in_range", "/interval_seconds"))
         answer = answer_init(
             game,
             user_id=user_id,
@@ -229,9 +225,7 @@ class CollectorApp:
             for_s=int(interval_s),
             is_versioned="config_vsn_supported" in query,
         )
-        if query.get("configs_hash") == answer.configs_hash:
-            return 200, InitUnchanged(server_ts=answer.server_ts)
-        return 201, answer
+        return answer, query.get("configs_hash") == answer.configs_hash
 
 
 def _route(scope: Scope) -> tuple[str, str]:
@@ -263,13 +257,11 @@ def _headers(scope: Scope) -> dict[bytes, bytes]:
 
 
 async def _read_bounded_body(receive: Receive, headers: dict[bytes, bytes]) -> bytes:
-    """Return the whole body, or end the request with 413, 408 or 503."""
+    """Return the whole body, or end the request with 408 or 503."""
     try:
         if b"expect" in headers and headers.get(b"content-length", b"").isdigit():
             check_size(int(headers[b"content-length"]))  # the client waits for this answer before it sends the body
         return await read_body(receive)
-    except BodyTooLarge as error:
-        raise _EarlyResponse(413, {"message": str(error)}, [_CLOSE] if error.is_cut else []) from None
     except ClientDisconnected as error:
         raise _EarlyResponse(408, {"message": str(error)}, [_CLOSE]) from None
     except OSError:
@@ -282,37 +274,31 @@ def _unpack_body(body: bytes, headers: dict[bytes, bytes]) -> Unpacked:
     applied = [coding for coding in codings if coding not in (b"", b"identity")]
     if not applied:
         return Unpacked(body, is_one_member=False)
-    try:
-        if applied not in ([b"gzip"], [b"x-gzip"]):
-            raise UndecodableBody("wrong_format")
-        return unpack(body)
-    except BodyTooLarge as error:
-        raise _EarlyResponse(413, {"message": str(error)}) from None
-    except UndecodableBody as error:
-        raise _EarlyResponse(400, _body_errors(error.error_type)) from None
+    if applied not in ([b"gzip"], [b"x-gzip"]):
+        raise UndecodableBody("wrong_format")
+    return unpack(body)
 
 
-def _read_user_id(content: bytes) -> str:
-    """Return the `user_id` of an init request, or end the request with 400.
-
-    The body is a JSON object. Some clients wrap it in an array (Wire 1.11, Version 2 init).
-    """
-    try:
-        content.decode()
-        read = _read_init(content)
-    except msgspec.ValidationError:
-        raise _EarlyResponse(400, _body_errors("wrong_type")) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise _EarlyResponse(400, _body_errors("wrong_format")) from None
-    user_id = (read[0] if isinstance(read, tuple) else read).user_id
-    try:
-        return msgspec.json.decode(user_id or b"null", type=str)
-    except msgspec.ValidationError:
-        error_type = "wrong_type" if user_id else "missing_required_property"
-        raise _EarlyResponse(400, [{"errors": [{"error_type": error_type, "path": "/user_id"}]}]) from None
-    except msgspec.DecodeError:
-        raise _EarlyResponse(400, _body_errors("wrong_format")) from None
+def _check_content_type(content_type: bytes | None) -> None:
+    """End the request with 400 unless its `Content-Type` is JSON (Wire 1.3, Request headers)."""
+    if content_type is None:
+        raise _bad_request(Violation("missing_required_property", "/Content-Type"))
+    if content_type.partition(b";")[0].strip().lower() != b"application/json":
+        raise _bad_request(Violation("no_match", "/Content-Type"))
 
 
-def _body_errors(error_type: str) -> list[dict[str, Any]]:
-    return [{"errors": [{"error_type": error_type, "path": "/"}]}]
+def _early_response(refused: _EarlyResponse | BodyTooLarge | UndecodableBody | BadInit) -> _EarlyResponse:
+    """Return the response for a body that is too large, cannot be read or breaks the rules of an init."""
+    match refused:
+        case BodyTooLarge():
+            return _EarlyResponse(413, {"message": str(refused)}, [_CLOSE] if refused.is_cut else [])
+        case UndecodableBody():
+            return _bad_request(Violation(refused.error_type, "/"))
+        case BadInit():
+            return _bad_request(*refused.errors)
+    return refused
+
+
+def _bad_request(*errors: Violation) -> _EarlyResponse:
+    """Return the response 400 for a request of which nothing is collected (Wire 1.8, Rejected events)."""
+    return _EarlyResponse(400, [{"errors": errors}])

@@ -1,4 +1,4 @@
-"""Admission: the good and the bad events of a body (Wire 1.8, Rejected events)."""
+"""Admission: the good and the bad events of a body, and the faults of an init (Wire 1.8, Rejected events)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from typing import Any, Final
 
 import msgspec
 
+from gamelens.errors import Refused
 from gamelens.sandbox.http.request_body import BodyTooLarge, UndecodableBody
 from gamelens.wire.event_validator import LENIENT, EventValidator, RejectedEvent
 from gamelens.wire.field_rules import Violation
 from gamelens.wire.limits import JSON_DEPTH
+from gamelens.wire.remote_config import InitValidator
 
 REST_SDK = "rest api v2"
 VALUES: Final = 1 << 20
@@ -46,6 +48,14 @@ class AdmissionResult(msgspec.Struct, frozen=True):
     categories: Mapping[str, int] = {}
 
 
+class BadInit(Refused):
+    """An init body that breaks rules, with its violations."""
+
+    def __init__(self, errors: list[Violation]) -> None:
+        self.errors = errors
+        super().__init__(errors)
+
+
 def admit(body: bytes, rules: EventValidator = LENIENT) -> AdmissionResult:
     """Judge every event of *body*, a JSON array, by *rules*.
 
@@ -63,6 +73,28 @@ def admit(body: bytes, rules: EventValidator = LENIENT) -> AdmissionResult:
         raise UndecodableBody("wrong_format")
     is_custom = {event.sdk_version for event in events} == {REST_SDK}
     return AdmissionResult(len(events), body, [], is_custom, _count_by_category(events))
+
+
+def admit_init(body: bytes, rules: InitValidator) -> str | None:
+    """Return the `user_id` in the *body* of an init, or None without one (Wire 1.11, Version 2 init).
+
+    Raises:
+        UndecodableBody: not JSON, or nested too deeply.
+        BodyTooLarge: a bad body has more than `VALUES` values.
+        BadInit: the body breaks *rules*.
+    """
+    if not _is_text(body):
+        raise UndecodableBody("wrong_format")
+    try:
+        return rules.user_id(body)
+    except (msgspec.DecodeError, RecursionError):
+        if _depth(body) > JSON_DEPTH:
+            raise UndecodableBody("wrong_format") from None
+    try:
+        errors = _violations(body, rules)
+    except msgspec.DecodeError:
+        raise UndecodableBody("wrong_format") from None
+    raise BadInit(errors)
 
 
 def _judge(body: bytes, rules: EventValidator) -> AdmissionResult:
@@ -99,19 +131,22 @@ def _violations_by_event(members: list[msgspec.Raw], rules: EventValidator) -> l
 
 
 def _event_violations(member: msgspec.Raw, rules: EventValidator) -> list[Violation]:
-    """Return the violations of one event as sent.
-
-    Some faults are seen by the typed decoder only: a field given twice with a bad first copy, or a number past every
-    float. They are `wrong_format` of the whole event.
-    """
+    """Return the violations of one event as sent, an empty list for a good one."""
     try:
         rules.decode(b"[%b]" % bytes(member))
     except msgspec.DecodeError:
-        pass
-    else:
-        return []
+        return _violations(member, rules)
+    return []
+
+
+def _violations(bad: msgspec.Raw | bytes, rules: EventValidator | InitValidator) -> list[Violation]:
+    """Return the violations of a bad event or init as sent.
+
+    Some faults are seen by the typed decoder only: a field given twice with a bad first copy, or a number past every
+    float. They are `wrong_format` of the whole.
+    """
     try:
-        return rules.violations(msgspec.json.decode(member)) or [Violation("wrong_format", "/")]
+        return rules.violations(msgspec.json.decode(bad)) or [Violation("wrong_format", "/")]
     except msgspec.ValidationError:
         return [Violation("wrong_format", "/")]
 

@@ -26,8 +26,10 @@ class VariantAssignment(msgspec.Struct, frozen=True):
     variant: TenantVariant
 
 
-def assigned(game: TenantGame, user_id: str) -> VariantAssignment | None:
-    """Return the experiment and variant of *user_id*, or None outside of experiments."""
+def assigned(game: TenantGame, user_id: str | None) -> VariantAssignment | None:
+    """Return the experiment and variant of *user_id*, or None outside of experiments and without a user."""
+    if user_id is None:
+        return None
     for experiment in game.experiment:
         if experiment.variant and _share_of(game.id, experiment.id, user_id) < experiment.share:
             position = _share_of(game.id, experiment.id, "variant", user_id)
@@ -35,14 +37,14 @@ def assigned(game: TenantGame, user_id: str) -> VariantAssignment | None:
     return None
 
 
-def answer_init(game: TenantGame, *, user_id: str, now_s: int, for_s: int, is_versioned: bool) -> InitAnswer:
+def answer_init(game: TenantGame, *, user_id: str | None, now_s: int, for_s: int, is_versioned: bool) -> InitAnswer:
     """Return the configs and experiment of *user_id* (Wire 1.12, Remote config init).
 
     A player in an experiment gets the configs of the variant and no global ones.
 
     Args:
         game: the game.
-        user_id: the player.
+        user_id: the player; None for an unnamed one, who is in no experiment.
         now_s: the time, epoch seconds.
         for_s: configs that hold at any moment of so many seconds from now are included.
         is_versioned: whether configs carry `id` and `vsn`.

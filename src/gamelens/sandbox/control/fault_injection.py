@@ -70,10 +70,10 @@ def read_rule(order: Mapping[str, Any]) -> FaultRule:
         if not is_allowed(value):
             raise BadQuery(name, value, must, _SERVICES if name == "service" else ())
     if "service" not in fields:
-        raise BadQuery("service", None, "must say whose fault it is", _SERVICES)
+        raise BadQuery("service", msgspec.UNSET, "must say whose fault it is", _SERVICES)
     rule = msgspec.convert(fields, FaultRule)
     if rule.status is None and not rule.latency_s and not rule.cut_body:
-        raise BadQuery("status", None, "must be given, or latency_s, or cut_body: this rule would do nothing")
+        raise BadQuery("status", msgspec.UNSET, "must be given, or latency_s, or cut_body: this rule would do nothing")
     if rule.retry_after is not None and not rule.status:
         raise BadQuery("retry_after", rule.retry_after, "needs a status to go with")
     if rule.cut_body and rule.status == NO_ANSWER:

@@ -19,7 +19,7 @@ from gamelens.wire.event_validator import LENIENT, RejectedEvent
 from gamelens.wire.intervals import WireInterval
 from gamelens.wire.limits import FILTER_DEPTH, FILTER_OBJECTS
 from gamelens.wire.queries import Limit, QueryBody
-from gamelens.wire.remote_config import InitAnswer, InitRequest, InitUnchanged, V2InitAnswer
+from gamelens.wire.remote_config import InitAnswer, InitRequest, InitUnchanged, V2FullAnswer, V2InitAnswer
 from gamelens.wire.results import ErrorBody, Game, GroupAnswer, SeriesAnswer, SplitAnswer, Studio, Values
 
 Schema = dict[str, Any]
@@ -93,7 +93,7 @@ def metrics_description() -> bytes:
 @cache
 def collector_description() -> bytes:
     """Return the description of the collector as JSON (Wire 1.1, Collector addresses)."""
-    answers = (V2InitAnswer, InitUnchanged, InitAnswer)
+    answers = (V2InitAnswer, V2FullAnswer, InitUnchanged, InitAnswer)
     types = _Types([list[RejectedEvent], InitRequest, Message, *answers, *LENIENT.types])
     # A body without events is refused in the same shape, without the field `event`.
     rejected = types.components["RejectedEvent"]
@@ -102,24 +102,28 @@ def collector_description() -> bytes:
         {"name": "game_key", "in": location, "required": True, "schema": _GAME_KEY} for location in _LOCATIONS
     )
     configs = [
-        in_query,
         {"name": "interval_seconds", "in": "query", "schema": _SECONDS},
         {"name": "configs_hash", "in": "query", "schema": {"type": "string"}},
         {"name": "config_vsn_supported", "in": "query", "schema": {"type": "string"}},
     ]
     events = list[Union[LENIENT.types]]  # type: ignore[name-defined]  # noqa: UP007
+    init = Union[InitRequest, tuple[InitRequest]]  # noqa: UP007
     nothing = {"type": "object", "maxProperties": 0, "description": "or no body at all, for custom integrations"}
     paths = {
         "/v2/{game_key}/events": _post_signed(types, "Collect events.", events, {200: nothing}, [in_path]),
         "/v2/{game_key}/init": _post_signed(
-            types, "Start a session.", InitRequest, {200: types.ref(V2InitAnswer)}, [in_path]
+            types,
+            "Start a session.",
+            init,
+            {200: types.ref(V2InitAnswer), 201: types.ref(V2FullAnswer)},
+            [in_path, *configs],
         ),
         "/remote_configs/v1/init": _post_signed(
             types,
             "Configs and experiment of a player.",
-            InitRequest,
+            init,
             {200: types.ref(InitUnchanged), 201: types.ref(InitAnswer)},
-            configs,
+            [in_query, *configs],
         ),
     }
     signature = {

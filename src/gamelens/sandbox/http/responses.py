@@ -43,16 +43,21 @@ def refuse(status: int, message: str, headers: Mapping[str, str] | None = None, 
 
 
 def refuse_query(error: BadQuery, status: int = 422, headers: Mapping[str, str] | None = None) -> Response:
-    """Return an error response that names the field: 400 for an unreadable interval."""
+    """Return an error response that names the field and shows its value as JSON: 400 for an unreadable interval."""
     return refuse(
         400 if isinstance(error, MalformedInterval) else status,
-        str(error),
+        error.sentence(_shown),
         headers,
         field=error.field,
         value=error.value,
         allowed=list(error.allowed),
         did_you_mean=error.did_you_mean,
     )
+
+
+def _shown(value: object) -> str:
+    """Return *value* as its sender knows it: JSON, with text in quotes that need no escapes in a JSON string."""
+    return repr(value) if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 async def on_http_error(_: Request, error: Exception) -> Response:

@@ -54,7 +54,7 @@ def interval_parameter(request: Request) -> Interval:
     """
     text = _single_parameter(request, "interval")
     if text is None:
-        raise BadQuery("interval", None, "is missing: send an ISO 8601 interval")
+        raise BadQuery("interval", msgspec.UNSET, "is missing: send an ISO 8601 interval")
     # A plus sign in a query string arrives as a space, which no interval contains.
     interval = Interval.parse(text.replace(" ", "+"))
     if not interval:

@@ -11,12 +11,11 @@ from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
 
 import pyarrow.parquet as pq
 
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter, literal
-from gamelens.sandbox.storage.lake import Lake, LakeFile, Snapshot, month_of
+from gamelens.sandbox.storage.lake import Lake, LakeFile, Snapshot, folder_of, month_of
 from gamelens.sandbox.storage.lake_schema import (
     AGGREGATES,
     BIG,
@@ -71,7 +70,7 @@ class _VersionBuilder:
         self.writer = writer
         self._organisation = organisation
         self._root = lake.root
-        self._folder = lake.root / str(version) / f"org-{quote(organisation, safe='')}"
+        self._folder = lake.root / str(version) / folder_of(organisation)
 
     def new_file(self, name: str) -> Path:
         """Return the path of a new file, in a folder that exists."""

@@ -25,7 +25,7 @@ from pyarrow.fs import FileSystem, LocalFileSystem, copy_files
 
 from gamelens.errors import Refused
 from gamelens.sandbox.state_directory import check_state
-from gamelens.sandbox.storage.lake import Lake
+from gamelens.sandbox.storage.lake import Lake, folder_of
 from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS, FORMAT
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class _TargetFolder:
     """The folder of one table, on a local disk or at a URL."""
 
     def __init__(self, out: str, organisation: str) -> None:
-        folder = f"org-{quote(organisation, safe='')}/events"
+        folder = f"{folder_of(organisation)}/events"
         self._filesystem, root = FileSystem.from_uri(out if "://" in out else Path(out).resolve().as_uri())
         self._is_local = isinstance(self._filesystem, LocalFileSystem)
         self._folder = f"{root}/{folder}"

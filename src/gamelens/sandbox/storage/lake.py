@@ -8,11 +8,13 @@ and are removed at the next start.
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 import time as real_time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
+from urllib.parse import quote
 
 import msgspec
 
@@ -22,6 +24,7 @@ from gamelens.wire.intervals import Interval, bucket_start
 
 GRACE_S = 120
 """Seconds for which a replaced file stays on disk."""
+_FOLDER_LETTERS = 120  # encrypted file systems take 143 in a name, others 255
 WRITTEN = -1
 """The `last_batch` of a run that took in files instead of batches (`bulk_load`)."""
 
@@ -225,6 +228,16 @@ class Lake:
         for file in self.root.rglob("*.parquet"):
             if str(file.relative_to(self.root)) not in named:
                 file.unlink()
+
+
+def folder_of(organisation: str) -> str:
+    """Return the name of an organisation's folder, its quoted name or a digest where that is long.
+
+    Whatever the organisation is called, every file system takes the name, and no other organisation has it.
+    """
+    quoted = quote(organisation, safe="")
+    is_short = len(quoted) <= _FOLDER_LETTERS
+    return f"org-{quoted if is_short else hashlib.sha256(organisation.encode()).hexdigest()}"
 
 
 def month_of(day: date) -> date:
