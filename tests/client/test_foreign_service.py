@@ -27,7 +27,7 @@ from gamelens.wire.filters import dim
 from gamelens.wire.intervals import Granularity
 from gamelens.wire.receipts import Receipt
 from support import foreign_service
-from support.foreign_service import DAY, KEY, ForeignService, Moments, RefusalError, Row
+from support.foreign_service import DAY, KEY, Fact, ForeignService, Moments, RefusalError, Row
 from support.watched_service import is_close
 
 OVER = (datetime(2026, 11, 2, tzinfo=UTC), datetime(2026, 11, 16, tzinfo=UTC))
@@ -205,6 +205,28 @@ def test_names_of_games_and_studios(lens: Client) -> None:
         ("st-9", "Südwind", "g-1", "Ember (Südwind, g-1)"),
         ("st-9", "Südwind", "g-2", "Ember (Südwind, g-2)"),
     }
+
+
+def test_games_without_a_title(service: ForeignService, lens: Client) -> None:
+    """A game without a title, or with null for one, is called by its id."""
+    service.dialect.titles = False
+    assert dict(lens.games(over=text_of(OVER))[["game_id", "game"]].itertuples(index=False)) == {
+        name: name for name in ("700", "g-1", "g-2")
+    }
+    frame = lens.query("event_count", by="game", over=text_of(OVER))
+    assert_same(frame.drop(columns="game"), service.truth("event_count", ["game_id"], over=OVER), ["game_id"])
+
+
+def test_filters_of_many_comparisons_do_not_nest(service: ForeignService, lens: Client) -> None:
+    """A service that takes one `and` without another in it takes three comparisons, also in a fan-out."""
+    where = (dim.platform == "ios") & (dim.category == "ads") & (dim.ad_action == "show")
+    by = ["country_code", "build", "ad_type"]
+
+    def selects(fact: Fact) -> bool:
+        return [fact.value(name) for name in ("platform", "category", "ad_action")] == ["ios", "ads", "show"]
+
+    frame = lens.query("event_count", by=by, over=text_of(OVER), where=where)
+    assert_same(frame, service.truth("event_count", by, over=OVER, where=selects), by)
 
 
 def test_top_with_the_rest(service: ForeignService, lens: Client) -> None:

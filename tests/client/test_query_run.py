@@ -21,14 +21,19 @@ DAY = "2026-11-01T00:00:00.000Z"
 WEEK = "2026-11-01/P1W"
 
 
+def first_day(body: dict[str, Any]) -> str:
+    """Return the timestamp of the first day of a request."""
+    return f"{body['interval'][:10]}T00:00:00.000Z"
+
+
 def series(**fields: Any) -> Callable[[dict[str, Any]], list[Any]]:
     """Return a timeseries answer of one bucket (Wire 2.9, Answer shapes)."""
-    return lambda _: [{"result": fields, "timestamp": DAY}]
+    return lambda body: [{"result": fields, "timestamp": first_day(body)}]
 
 
 def group(*rows: dict[str, Any]) -> Callable[[dict[str, Any]], list[Any]]:
     """Return a group answer of one bucket (Wire 2.9, Answer shapes)."""
-    return lambda _: [{"result": list(rows), "timestamp": DAY}]
+    return lambda body: [{"result": list(rows), "timestamp": first_day(body)}]
 
 
 def receipt(frame: pd.DataFrame) -> dict[str, Any]:
@@ -98,6 +103,22 @@ def test_the_body_has_the_documented_fields(lens: Client, script: Script) -> Non
             "games": ["1001"],
         }
     ]
+
+
+def test_a_chain_of_conditions_is_sent_as_one_list(lens: Client, script: Script) -> None:
+    """`a & b & c` is one `and` of three comparisons, and so is what the receipt records (Wire 2.7, Filters)."""
+    script.answers["event_count"] = series(event_count=1)
+    where = (dim.platform == "ios") & (dim.country_code == "NA") & (dim.game_id == "1001")
+    frame = lens.query("event_count", over=WEEK, where=where)
+    flat = {"and": [{"platform": "ios"}, {"country_code": "NA"}, {"game_id": "1001"}]}
+    assert (script.bodies[0]["filter"], receipt(frame)["asked"]["where"]) == (flat, flat)
+
+
+def test_a_list_of_values_is_sent_as_alternatives(lens: Client, script: Script) -> None:
+    """`isin` alone is an `or` of comparisons (Wire 2.7, Filters)."""
+    script.answers["event_count"] = series(event_count=1)
+    lens.query("event_count", over=WEEK, where=dim.country_code.isin(["US", "NA"]))
+    assert script.bodies[0]["filter"] == {"or": [{"country_code": "US"}, {"country_code": "NA"}]}
 
 
 def test_a_filter_may_be_the_services_own_object(lens: Client, script: Script) -> None:

@@ -4,7 +4,7 @@
     dim.country_code.isin(["US", "NA"])            {"country_code": ["US", "NA"]}
     (dim.platform == "ios") & ~(dim.build == "2")  {"and": [{"platform": "ios"}, {"not": {"build": "2"}}]}
 
-Negation is plain: it also selects the events that have no value.
+Negation is plain: it also selects the events that have no value. A filter is sent as `flat_filter` writes it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class Filter(msgspec.Struct, frozen=True):
     """One of Match, And, Or and Not. Combine them with ``&``, ``|`` and ``~``."""
 
     def __and__(self, other: Filter) -> Filter:
-        return And((self, other))
+        return And((*_members(And, self), *_members(And, other)))
 
     def __or__(self, other: Filter) -> Filter:
-        return Or((self, other))
+        return Or((*_members(Or, self), *_members(Or, other)))
 
     def __invert__(self) -> Filter:
         return Not(self)
@@ -122,7 +122,7 @@ def parse_filter(wire: object) -> Filter:
             objects or 16 levels of them.
     """
     node = _parse(wire, depth=1)
-    if sum(1 for _ in _all_nodes(node)) > FILTER_OBJECTS:
+    if _object_count(node) > FILTER_OBJECTS:
         rule = f"must be made of at most {FILTER_OBJECTS} objects: several values of a dimension go into one list"
         raise BadQuery("filter", "…", rule)
     return node
@@ -144,6 +144,19 @@ def wire_filter(node: Filter) -> WireFilter:
     raise TypeError(f"no filter: {node!r}")
 
 
+def flat_filter(node: Filter) -> Filter:
+    """Return a filter that selects the same events with as little nesting as possible.
+
+    An `and` in an `and`, an `or` in an `or` and a list of one become part of what holds them, `not` moves to the
+    comparisons, and comparisons of one dimension are merged. A filter that is nothing but alternatives becomes one `or`
+    of single comparisons, the form that every service documents. A form of more than 500 objects is not used.
+    """
+    merged = _flat(node, is_negated=False)
+    alternatives = tuple(_alternatives(merged))
+    spread = Or(alternatives) if len(alternatives) > 1 else merged
+    return next((form for form in (spread, merged) if _object_count(form) <= FILTER_OBJECTS), node)
+
+
 def comparisons_in(node: Filter) -> Iterator[Match]:
     """Return the comparisons of a filter, in order."""
     return (part for part in _all_nodes(node) if isinstance(part, Match))
@@ -163,6 +176,60 @@ def _all_nodes(node: Filter) -> Iterator[Filter]:
                 yield from _all_nodes(member)
         case Not(member):
             yield from _all_nodes(member)
+
+
+def _object_count(node: Filter) -> int:
+    """Return how many objects a filter is made of."""
+    return sum(1 for _ in _all_nodes(node))
+
+
+def _members(kind: type[And | Or], node: Filter) -> tuple[Filter, ...]:
+    """Return the members of a filter of this *kind*, or the filter alone."""
+    return node.members if isinstance(node, kind) else (node,)
+
+
+def _alternatives(node: Filter) -> Iterator[Filter]:
+    """Yield the members of an `or`, and each value of a comparison as a comparison of its own."""
+    for member in _members(Or, node):
+        if isinstance(member, Match):
+            yield from (Match(member.dimension, (value,)) for value in member.values)
+        else:
+            yield member
+
+
+def _flat(node: Filter, *, is_negated: bool) -> Filter:
+    """Return *node*, or its negation, flat and with `not` around comparisons only."""
+    match node:
+        case Not(member):
+            return _flat(member, is_negated=not is_negated)
+        case And(members) | Or(members):
+            kind = And if isinstance(node, And) is not is_negated else Or
+            flat = [part for member in members for part in _members(kind, _flat(member, is_negated=is_negated))]
+            merged = _merged(kind, flat)
+            return merged[0] if len(merged) == 1 else kind(merged)
+        case Match(dimension, values):
+            node = Match(dimension, tuple(dict.fromkeys(values)))
+    return Not(node) if is_negated else node
+
+
+def _merged(kind: type[And | Or], members: Iterable[Filter]) -> tuple[Filter, ...]:
+    """Return the distinct *members* of an `and` or `or`, comparisons of one dimension as one.
+
+    In an `or` these are comparisons as they are, in an `and` negated ones.
+    """
+    values: dict[str, dict[str, None]] = {}
+    merged: dict[Filter | str, Filter | None] = {}
+    for member in members:
+        leaf = member.member if isinstance(member, Not) else member
+        if isinstance(leaf, Match) and isinstance(member, Not) is (kind is And):
+            values.setdefault(leaf.dimension, {}).update(dict.fromkeys(leaf.values))
+            merged[leaf.dimension] = None
+        else:
+            merged[member] = member
+    joined = {dimension: Match(dimension, tuple(texts)) for dimension, texts in values.items()}
+    for dimension, leaf in joined.items():
+        merged[dimension] = Not(leaf) if kind is And else leaf
+    return tuple(member for member in merged.values() if member is not None)
 
 
 def _parse(wire: object, *, depth: int) -> Filter:

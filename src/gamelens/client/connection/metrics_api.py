@@ -31,7 +31,7 @@ from gamelens.wire.intervals import Interval, MalformedInterval
 from gamelens.wire.limits import MAX_LIMIT
 from gamelens.wire.queries import MetricQuery, encode_query
 from gamelens.wire.receipts import Provenance
-from gamelens.wire.results import Game, Studio, Values
+from gamelens.wire.results import Game, Studio, Values, decode_json
 
 T = TypeVar("T")
 
@@ -60,6 +60,20 @@ class GameListing(msgspec.Struct, frozen=True):
     title: str
     studio_id: str
     studio: str | None
+
+
+class _ListedStudio(msgspec.Struct, frozen=True):
+    """A studio as a service lists it; some list studios without a name."""
+
+    id: str
+    name: str | None = None
+
+
+class _ListedGame(msgspec.Struct, frozen=True):
+    """A game as a service lists it; some list games without a title."""
+
+    id: str
+    title: str | None = None
 
 
 def studios_key(interval: Interval) -> object:
@@ -154,19 +168,16 @@ class MetricsApi:
         return answer if fetched_at is not None and self._clock() - fetched_at < self._refresh_s else None
 
     async def studios(self, interval: Interval, tally: RequestStats | None = None) -> list[Studio]:
-        """Return the studios that sent data in *interval*."""
-        params = [("interval", str(interval))]
-        studios = await self._remember(
-            studios_key(interval), lambda: self._get("/studios", list[Studio], params, tally=tally)
-        )
-        return sorted(studios, key=attrgetter("id"))
+        """Return the studios that sent data in *interval*. A studio without a name is called by its id."""
+        return await self._remember(studios_key(interval), lambda: self._fetch_studios(interval, tally))
 
     async def games(
         self, interval: Interval, studios: Collection[str] | None = None, tally: RequestStats | None = None
     ) -> list[GameListing]:
         """Return the games that sent data in *interval*.
 
-        The service does not name the studio of a game, so there is one request for each studio.
+        The service does not name the studio of a game, so there is one request for each studio. A game without a title
+        is called by its id.
         """
         names = {studio.id: studio.name for studio in await self.studios(interval, tally)}
         ids = list(names) if studios is None else list(dict.fromkeys(studios))
@@ -245,16 +256,23 @@ class MetricsApi:
         return available
 
     async def _games_of(self, studio: str, interval: Interval, tally: RequestStats | None) -> list[Game]:
+        return await self._remember(games_key(studio, interval), lambda: self._fetch_games(studio, interval, tally))
+
+    async def _fetch_studios(self, interval: Interval, tally: RequestStats | None) -> list[Studio]:
+        listed = await self._get("/studios", list[_ListedStudio], [("interval", str(interval))], tally=tally)
+        return [
+            Studio(studio.id, _name_or_id(studio.name, studio.id)) for studio in sorted(listed, key=attrgetter("id"))
+        ]
+
+    async def _fetch_games(self, studio: str, interval: Interval, tally: RequestStats | None) -> list[Game]:
         params = [("interval", str(interval)), ("studios", studio)]
-        games = await self._remember(
-            games_key(studio, interval), lambda: self._get("/games", list[Game], params, tally=tally)
-        )
-        return sorted(games, key=attrgetter("id"))
+        listed = await self._get("/games", list[_ListedGame], params, tally=tally)
+        return [Game(game.id, _name_or_id(game.title, game.id)) for game in sorted(listed, key=attrgetter("id"))]
 
     async def _fetch_available(self) -> Interval:
         """Request the available interval, and note the edition of the data and the provenance."""
         response = await self._send("/interval")
-        text = _decoded(response, str)
+        text = decode_json(response.body, str)
         self.edition = response.headers.get(_EDITION, "")
         self.provenance = _provenance(self._transport.provenance, response)
         try:
@@ -273,7 +291,7 @@ class MetricsApi:
         tally: RequestStats | None = None,
     ) -> T:
         """Send a GET request and return the decoded answer."""
-        return _decoded(await self._send(path, params, route=route, tally=tally), kind)
+        return decode_json((await self._send(path, params, route=route, tally=tally)).body, kind)
 
     async def _send(
         self, path: str, params: Params = (), *, route: Route = "other", tally: RequestStats | None = None
@@ -311,15 +329,12 @@ def unknown_name_error(field: str, name: str, rule: str, known: Collection[str])
     return BadQuery(field, name, rule, [method] if method else sorted(known))
 
 
+def _name_or_id(name: str | None, id_: str) -> str:
+    return name if name is not None and name.strip() else id_
+
+
 def _provenance(sender: Provenance, response: HttpResponse) -> Provenance:
     """Return the provenance of *sender* with what the headers of *response* add to it."""
     scenario = unquote(response.headers.get(_SCENARIO, "")) or None
     is_sandbox = sender.kind == "real" and _EDITION in response.headers
     return msgspec.structs.replace(sender, kind="sandbox" if is_sandbox else sender.kind, scenario=scenario)
-
-
-def _decoded(response: HttpResponse, kind: type[T]) -> T:
-    try:
-        return msgspec.json.decode(response.body, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ServiceError(200, f"not the promised JSON: {error}") from None

@@ -10,10 +10,10 @@
     }
 
 There is one file for each distinct request. The order of object names, parameters, games, studios and filter values
-does not matter, and a file is found by its content, so it may be renamed. Recorded are answers, and refusals that
-would be the same next time. Transient failures are not, nor is a request that holds the key. Titles and numbers are in
-the files. A sandbox's answer to `GET /metrics/v1/interval` is recorded with its two headers, so that a replay knows the
-scenario.
+and the nesting of a filter do not matter, and a file is found by its content, so it may be renamed. Recorded are
+answers, and refusals that would be the same next time. Transient failures are not, nor is a request that holds the
+key. Titles and numbers are in the files. A sandbox's answer to `GET /metrics/v1/interval` is recorded with its two
+headers, so that a replay knows the scenario.
 
 A replay is as old as its recording, its available interval too: "last 90 complete days" are those of that time.
 
@@ -42,6 +42,7 @@ from gamelens.client.connection.error_responses import error_for
 from gamelens.client.connection.metrics_api import BASE, PROVENANCE_HEADERS
 from gamelens.client.connection.transport import HttpRequest, HttpResponse, RequestStats, Transport
 from gamelens.errors import BadQuery, NotRecorded
+from gamelens.wire.filters import flat_filter, parse_filter, wire_filter
 from gamelens.wire.receipts import Provenance, package_version
 
 REFUSALS: Final = frozenset({400, 404, 413, 422})
@@ -75,8 +76,8 @@ class RecordedRequest(msgspec.Struct, frozen=True):
         return cls(request.method, request.path, list(request.params), body).normalised()
 
     def normalised(self) -> RecordedRequest:
-        """Return the request with sorted parameters and sorted lists whose order has no meaning."""
-        body = _normalised(self.body, is_set=False)
+        """Return the request with sorted parameters and sorted lists whose order has no meaning, and a flat filter."""
+        body = _normalised(_with_flat_filter(self.body), is_set=False)
         if self.path == _RETENTION and body.get("granularity") == "day":  # the only one there is, named or not
             del body["granularity"]
         return RecordedRequest(self.method, self.path, sorted(self.params), body)
@@ -340,6 +341,17 @@ def _nearest(request: RecordedRequest, recorded: Sequence[RecordedRequest]) -> s
         if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best and matcher.ratio() > best:
             best, nearest = matcher.ratio(), text
     return nearest
+
+
+def _with_flat_filter(body: Any) -> Any:
+    """Return *body* with its filter in the form in which the client sends it.
+
+    A filter that cannot be read stays as it is.
+    """
+    try:
+        return body | {"filter": wire_filter(flat_filter(parse_filter(body["filter"])))}
+    except (KeyError, TypeError, BadQuery):
+        return body
 
 
 def _normalised(value: Any, *, is_set: bool) -> Any:

@@ -26,7 +26,7 @@ from gamelens.client.tables.time_ranges import (
     request_runs,
 )
 from gamelens.errors import BadQuery, NotAdditive
-from gamelens.wire.filters import And, Filter, Match, Not, dimensions_in
+from gamelens.wire.filters import Filter, Match, Not, dimensions_in, flat_filter
 from gamelens.wire.intervals import Granularity, Interval, bucket_start
 from gamelens.wire.limits import MAX_LIMIT
 from gamelens.wire.queries import Group, MetricQuery, Query, Split, Timeseries, encode_query
@@ -282,7 +282,8 @@ def _requests(
                 narrowed["games" if name == GAME_ID else "studios"] = (value or "",)
             else:
                 where = _and(where, Match(name, (value,)) if value is not None else _without(name, values))
-        yield {**kind, **game, **narrowed, "filter": where}, carried, fixed
+        sent = flat_filter(where) if where is not None else None
+        yield {**kind, **game, **narrowed, "filter": sent}, carried, fixed
 
 
 def _carried(
@@ -346,7 +347,7 @@ def _without(dimension: str, values: FanOutValues) -> Filter | None:
 def _and(where: Filter | None, more: Filter | None) -> Filter | None:
     if where is None or more is None:
         return where if more is None else more
-    return And((*where.members, more)) if isinstance(where, And) else And((where, more))
+    return where & more
 
 
 def _check(plan: MetricPlan, spec: QuerySpec, unknown: Collection[str]) -> None:

@@ -263,14 +263,14 @@ class QueryRun:
         return FanOutValues(games=games, studios=studios, values=values)
 
     async def _list(self, dimension: str, spec: QuerySpec, interval: Interval) -> tuple[str, ...]:
-        """Return the values of *dimension* in *interval*, within the games and studios of *spec*."""
+        """Return the values of *dimension* in *interval*, within the games and studios of *spec*, each once."""
         games, studios = spec.games, spec.studios
         if dimension == GAME_ID:
             listings = await self._service.games(interval, studios, tally=self._tally)
-            return tuple(game.id for game in listings if games is None or game.id in games)
+            return tuple(dict.fromkeys(game.id for game in listings if games is None or game.id in games))
         if dimension == STUDIO_ID:
             listed = await self._service.studios(interval, self._tally)
-            return tuple(studio.id for studio in listed if studios is None or studio.id in studios)
+            return tuple(dict.fromkeys(studio.id for studio in listed if studios is None or studio.id in studios))
         values = await self._service.dimension_values(
             dimension, interval, studios=studios or (), games=games or (), tally=self._tally
         )
