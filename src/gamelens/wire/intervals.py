@@ -138,7 +138,7 @@ def wire_timestamp(moment: datetime) -> str:
 
 
 def read_moment(text: str) -> datetime:
-    """Return the moment that *text* spells in any form of ISO 8601, in UTC also where it names no zone.
+    """Return the moment that *text* spells in any form of ISO 8601, in UTC without a zone.
 
     Raises:
         ValueError: it is no moment.

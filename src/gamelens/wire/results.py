@@ -208,7 +208,7 @@ def shown(value: object) -> str:
 
 
 def read_timestamp(text: str) -> datetime:
-    """Return the timestamp of a bucket, in whichever form of ISO 8601 it is given (Wire 2.9, Answer shapes).
+    """Return the timestamp of a bucket, in any form of ISO 8601 (Wire 2.9, Answer shapes).
 
     Raises:
         ServiceError: *text* is no timestamp.

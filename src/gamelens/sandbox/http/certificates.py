@@ -33,7 +33,7 @@ def load_certificate(state: Path, names: Sequence[str] = ()) -> Certificate:
     One that lacks a name is replaced. Both files are readable by their owner only.
 
     Raises:
-        Refused: a certificate has to be issued and the package trustme is missing, or a name is none.
+        Refused: a certificate has to be issued and the package trustme is missing, or *names* has no host name.
     """
     certificate = Certificate(state.resolve() / "ca.pem", state.resolve() / "server.pem")
     is_there = certificate.ca_file.exists() and certificate.server_file.exists()
