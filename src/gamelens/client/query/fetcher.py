@@ -288,7 +288,7 @@ class TableBuilder:
 
 
 def default_limit_warning(list_name: str) -> str:
-    """Return the warning of a list that has exactly as many values as the service gives by default."""
+    """Return the warning of a list that has as many values as the service gives by default."""
     return (
         f"{list_name} came with exactly {DEFAULT_LIMIT} values, the default limit of the service: it may have left out "
         "others although all were requested; check=True compares with the total"
