@@ -221,7 +221,9 @@ def test_retention_by_a_dimension_without_installs_is_refused(lens: Client, scri
 
 def test_a_row_without_retention_is_a_service_error(lens: Client, script: Script) -> None:
     """A `retention_retro` row without its field is a `ServiceError`."""
-    script.answers["retention_retro"] = lambda _: [{"result": {"game_id": "1001"}, "timestamp": stamp("2026-11-02")}]
+    script.answers["retention_retro"] = lambda _: [
+        {"result": {"game_id": "1001", "retention": None}, "timestamp": stamp("2026-11-02")}
+    ]
     with pytest.raises(ServiceError, match="retention"):
         lens.retention(1, over="2026-11-01")
 

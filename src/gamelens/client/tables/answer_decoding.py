@@ -139,7 +139,7 @@ def _decoder(kind: str, names: tuple[str, ...], types: tuple[str, ...]) -> msgsp
 
 
 def _written_keys(body: bytes) -> int | None:
-    """Return how many colons follow a quotation mark, one for each key and for each such pair in a text.
+    """Return how many colons follow a quotation mark: keys, and such pairs in a text.
 
     The result is None if a colon follows white space, as it may after a key.
     """
