@@ -20,7 +20,7 @@ from typing import cast
 import pytest
 
 from gamelens.client.connection.control_api import ControlApi
-from gamelens.client.connection.rate_limit import Pace, shared_rate_limiter
+from gamelens.client.connection.limits.rate_limit import Pace, shared_rate_limiter
 from gamelens.client.connection.settings import Secret
 from gamelens.client.connection.transport import HttpRequest, HttpResponse, RequestStats, Transport
 from gamelens.errors import GamelensError

@@ -16,8 +16,8 @@ import msgspec
 import pyarrow as pa
 
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
-from gamelens.client.connection.deadline import Deadline
 from gamelens.client.connection.event_loop import gather
+from gamelens.client.connection.limits.deadline import Deadline
 from gamelens.client.connection.metrics_api import MetricsApi
 from gamelens.client.connection.name_lookup import NameLookup
 from gamelens.client.query.data_frames import add_titles, to_frame, unique_game_titles, unique_studio_names

@@ -1,0 +1,1 @@
+"""Checks of the setup, of a metrics service and of a collector: the findings of `gamelens doctor`."""
