@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from gamelens.client.sync_client import Client
-from gamelens.errors import BadQuery, NotYetAvailable, PartialResult, ServiceError
+from gamelens.errors import BadQuery, NotYetAvailable, ServiceError
 from support.scripted_service import Script
 
 Make = Callable[..., Client]

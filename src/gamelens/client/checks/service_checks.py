@@ -18,10 +18,10 @@ import msgspec
 
 from gamelens.catalog import DIMENSIONS, METRICS
 from gamelens.client.checks.setup_checks import Finding
-from gamelens.client.connection.limits.rate_limit import RateLimiter, Route, shared_rate_limiter
 from gamelens.client.connection.metrics_api import BASE
 from gamelens.client.connection.settings import MetricsSettings
 from gamelens.client.connection.transport import HttpBackend, HttpRequest, HttpResponse, Transport
+from gamelens.client.limits.rate_limit import RateLimiter, Route, shared_rate_limiter
 from gamelens.client.query.query_spec import STUDIO_ID
 from gamelens.errors import Retryable
 from gamelens.wire.intervals import Interval, MalformedInterval

@@ -9,9 +9,9 @@ import msgspec
 
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
 from gamelens.client.cache.answer_cache import AnswerCache
-from gamelens.client.connection.limits.deadline import Deadline
 from gamelens.client.connection.metrics_api import MetricsApi, unknown_name_error
 from gamelens.client.connection.name_lookup import NameLookup
+from gamelens.client.limits.deadline import Deadline
 from gamelens.client.query.data_frames import games_frame, restatements_frame, studios_frame
 from gamelens.client.query.plan_estimate import Plan, PlanEstimator
 from gamelens.client.query.progress import Progress

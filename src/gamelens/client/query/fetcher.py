@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from gamelens.catalog import ALIASES, METRICS, find_metric
 from gamelens.client.cache.answer_cache import CachedRows
-from gamelens.client.connection.limits.deadline import Deadline
 from gamelens.client.connection.metrics_api import MetricsApi
+from gamelens.client.limits.deadline import Deadline
 from gamelens.client.query.progress import Progress
 from gamelens.client.query.query_spec import GAME_ID, MetricPlan
 from gamelens.client.query.row_sources import FetchJob, RowSource, template_scope

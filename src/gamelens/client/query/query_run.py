@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
 from gamelens.client.connection.event_loop import gather
-from gamelens.client.connection.limits.deadline import Deadline
 from gamelens.client.connection.metrics_api import MetricsApi
 from gamelens.client.connection.name_lookup import NameLookup
+from gamelens.client.limits.deadline import Deadline
 from gamelens.client.query.data_frames import add_titles, to_frame, unique_game_titles, unique_studio_names
 from gamelens.client.query.fetcher import Fetcher, TableBuilder, default_limit_warning
 from gamelens.client.query.planner import (

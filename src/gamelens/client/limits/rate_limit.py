@@ -28,7 +28,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Final, Literal
 
-from gamelens.client.connection.limits.shared_slots import SharedSlots, Slot
+from gamelens.client.limits.shared_slots import SharedSlots, Slot
 from gamelens.wire.limits import METRIC_LISTS_PER_SECOND, REQUESTS_PER_SECOND
 
 Route = Literal["metric list", "other"]

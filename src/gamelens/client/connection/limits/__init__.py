@@ -1,1 +1,0 @@
-"""Limits of a client: requests a second and in flight, and the time of a query."""
