@@ -219,7 +219,7 @@ class QueryRun:
         await self._deadline.run(self._look_up_titles(steps.recorded, plans, times))
         tables = await self._fetch(plans, times)
         table = await asyncio.to_thread(steps.assemble, self, plans, tables, times)
-        await self._check_values(steps.recorded, table)
+        await self._check_values(given, table)
         receipt = self._receipt(given, steps.ages, times)
         return await self._finish(table, steps.columns(plans), receipt)
 
