@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from gamelens.client.async_client import AsyncClient
+from gamelens.client.plans.query_spec import GAME_ID, QuerySpec, one_of
 from gamelens.client.query.arguments import accepts, query_arguments, retention_arguments, with_arguments_of
-from gamelens.client.query.query_spec import GAME_ID, QuerySpec, one_of
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery
 from support.scripted_service import KEY, Script

@@ -238,7 +238,7 @@ def test_the_sandbox_shows_the_query_that_stands_beside_split_by(stage: Stage) -
     """`query` and `split_by` together are refused with the query that was sent."""
     query = {"type": "group", "dimension": "platform"}
     answer = stage.ask("conversion", interval="2026-11-01/P1D", granularity="day", query=query, split_by="platform")
-    assert answer.json()["message"].startswith("query = {'type': 'group', 'dimension': 'platform'")
+    assert answer.json()["message"].startswith('query = {"type":"group","dimension":"platform"')
 
 
 # -- keys -------------------------------------------------------------------------------------------------------------

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gamelens.client.plans.metric_plan import FanOutValues, MetricPlan
+from gamelens.client.plans.planner import fan_out_dimensions, plan_requests, typical_values
+from gamelens.client.plans.query_spec import GAME_ID, STUDIO_ID, QuerySpec
 from gamelens.client.query.arguments import as_filter, as_names
-from gamelens.client.query.metric_plan import FanOutValues, MetricPlan
-from gamelens.client.query.planner import fan_out_dimensions, plan_requests, typical_values
-from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, QuerySpec
 from gamelens.errors import BadQuery, NotAdditive
 from gamelens.wire.filters import And, Filter, Match, Not, Or, dim
 from gamelens.wire.intervals import Interval

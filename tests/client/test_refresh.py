@@ -9,11 +9,10 @@ import pyarrow as pa
 import pytest
 
 from gamelens.client.cache.answer_cache import CachedRows
+from gamelens.client.plans.metric_plan import FanOutValues
+from gamelens.client.plans.planner import plan_requests
+from gamelens.client.plans.query_spec import QuerySpec, query_record
 from gamelens.client.query.data_frames import to_frame
-from gamelens.client.query.metric_plan import FanOutValues
-from gamelens.client.query.planner import plan_requests
-from gamelens.client.query.query_run import query_record
-from gamelens.client.query.query_spec import QuerySpec
 from gamelens.client.query.refresh import (
     FrameSource,
     PreviousResult,

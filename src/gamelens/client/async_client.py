@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from gamelens.client.base_client import BaseClient, RunQuery
+from gamelens.client.plans.query_spec import OnError
 from gamelens.client.query.arguments import (
     Names,
     QueryArguments,
@@ -22,7 +23,6 @@ from gamelens.client.query.arguments import (
 )
 from gamelens.client.query.plan_estimate import Plan
 from gamelens.client.query.progress import Bar, Progress
-from gamelens.client.query.query_spec import OnError
 from gamelens.client.sync_client import Client
 from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.wire.intervals import Interval

@@ -10,16 +10,16 @@ from typing import Any, get_args
 from gamelens.client.cache.answer_cache import AnswerCache, open_cache
 from gamelens.client.connection.event_loop import shared_loop
 from gamelens.client.connection.metrics_api import MetricsApi
-from gamelens.client.connection.rate_limit import Pace, shared_rate_limiter
 from gamelens.client.connection.recording import RecordingSender, ReplaySender
 from gamelens.client.connection.settings import metrics_settings
 from gamelens.client.connection.transport import ANSWER_BYTES, HttpBackend, HttpSender, Transport
+from gamelens.client.limits.rate_limit import Pace, shared_rate_limiter
+from gamelens.client.plans.query_spec import is_integer, one_of
 from gamelens.client.query.arguments import check_seconds
 from gamelens.client.query.description import Description, describe
 from gamelens.client.query.executor import QueryExecutor
 from gamelens.client.query.progress import Progress
 from gamelens.client.query.query_run import QueryResult
-from gamelens.client.query.query_spec import is_integer, one_of
 from gamelens.errors import BadQuery
 
 RunQuery = Callable[[Progress], Coroutine[Any, Any, QueryResult]]
@@ -90,9 +90,9 @@ class BaseClient:
         return f"{type(self).__name__}({self._address!r})"
 
     def describe(self, name: str) -> Description:
-        """Return the definition of a metric, an alias such as `arpdau`, or a dimension. No request is sent.
+        """Return the definition of a metric, of an alias such as `arpdau`, or of a dimension.
 
-        It prints as a small table and has `definition`, `unit`, `additivity` and `fields`.
+        No request is sent. The result prints as a small table and has `definition`, `unit`, `additivity` and `fields`.
 
         Raises:
             BadQuery: no such name; suggests the nearest one.

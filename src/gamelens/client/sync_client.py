@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from gamelens.client.base_client import BaseClient, RunQuery
+from gamelens.client.plans.query_spec import OnError
 from gamelens.client.query.arguments import (
     Names,
     QueryArguments,
@@ -23,7 +24,6 @@ from gamelens.client.query.arguments import (
 )
 from gamelens.client.query.plan_estimate import Plan
 from gamelens.client.query.progress import Bar, Progress
-from gamelens.client.query.query_spec import OnError
 from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.wire.intervals import Interval
 

@@ -92,7 +92,7 @@ def _query_sentence(receipt: Receipt) -> str:
         f" {_and_list(map(str, asked.days))} days after install" if asked.days else "",
         f" {asked.since_days_ago} days after install" if asked.since_days_ago else "",
         f" by {by}" if by else "",
-        f" over {asked.over}{_resolved(asked)}" if asked.over else "",
+        f" over {asked.over}{_resolved(receipt)}" if asked.over else "",
         f", in one bucket for every {every}" if every and every != "all" else ", in one bucket" if every else "",
         f", where {asked.where}" if asked.where else "",
         f", only {' and '.join(narrowed)}" if narrowed else "",
@@ -102,9 +102,10 @@ def _query_sentence(receipt: Receipt) -> str:
     return "".join(parts) + "."
 
 
-def _resolved(asked: QueryRecord) -> str:
-    """Return the interval that the time range was resolved to, unless the range is that interval."""
-    return f" ({asked.interval})" if asked.interval and asked.interval != asked.over else ""
+def _resolved(receipt: Receipt) -> str:
+    """Return the interval that the time range was resolved to, unless it was given so."""
+    interval = receipt.asked.interval
+    return f" ({interval})" if interval and interval != receipt.asked.over else ""
 
 
 def _answer_sentences(receipt: Receipt) -> str:

@@ -1,4 +1,4 @@
-"""Filters over dimensions, as frozen values with operators (Wire 2.7, Filters).
+"""Dimensions, and filters over them as frozen values with operators (Wire 2.7, Filters).
 
     dim.platform == "ios"                          {"platform": "ios"}
     dim.country_code.isin(["US", "NA"])            {"country_code": ["US", "NA"]}
@@ -12,15 +12,57 @@ negation of all values there are, and sends a filter as `flat_filter` writes it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final, Literal
 
 import msgspec
 
 from gamelens.errors import BadQuery
-from gamelens.wire.dimensions import DIMENSIONS
 from gamelens.wire.limits import FILTER_DEPTH, FILTER_OBJECTS
 
 WireFilter = dict[str, Any]
+
+
+class Dimension(msgspec.Struct, frozen=True):
+    """One dimension.
+
+    Attributes:
+        name: name on the wire.
+        level: owner of the value: the event, its player, or only `ads` (ad) or `impression` (ilrd) events.
+        meaning: definition in a few words.
+        typical: usual number of values, for estimates.
+    """
+
+    name: str
+    level: Literal["event", "player", "ad", "ilrd"]
+    meaning: str
+    typical: int
+
+
+DIMENSIONS: Final[dict[str, Dimension]] = {
+    dimension.name: dimension
+    for dimension in (
+        Dimension("game_id", "event", "id of the game", 10),
+        Dimension("build", "event", "build that sent the event", 20),
+        Dimension("first_build", "player", "build of the install event", 20),
+        Dimension("category", "event", "category of the event", 10),
+        Dimension("country_code", "event", "two letters; decided for each event", 150),
+        Dimension("platform", "event", "platform that sent the event", 4),
+        Dimension("installed_on", "player", "install day, YYYY-MM-DD", 365),
+        Dimension("is_paying", "player", '"true" from the first purchase on, else "false"', 2),
+        Dimension("is_converting", "player", '"true" on the day of the first purchase, else "false"', 2),
+        Dimension("ad_sdk_name", "ad", "ad SDK that showed the ad", 5),
+        Dimension("ad_type", "ad", "format of the ad", 6),
+        Dimension("ad_action", "ad", "what happened to the ad", 5),
+        Dimension("ilrd_sdk_vendor", "ilrd", "mediation SDK that reported the impression", 4),
+        Dimension("ilrd_adunit_name", "ilrd", "ad unit of the impression", 20),
+        Dimension("ilrd_network_name", "ilrd", "network that filled the impression; may be null", 15),
+        Dimension("ilrd_adunit_format", "ilrd", "format of the impression", 6),
+        Dimension("install_publisher", "event", "publisher that brought the install", 20),
+        Dimension("ab_id", "event", "experiment", 5),
+        Dimension("ab_variant_id", "event", "variant of the experiment", 10),
+        Dimension("severity", "event", "severity of an error event", 5),
+    )
+}
 
 
 class Filter(msgspec.Struct, frozen=True):
@@ -47,7 +89,10 @@ class Match(Filter, frozen=True):
 
 
 class IsNull(Filter, frozen=True):
-    """A comparison with null: *dimension* has no value. `with_values_of` writes it as the service takes it."""
+    """A comparison with null: *dimension* has no value.
+
+    `with_values_of` writes it as the service takes it.
+    """
 
     dimension: str
 
@@ -87,7 +132,10 @@ class FilterDimension:
         return Match(self.name, _values(self.name, list(values)))
 
     def is_null(self) -> Filter:
-        """Return the filter for events without a value. Negate it with ``~`` for those that have one."""
+        """Return the filter for events without a value.
+
+        Negate it with ``~`` for events that have one.
+        """
         return IsNull(self.name)
 
     def __eq__(self, value: object) -> Filter:  # type: ignore[override]
@@ -136,7 +184,9 @@ dim = DimensionNamespace()
 
 
 def parse_filter(wire: object, *, with_nulls: bool = False) -> Filter:
-    """Read a filter object of a request body, or one of ours *with_nulls*: `{"country_code": None}`.
+    """Read a filter object of a request body.
+
+    *with_nulls* it may also compare with null, as `wire_filter` writes it: `{"country_code": None}`.
 
     Raises:
         BadQuery: an object has not exactly one key, a list is empty, a value is no string, or there are more than 500
@@ -150,7 +200,10 @@ def parse_filter(wire: object, *, with_nulls: bool = False) -> Filter:
 
 
 def wire_filter(node: Filter) -> WireFilter:
-    """Return *node* as a filter object of a request body. Only ours has null as a value."""
+    """Return *node* as a filter object of a request body.
+
+    A comparison with null has None as its value, which the service does not take.
+    """
     match node:
         case IsNull(dimension):
             return {dimension: None}
@@ -196,9 +249,9 @@ def nullable_in(node: Filter) -> tuple[str, ...]:
 
 
 def with_values_of(node: Filter, values: Mapping[str, Sequence[str]]) -> Filter:
-    """Return *node* with each comparison with null as the service takes it: none of the *values* of its dimension.
+    """Return *node* with each comparison with null as the service takes it.
 
-    A dimension without values is null in every event.
+    Null is to have none of the *values* of the dimension. A dimension without values is null in every event.
     """
     match node:
         case IsNull(dimension):
@@ -215,7 +268,7 @@ def with_values_of(node: Filter, values: Mapping[str, Sequence[str]]) -> Filter:
 
 
 def _any_value(dimension: str, values: Mapping[str, Sequence[str]]) -> Filter:
-    """Return the filter of events that have one of *values*; without values, one that selects no event."""
+    """Return the filter of events with any value, which without values selects none."""
     return Match(dimension, tuple(values[dimension]) or ("",))
 
 
@@ -292,7 +345,7 @@ def _parse(wire: object, *, depth: int, with_nulls: bool) -> Filter:
     ((key, value),) = wire.items()
     if key == "not":
         return Not(_parse(value, depth=depth + 1, with_nulls=with_nulls))
-    if value is None and with_nulls:
+    if value is None and with_nulls and key not in ("and", "or"):
         return IsNull(key)
     if key not in ("and", "or"):
         return Match(key, _values(key, value))

@@ -124,11 +124,14 @@ class QueryBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
     studios: tuple[str, ...] | None = None
 
 
-def encode_query(query: MetricQuery) -> bytes:
-    """Return the request body of *query*, without fields that are None."""
+def encode_query(query: MetricQuery, *, granularity: Granularity | None = None) -> bytes:
+    """Return the request body of *query*, without fields that are None.
+
+    *granularity* is the default of a metric that is shown without one (`retention_retro`), and left out too.
+    """
     body = QueryBody(
         interval=str(query.interval),
-        granularity=query.granularity,
+        granularity=query.granularity if query.granularity != granularity else None,
         query=query.query,
         split_by=query.split_by,
         game=query.game,
@@ -167,8 +170,10 @@ def _decode_kind(value: object) -> Query:
     if not isinstance(value, dict):
         raise BadQuery("query", value, "must be an object with a type")
     kind = value.get("type")
+    if kind is None:
+        raise BadQuery("query.type", msgspec.UNSET, "is missing", KINDS)
     if kind not in KINDS:
-        raise BadQuery("query.type", msgspec.UNSET if kind is None else kind, "must be a query type", KINDS)
+        raise BadQuery("query.type", kind, "must be a query type", KINDS)
     fields = {"type", "limit"} | {"group": {"dimension"}, "split": {"dimensions"}}.get(kind, set())
     value = _present_fields(value, fields, of=f"a {kind} query", path="query.")
     limit = _integer(value, "limit", path="query.")

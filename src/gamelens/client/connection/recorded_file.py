@@ -16,6 +16,7 @@ from gamelens.errors import BadQuery
 from gamelens.wire.filters import flat_filter, parse_filter, wire_filter
 from gamelens.wire.receipts import Provenance
 
+_RETENTION: Final = f"{BASE}/metrics/retention_retro"
 _SETS: Final = frozenset({"games", "studios", "filter"})  # lists whose order says nothing
 _NAME_CHARS: Final = 60
 _LINE_CHARS: Final = 160
@@ -45,8 +46,10 @@ class RecordedRequest(msgspec.Struct, frozen=True):
         return cls(request.method, request.path, list(request.params), body).normalised()
 
     def normalised(self) -> RecordedRequest:
-        """Return the request with sorted parameters, sorted lists whose order has no meaning, and a flat filter."""
+        """Return the request with sorted parameters and sets, and a flat filter."""
         body = _normalised(_with_flat_filter(self.body), is_set=False)
+        if self.path == _RETENTION and body.get("granularity") == "day":  # the only one there is, named or not
+            del body["granularity"]
         return RecordedRequest(self.method, self.path, sorted(self.params), body)
 
     @property

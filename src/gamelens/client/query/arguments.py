@@ -17,7 +17,7 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast, get_args
 import msgspec
 
 from gamelens.catalog import ALIASES
-from gamelens.client.query.query_spec import (
+from gamelens.client.plans.query_spec import (
     ExecutionOptions,
     FrameKind,
     OnError,
@@ -187,7 +187,7 @@ def retention_arguments(
 
 
 def _granularity(metrics: Sequence[str], every: Granularity | None) -> Granularity:
-    """Return the bucket of a query of *metrics*: *every*, or the one that its aliases are counted in.
+    """Return *every*, or the bucket that the aliases among *metrics* are counted in.
 
     Raises:
         BadQuery: an alias is not counted in *every*, or two are not counted in the same.

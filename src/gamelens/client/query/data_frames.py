@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gamelens.client.connection.metrics_api import GameListing
-from gamelens.client.query.query_spec import FrameKind
+from gamelens.client.plans.query_spec import FrameKind
 from gamelens.client.tables.table_operations import add_lookup_column
 from gamelens.client.tables.table_schema import TIMESTAMP, TIMESTAMP_TYPE
 from gamelens.wire.receipts import RECEIPT, Receipt, RestatementRecord

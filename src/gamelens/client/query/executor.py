@@ -9,14 +9,14 @@ import msgspec
 
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
 from gamelens.client.cache.answer_cache import AnswerCache
-from gamelens.client.connection.deadline import Deadline
 from gamelens.client.connection.metrics_api import MetricsApi, unknown_name_error
+from gamelens.client.connection.name_lookup import NameLookup
+from gamelens.client.limits.deadline import Deadline
+from gamelens.client.plans.query_spec import IDS, STUDIO_ID, ExecutionOptions, QuerySpec, RetentionSpec
 from gamelens.client.query.data_frames import games_frame, restatements_frame, studios_frame
-from gamelens.client.query.narrowing import Narrowing
 from gamelens.client.query.plan_estimate import Plan, PlanEstimator
 from gamelens.client.query.progress import Progress
 from gamelens.client.query.query_run import QueryResult, QueryRun, QuerySteps, RowsSteps
-from gamelens.client.query.query_spec import IDS, STUDIO_ID, ExecutionOptions, QuerySpec, RetentionSpec
 from gamelens.client.query.refresh import (
     FrameSource,
     PreviousResult,
@@ -34,7 +34,7 @@ from gamelens.wire.receipts import Receipt, RestatementRecord, merge_provenance,
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-_KEPT_RESULTS: Final = 4
+_REMEMBERED_RESULTS: Final = 4
 
 
 class QueryExecutor:
@@ -65,9 +65,9 @@ class QueryExecutor:
         """Return the values of *dimension* during *over*."""
         await self.service.unknown_names("by", (dimension,), DIMENSIONS)
         times = await self.service.resolve_range(over, "raise")
-        narrowing = Narrowing(self.service, times.available)
-        studios = await narrowing.studios(studios) or ()
-        games = await narrowing.games(games, studios or None) or ()
+        lookup = NameLookup(self.service, times.available)
+        studios = await lookup.studios(studios) or ()
+        games = await lookup.games(games, studios or None) or ()
         return await self.service.dimension_values(dimension, times.covered, studios=studios, games=games)
 
     async def studios(self, over: TimeRange) -> DataFrame:
@@ -78,7 +78,7 @@ class QueryExecutor:
     async def games(self, over: TimeRange, studios: Sequence[str] | None) -> DataFrame:
         """Return the games that sent data during *over*."""
         times = await self.service.resolve_range(over, "raise")
-        ids = await Narrowing(self.service, times.available).studios(studios)
+        ids = await NameLookup(self.service, times.available).studios(studios)
         return games_frame(await self.service.games(times.covered, ids))
 
     async def query(self, spec: QuerySpec, options: ExecutionOptions, progress: Progress) -> QueryResult:
@@ -171,7 +171,7 @@ class QueryExecutor:
         """Keep the answers of a result with gaps, and those of the latest such results before it."""
         if receipt.gaps:
             self._unfinished[_memory_key(receipt)] = memory
-        while len(self._unfinished) > _KEPT_RESULTS:
+        while len(self._unfinished) > _REMEMBERED_RESULTS:
             del self._unfinished[next(iter(self._unfinished))]
 
     def _rows_steps(self, spec: QuerySpec) -> RowsSteps:

@@ -9,18 +9,13 @@ import msgspec
 
 from gamelens.client.cache.answer_cache import AnswerCache
 from gamelens.client.connection.metrics_api import GameListing, MetricsApi, games_key, studios_key, values_key
-from gamelens.client.query.fetcher import TableBuilder
-from gamelens.client.query.metric_plan import FanOutValues, MetricPlan, RequestTemplate
-from gamelens.client.query.narrowing import has_titles, ids_of
-from gamelens.client.query.planner import (
-    fan_out_dimensions,
-    fan_out_interval,
-    plan_requests,
-    typical_values,
-)
+from gamelens.client.connection.name_lookup import has_titles, ids_of
+from gamelens.client.plans.metric_plan import FanOutValues, MetricPlan, RequestTemplate
+from gamelens.client.plans.planner import fan_out_dimensions, fan_out_interval, plan_requests, typical_values
+from gamelens.client.plans.query_spec import GAME_ID, STUDIO_ID, QuerySpec
+from gamelens.client.plans.rest_requests import rest_groups, rest_plan
+from gamelens.client.plans.table_builder import TableBuilder
 from gamelens.client.query.progress import expected_s
-from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, QuerySpec
-from gamelens.client.query.rest_requests import rest_groups, rest_plan
 from gamelens.client.query.row_sources import CacheSource, cache_key, template_scope
 from gamelens.client.tables.filter_values import unprovable_values
 from gamelens.client.tables.table_schema import schema
@@ -118,14 +113,14 @@ class PlanEstimator:
         Raises:
             BadQuery: the query cannot be sent.
         """
-        spec = self._narrowed(spec, times)
+        given, spec = spec, self._narrowed(spec, times)
         values = self._fan_out_values(spec, fan_out_interval(spec, times))
         plans = plan_requests(spec, times.covered, max_days=max_days, values=values)
         plans += [plan.total for plan in plans if plan.total is not None]
         rests = [self._rest_plan(plan, times, values) for plan in plans if plan.rest is not None]
         plans = list({id(source): source for plan in plans for source in plan.sources}.values())
         self._count_title_lists(spec, plans, times.covered)
-        self._count_value_lists(spec, times.available)
+        self._count_value_lists(given, times.available)
         pieces, slices, cached_slices = [], 0, 0
         known = [(plan, True) for plan in plans]
         for plan, is_known in known + [(source, is_known) for rest, is_known in rests for source in rest.sources]:

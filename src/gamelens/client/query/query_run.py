@@ -16,31 +16,28 @@ import msgspec
 import pyarrow as pa
 
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
-from gamelens.client.connection.deadline import Deadline
 from gamelens.client.connection.event_loop import gather
 from gamelens.client.connection.metrics_api import MetricsApi
+from gamelens.client.connection.name_lookup import NameLookup
+from gamelens.client.limits.deadline import Deadline
+from gamelens.client.plans.metric_plan import FanOutValues, MetricPlan
+from gamelens.client.plans.planner import fan_out_dimensions, fan_out_interval, placeholder_values, plan_requests
+from gamelens.client.plans.query_spec import GAME_ID, STUDIO_ID, ExecutionOptions, QuerySpec, query_record
+from gamelens.client.plans.rest_requests import rest_groups, rest_plan
+from gamelens.client.plans.table_builder import TableBuilder, default_limit_warning
 from gamelens.client.query.data_frames import add_titles, to_frame, unique_game_titles, unique_studio_names
-from gamelens.client.query.fetcher import Fetcher, TableBuilder
-from gamelens.client.query.metric_plan import FanOutValues, MetricPlan
-from gamelens.client.query.narrowing import Narrowing
-from gamelens.client.query.planner import (
-    fan_out_dimensions,
-    fan_out_interval,
-    placeholder_values,
-    plan_requests,
-)
+from gamelens.client.query.fetcher import Fetcher
 from gamelens.client.query.progress import Progress
-from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, ExecutionOptions, QuerySpec
-from gamelens.client.query.rest_requests import rest_groups, rest_plan
 from gamelens.client.query.row_sources import RowSource
 from gamelens.client.tables.metric_join import MetricRows, join_metrics
 from gamelens.client.tables.table_operations import concatenate, full_buckets, sort_by_time
 from gamelens.client.tables.table_schema import schema
-from gamelens.client.tables.time_ranges import ResolvedRange, TimeRange, enclosing_interval, resolve_range
+from gamelens.client.tables.time_ranges import ResolvedRange, enclosing_interval, resolve_range
 from gamelens.errors import NotYetAvailable, PartialResult, Unreachable
-from gamelens.wire.filters import Filter, dimensions_in, wire_filter
+from gamelens.wire.filters import Filter, dimensions_in
 from gamelens.wire.intervals import Interval
-from gamelens.wire.receipts import RECEIPT, QueryRecord, Receipt, package_version
+from gamelens.wire.limits import DEFAULT_LIMIT
+from gamelens.wire.receipts import RECEIPT, Receipt, package_version
 
 
 class QueryResult(msgspec.Struct, frozen=True):
@@ -153,10 +150,8 @@ class RowsSteps:
             return tables[0]
         rows = []
         for plan, table in zip(plans, tables, strict=True):
-            unknown_buckets = run.missing_buckets(plan) | (
-                full_buckets(table, plan.top, plan.within) if plan.top else set()
-            )
-            rows.append(MetricRows(metric=plan.metric, table=table, unknown=unknown_buckets))
+            full = full_buckets(table, plan.top, plan.within) if plan.top else set()
+            rows.append(MetricRows(metric=plan.metric, table=table, unknown=run.missing_buckets(plan) | full))
         joined, run.filled = join_metrics(plans[0].dimensions, rows, () if self.sent.top else plans[0].starts)
         return joined
 
@@ -221,7 +216,7 @@ class QueryRun:
         await self._deadline.run(self._look_up_titles(steps.recorded, plans, times))
         tables = await self._fetch(plans, times, values)
         table = await asyncio.to_thread(steps.assemble, self, plans, tables, times)
-        await self._check_values(steps.recorded, table)
+        await self._check_values(given, table)
         receipt = self._receipt(given, steps.ages, times)
         return await self._finish(table, steps.columns(plans), receipt)
 
@@ -274,11 +269,11 @@ class QueryRun:
 
     async def _narrow(self, steps: QuerySteps, times: ResolvedRange) -> QuerySteps:
         """Return *steps* with ids in place of titles, and values in place of null."""
-        spec, narrowing = steps.sent, Narrowing(self._service, times.available, self._tally)
-        studios = await narrowing.studios(spec.studios)
-        games = await narrowing.games(spec.games, studios)
+        spec, lookup = steps.sent, NameLookup(self._service, times.available, self._tally)
+        studios = await lookup.studios(spec.studios)
+        games = await lookup.games(spec.games, studios)
         interval = steps.fan_out_interval(times)
-        where = await narrowing.filter(spec.where, interval, studios=studios, games=games)
+        where = await lookup.filter(spec.where, interval, studios=studios, games=games)
         return steps.narrowed(games, studios, where)
 
     async def _list_fan_out(self, steps: QuerySteps, times: ResolvedRange, unknown: Collection[str]) -> FanOutValues:
@@ -304,7 +299,8 @@ class QueryRun:
         values = await self._service.dimension_values(
             dimension, interval, studios=studios or (), games=games or (), tally=self._tally
         )
-        return tuple(dict.fromkeys(values))
+        self.warnings += [default_limit_warning(f"the list of {dimension}")] if len(values) == DEFAULT_LIMIT else []
+        return tuple(values)
 
     async def _look_up_titles(self, spec: QuerySpec, plans: Sequence[MetricPlan], times: ResolvedRange) -> None:
         """Request the titles that the frame shows, and the studios of games.
@@ -395,28 +391,3 @@ class QueryRun:
             provenance=self._service.provenance,
             values_listed=tuple(self._values_listed),
         )
-
-
-def query_record(spec: QuerySpec, over: TimeRange, **more: Any) -> QueryRecord:
-    """Return the record of a query: the arguments as they were given, *over* as text."""
-    return QueryRecord(
-        metric=spec.metrics if len(spec.metrics) > 1 else spec.metrics[0],
-        by=spec.by,
-        over=over_text(over),
-        every=spec.every,
-        where=wire_filter(spec.where) if spec.where is not None else None,
-        top=dict(spec.typed_top) if isinstance(spec.typed_top, Mapping) else spec.typed_top,
-        games=spec.games,
-        studios=spec.studios,
-        since_days_ago=spec.since_days_ago,
-        other=spec.other,
-        check=spec.check,
-        **more,
-    )
-
-
-def over_text(over: TimeRange) -> str:
-    """Return *over* as text, a pair of dates with "to" between them."""
-    if isinstance(over, (tuple, list)):
-        return " to ".join(str(day) for day in over)
-    return str(over)

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 
 from gamelens.catalog import ALIASES, find_metric
 from gamelens.client.cache.answer_cache import CachedRows
+from gamelens.client.plans.metric_plan import MetricPlan, RequestTemplate
+from gamelens.client.plans.query_spec import QuerySpec, RetentionSpec, split_top
 from gamelens.client.query.arguments import as_filter
 from gamelens.client.query.data_frames import TITLES, to_table
-from gamelens.client.query.metric_plan import MetricPlan, RequestTemplate
-from gamelens.client.query.query_spec import QuerySpec, RetentionSpec, split_top
 from gamelens.client.query.row_sources import FetchJob, RowSource, add_fallback_rows, template_scope
 from gamelens.client.tables.table_differences import FieldChange, Restatement, field_changes, rows_changed
 from gamelens.client.tables.table_operations import bucket_starts, drop_buckets, drop_zero_rows
@@ -136,9 +136,9 @@ class FrameSource:
 
 
 def rows_of_metric(rows: pa.Table, metric: str, dimensions: Sequence[str], metrics: Sequence[str]) -> pa.Table:
-    """Return the rows of one metric from a table of several, without those that were filled with 0.
+    """Return the rows of one metric from a table of several.
 
-    The fields are named as the service names them.
+    Rows that were filled with 0 are left out. The fields are named as the service names them.
     """
     own_fields = schema(metric, ()).names[1:]
     if len(metrics) == 1:

@@ -16,10 +16,10 @@ import msgspec
 import pyarrow as pa
 
 from gamelens.catalog import METRICS
-from gamelens.client.query.metric_plan import FanOutValues, MetricPlan
-from gamelens.client.query.planner import plan_requests
+from gamelens.client.plans.metric_plan import FanOutValues, MetricPlan
+from gamelens.client.plans.planner import plan_requests
+from gamelens.client.plans.query_spec import GAME_ID, STUDIO_ID, QuerySpec, RetentionSpec
 from gamelens.client.query.query_run import QueryRun
-from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, QuerySpec, RetentionSpec
 from gamelens.client.tables.table_operations import from_rows
 from gamelens.client.tables.table_schema import TIMESTAMP, TIMESTAMP_TYPE
 from gamelens.client.tables.time_ranges import ResolvedRange

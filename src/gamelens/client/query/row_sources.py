@@ -14,7 +14,7 @@ import pyarrow as pa
 from gamelens.catalog import METRICS
 from gamelens.client.cache.answer_cache import AnswerCache, CachedRows, CacheKey
 from gamelens.client.connection.metrics_api import MetricsApi
-from gamelens.client.query.metric_plan import MetricPlan, RequestTemplate
+from gamelens.client.plans.metric_plan import MetricPlan, RequestTemplate
 from gamelens.client.tables.table_operations import bucket_starts, concatenate
 from gamelens.client.tables.table_schema import schema
 from gamelens.client.tables.time_ranges import BucketSlice

@@ -16,9 +16,9 @@ from typing import Any, Final
 import msgspec
 
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS, Alias, Metric, check_query, find_metric
-from gamelens.client.query.metric_plan import FanOutValues, FixedValue, MetricPlan, RequestTemplate
-from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, QuerySpec
-from gamelens.client.query.rest_requests import has_total, rest_dimension, rest_lists, rest_refusal
+from gamelens.client.plans.metric_plan import FanOutValues, FixedValue, MetricPlan, RequestTemplate
+from gamelens.client.plans.query_spec import GAME_ID, STUDIO_ID, QuerySpec
+from gamelens.client.plans.rest_requests import has_total, rest_dimension, rest_lists, rest_refusal
 from gamelens.client.tables.table_schema import TIMESTAMP
 from gamelens.client.tables.time_ranges import (
     BucketSlice,
@@ -111,9 +111,9 @@ def plan_requests(
 
 
 class _MetricPlans:
-    """The plans of one query. Metrics that need the same rows of the service share the plan of them.
+    """The plans of one query.
 
-    Its arguments are those of `plan_requests`.
+    Metrics that need the same rows of the service share the plan of them. Its arguments are those of `plan_requests`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The requests for one metric of a query, without their intervals."""
+"""The requests for one metric of a query, without their intervals, as frozen values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID
+from gamelens.client.plans.query_spec import GAME_ID, STUDIO_ID
 from gamelens.client.tables.time_ranges import BucketSlice, request_runs
 from gamelens.wire.intervals import Granularity, Interval, bucket_start
 from gamelens.wire.queries import MetricQuery, encode_query

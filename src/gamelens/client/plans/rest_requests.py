@@ -13,8 +13,8 @@ import msgspec
 import pyarrow as pa
 
 from gamelens.catalog import METRICS, Metric
-from gamelens.client.query.metric_plan import FanOutValues, FixedValue, MetricPlan, RequestTemplate
-from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, QuerySpec
+from gamelens.client.plans.metric_plan import FanOutValues, FixedValue, MetricPlan, RequestTemplate
+from gamelens.client.plans.query_spec import GAME_ID, STUDIO_ID, QuerySpec
 from gamelens.client.tables.table_schema import OTHER
 from gamelens.wire.filters import Filter, Match, Not, flat_filter
 from gamelens.wire.queries import Timeseries

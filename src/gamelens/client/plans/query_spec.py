@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
 from gamelens.client.tables.time_ranges import TimeRange, WhenUnavailable
 from gamelens.errors import BadQuery
-from gamelens.wire.filters import Filter
+from gamelens.wire.filters import Filter, wire_filter
 from gamelens.wire.intervals import GRANULARITIES, Granularity
 from gamelens.wire.limits import MAX_LIMIT
+from gamelens.wire.receipts import QueryRecord
 
 OnError = Literal["raise", "gaps"]
 FrameKind = Literal["pandas", "arrow", "polars"]
@@ -76,7 +77,7 @@ class QuerySpec(msgspec.Struct, frozen=True, kw_only=True):
             raise BadQuery("top", self.typed_top, "must name a dimension of by", self.by, name=self.top_of)
 
     @property
-    def typed_top(self) -> Top | None:
+    def typed_top(self) -> int | dict[str, int] | None:
         """The argument *top* as it is typed."""
         return self.top if self.top_of is None or self.top is None else {self.top_of: self.top}
 
@@ -191,3 +192,28 @@ def one_of(field: str, value: str, allowed: tuple[Word, ...]) -> Word:
         if value == word:
             return word
     raise BadQuery(field, value, "is not allowed", allowed)
+
+
+def query_record(spec: QuerySpec, over: TimeRange, **more: Any) -> QueryRecord:
+    """Return the record of a query: the arguments as they were given, *over* as text."""
+    return QueryRecord(
+        metric=spec.metrics if len(spec.metrics) > 1 else spec.metrics[0],
+        by=spec.by,
+        over=over_text(over),
+        every=spec.every,
+        where=wire_filter(spec.where) if spec.where is not None else None,
+        top=spec.typed_top,
+        games=spec.games,
+        studios=spec.studios,
+        since_days_ago=spec.since_days_ago,
+        other=spec.other,
+        check=spec.check,
+        **more,
+    )
+
+
+def over_text(over: TimeRange) -> str:
+    """Return *over* as text, a pair of dates with "to" between them."""
+    if isinstance(over, (tuple, list)):
+        return " to ".join(str(day) for day in over)
+    return str(over)
