@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from gamelens.client.events.player_session import PlayerSession
     from gamelens.client.query.plan_estimate import Plan
     from gamelens.client.sync_client import Client
-    from gamelens.local.connect import connect
+    from gamelens.local.connect import connect, demo
     from gamelens.wire.filters import dim
     from gamelens.wire.intervals import Interval
     from gamelens.wire.receipts import Receipt
@@ -70,6 +70,7 @@ __all__ = [
     "Truncated",
     "Unreachable",
     "connect",
+    "demo",
     "dim",
     "export_csv",
     "join",
@@ -86,11 +87,12 @@ _HOME = {
     "PlayerSession": "gamelens.client.events.player_session",
     "Receipt": "gamelens.wire.receipts",
     "connect": "gamelens.local.connect",
+    "demo": "gamelens.local.connect",
     "dim": "gamelens.wire.filters",
     "export_csv": "gamelens.analysis.files.csv_export",
     "join": "gamelens.analysis.outside_data.join",
 }
-_MAKES_FRAMES = frozenset({"AsyncClient", "Client", "connect", "join"})
+_MAKES_FRAMES = frozenset({"AsyncClient", "Client", "connect", "demo", "join"})
 _ACCESSOR = "gamelens.notebook.accessor"  # registers df.lens
 
 

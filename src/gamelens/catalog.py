@@ -11,8 +11,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from gamelens.errors import BadQuery
-from gamelens.wire.dimensions import DIMENSIONS as DIMENSIONS
-from gamelens.wire.dimensions import Dimension as Dimension
+from gamelens.wire.filters import DIMENSIONS as DIMENSIONS
+from gamelens.wire.filters import Dimension as Dimension
 from gamelens.wire.filters import dimensions_in
 from gamelens.wire.intervals import Granularity
 from gamelens.wire.queries import MetricQuery
@@ -236,7 +236,7 @@ METRICS: Final[dict[str, Metric]] = {
 }
 
 
-class Part(msgspec.Struct, frozen=True):
+class AliasPart(msgspec.Struct, frozen=True):
     """One field of an alias, read from *field* of *metric*.
 
     Attributes:
@@ -262,7 +262,7 @@ class Alias(Metric, frozen=True, kw_only=True):
         every: the only bucket it is counted in; None for any.
     """
 
-    parts: Mapping[str, Part]
+    parts: Mapping[str, AliasPart]
     every: Granularity | None = None
 
     @property
@@ -274,12 +274,15 @@ class Alias(Metric, frozen=True, kw_only=True):
 def _counted(name: str, metric: str, every: Granularity, meaning: str) -> Alias:
     """Return the alias of a count of players in buckets of *every*."""
     field = _count(name, "players")
-    part = {name: Part(metric, metric)}
+    part = {name: AliasPart(metric, metric)}
     return Alias(name=name, meaning=meaning, fields=(field,), adds="over games", parts=part, every=every)
 
 
 _AD_FIELDS: Final = (_number("ad_revenue", "USD"), _count("impressions", "impressions"))
-_AD_PARTS: Final = {"ad_revenue": Part("ilrd_revenue", "sum"), "impressions": Part("ilrd_revenue", "event_count")}
+_AD_PARTS: Final = {
+    "ad_revenue": AliasPart("ilrd_revenue", "sum"),
+    "impressions": AliasPart("ilrd_revenue", "event_count"),
+}
 ALIASES: Final[dict[str, Alias]] = {
     alias.name: alias
     for alias in (
@@ -300,9 +303,9 @@ ALIASES: Final[dict[str, Alias]] = {
             ),
             adds="over time and games",
             parts={
-                "iap_revenue": Part("revenue", "sum"),
+                "iap_revenue": AliasPart("revenue", "sum"),
                 "ad_revenue": _AD_PARTS["ad_revenue"],
-                "player_days": Part("user_unique", "user_unique", "day"),
+                "player_days": AliasPart("user_unique", "user_unique", "day"),
             },
         ),
         _counted("dap", "paying_users", "day", "daily active payers: paying_users by day"),
@@ -327,15 +330,15 @@ ALIASES: Final[dict[str, Alias]] = {
             ),
             adds="over games",
             parts={
-                "mean_dau": Part("user_unique", "user_unique", "day", is_mean=True),
-                "mau": Part("user_unique", "user_unique"),
+                "mean_dau": AliasPart("user_unique", "user_unique", "day", is_mean=True),
+                "mau": AliasPart("user_unique", "user_unique"),
             },
             every="month",
         ),
         _counted("wau", "user_unique", "week", "weekly active users: user_unique by ISO week"),
     )
 }
-"""Metrics that the library computes from metrics of the service, by the name that analysts use."""
+"""Metrics that the library computes from those of the service, by name."""
 
 
 def find_metric(name: str) -> Metric | None:

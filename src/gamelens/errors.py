@@ -19,11 +19,15 @@ Every message names the value, the rule and the next step. Errors pickle, so tha
 
 from __future__ import annotations
 
+import os
 import pickle
+import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copyreg import __newobj__  # type: ignore[attr-defined]
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
 
@@ -47,6 +51,9 @@ __all__ = [
     "Truncated",
     "Unreachable",
 ]
+
+_NAMED_GAPS = 3
+_PACKAGE: Final = str(Path(__file__).parent) + os.sep
 
 
 class GamelensError(Exception):
@@ -168,13 +175,9 @@ class PartialResult(Refused):
     def __init__(self, frame: DataFrame, gaps: Sequence[dict[str, Any]]) -> None:
         self.frame = frame
         self.gaps = list(gaps)
-        first = self.gaps[0]
-        pieces = f"{len(gaps)} pieces are missing, the first of them" if len(gaps) > 1 else "1 piece is missing:"
-        why = str(first["error"]).rstrip(".")
-        super().__init__(
-            f"{pieces} {first['metric']} in {first['interval']}: {why}. "
-            "What came is in .frame; client.resume(frame) asks for the rest"
-        )
+        pieces = f"{len(gaps)} pieces are missing" if len(gaps) > 1 else "1 piece is missing"
+        came = "What came is in .frame" if len(frame) else "Nothing came"
+        super().__init__(f"{pieces}: {_gaps_text(self.gaps)}. {came}; client.resume(error.frame) asks for the rest")
 
 
 class Truncated(Refused):
@@ -217,6 +220,27 @@ class ServiceError(Retryable):
 
 class Unreachable(Retryable):
     """There was no answer: no such address, no connection, or a timeout."""
+
+
+def _gaps_text(gaps: Sequence[dict[str, Any]]) -> str:
+    """Return the metric, interval and scope of the first *gaps*, and their errors, the same one once."""
+    errors = [str(gap["error"]).rstrip(".") for gap in gaps]
+    is_same = len(set(errors)) == 1
+    texts = []
+    for gap, error in zip(gaps[:_NAMED_GAPS], errors, strict=False):
+        scope = ", ".join(f"{name} = {value}" for name, value in (gap["scope"] or {}).items())
+        where = f" ({scope})" if scope else ""
+        texts.append(f"{gap['metric']} in {gap['interval']}{where}" + ("" if is_same else f": {error}"))
+    texts += [f"and {len(gaps) - _NAMED_GAPS} more, see .gaps"] if len(gaps) > _NAMED_GAPS else []
+    return escape_unprintable("; ".join(texts) + (f": {errors[0]}" if is_same else ""))
+
+
+def emit_warning(text: str) -> None:
+    """Emit *text* as a UserWarning that names the first line outside gamelens."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, UserWarning, stacklevel=level)
 
 
 def _relation(requested: Any, available: Any) -> tuple[bool, bool]:

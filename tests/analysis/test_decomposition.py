@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pandas import DataFrame
 
 from gamelens.analysis.decomposition import PARTS, decompose, dominant_effect, split_in_halves, total_change
+from gamelens.wire.receipts import Receipt
 from support.tidy_frames import tidy_frame
 
 Period = dict[str | None, tuple[int, float]]
@@ -45,6 +46,18 @@ def test_volume_mix_and_price_of_two_networks() -> None:
     assert by_network(parts)["B"] == pytest.approx([0.25, 0.25, 0.0])
     assert total_change(parts).iloc[0][["change", *PARTS]].tolist() == pytest.approx([1.5, 0.75, -0.25, 1.0])
     assert dominant_effect(parts) == "price"
+
+
+def test_periods_of_two_sources_warn() -> None:
+    """A change between a sandbox and the real service means nothing: the result says that it is mixed."""
+    before, after = period({"A": (100, 1.0)}), period({"A": (100, 2.0)})
+    before.attrs["gamelens"]["provenance"] = {"kind": "sandbox", "scenario": "demo"}
+    after.attrs["gamelens"]["provenance"] = {"kind": "real", "url": "https://metrics.example.com"}
+    with pytest.warns(UserWarning, match="partly demo data.*scenario demo and metrics.example.com") as warned:
+        parts = decompose(before, after, NETWORK)
+    assert [warning.filename for warning in warned] == [__file__]
+    assert Receipt.of(parts.attrs).provenance.kind == "mixed"
+    assert not total_change(parts).empty  # warns no second time
 
 
 def test_more_of_the_same_is_volume_alone() -> None:

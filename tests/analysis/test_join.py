@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -554,3 +555,24 @@ def test_sums_are_those_of_a_loop(
         alone = dict.fromkeys((day, geo) for day, geo, _ in theirs if (day, geo) not in ours) if how == "outer" else {}
         assert joined["n"].tolist()[: len(ours)] == [sum(values) if values else pd.NA for values in expected]
         assert len(joined) == len(ours) + len(alone)
+
+
+@pytest.mark.parametrize("form", ["pandas", "arrow", "parquet"])
+def test_a_table_from_another_source_warns(revenue: DataFrame, tmp_path: Path, form: str) -> None:
+    """The outside table may be a frame of another service, also one that was stored."""
+    other = tidy_frame("revenue", timestamp=DAYS[:1], country_code=["US"], cost=[1.0])
+    revenue.attrs["gamelens"]["provenance"] = {"kind": "real", "url": "https://metrics.example.com"}
+    other.attrs["gamelens"]["provenance"] = {"kind": "sandbox", "scenario": "demo"}
+    other.to_parquet(tmp_path / "other.parquet")
+    receipt = {"gamelens": json.dumps(other.attrs["gamelens"])}
+    forms = {
+        "pandas": other,
+        "arrow": pa.Table.from_pandas(other).replace_schema_metadata(receipt),
+        "parquet": tmp_path / "other.parquet",
+    }
+    with pytest.warns(UserWarning, match="numbers of different sources"):
+        joined = gl.join(revenue, forms[form], on=["timestamp", "country_code"])
+    assert joined.report.warnings[0].startswith("numbers of different sources (partly demo data)")
+    assert Receipt.of(joined.frame.attrs).provenance.kind == "mixed"
+    other.attrs["gamelens"]["provenance"] = revenue.attrs["gamelens"]["provenance"]
+    assert not gl.join(revenue, other, on=["timestamp", "country_code"]).report.warnings

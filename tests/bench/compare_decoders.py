@@ -30,12 +30,12 @@ from gamelens.wire.queries import MetricQuery, Split
 from gamelens.wire.receipts import Receipt
 from gamelens.wire.results import Rows, encode_answer
 
-START = datetime(2026, 8, 20, tzinfo=UTC)
-DAYS = 90
+START = datetime(2025, 1, 6, tzinfo=UTC)  # a Monday
+WEEKS = 90
 COUNTRIES = [f"{chr(65 + number // 26)}{chr(65 + number % 26)}" for number in range(200)]
 PLATFORMS = [f"platform_{number:02}" for number in range(20)]
 BY = ("country_code", "platform")
-QUERY = MetricQuery(interval=Interval(START, START + timedelta(days=DAYS)), granularity="week", query=Split(BY))
+QUERY = MetricQuery(interval=Interval(START, START + timedelta(weeks=WEEKS)), granularity="week", query=Split(BY))
 ROUNDS = 4
 
 
@@ -119,9 +119,9 @@ DECODERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def rows_of(day: int) -> list[dict[str, Any]]:
+def rows_of(week: int) -> list[dict[str, Any]]:
     """Return a row for every pair of a country and a platform, the last country null."""
-    chance = np.random.default_rng([0, day])
+    chance = np.random.default_rng([0, week])
     size = len(COUNTRIES) * len(PLATFORMS)
     events = chance.poisson(20, size).tolist()
     cents = chance.integers(0, 1_000_000, size).tolist()
@@ -141,7 +141,7 @@ def rows_of(day: int) -> list[dict[str, Any]]:
 
 def make(folder: Path) -> dict[str, float]:
     """Write the answer in both forms, and return its rows, bytes and sum of cents."""
-    body = encode_answer(QUERY, (Rows(START + timedelta(days=day), rows_of(day)) for day in range(DAYS)))
+    body = encode_answer(QUERY, (Rows(START + timedelta(weeks=week), rows_of(week)) for week in range(WEEKS)))
     (folder / "answer.json").write_bytes(body)
     druid = [{"version": "v1", **row} for row in json.loads(body)["result"]]
     (folder / "druid.json").write_text(json.dumps(druid, separators=(",", ":")))
@@ -168,7 +168,7 @@ def best_s(folder: Path) -> dict[str, float]:
 
 def check(folder: Path, name: str, decoded: Any) -> None:
     """Fail unless *decoded* has all rows and their sum of cents."""
-    assert len(decoded) == DAYS * len(COUNTRIES) * len(PLATFORMS)
+    assert len(decoded) == WEEKS * len(COUNTRIES) * len(PLATFORMS)
     if name in ("structs", "untracked structs"):
         cents = sum(row.event.sum_cents for row in decoded)
     else:

@@ -125,6 +125,15 @@ def test_markdown_holds_no_markup_of_a_title(health: RunCommand, tmp_path: Path)
     assert table[0].count("|") == 10
 
 
+def test_every_form_of_the_board_says_who_answered(health: RunCommand) -> None:
+    """The text and the page end with the source line, the page begins with the badge, JSON has the provenance."""
+    line = "demo data (sandbox"
+    assert line in health().stdout
+    page = health("--markdown", "-").stdout
+    assert ("**demo data**: the players are invented" in page, line in page) == (True, True)
+    assert json.loads(health("--json").stdout)["provenance"]["kind"] == "sandbox"
+
+
 def test_markdown_goes_to_standard_output(health: RunCommand) -> None:
     """--markdown - prints the page."""
     assert health("--markdown", "-").stdout.startswith("# 1 critical")

@@ -96,13 +96,15 @@ def test_retention_takes_the_days_since_install(run_command: RunCommand) -> None
 
 
 def test_a_clipped_range_is_named_on_standard_error(run_command: RunCommand) -> None:
-    """With --when-unavailable clip the clipped interval is one line on standard error."""
+    """With --when-unavailable clip the clipped interval is one line on standard error, before the source."""
     result = run_command(
         "query", "event_count", "--over", "2026-01-01/2100-01-01", "--every", "month", "--when-unavailable", "clip"
     )
     assert result.exit_code == 0, result.stderr
-    assert result.stderr.startswith("clipped: ")
-    assert len(result.stderr.splitlines()) == 1
+    clipped, source = result.stderr.splitlines()
+    assert clipped.startswith("clipped: ")
+    assert source.startswith("Source: gamelens")
+    assert "demo data (sandbox, scenario small)" in source
 
 
 def test_a_refusal_speaks_of_options(run_command: RunCommand) -> None:

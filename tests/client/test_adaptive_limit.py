@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from gamelens.client.connection.rate_limit import ANSWERS_PER_SLOT, HOLD_S, MEMORY_S, MOST_SLOTS, AdaptiveLimit
+from gamelens.client.connection.rate_limit import (
+    ANSWERS_PER_REFUSAL,
+    ANSWERS_PER_SLOT,
+    HOLD_S,
+    MEMORY_S,
+    MOST_SLOTS,
+    SLOTS_PER_REFUSAL,
+    AdaptiveLimit,
+)
 from gamelens.wire.limits import REQUESTS_PER_SECOND
 
 
@@ -39,17 +47,41 @@ def test_the_number_of_slots_is_bounded() -> None:
     assert after_answers(10_000).extra == MOST_SLOTS - REQUESTS_PER_SECOND
 
 
-def test_a_refusal_where_several_nodes_serve_closes_one_slot() -> None:
-    """After answers that several nodes must have given, a refusal closes one slot."""
-    probe = after_answers(9 * ANSWERS_PER_SLOT)
-    probe.mark_refused(0.1)
-    assert probe.extra == 8
+def test_more_answers_in_a_second_than_one_node_gives_open_the_slots_of_another() -> None:
+    """The sixth answer of a second opens five slots at once, each further one a slot."""
+    assert [after_answers(number).extra for number in (5, 6, 8)] == [1, 6, 8]
+
+
+def test_the_first_refusal_leaves_as_many_slots_as_were_answered() -> None:
+    """Twelve answers in the second before a refusal are seven beyond the guarantee."""
+    probe = after_answers(12)
+    probe.mark_refused(0.0, 0.1)
+    assert (probe.extra, probe.is_settled) == (7, True)
+
+
+def test_answers_and_refusals_balance_at_one_in_twenty_one() -> None:
+    """From the first refusal on twenty answers open as many slots as a refusal closes."""
+    probe = after_answers(12)
+    probe.mark_refused(0.0, 0.1)
+    probe.mark_refused(0.2, 0.3)
+    assert probe.extra == 7 - SLOTS_PER_REFUSAL
+    assert after_answers(ANSWERS_PER_REFUSAL, probe=probe, at=0.4).extra == 7
+
+
+def test_requests_under_way_at_a_refusal_close_no_slots_but_delay_the_next() -> None:
+    """A refusal of a request sent before the last closing needs twenty answers first."""
+    probe = after_answers(12)
+    probe.mark_refused(0.0, 0.1)
+    probe.mark_refused(0.05, 0.15)
+    assert probe.extra == 7
+    assert after_answers(ANSWERS_PER_REFUSAL, probe=probe, at=0.4).extra == 7
+    assert after_answers(ANSWERS_PER_REFUSAL, probe=probe, at=0.4).extra == 7 + SLOTS_PER_REFUSAL
 
 
 def test_a_refusal_where_one_node_serves_closes_all_and_ends_the_probing_for_a_minute() -> None:
     """Five answers a second is what one node gives: a refusal closes all extra slots."""
     probe = after_answers(4 * ANSWERS_PER_SLOT, every_s=0.2)
-    probe.mark_refused(3.0)
+    probe.mark_refused(2.9, 3.0)
     assert probe.extra == 0
     assert after_answers(100, probe=probe, at=3.0 + HOLD_S - 50, every_s=0.49).extra == 0
     assert after_answers(ANSWERS_PER_SLOT, probe=probe, at=3.0 + HOLD_S).extra == 1
@@ -58,7 +90,7 @@ def test_a_refusal_where_one_node_serves_closes_all_and_ends_the_probing_for_a_m
 def test_that_several_nodes_serve_is_forgotten_after_a_while() -> None:
     """Evidence of several nodes expires, since they may have become one."""
     probe = after_answers(9 * ANSWERS_PER_SLOT)
-    probe.mark_refused(MEMORY_S)
+    probe.mark_refused(MEMORY_S, MEMORY_S)
     assert probe.extra == 0
 
 
@@ -67,7 +99,7 @@ def test_a_late_answer_does_not_make_one_node_look_like_several() -> None:
     probe = after_answers(5, at=10.0, every_s=0.2)
     probe.mark_answered(3.0, 10.9, is_wanted=True)
     probe.mark_answered(11.0, 11.0, is_wanted=True)
-    probe.mark_refused(11.1)
+    probe.mark_refused(11.1, 11.1)
     assert probe.extra == 0
 
 
@@ -75,5 +107,5 @@ def test_refusals_never_close_what_is_guaranteed() -> None:
     """Refusals never reduce the limit below the guaranteed rate."""
     probe = after_answers(6)
     for _ in range(10):
-        probe.mark_refused(0.1)
+        probe.mark_refused(0.1, 0.1)
     assert probe.extra == 0

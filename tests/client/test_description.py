@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS, find_metric
-from gamelens.client.query.description import describe
+from gamelens.client.description import describe
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery
 

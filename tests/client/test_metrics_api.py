@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from starlette.applications import Starlette
@@ -51,6 +52,46 @@ def test_no_games_are_a_frame_with_the_same_columns(lens: Client, script: Script
     """A list without games is a frame with the same columns."""
     script.games["s1"] = []
     assert lens.games(over=WEEK).columns.tolist() == ["game_id", "game", "studio_id", "studio"]
+
+
+NAMELESS = [{}, {"title": None, "name": None}, {"title": "", "name": " "}]
+
+
+@pytest.mark.parametrize("absent", NAMELESS)
+def test_a_game_without_a_title_is_called_by_its_id(lens: Client, script: Script, absent: dict[str, Any]) -> None:
+    """A game that is listed without a title, or with an empty one, is still a game (Wire 2.11, Lists)."""
+    script.games["s1"] = [{"id": "1001", **absent}, {"id": "1002", "title": "Ember"}]
+    assert lens.games(over=WEEK)["game"].tolist() == ["1001", "Ember"]
+
+
+@pytest.mark.parametrize("absent", NAMELESS)
+def test_a_studio_without_a_name_is_called_by_its_id(lens: Client, script: Script, absent: dict[str, Any]) -> None:
+    """A studio that is listed without a name, or with an empty one, is still a studio (Wire 2.11, Lists)."""
+    script.studios = [{"id": "s1", **absent}]
+    assert lens.studios(over=WEEK)["studio"].tolist() == ["s1"]
+    assert lens.games(over=WEEK)["studio"].tolist() == ["s1"]
+
+
+def test_unknown_keys_of_a_list_pass(lens: Client, script: Script) -> None:
+    """What a service lists besides ids and titles is ignored (Wire 2.11, Lists)."""
+    script.studios = [{"id": "s1", "name": "North", "created": None, "tags": [{"a": 1}]}]
+    script.games["s1"] = [{"id": "1001", "title": "Tile Saga", "icon": {"url": "x"}, "archived": False}]
+    assert lens.games(over=WEEK)[["game", "studio"]].to_numpy().tolist() == [["Tile Saga", "North"]]
+
+
+def test_rows_of_a_game_without_a_title_show_its_id(lens: Client, script: Script) -> None:
+    """A frame by game has the id where there is no title, and titles elsewhere."""
+    script.games["s1"] = [{"id": "1001"}, {"id": "1002", "title": "Ember"}]
+    rows = [{"game_id": "1001", "event_count": 2}, {"game_id": "1002", "event_count": 1}]
+    script.answers["event_count"] = lambda _: [{"result": rows, "timestamp": "2026-11-01T00:00:00.000Z"}]
+    assert lens.query("event_count", by="game", over="2026-11-01")["game"].tolist() == ["1001", "Ember"]
+
+
+def test_an_id_that_is_listed_twice_is_asked_once(lens: Client, script: Script) -> None:
+    """A repeated id costs no second request, whose rows would be counted twice."""
+    script.studios *= 2
+    script.answers["event_count"] = lambda _: [{"result": {"event_count": 7}, "timestamp": "2026-11-01T00:00:00.000Z"}]
+    assert lens.query("event_count", by="studio", over="2026-11-01")["event_count"].tolist() == [7]
 
 
 def values_app(seen: list[str], values: list[object]) -> Starlette:

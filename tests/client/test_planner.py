@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gamelens.client.query.arguments import as_filter, as_names
-from gamelens.client.query.metric_plan import MetricPlan
 from gamelens.client.query.planner import FanOutValues, fan_out_dimensions, plan_requests, typical_values
-from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, QuerySpec
+from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, MetricPlan, QuerySpec
 from gamelens.errors import BadQuery, NotAdditive
 from gamelens.wire.filters import And, Filter, Match, Not, Or, dim
 from gamelens.wire.intervals import Interval
@@ -119,9 +118,24 @@ def test_a_per_game_metric_without_another_dimension_is_split_by_the_game(by: tu
     assert only_query("conversion", by=by).split_by == "game_id"
 
 
-def test_a_per_game_metric_carries_the_game_beside_the_dimension() -> None:
-    """The rows of a metric per game have game_id after the dimension."""
-    assert metric_plan("conversion", by=("platform",)).dimensions == ("platform", "game_id")
+def test_the_games_of_a_per_game_metric_are_pooled_unless_the_query_names_the_game() -> None:
+    """The answer has rows for each game, and the frame the columns of the query (Wire 4.14, Adding up)."""
+    pooled, by_game = metric_plan("conversion", by=("platform",)), metric_plan("conversion", by=("platform", "game"))
+    assert (pooled.dimensions, pooled.templates[0].carried, pooled.pools_games) == (
+        ("platform",),
+        ("platform", "game_id"),
+        True,
+    )
+    assert (by_game.dimensions, by_game.pools_games) == (("platform", "game_id"), False)
+
+
+@pytest.mark.parametrize("by", [(), ("platform",), ("studio",), PAIR])
+def test_retention_without_its_game_is_refused_with_the_queries_to_use(by: tuple[str, ...]) -> None:
+    """A share of retention has no parts to pool games with (Wire 4.14, Adding up)."""
+    with pytest.raises(NotAdditive) as raised:
+        metric_plan("retention_retro", by=by, since_days_ago=7)
+    assert f'query("retention_retro", by={[*by, "game"]})' in raised.value.use
+    assert f"retention(7{f', by={[*by]}' if by else ''})" in raised.value.use
 
 
 def test_the_game_keeps_its_place_among_the_dimensions() -> None:
@@ -154,14 +168,14 @@ def many_games(number: int) -> FanOutValues:
 
 def test_retention_is_never_requested_for_a_single_game() -> None:
     """`retention_retro` has only the by-game kind (Wire 2.6, Query kinds)."""
-    templates = metric_plan("retention_retro", by=PAIR, since_days_ago=1).templates
+    templates = metric_plan("retention_retro", by=(*PAIR, "game"), since_days_ago=1).templates
     assert {(template.query.split_by, template.query.game) for template in templates} == {("country_code", None)}
 
 
-def test_metrics_queried_with_a_per_game_metric_are_split_by_game() -> None:
-    """Beside a metric per game the other metrics are split by game_id too."""
+def test_metrics_queried_with_a_per_game_metric_are_requested_as_without_it() -> None:
+    """Beside a metric per game the other metrics are not split by game."""
     revenue = planned("conversion", "revenue", by=("platform",))[1]
-    assert revenue.templates[0].query.query == Split(("platform", "game_id"))
+    assert revenue.templates[0].query.query == Group("platform", 30_000)
 
 
 def test_since_days_ago_goes_to_the_metric_that_takes_it() -> None:
@@ -470,10 +484,16 @@ def sizes_of(lists: FanOutValues) -> dict[str, int]:
     }
 
 
+def with_its_game(metric: str, by: tuple[str, ...]) -> tuple[str, ...]:
+    """Return *by* with the game, if *metric* cannot be queried without."""
+    return (*by, "game") if metric == "retention_retro" and "game" not in by else by
+
+
 @given(metrics, dimensions, some_lists())
 @settings(deadline=None, max_examples=examples(300))
 def test_a_fan_out_takes_as_few_requests_as_possible(metric: str, by: tuple[str, ...], lists: FanOutValues) -> None:
     """No allowed choice of carried dimensions takes fewer requests than the plan."""
+    by = with_its_game(metric, by)
     assert len(metric_plan(metric, by=by, lists=lists, **required_arguments(metric)).templates) == min(
         request_counts(metric, by, lists)
     )
@@ -523,6 +543,7 @@ def test_every_event_is_counted_by_exactly_one_request(
     metric: str, by: tuple[str, ...], lists: FanOutValues, where: Filter | None, data: st.DataObject
 ) -> None:
     """Each wanted event is counted once, null is a group of its own (Wire 4.10, Dimensions)."""
+    by = with_its_game(metric, by)
     games = data.draw(st.none() | st.lists(st.sampled_from(lists.games), min_size=1).map(tuple))
     inside = lists if games is None else msgspec.structs.replace(lists, games=tuple(set(games)))
     result = metric_plan(metric, by=by, lists=inside, where=where, games=games, **required_arguments(metric))
@@ -538,7 +559,7 @@ def test_every_event_is_counted_by_exactly_one_request(
         assert all(event[name] == value for name, value in template.fixed)
     for template in result.templates:
         columns = {*template.carried, *(name for name, _ in template.fixed)}
-        assert columns | set(result.labels) == set(result.dimensions)
+        assert columns | set(result.labels) == {*result.dimensions, *([GAME_ID] if result.pools_games else [])}
 
 
 @pytest.mark.parametrize("by", [(), ("game",), ("studio", "platform"), TRIPLE, ("studio", "game", *TRIPLE)])

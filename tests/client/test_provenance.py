@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from starlette.routing import Mount
 
 import gamelens as gl
 import gamelens.notebook.accessor
@@ -117,15 +118,59 @@ def test_a_replay_knows_the_folder_and_the_scenario(stage: Stage, tmp_path: Path
     (recorded,) = [json.loads(path.read_text()) for path in folder.glob("interval-*.json")]
     assert set(recorded["answer"]["headers"]) == {"x-data-edition", "x-sandbox-scenario"}
     replayed = receipt_of(Client(replay=folder, progress=False)).provenance
-    assert replayed == Provenance(kind="replay", url="answers of november", scenario=SCENARIO)
+    sandbox = Provenance(kind="sandbox", url=URL, scenario=SCENARIO)
+    assert replayed == Provenance(kind="replay", url=folder.name, scenario=SCENARIO, sources=(sandbox,))
+
+
+def test_a_replay_knows_the_service_that_was_recorded(
+    make_lens: Callable[..., Client], script: Script, tmp_path: Path
+) -> None:
+    """Every recorded file names the address, without the key; a replay of a real service says which."""
+    script.answers["event_count"] = lambda _: []
+    folder, address = tmp_path / "q3", f"{URL}/{KEY}/of"
+    receipt_of(make_lens(Mount(f"/{KEY}/of", script.app()), metrics_url=address, record=folder))
+    texts = [path.read_text() for path in folder.iterdir()]
+    assert {json.loads(text)["service"] for text in texts} == {f"{URL}/…/of"}
+    assert not [text for text in texts if KEY in text]
+    real = Provenance(kind="real", url=f"{URL}/…/of")
+    assert receipt_of(Client(replay=folder, progress=False)).provenance == Provenance(
+        kind="replay", url="q3", sources=(real,)
+    )
+
+
+def test_a_folder_holds_the_answers_of_one_source(
+    stage: Stage, make_lens: Callable[..., Client], script: Script, tmp_path: Path
+) -> None:
+    """Recording a real service into the folder of a sandbox is refused, and leaves the folder as it is."""
+    script.answers["event_count"] = lambda _: []
+    receipt_of(client_of(stage, record=tmp_path / "both"))
+    with pytest.raises(BadQuery, match=r"holds answers of sandbox, and 127\.0\.0\.1:1 answers now"):
+        receipt_of(make_lens(metrics_url=URL, record=tmp_path / "both"))
+    assert receipt_of(Client(replay=tmp_path / "both", progress=False)).provenance.is_simulated
+    receipt_of(client_of(stage, record=tmp_path / "both"))
+
+
+def test_a_frame_resumed_from_another_source_is_mixed(
+    stage: Stage, make_lens: Callable[..., Client], script: Script
+) -> None:
+    """A frame of a real service, resumed or refreshed from a sandbox, warns of it."""
+    script.answers["event_count"] = lambda _: []
+    frame = make_lens(metrics_url=URL).query("event_count", over="2026-11-20T00:00Z/PT9H")
+    with client_of(stage) as lens, pytest.warns(UserWarning, match="numbers of different sources"):
+        resumed = lens.resume(frame)
+    assert resumed.lens.receipt.provenance.kind == "mixed"
+    with client_of(stage) as lens, pytest.warns(UserWarning, match="numbers of different sources"):
+        refreshed = lens.refresh(frame)
+    assert refreshed.lens.receipt.provenance == Provenance(kind="sandbox", url=URL)
 
 
 def test_a_recording_without_headers_is_a_replay(stage: Stage, tmp_path: Path) -> None:
-    """Answers recorded before headers were are a replay of their folder."""
+    """Answers recorded before files said who answered are a replay of their folder."""
     receipt_of(client_of(stage, record=tmp_path / "old"))
     for path in (tmp_path / "old").glob("*.json"):
         recorded = json.loads(path.read_text())
         recorded["answer"].pop("headers", None)
+        del recorded["service"]
         path.write_text(json.dumps(recorded))
     assert receipt_of(Client(replay=tmp_path / "old", progress=False)).provenance == Provenance(
         kind="replay", url="old"

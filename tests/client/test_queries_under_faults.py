@@ -180,11 +180,13 @@ def test_lasting_faults_are_errors(world: World, fault: dict[str, Any], error: t
         lens.query(**FAN_OUT)
 
 
-def test_a_frame_of_gaps_only_is_an_error(world: World) -> None:
-    """If no request succeeds the error is raised even with `on_error="gaps"`."""
+@pytest.mark.parametrize("on_error", ["raise", "gaps"])
+def test_a_frame_of_gaps_only_is_an_error(world: World, on_error: str) -> None:
+    """If all requests fail each is named, even with `on_error="gaps"`."""
     world.fail(METRICS, status=503)
-    with pytest.raises(ServiceError):
-        run_fan_out(world, max_wait_s=0.1, on_error="gaps")
+    partial = partial_result(world, on_error=on_error)
+    assert isinstance(partial.__cause__, ServiceError)
+    assert (len(partial.frame), len(partial.gaps)) == (0, REQUESTS)
 
 
 STAMPED = b'{"result": [{"timestamp": "2026-11-12T00:00:00.000Z", "result": %b}]}'

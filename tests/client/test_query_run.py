@@ -21,14 +21,19 @@ DAY = "2026-11-01T00:00:00.000Z"
 WEEK = "2026-11-01/P1W"
 
 
+def first_day(body: dict[str, Any]) -> str:
+    """Return the timestamp of the first day of a request."""
+    return f"{body['interval'][:10]}T00:00:00.000Z"
+
+
 def series(**fields: Any) -> Callable[[dict[str, Any]], list[Any]]:
     """Return a timeseries answer of one bucket (Wire 2.9, Answer shapes)."""
-    return lambda _: [{"result": fields, "timestamp": DAY}]
+    return lambda body: [{"result": fields, "timestamp": first_day(body)}]
 
 
 def group(*rows: dict[str, Any]) -> Callable[[dict[str, Any]], list[Any]]:
     """Return a group answer of one bucket (Wire 2.9, Answer shapes)."""
-    return lambda _: [{"result": list(rows), "timestamp": DAY}]
+    return lambda body: [{"result": list(rows), "timestamp": first_day(body)}]
 
 
 def receipt(frame: pd.DataFrame) -> dict[str, Any]:
@@ -77,12 +82,45 @@ def test_a_split_is_a_row_for_each_pair(lens: Client, script: Script) -> None:
     assert frame.columns.tolist() == ["timestamp", "platform", "country_code", "event_count"]
 
 
+def by_game(*rows: tuple[str, int, int], **more: Any) -> Callable[[dict[str, Any]], list[Any]]:
+    """Return a by-game answer of one bucket: game, payers and players of each row."""
+    fields = [
+        {"platform": "ios", "game_id": game, "conversion": paid / all_, "paying_users": paid, "user_unique": all_}
+        | more
+        for game, paid, all_ in rows
+    ]
+    return lambda body: [{"result": row, "timestamp": first_day(body)} for row in fields]
+
+
 def test_a_by_game_answer_carries_the_game(lens: Client, script: Script) -> None:
     """A by-game answer has the game in each row (Wire 2.9, Answer shapes)."""
-    row = {"platform": "ios", "game_id": "1001", "conversion": 0.5, "paying_users": 1, "user_unique": 2}
-    script.answers["conversion"] = lambda _: [{"result": row, "timestamp": DAY}]
-    frame = lens.query("conversion", by="platform", over=WEEK)
+    script.answers["conversion"] = by_game(("1001", 1, 2))
+    frame = lens.query("conversion", by=["platform", "game_id"], over=WEEK)
     assert frame[["platform", "game_id"]].iloc[0].tolist() == ["ios", "1001"]
+
+
+def test_games_are_pooled_by_their_parts(lens: Client, script: Script) -> None:
+    """A share of all games is made of the sums of its parts (Wire 4.14, Adding up)."""
+    script.answers["conversion"] = by_game(("1001", 1, 2), ("1002", 1, 8))
+    frame = lens.query("conversion", by="platform", over="2026-11-01")
+    assert frame.drop(columns="timestamp").astype(object).to_numpy().tolist() == [["ios", 0.2, 2, 10]]
+
+
+def test_without_dimensions_each_bucket_has_a_number(lens: Client, script: Script) -> None:
+    """A share of all games has a row for each bucket, as a timeseries has (Wire 2.9, Answer shapes)."""
+    script.answers["conversion"] = by_game(("1001", 1, 2), ("1002", 1, 8))
+    frame = lens.query("conversion", over="2026-11-01/P2D")
+    assert frame["user_unique"].tolist() == [10, 0]
+    assert frame["conversion"].tolist() == [0.2, pytest.approx(float("nan"), nan_ok=True)]
+
+
+@pytest.mark.parametrize("absent", [{"user_unique": None}, {"paying_users": None}])
+def test_games_without_parts_are_not_pooled(lens: Client, script: Script, absent: dict[str, Any]) -> None:
+    """A service that sends shares without their parts can be queried by game only."""
+    script.answers["conversion"] = by_game(("1001", 1, 2), ("1002", 1, 8), **absent)
+    with pytest.raises(NotAdditive, match=rf"by=\['platform', 'game'\].* without {next(iter(absent))}"):
+        lens.query("conversion", by="platform", over="2026-11-01")
+    assert len(lens.query("conversion", by=["platform", "game"], over="2026-11-01")) == 2
 
 
 def test_the_body_has_the_documented_fields(lens: Client, script: Script) -> None:
@@ -98,6 +136,22 @@ def test_the_body_has_the_documented_fields(lens: Client, script: Script) -> Non
             "games": ["1001"],
         }
     ]
+
+
+def test_a_chain_of_conditions_is_sent_as_one_list(lens: Client, script: Script) -> None:
+    """`a & b & c` is one `and` of three comparisons, and so is what the receipt records (Wire 2.7, Filters)."""
+    script.answers["event_count"] = series(event_count=1)
+    where = (dim.platform == "ios") & (dim.country_code == "NA") & (dim.game_id == "1001")
+    frame = lens.query("event_count", over=WEEK, where=where)
+    flat = {"and": [{"platform": "ios"}, {"country_code": "NA"}, {"game_id": "1001"}]}
+    assert (script.bodies[0]["filter"], receipt(frame)["asked"]["where"]) == (flat, flat)
+
+
+def test_a_list_of_values_is_sent_as_alternatives(lens: Client, script: Script) -> None:
+    """`isin` alone is an `or` of comparisons (Wire 2.7, Filters)."""
+    script.answers["event_count"] = series(event_count=1)
+    lens.query("event_count", over=WEEK, where=dim.country_code.isin(["US", "NA"]))
+    assert script.bodies[0]["filter"] == {"or": [{"country_code": "US"}, {"country_code": "NA"}]}
 
 
 def test_a_filter_may_be_the_services_own_object(lens: Client, script: Script) -> None:

@@ -20,7 +20,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from gamelens.client.connection.metrics_api import MetricsApi
-from gamelens.client.connection.recording import RecordedRequest, RecordingSender, ReplaySender
+from gamelens.client.connection.recorded_file import RecordedRequest
+from gamelens.client.connection.recording import RecordingSender, ReplaySender
 from gamelens.client.connection.settings import Secret
 from gamelens.client.connection.transport import HttpRequest, HttpResponse, RequestStats, Transport
 from gamelens.errors import AuthError, BadQuery, GamelensError, NotRecorded, RateLimited, ServiceError
@@ -243,12 +244,13 @@ def test_a_file_has_one_line_for_each_row(folder: Path) -> None:
 
 
 def test_a_file_has_request_time_and_version(folder: Path) -> None:
-    """A file has format, version, time, request and answer."""
+    """A file has format, version, time, service, request and answer."""
     file = json.loads(recorded(folder, {"result": []}, metric(b=1, a=2)).read_text("utf-8"))
     assert re.fullmatch(r"\d+\.\d+.*", file.pop("version"))
     assert file == {
         "format": 1,
         "recorded_at": "2026-11-18T11:06:40+00:00",
+        "service": "http://127.0.0.1",
         "request": {"method": "POST", "path": "/metrics/v1/metrics/revenue", "params": [], "body": {"a": 2, "b": 1}},
         "answer": {"status": 200, "body": {"result": []}},
     }

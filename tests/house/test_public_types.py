@@ -26,6 +26,8 @@ MISTAKES = {
     "an unknown argument": "gl.Client().query('revenue', over='2026-11-01', untill='2026-11-02')",
     "a literal that is not allowed": "gl.Client().query('revenue', over='2026-11-01', every='hour')",
     "an unknown pace": "gl.Client(pace='fast')",
+    "an unknown setting": "gl.connect(cahce=False)",
+    "a setting of another service": "gl.demo('small', api_key='…')",
     "a wrong type of answer": "x: int = gl.Client().available()",
     "a coroutine not awaited": "gl.AsyncClient().available().start",
     "an unknown field of an error": "gl.Truncated(1).limits",

@@ -24,7 +24,7 @@ PUBLIC = {
     *("AsyncClient", "AuthError", "BadQuery", "Client", "CollectorClient", "GameServer", "GamelensError", "Interval"),
     *("Joined", "NotAdditive", "NotRecorded", "NotYetAvailable", "PartialResult", "Plan", "PlayerSession"),
     *("RateLimited", "Receipt", "Refused", "Retryable", "ServiceError", "Truncated", "Unreachable"),
-    *("connect", "dim", "export_csv", "join"),
+    *("connect", "demo", "dim", "export_csv", "join"),
 }
 """All that `gl.` has."""
 

@@ -15,6 +15,7 @@ from gamelens import dim
 def connected() -> gl.Client:
     """Return a client of `connect`, and construct one by hand."""
     lens: gl.Client = gl.connect()
+    lens = gl.demo("small", cache=False)
     with gl.Client(
         api_key="…",
         metrics_url="https://metrics.example.com",
@@ -84,7 +85,7 @@ def queried(lens: gl.Client) -> pd.DataFrame:
     print(cost, plan)
     resumed = lens.resume(frame, deadline_s=30, on_error="gaps", progress=True)
     refreshed = lens.refresh(resumed, deadline_s=30, on_error="raise", progress=True)
-    print(lens.restatements(), lens.restatements("revenue"))
+    print(lens.restatements(), lens.restatements("revenue"), lens.describe("arpu").definition)
     if lens.cache is not None:
         print(lens.cache.info())
         lens.cache.clear()
@@ -188,7 +189,7 @@ async def awaited() -> pd.DataFrame:
         )
         frame = await lens.resume(frame, deadline_s=None, on_error="raise", progress=None)
         frame = await lens.refresh(frame, deadline_s=None, on_error="raise", progress=None)
-        print(back, await lens.restatements(metric="revenue"))
+        print(back, await lens.restatements(metric="revenue"), lens.describe("dau").fields)
         await lens.aclose()
     return frame
 

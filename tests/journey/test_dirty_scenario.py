@@ -192,8 +192,8 @@ def test_plain_metrics(dirty_run: DirtyRun, metric: str, by: list[str]) -> None:
 @pytest.mark.parametrize("dimension", DIMENSIONS)
 def test_per_game_metrics(dirty_run: DirtyRun, metric: str, dimension: str) -> None:
     """Metrics per game by any dimension equal the ledger (Wire 4.11, Metrics)."""
-    frame = dirty_run.client.query(metric, by=dimension, over=dirty_run.over)
     by = [dimension, "game_id"]
+    frame = dirty_run.client.query(metric, by=by, over=dirty_run.over)
     assert_equals_ledger(frame, dirty_run.ledger.metric(metric, interval=dirty_run.over, by=by), metric, by)
 
 
@@ -204,8 +204,8 @@ def test_retention(dirty_run: DirtyRun, days: int, dimension: str) -> None:
 
     Wire 4.12, Retention.
     """
-    frame = dirty_run.client.query("retention_retro", by=dimension, over=dirty_run.over, since_days_ago=days)
     by = [dimension, "game_id"]
+    frame = dirty_run.client.query("retention_retro", by=by, over=dirty_run.over, since_days_ago=days)
     truth = dirty_run.ledger.metric("retention_retro", interval=dirty_run.over, by=by, since_days_ago=days)
     assert_equals_ledger(frame, truth, "retention_retro", by)
 

@@ -39,10 +39,10 @@ def test_plain_metrics_in_larger_buckets(journey: Journey, metric: str, every: A
 
 
 @pytest.mark.parametrize("metric", PER_GAME)
-def test_per_game_metrics_by_game(journey: Journey, metric: str) -> None:
-    """Metrics per game by platform equal the ledger (Wire 2.6, Query kinds)."""
-    frame = journey.client.query(metric, by="platform", over="last 20 complete days")
-    by = ["platform", "game_id"]
+@pytest.mark.parametrize("by", [["platform", "game_id"], ["platform"], ["country_code", "build"], []])
+def test_per_game_metrics(journey: Journey, metric: str, by: list[str]) -> None:
+    """Metrics per game equal the ledger, with the game and of all games (Wire 4.14, Adding up)."""
+    frame = journey.client.query(metric, by=by, over="last 20 complete days")
     assert_equals_ledger(frame, journey.ledger.metric(metric, interval=_interval(frame), by=by), metric, by)
 
 
@@ -128,7 +128,9 @@ def test_retention_by_game(journey: Journey, days: int) -> None:
 
     Wire 4.12, Retention.
     """
-    frame = journey.client.query("retention_retro", by="platform", over="last 20 complete days", since_days_ago=days)
+    frame = journey.client.query(
+        "retention_retro", by=["platform", "game_id"], over="last 20 complete days", since_days_ago=days
+    )
     expected = journey.ledger.metric("retention_retro", interval=_interval(frame), by=["platform"], since_days_ago=days)
     assert_equals_ledger(frame, expected, "retention_retro", ["platform", "game_id"])
 

@@ -47,7 +47,6 @@ def test_events_of_real_clients_equal_the_ledger(simulation: tuple[Client, Ledge
     """
     client, ledger = simulation
     by = ["country_code", "game_id"] if metric in PER_GAME else ["country_code", "platform"]
-    query_by = by[:1] if metric in PER_GAME else by
-    frame = client.query(metric, by=query_by, over="last 12 complete days", every="all")
+    frame = client.query(metric, by=by, over="last 12 complete days", every="all")
     interval = frame.attrs["gamelens"]["asked"]["interval"]
     assert_equals_ledger(frame, ledger.metric(metric, interval=interval, by=by, granularity="all"), metric, by)

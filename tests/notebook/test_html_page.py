@@ -49,6 +49,22 @@ def test_a_page_has_title_outputs_and_foot_and_no_code() -> None:
     assert "on 20 Nov 2026 at 10:30 UTC; over = &#x27;&lt;b&gt;&#x27;" in page
 
 
+@pytest.mark.parametrize(
+    ("output", "is_simulated"),
+    [
+        ({"figure": {"data": [], "layout": {"meta": {"badge": "demo data"}}}}, True),
+        ({"html": '<b class="gamelens-badge">demo data</b>'}, True),
+        ({"figure": {"data": [], "layout": {"meta": {"alt": "demo data"}}}}, False),
+        ({"figure": {"data": [], "layout": {"meta": ["badge"]}}}, False),
+        ({"html": "<p>demo data &lt;b class=&quot;gamelens-badge&quot;&gt;</p>"}, False),
+    ],
+)
+def test_a_page_with_simulated_numbers_has_a_badge(output: dict[str, Any], is_simulated: bool) -> None:
+    """The badge is on top of the page, before the title, if a figure or a table has it."""
+    page = shown(displayed(**output))
+    assert ('<main>\n<p class="badge" role="note"><b>demo data</b>' in page) is is_simulated
+
+
 def test_a_page_without_figures_is_small_and_allows_no_script() -> None:
     """A page without figures is under 10 kB, and its policy allows no scripts."""
     page = shown(displayed(plain="7"))

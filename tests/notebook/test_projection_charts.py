@@ -13,6 +13,7 @@ from pandas import DataFrame
 from gamelens.analysis import retention
 from gamelens.notebook import charts
 from gamelens.simulator import fit_retention
+from gamelens.wire.receipts import Receipt
 from support.retention_frames import expected_frame
 
 pytestmark = pytest.mark.slow
@@ -123,3 +124,15 @@ def test_the_alternative_text_has_the_marked_ages(frame: DataFrame) -> None:
     text = charts.alt_text(charts.draw_ltv(values, by="game"))
     assert f"D90 ${last.ltv:.2f} (${last.low:.2f} to ${last.high:.2f})" in text
     assert "<img" not in text
+
+
+def test_a_curve_of_another_source_warns(alone: DataFrame) -> None:
+    """Counted points of a sandbox beside the projection of a real service: the figure says that it is mixed."""
+    curve, projection = retention.average_curve(alone), retention.project_retention(alone)
+    one, other = {"kind": "real", "url": "https://metrics.example.com"}, {"kind": "sandbox", "scenario": "demo"}
+    for each, provenance in ((projection, one), (curve, other)):
+        each.attrs["gamelens"] = Receipt(version="0.1.0").to_json() | {"provenance": provenance}
+    with pytest.warns(UserWarning, match="numbers of different sources"):
+        figure = charts.draw_projection(projection, curve)
+    assert "partly demo data (metrics.example.com and sandbox, scenario demo)" in charts.alt_text(figure)
+    assert figure.layout.meta["badge"] == "partly demo data"

@@ -9,15 +9,16 @@ import gamelens.notebook.accessor  # noqa: F401  (registers df.lens)
 from gamelens.notebook.receipt_text import explain, source_line
 from gamelens.wire.receipts import Provenance, QueryRecord, Receipt
 
+REAL = Provenance(kind="real", url="https://metrics.example.com")
 ORIGINS = [
     (
         Provenance(kind="sandbox", url="http://127.0.0.1:1", scenario="demo"),
-        " · sandbox, scenario demo",
+        " · demo data (sandbox, scenario demo)",
         "Simulated: answered by the sandbox at http://127.0.0.1:1, populated with the scenario demo.",
     ),
     (
         Provenance(kind="sandbox", url="http://127.0.0.1:1"),
-        " · sandbox",
+        " · demo data (sandbox)",
         "Simulated: answered by the sandbox at http://127.0.0.1:1.",
     ),
     (
@@ -27,11 +28,21 @@ ORIGINS = [
     ),
     (
         Provenance(kind="replay", url="recorded", scenario="demo"),
-        " · replay of recorded, scenario demo",
+        " · demo data (replay of recorded, scenario demo)",
         "Replayed: answered from the recording recorded of a sandbox, populated with the scenario demo.",
     ),
     (
-        Provenance(kind="real", url="https://metrics.example.com"),
+        Provenance(kind="replay", url="q3", sources=(REAL,)),
+        " · replay of q3, metrics.example.com",
+        "Replayed: answered from the recording q3 of https://metrics.example.com.",
+    ),
+    (
+        Provenance(kind="mixed", sources=(REAL, Provenance(kind="sandbox", scenario="demo"))),
+        " · partly demo data (metrics.example.com and sandbox, scenario demo)",
+        "Mixed: numbers of different sources, partly demo data (metrics.example.com and sandbox, scenario demo).",
+    ),
+    (
+        REAL,
         " · metrics.example.com",
         "Answered by https://metrics.example.com.",
     ),
@@ -53,7 +64,7 @@ def test_a_scenario_stays_on_one_line() -> None:
     """A name from outside cannot break the source line."""
     frame = DataFrame({"revenue": [1.0]})
     frame.attrs["gamelens"] = Receipt(provenance=Provenance(kind="sandbox", scenario="a\nb\x00c")).to_json()
-    assert source_line(frame) == "Source: gamelens · sandbox, scenario a b c"
+    assert source_line(frame) == "Source: gamelens · demo data (sandbox, scenario a b c)"
 
 
 def test_the_accessor_returns_the_receipt() -> None:

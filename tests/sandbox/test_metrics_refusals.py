@@ -132,7 +132,11 @@ def test_a_message_shows_a_sent_value_as_json(stage: Stage, metric: str, body: A
         ("event_count", without(TIMESERIES, "interval"), "interval is missing: send a string, an ISO 8601 interval."),
         ("event_count", TIMESERIES | {"interval": None}, "interval is missing: send a string, an ISO 8601 interval."),
         ("event_count", without(TIMESERIES, "granularity"), "granularity is missing: send a string."),
-        ("event_count", TIMESERIES | {"granularity": None}, "granularity is missing: send a string."),
+        (
+            "event_count",
+            TIMESERIES | {"granularity": None},
+            "granularity is missing: send a string. Allowed: day, week",
+        ),
         ("event_count", TIMESERIES | {"granularity": True}, "granularity = true must be a string."),
         ("event_count", WEEK | {"query": {}}, "query.type must be a query type. Allowed: group,"),
         ("event_count", WEEK | {"query": {"type": None}}, "query.type must be a query type. Allowed: group,"),

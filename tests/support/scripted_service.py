@@ -33,8 +33,8 @@ class Script:
         self.moves_to: list[str] = []
         self.metrics = ["event_count", "revenue", "user_unique", "new_users", "retention_retro", "brand_new"]
         self.dimensions = ["platform", "country_code", "game_id", "brand_new_dimension"]
-        self.studios: list[dict[str, str]] = [{"id": "s1", "name": "North"}]
-        self.games: dict[str, list[dict[str, str]]] = {"s1": [{"id": "1001", "title": "Tile Saga"}]}
+        self.studios: list[dict[str, Any]] = [{"id": "s1", "name": "North"}]
+        self.games: dict[str, list[dict[str, Any]]] = {"s1": [{"id": "1001", "title": "Tile Saga"}]}
         self.answers: dict[str, Answer] = {}
         self.bodies: list[dict[str, Any]] = []
         self.paths: list[str] = []

@@ -32,7 +32,7 @@ from gamelens.client.query.executor import QueryExecutor
 from gamelens.client.sync_client import Client
 from gamelens.sandbox.http.certificates import Certificate, load_certificate
 from gamelens.wire.intervals import Interval
-from support.brute_force import PER_GAME, SORTS_BY, Fact, ReceivedEvent, ReferenceMetrics, ReferenceQuery, Row, buckets
+from support.brute_force import SORTS_BY, Fact, ReceivedEvent, ReferenceMetrics, ReferenceQuery, Row, buckets
 from support.game_events import event
 from support.random_worlds import GAMES, STUDIOS, play
 from support.sandbox_stage import Stage
@@ -63,13 +63,13 @@ class Watch:
 
     Attributes:
         sent: all requests so far.
-        fails: which requests are answered 500.
+        fails: which requests are answered 500, or another status.
         changes: a change to the JSON of good answers.
     """
 
     def __init__(self, app: ASGIApp, memory: dict[Request, Response] | None = None) -> None:
         self.sent: list[Sent] = []
-        self.fails: Callable[[Sent], bool] = lambda _: False
+        self.fails: Callable[[Sent], bool | int] = lambda _: False
         self.changes: Callable[[Sent, Any], object] | None = None
         self._app = app
         self._memory = memory
@@ -99,8 +99,9 @@ class Watch:
         sent = Sent(name, scope["query_string"].decode(), body)
         self.sent.append(sent)
         key = (name, sent.query, raw, dict(scope["headers"]).get(b"x-api-key"))
-        if self.fails(sent):
-            answer: Response = (500, [(b"content-type", b"application/json")], b'{"message": "not today"}')
+        if failure := self.fails(sent):
+            status = 500 if failure is True else failure
+            answer: Response = (status, [(b"content-type", b"application/json")], b'{"message": "not today"}')
         elif self._memory is not None and key in self._memory:
             answer = self._memory[key]
         else:
@@ -216,14 +217,12 @@ class WideTruth(ReferenceMetrics):
     ) -> list[Row]:
         """Return the rows that a frame must have, in each bucket as the service orders them.
 
-        Columns: timestamp, *by* (ids), the game if the metric is per game, the fields.
+        Columns: timestamp, *by* (ids), the fields.
         """
         game_ids = set(GAMES["acme"])
         game_ids &= set(games) if games is not None else game_ids
         game_ids &= set().union(*(STUDIOS[studio] for studio in studios)) if studios is not None else game_ids
         names = [*by]
-        if (metric in PER_GAME or metric == "retention_retro") and "game_id" not in names:
-            names.append("game_id")
         body: Body = {"filter": where, "since_days_ago": since_days_ago}
         selection = ReferenceQuery(metric, over.start, over.end, every, body, game_ids)
         if metric == "retention_retro":

@@ -9,19 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gamelens.errors import BadQuery
-from gamelens.wire.dimensions import DIMENSIONS
 from gamelens.wire.filters import (
+    DIMENSIONS,
     And,
+    Filter,
     Match,
     Not,
     Or,
     dim,
     dimensions_in,
+    flat_filter,
     nullable_in,
     parse_filter,
     wire_filter,
     with_values_of,
 )
+from gamelens.wire.limits import FILTER_OBJECTS
 
 NAMES = st.sampled_from(["platform", "country_code", "game_id", "build"])
 VALUES = st.text(max_size=5)
@@ -234,3 +237,101 @@ def test_dir_lists_the_dimensions() -> None:
     assert dir(dim) == sorted(DIMENSIONS)
     assert dim._ipython_key_completions_() == list(DIMENSIONS)
     assert wire_filter(dim.brand_new == "x") == {"brand_new": "x"}
+
+
+# Flat filters
+
+IOS, US, DE, OLD = {"platform": "ios"}, {"country_code": "US"}, {"country_code": "DE"}, {"build": "1"}
+EVENTS = st.fixed_dictionaries({}, optional=dict.fromkeys(["platform", "country_code", "game_id", "build"], VALUES))
+
+
+def flattened(node: Filter) -> dict[str, Any]:
+    """Return the object in which a filter is sent."""
+    return wire_filter(flat_filter(node))
+
+
+@pytest.mark.parametrize(
+    ("node", "wire"),
+    [
+        (
+            (dim.platform == "ios") & (dim.country_code == "US") & (dim.build == "1"),
+            {"and": [IOS, US, OLD]},
+        ),
+        (
+            (dim.platform == "ios") & ((dim.country_code == "US") & (dim.build == "1")),
+            {"and": [IOS, US, OLD]},
+        ),
+        ((dim.platform == "ios") | (dim.country_code == "US") | (dim.build == "1"), {"or": [IOS, US, OLD]}),
+        (dim.country_code.isin(["US", "DE"]), {"or": [US, DE]}),
+        ((dim.platform == "ios") | dim.country_code.isin(["US", "DE"]), {"or": [IOS, US, DE]}),
+        (
+            (dim.platform == "ios") & dim.country_code.isin(["US", "DE"]),
+            {"and": [IOS, {"country_code": ["US", "DE"]}]},
+        ),
+        (
+            (dim.platform == "ios") & ((dim.country_code == "US") | (dim.country_code == "DE")),
+            {"and": [IOS, {"country_code": ["US", "DE"]}]},
+        ),
+        (dim.platform.isin(["ios"]), IOS),
+        (dim.platform.isin(["ios", "ios"]), IOS),
+        ((dim.platform == "ios") & (dim.platform == "ios"), IOS),
+        (And((Or((Match("platform", ("ios",)),)),)), IOS),
+        (~~(dim.platform == "ios"), IOS),
+        (~((dim.platform == "ios") | (dim.build == "1")), {"and": [{"not": IOS}, {"not": OLD}]}),
+        ((dim.platform == "ios") | ~((dim.build == "1") & (dim.country_code == "US")),
+         {"or": [IOS, {"not": OLD}, {"not": US}]}),
+        ((dim.country_code != "US") & (dim.country_code != "DE"), {"not": {"country_code": ["US", "DE"]}}),
+    ],
+)  # fmt: skip
+def test_a_filter_is_sent_with_no_more_nesting_than_it_needs(node: Filter, wire: dict[str, Any]) -> None:
+    """What says the same in a flat list is sent as one (Wire 2.7, Filters)."""
+    assert flattened(node) == wire
+
+
+def is_selected(wire: dict[str, Any], event: dict[str, str]) -> bool:
+    """Return whether a filter object selects *event*, read from the rules alone."""
+    ((key, value),) = wire.items()
+    if key == "and":
+        return all(is_selected(member, event) for member in value)
+    if key == "or":
+        return any(is_selected(member, event) for member in value)
+    if key == "not":
+        return not is_selected(value, event)
+    return event.get(key) in (value if isinstance(value, list) else [value])
+
+
+def is_flat(wire: dict[str, Any], parent: str = "") -> bool:
+    """Return whether no list has one member or the kind of its parent, and `not` holds a comparison."""
+    ((key, value),) = wire.items()
+    if key in ("and", "or"):
+        return key != parent and parent != "not" and len(value) > 1 and all(is_flat(member, key) for member in value)
+    return parent != "not" and is_flat(value, "not") if key == "not" else True
+
+
+@given(wire=FILTERS, event=EVENTS)
+def test_a_flat_filter_selects_the_same_events(wire: dict[str, Any], event: dict[str, str]) -> None:
+    """Flattening changes neither the selected events nor those without a value (Wire 2.7, Filters)."""
+    assert is_selected(flattened(parse_filter(wire)), event) == is_selected(wire, event)
+
+
+@given(wire=FILTERS)
+def test_a_flat_filter_stays_as_it_is(wire: dict[str, Any]) -> None:
+    """A flat filter has no list in a list of its kind, and flattening it again changes nothing."""
+    flat = flattened(parse_filter(wire))
+    assert is_flat(flat)
+    assert flattened(parse_filter(flat)) == flat
+
+
+def test_many_comparisons_joined_by_an_operator_are_one_list() -> None:
+    """A chain of `&` of any length is one `and`, which is read again whatever its length."""
+    node = dim.build != "0"
+    for number in range(1, 100):
+        node &= dim[f"custom_{number}"] != "0"
+    assert len(parse_filter(wire_filter(node)).members) == 100  # type: ignore[attr-defined]
+
+
+def test_more_values_than_a_filter_has_objects_stay_a_list() -> None:
+    """Values that would make more than 500 alternatives are sent as one list (Wire 2.7, Filters)."""
+    values = [str(number) for number in range(FILTER_OBJECTS)]
+    assert flattened(dim.build.isin(values)) == {"build": values}
+    assert flattened(dim.build.isin(values[1:])) == {"or": [{"build": value} for value in values[1:]]}

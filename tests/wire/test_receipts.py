@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -163,15 +162,6 @@ def test_merging_one_receipt_changes_nothing() -> None:
     receipt = Receipt.of({"gamelens": WRITTEN})
     assert merge_receipts([receipt]) is receipt
     assert merge_receipts([]) == Receipt()
-
-
-@pytest.mark.parametrize("other", ["real", "replay", "unknown"])
-def test_numbers_of_two_kinds_are_of_unknown_origin(other: str) -> None:
-    """Simulated numbers with any others are of unknown provenance, also with those of old receipts."""
-    sandbox = Provenance(kind="sandbox", url="http://127.0.0.1:1", scenario="demo")
-    origin = msgspec.convert({"kind": other, "url": "http://127.0.0.1:1"}, Provenance)
-    merged = merge_receipts([Receipt(provenance=sandbox), Receipt(provenance=origin)])
-    assert merged.provenance == Provenance()
 
 
 def test_the_receipt_is_public() -> None:

@@ -13,8 +13,8 @@ import pandas as pd
 from pandas import DataFrame, Series
 from pandas.api.types import is_datetime64_any_dtype, is_numeric_dtype
 
-from gamelens.errors import BadQuery
-from gamelens.wire.receipts import RECEIPT, Receipt, merge_receipts
+from gamelens.errors import BadQuery, emit_warning
+from gamelens.wire.receipts import RECEIPT, Provenance, Receipt, merge_provenance, merge_receipts, mixture_warnings
 
 UNKNOWN = "(unknown)"
 _TITLES = {"game_id": "game", "studio_id": "studio"}
@@ -122,14 +122,28 @@ def series_names(frame: DataFrame, by: str | Sequence[str] | None = None) -> Ser
 def with_receipts_of(result: DataFrame, *sources: DataFrame) -> DataFrame:
     """Give *result* the merged receipt of its *sources* and return it.
 
-    Metrics are listed, requests added, and the data is as of the oldest source (`merge_receipts`).
+    Metrics are listed, requests added, and the data is as of the oldest source (`merge_receipts`). Numbers of different
+    origins are a warning.
     """
     attrs = [source.attrs for source in sources if Receipt.of(source.attrs)]
     if len(attrs) == 1:  # as it is, with keys that only a later version knows
         result.attrs = {RECEIPT: attrs[0][RECEIPT]}
-    else:
-        result.attrs = {RECEIPT: merge_receipts([Receipt.of(one) for one in attrs]).to_json()} if attrs else {}
+        return result
+    receipts = [Receipt.of(one) for one in attrs]
+    result.attrs = {RECEIPT: merge_receipts(receipts).to_json()} if attrs else {}
+    warn_of_mixture([receipt.provenance for receipt in receipts])
     return result
+
+
+def warn_of_mixture(origins: Sequence[Provenance]) -> list[str]:
+    """Emit and return a warning if *origins* differ, unless one is that mixture already."""
+    merged = merge_provenance(origins) if origins else Provenance()
+    if merged in origins:
+        return []
+    texts = mixture_warnings(merged)
+    for text in texts:
+        emit_warning(text)
+    return texts
 
 
 def _is_moment(column: Series[Any]) -> bool:

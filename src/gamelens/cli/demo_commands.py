@@ -136,9 +136,9 @@ def demo(out: Path, scenario: str, as_json: bool) -> None:
     """
     import msgspec
 
-    from gamelens.local.demo import demo as run
+    from gamelens.local.demo import run_demo
 
-    done = run(out, scenario=scenario, say=lambda line: click.echo(f"· {line}", err=True))
+    done = run_demo(out, scenario=scenario, say=lambda line: click.echo(f"· {line}", err=True))
     record, summary = done.population, done.summary
     if as_json:
         reports = [str(report) for report in done.reports]

@@ -73,6 +73,8 @@ def health(
 
 
 def _print(report: HealthReport) -> None:
+    from gamelens.notebook.receipt_text import source_line
+
     click.echo(terminal_line(report.headline))
     if len(report.alarms):
         click.echo()
@@ -85,6 +87,8 @@ def _print(report: HealthReport) -> None:
     if len(overview := report.overview()):
         click.echo("\nChange against a usual day:")
         print_table(overview)
+    if line := source_line(report.board):
+        click.echo(f"\n{terminal_line(line)}")
     if len(report.alarms) > _SHOWN:
         click.echo(f"… and {len(report.alarms) - _SHOWN} more alarms: --json has them all", err=True)
 
@@ -103,11 +107,13 @@ def _write_markdown(report: HealthReport, target: str) -> None:
 
 def _as_json(report: HealthReport) -> dict[str, Any]:
     from gamelens.analysis.health import SEVERITIES, as_json
+    from gamelens.wire.receipts import Receipt
 
     return {
         "day": f"{report.day:%Y-%m-%d}" if report.day is not None else None,
         "as_of": report.as_of,
         "requests": report.requests,
+        "provenance": Receipt(provenance=report.provenance).to_json()["provenance"],
         "counts": {severity: report.count(severity) for severity in reversed(SEVERITIES)},
         "alarms": [{"sentence": sentence, "segments": more} for sentence, more in report.explained()],
         "board": as_json(report.board),

@@ -132,6 +132,7 @@ def query(command: QueryCommand) -> None:
     with _client(command) as client, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # printed below from the receipt, one line each
         frame = client.query(**command.query)
+    from gamelens.notebook.receipt_text import source_line
     from gamelens.wire.receipts import Receipt
 
     for line in _remarks(Receipt.of(frame.attrs)):
@@ -145,6 +146,7 @@ def query(command: QueryCommand) -> None:
         click.echo(frame.to_json(orient="records", date_format="iso"))
     elif command.out is None:
         print_table(frame)
+    click.echo(terminal_line(source_line(frame)), err=True)
 
 
 @cli.command()

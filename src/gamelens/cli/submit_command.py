@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
@@ -23,7 +24,7 @@ SHOWN_FAULTS: Final = 20
 
 
 @cli.command()
-@click.argument("file", type=click.File("rb"))
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
 @click.option("--strict", is_flag=True, help="First check all events by the documentation; send none if one fails.")
 @click.option("--dry-run", is_flag=True, help="Check the file and send nothing. Needs no keys.")
 @click.option(
@@ -31,7 +32,7 @@ SHOWN_FAULTS: Final = 20
 )
 @click.option("--game", metavar="ID", help="With --ready: id or title of the game, if it has several.")
 @click.option("--json", "as_json", is_flag=True, help="Counts and faults as a JSON object.")
-def submit(file: BinaryIO, strict: bool, dry_run: bool, ready: Path | None, game: str | None, as_json: bool) -> None:
+def submit(file: str, strict: bool, dry_run: bool, ready: Path | None, game: str | None, as_json: bool) -> None:
     """Sign the events of FILE and send them to the configured collector.
 
     \b
@@ -52,7 +53,7 @@ def submit(file: BinaryIO, strict: bool, dry_run: bool, ready: Path | None, game
 
     if game is not None and ready is None:
         raise click.UsageError("--game goes with --ready; GAMELENS_GAME_KEY names the game of another collector")
-    found = read_events(file.read())
+    found = read_events(_content(file))
     faults = found.faults
     if not faults and (strict or dry_run):
         faults = check_events(found.events, "strict" if strict else "lenient")
@@ -60,10 +61,16 @@ def submit(file: BinaryIO, strict: bool, dry_run: bool, ready: Path | None, game
         report = SubmissionReport(not_sent=len(found.events), faults=faults)
     else:
         report = asyncio.run(_submit(_collector(ready, game), found.events))
-    path = str(getattr(file, "name", "<stdin>"))
-    name = "stdin" if path == "<stdin>" else path
-    _print(name, found.events, report, is_checked_only=dry_run, as_json=as_json)
+    _print("stdin" if file == "-" else file, found.events, report, is_checked_only=dry_run, as_json=as_json)
     raise SystemExit(1 if report.faults or report.error else 0)
+
+
+def _content(file: str) -> bytes:
+    """Return the bytes of *file*, or of standard input."""
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise click.BadParameter(f"{file} cannot be read: {error.strerror}", param_hint="FILE") from None
 
 
 async def _submit(collector: CollectorClient, events: Sequence[FileEvent]) -> SubmissionReport:

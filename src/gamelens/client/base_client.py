@@ -14,8 +14,8 @@ from gamelens.client.connection.rate_limit import Pace, shared_rate_limiter
 from gamelens.client.connection.recording import RecordingSender, ReplaySender
 from gamelens.client.connection.settings import metrics_settings
 from gamelens.client.connection.transport import ANSWER_BYTES, HttpBackend, HttpSender, Transport
+from gamelens.client.description import Description, describe
 from gamelens.client.query.arguments import check_seconds
-from gamelens.client.query.description import Description, describe
 from gamelens.client.query.executor import QueryExecutor
 from gamelens.client.query.progress import Progress
 from gamelens.client.query.query_run import QueryResult
@@ -47,13 +47,13 @@ class BaseClient:
         replay: Folder | None = None,
         transport: HttpBackend | None = None,
     ) -> None:
-        if max_days is not None and not (is_integer(max_days) and max_days >= 1):
-            raise BadQuery("max_days", max_days, "must be a whole number, 1 or more, or None")
-        check_seconds("max_wait_s", max_wait_s)
-        check_seconds("refresh_s", refresh_s)
-        if not (is_integer(max_answer_bytes) and max_answer_bytes >= 1):
-            raise BadQuery("max_answer_bytes", max_answer_bytes, "must be a whole number of bytes, 1 or more")
-        one_of("pace", pace, get_args(Pace))
+        check_settings(
+            max_days=max_days,
+            max_wait_s=max_wait_s,
+            refresh_s=refresh_s,
+            max_answer_bytes=max_answer_bytes,
+            pace=pace,
+        )
         if record is not None and replay is not None:
             raise BadQuery("replay", str(replay), "cannot stand beside record: record first, replay then")
         self._loop = shared_loop()
@@ -90,9 +90,9 @@ class BaseClient:
         return f"{type(self).__name__}({self._address!r})"
 
     def describe(self, name: str) -> Description:
-        """Return the definition of a metric, an alias such as `arpdau`, or a dimension. No request is sent.
+        """Return the definition of a metric, of an alias such as `arpdau`, or of a dimension.
 
-        It prints as a small table and has `definition`, `unit`, `additivity` and `fields`.
+        No request is sent. The result prints as a small table and has `definition`, `unit`, `additivity` and `fields`.
 
         Raises:
             BadQuery: no such name; suggests the nearest one.
@@ -106,6 +106,29 @@ class BaseClient:
         `cache.info()` describes them, `cache.clear()` deletes them.
         """
         return self._executor.cache
+
+
+def check_settings(
+    *,
+    max_days: object = None,
+    max_wait_s: object = 0,
+    refresh_s: object = 0,
+    max_answer_bytes: object = ANSWER_BYTES,
+    pace: str = "guaranteed",
+    **_: object,
+) -> None:
+    """Check the settings of a client that do not say which service answers.
+
+    Raises:
+        BadQuery: a setting has a value that is not allowed.
+    """
+    if max_days is not None and not (isinstance(max_days, int) and is_integer(max_days) and max_days >= 1):
+        raise BadQuery("max_days", max_days, "must be a whole number, 1 or more, or None")
+    check_seconds("max_wait_s", max_wait_s)
+    check_seconds("refresh_s", refresh_s)
+    if not (isinstance(max_answer_bytes, int) and is_integer(max_answer_bytes) and max_answer_bytes >= 1):
+        raise BadQuery("max_answer_bytes", max_answer_bytes, "must be a whole number of bytes, 1 or more")
+    one_of("pace", pace, get_args(Pace))
 
 
 def _close(service: MetricsApi) -> None:

@@ -118,15 +118,17 @@ class Client(BaseClient):
 
         One request carries two dimensions at most; more are fanned out over games or values, with as few requests as
         possible (`plan` says how many). A metric that only exists per game (conversion, conversion_ft, installs_ratio,
-        returning_users, retention_retro) is queried by game: its rows carry `game_id` besides, also when *by* does not
-        name it, and there is a row only where something happened. Several metrics are joined on timestamp and
-        dimensions; a field that two of them have is prefixed with its metric, and is null where the metric has no such
-        row.
+        returning_users) is requested by game; where *by* does not name the game, its parts are summed over games and
+        its ratio is made from the sums. The rows of retention_retro have no parts: it is refused without its game.
+        Several metrics are joined on timestamp and dimensions; a field that two of them have is prefixed with its
+        metric, and is null where the metric has no such row. A value in *where* that the service has never had is a
+        warning with the nearest one.
 
         Raises:
             NotYetAvailable: part of *over* is not available; the error holds the available interval.
             BadQuery: a name or value that does not exist, with the nearest that does.
-            NotAdditive: *max_days* cuts a bucket whose parts cannot be added up; *other* or *check* without a total.
+            NotAdditive: *max_days* cuts a bucket whose parts cannot be added up; *other* or *check* without a total;
+                retention_retro without its game.
             Truncated: more values than the service gives.
             PartialResult: some requests failed; holds the frame of the others.
             AuthError, RateLimited, ServiceError, Unreachable: see `gamelens.errors`.
@@ -141,6 +143,7 @@ class Client(BaseClient):
         Only the available interval is requested, once an hour. The plan has `requests`, `seconds`, `cached_share`,
         `pieces` and `clipped`, and prints as a small table. The number of values of a fan-out, or of studios, is known
         only after a list has been requested: `guessed` names the dimensions for which the plan uses an estimate.
+        A value in *where* that turns out to have no rows costs one list more.
 
         Raises:
             NotYetAvailable, BadQuery, NotAdditive: as `query`.
@@ -176,7 +179,8 @@ class Client(BaseClient):
         """Return a new frame like *frame* without its gaps.
 
         Only the missing rows are requested. A frame of retention, or of rows with `other` or `check`, does not hold all
-        it was computed from: its answers are taken from the cache, and without a cache they are requested again.
+        it was computed from: its answers are in the memory of the client that returned it, or in the cache. Without
+        either they are requested again.
 
         Raises:
             BadQuery: *frame* has no receipt, or no longer the columns it was returned with.

@@ -2,50 +2,109 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
 import platformdirs
 
-from gamelens.local.population_record import today
+from gamelens.errors import BadQuery
 from gamelens.local.sandbox_info import SandboxInfo
-from gamelens.local.sandbox_population import ensure_populated, read_population_record
-from gamelens.local.sandbox_process import find_or_stop_sandbox, start_detached
+from gamelens.local.sandbox_population import ensure_populated
+from gamelens.local.sandbox_process import find_or_stop_sandbox, scenario_titles, start_detached
 
 if TYPE_CHECKING:
+    from gamelens.client.base_client import Folder
+    from gamelens.client.connection.rate_limit import Pace
+    from gamelens.client.connection.transport import HttpBackend
     from gamelens.client.sync_client import Client
 
-DEMO_SCENARIO = "demo"
+DEMO_SCENARIO: Final = "demo"
+_NO_KEY: Final = (
+    "no API key is set, so a sandbox with invented players answers. "
+    "For your own games set GAMELENS_API_KEY or pass api_key="
+)
 
 
-def connect(**settings: Any) -> Client:
-    """Return a client of the real service if a key is set, else of a sandbox with demo data.
+class DemoSettings(TypedDict, total=False):
+    """The settings of `demo`: those of `Client` that do not say which service answers."""
 
-    The sandbox starts when it is needed, in a process of its own. It is populated once a day with the scenario `demo`,
-    which takes about half a minute, and stops after four hours without a request.
+    cache: bool | Folder
+    pace: Pace
+    max_days: int | None
+    max_wait_s: float
+    refresh_s: float
+    max_answer_bytes: int
+    progress: bool | None
+    record: Folder | None
+
+
+class ConnectSettings(DemoSettings, total=False):
+    """The settings of `connect`: those of `Client`."""
+
+    api_key: str | None
+    metrics_url: str | None
+    allow_http: bool
+    replay: Folder | None
+    transport: HttpBackend | None
+
+
+def connect(**settings: Unpack[ConnectSettings]) -> Client:
+    """Return a client of the real service if a key is set, else of the sandbox of `demo`.
+
+    Without a key it says on standard error, in one line, that the players are invented; `demo` asks for them.
 
     Args:
         settings: arguments of `Client`. The environment variable GAMELENS_REPLAY names a folder of recorded answers
             that replaces both services, GAMELENS_RECORD a folder to write answers to.
+
+    Raises:
+        BadQuery: there is no such setting, or its value is not allowed.
+        AuthError: an address without a key.
     """
     from gamelens.client.connection.settings import Settings, config_file
     from gamelens.client.sync_client import Client
 
+    _check_names(settings, ConnectSettings.__annotations__)
     if not settings.keys() & {"record", "replay"}:
-        folders = {name: os.environ.get(f"GAMELENS_{name.upper()}") for name in ("record", "replay")}
-        settings |= {name: folder for name, folder in folders.items() if folder}
+        if folder := os.environ.get("GAMELENS_RECORD"):
+            settings["record"] = folder
+        if folder := os.environ.get("GAMELENS_REPLAY"):
+            settings["replay"] = folder
     if settings.get("replay"):
         return Client(**settings)
-    settings_given = {name: settings.get(name) for name in ("api_key", "metrics_url")}
-    configured = Settings(settings_given, os.environ, config_file())
-    if configured.find("api_key"):
-        # passed on, because a keyring may prompt at each lookup
-        return Client(**{**settings, "api_key": configured.secret("api_key")})
-    ready = demo_sandbox(say=print_status)
-    return Client(**{**settings, "api_key": ready.organisations[0].api_key, "metrics_url": ready.metrics_url})
+    configured = Settings({"api_key": settings.get("api_key")}, os.environ, config_file())
+    if configured.find("api_key") is not None:
+        # Passed on with its source, because a keyring may prompt at each lookup.
+        passed_on: dict[str, Any] = {**settings, "api_key": configured.secret("api_key")}
+        return Client(**passed_on)
+    if settings.get("metrics_url"):
+        return Client(**settings)
+    print_status(_NO_KEY)
+    settings.pop("api_key", None)
+    settings.pop("metrics_url", None)
+    return _sandbox_client(DEMO_SCENARIO, settings)
+
+
+def demo(scenario: str = DEMO_SCENARIO, **settings: Unpack[DemoSettings]) -> Client:
+    """Return a client of a sandbox on this machine, with the invented players of *scenario*.
+
+    The sandbox starts when it is needed, in a process of its own. It is populated once a day, which takes about half a
+    minute for `demo`, and stops after four hours without a request. Each scenario has a sandbox of its own.
+
+    Args:
+        scenario: name of a shipped scenario, or a TOML file.
+        settings: arguments of `Client`, but for those that say which service answers.
+
+    Raises:
+        BadQuery: there is no such scenario or setting, or a value is not allowed.
+    """
+    _check_names(settings, DemoSettings.__annotations__)
+    return _sandbox_client(scenario, settings)
 
 
 def ensure_service(*, say: Callable[[str], object] = lambda _: None) -> None:
@@ -59,25 +118,69 @@ def ensure_service(*, say: Callable[[str], object] = lambda _: None) -> None:
         demo_sandbox(say=say)
 
 
-def demo_sandbox(*, say: Callable[[str], object]) -> SandboxInfo:
-    """Return the sandbox of this machine, populated with the demo's players up to today."""
-    state = demo_state()
-    record = read_population_record(state)
-    scenario = None if record and record.ends_on == today() else DEMO_SCENARIO
+def demo_sandbox(scenario: str = DEMO_SCENARIO, *, say: Callable[[str], object]) -> SandboxInfo:
+    """Return the sandbox of *scenario* on this machine, with its players up to today.
+
+    Raises:
+        BadQuery: there is no such scenario.
+    """
+    scenario_titles(scenario)  # a name that does not exist is refused before a sandbox is started for it
+    state = demo_state(scenario)
     ready = find_or_stop_sandbox(state, scenario) or start_detached(state, scenario=scenario)
-    if scenario:
-        ensure_populated(ready, state, scenario, say=say)
+    ensure_populated(ready, state, scenario, say=say)
     return ready
 
 
-def demo_state() -> Path:
-    """Return the state directory of the sandbox behind `connect` and `demo`.
+def demo_state(scenario: str = DEMO_SCENARIO) -> Path:
+    """Return the state directory of the sandbox with *scenario*, `demo` for `connect`.
 
-    GAMELENS_STATE_DIR names another.
+    GAMELENS_STATE_DIR names another for `demo`, in which those of other scenarios are.
     """
-    return Path(os.environ.get("GAMELENS_STATE_DIR") or platformdirs.user_state_path("gamelens") / "demo")
+    state = Path(os.environ.get("GAMELENS_STATE_DIR") or platformdirs.user_state_path("gamelens") / "demo")
+    return state if scenario == DEMO_SCENARIO else state / "scenarios" / _folder_name(scenario)
+
+
+def demo_states() -> Iterator[Path]:
+    """Yield the state directories that there are, that of `demo` first."""
+    yield demo_state()
+    yield from sorted((demo_state() / "scenarios").glob("*/"))
 
 
 def print_status(line: str) -> None:
-    """Print a line of progress on standard error."""
+    """Print a line on standard error."""
     print(f"gamelens: {line}", file=sys.stderr, flush=True)
+
+
+def _sandbox_client(scenario: str, settings: DemoSettings) -> Client:
+    """Return a client of the sandbox of *scenario*.
+
+    Raises:
+        BadQuery: a setting has a value that is not allowed, which is found before a sandbox is populated.
+    """
+    from gamelens.client.base_client import check_settings
+    from gamelens.client.query.progress import is_progress_shown
+    from gamelens.client.sync_client import Client
+
+    check_settings(**settings)
+    is_shown = is_progress_shown(settings.get("progress"))
+    ready = demo_sandbox(scenario, say=print_status if is_shown else lambda _: None)
+    return Client(api_key=ready.organisations[0].api_key, metrics_url=ready.metrics_url, **settings)
+
+
+def _check_names(settings: Iterable[str], allowed: Collection[str]) -> None:
+    """Refuse a name that is no setting. Its value is not quoted: it may be a key.
+
+    Raises:
+        BadQuery: such a name, with the nearest setting.
+    """
+    for name in settings:
+        if name not in allowed:
+            raise BadQuery("setting", name, "does not exist", sorted(allowed))
+
+
+def _folder_name(scenario: str) -> str:
+    """Return the name of the folder for *scenario*, for a file one that is unique to its path."""
+    name = re.sub(r"[^\w-]+", "-", Path(scenario).stem)
+    if not Path(scenario).suffix:
+        return name
+    return f"{name}-{hashlib.sha256(os.fsencode(Path(scenario).resolve())).hexdigest()[:8]}"

@@ -42,7 +42,7 @@ class Demo(msgspec.Struct, frozen=True, kw_only=True):
     reports: list[Path]
 
 
-def demo(out: Path, *, scenario: str = DEMO_SCENARIO, say: Callable[[str], object] = lambda _: None) -> Demo:
+def run_demo(out: Path, *, scenario: str = DEMO_SCENARIO, say: Callable[[str], object] = lambda _: None) -> Demo:
     """Run everything, end to end, and write a report of each notebook into *out*.
 
     That is: start a sandbox with the games of *scenario*, populate it, process, and run the notebooks. A scenario that
@@ -51,8 +51,9 @@ def demo(out: Path, *, scenario: str = DEMO_SCENARIO, say: Callable[[str], objec
     from gamelens.notebook.reports.report import write_report
 
     say("starting the sandbox")
-    with running_sandbox(demo_state(), scenario=scenario) as ready:
-        population, was_populated = ensure_populated(ready, demo_state(), scenario, say=say)
+    state = demo_state(scenario)
+    with running_sandbox(state, scenario=scenario) as ready:
+        population, was_populated = ensure_populated(ready, state, scenario, say=say)
         reports = []
         for notebook in sorted(notebooks_folder().glob("*.ipynb")):
             say(f"running {notebook.name}")

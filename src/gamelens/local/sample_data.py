@@ -13,24 +13,26 @@ from pathlib import Path
 
 from gamelens._files import replace_file
 from gamelens.errors import BadQuery, Refused
-from gamelens.local.connect import demo_state
-from gamelens.local.population_record import PopulationRecord
+from gamelens.local.connect import demo_state, demo_states
 from gamelens.local.sandbox_info import read_sandbox_info
 from gamelens.local.sandbox_population import read_population_record
 
 
-def sample_files() -> Path:
+def sample_files(scenario: str | None = None) -> Path:
     """Return a folder with sample files for the data that `connect` queries.
 
     They are `ad_spend.csv`, `holidays.csv`, `store_rank.csv` and `exchange_rates.csv`, written into the state directory
-    of the sandbox by this call. With GAMELENS_REPLAY they are in the folder `outside` beside the recorded answers. If
-    there are none for these data, they have headers and no rows.
+    of the sandbox by this call. With *scenario* they are for the data of `demo(scenario)`. With GAMELENS_REPLAY they
+    are in the folder `outside` beside the recorded answers. If there are none for these data, they have headers and no
+    rows.
     """
+    if scenario is not None:
+        return _files_beside(demo_state(scenario))
     if replay := os.environ.get("GAMELENS_REPLAY"):
         recorded = Path(replay).resolve().parent / "outside"
         return recorded if recorded.is_dir() else _files_without_rows()
-    population = _connected_population()
-    return _files_without_rows() if population is None else _files_of(population, demo_state() / "outside")
+    state = _connected_state()
+    return _files_without_rows() if state is None else _files_beside(state)
 
 
 def write_files(files: Mapping[str, str], folder: Path) -> Path:
@@ -42,17 +44,21 @@ def write_files(files: Mapping[str, str], folder: Path) -> Path:
     return folder
 
 
-def _files_of(population: PopulationRecord, folder: Path) -> Path:
+def _files_beside(state: Path) -> Path:
+    """Write the files that fit the players of the sandbox over *state*."""
     from gamelens.simulator import load_scenario
     from gamelens.simulator.output.external_files import outside_files
 
+    population = read_population_record(state)
+    if population is None:
+        return _files_without_rows()
     try:
         scenario = load_scenario(
             population.scenario, players=population.players, days=population.days, seed=population.seed
         )
     except BadQuery:  # played from a scenario file, which may be anywhere or gone
         return _files_without_rows()
-    return write_files(outside_files(scenario, ends_on=population.ends_on), folder)
+    return write_files(outside_files(scenario, ends_on=population.ends_on), state / "outside")
 
 
 def _files_without_rows() -> Path:
@@ -61,16 +67,20 @@ def _files_without_rows() -> Path:
     return write_files(empty_files(), demo_state() / "outside" / "none")
 
 
-def _connected_population() -> PopulationRecord | None:
-    """Return the record of the sandbox that `connect` queries, or None for another service."""
+def _connected_state() -> Path | None:
+    """Return the state of the sandbox that `connect` queries, or None for another service."""
     from gamelens.client.connection.settings import Settings
 
-    settings, state = Settings.from_environment(), demo_state()
-    if settings.find("api_key"):
-        try:
-            ready = read_sandbox_info(state / "ready.json")
-        except Refused:
-            return None
-        if (settings.find("metrics_url") or "").rstrip("/") != ready.metrics_url.rstrip("/"):
-            return None
-    return read_population_record(state)
+    settings = Settings.from_environment()
+    if not settings.find("api_key"):
+        return demo_state()
+    address = (settings.find("metrics_url") or "").rstrip("/")
+    return next((state for state in demo_states() if _address_at(state) == address), None)
+
+
+def _address_at(state: Path) -> str | None:
+    """Return the address of the metrics service over *state*, or None if none runs."""
+    try:
+        return read_sandbox_info(state / "ready.json").metrics_url.rstrip("/")
+    except Refused:
+        return None

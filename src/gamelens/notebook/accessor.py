@@ -13,6 +13,7 @@ from gamelens.analysis.retention.retention_rates import average_curve, cohort_ma
 from gamelens.analysis.tidy_frames import label_columns, series_names, value_columns, with_receipts_of
 from gamelens.errors import BadQuery
 from gamelens.notebook import receipt_text
+from gamelens.notebook.table_source import show_sources
 from gamelens.wire.receipts import Receipt
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 # Names come from outside: without this, JupyterLab's MathJax reads two dollar signs in a table as a formula.
 pd.set_option("display.html.use_mathjax", False)
+show_sources()
 
 
 @pd.api.extensions.register_dataframe_accessor("lens")

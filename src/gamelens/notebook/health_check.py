@@ -21,8 +21,9 @@ from gamelens.analysis import health
 from gamelens.analysis.health import HealthQuery
 from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.errors import NotYetAvailable
+from gamelens.notebook.receipt_text import source_line
 from gamelens.wire.intervals import Interval
-from gamelens.wire.receipts import Receipt
+from gamelens.wire.receipts import Provenance, Receipt
 
 if TYPE_CHECKING:
     from gamelens.client.sync_client import Client
@@ -73,6 +74,11 @@ class HealthReport(msgspec.Struct, frozen=True):
         return Receipt.of(self.board.attrs).as_of
 
     @property
+    def provenance(self) -> Provenance:
+        """The origin of the numbers."""
+        return Receipt.of(self.board.attrs).provenance
+
+    @property
     def headline(self) -> str:
         """The board in one sentence of plain text."""
         if self.day is None or self.count("unknown") == len(self.board):
@@ -118,6 +124,8 @@ class HealthReport(msgspec.Struct, frozen=True):
     def markdown(self) -> str:
         """Return the board as one page of Markdown, with names from outside escaped."""
         parts = [f"# {escape_markdown(self.headline)}"]
+        if self.provenance.badge:
+            parts.append(f"**{self.provenance.badge}**: the players are invented")
         if len(self.alarms):
             parts.append(_markdown_of(self.table(self.alarms)))
         for sentence, more in self.explained():
@@ -125,8 +133,8 @@ class HealthReport(msgspec.Struct, frozen=True):
             parts.append("\n".join(lines))
         if len(overview := self.overview()):
             parts += ["## Change against a usual day", _markdown_of(overview)]
-        if self.as_of:
-            parts.append(f"Data as of {escape_markdown(self.as_of)}.")
+        if line := source_line(self.board):
+            parts.append(f"{escape_markdown(line)}.")
         return "\n\n".join(parts)
 
     def explained(self) -> list[tuple[str, list[str]]]:

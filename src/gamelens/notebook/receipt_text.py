@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from urllib.parse import urlsplit
 
 from pandas import DataFrame, Timestamp
 
 from gamelens._text import one_line
 from gamelens.errors import BadQuery
 from gamelens.wire.intervals import bucket_start
-from gamelens.wire.receipts import Gap, JoinRecord, Provenance, QueryRecord, Receipt, RestatementRecord
+from gamelens.wire.receipts import Gap, JoinRecord, Provenance, Receipt, RestatementRecord
 
 
 def receipt_of(frame: DataFrame) -> Receipt:
@@ -47,7 +46,7 @@ def source_line(frame: DataFrame) -> str:
     asked = receipt.asked
     parts = [
         f"Source: gamelens {receipt.version}" if receipt.version else "Source: gamelens",
-        provenance_words(receipt.provenance),
+        origin_text(receipt.provenance),
         asked.over or "",
         f"data as of {_time_text(receipt.as_of)}" if receipt.as_of else "",
         "cut to what is available" if receipt.clipped else "",
@@ -57,17 +56,12 @@ def source_line(frame: DataFrame) -> str:
     return " · ".join(part for part in parts if part) if receipt else ""
 
 
-def provenance_words(provenance: Provenance) -> str:
-    """Return the provenance as `sandbox, scenario demo`. Empty if it is unknown."""
-    scenario = f", scenario {one_line(provenance.scenario)}" if provenance.scenario else ""
-    match provenance.kind:
-        case "sandbox":
-            return f"sandbox{scenario}"
-        case "replay":
-            return f"replay of {one_line(provenance.url or 'recorded answers')}{scenario}"
-        case "real":
-            return one_line(urlsplit(provenance.url or "").netloc) or "real service"
-    return ""
+def origin_text(provenance: Provenance) -> str:
+    """Return the origin with its badge, as `demo data (sandbox, scenario demo)`.
+
+    Empty if it is unknown.
+    """
+    return f"{provenance.badge} ({provenance.text})" if provenance.badge else provenance.text
 
 
 def unfinished(frame: DataFrame) -> set[Timestamp]:
@@ -98,7 +92,7 @@ def _query_sentence(receipt: Receipt) -> str:
         f" {_and_list(map(str, asked.days))} days after install" if asked.days else "",
         f" {asked.since_days_ago} days after install" if asked.since_days_ago else "",
         f" by {by}" if by else "",
-        f" over {asked.over}{_resolved(asked)}" if asked.over else "",
+        f" over {asked.over}{_resolved(receipt)}" if asked.over else "",
         f", in one bucket for every {every}" if every and every != "all" else ", in one bucket" if every else "",
         f", where {asked.where}" if asked.where else "",
         f", only {' and '.join(narrowed)}" if narrowed else "",
@@ -108,9 +102,10 @@ def _query_sentence(receipt: Receipt) -> str:
     return "".join(parts) + "."
 
 
-def _resolved(asked: QueryRecord) -> str:
-    """Return the interval that the time range was resolved to, unless the range is that interval."""
-    return f" ({asked.interval})" if asked.interval and asked.interval != asked.over else ""
+def _resolved(receipt: Receipt) -> str:
+    """Return the interval that the time range was resolved to, unless it was given so."""
+    interval = receipt.asked.interval
+    return f" ({interval})" if interval and interval != receipt.asked.over else ""
 
 
 def _answer_sentences(receipt: Receipt) -> str:
@@ -129,15 +124,27 @@ def _answer_sentences(receipt: Receipt) -> str:
 
 def _provenance_sentence(provenance: Provenance) -> str:
     """Return a sentence about the provenance. Empty if it is unknown."""
-    scenario = f", populated with the scenario {provenance.scenario}" if provenance.scenario else ""
     match provenance.kind:
         case "sandbox":
-            return f"Simulated: answered by the sandbox at {provenance.url}{scenario}."
+            return f"Simulated: answered by {_service_text(provenance)}."
         case "replay":
-            return f"Replayed: answered from the recording {provenance.url}{scenario and ' of a sandbox' + scenario}."
+            scenario = provenance.scenario
+            recorded = provenance.sources or ((Provenance(kind="sandbox", scenario=scenario),) if scenario else ())
+            of = "".join(f" of {_service_text(service)}" for service in recorded)
+            return f"Replayed: answered from the recording {provenance.url}{of}."
+        case "mixed":
+            return f"Mixed: numbers of different sources, {origin_text(provenance)}."
         case "real":
             return f"Answered by {provenance.url}."
     return ""
+
+
+def _service_text(service: Provenance) -> str:
+    """Return a service as `the sandbox at ADDRESS, populated with the scenario demo`."""
+    if service.kind != "sandbox":
+        return service.url or "the real service"
+    at = f"the sandbox at {service.url}" if service.url else "a sandbox"
+    return f"{at}, populated with the scenario {service.scenario}" if service.scenario else at
 
 
 def _limitations(receipt: Receipt) -> list[str]:
@@ -152,6 +159,8 @@ def _limitations(receipt: Receipt) -> list[str]:
     if receipt.filled:
         rows = [f"{name} in {number:,} row{'' if number == 1 else 's'}" for name, number in receipt.filled.items()]
         lines += [f"Counts and money are 0 where the service had no row: {_and_list(rows)}."]
+    if receipt.values_listed:
+        lines += [f"Values of {_and_list(receipt.values_listed)} were listed only to check the filter."]
     lines += [_join_sentence(joined) for joined in receipt.joined]
     lines += [f"Restated: {_restatement_text(moved)}." for moved in receipt.restated or ()]
     return lines + [f"Warning: {warning}" for warning in receipt.warnings]

@@ -1,4 +1,4 @@
-"""Filters over dimensions, as frozen values with operators (Wire 2.7, Filters).
+"""Dimensions, and filters over them as frozen values with operators (Wire 2.7, Filters).
 
     dim.platform == "ios"                          {"platform": "ios"}
     dim.country_code.isin(["US", "NA"])            {"country_code": ["US", "NA"]}
@@ -6,31 +6,73 @@
     dim.country_code.is_null()                     {"country_code": None}, which the service does not take
 
 Negation is plain: it also selects the events that have no value. A client replaces a comparison with null by the
-negation of all values there are, before it sends the filter.
+negation of all values there are, and sends a filter as `flat_filter` writes it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final, Literal
 
 import msgspec
 
 from gamelens.errors import BadQuery
-from gamelens.wire.dimensions import DIMENSIONS
 from gamelens.wire.limits import FILTER_DEPTH, FILTER_OBJECTS
 
 WireFilter = dict[str, Any]
+
+
+class Dimension(msgspec.Struct, frozen=True):
+    """One dimension.
+
+    Attributes:
+        name: name on the wire.
+        level: owner of the value: the event, its player, or only `ads` (ad) or `impression` (ilrd) events.
+        meaning: definition in a few words.
+        typical: usual number of values, for estimates.
+    """
+
+    name: str
+    level: Literal["event", "player", "ad", "ilrd"]
+    meaning: str
+    typical: int
+
+
+DIMENSIONS: Final[dict[str, Dimension]] = {
+    dimension.name: dimension
+    for dimension in (
+        Dimension("game_id", "event", "id of the game", 10),
+        Dimension("build", "event", "build that sent the event", 20),
+        Dimension("first_build", "player", "build of the install event", 20),
+        Dimension("category", "event", "category of the event", 10),
+        Dimension("country_code", "event", "two letters; decided for each event", 150),
+        Dimension("platform", "event", "platform that sent the event", 4),
+        Dimension("installed_on", "player", "install day, YYYY-MM-DD", 365),
+        Dimension("is_paying", "player", '"true" from the first purchase on, else "false"', 2),
+        Dimension("is_converting", "player", '"true" on the day of the first purchase, else "false"', 2),
+        Dimension("ad_sdk_name", "ad", "ad SDK that showed the ad", 5),
+        Dimension("ad_type", "ad", "format of the ad", 6),
+        Dimension("ad_action", "ad", "what happened to the ad", 5),
+        Dimension("ilrd_sdk_vendor", "ilrd", "mediation SDK that reported the impression", 4),
+        Dimension("ilrd_adunit_name", "ilrd", "ad unit of the impression", 20),
+        Dimension("ilrd_network_name", "ilrd", "network that filled the impression; may be null", 15),
+        Dimension("ilrd_adunit_format", "ilrd", "format of the impression", 6),
+        Dimension("install_publisher", "event", "publisher that brought the install", 20),
+        Dimension("ab_id", "event", "experiment", 5),
+        Dimension("ab_variant_id", "event", "variant of the experiment", 10),
+        Dimension("severity", "event", "severity of an error event", 5),
+    )
+}
 
 
 class Filter(msgspec.Struct, frozen=True):
     """One of Match, IsNull, And, Or and Not. Combine them with ``&``, ``|`` and ``~``."""
 
     def __and__(self, other: Filter) -> Filter:
-        return And((self, other))
+        return And((*_members(And, self), *_members(And, other)))
 
     def __or__(self, other: Filter) -> Filter:
-        return Or((self, other))
+        return Or((*_members(Or, self), *_members(Or, other)))
 
     def __invert__(self) -> Filter:
         return Not(self)
@@ -47,7 +89,10 @@ class Match(Filter, frozen=True):
 
 
 class IsNull(Filter, frozen=True):
-    """A comparison with null: *dimension* has no value. `with_values_of` writes it as the service takes it."""
+    """A comparison with null: *dimension* has no value.
+
+    `with_values_of` writes it as the service takes it.
+    """
 
     dimension: str
 
@@ -87,7 +132,10 @@ class FilterDimension:
         return Match(self.name, _values(self.name, list(values)))
 
     def is_null(self) -> Filter:
-        """Return the filter for events without a value. Negate it with ``~`` for those that have one."""
+        """Return the filter for events without a value.
+
+        Negate it with ``~`` for events that have one.
+        """
         return IsNull(self.name)
 
     def __eq__(self, value: object) -> Filter:  # type: ignore[override]
@@ -136,21 +184,26 @@ dim = DimensionNamespace()
 
 
 def parse_filter(wire: object, *, with_nulls: bool = False) -> Filter:
-    """Read a filter object of a request body, or one of ours *with_nulls*: `{"country_code": None}`.
+    """Read a filter object of a request body.
+
+    *with_nulls* it may also compare with null, as `wire_filter` writes it: `{"country_code": None}`.
 
     Raises:
         BadQuery: an object has not exactly one key, a list is empty, a value is no string, or there are more than 500
             objects or 16 levels of them.
     """
     node = _parse(wire, depth=1, with_nulls=with_nulls)
-    if sum(1 for _ in _all_nodes(node)) > FILTER_OBJECTS:
+    if _object_count(node) > FILTER_OBJECTS:
         rule = f"must be made of at most {FILTER_OBJECTS} objects: several values of a dimension go into one list"
         raise BadQuery("filter", "…", rule)
     return node
 
 
 def wire_filter(node: Filter) -> WireFilter:
-    """Return *node* as a filter object of a request body. Only ours has null as a value."""
+    """Return *node* as a filter object of a request body.
+
+    A comparison with null has None as its value, which the service does not take.
+    """
     match node:
         case IsNull(dimension):
             return {dimension: None}
@@ -165,6 +218,19 @@ def wire_filter(node: Filter) -> WireFilter:
         case Not(member):
             return {"not": wire_filter(member)}
     raise TypeError(f"no filter: {node!r}")
+
+
+def flat_filter(node: Filter) -> Filter:
+    """Return a filter that selects the same events with as little nesting as possible.
+
+    An `and` in an `and`, an `or` in an `or` and a list of one become part of what holds them, `not` moves to the
+    comparisons, and comparisons of one dimension are merged. A filter that is nothing but alternatives becomes one `or`
+    of single comparisons, the form that every service documents. A form of more than 500 objects is not used.
+    """
+    merged = _flat(node, is_negated=False)
+    alternatives = tuple(_alternatives(merged))
+    spread = Or(alternatives) if len(alternatives) > 1 else merged
+    return next((form for form in (spread, merged) if _object_count(form) <= FILTER_OBJECTS), node)
 
 
 def comparisons_in(node: Filter) -> Iterator[Match]:
@@ -183,9 +249,9 @@ def nullable_in(node: Filter) -> tuple[str, ...]:
 
 
 def with_values_of(node: Filter, values: Mapping[str, Sequence[str]]) -> Filter:
-    """Return *node* with each comparison with null as the service takes it: none of the *values* of its dimension.
+    """Return *node* with each comparison with null as the service takes it.
 
-    A dimension without values is null in every event.
+    Null is to have none of the *values* of the dimension. A dimension without values is null in every event.
     """
     match node:
         case IsNull(dimension):
@@ -202,7 +268,7 @@ def with_values_of(node: Filter, values: Mapping[str, Sequence[str]]) -> Filter:
 
 
 def _any_value(dimension: str, values: Mapping[str, Sequence[str]]) -> Filter:
-    """Return the filter of events that have one of *values*; without values, one that selects no event."""
+    """Return the filter of events with any value, which without values selects none."""
     return Match(dimension, tuple(values[dimension]) or ("",))
 
 
@@ -217,6 +283,60 @@ def _all_nodes(node: Filter) -> Iterator[Filter]:
             yield from _all_nodes(member)
 
 
+def _object_count(node: Filter) -> int:
+    """Return how many objects a filter is made of."""
+    return sum(1 for _ in _all_nodes(node))
+
+
+def _members(kind: type[And | Or], node: Filter) -> tuple[Filter, ...]:
+    """Return the members of a filter of this *kind*, or the filter alone."""
+    return node.members if isinstance(node, kind) else (node,)
+
+
+def _alternatives(node: Filter) -> Iterator[Filter]:
+    """Yield the members of an `or`, and each value of a comparison as a comparison of its own."""
+    for member in _members(Or, node):
+        if isinstance(member, Match):
+            yield from (Match(member.dimension, (value,)) for value in member.values)
+        else:
+            yield member
+
+
+def _flat(node: Filter, *, is_negated: bool) -> Filter:
+    """Return *node*, or its negation, flat and with `not` around comparisons only."""
+    match node:
+        case Not(member):
+            return _flat(member, is_negated=not is_negated)
+        case And(members) | Or(members):
+            kind = And if isinstance(node, And) is not is_negated else Or
+            flat = [part for member in members for part in _members(kind, _flat(member, is_negated=is_negated))]
+            merged = _merged(kind, flat)
+            return merged[0] if len(merged) == 1 else kind(merged)
+        case Match(dimension, values):
+            node = Match(dimension, tuple(dict.fromkeys(values)))
+    return Not(node) if is_negated else node
+
+
+def _merged(kind: type[And | Or], members: Iterable[Filter]) -> tuple[Filter, ...]:
+    """Return the distinct *members* of an `and` or `or`, comparisons of one dimension as one.
+
+    In an `or` these are comparisons as they are, in an `and` negated ones.
+    """
+    values: dict[str, dict[str, None]] = {}
+    merged: dict[Filter | str, Filter | None] = {}
+    for member in members:
+        leaf = member.member if isinstance(member, Not) else member
+        if isinstance(leaf, Match) and isinstance(member, Not) is (kind is And):
+            values.setdefault(leaf.dimension, {}).update(dict.fromkeys(leaf.values))
+            merged[leaf.dimension] = None
+        else:
+            merged[member] = member
+    joined = {dimension: Match(dimension, tuple(texts)) for dimension, texts in values.items()}
+    for dimension, leaf in joined.items():
+        merged[dimension] = Not(leaf) if kind is And else leaf
+    return tuple(member for member in merged.values() if member is not None)
+
+
 def _parse(wire: object, *, depth: int, with_nulls: bool) -> Filter:
     if depth > FILTER_DEPTH:
         raise BadQuery("filter", "…", f"must not be nested deeper than {FILTER_DEPTH} objects")
@@ -225,7 +345,7 @@ def _parse(wire: object, *, depth: int, with_nulls: bool) -> Filter:
     ((key, value),) = wire.items()
     if key == "not":
         return Not(_parse(value, depth=depth + 1, with_nulls=with_nulls))
-    if value is None and with_nulls:
+    if value is None and with_nulls and key not in ("and", "or"):
         return IsNull(key)
     if key not in ("and", "or"):
         return Match(key, _values(key, value))

@@ -6,7 +6,7 @@ it. `decode_query` reads a request body, `encode_query` writes one. Wire 2.5, Qu
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import timedelta
 from typing import Annotated, Any
 
@@ -152,7 +152,7 @@ def decode_query(body: dict[str, Any], *, granularity: Granularity | None = None
     body = _present_fields(body, QueryBody.__struct_fields__, of="a metric query")
     return MetricQuery(
         interval=Interval.parse(_string(body, "interval", must_be="a string, an ISO 8601 interval")),
-        granularity=_string({"granularity": granularity} | body, "granularity"),  # type: ignore[arg-type]
+        granularity=_string({"granularity": granularity} | body, "granularity", allowed=GRANULARITIES),  # type: ignore[arg-type]
         query=_decode_kind(body["query"]) if "query" in body else None,
         split_by=_string(body, "split_by") if "split_by" in body else None,
         game=_string(body, "game") if "game" in body else None,
@@ -200,12 +200,14 @@ def _present_fields(body: dict[str, Any], fields: Collection[str], *, of: str, p
     return {name: value for name, value in body.items() if value is not None}
 
 
-def _string(body: dict[str, Any], name: str, *, path: str = "", must_be: str = "a string") -> str:
+def _string(
+    body: dict[str, Any], name: str, *, path: str = "", must_be: str = "a string", allowed: Iterable[str] = ()
+) -> str:
     value = body.get(name)
     if value is None:
-        raise BadQuery(path + name, msgspec.UNSET, f"is missing: send {must_be}")
+        raise BadQuery(path + name, msgspec.UNSET, f"is missing: send {must_be}", allowed)
     if not isinstance(value, str):
-        raise BadQuery(path + name, value, f"must be {must_be}")
+        raise BadQuery(path + name, value, f"must be {must_be}", allowed)
     return value
 
 

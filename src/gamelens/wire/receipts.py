@@ -7,15 +7,17 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
 from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
+from urllib.parse import urlsplit
 
 import msgspec
 
+from gamelens._text import one_line
 from gamelens.wire.intervals import Granularity, Interval, MalformedInterval
 
 RECEIPT: Final = "gamelens"
 """The receipt's name in `df.attrs` and in the metadata of an Arrow schema."""
 
-ProvenanceKind = Literal["real", "sandbox", "replay", "unknown"]
+ProvenanceKind = Literal["real", "sandbox", "replay", "mixed", "unknown"]
 S = TypeVar("S", bound=msgspec.Struct)
 T = TypeVar("T")
 
@@ -30,14 +32,58 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """The origin of the numbers of a frame.
 
     Attributes:
-        kind: the real service, a sandbox, a replay of recorded answers, or unknown.
+        kind: the real service, a sandbox, a replay of recorded answers, several of these mixed, or unknown.
         url: the address of the service, or the name of the folder of a replay; it never holds a key or a token.
         scenario: the scenario that a sandbox was populated with.
+        sources: the service that was recorded, for a replay that knows it; the origins of the parts, for a mix.
     """
 
     kind: ProvenanceKind = "unknown"
     url: str | None = None
     scenario: str | None = None
+    sources: tuple[Provenance, ...] = ()
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether the numbers, or some of them, count the invented players of a sandbox."""
+        return self.kind == "sandbox" or self.scenario is not None or any(it.is_simulated for it in self.sources)
+
+    @property
+    def badge(self) -> str:
+        """The warning beside simulated numbers: "demo data", "partly demo data", or "" for others."""
+        if not self.is_simulated:
+            return ""
+        is_whole = self.kind != "mixed" or all(it.is_simulated for it in self.sources)
+        return "demo data" if is_whole else "partly demo data"
+
+    @property
+    def identity(self) -> tuple[str, str | None]:
+        """The value that two frames of one origin share.
+
+        A sandbox is recognised by its scenario, because its address is another after each start.
+        """
+        return self.kind, (self.scenario or self.url) if self.kind == "sandbox" else self.url
+
+    @property
+    def parts(self) -> tuple[Provenance, ...]:
+        """The origins of the parts of a mix, or else the origin itself."""
+        return self.sources if self.kind == "mixed" and self.sources else (self,)
+
+    @property
+    def text(self) -> str:
+        """The origin in a few words, such as `sandbox, scenario demo`. Empty if it is unknown."""
+        scenario = f", scenario {one_line(self.scenario)}" if self.scenario else ""
+        match self.kind:
+            case "sandbox":
+                return f"sandbox{scenario}"
+            case "replay":
+                recorded = "".join(f", {it.text}" for it in self.sources) or scenario
+                return f"replay of {one_line(self.url or 'recorded answers')}{recorded}"
+            case "real":
+                return one_line(urlsplit(self.url or "").netloc) or "real service"
+            case "mixed":
+                return " and ".join(it.text or "an unknown source" for it in self.sources) or "several sources"
+        return ""
 
 
 class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,6 +197,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         restated: the changes that `refresh` found; None for a frame of any other call.
         provenance: the origin of the numbers.
         filled: number of rows of each metric whose counts and money are 0 because the service had no row.
+        values_listed: dimensions whose values were requested only to check the filter.
     """
 
     asked: QueryRecord = QueryRecord()
@@ -170,6 +217,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     restated: tuple[RestatementRecord, ...] | None = None
     provenance: Provenance = Provenance()
     filled: dict[str, int] = {}
+    values_listed: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, attrs: object) -> Receipt:
@@ -186,8 +234,9 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     def to_json(self) -> dict[str, Any]:
         """Return the receipt as plain JSON values, the form it has in `df.attrs["gamelens"]`."""
         written: dict[str, Any] = _plain(msgspec.to_builtins(self, str_keys=True, enc_hook=str))
-        _omit_defaults(written, self, ("titles", "joined", "restated", "filled"))
+        _omit_defaults(written, self, ("titles", "joined", "restated", "filled", "values_listed"))
         _omit_defaults(written["asked"], self.asked, ("other", "check", "days"))
+        _omit_sources(written["provenance"])
         return written
 
     @property
@@ -207,14 +256,16 @@ _EMPTY: Final = Receipt()
 def merge_receipts(receipts: Sequence[Receipt]) -> Receipt:
     """Return the receipt of a frame that was computed from several.
 
-    Metrics and what is missing are listed, requests are added, and the oldest `as_of` counts. Of several kinds of
-    provenance the result is "unknown". All else is that of the first.
+    Metrics and what is missing are listed, requests are added, and the oldest `as_of` counts. Several origins are
+    "mixed", with a warning.
     """
     if len(receipts) <= 1:
         return receipts[0] if receipts else _EMPTY
     first = receipts[0]
     metrics = dict.fromkeys(name for receipt in receipts for name in receipt.asked.metrics)
     titles = sorted({title for receipt in receipts for title in receipt.titles})
+    provenance = merge_provenance([receipt.provenance for receipt in receipts])
+    warnings = [warning for receipt in receipts for warning in receipt.warnings] + mixture_warnings(provenance)
     return msgspec.structs.replace(
         first,
         asked=msgspec.structs.replace(first.asked, metric=tuple(metrics)),
@@ -223,24 +274,35 @@ def merge_receipts(receipts: Sequence[Receipt]) -> Receipt:
         retries=sum(receipt.retries for receipt in receipts),
         cached_share=sum(receipt.cached_share for receipt in receipts) / len(receipts),
         gaps=tuple(gap for receipt in receipts for gap in receipt.gaps),
-        warnings=tuple(warning for receipt in receipts for warning in receipt.warnings),
+        warnings=tuple(dict.fromkeys(warnings)),
         clipped=next((receipt.clipped for receipt in receipts if receipt.clipped), None),
         truncated=any(receipt.truncated for receipt in receipts),
         titles=tuple(titles),
         filled=dict(sum((Counter(receipt.filled) for receipt in receipts), Counter())),
-        provenance=_merge_provenance([receipt.provenance for receipt in receipts]),
+        provenance=provenance,
+        values_listed=tuple(dict.fromkeys(name for receipt in receipts for name in receipt.values_listed)),
     )
 
 
-def _merge_provenance(origins: Sequence[Provenance]) -> Provenance:
-    """Return what all *origins* share, or an unknown origin where their kinds differ."""
-    if len({origin.kind for origin in origins}) > 1:
-        return Provenance()
+def merge_provenance(origins: Sequence[Provenance]) -> Provenance:
+    """Return the origin of numbers computed from those of all *origins*, mixed if they differ."""
+    parts = {part.identity: part for origin in origins for part in origin.parts}
+    if len(parts) > 1:
+        return Provenance(kind="mixed", sources=tuple(parts.values()))
     return Provenance(
         kind=origins[0].kind,
         url=_shared([origin.url for origin in origins]),
         scenario=_shared([origin.scenario for origin in origins]),
+        sources=_shared([origin.sources for origin in origins]) or (),
     )
+
+
+def mixture_warnings(provenance: Provenance) -> list[str]:
+    """Return a warning for numbers of several origins, else nothing."""
+    if provenance.kind != "mixed":
+        return []
+    of = f" ({provenance.badge})" if provenance.badge else ""
+    return [f"numbers of different sources{of}: {provenance.text}. Compare frames of one source"]
 
 
 def _shared(values: Sequence[T]) -> T | None:
@@ -260,6 +322,14 @@ def _omit_defaults(written: dict[str, Any], struct: msgspec.Struct, names: Seque
     for name in names:
         if getattr(struct, name) == getattr(default, name):
             del written[name]
+
+
+def _omit_sources(written: dict[str, Any]) -> None:
+    """Leave `sources` out of a written provenance that has none, and of those in it."""
+    for source in written["sources"]:
+        _omit_sources(source)
+    if not written["sources"]:
+        del written["sources"]
 
 
 def _plain(value: Any) -> Any:
@@ -283,12 +353,12 @@ def _lenient(kind: type[S], given: object) -> S:
 
 def _field(kind: Any, given: object) -> Any:
     """Convert the value of one field, or return UNSET where it is of another type."""
-    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        return _lenient(kind, given)
-    member = _member_struct(kind)
-    if member is not None and isinstance(given, (list, tuple)):
-        return tuple(_lenient(member, one) for one in given if isinstance(one, Mapping))
     try:
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+            return _lenient(kind, given)
+        member = _member_struct(kind)
+        if member is not None and isinstance(given, (list, tuple)):
+            return tuple(_lenient(member, one) for one in given if isinstance(one, Mapping))
         return msgspec.convert(given, kind)
     except (msgspec.ValidationError, RecursionError):
         return msgspec.UNSET

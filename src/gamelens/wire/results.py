@@ -2,23 +2,28 @@
 
 There are four shapes: group, split, timeseries, and by game, which is a timeseries whose rows have dimensions.
 `decode_answer` reads each of them into the same flat rows, `encode_answer` writes them. Wire 2.9, Answer shapes.
+
+A decoder keeps the last of two values of one key. `decode_json` refuses such a body: one of the two numbers is wrong.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from itertools import groupby
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from itertools import chain, groupby
+from typing import Annotated, Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
+from gamelens._text import escape_unprintable
 from gamelens.errors import ServiceError
 from gamelens.wire.intervals import wire_timestamp
 from gamelens.wire.queries import Group, MetricQuery, Split
 
 Row = dict[str, Any]
 _Row = TypeVar("_Row")
+_Kind = TypeVar("_Kind")
 _Stamp = Annotated[datetime, msgspec.Meta(extra_json_schema={"format": "date-time"})]
 
 ErrorName = Literal[
@@ -83,9 +88,8 @@ class SeriesAnswer(msgspec.Struct, Generic[_Row], frozen=True):
     result: list[SeriesRow[_Row]]
 
 
-_GROUP = msgspec.json.Decoder(GroupAnswer[Row])
-_SPLIT = msgspec.json.Decoder(SplitAnswer[Row])
-_SERIES = msgspec.json.Decoder(SeriesAnswer[Row])
+_SHOWN_CHARS: Final = 80
+_SPACES: Final = (b" ", b"\n", b"\r", b"\t")
 
 
 class Studio(msgspec.Struct, frozen=True):
@@ -128,17 +132,77 @@ def decode_answer(query: MetricQuery, body: bytes) -> list[Rows]:
     """Decode the answer to *query* into its buckets, ascending, with empty ones.
 
     Raises:
-        ServiceError: the body is not the promised JSON.
+        ServiceError: the body is not the promised JSON, or an object has a key twice.
+    """
+    # Rows of any type, which are not copied: `decode_json` has decoded them already.
+    match query.query:
+        case Group():
+            buckets = [Rows(bucket.timestamp, bucket.result) for bucket in decode_json(body, GroupAnswer[Any]).result]
+        case Split():
+            entries = decode_json(body, SplitAnswer[Any]).result
+            buckets = list(_group_rows((row.timestamp, row.event) for row in entries))
+        case _:
+            series = decode_json(body, SeriesAnswer[Any]).result
+            buckets = list(_group_rows((row.timestamp, row.result) for row in series))
+    if any(type(row) is not dict for bucket in buckets for row in bucket.rows):
+        raise ServiceError(200, "not the promised JSON: a row is no object")
+    return buckets
+
+
+def decode_json(body: bytes, kind: type[_Kind]) -> _Kind:
+    """Decode a body of this *kind*. Unknown keys of a struct are ignored.
+
+    Raises:
+        ServiceError: the body is not the promised JSON, or an object has a key twice.
     """
     try:
-        match query.query:
-            case Group():
-                return [Rows(bucket.timestamp, bucket.result) for bucket in _GROUP.decode(body).result]
-            case Split():
-                return list(_group_rows((row.timestamp, row.event) for row in _SPLIT.decode(body).result))
-        return list(_group_rows((row.timestamp, row.result) for row in _SERIES.decode(body).result))
+        tree = msgspec.json.decode(body)
+        decoded = msgspec.convert(tree, kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ServiceError(200, f"not the promised JSON: {error}") from None
+    # Written without white space before it, each key is a quotation mark and a colon; text can only add such pairs.
+    if any(space + b":" in body for space in _SPACES) or body.count(b'":') != _key_count(tree):
+        refuse_repeated_keys(body)
+    return decoded
+
+
+def refuse_repeated_keys(body: bytes) -> None:
+    """Refuse valid JSON in which an object has a key twice.
+
+    It takes several times as long as to decode *body*: call it where the number of keys shows that it may be so.
+
+    Raises:
+        ServiceError: names the object, the key and its values.
+    """
+    found: list[tuple[dict[str, Any], str, list[Any]]] = []
+
+    def keep(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        members = dict(pairs)
+        if len(members) < len(pairs) and not found:
+            names = [name for name, _ in pairs]
+            repeated = next(name for name in names if names.count(name) > 1)
+            found.append((members, repeated, [value for name, value in pairs if name == repeated]))
+        return members
+
+    try:
+        tree = json.loads(body, object_pairs_hook=keep)
+    except (ValueError, RecursionError) as error:
+        raise ServiceError(200, f"not the promised JSON: {error}") from None
+    for members, name, values in found:
+        texts = " and ".join(map(shown, values))
+        raise impossible_answer(f"{_path_of(members, tree)} has the key {shown(name)} more than once, with {texts}")
+
+
+def impossible_answer(fault: str) -> ServiceError:
+    """Return the error for an answer that is the promised JSON and cannot be right."""
+    next_step = "None of it is used: ask again, and if it comes again report it to the service"
+    return ServiceError(200, f"an impossible answer: {fault}. {next_step}")
+
+
+def shown(value: object) -> str:
+    """Return a value of an answer as Python writes it, on one line and of bounded length."""
+    text = escape_unprintable(repr(value))
+    return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "…"
 
 
 def encode_answer(query: MetricQuery, buckets: Iterable[Rows]) -> bytes:
@@ -162,3 +226,29 @@ def _entries(query: MetricQuery, buckets: Iterable[Rows]) -> Iterator[dict[str, 
 def _group_rows(rows: Iterable[tuple[datetime, Row]]) -> Iterator[Rows]:
     for timestamp, members in groupby(rows, key=lambda row: row[0]):
         yield Rows(timestamp, [row for _, row in members])
+
+
+def _key_count(tree: Any) -> int:
+    """Return how many keys all objects of decoded JSON have."""
+    count, level = 0, [tree]
+    while level:
+        objects = [node for node in level if type(node) is dict]
+        count += sum(map(len, objects))
+        lists = (node for node in level if type(node) is list)
+        members = chain(chain.from_iterable(map(dict.values, objects)), chain.from_iterable(lists))
+        level = [member for member in members if type(member) is dict or type(member) is list]
+    return count
+
+
+def _path_of(wanted: dict[str, Any], tree: Any) -> str:
+    """Return the path of one object of decoded JSON, such as `result[3].event`."""
+    waiting = [("", tree)]
+    while waiting:
+        path, node = waiting.pop()
+        if node is wanted:
+            break
+        if isinstance(node, dict):
+            waiting.extend((f"{path}.{name}", member) for name, member in node.items())
+        elif isinstance(node, list):
+            waiting.extend((f"{path}[{place}]", member) for place, member in enumerate(node))
+    return path.lstrip(".") or "the answer"

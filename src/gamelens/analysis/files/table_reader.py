@@ -6,10 +6,11 @@ A text file gives text, and only an empty cell is missing; typed sources keep th
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,8 +24,10 @@ from numpy.typing import NDArray
 from gamelens.analysis.files.csv_reader import read_delimited
 from gamelens.analysis.files.excel_reader import read_sheet
 from gamelens.errors import BadQuery
+from gamelens.wire.receipts import RECEIPT, Receipt
 
 _SUFFIXES: Final = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".xlsx", ".xlsm")
+_NO_RECEIPT: Final = Receipt()
 _UTC_MOMENT: Final = pa.timestamp("us", "UTC")
 
 
@@ -37,12 +40,14 @@ class ExternalTable:
         cells: columns of string, int64, double, bool or timestamp[us, UTC].
         rows: row numbers: in a file the header is row 1, rows of a frame count from 0.
         separator: separator of a CSV file.
+        receipt: the receipt of a frame that a client returned, also one stored as Parquet; an empty one for others.
     """
 
     source: str
     cells: pa.Table
     rows: NDArray[np.int64]
     separator: str | None = None
+    receipt: Receipt = _NO_RECEIPT
 
     @property
     def columns(self) -> list[str]:
@@ -79,7 +84,7 @@ def read_table(
             raise BadQuery("other", str(other), "is not a file")
         table = _read_file(path, sheet, encoding)
     elif isinstance(other, pd.DataFrame):
-        table = _numbered_table("other", _from_pandas(other), first=0)
+        table = replace(_numbered_table("other", _from_pandas(other), first=0), receipt=Receipt.of(other.attrs))
     elif hasattr(other, "__arrow_c_stream__") and hasattr(other, "columns"):  # pyarrow, polars
         table = _numbered_table("other", pa.table(other), first=0)
     else:
@@ -90,7 +95,7 @@ def read_table(
     named = _with_column_names(table)
     columns = [_blank_out(_to_plain_type(column), missing) for column in named.cells.columns]
     cells = pa.Table.from_arrays(columns, names=named.columns)
-    return ExternalTable(named.source, cells, named.rows, named.separator)
+    return replace(named, cells=cells)
 
 
 def _read_file(path: Path, sheet: str | None, encoding: str | None) -> ExternalTable:
@@ -190,7 +195,26 @@ def _blank_out(column: Any, missing: Sequence[str]) -> Any:
 
 
 def _numbered_table(source: str, cells: pa.Table, *, first: int, separator: str | None = None) -> ExternalTable:
-    return ExternalTable(source, cells, np.arange(first, first + cells.num_rows, dtype=np.int64), separator)
+    rows = np.arange(first, first + cells.num_rows, dtype=np.int64)
+    return ExternalTable(source, cells, rows, separator, _stored_receipt(cells.schema.metadata or {}))
+
+
+def _stored_receipt(metadata: Mapping[bytes, bytes]) -> Receipt:
+    """Return the receipt in the metadata of an Arrow schema.
+
+    It is under our own key or among the `attrs` that pandas stores.
+    """
+    if RECEIPT.encode() in metadata:
+        return Receipt.of({RECEIPT: _json(metadata[RECEIPT.encode()])})
+    about_frame = _json(metadata.get(b"pandas", b"{}"))
+    return Receipt.of(about_frame.get("attributes") if isinstance(about_frame, dict) else None)
+
+
+def _json(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _without_blank_rows(table: ExternalTable) -> ExternalTable:
@@ -200,7 +224,7 @@ def _without_blank_rows(table: ExternalTable) -> ExternalTable:
     is_filled = np.zeros(table.cells.num_rows, dtype=bool)
     for column in table.cells.columns:
         is_filled |= column.is_valid().to_numpy()
-    return ExternalTable(table.source, table.cells.filter(pa.array(is_filled)), table.rows[is_filled], table.separator)
+    return replace(table, cells=table.cells.filter(pa.array(is_filled)), rows=table.rows[is_filled])
 
 
 def _with_column_names(table: ExternalTable) -> ExternalTable:
@@ -218,7 +242,7 @@ def _with_column_names(table: ExternalTable) -> ExternalTable:
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise BadQuery("other", table.source, f"has two columns that are called {min(twice)}")
-    return ExternalTable(table.source, table.cells.select(places).rename_columns(names), table.rows, table.separator)
+    return replace(table, cells=table.cells.select(places).rename_columns(names))
 
 
 def _column_names(columns: Sequence[str], places: Sequence[int]) -> Iterator[str]:

@@ -26,8 +26,9 @@ from gamelens.analysis.outside_data.match_report import (
 )
 from gamelens.analysis.outside_data.right_side import RightTable, prepare_right
 from gamelens.analysis.outside_data.value_columns import ValueColumns
+from gamelens.analysis.tidy_frames import warn_of_mixture
 from gamelens.errors import BadQuery
-from gamelens.wire.receipts import RECEIPT, JoinRecord, Receipt
+from gamelens.wire.receipts import RECEIPT, JoinRecord, Provenance, Receipt, merge_provenance
 
 How = Literal["left", "inner", "right", "outer"]
 _JOIN_KINDS: Final = ("left", "inner", "right", "outer")
@@ -104,6 +105,7 @@ def join(
         raise BadQuery("validate", validate, f"forbids that a key stands in several rows of the frame, as {key} does")
     frame, renamed = _joined_frame(df, left_keys, right, matches, how, table.suffix)
     is_matched = matches != _NO_MATCH
+    origins = [receipt.provenance for receipt in (Receipt.of(df.attrs), table.receipt) if receipt]
     share, share_of = matched_share(df, Series(is_matched, index=df.index))
     report = MatchReport(
         source=table.source,
@@ -116,6 +118,7 @@ def join(
         share_of=share_of,
         renamed=renamed,
         warnings=(
+            *warn_of_mixture(origins),
             *right.notes,
             *value_columns.notes,
             *lookalikes(left_keys, right.keys, pairs, table),
@@ -123,7 +126,7 @@ def join(
             *(() if right.is_finer else cut_short(df, left_keys[is_matched])),
         ),
     )
-    _copy_receipt(frame, df, report)
+    _copy_receipt(frame, df, report, origins)
     return Joined(frame, report)
 
 
@@ -214,8 +217,8 @@ def _free_name(name: str, frame: DataFrame, suffix: str) -> str:
     return next(candidate for candidate in candidates if candidate not in frame)
 
 
-def _copy_receipt(frame: DataFrame, df: DataFrame, report: MatchReport) -> None:
-    """Copy the receipt of *df* to *frame* and add the join to it, if there is one."""
+def _copy_receipt(frame: DataFrame, df: DataFrame, report: MatchReport, origins: Sequence[Provenance]) -> None:
+    """Copy the receipt of *df*, if any, to *frame*, and add the join and *origins* to it."""
     frame.attrs = deepcopy(df.attrs)
     receipt = Receipt.of(df.attrs)
     if receipt:
@@ -226,4 +229,6 @@ def _copy_receipt(frame: DataFrame, df: DataFrame, report: MatchReport) -> None:
             matched_share=report.matched_share,
             share_of=report.share_of,
         )
-        frame.attrs[RECEIPT] = msgspec.structs.replace(receipt, joined=(*receipt.joined, joined)).to_json()
+        frame.attrs[RECEIPT] = msgspec.structs.replace(
+            receipt, joined=(*receipt.joined, joined), provenance=merge_provenance(origins)
+        ).to_json()

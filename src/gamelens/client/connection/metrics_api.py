@@ -7,16 +7,20 @@ remembered for an hour.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Literal, TypeVar, cast
 from urllib.parse import quote, unquote
 
 import msgspec
+import pyarrow as pa
 
+from gamelens.client.connection.deadline import Deadline
 from gamelens.client.connection.event_loop import gather
 from gamelens.client.connection.rate_limit import Route
 from gamelens.client.connection.transport import HttpRequest, HttpResponse, HttpSender, Params, RequestStats
+from gamelens.client.tables.filter_values import doubtful_values, unseen_value_text
 from gamelens.client.tables.time_ranges import (
     ResolvedRange,
     TimeRange,
@@ -24,12 +28,13 @@ from gamelens.client.tables.time_ranges import (
     clip_to_available,
     resolve_range,
 )
-from gamelens.errors import BadQuery, NotYetAvailable, ServiceError, Truncated
+from gamelens.errors import BadQuery, GamelensError, NotYetAvailable, ServiceError, Truncated
+from gamelens.wire.filters import Filter
 from gamelens.wire.intervals import Interval, MalformedInterval
 from gamelens.wire.limits import MAX_LIMIT
 from gamelens.wire.queries import MetricQuery, encode_query
 from gamelens.wire.receipts import Provenance
-from gamelens.wire.results import Game, Studio, Values
+from gamelens.wire.results import Game, Studio, Values, decode_json
 
 T = TypeVar("T")
 
@@ -37,10 +42,12 @@ BASE = "/metrics/v1"
 _JSON = {"Accept": "application/json"}
 _JSON_BOTH = {"Accept": "application/json", "Content-Type": "application/json"}
 _LEAST_POLL_S = 0.2
+_CHECK_S = 10.0  # for a list that only checks a filter
 _EDITION = "x-data-edition"
 _SCENARIO = "x-sandbox-scenario"
 PROVENANCE_HEADERS = (_EDITION, _SCENARIO)
 """Headers of the available interval that only a sandbox sends."""
+INTERVAL_PATH = f"{BASE}/interval"
 _CLIENT_METHODS = {"retention": "lens.retention()"}
 
 
@@ -58,6 +65,32 @@ class GameListing(msgspec.Struct, frozen=True):
     title: str
     studio_id: str
     studio: str | None
+
+
+class ValueCheck(msgspec.Struct, frozen=True):
+    """The check of a filter's values.
+
+    Attributes:
+        warnings: a text for each value that the service has never had.
+        listed: dimensions whose values were requested for the check.
+    """
+
+    warnings: list[str]
+    listed: list[str]
+
+
+class _ListedStudio(msgspec.Struct, frozen=True):
+    """A studio as a service lists it, perhaps without a name."""
+
+    id: str
+    name: str | None = None
+
+
+class _ListedGame(msgspec.Struct, frozen=True):
+    """A game as a service lists it, perhaps without a title."""
+
+    id: str
+    title: str | None = None
 
 
 def studios_key(interval: Interval) -> object:
@@ -146,24 +179,50 @@ class MetricsApi:
             raise Truncated(MAX_LIMIT)
         return answer.values
 
+    async def check_values(self, where: Filter, table: pa.Table, tally: RequestStats) -> ValueCheck:
+        """Return what is wrong with the values in *where* that the rows of *table* do not prove.
+
+        A list that cannot be had is not worth an error: the rows are there. It is requested only if no remembered one
+        holds the values.
+        """
+        warnings: list[str] = []
+        listed: list[str] = []
+        for dimension, values in doubtful_values(where, table).items():
+            if not self.needs_list(dimension, values):
+                continue
+            requests, available = tally.requests, await self.available()
+            with contextlib.suppress(GamelensError):
+                known = await Deadline(_CHECK_S).run(self.dimension_values(dimension, available, tally=tally))
+                unseen = [value for value in values if value not in known]
+                warnings += [unseen_value_text(dimension, value, known, available) for value in unseen]
+            listed += [dimension] if tally.requests > requests else []
+        return ValueCheck(warnings, listed)
+
+    def needs_list(self, dimension: str, values: Collection[str]) -> bool:
+        """Return whether no remembered list of *dimension*, of any interval, holds *values*."""
+        keys = [key for key in self._remembered if isinstance(key, tuple) and key[:2] == ("values", dimension)]
+        lists = [answer.values for answer in map(self.remembered, keys) if answer is not None]
+        return not {*values} <= {value for listed in lists for value in listed}
+
     def remembered(self, key: object) -> Any:
         """Return the remembered list with this key, or None if it is missing or too old."""
         fetched_at, answer = self._remembered.get(key, (None, None))
         return answer if fetched_at is not None and self._clock() - fetched_at < self._refresh_s else None
 
     async def studios(self, interval: Interval, tally: RequestStats | None = None) -> list[Studio]:
-        """Return the studios that sent data in *interval*."""
-        params = [("interval", str(interval))]
-        return await self._remember(
-            studios_key(interval), lambda: self._get("/studios", list[Studio], params, tally=tally)
-        )
+        """Return the studios that sent data in *interval*.
+
+        A studio without a name is called by its id.
+        """
+        return await self._remember(studios_key(interval), lambda: self._fetch_studios(interval, tally))
 
     async def games(
         self, interval: Interval, studios: Collection[str] | None = None, tally: RequestStats | None = None
     ) -> list[GameListing]:
         """Return the games that sent data in *interval*.
 
-        The service does not name the studio of a game, so there is one request for each studio.
+        The service does not name the studio of a game, so there is one request for each studio. A game without a title
+        is called by its id.
         """
         names = {studio.id: studio.name for studio in await self.studios(interval, tally)}
         ids = list(names) if studios is None else list(dict.fromkeys(studios))
@@ -241,17 +300,23 @@ class MetricsApi:
         return available
 
     async def _games_of(self, studio: str, interval: Interval, tally: RequestStats | None) -> list[Game]:
+        return await self._remember(games_key(studio, interval), lambda: self._fetch_games(studio, interval, tally))
+
+    async def _fetch_studios(self, interval: Interval, tally: RequestStats | None) -> list[Studio]:
+        listed = await self._get("/studios", list[_ListedStudio], [("interval", str(interval))], tally=tally)
+        return [Studio(studio.id, _name_or_id(studio.name, studio.id)) for studio in listed]
+
+    async def _fetch_games(self, studio: str, interval: Interval, tally: RequestStats | None) -> list[Game]:
         params = [("interval", str(interval)), ("studios", studio)]
-        return await self._remember(
-            games_key(studio, interval), lambda: self._get("/games", list[Game], params, tally=tally)
-        )
+        listed = await self._get("/games", list[_ListedGame], params, tally=tally)
+        return [Game(game.id, _name_or_id(game.title, game.id)) for game in listed]
 
     async def _fetch_available(self) -> Interval:
         """Request the available interval, and note the edition of the data and the provenance."""
         response = await self._send("/interval")
-        text = _decoded(response, str)
+        text = decode_json(response.body, str)
         self.edition = response.headers.get(_EDITION, "")
-        self.provenance = _provenance(self._transport.provenance, response)
+        self.provenance = answering_service(self._transport.provenance, response)
         try:
             self.last_available = Interval.parse(text)
             return self.last_available
@@ -268,7 +333,7 @@ class MetricsApi:
         tally: RequestStats | None = None,
     ) -> T:
         """Send a GET request and return the decoded answer."""
-        return _decoded(await self._send(path, params, route=route, tally=tally), kind)
+        return decode_json((await self._send(path, params, route=route, tally=tally)).body, kind)
 
     async def _send(
         self, path: str, params: Params = (), *, route: Route = "other", tally: RequestStats | None = None
@@ -306,15 +371,13 @@ def unknown_name_error(field: str, name: str, rule: str, known: Collection[str])
     return BadQuery(field, name, rule, [method] if method else sorted(known))
 
 
-def _provenance(sender: Provenance, response: HttpResponse) -> Provenance:
-    """Return the provenance of *sender* with what the headers of *response* add to it."""
+def answering_service(service: Provenance, response: HttpResponse) -> Provenance:
+    """Return *service*, as a sandbox if its available interval came with the headers of one."""
+    if service.kind != "real" or not any(name in response.headers for name in PROVENANCE_HEADERS):
+        return service
     scenario = unquote(response.headers.get(_SCENARIO, "")) or None
-    is_sandbox = sender.kind == "real" and _EDITION in response.headers
-    return msgspec.structs.replace(sender, kind="sandbox" if is_sandbox else sender.kind, scenario=scenario)
+    return msgspec.structs.replace(service, kind="sandbox", scenario=scenario)
 
 
-def _decoded(response: HttpResponse, kind: type[T]) -> T:
-    try:
-        return msgspec.json.decode(response.body, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ServiceError(200, f"not the promised JSON: {error}") from None
+def _name_or_id(name: str | None, id_: str) -> str:
+    return name if name is not None and name.strip() else id_

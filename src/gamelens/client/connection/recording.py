@@ -5,15 +5,17 @@
       "format": 1,
       "recorded_at": "2026-11-20T10:30:00+00:00",
       "version": "0.1.0",
+      "service": "https://metrics.example.com",
       "request": {"method": "POST", "path": "/metrics/v1/metrics/revenue", "params": [], "body": {...}},
       "answer": {"status": 200, "body": {...}}
     }
 
 There is one file for each distinct request. The order of object names, parameters, games, studios and filter values
-does not matter, and a file is found by its content, so it may be renamed. Recorded are answers, and refusals that
-would be the same next time. Transient failures are not, nor is a request that holds the key. Titles and numbers are in
-the files. A sandbox's answer to `GET /metrics/v1/interval` is recorded with its two headers, so that a replay knows the
-scenario.
+and the nesting of a filter do not matter, and a file is found by its content, so it may be renamed. Recorded are
+answers, and refusals that would be the same next time. Transient failures are not, nor is a request that holds the
+key. Titles and numbers are in the files. Each names the service that answered, without a key, and a sandbox's answer to
+`GET /metrics/v1/interval` is recorded with its two headers, so that a replay knows who answered. A folder holds the
+answers of one source: those of another are refused.
 
 A replay is as old as its recording, its available interval too: "last 90 complete days" are those of that time.
 
@@ -24,126 +26,33 @@ and body as sent; these files hold readable JSON, no headers, and match equal qu
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
-from urllib.parse import unquote, urlencode
+from typing import Final, TypeVar
+from urllib.parse import unquote
 
 import msgspec
 
 from gamelens._files import replace_file
 from gamelens.client.connection.error_responses import error_details, error_for
-from gamelens.client.connection.metrics_api import BASE, PROVENANCE_HEADERS
+from gamelens.client.connection.metrics_api import PROVENANCE_HEADERS
+from gamelens.client.connection.recorded_file import (
+    RecordedFile,
+    RecordedHead,
+    RecordedRequest,
+    RecordedResponse,
+    wrapped_lines,
+)
 from gamelens.client.connection.transport import HttpRequest, HttpResponse, RequestStats, Transport
 from gamelens.errors import BadQuery, NotRecorded
 from gamelens.wire.receipts import Provenance, package_version
 
 REFUSALS: Final = frozenset({400, 404, 413, 422})
-_SETS: Final = frozenset({"games", "studios", "filter"})  # lists whose order says nothing
-_NAME_CHARS: Final = 60
-_LINE_CHARS: Final = 160
-_DEEPEST: Final = 8
-_TEXT_CHARS: Final = 400
-_LISTED: Final = 6
-
-
-class RecordedRequest(msgspec.Struct, frozen=True):
-    """One request in canonical form, so that equal requests compare equal.
-
-    Attributes:
-        method, path: of the request.
-        params: query parameters, sorted.
-        body: the decoded JSON body, or None.
-    """
-
-    method: str
-    path: str
-    params: list[tuple[str, str]] = []
-    body: Any = None
-
-    @classmethod
-    def of(cls, request: HttpRequest) -> RecordedRequest:
-        """Return the canonical form of *request*, without its headers."""
-        body = msgspec.json.decode(request.body) if request.body else None
-        return cls(request.method, request.path, list(request.params), body).normalised()
-
-    def normalised(self) -> RecordedRequest:
-        """Return the request with sorted parameters and sorted lists whose order has no meaning."""
-        return RecordedRequest(self.method, self.path, sorted(self.params), _normalised(self.body, is_set=False))
-
-    @property
-    def canonical(self) -> bytes:
-        """The request as canonical JSON: equal for equal requests."""
-        return msgspec.json.encode(self, order="sorted")
-
-    @property
-    def file_name(self) -> str:
-        """The name of its file: lower-case letters, digits, `-` and `_`, valid on every system."""
-        words = re.sub(r"[^a-z0-9_]+", "-", " ".join(self._words()).lower())[:_NAME_CHARS].strip("-")
-        return f"{words or 'request'}-{hashlib.sha256(self.canonical).hexdigest()[:12]}.json"
-
-    @property
-    def text(self) -> str:
-        """The request in one line for a person, with long lists cut."""
-        query = f"?{urlencode(self.params, safe='/:,')}" if self.params else ""
-        body = f" {msgspec.json.encode(_shortened(self.body)).decode()}" if self.body is not None else ""
-        line = f"{self.method} {self.path}{query}{body}"
-        return line if len(line) <= _TEXT_CHARS else line[:_TEXT_CHARS] + "…"
-
-    def _words(self) -> Iterator[str]:
-        """Yield the parts of a readable name: metric or list, kind of query, dimensions."""
-        yield unquote(self.path).removeprefix(BASE).removeprefix("/metrics/")
-        body = self.body if isinstance(self.body, dict) else {}
-        query = body.get("query")
-        query = query if isinstance(query, dict) else {}
-        dimensions = query.get("dimensions")
-        listed = dimensions if isinstance(dimensions, list) else []
-        named = (query.get("type"), query.get("dimension"), *listed, body.get("split_by"))
-        yield from (word for word in named if isinstance(word, str))
-
-
-class RecordedResponse(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A response in a file: its body as the JSON received, digit for digit, or else as text.
-
-    Attributes:
-        status: the HTTP status.
-        headers: those that tell a sandbox from the real service (`PROVENANCE_HEADERS`).
-        body: the JSON body.
-        text: the body if it is not JSON.
-    """
-
-    status: int
-    headers: dict[str, str] = {}
-    body: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    text: str | msgspec.UnsetType = msgspec.UNSET
-
-    def answer(self) -> HttpResponse:
-        """Return the response as it was received, but for white space."""
-        text = "" if self.text is msgspec.UNSET else self.text
-        body = text.encode() if self.body is msgspec.UNSET else bytes(self.body)
-        return HttpResponse(self.status, body, self.headers)
-
-
-class _Head(msgspec.Struct, frozen=True, kw_only=True):
-    """The fields of a file but the answer: enough to find a request without reading its rows."""
-
-    format: Literal[1] = 1
-    recorded_at: str
-    version: str
-    request: RecordedRequest
-
-
-class _File(_Head, frozen=True, kw_only=True):
-    answer: RecordedResponse
-
-
-_HeadT = TypeVar("_HeadT", bound=_Head)
+_HeadT = TypeVar("_HeadT", bound=RecordedHead)
 
 
 class RecordingSender:
@@ -181,7 +90,8 @@ class RecordingSender:
         """Send *request* and record the response, if a repeated request would get the same.
 
         Raises:
-            BadQuery: the file cannot be written; and as `Transport.send`.
+            BadQuery: the file cannot be written, or the folder holds answers of another source.
+            GamelensError: as `Transport.send`.
         """
         wider = msgspec.structs.replace(request, expected_statuses={*request.expected_statuses, *REFUSALS})
         answer = await self._transport.send(wider, tally)
@@ -205,11 +115,33 @@ class RecordingSender:
         # A request that holds the key as a value is not written: a replay has no key to compare with.
         quotes_key = any(self._transport.without_key(text) != text for text in _quotable_forms(canonical_request))
         if recorded is not None and not quotes_key:
-            moment = datetime.fromtimestamp(self._now(), UTC).isoformat(timespec="seconds")
-            file = _File(recorded_at=moment, version=package_version(), request=canonical_request, answer=recorded)
-            self._write(
-                canonical_request.file_name, _wrapped_lines(msgspec.json.format(msgspec.json.encode(file), indent=0))
+            file = RecordedFile(
+                recorded_at=datetime.fromtimestamp(self._now(), UTC).isoformat(timespec="seconds"),
+                version=package_version(),
+                service=self.provenance.url,
+                request=canonical_request,
+                answer=recorded,
             )
+            self._check_source(file)
+            self._write(
+                canonical_request.file_name, wrapped_lines(msgspec.json.format(msgspec.json.encode(file), indent=0))
+            )
+
+    def _check_source(self, file: RecordedFile) -> None:
+        """Refuse to mix the answers of two sources in one folder.
+
+        Raises:
+            BadQuery: the folder has the available interval of another source than that of *file*.
+        """
+        if (now := file.source) is None:
+            return
+        try:
+            before = _read(self._folder / file.request.file_name, RecordedFile).source
+        except BadQuery:  # none yet, or one that is damaged and will be replaced
+            return
+        if before is not None and before.identity != now.identity:
+            rule = f"holds answers of {before.text}, and {now.text} answers now: name another folder, or empty it"
+            raise BadQuery("record", str(self._folder), rule)
 
     def _write(self, name: str, parts: Iterator[bytes]) -> None:
         try:
@@ -229,6 +161,9 @@ class ReplaySender:
     Args:
         folder: as written by `RecordingSender`.
 
+    Attributes:
+        provenance: the folder by its name, and once the available interval was answered, the service that was recorded.
+
     Raises:
         BadQuery: *folder* does not exist or holds no recorded answers.
     """
@@ -236,17 +171,13 @@ class ReplaySender:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = Path(folder).expanduser()
         self._by_request: Mapping[bytes, tuple[RecordedRequest, Path]] | None = None
+        self.provenance = Provenance(kind="replay", url=self._folder.resolve().name)
         if next(_files(self._folder), None) is None:
             rule = "holds no recorded answers" if self._folder.is_dir() else "is no folder"
             raise BadQuery("replay", str(self._folder), f"{rule}: Client(record=DIR) records what the service answers")
 
     def __repr__(self) -> str:
         return f"ReplaySender({str(self._folder)!r})"
-
-    @property
-    def provenance(self) -> Provenance:
-        """A replay of the folder, with its name and without its path."""
-        return Provenance(kind="replay", url=self._folder.resolve().name)
 
     async def send(self, request: HttpRequest, tally: RequestStats | None = None) -> HttpResponse:
         """Return the recorded response to *request*.
@@ -270,15 +201,21 @@ class ReplaySender:
         """Return the recorded response, by file name or else by content."""
         path = self._folder / request.file_name
         if path.exists():
-            file = _read(path, _File)
+            file = _read(path, RecordedFile)
             if file.request.normalised().canonical == request.canonical:
-                return file.answer.answer()
+                return self._replayed(file)
         # The file may have been renamed: read all files once.
         self._by_request = self._by_request if self._by_request is not None else _index(self._folder)
         match = self._by_request.get(request.canonical)
         if match is None:
             raise NotRecorded(request.text, _nearest(request, [recorded for recorded, _ in self._by_request.values()]))
-        return _read(match[1], _File).answer.answer()
+        return self._replayed(_read(match[1], RecordedFile))
+
+    def _replayed(self, file: RecordedFile) -> HttpResponse:
+        """Return the response in *file*, and note the service that was recorded."""
+        if (source := file.source) is not None:
+            self.provenance = msgspec.structs.replace(self.provenance, scenario=source.scenario, sources=(source,))
+        return file.answer.answer()
 
 
 def _recorded(status: int, body: bytes, headers: dict[str, str]) -> RecordedResponse | None:
@@ -301,7 +238,7 @@ def _index(folder: Path) -> Mapping[bytes, tuple[RecordedRequest, Path]]:
     """Return all recorded requests and their files, by canonical form."""
     by_request = {}
     for path in sorted(_files(folder)):
-        request = _read(path, _Head).request.normalised()
+        request = _read(path, RecordedHead).request.normalised()
         by_request[request.canonical] = (request, path)
     return by_request
 
@@ -337,48 +274,3 @@ def _nearest(request: RecordedRequest, recorded: Sequence[RecordedRequest]) -> s
         if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best and matcher.ratio() > best:
             best, nearest = matcher.ratio(), text
     return nearest
-
-
-def _normalised(value: Any, *, is_set: bool) -> Any:
-    """Return *value* with sorted object names, and sorted lists in fields that are sets."""
-    if isinstance(value, dict):
-        return {name: _normalised(member, is_set=is_set or name in _SETS) for name, member in sorted(value.items())}
-    if isinstance(value, list):
-        members = [_normalised(member, is_set=is_set) for member in value]
-        return sorted(members, key=msgspec.json.encode) if is_set else members
-    return value
-
-
-def _shortened(value: Any) -> Any:
-    """Return *value* with its long lists cut."""
-    if isinstance(value, dict):
-        return {name: _shortened(member) for name, member in value.items()}
-    if isinstance(value, list):
-        shown = [_shortened(member) for member in value[:_LISTED]]
-        return [*shown, f"… {len(value) - _LISTED} more"] if len(value) > _LISTED else shown
-    return value
-
-
-def _wrapped_lines(json: bytes, indent: bytes = b"") -> Iterator[bytes]:
-    """Yield *json*, given on one line, with line breaks so that mostly one row is on a line."""
-    members = _members(json) if len(json) > _LINE_CHARS and len(indent) < 2 * _DEEPEST else []
-    if not members:
-        yield json
-        return
-    inner = indent + b"  "
-    before = json[:1] + b"\n"
-    for name, member in members:
-        yield before + inner + name
-        yield from _wrapped_lines(member, inner)
-        before = b",\n"
-    yield b"\n" + indent + json[-1:]
-
-
-def _members(json: bytes) -> list[tuple[bytes, bytes]]:
-    """Return the members of an object, with their names, or of an array, or an empty list."""
-    if json[:1] == b"{":
-        named = msgspec.json.decode(json, type=dict[str, msgspec.Raw])
-        return [(msgspec.json.encode(name) + b": ", bytes(member)) for name, member in named.items()]
-    if json[:1] == b"[":
-        return [(b"", bytes(member)) for member in msgspec.json.decode(json, type=list[msgspec.Raw])]
-    return []

@@ -181,7 +181,7 @@ def retention_arguments(
 
 
 def _granularity(metrics: Sequence[str], every: Granularity | None) -> Granularity:
-    """Return the bucket of a query of *metrics*: *every*, or the one that its aliases are counted in.
+    """Return *every*, or the bucket that the aliases among *metrics* are counted in.
 
     Raises:
         BadQuery: an alias is not counted in *every*, or two are not counted in the same.

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
@@ -15,8 +11,8 @@ from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
 from gamelens.client.cache.answer_cache import AnswerCache
 from gamelens.client.connection.deadline import Deadline
 from gamelens.client.connection.metrics_api import MetricsApi, unknown_name_error
+from gamelens.client.connection.name_lookup import NameLookup
 from gamelens.client.query.data_frames import games_frame, restatements_frame, studios_frame
-from gamelens.client.query.narrowing import Narrowing
 from gamelens.client.query.plan_estimate import Plan, PlanEstimator
 from gamelens.client.query.progress import Progress
 from gamelens.client.query.query_run import QueryResult, QueryRun, QuerySteps, RowsSteps
@@ -29,15 +25,16 @@ from gamelens.client.query.refresh import (
     restatement_records,
 )
 from gamelens.client.query.retention_query import RetentionSteps
-from gamelens.client.query.row_sources import CacheSource, NoSource, RowSource
+from gamelens.client.query.row_sources import CacheSource, MemorySource, NoSource, RowSource
 from gamelens.client.tables.time_ranges import TimeRange
+from gamelens.errors import PartialResult, emit_warning
 from gamelens.wire.filters import dimensions_in
-from gamelens.wire.receipts import RestatementRecord
+from gamelens.wire.receipts import Receipt, RestatementRecord, merge_provenance, mixture_warnings
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-_PACKAGE: Final = str(Path(__file__).parents[2]) + os.sep
+_KEPT_RESULTS: Final = 4
 
 
 class QueryExecutor:
@@ -60,6 +57,7 @@ class QueryExecutor:
         self._refresh_s = refresh_s
         self._restated: list[RestatementRecord] = []
         self._emitted: set[str] = set()
+        self._unfinished: dict[bytes, MemorySource] = {}
 
     async def dimension_values(
         self, dimension: str, over: TimeRange, studios: Sequence[str], games: Sequence[str]
@@ -67,9 +65,9 @@ class QueryExecutor:
         """Return the values of *dimension* during *over*."""
         await self.service.unknown_names("by", (dimension,), DIMENSIONS)
         times = await self.service.resolve_range(over, "raise")
-        narrowing = Narrowing(self.service, times.available)
-        studios = await narrowing.studios(studios) or ()
-        games = await narrowing.games(games, studios or None) or ()
+        lookup = NameLookup(self.service, times.available)
+        studios = await lookup.studios(studios) or ()
+        games = await lookup.games(games, studios or None) or ()
         return await self.service.dimension_values(dimension, times.covered, studios=studios, games=games)
 
     async def studios(self, over: TimeRange) -> DataFrame:
@@ -80,7 +78,7 @@ class QueryExecutor:
     async def games(self, over: TimeRange, studios: Sequence[str] | None) -> DataFrame:
         """Return the games that sent data during *over*."""
         times = await self.service.resolve_range(over, "raise")
-        ids = await Narrowing(self.service, times.available).studios(studios)
+        ids = await NameLookup(self.service, times.available).studios(studios)
         return games_frame(await self.service.games(times.covered, ids))
 
     async def query(self, spec: QuerySpec, options: ExecutionOptions, progress: Progress) -> QueryResult:
@@ -105,7 +103,11 @@ class QueryExecutor:
         source = self._source()
         if previous.holds_answers:
             source = FrameSource(frame, previous, source)
-        return await self._repeat(previous, options, progress, source)
+        elif kept := self._unfinished.get(_memory_key(previous.receipt)):
+            source = MemorySource(source, kept.answers)
+        result = await self._repeat(previous, options, progress, source)
+        provenance = merge_provenance([previous.receipt.provenance, result.receipt.provenance])
+        return result.with_receipt(msgspec.structs.replace(result.receipt, provenance=provenance))
 
     async def refresh(self, frame: DataFrame, options: ExecutionOptions, progress: Progress) -> QueryResult:
         """Return *frame* with every row requested again, and its restatements in the receipt."""
@@ -132,7 +134,7 @@ class QueryExecutor:
         for text in result.receipt.warnings:
             if text not in self._emitted:
                 self._emitted.add(text)
-                warnings.warn(text, UserWarning, stacklevel=_analyst_stacklevel())
+                emit_warning(text)
         return cast("DataFrame", result.frame)
 
     async def _repeat(
@@ -140,23 +142,37 @@ class QueryExecutor:
     ) -> QueryResult:
         """Execute the query of *previous* again, over the interval it covered.
 
-        The receipt names the time range of *previous*, not that interval.
+        The receipt names the time range of *previous*, not that interval. It warns where another source answers now.
         """
         steps: QuerySteps = self._rows_steps(previous.spec)
         if previous.ages:
             steps = self._retention_steps(previous.retention_spec)
         options = msgspec.structs.replace(options, over=previous.interval)
         result = await self._execute(steps, options, progress, source)
-        recorded = previous.receipt.asked
-        asked = msgspec.structs.replace(result.receipt.asked, over=recorded.over, interval=recorded.interval)
-        return result.with_receipt(
-            msgspec.structs.replace(result.receipt, asked=asked, clipped=previous.receipt.clipped)
-        )
+        before, now = previous.receipt, result.receipt
+        asked = msgspec.structs.replace(now.asked, over=before.asked.over, interval=before.asked.interval)
+        warnings = (*now.warnings, *mixture_warnings(merge_provenance([before.provenance, now.provenance])))
+        return result.with_receipt(msgspec.structs.replace(now, asked=asked, clipped=before.clipped, warnings=warnings))
 
     async def _execute(
         self, steps: QuerySteps, options: ExecutionOptions, progress: Progress, source: RowSource
     ) -> QueryResult:
-        return await QueryRun(self.service, source=source, options=options, progress=progress).execute(steps)
+        """Return the result of *steps*, keeping the answers in memory if it has gaps."""
+        memory = source if isinstance(source, MemorySource) else MemorySource(source)
+        try:
+            result = await QueryRun(self.service, source=memory, options=options, progress=progress).execute(steps)
+        except PartialResult as partial:
+            self._keep_answers(Receipt.of(partial.frame.attrs), memory)
+            raise
+        self._keep_answers(result.receipt, memory)
+        return result
+
+    def _keep_answers(self, receipt: Receipt, memory: MemorySource) -> None:
+        """Keep the answers of a result with gaps, and those of the latest such results before it."""
+        if receipt.gaps:
+            self._unfinished[_memory_key(receipt)] = memory
+        while len(self._unfinished) > _KEPT_RESULTS:
+            del self._unfinished[next(iter(self._unfinished))]
 
     def _rows_steps(self, spec: QuerySpec) -> RowsSteps:
         return RowsSteps(spec, max_days=self._max_days)
@@ -174,15 +190,9 @@ class QueryExecutor:
         return CacheSource(self.cache, self.service, fresh_s=self._refresh_s, reads=reads)
 
 
-def _analyst_stacklevel() -> int:
-    """Return the `stacklevel` for `warnings.warn` that names the first line outside gamelens.
-
-    It is counted from the caller of this function.
-    """
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame, level = frame.f_back, level + 1
-    return level
+def _memory_key(receipt: Receipt) -> bytes:
+    """Return what tells a result with gaps from others."""
+    return msgspec.json.encode((receipt.asked_at, receipt.gaps))
 
 
 def _check_names(spec: QuerySpec) -> None:

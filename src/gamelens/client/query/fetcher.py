@@ -1,7 +1,8 @@
 """Answers of metric plans: rows of the row source, then requests, then gaps.
 
-All requests of a query go to the rate limiter together. A request that fails stops the others, unless gaps are wanted;
-the answers received until then stay in the frame. `TableBuilder` puts the rows of each plan together.
+All requests of a query go to the rate limiter together. A request that fails leaves a gap and stops only those that
+would fail as well: all of them where the key is refused or the rate limit is used up, those of the same shape where the
+service refuses the query. `TableBuilder` puts the rows of each plan together.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Final
 
 import pyarrow as pa
 
@@ -16,19 +18,31 @@ from gamelens.catalog import ALIASES, METRICS, find_metric
 from gamelens.client.cache.answer_cache import CachedRows
 from gamelens.client.connection.deadline import Deadline
 from gamelens.client.connection.metrics_api import MetricsApi
-from gamelens.client.query.metric_plan import MetricPlan
 from gamelens.client.query.progress import Progress
-from gamelens.client.query.query_spec import GAME_ID, OnError
+from gamelens.client.query.query_spec import GAME_ID, MetricPlan
 from gamelens.client.query.row_sources import FetchJob, RowSource, template_scope
 from gamelens.client.tables import table_operations as tables
 from gamelens.client.tables.alias_tables import SourceRows, alias_table
 from gamelens.client.tables.answer_decoding import read_answer
 from gamelens.client.tables.table_schema import TIMESTAMP, schema
 from gamelens.client.tables.time_ranges import ResolvedRange, enclosing_interval
-from gamelens.errors import GamelensError, RateLimited, Retryable, Truncated, Unreachable
+from gamelens.errors import (
+    AuthError,
+    BadQuery,
+    GamelensError,
+    NotAdditive,
+    RateLimited,
+    Retryable,
+    Truncated,
+    Unreachable,
+)
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import MetricQuery
 from gamelens.wire.receipts import Gap
+
+_COMMON: Final = (AuthError, BadQuery, RateLimited)
+"""Failures that other requests would meet as well."""
+_FANNED_FIELDS: Final = {"filter", "game", "games", "studios"}
 
 TemplateRows = Sequence[Sequence[pa.Table]]
 """Rows of one metric plan: the tables of each of its templates, in their order."""
@@ -43,7 +57,6 @@ class Fetcher:
         service: answers the requests.
         source: rows that need no request; it also stores the answers.
         progress: counts the requests, for the bar and the receipt.
-        on_error: whether a request that fails stops the others ("raise") or leaves a gap.
         deadline: the time limit.
 
     Attributes:
@@ -58,17 +71,17 @@ class Fetcher:
         *,
         source: RowSource,
         progress: Progress,
-        on_error: OnError,
         deadline: Deadline,
     ) -> None:
         self._service = service
         self._source = source
         self._tally = progress.tally
         self._progress = progress
-        self._on_error = on_error
         self._deadline = deadline
         self._answers: dict[FetchJob, pa.Table] = {}
+        self._tasks: dict[FetchJob, asyncio.Task[None]] = {}
         self._failures: dict[FetchJob, GamelensError] = {}
+        self._stopped: set[FetchJob] = set()
         self._slices = 0
         self._source_slices = 0
         self.missing: list[FetchJob] = []
@@ -85,8 +98,13 @@ class Fetcher:
         """The share of the bucket slices that needed no request."""
         return self._source_slices / self._slices if self._slices else 0.0
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether any request was answered, or rows needed none."""
+        return bool(self._answers) or self._source_slices > 0
+
     def missing_buckets(self, plan: MetricPlan) -> set[datetime]:
-        """Return the starts of the buckets of *plan* for which rows of it or of its total are missing."""
+        """Return the starts of the buckets of *plan* whose rows or total are missing."""
         sources = [source for owner in (plan, plan.total) if owner is not None for source in owner.sources]
         return {
             slice_.bucket_start if job.plan.every == plan.every else plan.start_of(slice_.bucket_start)
@@ -99,13 +117,13 @@ class Fetcher:
         """Return the rows of each of *plans*, leaving requests that failed in `gaps`.
 
         Raises:
-            GamelensError: a request failed for a reason that repeating cannot change, or there are no rows at all.
+            GamelensError: nothing came for one reason: the only request failed, or one failure stopped all others.
         """
         source_rows = await asyncio.to_thread(self._read_source, plans, available)
         jobs = list(self._jobs(plans, source_rows))
         self._progress.expect(len(jobs))
         await self._send(jobs, available)
-        if self.failure is not None and not self._answers and not self._source_slices:
+        if self.failure is not None and not self.has_rows and (len(jobs) == 1 or self._has_one_reason):
             raise self.failure
         jobs_of: dict[int, list[FetchJob]] = {}
         for job in jobs:
@@ -131,10 +149,11 @@ class Fetcher:
                 yield from (FetchJob(plan, template, run) for run in plan.runs(absent))
 
     async def _send(self, jobs: Sequence[FetchJob], available: Interval) -> None:
-        """Send all *jobs* and wait until the deadline, or until a failure stops the others."""
+        """Send all *jobs* and wait until the deadline, leaving those that fail in `gaps`."""
         if not jobs:
             return
-        tasks = {asyncio.create_task(self._answer(job, available)): job for job in jobs}
+        self._tasks = {job: asyncio.create_task(self._answer(job, available)) for job in jobs}
+        tasks = self._tasks.values()
         try:
             done, _ = await asyncio.wait(tasks, timeout=self._deadline.left_s, return_when=asyncio.FIRST_EXCEPTION)
         finally:
@@ -142,16 +161,15 @@ class Fetcher:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         for task in done:
-            error = task.exception()
-            if isinstance(error, Retryable):
-                self._failures[tasks[task]] = error
-            elif error is not None:
+            if not task.cancelled() and (error := task.exception()) is not None:
                 raise error
         if missing := [job for job in jobs if job not in self._answers]:
             self.missing += missing
-            others = Unreachable("not asked: another request failed") if self._failures else self._deadline.error
-            self.failure = next(iter(self._failures.values()), others)
-            self.gaps += [_gap(job, self._failures.get(job, others)) for job in missing]
+            for job in missing:
+                if job not in self._failures:
+                    self._failures[job] = self._deadline.error
+            self.failure = next(iter(self._failures.values()))
+            self.gaps += [_gap(job, self._failures[job]) for job in missing]
 
     async def _answer(self, job: FetchJob, available: Interval) -> None:
         query = job.template.over(enclosing_interval(job.run))
@@ -159,11 +177,36 @@ class Fetcher:
             body = await self._service.post_query(job.template.metric, query, self._tally)
             # In a thread: a large answer takes long enough to delay the requests of all other queries.
             self._answers[job] = await asyncio.to_thread(self._read, job, query, body, available)
-        except Retryable as error:
-            if self._on_error == "raise" or isinstance(error, RateLimited):  # the others would be refused as well
-                raise
+        except (Retryable, BadQuery, AuthError) as error:
             self._failures[job] = error
+            self._stop_others(job, error)
         self._progress.done += 1
+
+    def _stop_others(self, failed: FetchJob, error: GamelensError) -> None:
+        """Stop the requests under way that would fail with the *error* of one as well."""
+        for job, task in self._tasks.items():
+            if not task.done() and job is not failed and self._would_fail(job, failed, error):
+                self._failures[job] = Unreachable(f"not asked, since another request failed: {error}")
+                self._stopped.add(job)
+                task.cancel()
+
+    def _would_fail(self, job: FetchJob, failed: FetchJob, error: GamelensError) -> bool:
+        """Return whether *job* would fail with the *error* of another request as well.
+
+        A refusal meets all requests of the same shape: those of the metric plan, or of the fanned-out value that it
+        names. It is about the one request alone if it names the interval, or another one of the plan was answered.
+        """
+        if not isinstance(error, BadQuery):
+            return isinstance(error, _COMMON)
+        if error.field == "interval" or any(other.plan is failed.plan for other in self._answers):
+            return False
+        return job.template is failed.template if error.field in _FANNED_FIELDS else job.plan is failed.plan
+
+    @property
+    def _has_one_reason(self) -> bool:
+        """Whether all requests failed for one reason: the deadline, or a failure that would meet them all."""
+        own = [error for job, error in self._failures.items() if job not in self._stopped]
+        return self._deadline.left_s == 0 or all(isinstance(error, _COMMON) for error in own)
 
     def _read(self, job: FetchJob, query: MetricQuery, body: bytes, available: Interval) -> pa.Table:
         table = tables.sort_by_time(read_answer(job.template.metric, query, job.template.carried, body))
@@ -213,6 +256,7 @@ class TableBuilder:
             answers: the rows of each plan with requests, by `id`.
 
         Raises:
+            NotAdditive: games are pooled, and the service sends rows without the parts of the metric.
             Truncated: all values were queried, and an answer holds as many as the service gives.
         """
         table = self._rows(plan, answers)
@@ -229,17 +273,46 @@ class TableBuilder:
         own_columns = [name for name in plan.dimensions if name not in plan.labels]
         if plan.parts:
             return self._largest(plan, self._alias_rows(plan, answers))
-        table = self._concatenated(plan, answers.get(id(plan), ()), own_columns)
+        carried = [*own_columns, *([GAME_ID] if plan.pools_games else [])]
+        table = self._concatenated(plan, answers.get(id(plan), ()), carried)
+        if plan.pools_games:
+            return self._largest(plan, self._pooled(plan, self._with_labels(plan, table)))
         if plan.adds_up:
             start = self._times.covered.start if plan.every == "all" else None
             table = tables.sum_split_buckets(METRICS[plan.metric], own_columns, table, start)
         elif len(plan.templates) > 1:
             table = tables.sort_as_service(table, plan.metric, own_columns)
-        table = self._largest(plan, table)
+        return self._with_labels(plan, self._largest(plan, table))
+
+    def _with_labels(self, plan: MetricPlan, table: pa.Table) -> pa.Table:
+        """Return *table* with the columns that follow from the game."""
         for name in plan.labels:
             position = plan.dimensions.index(name) + 1
             table = tables.add_lookup_column(table, name, GAME_ID, self._studio_of_game, position)
         return table
+
+    def _pooled(self, plan: MetricPlan, table: pa.Table) -> pa.Table:
+        """Return the rows of all games summed, ratios made from their sums (Wire 4.14, Adding up).
+
+        A bucket that lacks the rows of a game is left out. Without dimensions each other bucket has a row, as in a
+        timeseries.
+
+        Raises:
+            NotAdditive: a row lacks a part of the metric.
+        """
+        metric = METRICS[plan.metric]
+        parts = tables.summable_fields(metric)
+        if absent := [name for name in parts if table[name].null_count]:
+            by = [*plan.dimensions, "game"]
+            use = f"by={by}, a number for each game: this service sends rows without {', '.join(absent)}"
+            raise NotAdditive(plan.metric, use)
+        missing = self._missing(plan)
+        if plan.fans_out_games:
+            table = tables.drop_buckets(table, missing)
+        if not plan.dimensions:
+            rows = [{TIMESTAMP: start, **dict.fromkeys(parts, 0)} for start in plan.starts if start not in missing]
+            table = tables.concatenate([table, tables.from_rows(rows, table.schema)], table.schema)
+        return tables.sum_split_buckets(metric, plan.dimensions, table, None)
 
     def _alias_rows(self, plan: MetricPlan, answers: Mapping[int, TemplateRows]) -> pa.Table:
         """Return the rows of an alias, from those of its parts."""

@@ -9,8 +9,7 @@ import msgspec
 
 from gamelens.client.cache.answer_cache import AnswerCache
 from gamelens.client.connection.metrics_api import GameListing, MetricsApi, games_key, studios_key, values_key
-from gamelens.client.query.metric_plan import MetricPlan, RequestTemplate
-from gamelens.client.query.narrowing import has_titles, ids_of
+from gamelens.client.connection.name_lookup import has_titles, ids_of
 from gamelens.client.query.planner import (
     FanOutValues,
     fan_out_dimensions,
@@ -19,8 +18,9 @@ from gamelens.client.query.planner import (
     typical_values,
 )
 from gamelens.client.query.progress import expected_s
-from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, QuerySpec
+from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, MetricPlan, QuerySpec, RequestTemplate
 from gamelens.client.query.row_sources import cache_key, template_scope
+from gamelens.client.tables.filter_values import unprovable_values
 from gamelens.client.tables.time_ranges import BucketSlice, ResolvedRange, enclosing_interval
 from gamelens.wire.filters import nullable_in, with_values_of
 from gamelens.wire.intervals import Interval
@@ -121,6 +121,7 @@ class PlanEstimator:
         plans += [plan.total for plan in plans if plan.total is not None]
         plans = list({id(source): source for plan in plans for source in plan.sources}.values())
         self._count_title_lists(spec, plans, times.covered)
+        self._count_value_lists(spec, times.available)
         pieces, slices, cached_slices = [], 0, 0
         for plan in plans:
             for template in plan.templates:
@@ -203,6 +204,14 @@ class PlanEstimator:
             self._game_lists(None, interval)
         if GAME_ID in spec.titled:
             self._game_lists(spec.studios, interval)
+
+    def _count_value_lists(self, spec: QuerySpec, available: Interval) -> None:
+        """Count the lists for values in the filter that the answer cannot prove."""
+        if spec.where is None:
+            return
+        for dimension, values in unprovable_values(spec.where, spec.dimensions).items():
+            if self._service.needs_list(dimension, values):
+                self._remembered(values_key(dimension, available, (), ()))
 
     def _game_lists(self, studios: Sequence[str] | None, interval: Interval) -> list[list[GameListing] | None]:
         """Return the games of each of *studios*, or None for a list that is not remembered.

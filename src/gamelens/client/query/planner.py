@@ -1,7 +1,8 @@
 """Requests that a query takes: their kinds, the fan-out, and the runs of time.
 
 One request carries at most two dimensions, or the game and one more for a metric that exists per game (Wire 2.6, Query
-kinds). Further dimensions are fanned out: one request for each value, over the dimensions with the fewest values.
+kinds). Further dimensions are fanned out: one request for each value, over the dimensions with the fewest values. A
+metric that exists per game is requested by game in any case; its games are pooled where the query does not name them.
 """
 
 from __future__ import annotations
@@ -15,8 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS, Alias, Metric, check_query, find_metric
-from gamelens.client.query.metric_plan import FixedValue, MetricPlan, RequestTemplate
-from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, QuerySpec
+from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, FixedValue, MetricPlan, QuerySpec, RequestTemplate
 from gamelens.client.tables.table_schema import TIMESTAMP
 from gamelens.client.tables.time_ranges import (
     BucketSlice,
@@ -27,7 +27,7 @@ from gamelens.client.tables.time_ranges import (
     request_runs,
 )
 from gamelens.errors import BadQuery, NotAdditive
-from gamelens.wire.filters import And, Filter, Match, Not, dimensions_in
+from gamelens.wire.filters import Filter, Match, Not, dimensions_in, flat_filter
 from gamelens.wire.intervals import Interval, bucket_start
 from gamelens.wire.limits import MAX_LIMIT
 from gamelens.wire.queries import Group, MetricQuery, Query, Split, Timeseries
@@ -60,10 +60,11 @@ class FanOutValues(msgspec.Struct, frozen=True, kw_only=True):
 
 def fan_out_dimensions(spec: QuerySpec) -> tuple[str, ...]:
     """Return the dimensions whose values must be listed before *spec* can be planned."""
-    dimensions = _dimensions(spec)
+    are_per_game = [_is_per_game(METRICS.get(name)) for name in spec.metrics]
+    dimensions = _row_dimensions(spec, is_per_game=any(are_per_game))
     others = [name for name in dimensions if name != STUDIO_ID]
-    needed = others if len(others) > 2 else []
-    return (*needed, *((STUDIO_ID,) if STUDIO_ID in dimensions and GAME_ID not in dimensions else ()))
+    lists_studios = STUDIO_ID in dimensions and GAME_ID not in spec.dimensions and not all(are_per_game)
+    return (*(others if len(others) > 2 else ()), *((STUDIO_ID,) if lists_studios else ()))
 
 
 def typical_values(dimension: str) -> tuple[str, ...]:
@@ -104,8 +105,8 @@ def plan_requests(
 ) -> list[MetricPlan]:
     """Return the plan of each metric of *spec*.
 
-    A metric that only exists per game is queried by game, and its rows carry `game_id` besides; so do then the rows of
-    all other metrics of the query.
+    A metric that only exists per game is requested by game; if the query does not name the game, the rows of all games
+    are pooled afterwards.
 
     Args:
         spec: the query.
@@ -116,20 +117,20 @@ def plan_requests(
 
     Raises:
         BadQuery: nearest names for an unknown one; a kind the metric does not have.
-        NotAdditive: two slices lie in one bucket, or a total is needed, and the metric cannot be added up.
+        NotAdditive: two slices lie in one bucket, games are pooled, or a total is needed, and the metric cannot be
+            added up.
     """
     metrics = [METRICS.get(name) for name in spec.metrics]
     if spec.since_days_ago is not None and not any(metric and metric.takes_since_days_ago for metric in metrics):
         raise BadQuery("since_days_ago", spec.since_days_ago, f"does not apply to {', '.join(spec.metrics)}")
-    dimensions = _dimensions(spec)
     plans = _MetricPlans(interval, max_days=max_days, unknown=unknown, values=values or FanOutValues())
-    return [plans.plan(msgspec.structs.replace(spec, metrics=(name,)), dimensions) for name in spec.metrics]
+    return [plans.plan(msgspec.structs.replace(spec, metrics=(name,))) for name in spec.metrics]
 
 
 class _MetricPlans:
-    """The plans of one query. Metrics that need the same rows of the service share the plan of them.
+    """The plans of one query.
 
-    Its arguments are those of `plan_requests`.
+    Metrics that need the same rows of the service share the plan of them. Its arguments are those of `plan_requests`.
     """
 
     def __init__(
@@ -139,36 +140,36 @@ class _MetricPlans:
         self._max_days = max_days
         self._unknown = unknown
         self._values = values
-        self._plans: dict[tuple[QuerySpec, tuple[str, ...]], MetricPlan] = {}
+        self._plans: dict[QuerySpec, MetricPlan] = {}
 
-    def plan(self, spec: QuerySpec, dimensions: tuple[str, ...]) -> MetricPlan:
+    def plan(self, spec: QuerySpec) -> MetricPlan:
         """Return the plan of the one metric of *spec*, with its total where one is needed."""
-        if (spec, dimensions) not in self._plans:
-            plan = self._without_total(spec, dimensions)
+        if spec not in self._plans:
+            plan = self._without_total(spec)
             _check(plan, spec, self._unknown)
             if spec.needs_total:
                 bare = msgspec.structs.replace(spec, by=(), top=None, other=False, check=False)
-                total = self._without_total(bare, ())
+                total = self._without_total(bare)
                 plan = msgspec.structs.replace(plan, total=total)
-            self._plans[spec, dimensions] = plan
-        return self._plans[spec, dimensions]
+            self._plans[spec] = plan
+        return self._plans[spec]
 
-    def _without_total(self, spec: QuerySpec, dimensions: tuple[str, ...]) -> MetricPlan:
+    def _without_total(self, spec: QuerySpec) -> MetricPlan:
         (name,) = spec.metrics
         slices = tuple(bucket_slices(self._interval, spec.every, self._max_days))
         if name not in ALIASES:
             adds_up = has_split_buckets(slices, spec.every)
-            return _metric_plan(name, spec, dimensions, slices, self._max_days, self._values, adds_up=adds_up)
+            return _metric_plan(name, spec, slices, self._max_days, self._values, adds_up=adds_up)
         return MetricPlan(
             metric=name,
             templates=(),
             slices=slices,
             every=spec.every,
             max_days=self._max_days,
-            dimensions=dimensions,
-            labels=_labels(dimensions),
+            dimensions=spec.dimensions,
+            labels=_labels(spec.dimensions),
             top=spec.top,
-            parts=tuple(self.plan(part, dimensions) for part in _part_specs(ALIASES[name], spec)),
+            parts=tuple(self.plan(part) for part in _part_specs(ALIASES[name], spec)),
         )
 
 
@@ -190,20 +191,14 @@ def _part_specs(alias: Alias, spec: QuerySpec) -> Iterator[QuerySpec]:
         )
 
 
-def _dimensions(spec: QuerySpec) -> tuple[str, ...]:
-    """Return the columns of all rows: the dimensions of *spec*, and a game that is implied.
-
-    The game is implied where a metric exists only per game.
-    """
-    per_game = any(_is_per_game(METRICS.get(name)) for name in spec.metrics)
-    extra = (GAME_ID,) if per_game and GAME_ID not in spec.dimensions else ()
-    return (*spec.dimensions, *extra)
+def _row_dimensions(spec: QuerySpec, *, is_per_game: bool) -> tuple[str, ...]:
+    """Return the dimensions of the requested rows, with the game of a metric per game."""
+    return (*spec.dimensions, GAME_ID) if is_per_game and GAME_ID not in spec.dimensions else spec.dimensions
 
 
 def _metric_plan(
     name: str,
     spec: QuerySpec,
-    dimensions: tuple[str, ...],
     slices: tuple[BucketSlice, ...],
     max_days: int | None,
     values: FanOutValues,
@@ -211,6 +206,7 @@ def _metric_plan(
     adds_up: bool,
 ) -> MetricPlan:
     metric = METRICS.get(name)
+    dimensions = _row_dimensions(spec, is_per_game=_is_per_game(metric))
     labels = _labels(dimensions)
     own_dimensions = [dimension for dimension in dimensions if dimension not in labels]
     first = enclosing_interval(request_runs(slices, spec.every, max_days)[0])
@@ -236,8 +232,9 @@ def _metric_plan(
         slices=slices,
         every=spec.every,
         max_days=max_days,
-        dimensions=dimensions,
+        dimensions=spec.dimensions,
         labels=labels,
+        pools_games=dimensions != spec.dimensions,
         adds_up=adds_up,
         limit=limits[0] if limits else None,
         top=spec.top,
@@ -274,7 +271,8 @@ def _requests(
                 narrowed["games" if name == GAME_ID else "studios"] = (value or "",)
             else:
                 where = _and(where, Match(name, (value,)) if value is not None else _without(name, values))
-        yield {**kind, **game, **narrowed, "filter": where}, carried, fixed
+        sent = flat_filter(where) if where is not None else None
+        yield {**kind, **game, **narrowed, "filter": sent}, carried, fixed
 
 
 def _carried(
@@ -336,9 +334,7 @@ def _without(dimension: str, values: FanOutValues) -> Filter | None:
 
 
 def _and(where: Filter | None, more: Filter | None) -> Filter | None:
-    if where is None or more is None:
-        return where if more is None else more
-    return And((*where.members, more)) if isinstance(where, And) else And((where, more))
+    return where & more if where is not None and more is not None else more if where is None else where
 
 
 def _check(plan: MetricPlan, spec: QuerySpec, unknown: Collection[str]) -> None:
@@ -352,6 +348,8 @@ def _check(plan: MetricPlan, spec: QuerySpec, unknown: Collection[str]) -> None:
         read |= set(dimensions_in(template.query.filter) if template.query.filter is not None else ())
         if metric is not None and read.isdisjoint(unknown):
             check_query(metric, template.query)
+    if plan.pools_games and metric is not None and metric.adds == "never":
+        raise NotAdditive(plan.metric, _query_by_game(plan.metric, spec))
     if plan.adds_up and (metric is None or metric.adds != "everywhere"):
         raise NotAdditive(plan.metric, _additive_query(plan.metric, spec))
     if spec.needs_total and not _has_total(metric, plan.dimensions):
@@ -368,6 +366,12 @@ def _has_total(metric: Metric | None, dimensions: Sequence[str]) -> bool:
 
 def _is_per_game(metric: Metric | None) -> bool:
     return metric is not None and metric.kinds != "plain"
+
+
+def _query_by_game(name: str, spec: QuerySpec) -> str:
+    """Return the queries that answer in place of retention without its game, for the error."""
+    pooled = f"retention({spec.since_days_ago}{f', by={[*spec.by]}' if spec.by else ''}), pooled by installs"
+    return f'query("{name}", by={[*spec.by, "game"]}), a share for each game, or {pooled}'
 
 
 def _additive_query(name: str, spec: QuerySpec) -> str:

@@ -61,7 +61,7 @@ class Bar:
 
     def __init__(self, progress: Progress, *, wanted: bool | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._progress = progress
-        self._wanted = _is_interactive() if wanted is None else wanted
+        self._wanted = is_progress_shown(wanted)
         self._clock = clock
         self._started_at = clock()
         self._bar: tqdm[Any] | None = None
@@ -86,5 +86,8 @@ class Bar:
             self._bar.close()
 
 
-def _is_interactive() -> bool:
+def is_progress_shown(wanted: bool | None) -> bool:
+    """Return *wanted* or, where it is None, whether this is a notebook or terminal and not CI."""
+    if wanted is not None:
+        return wanted
     return not os.environ.get("CI") and ("ipykernel" in sys.modules or sys.stderr.isatty())

@@ -19,10 +19,9 @@ from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
 from gamelens.client.connection.deadline import Deadline
 from gamelens.client.connection.event_loop import gather
 from gamelens.client.connection.metrics_api import MetricsApi
+from gamelens.client.connection.name_lookup import NameLookup
 from gamelens.client.query.data_frames import add_titles, to_frame, unique_game_titles, unique_studio_names
 from gamelens.client.query.fetcher import Fetcher, TableBuilder
-from gamelens.client.query.metric_plan import MetricPlan
-from gamelens.client.query.narrowing import Narrowing
 from gamelens.client.query.planner import (
     FanOutValues,
     fan_out_dimensions,
@@ -31,7 +30,7 @@ from gamelens.client.query.planner import (
     plan_requests,
 )
 from gamelens.client.query.progress import Progress
-from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, ExecutionOptions, QuerySpec
+from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, ExecutionOptions, MetricPlan, QuerySpec
 from gamelens.client.query.row_sources import RowSource
 from gamelens.client.tables.metric_join import MetricRows, join_metrics
 from gamelens.client.tables.table_operations import full_buckets
@@ -159,7 +158,7 @@ class RowsSteps:
         return joined
 
     def columns(self, plans: Sequence[MetricPlan]) -> tuple[str, ...]:
-        """Return the dimensions of the rows, with the game where a metric exists only per game."""
+        """Return the dimensions of the rows."""
         return plans[0].dimensions
 
 
@@ -195,12 +194,11 @@ class QueryRun:
         self._options = options
         self._tally = progress.tally
         self._is_truncated = False
+        self._values_listed: Sequence[str] = ()
         self._titles: dict[str, Mapping[str, str]] = {}
         self._deadline = Deadline(options.deadline_s)
         self._started_at = datetime.fromtimestamp(now(), UTC)
-        self._fetcher = Fetcher(
-            service, source=source, progress=progress, on_error=options.on_error, deadline=self._deadline
-        )
+        self._fetcher = Fetcher(service, source=source, progress=progress, deadline=self._deadline)
 
     async def execute(self, steps: QuerySteps) -> QueryResult:
         """Return the result of the query that *steps* describe.
@@ -209,7 +207,7 @@ class QueryRun:
             NotYetAvailable: part of the time range is not available.
             BadQuery, NotAdditive: the query cannot be sent, or its answers not be put together.
             Truncated: all values were queried, and an answer holds as many as the service gives.
-            PartialResult: requests failed, and gaps are not wanted.
+            PartialResult: requests failed, and gaps are not wanted or there is nothing else.
         """
         unknown = await self._deadline.run(self._check_names(steps.sent))
         times = await self._resolve_range()
@@ -220,6 +218,7 @@ class QueryRun:
         await self._deadline.run(self._look_up_titles(steps.recorded, plans, times))
         tables = await self._fetch(plans, times)
         table = await asyncio.to_thread(steps.assemble, self, plans, tables, times)
+        await self._check_values(steps.recorded, table)
         receipt = self._receipt(given, steps.ages, times)
         return await self._finish(table, steps.columns(plans), receipt)
 
@@ -272,11 +271,11 @@ class QueryRun:
 
     async def _narrow(self, steps: QuerySteps, times: ResolvedRange) -> QuerySteps:
         """Return *steps* with ids in place of titles, and values in place of null."""
-        spec, narrowing = steps.sent, Narrowing(self._service, times.available, self._tally)
-        studios = await narrowing.studios(spec.studios)
-        games = await narrowing.games(spec.games, studios)
+        spec, lookup = steps.sent, NameLookup(self._service, times.available, self._tally)
+        studios = await lookup.studios(spec.studios)
+        games = await lookup.games(spec.games, studios)
         interval = steps.fan_out_interval(times)
-        where = await narrowing.filter(spec.where, interval, studios=studios, games=games)
+        where = await lookup.filter(spec.where, interval, studios=studios, games=games)
         return steps.narrowed(games, studios, where)
 
     async def _list_fan_out(self, steps: QuerySteps, times: ResolvedRange, unknown: Collection[str]) -> FanOutValues:
@@ -291,18 +290,18 @@ class QueryRun:
         return FanOutValues(games=games, studios=studios, values=values)
 
     async def _list(self, dimension: str, spec: QuerySpec, interval: Interval) -> tuple[str, ...]:
-        """Return the values of *dimension* in *interval*, within the games and studios of *spec*."""
+        """Return the distinct values of *dimension* within the games and studios of *spec*."""
         games, studios = spec.games, spec.studios
         if dimension == GAME_ID:
             listings = await self._service.games(interval, studios, tally=self._tally)
-            return tuple(game.id for game in listings if games is None or game.id in games)
+            return tuple(dict.fromkeys(game.id for game in listings if games is None or game.id in games))
         if dimension == STUDIO_ID:
             listed = await self._service.studios(interval, self._tally)
-            return tuple(studio.id for studio in listed if studios is None or studio.id in studios)
+            return tuple(dict.fromkeys(studio.id for studio in listed if studios is None or studio.id in studios))
         values = await self._service.dimension_values(
             dimension, interval, studios=studios or (), games=games or (), tally=self._tally
         )
-        return tuple(values)
+        return tuple(dict.fromkeys(values))
 
     async def _look_up_titles(self, spec: QuerySpec, plans: Sequence[MetricPlan], times: ResolvedRange) -> None:
         """Request the titles that the frame shows, and the studios of games.
@@ -310,7 +309,7 @@ class QueryRun:
         Before the rows: a list that fails later would cost rows that are already there.
         """
         interval = times.covered
-        if STUDIO_ID in spec.dimensions and GAME_ID in plans[0].dimensions:
+        if STUDIO_ID in spec.dimensions and any(plan.labels or GAME_ID in plan.dimensions for plan in plans):
             games = await self._service.games(interval, tally=self._tally)
             self.studio_of_game = {game.id: game.studio_id for game in games}
         if GAME_ID in spec.titled:
@@ -332,14 +331,21 @@ class QueryRun:
         self.warnings += builder.warnings
         return tables
 
+    async def _check_values(self, spec: QuerySpec, table: pa.Table) -> None:
+        """Warn of each value in the filter that the service has never had."""
+        if spec.where is not None and not self._fetcher.gaps:
+            check = await self._deadline.run(self._service.check_values(spec.where, table, self._tally))
+            self.warnings += check.warnings
+            self._values_listed = check.listed
+
     async def _finish(self, table: pa.Table, dimensions: Sequence[str], receipt: Receipt) -> QueryResult:
         """Return the frame of *table* with its titles and its receipt.
 
         Raises:
-            PartialResult: requests failed, and gaps are not wanted.
+            PartialResult: requests failed, and gaps are not wanted or there is nothing else.
         """
         table = add_titles(table, self._titles)
-        is_partial = bool(self._fetcher.gaps) and self._options.on_error == "raise"
+        is_partial = bool(self._fetcher.gaps) and (self._options.on_error == "raise" or not self._fetcher.has_rows)
         kind = "pandas" if is_partial else self._options.to
         # In a thread: a large frame takes long enough to delay the requests of all other queries.
         frame = await asyncio.to_thread(to_frame, table, dimensions, receipt, kind)
@@ -367,6 +373,7 @@ class QueryRun:
             version=package_version(),
             filled=self.filled,
             provenance=self._service.provenance,
+            values_listed=tuple(self._values_listed),
         )
 
 

@@ -14,11 +14,10 @@ from gamelens.catalog import ALIASES, find_metric
 from gamelens.client.cache.answer_cache import CachedRows
 from gamelens.client.query.arguments import as_filter
 from gamelens.client.query.data_frames import TITLES, to_table
-from gamelens.client.query.metric_plan import MetricPlan, RequestTemplate
-from gamelens.client.query.query_spec import GAME_ID, QuerySpec, RetentionSpec
-from gamelens.client.query.row_sources import FetchJob, RowSource, template_scope
+from gamelens.client.query.query_spec import MetricPlan, QuerySpec, RequestTemplate, RetentionSpec
+from gamelens.client.query.row_sources import FetchJob, RowSource, add_fallback_rows, template_scope
 from gamelens.client.tables.table_differences import FieldChange, Restatement, field_changes, rows_changed
-from gamelens.client.tables.table_operations import bucket_starts, concatenate, drop_buckets, drop_zero_rows
+from gamelens.client.tables.table_operations import bucket_starts, drop_buckets, drop_zero_rows
 from gamelens.client.tables.table_schema import TIMESTAMP, schema
 from gamelens.errors import BadQuery
 from gamelens.wire.intervals import Interval
@@ -102,7 +101,12 @@ class FrameSource:
         self._fallback = fallback
 
     def find(self, plan: MetricPlan, template: RequestTemplate, available: Interval) -> CachedRows:
-        """Return the rows of *template* in the frame, and those of its gaps that the fallback has."""
+        """Return the rows of *template* in the frame, and those of its gaps that the fallback has.
+
+        Rows of pooled games stand for those of one game, unless the rows of each game are needed.
+        """
+        if plan.pools_games and (plan.labels or plan.fans_out_games):
+            return self._fallback.find(plan, template, available)
         gaps = [
             gap.times
             for gap in self._gaps
@@ -115,14 +119,8 @@ class FrameSource:
             rows = rows.filter(pc.is_null(column) if value is None else pc.equal(column, value))
         names = [name for name in rows.column_names if name not in plan.dimensions or name in template.carried]
         table = drop_buckets(rows.select(names), {slice_.bucket_start for slice_ in missing})
-        slices = frozenset(plan.slices) - set(missing)
-        if not missing:
-            return CachedRows(table, slices)
-        rest = self._fallback.find(msgspec.structs.replace(plan, slices=missing), template, available)
-        if rest.table is None:
-            return CachedRows(table, slices)
-        columns = schema(template.metric, template.carried)
-        return CachedRows(concatenate([table, rest.table], columns), slices | rest.slices)
+        rows_outside = CachedRows(table, frozenset(plan.slices) - set(missing))
+        return add_fallback_rows(rows_outside, self._fallback, plan, template, available)
 
     def store(self, job: FetchJob, table: pa.Table, available: Interval) -> None:
         """Store *table* in the fallback."""
@@ -135,9 +133,9 @@ class FrameSource:
 
 
 def rows_of_metric(rows: pa.Table, metric: str, dimensions: Sequence[str], metrics: Sequence[str]) -> pa.Table:
-    """Return the rows of one metric from a table of several, without those that were filled with 0.
+    """Return the rows of one metric from a table of several.
 
-    The fields are named as the service names them.
+    Rows that were filled with 0 are left out. The fields are named as the service names them.
     """
     own_fields = schema(metric, ()).names[1:]
     if len(metrics) == 1:
@@ -167,7 +165,7 @@ def find_restatements(
     not come.
     """
     old, spec = to_table(frame), previous.spec
-    dimensions = (AGE, *spec.dimensions) if previous.ages else _key_columns(table, spec)
+    dimensions = (AGE, *spec.dimensions) if previous.ages else spec.dimensions
     restated: list[RestatementRecord] = []
     for metric in spec.metrics:
         before, after = (rows_of_metric(rows, metric, dimensions, spec.metrics) for rows in (old, table))
@@ -239,19 +237,13 @@ def _missing_buckets(previous: PreviousResult, metric: str) -> Iterator[datetime
             yield from (bucket.start - timedelta(days=days) for bucket in gap.times.buckets(previous.spec.every))
 
 
-def _key_columns(table: pa.Table, spec: QuerySpec) -> tuple[str, ...]:
-    """Return the dimensions of the rows, with the game where a metric exists only per game."""
-    return tuple(name for name in dict.fromkeys([*spec.dimensions, GAME_ID]) if name in table.column_names)
-
-
 def _missing_columns(spec: QuerySpec, columns: Collection[str]) -> list[str]:
     """Return the columns that a frame of *spec* has and *columns* lack.
 
     With several metrics a field may be prefixed with its metric.
     """
     metrics = [metric for metric in map(find_metric, spec.metrics) if metric is not None]
-    is_per_game = any(metric.kinds != "plain" for metric in metrics)
-    needed = dict.fromkeys([TIMESTAMP, *spec.dimensions, *([GAME_ID] if is_per_game else [])])
+    needed = dict.fromkeys([TIMESTAMP, *spec.dimensions])
     if spec.metrics == (RETENTION,):
         needed |= dict.fromkeys([AGE, RETENTION, "installs", "returned"])
     missing = [name for name in needed if name not in columns]

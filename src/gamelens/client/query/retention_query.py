@@ -16,10 +16,9 @@ import msgspec
 import pyarrow as pa
 
 from gamelens.catalog import METRICS
-from gamelens.client.query.metric_plan import MetricPlan
 from gamelens.client.query.planner import FanOutValues, plan_requests
 from gamelens.client.query.query_run import QueryRun
-from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, QuerySpec, RetentionSpec
+from gamelens.client.query.query_spec import GAME_ID, STUDIO_ID, MetricPlan, QuerySpec, RetentionSpec
 from gamelens.client.tables.table_operations import from_rows
 from gamelens.client.tables.table_schema import TIMESTAMP, TIMESTAMP_TYPE
 from gamelens.client.tables.time_ranges import ResolvedRange

@@ -1,10 +1,11 @@
-"""Sources of rows that need no request: the cache, or none.
+"""Sources of rows that need no request: the cache, memory, or none.
 
-`refresh` has a third, an earlier frame.
+`refresh` has another, an earlier frame.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -13,8 +14,9 @@ import pyarrow as pa
 from gamelens.catalog import METRICS
 from gamelens.client.cache.answer_cache import AnswerCache, CachedRows, CacheKey
 from gamelens.client.connection.metrics_api import MetricsApi
-from gamelens.client.query.metric_plan import MetricPlan, RequestTemplate
-from gamelens.client.tables.table_operations import bucket_starts
+from gamelens.client.query.query_spec import MetricPlan, RequestTemplate
+from gamelens.client.tables.table_operations import bucket_starts, concatenate
+from gamelens.client.tables.table_schema import schema
 from gamelens.client.tables.time_ranges import BucketSlice
 from gamelens.wire.intervals import Interval
 
@@ -95,6 +97,58 @@ class NoSource:
         """Store nothing."""
 
     warning: None = None
+
+
+class MemorySource:
+    """The answers of one query, kept in memory, so that `resume` requests nothing twice.
+
+    What it does not have is looked up in *fallback*, which also stores the answers.
+
+    Args:
+        fallback: another source.
+        answers: requests that were answered before, each with its rows.
+    """
+
+    def __init__(self, fallback: RowSource, answers: Sequence[tuple[FetchJob, pa.Table]] = ()) -> None:
+        self.answers = list(answers)
+        self._fallback = fallback
+
+    def find(self, plan: MetricPlan, template: RequestTemplate, available: Interval) -> CachedRows:
+        """Return the rows of *template* in memory, and the others that the fallback has."""
+        known = set(plan.slices)
+        answers = [
+            (job.run, table)
+            for job, table in self.answers
+            if (job.template.metric, job.template.text) == (template.metric, template.text)
+            and known.issuperset(job.run)
+        ]
+        if not answers:
+            return self._fallback.find(plan, template, available)
+        table = concatenate([table for _, table in answers], schema(template.metric, template.carried))
+        slices = frozenset(slice_ for run, _ in answers for slice_ in run)
+        return add_fallback_rows(CachedRows(table, slices), self._fallback, plan, template, available)
+
+    def store(self, job: FetchJob, table: pa.Table, available: Interval) -> None:
+        """Store *table* in memory and in the fallback."""
+        self.answers.append((job, table))
+        self._fallback.store(job, table, available)
+
+    @property
+    def warning(self) -> str | None:
+        """The warning of the fallback."""
+        return self._fallback.warning
+
+
+def add_fallback_rows(
+    rows: CachedRows, fallback: RowSource, plan: MetricPlan, template: RequestTemplate, available: Interval
+) -> CachedRows:
+    """Return *rows* and those that *fallback* has of the other bucket slices of *plan*."""
+    missing = tuple(slice_ for slice_ in plan.slices if slice_ not in rows.slices)
+    rest = fallback.find(msgspec.structs.replace(plan, slices=missing), template, available) if missing else NO_ROWS
+    if rows.table is None or rest.table is None:
+        return rows
+    columns = schema(template.metric, template.carried)
+    return CachedRows(concatenate([rows.table, rest.table], columns), rows.slices | rest.slices)
 
 
 def template_scope(template: RequestTemplate) -> dict[str, Any] | None:

@@ -2,52 +2,70 @@
 
 A table has `timestamp` (timestamp[us, UTC], the start of the bucket), each dimension as a string column that keeps
 null, counts as int64 and numbers as float64. A field that the catalog does not know has the type of its values; lists,
-objects and mixed types become JSON text. Rows keep the order of the answer.
+objects and mixed types become JSON text. Rows keep the order of the answer. An answer that cannot be right is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import chain
 from operator import attrgetter
 from types import NoneType
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from gamelens.catalog import DIMENSIONS, METRICS
+from gamelens.client.tables.answer_checks import check_buckets, check_rows, missing_field_error
 from gamelens.client.tables.table_schema import TIMESTAMP, TIMESTAMP_TYPE, schema
 from gamelens.errors import ServiceError
 from gamelens.wire.queries import Group, MetricQuery, Split
-from gamelens.wire.results import decode_answer
+from gamelens.wire.results import decode_answer, refuse_repeated_keys, shown
 
 _Row = TypeVar("_Row")
 _PYTHON_TYPES: Final[dict[pa.DataType, type[Any]]] = {pa.string(): str, pa.int64(): int, pa.float64(): float}
 _TYPE_LABELS: Final = {pa.string(): "dimension", pa.int64(): "count", pa.float64(): "number"}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
+_BLOCK_BYTES: Final = 2**18
 
 
-class _Bucket(msgspec.Struct, Generic[_Row], gc=False):
+class _Bucket(msgspec.Struct, Generic[_Row], gc=False, forbid_unknown_fields=True):
     timestamp: str
     result: list[_Row]
 
 
-class _Event(msgspec.Struct, Generic[_Row], gc=False):
+class _Event(msgspec.Struct, Generic[_Row], gc=False, forbid_unknown_fields=True):
     timestamp: str
     event: _Row
+    version: Literal["v1"]
 
 
-class _Series(msgspec.Struct, Generic[_Row], gc=False):
+class _Series(msgspec.Struct, Generic[_Row], gc=False, forbid_unknown_fields=True):
     timestamp: str
     result: _Row
 
 
-class _Answer(msgspec.Struct, Generic[_Row], gc=False):
+class _Answer(msgspec.Struct, Generic[_Row], gc=False, forbid_unknown_fields=True):
     result: list[_Row]
+
+
+class _Decoded(NamedTuple):
+    """An answer before it is a table.
+
+    Attributes:
+        buckets: the timestamps of its buckets, of a group one for each entry.
+        timestamps: the timestamp of each row.
+        columns: the values of each column.
+    """
+
+    buckets: Collection[str | datetime]
+    timestamps: Sequence[str | datetime]
+    columns: Mapping[str, list[Any]]
 
 
 def read_answer(metric: str, query: MetricQuery, dimensions: Sequence[str], body: bytes) -> pa.Table:
@@ -62,32 +80,47 @@ def read_answer(metric: str, query: MetricQuery, dimensions: Sequence[str], body
         body: the response body.
 
     Raises:
-        ServiceError: the body is not the documented JSON, or a value has the wrong type.
+        ServiceError: the body is not the documented JSON, a value has the wrong type, or the answer is impossible: a
+            repeated key, row or bucket, a bucket that was not queried, a negative count, no field of the metric.
     """
     expected = schema(metric, dimensions)
-    if metric not in METRICS or not set(dimensions) <= set(DIMENSIONS):
-        return _decode_untyped(query, expected, body)
-    try:
-        timestamps, rows = _decode_typed(query, expected, body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _decode_untyped(query, expected, body)
-    columns = [list(map(attrgetter(f"f{position}"), rows)) for position in range(len(expected) - 1)]
-    return _table(timestamps, dict(zip(expected.names[1:], columns, strict=True)), expected)
+    is_known = metric in METRICS and set(dimensions) <= set(DIMENSIONS)
+    decoded = _decode_typed(query, expected, body) if is_known else None
+    if decoded is None:
+        decoded = _decode_untyped(metric, query, dimensions, body)
+    starts = {timestamp: _start(timestamp) for timestamp in set(decoded.buckets)}
+    check_buckets(query, [starts[timestamp] for timestamp in decoded.buckets])
+    micros = {timestamp: (start - _EPOCH) // _MICROSECOND for timestamp, start in starts.items()}
+    table = _table([micros[timestamp] for timestamp in decoded.timestamps], decoded.columns, expected)
+    check_rows(metric, dimensions, table)
+    return table
 
 
-def _decode_typed(query: MetricQuery, expected: pa.Schema, body: bytes) -> tuple[list[str], list[Any]]:
-    """Decode *body* into exactly the columns of *expected* and return timestamps and rows.
+def _decode_typed(query: MetricQuery, expected: pa.Schema, body: bytes) -> _Decoded | None:
+    """Decode a *body* whose rows have exactly the columns of *expected*, else return None.
 
-    An additional field is an error.
+    Raises:
+        ServiceError: an object has a key twice.
     """
     kind = "group" if isinstance(query.query, Group) else "split" if isinstance(query.query, Split) else "series"
-    decoder = _decoder(kind, tuple(expected.names[1:]), tuple(map(str, expected.types[1:])))
-    result = decoder.decode(body).result
+    names = expected.names[1:]
+    try:
+        entries = _decoder(kind, tuple(names), tuple(map(str, expected.types[1:]))).decode(body).result
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
     if kind == "group":
-        timestamps = [bucket.timestamp for bucket in result for _ in bucket.result]
-        return timestamps, list(chain.from_iterable(bucket.result for bucket in result))
-    name = "event" if kind == "split" else "result"
-    return [row.timestamp for row in result], list(map(attrgetter(name), result))
+        buckets: Collection[str] = [bucket.timestamp for bucket in entries]
+        timestamps = [bucket.timestamp for bucket in entries for _ in bucket.result]
+        rows = list(chain.from_iterable(bucket.result for bucket in entries))
+    else:
+        timestamps = list(map(attrgetter("timestamp"), entries))
+        buckets = set(timestamps)
+        rows = list(map(attrgetter("event" if kind == "split" else "result"), entries))
+    # No object has an unknown key or lacks one, so that only a repeated key changes their number.
+    if _written_keys(body) != 1 + (3 if kind == "split" else 2) * len(entries) + len(names) * len(rows):
+        refuse_repeated_keys(body)
+    columns = {name: list(map(attrgetter(f"f{position}"), rows)) for position, name in enumerate(names)}
+    return _Decoded(buckets, timestamps, columns)
 
 
 @lru_cache(maxsize=256)
@@ -96,7 +129,7 @@ def _decoder(kind: str, names: tuple[str, ...], types: tuple[str, ...]) -> msgsp
     python = {"string": str | None, "int64": int | None, "double": float | None}
     row = msgspec.defstruct(
         "Row",
-        [(f"f{position}", python[type_], None) for position, type_ in enumerate(types)],
+        [(f"f{position}", python[type_]) for position, type_ in enumerate(types)],
         rename={f"f{position}": name for position, name in enumerate(names)},
         forbid_unknown_fields=True,
         gc=False,
@@ -105,27 +138,48 @@ def _decoder(kind: str, names: tuple[str, ...], types: tuple[str, ...]) -> msgsp
     return msgspec.json.Decoder(_Answer[shape[row]])
 
 
-def _decode_untyped(query: MetricQuery, expected: pa.Schema, body: bytes) -> pa.Table:
-    """Decode an answer with fields the catalog does not know.
+def _written_keys(body: bytes) -> int | None:
+    """Return how many colons follow a quotation mark, one for each key and for each such pair in a text.
+
+    The result is None if a colon follows white space, as it may after a key.
+    """
+    letters, count = np.frombuffer(body, dtype="uint8"), 0
+    for start in range(0, len(letters), _BLOCK_BYTES):
+        block = letters[start : start + _BLOCK_BYTES + 1]
+        before, is_colon = block[:-1], block[1:] == ord(":")
+        if np.any((before <= ord(" ")) & is_colon):
+            return None
+        count += int(np.count_nonzero((before == ord('"')) & is_colon))
+    return count
+
+
+def _decode_untyped(metric: str, query: MetricQuery, dimensions: Sequence[str], body: bytes) -> _Decoded:
+    """Decode an answer with fields the catalog does not know, or without known ones.
 
     Slower than the typed decoder.
     """
+    expected = schema(metric, dimensions)
     buckets = decode_answer(query, body)
     rows = [row for bucket in buckets for row in bucket.rows]
     timestamps = [bucket.timestamp for bucket in buckets for _ in bucket.rows]
+    own_field = METRICS[metric].sorts_by if metric in METRICS else ""
+    if own_field in expected.names and own_field not in dimensions:
+        for timestamp, row in zip(timestamps, rows, strict=True):
+            if own_field not in row:
+                raise missing_field_error(own_field, timestamp, dimensions, row)
     names = dict.fromkeys([*expected.names[1:], *chain.from_iterable(rows)])
     names.pop(TIMESTAMP, None)  # the timestamp of the bucket applies
     columns = {name: [row.get(name) for row in rows] for name in names}
     converted = {name: _converted_values(name, columns[name], expected.field(name).type) for name in expected.names[1:]}
-    return _table(timestamps, columns | converted, expected)
+    return _Decoded([bucket.timestamp for bucket in buckets], timestamps, columns | converted)
 
 
-def _table(timestamps: Sequence[str | datetime], columns: Mapping[str, list[Any]], expected: pa.Schema) -> pa.Table:
-    """Build the table.
+def _table(micros: Sequence[int], columns: Mapping[str, list[Any]], expected: pa.Schema) -> pa.Table:
+    """Build the table of buckets that start at *micros*, in microseconds since 1970.
 
     Columns that are not in *expected* get the type of their values.
     """
-    arrays: dict[str, Any] = {TIMESTAMP: _timestamps(timestamps)}
+    arrays: dict[str, Any] = {TIMESTAMP: pa.array(micros, TIMESTAMP_TYPE)}
     for name, values in columns.items():
         arrays[name] = (
             _column(name, values, expected.field(name).type) if name in expected.names else _inferred_column(values)
@@ -133,19 +187,13 @@ def _table(timestamps: Sequence[str | datetime], columns: Mapping[str, list[Any]
     return pa.table(arrays)
 
 
-def _timestamps(timestamps: Sequence[str | datetime]) -> pa.Array:
-    parsed = {timestamp_text: _micros_since_epoch(timestamp_text) for timestamp_text in set(timestamps)}
-    return pa.array([parsed[timestamp_text] for timestamp_text in timestamps], TIMESTAMP_TYPE)
-
-
-def _micros_since_epoch(timestamp_text: str | datetime) -> int:
-    """Return a timestamp in microseconds since 1970. One without a time zone is in UTC."""
+def _start(timestamp: str | datetime) -> datetime:
+    """Return a timestamp as a moment in UTC. One without a time zone is in UTC."""
     try:
-        moment = msgspec.convert(timestamp_text, datetime)
-        moment = moment.astimezone(UTC) if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        moment = msgspec.convert(timestamp, datetime)
+        return moment.astimezone(UTC) if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     except (msgspec.ValidationError, OverflowError):
-        raise ServiceError(200, f"not the promised JSON: {timestamp_text!r} is no timestamp") from None
-    return (moment - _EPOCH) // _MICROSECOND
+        raise ServiceError(200, f"not the promised JSON: {shown(timestamp)} is no timestamp") from None
 
 
 def _column(name: str, values: list[Any], type_: pa.DataType) -> pa.Array:

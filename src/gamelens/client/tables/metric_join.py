@@ -40,10 +40,11 @@ class MetricRows(msgspec.Struct, frozen=True, kw_only=True):
 def join_metrics(
     dimensions: Sequence[str], metrics: Sequence[MetricRows], buckets: Sequence[datetime] = ()
 ) -> tuple[pa.Table, dict[str, int]]:
-    """Return the rows of all *metrics* joined on timestamp and *dimensions*, and how many rows of each were filled.
+    """Return the rows of all *metrics* joined on timestamp and *dimensions*.
 
-    The service leaves out rows without events. Counts and money of such a row are 0, means and ratios null. A field
-    that two metrics have is prefixed with its metric, unless both are aliases, whose fields mean the same.
+    The second value is the number of rows of each metric that were filled: the service leaves out rows without events,
+    of which counts and money are 0, means and ratios null. A field that two metrics have is prefixed with its metric,
+    unless both are aliases, whose fields mean the same.
 
     Args:
         dimensions: the dimensions of the rows.
@@ -89,7 +90,10 @@ def _column_names(dimensions: Sequence[str], metrics: Sequence[MetricRows]) -> l
 
 
 def _with_column(table: pa.Table, name: str, values: Any) -> pa.Table:
-    """Return *table* with the column *name*, or with its nulls replaced where an alias has brought it already."""
+    """Return *table* with the column *name*.
+
+    Nulls are replaced where another alias has brought the column already.
+    """
     if name not in table.column_names:
         return table.append_column(name, values)
     position = table.column_names.index(name)

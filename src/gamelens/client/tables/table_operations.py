@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gamelens.catalog import Metric, Quotient, find_metric
+from gamelens.client.tables.answer_checks import row_codes
 from gamelens.client.tables.answer_decoding import with_text_columns
 from gamelens.client.tables.table_schema import ARROW_TYPES, OTHER, TIMESTAMP, TIMESTAMP_TYPE
 
@@ -187,12 +188,8 @@ def group_rows(tables: Sequence[pa.Table], keys: Sequence[str]) -> tuple[pa.Tabl
 
     Groups are in order of appearance.
     """
-    stacked = pa.concat_tables([table.select(keys) for table in tables]).combine_chunks()
-    codes = np.zeros(len(stacked), dtype="int64")
-    for name in keys:
-        encoded = stacked[name].combine_chunks().dictionary_encode(null_encoding="encode")
-        codes = codes * max(1, len(encoded.dictionary)) + np.asarray(encoded.indices)
-        codes = np.unique(codes, return_inverse=True)[1]
+    stacked = pa.concat_tables([table.select(keys) for table in tables])
+    codes = row_codes(stacked, keys)
     _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty(len(order), dtype="int64")

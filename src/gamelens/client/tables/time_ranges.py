@@ -203,7 +203,7 @@ def _in_words(words: str, over: str, available: Interval) -> Interval | None:
 
 
 def _last(number: int, granularity: Granularity, end: datetime, over: str, *, with_open_bucket: bool) -> Interval:
-    """Return the interval of the last *number* buckets before *end*, the one under way included or not."""
+    """Return the interval of the last *number* buckets, with or without the one under way."""
     if number < 1:
         raise BadQuery("over", over, "must ask for at least 1")
     last_end = bucket_start(end, granularity)
@@ -213,7 +213,7 @@ def _last(number: int, granularity: Granularity, end: datetime, over: str, *, wi
 
 
 def _before(start: datetime, number: int, granularity: Granularity, over: str) -> datetime:
-    """Return the start of the bucket that lies *number* buckets before the one that begins at *start*."""
+    """Return the start of the bucket *number* before the one that begins at *start*."""
     try:
         if granularity != "month":
             return start - number * (7 if granularity == "week" else 1) * _DAY
@@ -231,7 +231,7 @@ def _bucket(moment: datetime, granularity: Granularity, *, until: datetime | Non
 
 
 def _month_number(name: str | None, digits: str | None) -> int | None:
-    """Return the number of a month from its English name, in full or its first letters, or from its digits."""
+    """Return the number of a month from its English name, its first letters or its digits."""
     if name is None:
         number = int(digits or 0)
         return number if 1 <= number <= 12 else None

@@ -12,7 +12,7 @@ from pandas import DataFrame, Series
 from plotly.graph_objects import Figure
 
 from gamelens._text import format_number
-from gamelens.analysis.tidy_frames import label_columns, series_names
+from gamelens.analysis.tidy_frames import label_columns, series_names, with_receipts_of
 from gamelens.notebook.figures.captions import words_by
 from gamelens.notebook.figures.colours import colours_of
 from gamelens.notebook.figures.figure_frame import finish, number_axis
@@ -64,7 +64,8 @@ def draw_projection(
     number_axis(figure, "y", unit, Series(tops, dtype="float64").max())
     subtitle = "share of new players back on a day; points: counted, with their interval; dashed: projected"
     heading = title or _title("Retention, projected", projection, groups)
-    return finish(figure, projection, heading, subtitle, alt=_in_words(lines, "retention", unit))
+    drawn = projection if curve is None else with_receipts_of(projection.copy(deep=False), projection, curve)
+    return finish(figure, drawn, heading, subtitle, alt=_in_words(lines, "retention", unit))
 
 
 def draw_ltv(values: DataFrame, *, by: str | None = None, title: str | None = None) -> Figure:

@@ -70,10 +70,11 @@ def finish(
         **{"x": 0, "xref": "paper", "xanchor": "left", "y": 0, "yref": "paper", "yanchor": "top", "yshift": -40},
     )
     parts = dict.fromkeys((title, subtitle, alt or NOTHING.capitalize(), line))
+    badge = Receipt.of(frame.attrs).provenance.badge
     figure.update_layout(
         template=look.template,
         title_text=headline(title, subtitle),
-        meta={"alt": as_sentences(*parts)},
+        meta={"alt": as_sentences(*parts)} | ({"badge": badge} if badge else {}),
     )
     return _with_room(figure, above)
 

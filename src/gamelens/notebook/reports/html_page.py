@@ -23,6 +23,7 @@ from gamelens.notebook.figures.alt_text import alt_text
 from gamelens.notebook.figures.browser_rendering import draw
 from gamelens.notebook.labels import day
 from gamelens.notebook.reports.svg_figures import WIDTH, StyleSheet, inline
+from gamelens.notebook.table_source import BADGE
 from gamelens.wire.receipts import package_version
 
 FIGURE: Final = "application/vnd.plotly.v1+json"
@@ -50,6 +51,7 @@ def page_of(document: Any, *, name: str, is_interactive: bool, parameters: Mappi
         DrawingError: figures are to be SVG, and this machine cannot draw them.
     """
     outputs, sheet = _figure_outputs(document), StyleSheet()
+    badge = _badge(document)
     figures = [_figure_json(output.data[FIGURE]) for output in outputs]
     if is_interactive:
         drawn = [_interactive_figure(figure, number) for number, figure in enumerate(figures)]
@@ -57,7 +59,7 @@ def page_of(document: Any, *, name: str, is_interactive: bool, parameters: Mappi
         stills = [inline(svg, sheet, number=number) for number, svg in enumerate(draw(figures, "svg", width=WIDTH))]
         drawn = [_static_figure(figure, svg) for figure, svg in zip(figures, stills, strict=True)]
     return _html_document(
-        _cell_markup(document, outputs, drawn),
+        badge + _cell_markup(document, outputs, drawn),
         title=_title(document) or name,
         style=f"{_asset('report.css')}\n{sheet.css()}",
         scripts=_plotly_scripts() if is_interactive and figures else "",
@@ -95,6 +97,21 @@ def _with_one_type(output: Any, kind: str) -> Any:
     part = copy(output)
     part["data"] = {kind: output.data[kind]}
     return part
+
+
+def _badge(document: Any) -> str:
+    """Return the badge of a page with simulated numbers, else an empty text."""
+    shown = [output.get("data", {}) for cell in document.cells for output in cell.get("outputs", [])]
+    tables = (str(bundle.get("text/html", "")) for bundle in shown)
+    is_simulated = any(map(_is_badged, shown)) or any(f'class="{BADGE}"' in table for table in tables)
+    about = "<b>demo data</b> What is marked so counts invented players of a sandbox."
+    return f'<p class="badge" role="note">{about}</p>\n' if is_simulated else ""
+
+
+def _is_badged(bundle: Mapping[str, Any]) -> bool:
+    """Return whether a figure of ours in *bundle* has the badge of simulated numbers."""
+    meta = ((bundle.get(FIGURE) or {}).get("layout") or {}).get("meta")
+    return isinstance(meta, Mapping) and bool(meta.get("badge"))
 
 
 def _figure_json(figure: Mapping[str, Any]) -> dict[str, Any]:

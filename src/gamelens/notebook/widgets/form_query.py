@@ -45,8 +45,9 @@ class FormQuery(msgspec.Struct, frozen=True, kw_only=True):
     def arguments(self) -> dict[str, Any]:
         """Return the keywords of `query`, without those that have no effect."""
         where = {self.where[0]: _one_or_all(self.where[1])} if self.where and self.where[1] else None
+        names_game = not needs_age(self.metric) or not {"game", "game_id"}.isdisjoint(self.by)
         arguments = {
-            "by": _one_or_all(self.by),
+            "by": _one_or_all(self.by if names_game else (*self.by, "game")),  # retention is a share of each game
             "over": self.over,
             "every": self.every,
             "where": where,

@@ -18,6 +18,7 @@ from gamelens.client.quiet_clients import QuietClient
 from gamelens.errors import BadQuery
 from gamelens.notebook import charts, health_check
 from gamelens.notebook.labels import escape
+from gamelens.notebook.table_source import source_html
 from gamelens.notebook.widgets import html_blocks
 from gamelens.notebook.widgets.background_task import LatestTask, Showing, all_settled
 from gamelens.notebook.widgets.html_blocks import error_text
@@ -139,7 +140,7 @@ class HealthBoard(WidgetWithStaticView):
         day = f" on {seen.day:%Y-%m-%d}" if seen.day is not None else ""
         numbers = [f"{seen.count(severity)} {severity}" for severity in reversed(health.SEVERITIES)]
         text = f"{len(seen.board):,} series{day}: {', '.join(numbers)}." if len(seen.board) else "No complete day yet."
-        self._status.value = html_blocks.message(text)
+        self._status.value = html_blocks.message(text) + html_blocks.pane(source_html(seen.board))
         self._fill()
 
     def _fill(self) -> None:

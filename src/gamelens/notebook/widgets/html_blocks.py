@@ -14,6 +14,7 @@ from pandas import DataFrame
 
 from gamelens.errors import AuthError, GamelensError, Refused
 from gamelens.notebook.labels import escape, text_of
+from gamelens.notebook.table_source import source_html
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -69,7 +70,7 @@ def code(text: str) -> str:
 
 
 def table(frame: DataFrame, *, most: int = MOST_ROWS, classes: dict[str, str] | None = None) -> str:
-    """Return the first rows of *frame* as a table.
+    """Return the first rows of *frame* as a table, with its source line if it has a receipt.
 
     Args:
         frame: any frame.
@@ -87,7 +88,8 @@ def table(frame: DataFrame, *, most: int = MOST_ROWS, classes: dict[str, str] | 
         for row in shown.to_dict("records")
     )
     more = f'<div class="quiet">the first {most:,} of {len(frame):,} rows</div>' if len(frame) > most else ""
-    return pane(f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{more}')
+    cells = f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    return pane(f"{cells}{more}{source_html(frame)}")
 
 
 def figure_data(figure: Figure) -> dict[str, Any]:

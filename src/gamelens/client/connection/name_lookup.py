@@ -12,7 +12,6 @@ from typing import Final
 from gamelens.client.connection.event_loop import gather
 from gamelens.client.connection.metrics_api import MetricsApi
 from gamelens.client.connection.transport import RequestStats
-from gamelens.client.query.data_frames import unique_game_titles, unique_studio_names
 from gamelens.errors import BadQuery
 from gamelens.wire.filters import Filter, nullable_in, with_values_of
 from gamelens.wire.intervals import Interval
@@ -20,7 +19,10 @@ from gamelens.wire.intervals import Interval
 _ONE: Final = {"games": "game", "studios": "studio"}
 
 Titles = Mapping[str, Iterable[str]]
-"""The texts that stand for each id."""
+"""The texts that stand for each id.
+
+They are its title, also with studio and id, as frames show a title that several have.
+"""
 
 
 def has_titles(names: Sequence[str] | None) -> bool:
@@ -29,9 +31,9 @@ def has_titles(names: Sequence[str] | None) -> bool:
 
 
 def ids_of(field: str, names: Sequence[str], titles: Titles) -> tuple[str, ...] | None:
-    """Return the ids that *names*, the argument *field*, stand for, or None if one of them is in no title.
+    """Return the ids that *names*, the argument *field*, stand for.
 
-    An id stands for itself, whatever the titles are.
+    The result is None if one of them is neither an id nor a title. An id stands for itself, whatever the titles are.
 
     Raises:
         BadQuery: several have the title; the error has their ids.
@@ -51,7 +53,7 @@ def ids_of(field: str, names: Sequence[str], titles: Titles) -> tuple[str, ...] 
     return tuple(dict.fromkeys(found))
 
 
-class Narrowing:
+class NameLookup:
     """The ids and filters of one query, found in the lists of the service.
 
     Args:
@@ -74,7 +76,7 @@ class Narrowing:
         return await self._ids("studios", names, None)
 
     async def games(self, names: Sequence[str] | None, studios: Sequence[str] | None) -> tuple[str, ...] | None:
-        """Return the ids of the games of *studios*, ids too, called *names*, which are ids or titles.
+        """Return the ids of the games called *names*, ids or titles, within the ids *studios*.
 
         Raises:
             BadQuery: two games have the title, or none has.
@@ -108,14 +110,13 @@ class Narrowing:
             return ids
         unknown = next(name for name in names if ids_of(field, [name], titles) is None)
         rule = f"is neither the id nor the title of a {_ONE[field]} with data in {self._available}"
-        raise BadQuery(field, unknown, rule, sorted({text for texts in titles.values() for text in texts}))
+        raise BadQuery(field, unknown, rule, sorted({next(iter(texts)) for texts in titles.values()}))
 
     async def _game_titles(self, studios: Sequence[str] | None) -> Titles:
         games = await self._service.games(self._available, studios, self._tally)
-        unique = unique_game_titles(games)
-        return {game.id: (game.title, unique[game.id]) for game in games}
+        shown = {game.id: f"{game.title} ({game.studio or game.studio_id}" for game in games}
+        return {game.id: (game.title, f"{shown[game.id]})", f"{shown[game.id]}, {game.id})") for game in games}
 
     async def _studio_names(self) -> Titles:
         studios = await self._service.studios(self._available, self._tally)
-        unique = unique_studio_names(studios)
-        return {studio.id: (studio.name, unique[studio.id]) for studio in studios}
+        return {studio.id: (studio.name, f"{studio.name} ({studio.id})") for studio in studios}

@@ -1,0 +1,212 @@
+"""Failed requests of a query: the others are sent, each gap is named, `resume` sends exactly those."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from gamelens.client.async_client import AsyncClient
+from gamelens.client.sync_client import Client
+from gamelens.errors import AuthError, BadQuery, PartialResult, RateLimited, ServiceError
+from support.served_metrics import METRICS, Served, served
+from support.watched_service import Sent, Watch, World, assert_equal, quick
+
+pytestmark = pytest.mark.slow
+
+OVER = "2026-10-01/2026-10-31"
+PIECES = 6
+"""Requests for each metric with max_days=5."""
+FAILED = ("2026-10-06T00:00Z", "2026-10-16T00:00Z")
+Call = Callable[[Client], pd.DataFrame]
+
+CALLS: dict[str, Call] = {
+    "rows": lambda lens: lens.query("revenue", by="platform", over=OVER),
+    "a series": lambda lens: lens.query("user_unique", over=OVER),
+    "several metrics": lambda lens: lens.query(["revenue", "user_unique"], by="platform", over=OVER),
+    "a fan-out": lambda lens: lens.query("event_count", by=["platform", "build", "ab_id"], over=OVER),
+    "the rest": lambda lens: lens.query("event_count", by="platform", over=OVER, top=1, other=True),
+    "a check": lambda lens: lens.query("event_count", by="platform", over=OVER, check=True),
+    "retention": lambda lens: lens.retention([1, 7], over=OVER),
+    "retention by platform": lambda lens: lens.retention([1, 7], over=OVER, by="platform"),
+}
+
+
+@pytest.fixture(scope="module")
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Return a sandbox on a socket, behind the rate limiter."""
+    with served(tmp_path_factory.mktemp("served") / "state") as worlds:
+        yield worlds
+
+
+def in_failed_piece(sent: Sent) -> bool:
+    """Return whether *sent* is for one of the pieces `FAILED`."""
+    return sent.body is not None and sent.body["interval"].split("/")[0] in FAILED
+
+
+def failed(watch: Watch, call: Call, fails: Callable[[Sent], bool | int], **options: Any) -> PartialResult:
+    """Return the error of *call* while the requests that match *fails* fail."""
+    watch.fails = fails
+    with pytest.raises(PartialResult) as partial:
+        call(quick(watch, max_days=5, **options))
+    watch.fails = lambda _: False
+    return partial.value
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_a_failed_request_does_not_stop_the_others(world: World, call: Call) -> None:
+    """All requests are sent, and the gaps are exactly those that failed."""
+    watch, calm = world.watch(), world.watch()
+    call(quick(calm, max_days=5))
+    partial = failed(watch, call, in_failed_piece)
+    assert sorted(map(str, watch.queries)) == sorted(map(str, calm.queries))
+    expected = [request.body["interval"] for request in watch.queries if request.body and in_failed_piece(request)]
+    assert len(expected) >= 1
+    assert sorted(gap["interval"] for gap in partial.gaps) == sorted(expected)
+    assert {gap["error"] for gap in partial.gaps} == {"the service answered 500: not today"}
+    assert partial.frame.attrs["gamelens"]["gaps"] == partial.gaps
+    assert isinstance(partial.__cause__, ServiceError)
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_resume_sends_exactly_the_failed_requests_without_a_cache(world: World, call: Call) -> None:
+    """What came is not requested again, be it rows, retention or what a total was made of."""
+    watch = world.watch()
+    lens = quick(watch, max_days=5)
+    whole = call(lens)
+    expected = [request for request in watch.queries if in_failed_piece(request)]
+    watch.fails = in_failed_piece
+    with pytest.raises(PartialResult) as partial:
+        call(lens)
+    watch.fails = lambda _: False
+    watch.clear()
+    resumed = lens.resume(partial.value.frame)
+    assert_equal(resumed, whole)
+    assert sorted(map(str, watch.queries)) == sorted(map(str, expected))
+    assert resumed.attrs["gamelens"]["gaps"] == []
+
+
+def test_a_resume_that_fails_again_keeps_what_came(world: World) -> None:
+    """Of retention too each answer is requested once, over any number of `resume`."""
+    watch = world.watch()
+    lens = quick(watch, max_days=5)
+    whole = CALLS["retention"](lens)
+    partial = None
+    for first in FAILED:
+        watch.fails = lambda sent, first=first: in_failed_piece(sent) and sent.body["interval"] >= first  # type: ignore[misc]
+        with pytest.raises(PartialResult) as again:
+            CALLS["retention"](lens) if partial is None else lens.resume(partial.frame)
+        partial = again.value
+    assert partial is not None
+    watch.fails = lambda _: False
+    watch.clear()
+    assert_equal(lens.resume(partial.frame), whole)
+    assert len(watch.queries) == len(partial.gaps)
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_each_request_is_named_where_nothing_came(world: World, call: Call) -> None:
+    """The frame is empty with the columns of a whole one, and `resume` completes it."""
+    watch = world.watch()
+    lens = quick(watch, max_days=5)
+    whole = call(lens)
+    watch.clear()
+    watch.fails = lambda sent: sent.body is not None
+    with pytest.raises(PartialResult) as partial:
+        call(lens)
+    watch.fails = lambda _: False
+    assert len(partial.value.gaps) == len(watch.queries)
+    assert len(partial.value.frame) == 0
+    assert [*partial.value.frame.columns] == [*whole.columns]
+    assert_equal(lens.resume(partial.value.frame), whole)
+
+
+def test_the_only_request_raises_its_own_error(world: World) -> None:
+    """A query of one request has no pieces to name."""
+    watch = world.watch()
+    watch.fails = lambda sent: sent.body is not None
+    with pytest.raises(ServiceError, match="500: not today"):
+        quick(watch).query("revenue", by="platform", over=OVER)
+
+
+def test_the_message_names_the_missing_pieces(world: World) -> None:
+    """Metric, interval, scope and error of three pieces, and how many there are."""
+    fan_out = failed(world.watch(), CALLS["a fan-out"], in_failed_piece)
+    first = fan_out.gaps[0]
+    (name, value), *_ = first["scope"].items()
+    assert f"{len(fan_out.gaps)} pieces are missing: event_count in {first['interval']} ({name} = {value}); " in str(
+        fan_out
+    )
+    assert f"; and {len(fan_out.gaps) - 3} more, see .gaps: the service answered 500: not today. " in str(fan_out)
+
+
+def test_a_refusal_costs_the_requests_of_its_metric_alone(world: World) -> None:
+    """Of two metrics the one that the service refuses (422) is missing, the other is whole."""
+    watch = world.watch()
+    whole = quick(watch).query("user_unique", by="platform", over=OVER)
+    partial = failed(watch, CALLS["several metrics"], lambda sent: 422 if sent.name == "revenue" and sent.body else 0)
+    assert isinstance(partial.__cause__, BadQuery)
+    assert {gap["metric"] for gap in partial.gaps} == {"revenue"}
+    assert len(partial.gaps) == PIECES
+    assert_equal(partial.frame[["timestamp", "platform", "user_unique"]], whole)
+
+
+def test_a_refusal_of_everything_is_the_error(world: World) -> None:
+    """Where the service refuses all requests (422), the error is that of the refusal."""
+    watch = world.watch()
+    watch.fails = lambda sent: 422 if sent.body else 0
+    with pytest.raises(BadQuery):
+        CALLS["several metrics"](quick(watch, max_days=5))
+
+
+DAYS: dict[str, Any] = {"metric": "event_count", "by": "platform", "over": "last 30 complete days"}
+AT_ONCE = 5
+COMMON: dict[str, tuple[dict[str, Any], type[Exception]]] = {
+    "401": ({"status": 401}, AuthError),
+    "422": ({"status": 422}, BadQuery),
+    "429": ({"status": 429, "retry_after": 600}, RateLimited),
+}
+
+
+@pytest.mark.parametrize(("fault", "error"), COMMON.values(), ids=COMMON)
+def test_an_error_that_would_meet_all_requests_stops_them(
+    services: Served, fault: dict[str, Any], error: type[Exception]
+) -> None:
+    """With 30 requests to send, only those under way at the first failure arrive."""
+    world = services.world()
+    world.fail(METRICS, **fault)
+    with world.client(max_days=1) as lens, pytest.raises(error):
+        lens.query(**DAYS)
+    assert 1 <= world.arrived("event_count") <= AT_ONCE
+
+
+def test_rows_that_came_before_such_an_error_are_kept(services: Served) -> None:
+    """A key that is refused halfway raises `PartialResult`, and what was not sent says so."""
+    world = services.world()
+    world.last(AT_ONCE, METRICS, status=401)
+    with world.client(max_days=1) as lens, pytest.raises(PartialResult) as partial:
+        lens.query(**DAYS)
+    assert isinstance(partial.value.__cause__, AuthError)
+    assert len(partial.value.gaps) == 30 - AT_ONCE
+    assert "not asked, since another request failed: " in partial.value.gaps[-1]["error"]
+    assert partial.value.frame["timestamp"].nunique() == AT_ONCE
+
+
+def test_the_async_client_does_the_same(services: Served) -> None:
+    """Of six requests one fails, the others are sent, and `resume` sends the one."""
+    world = services.world()
+
+    async def main() -> tuple[PartialResult, pd.DataFrame, int]:
+        async with AsyncClient(**world.settings(max_days=1)) as lens:
+            world.fail(METRICS, status=500, times=1)
+            with pytest.raises(PartialResult) as partial:
+                await lens.query("event_count", over="last 6 complete days")
+            world.arrivals.clear()
+            resumed = await lens.resume(partial.value.frame)
+            return partial.value, resumed, world.arrived("event_count")
+
+    partial, resumed, requests = asyncio.run(main())
+    assert (len(partial.gaps), len(partial.frame), len(resumed), requests) == (1, 5, 6, 1)
