@@ -285,6 +285,19 @@ def test_the_order_of_games_and_filter_members_makes_no_difference(folder: Path)
     assert send(ReplaySender(folder), same).status == 200
 
 
+def test_the_one_granularity_of_retention_makes_no_difference(folder: Path) -> None:
+    """A recording of retention by day replays for a request that names no granularity (Wire 2.5, Query body)."""
+    body = {"interval": "2026-11-01/P1D", "split_by": "platform", "since_days_ago": 1}
+    path = "/metrics/v1/metrics/retention_retro"
+    requests = [
+        HttpRequest(method="POST", path=path, body=json.dumps(body | more).encode())
+        for more in ({"granularity": "day"}, {}, {"granularity": "week"})
+    ]
+    file = recorded(folder, {"result": []}, requests[0])
+    names = [RecordedRequest.of(request).file_name for request in requests]
+    assert [name == file.name for name in names] == [True, True, False]
+
+
 def test_the_order_of_parameters_makes_no_difference(folder: Path) -> None:
     """The order of query parameters does not matter."""
     params = [("studios", "a"), ("interval", DAY), ("studios", "b")]

@@ -103,7 +103,7 @@ def test_games_are_pooled_by_their_installs(lens: Client) -> None:
 def test_by_game_is_not_pooled(lens: Client) -> None:
     """By game each game has its own installs and returning players."""
     frame = lens.retention([1], over="2026-11-01", by="game_id")
-    assert table(frame, "game_id", "installs", "returned") == [("1001", 14, 5), ("2001", 30, 3)]
+    assert table(frame, "game_id", "installs", "returned") == [("2001", 30, 3), ("1001", 14, 5)]
 
 
 def test_another_dimension_is_pooled_over_games(lens: Client) -> None:
@@ -116,9 +116,9 @@ def test_a_dimension_and_the_game_are_not_pooled(lens: Client) -> None:
     """By game and another dimension nothing is pooled."""
     frame = lens.retention([7], over="2026-11-01", by=["platform", "game_id"])
     assert table(frame, "platform", "game_id", "returned") == [
+        ("ios", "2001", 0),
         ("ios", "1001", 0),
         ("android", "1001", 1),
-        ("ios", "2001", 0),
     ]
 
 
@@ -221,7 +221,9 @@ def test_retention_by_a_dimension_without_installs_is_refused(lens: Client, scri
 
 def test_a_row_without_retention_is_a_service_error(lens: Client, script: Script) -> None:
     """A `retention_retro` row without its field is a `ServiceError`."""
-    script.answers["retention_retro"] = lambda _: [{"result": {"game_id": "1001"}, "timestamp": stamp("2026-11-02")}]
+    script.answers["retention_retro"] = lambda _: [
+        {"result": {"game_id": "1001", "retention": None}, "timestamp": stamp("2026-11-02")}
+    ]
     with pytest.raises(ServiceError, match="retention"):
         lens.retention(1, over="2026-11-01")
 

@@ -15,7 +15,13 @@ from hypothesis import strategies as st
 
 from gamelens.catalog import METRICS
 from gamelens.client.tables import table_operations
-from gamelens.client.tables.table_operations import other_rows, sort_as_service, sum_split_buckets
+from gamelens.client.tables.table_operations import (
+    other_rows,
+    sort_as_service,
+    sort_by_time,
+    sort_largest_first,
+    sum_split_buckets,
+)
 from gamelens.client.tables.table_schema import TIMESTAMP_TYPE, schema
 
 DAY = datetime(2026, 11, 1, tzinfo=UTC)
@@ -163,6 +169,17 @@ def test_rows_are_ordered_as_the_service_orders_them(given_rows: list[Row]) -> N
     table = sort_as_service(rows("arpu", PAIR, *given_rows), "arpu", PAIR)
     names = ["timestamp", *PAIR, "arpu"]
     assert shown(table.select(names)) == expected_order(given_rows, "arpu", PAIR)
+
+
+@given(st.lists(ranked, unique_by=lambda row: (row["timestamp"], row["platform"], row["country_code"])))
+@settings(deadline=None)
+def test_rows_in_another_order_are_sorted(given_rows: list[Row]) -> None:
+    """Rows that are largest first are left as they are, any others are ordered as the service orders them."""
+    table = sort_by_time(rows("arpu", PAIR, *given_rows))
+    names = ["timestamp", *PAIR, "arpu"]
+    keys = [(row["timestamp"], row["arpu"] is None, -(row["arpu"] or 0)) for row in shown(table)]
+    expected = shown(table.select(names)) if keys == sorted(keys) else expected_order(given_rows, "arpu", PAIR)
+    assert shown(sort_largest_first(table, "arpu", PAIR).select(names)) == expected
 
 
 def test_rows_of_an_unknown_metric_are_ordered_by_their_values() -> None:

@@ -1,4 +1,4 @@
-"""Recorded requests of an official client, from its bytes to the analyst's frames."""
+"""Recorded requests of clients that others wrote, from their bytes to the analyst's frames."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
@@ -15,83 +15,155 @@ from gamelens.client.sync_client import Client
 from gamelens.local.sandbox_info import environment_of
 from gamelens.local.sandbox_process import running_sandbox
 
-RECORDING = json.loads((Path(__file__).parents[2] / "data" / "official-client-cpp-5.4.0.json").read_text())
-CONFIG = f"""
-[[organisation]]
-name = "acme"
-[[organisation.studio]]
-[[organisation.studio.game]]
-id = "77"
-game_key = "{RECORDING["game_key"]}"
-secret_key = "{RECORDING["secret_key"]}"
-"""
+DATA = Path(__file__).parents[2] / "data"
 
 
-@pytest.fixture(scope="module")
-def replay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[list[httpx.Response], Client]]:
-    """Send the recorded requests, and return the responses and a client an hour later."""
+class Recording(NamedTuple):
+    """The file of a recording, when it arrived, and what its events amount to.
+
+    Attributes:
+        name: of the file.
+        arrived_at: the clock of the sandbox.
+        over: the hours of its events.
+        categories: distinct events by category.
+        sessions: how many there were.
+        purchases: how many, at 4.99 dollars each.
+        reply: the body of a 200 for events that the client needs.
+    """
+
+    name: str
+    arrived_at: str
+    over: str
+    categories: dict[str, int]
+    sessions: int
+    purchases: int
+    reply: str
+
+
+CPP = Recording(
+    name="official-client-cpp-5.4.0",
+    arrived_at="2026-11-20T11:40:00Z",
+    over="2026-11-20T00:00Z/2026-11-20T12:00Z",
+    categories={
+        **{"progression": 12, "design": 9, "error": 6, "resource": 6, "session_end": 6, "user": 6, "health": 5},
+        **{"business": 3, "sdk_error": 3, "sdk_init": 3},
+    },
+    sessions=6,
+    purchases=3,
+    reply="{}",
+)
+JAVASCRIPT = Recording(
+    name="official-client-javascript-4.4.7",
+    arrived_at="2026-11-22T06:45:00Z",
+    over="2026-11-22T00:00Z/2026-11-22T07:00Z",
+    categories={
+        **{"ads": 6, "progression": 6, "resource": 6, "business": 3, "design": 3, "error": 3},
+        **{"sdk_error": 3, "session_end": 3, "user": 3},
+    },
+    sessions=3,
+    purchases=3,
+    reply="{}",
+)
+NODE = Recording(
+    name="client-node-sdk-1.1.4",
+    arrived_at="2026-11-22T06:45:00Z",
+    over="2026-11-22T00:00Z/2026-11-22T07:00Z",
+    categories={
+        **{"design": 2, "business": 1, "error": 1, "progression": 1, "resource": 1, "session_end": 1, "user": 1},
+    },
+    sessions=1,
+    purchases=1,
+    reply="",
+)
+
+
+class Replay(NamedTuple):
+    """A recording, the sandbox's responses to it, and a client an hour later."""
+
+    recording: Recording
+    responses: list[httpx.Response]
+    client: Client
+
+
+@pytest.fixture(scope="module", params=[CPP, JAVASCRIPT, NODE], ids=lambda recording: recording.name)
+def replay(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replay]:
+    """Send the recorded requests to a sandbox with the game's keys."""
+    recording: Recording = request.param
+    file = json.loads((DATA / f"{recording.name}.json").read_text())
     folder = tmp_path_factory.mktemp("official")
-    (folder / "sandbox.toml").write_text(CONFIG)
+    keys = f'game_key = "{file["game_key"]}"\nsecret_key = "{file["secret_key"]}"\n'
+    (folder / "sandbox.toml").write_text(
+        f'[[organisation]]\nname = "acme"\n[[organisation.studio]]\n[[organisation.studio.game]]\nid = "77"\n{keys}'
+    )
     with running_sandbox(folder / "state", config=folder / "sandbox.toml") as ready, httpx.Client() as http:
-        http.post(f"{ready.console_url}/clock", json={"freeze": "2026-11-20T11:40:00Z"})
-        answers = [_send(http, ready.collector_url, request) for request in RECORDING["requests"]]
+        http.post(f"{ready.console_url}/clock", json={"freeze": recording.arrived_at})
+        responses = [_send(http, ready.collector_url, sent) for sent in file["requests"]]
         http.post(f"{ready.console_url}/clock", json={"advance": "PT1H"})
         http.post(f"{ready.console_url}/process", timeout=60)
         settings = environment_of(ready)
         with Client(api_key=settings["GAMELENS_API_KEY"], metrics_url=settings["GAMELENS_METRICS_URL"]) as client:
-            yield answers, client
+            yield Replay(recording, responses, client)
 
 
 def _send(http: httpx.Client, address: str, request: dict[str, Any]) -> httpx.Response:
     headers = {name: value for name, value in request["headers"] if name != "Host"}
-    return http.post(address + request["raw_url"], content=base64.b64decode(request["body_b64"]), headers=headers)
+    body = base64.b64decode(request["body_b64"])
+    return http.request(request["method"], address + request["raw_url"], content=body, headers=headers)
 
 
-def test_every_request_is_accepted(replay: tuple[list[httpx.Response], Client]) -> None:
-    """Every recorded request, signed by the client, gets 200 or 201.
+def test_every_request_is_accepted(replay: Replay) -> None:
+    """Every recorded request, signed by the client, gets 200 or 201, and a browser's preflight 204.
 
     Wire 1.4, Signature; Wire 1.12, Remote config init.
     """
-    answers, _ = replay
-    assert {answer.status_code for answer in answers} == {200, 201}
+    statuses = {"POST": {200, 201}, "OPTIONS": {204}}
+    refused = [
+        (response.request.url.path, response.status_code, response.text)
+        for response in replay.responses
+        if response.status_code not in statuses[response.request.method]
+    ]
+    assert refused == []
 
 
-def test_event_responses_have_a_body(replay: tuple[list[httpx.Response], Client]) -> None:
-    """Responses to events have a body, because the client takes an empty one for offline.
+def test_a_browser_may_send_what_it_asks_for(replay: Replay) -> None:
+    """A preflight allows each header that the page wants to send (Wire 1.5, Response headers)."""
+    for response in replay.responses:
+        if wanted := response.request.headers.get("Access-Control-Request-Headers"):
+            allowed = response.headers["Access-Control-Allow-Headers"].lower().replace(" ", "").split(",")
+            assert set(wanted.split(",")) <= set(allowed)
+        assert response.headers["Access-Control-Allow-Origin"] == "*"
+
+
+def test_event_responses_have_the_body_that_the_client_needs(replay: Replay) -> None:
+    """Official clients take an empty one for offline, others are answered as specified.
 
     Wire 1.7, Submitting events; Wire 1.18, Official clients.
     """
-    answers, _ = replay
-    assert {answer.text for answer in answers if answer.request.url.path.endswith("/events")} == {"{}"}
+    bodies = [
+        response.text
+        for response in replay.responses
+        if response.request.url.path.endswith("/events") and response.request.method == "POST"
+    ]
+    assert set(bodies) == {replay.recording.reply}
 
 
-def test_every_category_is_counted(replay: tuple[list[httpx.Response], Client]) -> None:
-    """Events are counted by category, with the numbers of the recording (Wire 4.11, Metrics)."""
-    _, client = replay
-    frame = client.query("event_count", by="category", over="2026-11-20T00:00Z/2026-11-20T12:00Z", every="day")
-    assert dict(zip(frame.category, frame.event_count, strict=True)) == {
-        "progression": 12,
-        "design": 9,
-        "error": 6,
-        "resource": 6,
-        "session_end": 6,
-        "user": 6,
-        "health": 5,
-        "business": 3,
-        "sdk_error": 3,
-        "sdk_init": 3,
-    }
+def test_every_category_is_counted(replay: Replay) -> None:
+    """Events are counted by category, those that were sent again once.
+
+    Wire 4.11, Metrics; Wire 4.8, Repeated events.
+    """
+    frame = replay.client.query("event_count", by="category", over=replay.recording.over, every="day")
+    assert dict(zip(frame.category, frame.event_count, strict=True)) == replay.recording.categories
 
 
-def test_sessions_are_counted(replay: tuple[list[httpx.Response], Client]) -> None:
-    """Three runs of two sessions each are six sessions (Wire 4.3, Session)."""
-    _, client = replay
-    frame = client.query("session_unique", over="2026-11-20T00:00Z/2026-11-20T12:00Z")
-    assert frame.session_unique.tolist() == [6]
+def test_sessions_are_counted(replay: Replay) -> None:
+    """Each session of the recording is one (Wire 4.3, Session)."""
+    frame = replay.client.query("session_unique", over=replay.recording.over)
+    assert frame.session_unique.tolist() == [replay.recording.sessions]
 
 
-def test_the_purchases_have_their_value(replay: tuple[list[httpx.Response], Client]) -> None:
-    """The revenue of the recorded purchases is 14.97 dollars (Wire 4.5, Purchase)."""
-    _, client = replay
-    frame = client.query("revenue", over="2026-11-20T00:00Z/2026-11-20T12:00Z")
-    assert (frame["event_count"].tolist(), frame["sum"].tolist()) == ([3], [14.97])
+def test_the_purchases_have_their_value(replay: Replay) -> None:
+    """Each purchase of the recordings is worth 4.99 dollars (Wire 4.5, Purchase)."""
+    frame = replay.client.query("revenue", over=replay.recording.over)
+    purchases = replay.recording.purchases
+    assert (frame["event_count"].tolist(), frame["sum"].tolist()) == ([purchases], [round(4.99 * purchases, 2)])

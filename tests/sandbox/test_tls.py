@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -11,11 +12,11 @@ import msgspec
 import pytest
 
 from gamelens.client.sync_client import Client
-from gamelens.errors import BadQuery, Unreachable
+from gamelens.errors import BadQuery, Refused, Unreachable
 from gamelens.local.sandbox_info import SandboxInfo, environment_of
 from gamelens.local.sandbox_population import populate
 from gamelens.local.sandbox_process import running_sandbox
-from gamelens.sandbox.http.certificates import load_certificate
+from gamelens.sandbox.http.certificates import Certificate, load_certificate
 from gamelens.simulator import load_scenario
 
 pytestmark = pytest.mark.slow
@@ -97,6 +98,48 @@ def test_the_certificate_is_kept(state: Path) -> None:
     before = certificate.ca_file.read_bytes(), certificate.server_file.read_bytes()
     reloaded = load_certificate(state)
     assert (reloaded.ca_file.read_bytes(), reloaded.server_file.read_bytes()) == before
+
+
+def test_a_certificate_for_the_host_of_a_built_in_address(state: Path) -> None:
+    """A name is in the certificate beside those of this machine, and one that lacks it is made anew."""
+    plain = load_certificate(state).server_file.read_bytes()
+    named = load_certificate(state, ["api.example.com"])
+    assert named.server_file.read_bytes() != plain
+    assert _trusted_names(named) >= {"api.example.com", "localhost"}
+    before = named.server_file.read_bytes()
+    assert load_certificate(state).server_file.read_bytes() == before
+    assert load_certificate(state, ["api.example.com"]).server_file.read_bytes() == before
+    assert "other.example.com" not in _trusted_names(named)
+
+
+def test_a_certificate_for_what_is_no_name_is_refused(state: Path) -> None:
+    """A host that no certificate can have is named, and nothing is written."""
+    with pytest.raises(Refused, match="no host"):
+        load_certificate(state, ["no host"])
+    assert not (state / "server.pem").exists()
+
+
+def _trusted_names(certificate: Certificate) -> set[str]:
+    """Return the names that a client accepts the certificate for."""
+    names = ("localhost", "api.example.com", "other.example.com")
+    return {name for name in names if _is_trusted(certificate, name)}
+
+
+def _is_trusted(certificate: Certificate, name: str) -> bool:
+    """Return whether a handshake with the certificate succeeds for *name*."""
+    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    serving.load_cert_chain(certificate.server_file)
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    trusting = ssl.create_default_context(cafile=certificate.ca_file)
+    client = trusting.wrap_bio(to_client, to_server, server_hostname=name)
+    server = serving.wrap_bio(to_server, to_client, server_side=True)
+    try:
+        for end in (client, server, client):
+            with suppress(ssl.SSLWantReadError):
+                end.do_handshake()
+    except ssl.SSLCertVerificationError:
+        return False
+    return True
 
 
 def test_the_certificate_is_its_owners_only(state: Path) -> None:

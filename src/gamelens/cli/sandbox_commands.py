@@ -55,6 +55,7 @@ def sandbox() -> None:
 @click.option("--geoip", type=click.Path(path_type=Path, dir_okay=False), help="Countries by IP address (.mmdb).")
 @click.option("--nodes", type=click.IntRange(1, 100), default=1, help="Nodes, each with limits of its own.")
 @click.option("--tls", is_flag=True, help="HTTPS, with a certificate made at the first start and stored in the state.")
+@click.option("--tls-name", multiple=True, metavar="HOST", help="--tls for a game built for HOST as well; repeatable.")
 @click.option("--keep-free", type=click.IntRange(min=0), default=256, help="MB of disk space that stay free.")
 @click.option(
     "--engine",
@@ -79,6 +80,7 @@ def sandbox_up(
     geoip: Path | None,
     nodes: int,
     tls: bool,
+    tls_name: tuple[str, ...],
     keep_free: int,
     engine: str,
     lake_url: str | None,
@@ -114,7 +116,8 @@ def sandbox_up(
         at_once=concurrency,
         geoip=geoip,
         nodes=nodes,
-        tls=tls,
+        tls=tls or bool(tls_name),
+        tls_names=tls_name,
         reserved_bytes=keep_free << 20,
         engine=engine,
         lake_url=lake_url,

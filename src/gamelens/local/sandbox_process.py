@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -32,12 +32,17 @@ _DETACHED: Final[list[subprocess.Popen[bytes]]] = []  # a Popen that is collecte
 
 @contextlib.contextmanager
 def running_sandbox(
-    state: Path, *, config: Path | None = None, scenario: str | None = None, tls: bool = False
+    state: Path,
+    *,
+    config: Path | None = None,
+    scenario: str | None = None,
+    tls: bool = False,
+    tls_names: Sequence[str] = (),
 ) -> Iterator[SandboxInfo]:
     """Yield a sandbox over *state*: the running one, or a new one that stops at the end.
 
     With *scenario* it has the games of that scenario: a running sandbox with other games is stopped first. A new one
-    gets the keys of *config* and, with *tls*, speaks HTTPS with its `ca_file` to trust.
+    gets the keys of *config* and, with *tls*, speaks HTTPS with its `ca_file` to trust, for *tls_names* too.
 
     Raises:
         Refused: it does not start.
@@ -47,7 +52,9 @@ def running_sandbox(
         return
     options = {"--config": config, "--scenario": scenario}
     arguments = [str(word) for option in options.items() if option[1] for word in option]
-    ready, process = _start(state, *arguments, *(["--tls"] if tls else []))
+    arguments += ["--tls"] if tls else []
+    arguments += [word for name in tls_names for word in ("--tls-name", name)]
+    ready, process = _start(state, *arguments)
     try:
         yield ready
     finally:

@@ -77,6 +77,7 @@ class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
         at_once: simultaneous requests of an organisation on one node.
         nodes: number of nodes that limit, each alone.
         tls: whether both services speak HTTPS.
+        tls_names: names of the certificate beside those of this machine.
         geoip: database of countries by address in MaxMind's format (Wire 1.17, Country).
         reserved_bytes: bytes of the disk that the inbox never fills.
         engine: `duckdb`, `spark`, or the address of a Spark master.
@@ -97,6 +98,7 @@ class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
     at_once: int = REQUESTS_AT_ONCE
     nodes: int = 1
     tls: bool = False
+    tls_names: tuple[str, ...] = ()
     geoip: Path | None = None
     reserved_bytes: int = RESERVED_BYTES
     engine: str = "duckdb"
@@ -118,7 +120,7 @@ class Sandbox:
         self._lock = lock_state_directory(options.state)
         try:
             self.tenants, self._api_keys = load_tenants(options.state, options.config, options.titles)
-            self._certificate = load_certificate(options.state) if options.tls else None
+            self._certificate = load_certificate(options.state, options.tls_names) if options.tls else None
             self._countries = GeoIp(options.geoip)
             self.reader = open_engine(options.engine, LakeLocation(options.state / "lake", options.lake_url))
         except BaseException:

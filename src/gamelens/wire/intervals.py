@@ -72,10 +72,10 @@ class Interval(msgspec.Struct, frozen=True, repr_omit_defaults=True):
             if not slash or not left or not right:
                 raise MalformedInterval(text)
             if left.startswith("P"):
-                end = _moment(right)
+                end = read_moment(right)
                 return cls(end - isodate.parse_duration(left), end)
-            start = _moment(left)
-            return cls(start, start + isodate.parse_duration(right) if right.startswith("P") else _moment(right))
+            start = read_moment(left)
+            return cls(start, start + isodate.parse_duration(right) if right.startswith("P") else read_moment(right))
         except (ValueError, OverflowError, MalformedInterval, isodate.ISO8601Error):
             raise MalformedInterval(text) from None
 
@@ -137,6 +137,15 @@ def wire_timestamp(moment: datetime) -> str:
     return _utc(moment).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def read_moment(text: str) -> datetime:
+    """Return the moment that *text* spells in any form of ISO 8601, in UTC without a zone.
+
+    Raises:
+        ValueError: it is no moment.
+    """
+    return _utc(datetime.fromisoformat(text.upper()))
+
+
 def _next_bucket(start: datetime, granularity: Granularity) -> datetime:
     try:
         if granularity == "month":
@@ -144,10 +153,6 @@ def _next_bucket(start: datetime, granularity: Granularity) -> datetime:
         return start + timedelta(days=7 if granularity == "week" else 1)
     except OverflowError:  # the calendar ends within this bucket
         return datetime.max.replace(tzinfo=UTC)
-
-
-def _moment(text: str) -> datetime:
-    return _utc(datetime.fromisoformat(text))
 
 
 def _utc(moment: datetime) -> datetime:

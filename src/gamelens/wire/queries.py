@@ -124,11 +124,14 @@ class QueryBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
     studios: tuple[str, ...] | None = None
 
 
-def encode_query(query: MetricQuery) -> bytes:
-    """Return the request body of *query*, without fields that are None."""
+def encode_query(query: MetricQuery, *, granularity: Granularity | None = None) -> bytes:
+    """Return the request body of *query*, without fields that are None.
+
+    *granularity* is the default of a metric that is shown without one (`retention_retro`), and left out too.
+    """
     body = QueryBody(
         interval=str(query.interval),
-        granularity=query.granularity,
+        granularity=query.granularity if query.granularity != granularity else None,
         query=query.query,
         split_by=query.split_by,
         game=query.game,

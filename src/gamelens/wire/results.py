@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from itertools import chain, groupby
 from typing import Annotated, Any, Final, Generic, Literal, TypeVar
@@ -18,13 +19,13 @@ import msgspec
 
 from gamelens._text import escape_unprintable
 from gamelens.errors import ServiceError
-from gamelens.wire.intervals import wire_timestamp
+from gamelens.wire.intervals import read_moment, wire_timestamp
 from gamelens.wire.queries import Group, MetricQuery, Split
 
 Row = dict[str, Any]
 _Row = TypeVar("_Row")
 _Kind = TypeVar("_Kind")
-_Stamp = Annotated[datetime, msgspec.Meta(extra_json_schema={"format": "date-time"})]
+_Stamp = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})]
 
 ErrorName = Literal[
     "bad_request",
@@ -137,7 +138,8 @@ def decode_answer(query: MetricQuery, body: bytes) -> list[Rows]:
     # Rows of any type, which are not copied: `decode_json` has decoded them already.
     match query.query:
         case Group():
-            buckets = [Rows(bucket.timestamp, bucket.result) for bucket in decode_json(body, GroupAnswer[Any]).result]
+            groups = decode_json(body, GroupAnswer[Any]).result
+            buckets = [Rows(read_timestamp(bucket.timestamp), bucket.result) for bucket in groups]
         case Split():
             entries = decode_json(body, SplitAnswer[Any]).result
             buckets = list(_group_rows((row.timestamp, row.event) for row in entries))
@@ -205,6 +207,18 @@ def shown(value: object) -> str:
     return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "…"
 
 
+def read_timestamp(text: str) -> datetime:
+    """Return the timestamp of a bucket, in any form of ISO 8601 (Wire 2.9, Answer shapes).
+
+    Raises:
+        ServiceError: *text* is no timestamp.
+    """
+    with suppress(ValueError, OverflowError):
+        if len(text) > len("2026-11-20") and text.isprintable():  # a date alone is no moment
+            return read_moment(text)
+    raise ServiceError(200, f"not the promised JSON: {shown(text)} is no timestamp")
+
+
 def encode_answer(query: MetricQuery, buckets: Iterable[Rows]) -> bytes:
     """Encode the answer to *query* in the shape of its kind (Wire 2.9, Answer shapes)."""
     # Encoded entry by entry, because an answer may have a bucket for every week of history.
@@ -223,9 +237,9 @@ def _entries(query: MetricQuery, buckets: Iterable[Rows]) -> Iterator[dict[str, 
                 yield from ({"result": row, "timestamp": timestamp} for row in bucket.rows)
 
 
-def _group_rows(rows: Iterable[tuple[datetime, Row]]) -> Iterator[Rows]:
+def _group_rows(rows: Iterable[tuple[str, Row]]) -> Iterator[Rows]:
     for timestamp, members in groupby(rows, key=lambda row: row[0]):
-        yield Rows(timestamp, [row for _, row in members])
+        yield Rows(read_timestamp(timestamp), [row for _, row in members])
 
 
 def _key_count(tree: Any) -> int:

@@ -10,12 +10,14 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Collection
+from operator import attrgetter
 from typing import Any, Literal, TypeVar, cast
 from urllib.parse import quote, unquote
 
 import msgspec
 import pyarrow as pa
 
+from gamelens.catalog import METRICS
 from gamelens.client.connection.deadline import Deadline
 from gamelens.client.connection.event_loop import gather
 from gamelens.client.connection.rate_limit import Route
@@ -164,7 +166,7 @@ class MetricsApi:
         games: Collection[str] = (),
         tally: RequestStats | None = None,
     ) -> list[str]:
-        """Return all values of *dimension* in *interval*.
+        """Return all values of *dimension* in *interval*, in code point order.
 
         Raises:
             Truncated: the list is as long as the service's limit, so it may be incomplete.
@@ -177,7 +179,7 @@ class MetricsApi:
         )
         if len(answer.values) >= MAX_LIMIT:
             raise Truncated(MAX_LIMIT)
-        return answer.values
+        return sorted(set(answer.values))
 
     async def check_values(self, where: Filter, table: pa.Table, tally: RequestStats) -> ValueCheck:
         """Return what is wrong with the values in *where* that the rows of *table* do not prove.
@@ -235,11 +237,12 @@ class MetricsApi:
 
     async def post_query(self, metric: str, query: MetricQuery, tally: RequestStats) -> bytes:
         """Send *query* and return the response body. Raises the errors of `Transport.send`."""
+        is_retention = metric in METRICS and METRICS[metric].kinds == "retention"
         request = HttpRequest(
             method="POST",
             path=f"{BASE}/metrics/{quote(metric, safe='')}",
             headers=_JSON_BOTH,
-            body=encode_query(query),
+            body=encode_query(query, granularity="day" if is_retention else None),
         )
         return (await self._transport.send(request, tally)).body
 
@@ -304,12 +307,14 @@ class MetricsApi:
 
     async def _fetch_studios(self, interval: Interval, tally: RequestStats | None) -> list[Studio]:
         listed = await self._get("/studios", list[_ListedStudio], [("interval", str(interval))], tally=tally)
-        return [Studio(studio.id, _name_or_id(studio.name, studio.id)) for studio in listed]
+        return [
+            Studio(studio.id, _name_or_id(studio.name, studio.id)) for studio in sorted(listed, key=attrgetter("id"))
+        ]
 
     async def _fetch_games(self, studio: str, interval: Interval, tally: RequestStats | None) -> list[Game]:
         params = [("interval", str(interval)), ("studios", studio)]
         listed = await self._get("/games", list[_ListedGame], params, tally=tally)
-        return [Game(game.id, _name_or_id(game.title, game.id)) for game in listed]
+        return [Game(game.id, _name_or_id(game.title, game.id)) for game in sorted(listed, key=attrgetter("id"))]
 
     async def _fetch_available(self) -> Interval:
         """Request the available interval, and note the edition of the data and the provenance."""

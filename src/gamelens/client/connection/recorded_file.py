@@ -16,6 +16,7 @@ from gamelens.errors import BadQuery
 from gamelens.wire.filters import flat_filter, parse_filter, wire_filter
 from gamelens.wire.receipts import Provenance
 
+_RETENTION: Final = f"{BASE}/metrics/retention_retro"
 _SETS: Final = frozenset({"games", "studios", "filter"})  # lists whose order says nothing
 _NAME_CHARS: Final = 60
 _LINE_CHARS: Final = 160
@@ -47,6 +48,8 @@ class RecordedRequest(msgspec.Struct, frozen=True):
     def normalised(self) -> RecordedRequest:
         """Return the request with sorted parameters, sorted lists whose order has no meaning, and a flat filter."""
         body = _normalised(_with_flat_filter(self.body), is_set=False)
+        if self.path == _RETENTION and body.get("granularity") == "day":  # the only one there is, named or not
+            del body["granularity"]
         return RecordedRequest(self.method, self.path, sorted(self.params), body)
 
     @property

@@ -37,6 +37,7 @@ from gamelens.errors import (
     Unreachable,
 )
 from gamelens.wire.intervals import Interval
+from gamelens.wire.limits import DEFAULT_LIMIT
 from gamelens.wire.queries import MetricQuery
 from gamelens.wire.receipts import Gap
 
@@ -282,6 +283,8 @@ class TableBuilder:
             table = tables.sum_split_buckets(METRICS[plan.metric], own_columns, table, start)
         elif len(plan.templates) > 1:
             table = tables.sort_as_service(table, plan.metric, own_columns)
+        else:
+            table = tables.sort_largest_first(table, plan.metric, own_columns)
         return self._with_labels(plan, self._largest(plan, table))
 
     def _with_labels(self, plan: MetricPlan, table: pa.Table) -> pa.Table:
@@ -370,11 +373,27 @@ class TableBuilder:
         return tables.order_columns(tables.concatenate(parts, schema(plan.metric, columns)), columns)
 
     def _check_length(self, plan: MetricPlan, answer: pa.Table) -> None:
-        """Refuse an *answer* as long as the limit, unless the analyst set that limit with `top`."""
-        if plan.limit is not None and tables.largest_bucket_size(tables.sort_by_time(answer)) >= plan.limit:
+        """Refuse an *answer* as long as the limit, unless the analyst set that limit with `top`.
+
+        One as long as the default limit of the service, which was asked for more, is a warning.
+        """
+        if plan.limit is None:
+            return
+        size = tables.largest_bucket_size(tables.sort_by_time(answer))
+        if size >= plan.limit:
             if plan.limit != plan.top:
                 raise Truncated(plan.limit)
             self.is_truncated = True
+        elif size == DEFAULT_LIMIT and plan.total is None:
+            self.warnings.append(default_limit_warning(f"{plan.metric} by {', '.join(plan.dimensions)}"))
+
+
+def default_limit_warning(list_name: str) -> str:
+    """Return the warning of a list that has as many values as the service gives by default."""
+    return (
+        f"{list_name} came with exactly {DEFAULT_LIMIT} values, the default limit of the service: it may have left out "
+        "others although all were requested; check=True compares with the total"
+    )
 
 
 def _gap(job: FetchJob, error: GamelensError) -> Gap:

@@ -21,7 +21,7 @@ from gamelens.client.connection.event_loop import gather
 from gamelens.client.connection.metrics_api import MetricsApi
 from gamelens.client.connection.name_lookup import NameLookup
 from gamelens.client.query.data_frames import add_titles, to_frame, unique_game_titles, unique_studio_names
-from gamelens.client.query.fetcher import Fetcher, TableBuilder
+from gamelens.client.query.fetcher import Fetcher, TableBuilder, default_limit_warning
 from gamelens.client.query.planner import (
     FanOutValues,
     fan_out_dimensions,
@@ -39,6 +39,7 @@ from gamelens.client.tables.time_ranges import ResolvedRange, TimeRange, enclosi
 from gamelens.errors import NotYetAvailable, PartialResult, Unreachable
 from gamelens.wire.filters import Filter, dimensions_in, wire_filter
 from gamelens.wire.intervals import Interval
+from gamelens.wire.limits import DEFAULT_LIMIT
 from gamelens.wire.receipts import RECEIPT, QueryRecord, Receipt, package_version
 
 
@@ -301,7 +302,8 @@ class QueryRun:
         values = await self._service.dimension_values(
             dimension, interval, studios=studios or (), games=games or (), tally=self._tally
         )
-        return tuple(dict.fromkeys(values))
+        self.warnings += [default_limit_warning(f"the list of {dimension}")] if len(values) == DEFAULT_LIMIT else []
+        return tuple(values)
 
     async def _look_up_titles(self, spec: QuerySpec, plans: Sequence[MetricPlan], times: ResolvedRange) -> None:
         """Request the titles that the frame shows, and the studios of games.

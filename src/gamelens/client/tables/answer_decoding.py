@@ -24,7 +24,7 @@ from gamelens.client.tables.answer_checks import check_buckets, check_rows, miss
 from gamelens.client.tables.table_schema import TIMESTAMP, TIMESTAMP_TYPE, schema
 from gamelens.errors import ServiceError
 from gamelens.wire.queries import Group, MetricQuery, Split
-from gamelens.wire.results import decode_answer, refuse_repeated_keys, shown
+from gamelens.wire.results import decode_answer, read_timestamp, refuse_repeated_keys
 
 _Row = TypeVar("_Row")
 _PYTHON_TYPES: Final[dict[pa.DataType, type[Any]]] = {pa.string(): str, pa.int64(): int, pa.float64(): float}
@@ -139,7 +139,7 @@ def _decoder(kind: str, names: tuple[str, ...], types: tuple[str, ...]) -> msgsp
 
 
 def _written_keys(body: bytes) -> int | None:
-    """Return how many colons follow a quotation mark, one for each key and for each such pair in a text.
+    """Return how many colons follow a quotation mark: keys, and such pairs in a text.
 
     The result is None if a colon follows white space, as it may after a key.
     """
@@ -188,12 +188,7 @@ def _table(micros: Sequence[int], columns: Mapping[str, list[Any]], expected: pa
 
 
 def _start(timestamp: str | datetime) -> datetime:
-    """Return a timestamp as a moment in UTC. One without a time zone is in UTC."""
-    try:
-        moment = msgspec.convert(timestamp, datetime)
-        return moment.astimezone(UTC) if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    except (msgspec.ValidationError, OverflowError):
-        raise ServiceError(200, f"not the promised JSON: {shown(timestamp)} is no timestamp") from None
+    return read_timestamp(timestamp) if isinstance(timestamp, str) else timestamp
 
 
 def _column(name: str, values: list[Any], type_: pa.DataType) -> pa.Array:

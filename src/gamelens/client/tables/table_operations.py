@@ -63,6 +63,21 @@ def sort_as_service(table: pa.Table, metric: str, dimensions: Sequence[str]) -> 
     return table.take(pc.sort_indices(table, sort_keys=keys))
 
 
+def sort_largest_first(table: pa.Table, metric: str, dimensions: Sequence[str]) -> pa.Table:
+    """Sort *table* as the service does, unless each bucket has its largest rows first.
+
+    *table* must be sorted by time. A service may order the rows of a bucket as it likes.
+    """
+    known = find_metric(metric)
+    main = known.sorts_by if known is not None else None
+    if main is None or not len(table):
+        return table
+    values = np.asarray(pc.fill_null(table[main].cast(pa.float64()), -math.inf))
+    moments = _micros(table)
+    is_larger = (moments[1:] == moments[:-1]) & (values[1:] > values[:-1])
+    return sort_as_service(table, metric, dimensions) if np.any(is_larger) else table
+
+
 def sort_into_buckets(table: pa.Table, starts: Sequence[int]) -> tuple[pa.Table, list[tuple[int, int]]]:
     """Sort *table* by timestamp (stable) and return each bucket's first row and row count.
 
