@@ -223,7 +223,7 @@ class Unreachable(Retryable):
 
 
 def _gaps_text(gaps: Sequence[dict[str, Any]]) -> str:
-    """Return the metric, interval and scope of the first *gaps*, and their errors, the same one once."""
+    """Return the first *gaps* in words: metric, interval, scope and each error once."""
     errors = [str(gap["error"]).rstrip(".") for gap in gaps]
     is_same = len(set(errors)) == 1
     texts = []

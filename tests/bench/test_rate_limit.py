@@ -20,9 +20,9 @@ from typing import cast
 import pytest
 
 from gamelens.client.connection.control_api import ControlApi
-from gamelens.client.connection.rate_limit import Pace, shared_rate_limiter
 from gamelens.client.connection.settings import Secret
 from gamelens.client.connection.transport import HttpRequest, HttpResponse, RequestStats, Transport
+from gamelens.client.limits.rate_limit import Pace, shared_rate_limiter
 from gamelens.errors import GamelensError
 from gamelens.local.sandbox_info import SandboxInfo, read_sandbox_info
 from gamelens.local.sandbox_process import call_control_api

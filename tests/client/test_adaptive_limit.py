@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gamelens.client.connection.rate_limit import (
+from gamelens.client.limits.rate_limit import (
     ANSWERS_PER_REFUSAL,
     ANSWERS_PER_SLOT,
     HOLD_S,

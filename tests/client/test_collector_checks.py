@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from gamelens.client.collector_checks import CollectorChecks
-from gamelens.client.setup_checks import Finding
+from gamelens.client.checks.collector_checks import CollectorChecks
+from gamelens.client.checks.setup_checks import Finding
 from support.game_events import NOW
 from support.game_network import SECRET_KEY, Game
 

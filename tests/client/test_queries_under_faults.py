@@ -28,10 +28,10 @@ from starlette.responses import JSONResponse, Response
 import gamelens.notebook.accessor  # noqa: F401  (registers df.lens)
 from gamelens.client.async_client import AsyncClient
 from gamelens.client.connection.metrics_api import MetricsApi
-from gamelens.client.connection.rate_limit import RateLimiter
 from gamelens.client.connection.settings import Secret
-from gamelens.client.connection.shared_slots import SharedSlots
 from gamelens.client.connection.transport import Transport
+from gamelens.client.limits.rate_limit import RateLimiter
+from gamelens.client.limits.shared_slots import SharedSlots
 from gamelens.client.query.executor import QueryExecutor
 from gamelens.client.query.progress import Progress
 from gamelens.client.query.query_spec import ExecutionOptions, QuerySpec

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from gamelens.client.connection.rate_limit import (
+from gamelens.client.connection.transport import HttpRequest, HttpResponse, RequestStats, Transport
+from gamelens.client.limits.rate_limit import (
     LAG_S,
     MARGIN_S,
     UNUSUAL_LAG_S,
@@ -29,8 +30,7 @@ from gamelens.client.connection.rate_limit import (
     Route,
     shared_rate_limiter,
 )
-from gamelens.client.connection.shared_slots import SharedSlots
-from gamelens.client.connection.transport import HttpRequest, HttpResponse, RequestStats, Transport
+from gamelens.client.limits.shared_slots import SharedSlots
 from gamelens.errors import RateLimited
 from gamelens.sandbox.http.rate_limiter import NodeLimiters, RateLimits
 from support.virtual_time import run
@@ -273,7 +273,7 @@ def test_a_cancelled_request_frees_its_permit_once_it_was_counted(tmp_path: Path
 HOLDER = """
 import sys, time
 from pathlib import Path
-from gamelens.client.connection.shared_slots import SharedSlots
+from gamelens.client.limits.shared_slots import SharedSlots
 held = SharedSlots("key", folder=Path(sys.argv[1]), clock=time.monotonic)
 assert all(slot.take(time.monotonic()) for slot in held.starts + held.in_flight)
 print("held", flush=True)
@@ -304,7 +304,7 @@ def test_a_killed_process_frees_its_permits_at_once(tmp_path: Path) -> None:
 FORKED = """
 import asyncio, os, sys
 from pathlib import Path
-from gamelens.client.connection.rate_limit import shared_rate_limiter
+from gamelens.client.limits.rate_limit import shared_rate_limiter
 mine = shared_rate_limiter("https://a.example", "f", folder=Path(sys.argv[1]))
 
 async def waits():

@@ -16,11 +16,11 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gamelens.catalog import DIMENSIONS, METRICS
-from gamelens.client.connection.rate_limit import RateLimiter
+from gamelens.client.checks.service_checks import ServiceChecks
+from gamelens.client.checks.setup_checks import Finding
 from gamelens.client.connection.settings import MetricsSettings, Secret
-from gamelens.client.connection.shared_slots import SharedSlots
-from gamelens.client.service_checks import ServiceChecks
-from gamelens.client.setup_checks import Finding
+from gamelens.client.limits.rate_limit import RateLimiter
+from gamelens.client.limits.shared_slots import SharedSlots
 from gamelens.errors import GamelensError
 from support.scripted_service import KEY, Script
 

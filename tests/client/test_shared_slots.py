@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gamelens.client.connection.shared_slots import LONGEST_REST_S, FileSlot, SharedSlots, Slot
+from gamelens.client.limits.shared_slots import LONGEST_REST_S, FileSlot, SharedSlots, Slot
 
 
 def pair(folder: Path) -> tuple[FileSlot, FileSlot]:
@@ -38,7 +38,7 @@ def test_a_freed_slot_rests_until_its_time(tmp_path: Path) -> None:
 DYING = """
 import os, signal, sys
 from pathlib import Path
-from gamelens.client.connection.shared_slots import FileSlot
+from gamelens.client.limits.shared_slots import FileSlot
 slot = FileSlot(Path(sys.argv[1]))
 assert slot.take(1.0)
 slot.mark(2.0)
@@ -103,7 +103,7 @@ def test_the_files_are_for_their_user_only(tmp_path: Path) -> None:
 def chosen_folder(**environment: str) -> str:
     """Return folder and mode that a process with *environment* picks, or its error."""
     script = (
-        "from gamelens.client.connection.shared_slots import runtime_folder\n"
+        "from gamelens.client.limits.shared_slots import runtime_folder\n"
         "try:\n    folder = runtime_folder()\n    print(folder, oct(folder.stat().st_mode)[-3:])\n"
         "except OSError as error:\n    print(error)\n"
     )

@@ -138,8 +138,8 @@ def test_a_message_shows_a_sent_value_as_json(stage: Stage, metric: str, body: A
             "granularity is missing: send a string. Allowed: day, week",
         ),
         ("event_count", TIMESERIES | {"granularity": True}, "granularity = true must be a string."),
-        ("event_count", WEEK | {"query": {}}, "query.type must be a query type. Allowed: group,"),
-        ("event_count", WEEK | {"query": {"type": None}}, "query.type must be a query type. Allowed: group,"),
+        ("event_count", WEEK | {"query": {}}, "query.type is missing. Allowed: group,"),
+        ("event_count", WEEK | {"query": {"type": None}}, "query.type is missing. Allowed: group,"),
         (
             "event_count",
             WEEK | {"query": {"type": "group", "dimension": None}},

@@ -15,8 +15,8 @@ from gamelens._text import terminal_line
 from gamelens.cli.command_group import cli
 
 if TYPE_CHECKING:
+    from gamelens.client.checks.setup_checks import Finding
     from gamelens.client.connection.settings import MetricsSettings, Settings
-    from gamelens.client.setup_checks import Finding
 
 KEYRING_S: Final = 5.0
 SANDBOX_S: Final = 3.0
@@ -41,7 +41,7 @@ def doctor(deadline: float, as_json: bool) -> None:
     Exits with 1 when something does not work. Sends five cheap requests to the configured service; without a key, to
     the local sandbox, if one runs. A configured collector gets an empty batch of events and an init.
     """
-    from gamelens.client.setup_checks import has_problem
+    from gamelens.client.checks.setup_checks import has_problem
 
     findings = []
     for finding in _findings(time.monotonic() + deadline):
@@ -55,9 +55,9 @@ def doctor(deadline: float, as_json: bool) -> None:
 
 def _findings(ends_at: float) -> Iterator[Finding]:
     """Yield all findings. Those on the service come last, since they take requests."""
+    from gamelens.client.checks.setup_checks import has_problem, settings_findings, versions
     from gamelens.client.connection.keyring_lookup import KeyringLookup
     from gamelens.client.connection.settings import Settings
-    from gamelens.client.setup_checks import has_problem, settings_findings, versions
 
     yield versions()
     settings = Settings.from_environment(KeyringLookup(wait_s=min(KEYRING_S, _seconds_left(ends_at))))
@@ -74,7 +74,7 @@ def _without_errors(findings: Iterator[Finding]) -> Iterator[Finding]:
 
     That is an invalid address, key or file of certificate authorities.
     """
-    from gamelens.client.setup_checks import Finding
+    from gamelens.client.checks.setup_checks import Finding
     from gamelens.errors import GamelensError
 
     try:
@@ -93,11 +93,11 @@ def _metrics_findings(settings: Settings, ends_at: float) -> Iterator[Finding]:
 
 def _collector_findings(settings: Settings, ends_at: float) -> Iterator[Finding]:
     """Yield findings on the collector of *settings*, if all three are there."""
-    from gamelens.client.collector_checks import CollectorChecks
+    from gamelens.client.checks.collector_checks import CollectorChecks
+    from gamelens.client.checks.setup_checks import Finding
     from gamelens.client.connection.event_loop import shared_loop
     from gamelens.client.connection.settings import COLLECTOR_SETTINGS
     from gamelens.client.events.collector_client import CollectorClient
-    from gamelens.client.setup_checks import Finding
 
     url, game_key, secret_key = (settings.find(name) for name in COLLECTOR_SETTINGS)
     if not (url or game_key or secret_key):
@@ -109,8 +109,8 @@ def _collector_findings(settings: Settings, ends_at: float) -> Iterator[Finding]
 
 def _sandbox_findings(ends_at: float) -> Iterator[Finding]:
     """Yield findings on the local sandbox, if one runs. None is started."""
+    from gamelens.client.checks.setup_checks import Finding
     from gamelens.client.connection.settings import MetricsSettings, Secret
-    from gamelens.client.setup_checks import Finding
     from gamelens.local.connect import demo_state
     from gamelens.local.sandbox_process import find_sandbox
 
@@ -127,8 +127,8 @@ def _sandbox_findings(ends_at: float) -> Iterator[Finding]:
 
 def _service_findings(settings: MetricsSettings, ends_at: float, *, ca_file: str | None = None) -> Iterator[Finding]:
     """Yield findings on the service of *settings* and on the cache of its answers."""
+    from gamelens.client.checks.service_checks import ServiceChecks
     from gamelens.client.connection.event_loop import shared_loop
-    from gamelens.client.service_checks import ServiceChecks
 
     checks = ServiceChecks(settings, ca_file=ca_file)
     yield _cache_finding(settings.metrics_url, settings.api_key.fingerprint)
@@ -137,7 +137,7 @@ def _service_findings(settings: MetricsSettings, ends_at: float, *, ca_file: str
 
 def _cache_finding(address: str, fingerprint: str) -> Finding:
     from gamelens.client.cache.answer_cache import open_cache
-    from gamelens.client.setup_checks import cache_finding
+    from gamelens.client.checks.setup_checks import cache_finding
 
     return cache_finding(open_cache(True, address=address, fingerprint=fingerprint))
 

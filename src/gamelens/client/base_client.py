@@ -10,11 +10,11 @@ from typing import Any, get_args
 from gamelens.client.cache.answer_cache import AnswerCache, open_cache
 from gamelens.client.connection.event_loop import shared_loop
 from gamelens.client.connection.metrics_api import MetricsApi
-from gamelens.client.connection.rate_limit import Pace, shared_rate_limiter
 from gamelens.client.connection.recording import RecordingSender, ReplaySender
 from gamelens.client.connection.settings import metrics_settings
 from gamelens.client.connection.transport import ANSWER_BYTES, HttpBackend, HttpSender, Transport
 from gamelens.client.description import Description, describe
+from gamelens.client.limits.rate_limit import Pace, shared_rate_limiter
 from gamelens.client.query.arguments import check_seconds
 from gamelens.client.query.executor import QueryExecutor
 from gamelens.client.query.progress import Progress

@@ -19,8 +19,8 @@ from gamelens.local.sandbox_process import find_or_stop_sandbox, scenario_titles
 
 if TYPE_CHECKING:
     from gamelens.client.base_client import Folder
-    from gamelens.client.connection.rate_limit import Pace
     from gamelens.client.connection.transport import HttpBackend
+    from gamelens.client.limits.rate_limit import Pace
     from gamelens.client.sync_client import Client
 
 DEMO_SCENARIO: Final = "demo"

@@ -170,8 +170,10 @@ def _decode_kind(value: object) -> Query:
     if not isinstance(value, dict):
         raise BadQuery("query", value, "must be an object with a type")
     kind = value.get("type")
+    if kind is None:
+        raise BadQuery("query.type", msgspec.UNSET, "is missing", KINDS)
     if kind not in KINDS:
-        raise BadQuery("query.type", msgspec.UNSET if kind is None else kind, "must be a query type", KINDS)
+        raise BadQuery("query.type", kind, "must be a query type", KINDS)
     fields = {"type", "limit"} | {"group": {"dimension"}, "split": {"dimensions"}}.get(kind, set())
     value = _present_fields(value, fields, of=f"a {kind} query", path="query.")
     limit = _integer(value, "limit", path="query.")

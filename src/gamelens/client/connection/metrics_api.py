@@ -18,10 +18,10 @@ import msgspec
 import pyarrow as pa
 
 from gamelens.catalog import METRICS
-from gamelens.client.connection.deadline import Deadline
 from gamelens.client.connection.event_loop import gather
-from gamelens.client.connection.rate_limit import Route
 from gamelens.client.connection.transport import HttpRequest, HttpResponse, HttpSender, Params, RequestStats
+from gamelens.client.limits.deadline import Deadline
+from gamelens.client.limits.rate_limit import Route
 from gamelens.client.tables.filter_values import doubtful_values, unseen_value_text
 from gamelens.client.tables.time_ranges import (
     ResolvedRange,

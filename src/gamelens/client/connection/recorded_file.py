@@ -46,7 +46,7 @@ class RecordedRequest(msgspec.Struct, frozen=True):
         return cls(request.method, request.path, list(request.params), body).normalised()
 
     def normalised(self) -> RecordedRequest:
-        """Return the request with sorted parameters, sorted lists whose order has no meaning, and a flat filter."""
+        """Return the request with sorted parameters and sets, and a flat filter."""
         body = _normalised(_with_flat_filter(self.body), is_set=False)
         if self.path == _RETENTION and body.get("granularity") == "day":  # the only one there is, named or not
             del body["granularity"]

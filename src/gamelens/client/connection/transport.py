@@ -20,9 +20,9 @@ import msgspec
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
 from gamelens.client.connection.error_responses import FailedAttempt, RefusalReader, sent_value
-from gamelens.client.connection.rate_limit import RateLimiter, Route
 from gamelens.client.connection.response_body import ACCEPTED_ENCODING, DamagedBody, UnusableBody, read_body
 from gamelens.client.connection.settings import Secret, is_loopback
+from gamelens.client.limits.rate_limit import RateLimiter, Route
 from gamelens.errors import BadQuery, RateLimited, Refused, ServiceError, Unreachable
 from gamelens.wire.limits import MIB
 from gamelens.wire.receipts import Provenance

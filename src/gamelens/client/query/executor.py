@@ -9,9 +9,9 @@ import msgspec
 
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
 from gamelens.client.cache.answer_cache import AnswerCache
-from gamelens.client.connection.deadline import Deadline
 from gamelens.client.connection.metrics_api import MetricsApi, unknown_name_error
 from gamelens.client.connection.name_lookup import NameLookup
+from gamelens.client.limits.deadline import Deadline
 from gamelens.client.query.data_frames import games_frame, restatements_frame, studios_frame
 from gamelens.client.query.plan_estimate import Plan, PlanEstimator
 from gamelens.client.query.progress import Progress
@@ -34,7 +34,7 @@ from gamelens.wire.receipts import Receipt, RestatementRecord, merge_provenance,
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-_KEPT_RESULTS: Final = 4
+_REMEMBERED_RESULTS: Final = 4
 
 
 class QueryExecutor:
@@ -171,7 +171,7 @@ class QueryExecutor:
         """Keep the answers of a result with gaps, and those of the latest such results before it."""
         if receipt.gaps:
             self._unfinished[_memory_key(receipt)] = memory
-        while len(self._unfinished) > _KEPT_RESULTS:
+        while len(self._unfinished) > _REMEMBERED_RESULTS:
             del self._unfinished[next(iter(self._unfinished))]
 
     def _rows_steps(self, spec: QuerySpec) -> RowsSteps:

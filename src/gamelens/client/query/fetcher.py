@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from gamelens.catalog import ALIASES, METRICS, find_metric
 from gamelens.client.cache.answer_cache import CachedRows
-from gamelens.client.connection.deadline import Deadline
 from gamelens.client.connection.metrics_api import MetricsApi
+from gamelens.client.limits.deadline import Deadline
 from gamelens.client.query.progress import Progress
 from gamelens.client.query.query_spec import GAME_ID, MetricPlan
 from gamelens.client.query.row_sources import FetchJob, RowSource, template_scope
@@ -205,7 +205,7 @@ class Fetcher:
 
     @property
     def _has_one_reason(self) -> bool:
-        """Whether all requests failed for one reason: the deadline, or a failure that would meet them all."""
+        """Whether all requests failed for one reason: the deadline, or one that meets them all."""
         own = [error for job, error in self._failures.items() if job not in self._stopped]
         return self._deadline.left_s == 0 or all(isinstance(error, _COMMON) for error in own)
 

@@ -115,13 +115,13 @@ class PlanEstimator:
         Raises:
             BadQuery: the query cannot be sent.
         """
-        spec = self._narrowed(spec, times)
+        given, spec = spec, self._narrowed(spec, times)
         values = self._fan_out_values(spec, fan_out_interval(spec, times))
         plans = plan_requests(spec, times.covered, max_days=max_days, values=values)
         plans += [plan.total for plan in plans if plan.total is not None]
         plans = list({id(source): source for plan in plans for source in plan.sources}.values())
         self._count_title_lists(spec, plans, times.covered)
-        self._count_value_lists(spec, times.available)
+        self._count_value_lists(given, times.available)
         pieces, slices, cached_slices = [], 0, 0
         for plan in plans:
             for template in plan.templates:

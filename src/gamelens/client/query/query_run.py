@@ -16,10 +16,10 @@ import msgspec
 import pyarrow as pa
 
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
-from gamelens.client.connection.deadline import Deadline
 from gamelens.client.connection.event_loop import gather
 from gamelens.client.connection.metrics_api import MetricsApi
 from gamelens.client.connection.name_lookup import NameLookup
+from gamelens.client.limits.deadline import Deadline
 from gamelens.client.query.data_frames import add_titles, to_frame, unique_game_titles, unique_studio_names
 from gamelens.client.query.fetcher import Fetcher, TableBuilder, default_limit_warning
 from gamelens.client.query.planner import (
@@ -219,7 +219,7 @@ class QueryRun:
         await self._deadline.run(self._look_up_titles(steps.recorded, plans, times))
         tables = await self._fetch(plans, times)
         table = await asyncio.to_thread(steps.assemble, self, plans, tables, times)
-        await self._check_values(steps.recorded, table)
+        await self._check_values(given, table)
         receipt = self._receipt(given, steps.ages, times)
         return await self._finish(table, steps.columns(plans), receipt)
 

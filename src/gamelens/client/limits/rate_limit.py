@@ -28,7 +28,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Final, Literal
 
-from gamelens.client.connection.shared_slots import SharedSlots, Slot
+from gamelens.client.limits.shared_slots import SharedSlots, Slot
 from gamelens.wire.limits import METRIC_LISTS_PER_SECOND, REQUESTS_PER_SECOND
 
 Route = Literal["metric list", "other"]
@@ -221,7 +221,7 @@ class RateLimiter:
         return [*self._slots.starts, *self._extra_starts[: self._extra]]
 
     def _next_start_at(self, route: Route) -> float:
-        """Return the earliest time at which a request can start, infinity while all slots are held.
+        """Return the earliest time a request can start, infinity while all slots are held.
 
         In bursts, once all slots are used the next start waits until all are free, or for `GATHER_S` where another
         process uses some of them.

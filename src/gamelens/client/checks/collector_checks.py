@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from gamelens.client.checks.service_checks import SLOW_S, clock_finding
+from gamelens.client.checks.setup_checks import Finding
 from gamelens.client.events.collector_client import CollectorClient
-from gamelens.client.service_checks import SLOW_S, clock_finding
-from gamelens.client.setup_checks import Finding
 from gamelens.errors import AuthError, BadQuery, GamelensError, RateLimited, Retryable, ServiceError, Unreachable
 
 _DEVICE: Final[dict[str, Any]] = {"user_id": "gamelens-doctor", "platform": "unknown", "os_version": "unknown 1.0"}
