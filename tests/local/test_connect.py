@@ -68,7 +68,9 @@ def test_the_settings_are_those_of_a_client() -> None:
     hints = typing.get_type_hints(BaseClient.__init__)
     settings = typing.get_type_hints(ConnectSettings, localns=vars(base_client))
     assert settings == {name: hints[name] for name in parameters}
-    assert settings.keys() - DemoSettings.__annotations__.keys() == {"api_key", "metrics_url", "replay", "transport"}
+    assert settings.keys() - DemoSettings.__annotations__.keys() == {
+        *("allow_http", "api_key", "metrics_url", "replay", "transport"),
+    }
 
 
 def test_an_address_without_a_key_is_no_sandbox() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from starlette.applications import Starlette
@@ -57,8 +57,8 @@ class Script:
         self.available = self.moves_to.pop(0) if self.moves_to else now
         return now
 
-    def _list(self, content: Callable[[Request], object]) -> Callable[[Request], Response]:
-        def answer(request: Request) -> Response:
+    def _list(self, content: Callable[[Request], object]) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:  # on the loop: a thread would let a virtual clock leap
             self.paths.append(request.url.path)
             return JSONResponse(content(request))
 
