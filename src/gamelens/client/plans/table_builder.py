@@ -140,8 +140,8 @@ class TableBuilder:
     ) -> pa.Table:
         """Return *table*, the rows of *plan*, compared with *total*.
 
-        *total* has the rows without ranked dimensions. With `top`, the difference is a row `(other)`; without, it is a warning. Buckets that start at one of *missing*
-        are left out of the comparison.
+        *total* has the rows without ranked dimensions. With `top`, the difference is a row `(other)`; without, it is a
+        warning. Buckets that start at one of *missing* are left out of the comparison.
         """
         if missing and plan.every == "all":
             return table
