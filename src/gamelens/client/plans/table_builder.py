@@ -138,7 +138,7 @@ class TableBuilder:
     def _with_total(
         self, plan: MetricPlan, table: pa.Table, total: pa.Table, missing: Collection[datetime]
     ) -> pa.Table:
-        """Return *table*, the rows of *plan*, compared with *total*, those without ranked dimensions.
+        """Return *table*, the rows of *plan*, compared with *total*.
 
         With `top`, the difference is a row `(other)`; without, it is a warning. Buckets that start at one of *missing*
         are left out of the comparison.

@@ -116,7 +116,10 @@ def largest_bucket_size(table: pa.Table) -> int:
 
 
 def full_buckets(table: pa.Table, top: int, within: Sequence[str] = ()) -> set[datetime]:
-    """Return the starts of the buckets with at least *top* rows of one *within*, which may have had more."""
+    """Return the starts of the buckets with at least *top* rows of one value of *within*.
+
+    They may have had more.
+    """
     counts = table.group_by([TIMESTAMP, *within]).aggregate([([], "count_all")])
     return bucket_starts(counts.filter(pc.greater_equal(counts["count_all"], top)))
 
@@ -187,7 +190,7 @@ def sum_split_buckets(
 def other_rows(
     metric: Metric, dimensions: Sequence[str], total: pa.Table, shown: pa.Table, within: Sequence[str] = ()
 ) -> pa.Table:
-    """Return a row `(other)` per bucket and *within*, the difference of *total* and the rows *shown*.
+    """Return a row `(other)` per bucket and *within*: *total* less the rows *shown*.
 
     *total* has the dimensions *within*. There is no row if the difference is within rounding: half a cent for each row,
     as the service rounds cents, and the last digits of a number.
