@@ -1,6 +1,4 @@
-"""Requests for the rows `(other)` of what `top` leaves out.
-
-Where numbers add up, such a row is a total less the rows shown; else further requests are sent for it.
+"""Requests for the rows `(other)` of numbers that do not add up to a total.
 
 A player with events in two countries counts in both, so the players of all other countries are not the total less the
 rows shown. They are the answer to one more request, for the events with none of the values shown (Wire 2.7, Filters).
@@ -35,7 +33,7 @@ def has_total(metric: Metric | None, dimensions: Collection[str]) -> bool:
 
 
 def rest_dimension(metric: Metric | None, spec: QuerySpec) -> str | None:
-    """Return the dimension whose rest one more request answers, None where none can.
+    """Return the dimension whose values beyond *top* one more request answers, or None.
 
     It is the only one that is ranked, and the request is narrowed to one game or studio at most.
     """
@@ -54,9 +52,9 @@ def rest_lists(metric: Metric | None, spec: QuerySpec) -> tuple[str, ...]:
 
 
 def rest_refusal(spec: QuerySpec, dimension: str | None) -> str:
-    """Return the queries to send in place of *spec*, whose rows do not add up.
+    """Return the queries that can be sent in place of *spec*.
 
-    *dimension* is the one whose rest one request answers, if there is only one bucket.
+    Its rows do not add up to a total. *dimension* is the one whose rest one request answers for one bucket.
     """
     plain = f'query("{spec.metrics[0]}", by={list(spec.by)}) without {"other" if spec.other else "check"}=True'
     others = [name for name in spec.dimensions if name not in _IDS]
@@ -114,7 +112,7 @@ def rest_plan(plan: MetricPlan, groups: Iterable[RestGroup], shown: pa.Table, va
 
 
 def _template(source: MetricPlan, dimension: str, group: RestGroup, beyond: Filter | None) -> RequestTemplate:
-    """Return the request for the rest of *group*: one of *source* with the filter *beyond*."""
+    """Return the request of *source* for the rest of *group*, which *beyond* selects."""
     query = next(template.query for template in source.templates if set(template.fixed) <= set(group))
     if beyond is not None:
         where = flat_filter(beyond if query.filter is None else query.filter & beyond)

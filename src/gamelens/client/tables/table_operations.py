@@ -116,9 +116,9 @@ def largest_bucket_size(table: pa.Table) -> int:
 
 
 def full_buckets(table: pa.Table, top: int, within: Sequence[str] = ()) -> set[datetime]:
-    """Return the starts of the buckets with *top* or more rows of one *within*.
+    """Return the starts of the buckets with at least *top* rows of one value of *within*.
 
-    Such a bucket may have had more rows.
+    They may have had more.
     """
     counts = table.group_by([TIMESTAMP, *within]).aggregate([([], "count_all")])
     return bucket_starts(counts.filter(pc.greater_equal(counts["count_all"], top)))
