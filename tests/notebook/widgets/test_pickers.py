@@ -49,7 +49,7 @@ def test_offering_the_lists_of_the_service_changes_no_pick() -> None:
     observed.panel.offer(LISTS)
     assert observed.panel.picked == before
     assert observed.dimensions == 0
-    assert [value for _, value in observed.panel.metric.options] == LISTS.metrics
+    assert [value for _, value in observed.panel.metric.options] == sorted(LISTS.metrics)
     assert [value for _, value in observed.panel.where.options] == ["", *LISTS.dimensions]
 
 
