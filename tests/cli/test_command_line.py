@@ -163,7 +163,7 @@ def test_up_judges_events_as_it_is_told(tmp_path: Path) -> None:
     answer = httpx.post(
         f"{read_sandbox_info(ready).collector_url}/v2/{game.game_key}/events",
         content=body,
-        headers={"Authorization": sign(body, secret_key=game.secret_key)},
+        headers={"Content-Type": "application/json", "Authorization": sign(body, secret_key=game.secret_key)},
     )
     assert answer.json()[0]["errors"] == [{"error_type": "no_extra_properties_allowed", "path": "/own_field"}]
     process.send_signal(signal.SIGTERM)

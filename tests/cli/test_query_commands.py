@@ -126,7 +126,7 @@ def test_a_refusal_speaks_of_options(run_command: RunCommand) -> None:
     result = run_command("query", "event_count", "--over", "2100-01-01")
     assert result.exit_code == 1
     assert result.stderr.splitlines()[0].startswith("Error: 2100-01-01")
-    assert "--when-unavailable clip" in result.stderr
+    assert "--when-unavailable wait" in result.stderr
 
 
 def test_a_failed_request_is_an_error_or_a_gap(

@@ -69,5 +69,5 @@ def test_a_cell_that_fails_is_one_line_and_no_file(run_command: RunCommand, note
     result = run_command("report", notebook, "-p", "games", "nope", "--out", tmp_path / "page")
     assert result.exit_code == 1
     assert result.stderr.startswith("Error: ours.ipynb did not run: cell 3 (days = gl.connect().query('user_unique'")
-    assert "BadQuery: games = 'nope' is no" in result.stderr
+    assert "BadQuery: games = 'nope' is neither" in result.stderr
     assert (result.stderr.count("\n"), (tmp_path / "page").exists()) == (1, False)
