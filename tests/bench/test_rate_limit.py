@@ -126,12 +126,12 @@ def test_the_guaranteed_rate_is_used_up_without_a_refusal(
 def test_adaptive_before_four_nodes(four_nodes: SandboxInfo, tmp_path: Path) -> None:
     """With four nodes the adaptive pace is 2.5 times the guaranteed one, at most 5 % refused."""
     steady = Run(four_nodes, tmp_path / "steady", requests=240)
-    adaptive = Run(four_nodes, tmp_path / "adaptive", requests=720, pace="adaptive")
+    adaptive = Run(four_nodes, tmp_path / "adaptive", requests=2400, pace="adaptive")
     ratio = adaptive.per_second / steady.per_second
     share = adaptive.refused / (adaptive.answers + adaptive.refused)
     print(f"\nbefore four nodes: {steady.per_second:.1f} and {adaptive.per_second:.1f} requests a second")
     print(f"  adaptive is {ratio:.2f} x as fast; refused {share:.1%} of the requests, lost none")
-    assert (steady.answers, adaptive.answers) == (240, 720)
+    assert (steady.answers, adaptive.answers) == (240, 2400)
     assert ratio >= 2.5
     assert share <= 0.05
 

@@ -8,7 +8,6 @@ from gamelens.client.limits.rate_limit import (
     HOLD_S,
     MEMORY_S,
     MOST_SLOTS,
-    SLOTS_PER_REFUSAL,
     AdaptiveLimit,
 )
 from gamelens.wire.limits import REQUESTS_PER_SECOND
@@ -60,11 +59,11 @@ def test_the_first_refusal_leaves_as_many_slots_as_were_answered() -> None:
 
 
 def test_answers_and_refusals_balance_at_one_in_twenty_one() -> None:
-    """From the first refusal on twenty answers open as many slots as a refusal closes."""
+    """From the first refusal on twenty answers open the slot that a refusal closes."""
     probe = after_answers(12)
     probe.mark_refused(0.0, 0.1)
     probe.mark_refused(0.2, 0.3)
-    assert probe.extra == 7 - SLOTS_PER_REFUSAL
+    assert probe.extra == 7 - 1
     assert after_answers(ANSWERS_PER_REFUSAL, probe=probe, at=0.4).extra == 7
 
 
@@ -75,7 +74,7 @@ def test_requests_under_way_at_a_refusal_close_no_slots_but_delay_the_next() -> 
     probe.mark_refused(0.05, 0.15)
     assert probe.extra == 7
     assert after_answers(ANSWERS_PER_REFUSAL, probe=probe, at=0.4).extra == 7
-    assert after_answers(ANSWERS_PER_REFUSAL, probe=probe, at=0.4).extra == 7 + SLOTS_PER_REFUSAL
+    assert after_answers(ANSWERS_PER_REFUSAL, probe=probe, at=0.4).extra == 7 + 1
 
 
 def test_a_refusal_where_one_node_serves_closes_all_and_ends_the_probing_for_a_minute() -> None:

@@ -38,8 +38,8 @@ REST_S: Final = 1.0 + MARGIN_S  # time between two requests that the service cou
 LAG_S: Final = 0.05  # longest assumed time from sending a request until the service counts it
 # The same for a service that has answered fast so far, or has not answered yet and may be warming up.
 UNUSUAL_LAG_S: Final = 0.25
-BURST_REST_S: Final = 1.01  # time between the starts of two bursts of the adaptive pace, on one slot
-STEP_S: Final = 0.002  # between two starts on additional slots, so that a refusal may come before the next
+BURST_REST_S: Final = 1.0  # time between the starts of two bursts of the adaptive pace, on one slot
+STEP_S: Final = 0.001  # between two starts on additional slots, so that a refusal may come before the next
 GATHER_S: Final = 0.3  # longest wait for the rest of a burst
 POLL_S: Final = 0.01  # how often to check for slots that other processes release
 
@@ -185,7 +185,7 @@ class RateLimiter:
             for slot in self._extra_starts:
                 slot.mark(now + 1.0)
         else:
-            self._adaptive.mark_answered(sent_at, now, is_wanted=self._turn_locks["other"].locked())
+            self._adaptive.mark_answered(sent_at, now, is_wanted=self._waiting > 0)
         return is_above
 
     def _try_permit(self, route: Route) -> Permit | None:
@@ -290,7 +290,6 @@ def shared_rate_limiter(
 
 ANSWERS_PER_SLOT: Final = 3
 ANSWERS_PER_REFUSAL: Final = 20
-SLOTS_PER_REFUSAL: Final = 2
 MOST_SLOTS: Final = 50  # Our choice: ten nodes
 HOLD_S: Final = 60.0
 MEMORY_S: Final = 10.0
@@ -305,15 +304,15 @@ class AdaptiveLimit:
     1. It starts at the guaranteed rate. Three answers open one more slot, as long as requests wait for one.
     2. More requests of one second were answered than guaranteed: there are several nodes. As many slots as one node
        guarantees are opened, then one for each answer, until the first refusal.
-    3. From then on a refusal closes two slots, and twenty answers open two. This balances where 1 request in 21 is
-       refused. Of several refused requests that were under way together only the first closes slots, and each further
-       one needs twenty answers before more are opened.
+    3. From then on a refusal closes one slot, and twenty answers open one. This balances where 1 request in 21 is refused,
+       and steps of one slot keep it near. Of several refused requests that were under way together only the first
+       closes a slot, and each further one needs twenty answers before another is opened.
     4. A refusal while only one node is known: back to the guaranteed rate, and no additional slots for a minute.
 
     Requests reach nodes at random, so some find a full one long before all are full. A node forgets an arrival after a
     second. A request that is spread over the second meets those of the whole second before, one in a burst only those
     sent earlier in the burst, and a burst ends at its first refusal. So from the first refusal on requests start in
-    bursts, one each second (`RateLimiter`). Before four nodes that gives 2.6 times the guaranteed rate and 4.5 % of the
+    bursts, one each second (`RateLimiter`). Before four nodes that gives 2.5 times the guaranteed rate and 4.8 % of the
     requests are refused; of evenly spread requests it would be 10 to 17 % (simulated). A refused request is sent again
     after its Retry-After.
 
@@ -355,10 +354,10 @@ class AdaptiveLimit:
             self._extra, self._owed, self.is_settled = _NONE, _NONE, False
             self._holds_until = now + HOLD_S
         elif sent_at < self._lowered_at:
-            self._owed += SLOTS_PER_REFUSAL
+            self._owed += 1
         else:
             answered = Fraction(self._answers_before(now) - REQUESTS_PER_SECOND)
-            self._extra = max(self._extra - SLOTS_PER_REFUSAL if self.is_settled else answered, _NONE)
+            self._extra = max(self._extra - 1 if self.is_settled else answered, _NONE)
             self._lowered_at, self.is_settled = now, True
 
     def _answers_before(self, moment: float) -> int:
@@ -366,5 +365,5 @@ class AdaptiveLimit:
 
     def _slots_per_answer(self, now: float) -> Fraction:
         if self.is_settled:
-            return Fraction(SLOTS_PER_REFUSAL, ANSWERS_PER_REFUSAL)
+            return Fraction(1, ANSWERS_PER_REFUSAL)
         return Fraction(1, 1 if now < self._several_until else ANSWERS_PER_SLOT)
