@@ -304,9 +304,9 @@ class AdaptiveLimit:
     1. It starts at the guaranteed rate. Three answers open one more slot, as long as requests wait for one.
     2. More requests of one second were answered than guaranteed: there are several nodes. As many slots as one node
        guarantees are opened, then one for each answer, until the first refusal.
-    3. From then on a refusal closes one slot, and twenty answers open one. This balances where 1 request in 21 is refused,
-       and steps of one slot keep it near. Of several refused requests that were under way together only the first
-       closes a slot, and each further one needs twenty answers before another is opened.
+    3. From then on a refusal closes one slot, and twenty answers open one. This balances where 1 request in 21 is
+       refused, and steps of one slot keep it near. Of several refused requests that were under way together only the
+       first closes a slot, and each further one needs twenty answers before another is opened.
     4. A refusal while only one node is known: back to the guaranteed rate, and no additional slots for a minute.
 
     Requests reach nodes at random, so some find a full one long before all are full. A node forgets an arrival after a
