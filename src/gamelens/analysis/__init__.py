@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gamelens.analysis import (
         ads,
+        claims,
         decomposition,
         experiments,
         health,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ads",
+    "claims",
     "decomposition",
     "experiments",
     "health",
