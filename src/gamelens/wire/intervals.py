@@ -143,6 +143,8 @@ def read_moment(text: str) -> datetime:
     Raises:
         ValueError: it is no moment.
     """
+    if not text.isprintable():  # fromisoformat takes a NUL after the zone
+        raise ValueError(f"{text!r} is not a moment")
     return _utc(datetime.fromisoformat(text.upper()))
 
 
