@@ -15,7 +15,7 @@ from gamelens.simulator.population.behaviour import PlayedBlock, play_block
 from gamelens.simulator.population.experiment_arms import mixture_of
 from gamelens.simulator.population.installs import plan_installs
 from gamelens.simulator.population.players import Players, draw_players
-from gamelens.simulator.scenarios.timeline import BadBuild, GameSilence, Incident, NetworkOutage
+from gamelens.simulator.scenarios.timeline import BadBuild, GameSilence, Incident, NetworkOutage, PriceChange
 from gamelens.wire.currencies import USD_PER_UNIT
 from support.statistical_tests import holm_rejects, mean_p_values, share_p_value
 
@@ -24,11 +24,13 @@ TITLE = "Rooftop Dash"
 change = msgspec.structs.replace
 
 BAD_BUILD = BadBuild(game=TITLE, build="1.9.0", country="BR", stay=0.4)
+BAD_ON_IOS = BadBuild(game=TITLE, build="1.9.0", platform="ios", stay=0.3)
 SILENCE = GameSilence(game=TITLE, day=20, days=3)
 INCIDENTS: dict[str, tuple[Incident, ...]] = {
     "none": (),
     "silence": (SILENCE,),
     "bad build": (BAD_BUILD,),
+    "bad build on one platform": (BAD_ON_IOS,),
     "both": (SILENCE, BAD_BUILD),
 }
 
@@ -101,6 +103,20 @@ def test_retention_is_expected_as_it_is_measured(incidents: tuple[Incident, ...]
     )
 
 
+def test_players_of_a_campaign_may_stay_less() -> None:
+    """Measured D-n matches the forecast of a campaign whose players stay less, and is below the usual one."""
+    usual = with_incidents()
+    campaign = change(usual.campaigns[0], stay=0.2, size=3.0)
+    scenario = change(usual, campaigns=(campaign,))
+    players, forecast = draw_runner_players(scenario, 20_000), forecast_of(scenario)
+    measured = {day: d_n(players, day) for day in (1, 2, 7, 14)}
+    assert not holm_rejects(
+        [share_p_value(share, forecast.retention(day), count) for day, (share, count) in measured.items()]
+    )
+    as_usual = forecast_of(change(scenario, campaigns=(change(campaign, stay=1.0),)))
+    assert forecast.retention(1) < 0.9 * as_usual.retention(1)
+
+
 def test_a_forecast_without_the_incidents_is_rejected() -> None:
     """Negative control: forecasts that ignore the incidents are rejected by the same tests."""
     scenario = with_incidents(*INCIDENTS["both"])
@@ -120,12 +136,17 @@ def test_without_timeline_entries_the_forecast_is_the_closed_form() -> None:
 
 
 ANDROID_OUT = NetworkOutage(game=TITLE, network="Unity Ads", platform="android", day=0, days=35)
-OUTAGES: dict[str, tuple[Incident, ...]] = {"all well": (), "one is out": (ANDROID_OUT,)}
+CHEAPER = PriceChange(game=TITLE, network="Unity Ads", country="US", factor=0.3, day=5, days=20)
+OUTAGES: dict[str, tuple[Incident, ...]] = {
+    "all well": (),
+    "one is out": (ANDROID_OUT,),
+    "one pays less in one country": (CHEAPER,),
+}
 
 
 @pytest.mark.parametrize("incidents", OUTAGES.values(), ids=OUTAGES)
 def test_ads_and_what_they_earn_are_expected(incidents: tuple[Incident, ...]) -> None:
-    """Ads shown and their revenue match the forecast, also with an ad network out."""
+    """Ads shown and their revenue match the forecast, also with an ad network out or cheaper."""
     scenario = with_incidents(*incidents)
     block = play_runner(scenario, 3000)
     ad, player = block.money.ad, block.sessions.player[block.rounds.session]

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from gamelens.simulator.population.ad_waterfall import outages, tiers_of, waterfall_of
+from gamelens.simulator.population.ad_waterfall import outages, price_factors, tiers_of, waterfall_of
 from gamelens.simulator.population.arrays import Flags, Floats, Ints, shares
 from gamelens.simulator.population.behaviour import PlayedBlock
 from gamelens.simulator.population.experiment_arms import activity_of, arms_of, steps
@@ -24,7 +24,7 @@ from gamelens.simulator.population.players import staying_share
 from gamelens.simulator.population.session_times import SATURDAY
 from gamelens.simulator.retention_model.bgbb import BgbbModel
 from gamelens.simulator.retention_model.quadrature import shifted
-from gamelens.simulator.scenarios.game_profile import TIERS, GameProfile
+from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
 from gamelens.wire.currencies import USD_PER_UNIT
 
@@ -59,16 +59,17 @@ class GameForecast:
     def __init__(self, game: GameProfile, *, scenario: Scenario, first_weekday: int) -> None:
         self._game, self._scenario, self._first_weekday = game, scenario, first_weekday
         install_plan = plan_installs(game, scenario=scenario, first_weekday=first_weekday)
-        by_country = np.einsum("sd,sc->dc", install_plan.installs, install_plan.country)
-        day, country = np.indices(by_country.shape)
-        stay = staying_share(day.ravel(), country.ravel(), game=game, scenario=scenario).reshape(by_country.shape)
-        self._country: Floats = by_country.sum(axis=0)
-        self._installs: Floats = by_country.sum(axis=1)
-        self._stay: Floats = (by_country * stay).sum(axis=1) / np.maximum(self._installs, np.finfo(float).tiny)
+        plan = install_plan.installs, install_plan.country, install_plan.platform
+        joint = np.einsum("sd,sc,scp->dcp", *plan)
+        day, country, platform = (places.ravel() for places in np.indices(joint.shape))
+        stay = staying_share(day, country, platform, game=game, scenario=scenario).reshape(joint.shape)
+        staying = stay * np.einsum("sd,sc,scp,s->dcp", *plan, install_plan.stay)
+        self._country: Floats = joint.sum(axis=(0, 2))
+        self._installs: Floats = joint.sum(axis=(1, 2))
+        self._staying: Floats = staying.sum(axis=(1, 2))
         self._is_open: Flags = open_days(game, scenario=scenario)
         self._groups = _groups(game, scenario=scenario)
-        joint = np.einsum("sd,sc,scp->dcp", install_plan.installs, install_plan.country, install_plan.platform)
-        back = np.einsum("to,tcp->ocp", self._return_chances(), joint * stay[:, :, None])
+        back = np.einsum("to,tcp->ocp", self._return_chances(), staying)
         self.present: Floats = self._is_open[:, None, None] * (joint + back)
 
     def _return_chances(self) -> Floats:
@@ -93,29 +94,26 @@ class GameForecast:
         install_days = np.arange(max(days - day, 0))
         install_days = install_days if self._installs[install_days].sum() else np.arange(days)
         is_open = np.append(self._is_open, np.ones(day, dtype=np.bool_))[install_days + day]
-        staying = self._installs * self._stay
-        returned = sum(
-            (staying * share)[install_days] @ is_open * activity.retention(day) for share, activity in self._groups
-        )
+        staying = self._staying[install_days] * is_open
+        returned = sum(staying @ share[install_days] * activity.retention(day) for share, activity in self._groups)
         return float(returned / self._installs[install_days].sum())
 
     def ads(self, sampled_play: SampledPlay) -> tuple[float, float]:
         """Return the number of ads shown to one player, and their revenue in US dollars."""
         ads, waterfall = self._game.ads, waterfall_of(self._game.ads)
         formats = shares(unit.share for unit in ads.formats.values())
-        in_tier = np.eye(TIERS)[tiers_of(self._game, scenario=self._scenario)]
         weekday = (self._first_weekday + np.arange(self._scenario.days)) % 7
         spec = self._game.sessions
         sessions = 1 + np.maximum(spec.per_day * np.where(weekday >= SATURDAY, spec.weekend, 1.0) - 1, 0)
-        breaks = (
-            sampled_play.per_session
-            * ads.per_round
-            * np.einsum("d,dcp,ct,f->dptf", sessions, self.present, in_tier, formats)
-        )
-        chances = waterfall.chances(outages(self._game, scenario=self._scenario))[..., :-1]
-        shown = (breaks.reshape(chances.shape[:-1])[..., None] * chances).sum(axis=(0, 1))
+        lineup = tiers_of(self._game, scenario=self._scenario)[:, None] * len(formats) + np.arange(len(formats))
+        breaks = sampled_play.per_session * ads.per_round * np.einsum("d,dcp,f->dpcf", sessions, self.present, formats)
+        chances = waterfall.chances(outages(self._game, scenario=self._scenario))[:, :, lineup, :-1]
+        shown = (breaks[..., None] * chances).sum(axis=1)  # by day, country, format and place
+        factors = price_factors(self._game, scenario=self._scenario)
+        country = np.arange(len(lineup))[:, None, None]
+        ecpm = waterfall.ecpm[lineup] * factors[:, country, waterfall.order[lineup]]
         rate = float(USD_PER_UNIT[ads.currency])
-        return float(shown.sum()), float((shown * waterfall.ecpm).sum()) / 1000 * rate
+        return float(shown.sum()), float((shown * ecpm).sum()) / 1000 * rate
 
     def revenue(self, sampled_play: SampledPlay) -> float:
         """Return the purchases of one player in US dollars."""

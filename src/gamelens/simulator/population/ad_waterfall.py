@@ -26,7 +26,7 @@ import numpy as np
 from gamelens.simulator.population.arrays import Flags, Floats, Ints, pick_by, shares
 from gamelens.simulator.scenarios.game_profile import TIERS, AdProfile, GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
-from gamelens.simulator.scenarios.timeline import NetworkOutage
+from gamelens.simulator.scenarios.timeline import NetworkOutage, PriceChange
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -95,3 +95,15 @@ def outages(game: GameProfile, *, scenario: Scenario) -> Flags:
             where = [incident.platform in (None, name) for name in platforms]
             is_out[days, where, networks.index(incident.network)] = True
     return is_out
+
+
+def price_factors(game: GameProfile, *, scenario: Scenario) -> Floats:
+    """Return the eCPM of each network as a multiple of the usual one, shape (days, countries, networks)."""
+    countries, networks = list(game.countries), [network.name for network in game.ads.networks]
+    factors = np.ones((scenario.days, len(countries), len(networks)))
+    for incident in scenario.incidents_of(game):
+        if isinstance(incident, PriceChange):
+            days = slice(incident.day, incident.day + incident.days)
+            where = [incident.country in (None, code) for code in countries]
+            factors[days, where, networks.index(incident.network)] *= incident.factor
+    return factors

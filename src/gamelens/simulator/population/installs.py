@@ -23,6 +23,7 @@ class InstallPlan:
         platform: shares of the platforms by source and country.
         publisher: position of each source's publisher, or -1.
         publishers: names of the publishers.
+        stay: share of the players of each source who do not drop out at once.
     """
 
     installs: Floats
@@ -30,6 +31,7 @@ class InstallPlan:
     platform: Floats
     publisher: Ints
     publishers: tuple[str, ...]
+    stay: Floats
 
 
 def plan_installs(game: GameProfile, *, scenario: Scenario, first_weekday: int) -> InstallPlan:
@@ -64,6 +66,7 @@ def plan_installs(game: GameProfile, *, scenario: Scenario, first_weekday: int) 
         platform=np.array([platform for _, platform in mixes]),
         publisher=np.array([-1 if name is None else publishers.index(name) for name in names]),
         publishers=publishers,
+        stay=np.array([1.0] * len(ordinary_sources) + [campaign.stay for campaign in campaigns]),
     )
 
 

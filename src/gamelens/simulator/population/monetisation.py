@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from gamelens.simulator.population.ad_waterfall import outages, tiers_of, waterfall_of
+from gamelens.simulator.population.ad_waterfall import outages, price_factors, tiers_of, waterfall_of
 from gamelens.simulator.population.arrays import Flags, Floats, Ints, pick, pick_by, shares
 from gamelens.simulator.population.players import Players
 from gamelens.simulator.scenarios.game_profile import AD_FORMATS, GameProfile
@@ -101,6 +101,8 @@ def _draw_ads(
         lineup, day[round_of_break], players.platform[player_of_break], is_out=is_out, rng=rng
     )
     last = np.minimum(place, no_network - 1)
+    network = waterfall.order[lineup, last]
+    factor = price_factors(game, scenario=scenario)[day[round_of_break], players.country[player_of_break], network]
     can_reward = np.array([name == AD_FORMATS[0] for name in ads.formats])[format_]
     placements = np.array([len(unit.placements) for unit in ads.formats.values()])
     spread = rng.lognormal(-(ECPM_SIGMA**2) / 2, ECPM_SIGMA, count)
@@ -112,9 +114,9 @@ def _draw_ads(
         "is_unnamed": rng.random(count) < ads.unnamed,
         "format": format_,
         "placement": rng.integers(0, placements[format_]),
-        "network": waterfall.order[lineup, last],
+        "network": network,
         "fail_reason": pick(rng, FAIL_SHARES, count),
-        "micros": np.rint(waterfall.ecpm[lineup, last] * 1000 * spread).astype(np.int64),
+        "micros": np.rint(waterfall.ecpm[lineup, last] * factor * 1000 * spread).astype(np.int64),
         "lineup": lineup,
     }
     by_round = {name: np.zeros(len(player), dtype=values.dtype) for name, values in columns.items()}

@@ -101,7 +101,8 @@ def draw_players(
         rng=rng,
         chance=chance,
         drop_out=steps(arms, "drop_out", arm),
-        quits_at_once=1 - staying_share(install_day, country, game=game, scenario=scenario),
+        quits_at_once=1
+        - install_plan.stay[source] * staying_share(install_day, country, platform, game=game, scenario=scenario),
     )
     payers = shifted(np.full(count, game.purchases.payers), steps(arms, "spend", arm))
     return Players(
@@ -168,14 +169,17 @@ def _draw_appetite(chance: Floats, *, game: GameProfile, activity: BgbbModel, rn
     return game.sessions.player_sigma * rng.standard_normal(len(chance)) + game.sessions.keen * log_ratio
 
 
-def staying_share(install_day: Ints, country: Ints, *, game: GameProfile, scenario: Scenario) -> Floats:
+def staying_share(install_day: Ints, country: Ints, platform: Ints, *, game: GameProfile, scenario: Scenario) -> Floats:
     """Return the share of players who do not quit at once because of a bad build."""
     share = np.ones(len(install_day))
     released = np.array([build.day for build in game.builds])
     build = np.searchsorted(released, install_day, side="right") - 1
     for incident in scenario.incidents_of(game):
         if isinstance(incident, BadBuild):
-            is_affected = country == list(game.countries).index(incident.country)
-            is_affected &= build == [each.name for each in game.builds].index(incident.build)
+            is_affected = build == [each.name for each in game.builds].index(incident.build)
+            if incident.country is not None:
+                is_affected &= country == list(game.countries).index(incident.country)
+            if incident.platform is not None:
+                is_affected &= platform == [*map(str, game.platforms)].index(incident.platform)
             share[is_affected] *= incident.stay
     return share

@@ -14,10 +14,8 @@ import msgspec
 from gamelens.simulator.scenarios.delivery_profile import DeliveryProfile, DirtProfile
 from gamelens.simulator.scenarios.game_profile import CountryProfile, GameProfile
 from gamelens.simulator.scenarios.timeline import (
-    BadBuild,
     Campaign,
     Incident,
-    NetworkOutage,
     ScenarioExperiment,
     ScenarioTable,
 )
@@ -181,18 +179,18 @@ def load_scenario(
 
 def _check_names(key: str, entry: Campaign | ScenarioExperiment | Incident, game: GameProfile) -> None:
     """Raise `InvalidScenarioValue` if *entry* names something that *game* does not have."""
-    match entry:
-        case Campaign():
-            for field, allowed in (("countries", game.countries), ("platforms", game.platforms)):
-                for name in getattr(entry, field):
-                    check_one_of(f"{key}.{field}", name, allowed)
-        case NetworkOutage():
-            check_one_of(f"{key}.network", entry.network, [network.name for network in game.ads.networks])
-            if entry.platform is not None:
-                check_one_of(f"{key}.platform", entry.platform, game.platforms)
-        case BadBuild():
-            check_one_of(f"{key}.build", entry.build, [build.name for build in game.builds])
-            check_one_of(f"{key}.country", entry.country, game.countries)
+    allowed = {
+        "build": [build.name for build in game.builds],
+        "network": [network.name for network in game.ads.networks],
+        "country": game.countries,
+        "countries": game.countries,
+        "platform": game.platforms,
+        "platforms": game.platforms,
+    }
+    for field, names in allowed.items():
+        named = getattr(entry, field, None) or ()
+        for name in (named,) if isinstance(named, str) else named:
+            check_one_of(f"{key}.{field}", name, names)
 
 
 def _check_experiment_shares(experiments: list[ScenarioExperiment]) -> None:

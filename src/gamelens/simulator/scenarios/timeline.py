@@ -51,6 +51,7 @@ class Campaign(ScenarioTable, frozen=True, kw_only=True):
         name: free text.
         countries: the countries it runs in; empty means all of the game.
         platforms: the platforms it runs on; empty means all of the game.
+        stay: share of its players who do not drop out at once. Every D-n of them is *stay* times the usual value.
     """
 
     game: str
@@ -61,9 +62,11 @@ class Campaign(ScenarioTable, frozen=True, kw_only=True):
     name: str = ""
     countries: tuple[str, ...] = ()
     platforms: tuple[str, ...] = ()
+    stay: float = 1.0
 
     def __post_init__(self) -> None:
         check_text("campaign.publisher", self.publisher)
+        check_within("campaign.stay", self.stay, 0, 1)
         _check_days("campaign", self.day, self.days)
         check_positive("campaign.size", self.size)
 
@@ -149,21 +152,49 @@ class NetworkOutage(ScenarioTable, frozen=True, kw_only=True, tag_field="kind", 
         _check_days("incident", self.day, self.days)
 
 
+class PriceChange(ScenarioTable, frozen=True, kw_only=True, tag_field="kind", tag="price_change"):
+    """An ad network that pays more or less for some days.
+
+    The networks are asked in the same order as before.
+
+    Attributes:
+        game: title of the game.
+        network: name of the network.
+        factor: its eCPM as a multiple of the usual one.
+        day: its first day.
+        days: number of days.
+        country: code of the country it concerns, or None for all.
+    """
+
+    game: str
+    network: str
+    factor: float
+    day: int
+    days: int
+    country: str | None = None
+
+    def __post_init__(self) -> None:
+        check_positive("incident.factor", self.factor)
+        _check_days("incident", self.day, self.days)
+
+
 class BadBuild(ScenarioTable, frozen=True, kw_only=True, tag_field="kind", tag="bad_build"):
-    """A build that makes new players of one country drop out at once.
+    """A build that makes new players of one country or platform drop out at once.
 
     Every D-n of these players is *stay* times its usual value.
 
     Attributes:
         game: title of the game.
         build: name of the build they install.
-        country: code of their country.
+        country: code of their country, or None for all.
+        platform: their platform, or None for all.
         stay: share of them who do not drop out at once.
     """
 
     game: str
     build: str
-    country: str
+    country: str | None = None
+    platform: str | None = None
     stay: float = 0.5
 
     def __post_init__(self) -> None:
@@ -187,7 +218,7 @@ class GameSilence(ScenarioTable, frozen=True, kw_only=True, tag_field="kind", ta
         _check_days("incident", self.day, self.days)
 
 
-Incident = NetworkOutage | BadBuild | GameSilence
+Incident = NetworkOutage | PriceChange | BadBuild | GameSilence
 
 
 def _check_days(table: str, day: int, days: int | None) -> None:
