@@ -98,7 +98,10 @@ def outages(game: GameProfile, *, scenario: Scenario) -> Flags:
 
 
 def price_factors(game: GameProfile, *, scenario: Scenario) -> Floats:
-    """Return the eCPM of each network as a multiple of the usual one, shape (days, countries, networks)."""
+    """Return the eCPM of networks by day and country, as a multiple of the usual one.
+
+    Shape (days, countries, networks).
+    """
     countries, networks = list(game.countries), [network.name for network in game.ads.networks]
     factors = np.ones((scenario.days, len(countries), len(networks)))
     for incident in scenario.incidents_of(game):
