@@ -20,13 +20,18 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
-from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_ids, with_receipts_of
+from gamelens._text import format_number
+from gamelens.analysis.claims import Claim, direction_of
+from gamelens.analysis.significance import holm, two_sided
+from gamelens.analysis.tidy_frames import column_of, ratio, series_names, sum_over, with_ids, with_receipts_of
 
 By = str | Sequence[str]
 
 KINDS: Final = ("kept", "new", "vanished")
 PARTS: Final = ("volume", "mix", "price")
+FEWEST_DAYS: Final = 5  # with impressions in each period: fewer do not show how much days differ
 _WEEK: Final = 7
+_LEVEL: Final = 0.05
 
 
 def decompose(before: DataFrame, after: DataFrame, by: By) -> DataFrame:
@@ -85,6 +90,80 @@ def split_in_halves(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
     return with_receipts_of(frame[is_earlier].copy(), frame), with_receipts_of(frame[is_later].copy(), frame)
 
 
+def price_changes(before: DataFrame, after: DataFrame, by: By, *, within: str = "game") -> DataFrame:
+    """Return how the price of an impression changed from *before* to *after*, like for like, by segment.
+
+    Both are frames of ilrd_revenue by day, *by* and *within*. Each value of *within* is compared with itself, weighted
+    by its later impressions, so a shift between games changes nothing; one without impressions in a period is left out.
+    Days are the repetitions that the intervals rest on. Segments with impressions on fewer than `FEWEST_DAYS` days of a
+    period have none. Largest effect first.
+
+    Columns: *by* (category), ratio (later price as a multiple of the earlier one), low, high (its 95 % interval,
+    Student's t on the logarithm), p_value, p_adjusted (Holm, for all segments), effect (USD, what the change did to the
+    later revenue; all float64), volume (Int64, later impressions).
+    """
+    keys = with_ids(before, by)
+    old, new = (_daily_sums(frame, [*keys, *with_ids(before, within)]) for frame in (before, after))
+    cells = [name for name in old.columns if name not in ("timestamp", "money", "volume")]
+    both = _totals(old, cells).merge(_totals(new, cells), on=cells, suffixes=("_before", "_after"))
+    both = both[(both["volume_before"] > 0) & (both["volume_after"] > 0)]
+    weight = both["volume_after"] / both["volume_before"]
+    old_price, new_price = both["money_before"] / both["volume_before"], both["money_after"] / both["volume_after"]
+    both["usual"] = both["money_before"] * weight
+    result = both.groupby(keys, dropna=False, sort=False)[["usual", "money_after", "volume_after"]].sum().reset_index()
+    earlier = _day_variance(old, both.assign(price=old_price, weight=weight), keys)
+    later = _day_variance(new, both.assign(price=new_price, weight=1.0), keys)
+    result = result.merge(earlier, on=keys, how="left").merge(
+        later, on=keys, how="left", suffixes=("_before", "_after")
+    )
+    result["ratio"] = ratio(result["money_after"], result["usual"])
+    result["effect"] = result["money_after"] - result["usual"]
+    result[["low", "high", "p_value"]] = _ratio_interval(result)
+    result["p_adjusted"] = holm(result["p_value"])
+    result["volume"] = result["volume_after"].astype("Int64")
+    result = result.astype(dict.fromkeys(keys, "category"))
+    order = result["effect"].abs().sort_values(ascending=False, kind="stable").index
+    columns = [*keys, "ratio", "low", "high", "p_value", "p_adjusted", "effect", "volume"]
+    return with_receipts_of(result.loc[order, columns].reset_index(drop=True), before, after)
+
+
+def price_claims(changes: DataFrame, by: By) -> list[Claim]:
+    """Return a claim on each segment of `price_changes` whose price moved beyond chance, or one that none did.
+
+    kind "price"; subject is the segment; size, low and high are ratios of the later price to the earlier one.
+    """
+    names = [by] if isinstance(by, str) else list(by)
+    moved = changes[changes["p_adjusted"] < _LEVEL]
+    if moved.empty:
+        text = "No price is seen to have changed, like for like, beyond what days differ by."
+        is_known = changes["p_value"].notna().any()
+        none = "Too few days have impressions to tell whether prices changed."
+        return [
+            Claim(
+                kind="price",
+                direction="no clear difference" if is_known else "unknown",
+                text=text if is_known else none,
+            )
+        ]
+    return [
+        Claim(
+            kind="price",
+            subject={key: str(row[key]) for key in names if pd.notna(row[key])},
+            direction=direction_of(row["low"], row["high"], neutral=1.0),
+            size=row["ratio"],
+            low=row["low"],
+            high=row["high"],
+            unit="ratio",
+            text=(
+                f"{name} pays {row['ratio'] - 1:+.0%} for the same impressions "
+                f"(95% interval {row['low'] - 1:+.0%} to {row['high'] - 1:+.0%}): "
+                f"{format_number(row['effect'], 'money')} of the change."
+            ),
+        )
+        for name, row in zip(series_names(moved, names), moved.to_dict("records"), strict=True)
+    ]
+
+
 def _period_sums(frame: DataFrame, by: By, name: str) -> DataFrame:
     count, money = column_of(frame, "ilrd_revenue", "event_count"), column_of(frame, "ilrd_revenue", "sum")
     names = {money: name, count: f"volume_{name}"}
@@ -117,3 +196,49 @@ def _change_parts(result: DataFrame) -> dict[str, Series[Any]]:
 def _segment_kinds(result: DataFrame) -> Any:
     is_there = {name: (result[f"volume_{name}"] > 0) | (result[name] != 0) for name in ("before", "after")}
     return np.select([~is_there["before"], ~is_there["after"]], ["new", "vanished"], "kept")
+
+
+def _daily_sums(frame: DataFrame, cells: list[str]) -> DataFrame:
+    """Return money and volume by day and cell, the cells as objects with None for null."""
+    count, money = column_of(frame, "ilrd_revenue", "event_count"), column_of(frame, "ilrd_revenue", "sum")
+    cells = list(dict.fromkeys(cells))
+    sums = sum_over(frame, ["timestamp", *cells], [money, count]).rename(columns={money: "money", count: "volume"})
+    sums = sums.astype(dict.fromkeys(cells, "object") | {"money": "float64", "volume": "float64"})
+    sums[cells] = sums[cells].where(sums[cells].notna(), None)
+    return sums
+
+
+def _totals(daily: DataFrame, cells: list[str]) -> DataFrame:
+    return daily.groupby(cells, dropna=False, sort=False)[["money", "volume"]].sum().reset_index()
+
+
+def _day_variance(daily: DataFrame, cells: DataFrame, keys: list[str]) -> DataFrame:
+    """Return the variance of each segment's weighted money around its price, from day to day, and the days.
+
+    *cells* has price and weight of each cell.
+    """
+    on = [name for name in daily.columns if name in cells.columns and name not in ("money", "volume")]
+    rows = daily[daily["volume"] > 0].merge(cells[[*on, "price", "weight"]], on=on)
+    rows["off"] = rows["weight"] * (rows["money"] - rows["price"] * rows["volume"])
+    by_day = rows.groupby([*keys, "timestamp"], dropna=False, sort=False)["off"].sum().reset_index()
+    by_day["variance"] = by_day["off"] ** 2
+    result = by_day.groupby(keys, dropna=False, sort=False).agg(variance=("variance", "sum"), days=("off", "size"))
+    result["variance"] *= result["days"] / (result["days"] - 1).where(result["days"] >= FEWEST_DAYS)
+    return result.reset_index()
+
+
+def _ratio_interval(result: DataFrame) -> DataFrame:
+    """Return the 95 % interval of each ratio and the p-value of a ratio of 1, with Welch's degrees of freedom."""
+    from scipy.stats import t
+
+    parts = [
+        result[f"variance_{name}"] / result[of] ** 2 for name, of in (("before", "usual"), ("after", "money_after"))
+    ]
+    variance = parts[0] + parts[1]
+    freedom = variance**2 / sum(
+        part**2 / (result[f"days_{name}"] - 1) for part, name in zip(parts, ("before", "after"), strict=True)
+    )
+    error, log_ratio = np.sqrt(variance), np.log(result["ratio"].where(result["ratio"] > 0))
+    reach = t.ppf(0.975, freedom) * error
+    p_value = two_sided((log_ratio / error.where(error > 0)).to_numpy(), freedom.to_numpy())
+    return DataFrame({"low": np.exp(log_ratio - reach), "high": np.exp(log_ratio + reach), "p_value": p_value})

@@ -1,0 +1,102 @@
+"""Changes of prices, like for like: their size, their intervals, and the claims made of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from pandas import DataFrame
+
+from gamelens.analysis.decomposition import FEWEST_DAYS, price_changes, price_claims
+from support.tidy_frames import tidy_frame
+
+NETWORK = "ilrd_network_name"
+DAYS = 28
+SIGMA = 0.6  # spread of the price between impressions
+
+
+def played(
+    prices: dict[str | None, float],
+    impressions: dict[str, float],
+    *,
+    rng: np.random.Generator,
+    first: str = "2026-10-01",
+    days: int = DAYS,
+) -> DataFrame:
+    """Return days of impressions by game and network, each game with prices of its own.
+
+    The price of a network in the n-th game is n times that of *prices*.
+    """
+    rows: list[tuple[object, ...]] = []
+    for day in pd.date_range(first, periods=days):
+        for number, (game, mean) in enumerate(impressions.items(), start=1):
+            for network, price in prices.items():
+                count = int(rng.poisson(mean))
+                money = number * price * rng.lognormal(-(SIGMA**2) / 2, SIGMA, count).sum()
+                rows.append((str(day), game, network, count, float(money)))
+    stamps, games, networks, counts, sums = zip(*rows, strict=True)
+    return tidy_frame("ilrd_revenue", timestamp=stamps, game=games, **{NETWORK: networks}, event_count=counts, sum=sums)
+
+
+def test_a_price_that_fell_is_the_one_claim() -> None:
+    """The network whose price fell by 40 % is named with its ratio, the steady ones and null are not."""
+    rng = np.random.default_rng(1)
+    before = played({"A": 0.01, "B": 0.02, None: 0.01}, {"Tile": 80.0, "Farm": 40.0}, rng=rng)
+    after = played({"A": 0.006, "B": 0.02, None: 0.01}, {"Tile": 80.0, "Farm": 40.0}, rng=rng, first="2026-10-29")
+    changes = price_changes(before, after, NETWORK)
+    (claim,) = price_claims(changes, NETWORK)
+    assert claim.subject == {NETWORK: "A"}
+    assert claim.direction == "lower"
+    assert claim.low < 0.6 < claim.high
+    assert str(claim).startswith("A pays -39%")
+    assert changes[NETWORK].isna().sum() == 1
+
+
+def test_a_shift_between_games_is_no_change_of_price() -> None:
+    """The later period has most impressions in the dearer game, at the same prices."""
+    rng = np.random.default_rng(6)
+    before = played({"A": 0.01}, {"Tile": 90.0, "Farm": 10.0}, rng=rng)
+    after = played({"A": 0.01}, {"Tile": 10.0, "Farm": 90.0}, rng=rng, first="2026-10-29")
+    row = price_changes(before, after, NETWORK).iloc[0]
+    assert row["low"] < 1 < row["high"]
+    assert row["ratio"] == pytest.approx(1, abs=0.1)
+
+
+def test_the_effect_is_the_later_revenue_beside_the_earlier_price() -> None:
+    """Ten impressions a day at 2 instead of 1 dollar are ten dollars a day more."""
+    columns: dict[str, list[object]] = {"game": ["Tile"] * 6, NETWORK: ["A"] * 6, "event_count": [10] * 6}
+    days = [str(day) for day in pd.date_range("2026-10-01", periods=12)]
+    before = tidy_frame("ilrd_revenue", timestamp=days[:6], **columns, sum=[9.0, 11.0] * 3)
+    after = tidy_frame("ilrd_revenue", timestamp=days[6:], **columns, sum=[20.0, 20.0] * 3)
+    row = price_changes(before, after, NETWORK).iloc[0]
+    assert (row["ratio"], row["effect"], row["volume"]) == (2.0, 60.0, 60)
+
+
+def test_few_days_give_no_interval_and_no_direction() -> None:
+    """With fewer days than needed the ratio stands alone, and the claim is unknown."""
+    rng = np.random.default_rng(3)
+    before = played({"A": 0.01}, {"Tile": 50.0}, rng=rng, days=FEWEST_DAYS - 1)
+    after = played({"A": 0.02}, {"Tile": 50.0}, rng=rng, days=FEWEST_DAYS - 1, first="2026-10-29")
+    changes = price_changes(before, after, NETWORK)
+    assert changes["ratio"].notna().all()
+    assert changes[["low", "high", "p_value", "p_adjusted"]].isna().all(axis=None)
+    assert [claim.direction for claim in price_claims(changes, NETWORK)] == ["unknown"]
+
+
+def test_periods_without_rows_have_no_changes() -> None:
+    """Empty frames give an empty frame with the same columns."""
+    some = played({"A": 0.01}, {"Tile": 50.0}, rng=np.random.default_rng(4))
+    changes = price_changes(some[:0], some, NETWORK)
+    assert changes.empty
+    assert list(changes.columns) == list(price_changes(some, some, NETWORK).columns)
+    assert [claim.direction for claim in price_claims(changes, NETWORK)] == ["unknown"]
+
+
+def test_intervals_hold_the_true_ratio_in_95_of_100() -> None:
+    """Of 300 segments whose price changed by a fifth, the intervals of 93 to 97 % hold it."""
+    rng = np.random.default_rng(5)
+    names = [f"network {number}" for number in range(300)]
+    before = played(dict.fromkeys(names, 0.01), {"Tile": 6.0}, rng=rng)
+    after = played(dict.fromkeys(names, 0.012), {"Tile": 8.0}, rng=rng, first="2026-10-29")
+    changes = price_changes(before, after, NETWORK)
+    assert 0.93 <= ((changes["low"] < 1.2) & (changes["high"] > 1.2)).mean() <= 0.97
