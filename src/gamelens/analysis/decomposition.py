@@ -91,7 +91,7 @@ def split_in_halves(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
 
 
 def price_changes(before: DataFrame, after: DataFrame, by: By, *, within: str = "game") -> DataFrame:
-    """Return how the price of an impression changed from *before* to *after*, like for like, by segment.
+    """Return how the price of an impression changed, like for like, by segment.
 
     Both are frames of ilrd_revenue by day, *by* and *within*. Each value of *within* is compared with itself, weighted
     by its later impressions, so a shift between games changes nothing; one without impressions in a period is left out.
@@ -128,9 +128,9 @@ def price_changes(before: DataFrame, after: DataFrame, by: By, *, within: str = 
 
 
 def price_claims(changes: DataFrame, by: By) -> list[Claim]:
-    """Return a claim on each segment of `price_changes` whose price moved beyond chance, or one that none did.
+    """Return a claim on each segment whose price moved beyond chance, or one that none did.
 
-    kind "price"; subject is the segment; size, low and high are ratios of the later price to the earlier one.
+    *changes* is the frame of `price_changes`. kind is "price"; subject is the segment; size, low and high are ratios of the later price to the earlier one.
     """
     names = [by] if isinstance(by, str) else list(by)
     moved = changes[changes["p_adjusted"] < _LEVEL]
@@ -213,7 +213,7 @@ def _totals(daily: DataFrame, cells: list[str]) -> DataFrame:
 
 
 def _day_variance(daily: DataFrame, cells: DataFrame, keys: list[str]) -> DataFrame:
-    """Return the variance of each segment's weighted money around its price, from day to day, and the days.
+    """Return the days of each segment, and the variance of its money around its price.
 
     *cells* has price and weight of each cell.
     """
@@ -228,7 +228,7 @@ def _day_variance(daily: DataFrame, cells: DataFrame, keys: list[str]) -> DataFr
 
 
 def _ratio_interval(result: DataFrame) -> DataFrame:
-    """Return the 95 % interval of each ratio and the p-value of a ratio of 1, with Welch's degrees of freedom."""
+    """Return the 95 % interval of each ratio, and the p-value of a ratio of 1 (Welch)."""
     from scipy.stats import t
 
     parts = [
