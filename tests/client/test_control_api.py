@@ -28,7 +28,7 @@ Ask = Callable[[ControlApi], Coroutine[Any, Any, object]]
 
 def api_of(app: ASGIApp) -> ControlApi:
     """Return the control API that *app* serves."""
-    return ControlApi(URL, pool=httpx.ASGITransport(app))
+    return ControlApi(URL, pool=httpx.ASGITransport(app), within_s=60)
 
 
 def api_answering(status: int, body: bytes) -> ControlApi:

@@ -100,7 +100,7 @@ def test_an_unavailable_init_is_asked_again_and_holds_no_event_back(game: Game, 
 async def test_an_init_that_never_answers_holds_no_event_back(game: Game) -> None:
     """The other init is used and events are collected while one route hangs."""
     game.wire.hanging = {"init_v2"}
-    async with game.session(wait_s=0.04) as player:
+    async with game.session(wait_s=0.5) as player:
         assert player.configs == {"difficulty": "normal"}
         await player.flush()
         assert game.wire.categories == ["user"]

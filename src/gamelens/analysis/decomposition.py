@@ -130,7 +130,8 @@ def price_changes(before: DataFrame, after: DataFrame, by: By, *, within: str = 
 def price_claims(changes: DataFrame, by: By) -> list[Claim]:
     """Return a claim on each segment whose price moved beyond chance, or one that none did.
 
-    *changes* is the frame of `price_changes`. kind is "price"; subject is the segment; size, low and high are ratios of the later price to the earlier one.
+    *changes* is the frame of `price_changes`. kind is "price"; subject is the segment; size, low and high are ratios of
+    the later price to the earlier one.
     """
     names = [by] if isinstance(by, str) else list(by)
     moved = changes[changes["p_adjusted"] < _LEVEL]
