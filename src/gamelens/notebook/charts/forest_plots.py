@@ -10,7 +10,7 @@ from plotly.graph_objects import Figure
 from plotly.subplots import make_subplots
 
 from gamelens._text import format_number
-from gamelens.analysis.experiments.control_comparison import EXPERIMENT, MEASURE, VARIANT
+from gamelens.analysis.experiments.arm_outcomes import EXPERIMENT
 from gamelens.analysis.tidy_frames import display_values
 from gamelens.notebook.figures.figure_frame import finish
 from gamelens.notebook.figures.theme import theme
