@@ -10,6 +10,7 @@ from math import ceil
 from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 from pandas import DataFrame
 
 from gamelens.analysis.experiments.arm_outcomes import VARIANT, key_columns, outcomes_of
@@ -128,7 +129,8 @@ def detectable_effects(
     rows = [_reach(pair, lift, chance, level) | {"comparisons": len(found)} for pair in found]
     types: dict[str, Any] = dict.fromkeys(keys, "category") | dict.fromkeys(_COUNTS, "Int64")
     types |= dict.fromkeys(_SHARES, "float64") | {"last_day": "datetime64[us, UTC]", "is_running": "boolean"}
-    return with_receipts_of(DataFrame(rows, columns=columns).astype(types), *frames)
+    result = DataFrame(rows, columns=columns)
+    return with_receipts_of(result.assign(last_day=pd.to_datetime(result["last_day"], utc=True)).astype(types), *frames)
 
 
 def _reach(pair: ArmPair, lift: float, chance: float, level: float) -> dict[str, Any]:

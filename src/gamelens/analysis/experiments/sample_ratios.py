@@ -15,6 +15,7 @@ from gamelens.errors import BadQuery
 
 SUSPECT: Final = 0.001
 """P-value of the split below which no result of the experiment can be trusted."""
+_DAY: Final = "datetime64[us, UTC]"
 _FEWEST: Final = 5.0
 """Expected players of the smallest arm that a day needs; smaller days are tested together with the next."""
 
@@ -60,7 +61,7 @@ def sample_ratio(installs: DataFrame, expected: Mapping[str, float] | DataFrame 
     columns = [*names, "players", *numbers, "worst_day", "p_worst_day"]
     result = pd.concat(checks, ignore_index=True) if checks else DataFrame(columns=columns)
     types: dict[str, Any] = dict.fromkeys(names, "category") | dict.fromkeys([*numbers, "p_worst_day"], "float64")
-    result = result[columns].astype(types | {"players": "Int64", "worst_day": "datetime64[us, UTC]"})
+    result = result[columns].astype(types | {"players": "Int64", "worst_day": _DAY})
     is_suspect = (result[["p_value", "p_days", "p_worst_day"]] < SUSPECT).any(axis=1)
     return with_receipts_of(result.assign(is_suspect=is_suspect.astype("boolean")), installs)
 
@@ -70,7 +71,7 @@ def _sizes(installs: DataFrame) -> DataFrame:
     count = "players" if "players" in installs else column_of(installs, "new_users", "new_users")
     names = [name for name in (EXPERIMENT, VARIANT) if name in installs]
     known = installs[installs[names].notna().all(axis=1)].astype(dict.fromkeys(names, "object"))
-    known = known if "timestamp" in known else known.assign(timestamp=Series(pd.NaT, index=known.index))
+    known = known if "timestamp" in known else known.assign(timestamp=Series(pd.NaT, index=known.index, dtype=_DAY))
     sizes = known.groupby([*names, "timestamp"], dropna=False, sort=False)[count].sum().reset_index()
     return sizes.rename(columns={count: "players"}).astype({"players": "float64"})
 
@@ -113,26 +114,18 @@ def _checked(rows: DataFrame) -> DataFrame:
     """Return the arms of one experiment with the tests of their split."""
     names = [name for name in (EXPERIMENT, VARIANT) if name in rows]
     result = rows.groupby(names, sort=False)[["players", "target"]].sum().reset_index()
-    players, target = (
-        rows.pivot_table(index="timestamp", columns=VARIANT, values=name, dropna=False) for name in _PAIR
-    )
-    by_day = _chi_squares(*_joined_days(players.sort_index(), target.sort_index()))
-    totals = result[["players", "target"]].T.to_numpy()
-    p_value = _chi_squares(*(DataFrame([row]) for row in totals))["p"].iloc[0]
-    p_days, worst, p_worst = _over_days(by_day)
+    total = _chi_squares(*(DataFrame([result[name].to_numpy()]) for name in ("players", "target")))
     whole = Series(result["players"].sum(), index=result.index)
+    p_days, worst_day, p_worst_day = _over_days(rows[rows["timestamp"].notna()])
     return result.assign(
         share=ratio(result["players"], whole),
         expected_share=ratio(result["target"], whole),
         expected_players=result["target"],
-        p_value=p_value,
+        p_value=total["p"].iloc[0],
         p_days=p_days,
-        worst_day=worst,
-        p_worst_day=p_worst,
+        worst_day=Series(worst_day, index=result.index, dtype=_DAY),
+        p_worst_day=p_worst_day,
     )
-
-
-_PAIR: Final = ("players", "target")
 
 
 def _joined_days(players: DataFrame, target: DataFrame) -> tuple[DataFrame, DataFrame]:
@@ -156,10 +149,12 @@ def _chi_squares(players: DataFrame, target: DataFrame) -> DataFrame:
     return DataFrame({"distance": distance, "degrees": degrees, "p": p})
 
 
-def _over_days(by_day: DataFrame) -> tuple[float, Any, float]:
+def _over_days(rows: DataFrame) -> tuple[float, Any, float]:
     """Return the p-value of all days together, the worst day, and its p-value for so many days."""
     from scipy import stats
 
+    tables = [rows.pivot_table(index="timestamp", columns=VARIANT, values=name) for name in ("players", "target")]
+    by_day = _chi_squares(*_joined_days(*tables)) if len(rows) else DataFrame({"degrees": []})
     tested = by_day[by_day["degrees"] > 0]
     if tested.empty:
         return float("nan"), pd.NaT, float("nan")

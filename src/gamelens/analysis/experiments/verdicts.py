@@ -71,6 +71,7 @@ def _split_claim(rows: DataFrame) -> Claim:
             f"{row['expected_share']:.1%} (p = {row['p_value']:.2g}). Find out where players were lost first."
         )
     elif rows["is_suspect"].any():
+        direction = "unknown"
         least = min(row["p_days"], row["p_worst_day"])
         text = (
             f"{name} is right in total but not day by day (p = {least:.2g}), least of all on "
