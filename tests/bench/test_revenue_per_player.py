@@ -33,7 +33,7 @@ def test_the_interval_holds_the_true_difference(players: int, payers: float, lea
     paid = rng.binomial(players, payers, size=(RUNS, DAYS, len(ARMS)))
     owner = np.repeat(np.arange(paid.size), paid.ravel())
     spent = np.bincount(owner, weights=rng.lognormal(1, 1, len(owner)), minlength=paid.size).reshape(paid.shape)
-    rows = [experiments.money_differences(cohorts(run, players)).iloc[0] for run in spent]
+    rows = [experiments.compare(cohorts(run, players)).iloc[0] for run in spent]
     covered = float(np.mean([row["low"] < 0 < row["high"] for row in rows]))
     print(f"\n{players} players a day and arm, {payers:.0%} pay: {covered:.1%} of {RUNS} intervals hold the truth")
     assert least <= covered <= 0.98

@@ -71,7 +71,7 @@ DRAWN: dict[str, tuple[Callable[..., object], Callable[[], DataFrame]]] = {
     "decomposition": (charts.draw_decomposition, parts),
     "contributions": (lambda frame: charts.draw_contributions(frame, by="ilrd_network_name"), parts),
     "funnel": (charts.draw_funnel, lambda: ads.waterfall(actions())),
-    "differences": (charts.draw_differences, lambda: experiments.differences(shares())),
+    "differences": (charts.draw_differences, lambda: experiments.compare(shares())),
     "chances": (charts.draw_chances, lambda: experiments.probability_best(shares(), draws=100)),
     "payback": (charts.draw_payback, roas),
     "occasions": (lambda frame: charts.draw_occasions(frame, by=["holiday", "country_code"]), special),
@@ -127,7 +127,7 @@ def test_the_funnel_says_the_share_of_the_step_before() -> None:
 def test_only_differences_beyond_chance_are_filled() -> None:
     """The marker of a difference is filled only if the difference is significant."""
     same = shares().assign(successes=pd.array([400, 401], dtype="Int64"))
-    sure, unsure = (charts.draw_differences(experiments.differences(frame)).data[0] for frame in (shares(), same))
+    sure, unsure = (charts.draw_differences(experiments.compare(frame)).data[0] for frame in (shares(), same))
     assert sure.marker.color[0] == sure.marker.line.color[0]
     assert unsure.marker.color[0] != unsure.marker.line.color[0]
     assert sure.x[0] == pytest.approx(-10.0)
@@ -135,14 +135,14 @@ def test_only_differences_beyond_chance_are_filled() -> None:
 
 def test_shares_and_money_have_axes_of_their_own() -> None:
     """Differences of shares and of money have separate axes."""
-    money = experiments.differences(shares()).assign(unit="money", measure="revenue per player")
-    both = experiments.concat_comparisons(experiments.differences(shares()), money)
+    money = shares().assign(money=[4.0, 3.0], measure="revenue per player").drop(columns="successes")
+    both = experiments.compare(shares(), money)
     assert {trace.xaxis for trace in charts.draw_differences(both).data} == {"x", "x2"}
 
 
 def test_a_difference_without_an_interval_is_a_cross() -> None:
     """A difference whose bounds are NaN has a cross as marker instead of a dot."""
-    rows = experiments.differences(shares()).assign(low=float("nan"), high=float("nan"))
+    rows = experiments.compare(shares()).assign(low=float("nan"), high=float("nan"))
     assert charts.draw_differences(rows).data[0].marker.symbol == ("x-thin",)
 
 

@@ -1,12 +1,12 @@
-"""P-values, and their corrections for many tests at once.
+"""P-values, their corrections for many tests at once, and intervals that hold at every look.
 
-In plain numpy: the health board also works where scipy is not installed. Tests compare the results with scipy.
+scipy and statsmodels compute them, from the extra `analysis`; added here is that NaN is no test.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,21 +14,16 @@ from pandas import Series
 
 Floats = NDArray[np.float64]
 
-_SQRT_2: Final = math.sqrt(2)
-_erfc: Final = np.frompyfunc(math.erfc, 1, 1)
-
 
 def two_sided(z: Floats, observations: Floats | float = math.inf) -> Floats:
     """Return the probability of a deviation of at least *z* standard errors to either side.
 
     The standard error was estimated from *observations* values (Student's t); an infinite number gives the standard
-    normal distribution. Student's t is transformed to a normal value by Wallace's approximation: three correct digits
-    from 5 observations on. NaN stays NaN.
+    normal distribution. NaN stays NaN.
     """
-    with np.errstate(invalid="ignore", over="ignore"):
-        normal = (8 * observations + 1) / (8 * observations + 3) * np.sqrt(observations * np.log1p(z**2 / observations))
-    normal = np.where(np.isinf(observations), np.abs(z), normal)
-    return np.asarray(_erfc(normal / _SQRT_2), dtype="float64")
+    from scipy.special import stdtr
+
+    return np.asarray(2 * stdtr(observations, -np.abs(z)), dtype="float64")
 
 
 def holm(p_values: Series[Any]) -> Series[Any]:
@@ -36,9 +31,13 @@ def holm(p_values: Series[Any]) -> Series[Any]:
 
     NA stays NA and does not count as a test.
     """
-    tested = p_values.astype("float64").dropna().sort_values()
-    corrected = tested * np.arange(len(tested), 0, -1)
-    return corrected.cummax().clip(upper=1.0).reindex(p_values.index)
+    tested = p_values.astype("float64").dropna()
+    if tested.empty:
+        return p_values.astype("float64")
+    from statsmodels.stats.multitest import multipletests
+
+    corrected = multipletests(tested.to_numpy(), method="holm")[1]
+    return Series(corrected, index=tested.index).reindex(p_values.index)
 
 
 def false_discovery(p_values: Floats) -> Floats:
@@ -47,11 +46,28 @@ def false_discovery(p_values: Floats) -> Floats:
     A q-value is the expected share of false discoveries among the findings with at most this p-value. NaN is no test
     and stays NaN.
     """
-    ranked = np.argsort(p_values, axis=0, kind="stable")  # NaN last
-    tests = (~np.isnan(p_values)).sum(axis=0)
-    rank = np.arange(1, len(p_values) + 1)[:, None]
-    scaled = np.take_along_axis(p_values, ranked, axis=0) * tests / rank
-    lowest = np.minimum.accumulate(np.where(np.isnan(scaled), np.inf, scaled)[::-1], axis=0)[::-1]
+    from scipy.stats import false_discovery_control
+
     q = np.full_like(p_values, np.nan)
-    np.put_along_axis(q, ranked, np.minimum(lowest, 1.0), axis=0)
-    return np.where(np.isnan(p_values), np.nan, q)
+    for column, tested in enumerate((~np.isnan(p_values)).T):
+        if tested.any():
+            q[tested, column] = false_discovery_control(p_values[tested, column])
+    return q
+
+
+def always_valid_half_width(error: float, scale: float, *, confidence: float = 0.95) -> float:
+    """Return half the width of an interval that holds at all looks together, however many.
+
+    It inverts the mixture sequential probability ratio test (Robbins 1970): *error* is the standard error at this look,
+    *scale* the standard deviation of the normal mixture over effects, which must not depend on the estimate. The
+    interval is half as wide again as the usual one where the error is about a third of the scale, and wider elsewhere.
+    NaN without an error, infinite without a scale.
+    """
+    if math.isnan(error):
+        return math.nan
+    if error == 0:
+        return 0.0
+    information = (scale / error) ** 2
+    if information == 0:
+        return math.inf
+    return error * math.sqrt((1 + 1 / information) * (math.log1p(information) - 2 * math.log(1 - confidence)))

@@ -1,33 +1,25 @@
-"""Experiments: the effect of a variant, its size and its uncertainty.
+"""Experiments and other splits: the effect of an arm, its size and its uncertainty.
 
-Never asks a service and never draws. Open `variant_tests` first.
+Never asks a service and never draws. Open `comparison` first.
 """
 
-from gamelens.analysis.experiments.control_comparison import concat_comparisons, control_of
+from gamelens.analysis.experiments.arm_outcomes import per_player
+from gamelens.analysis.experiments.comparison import compare, probability_best
 from gamelens.analysis.experiments.power_analysis import detectable_effects, minimal_effect, power, sample_size
-from gamelens.analysis.experiments.revenue_per_player import money_differences, money_per_player
-from gamelens.analysis.experiments.variant_tests import (
-    arms,
-    conversion_shares,
-    differences,
-    probability_best,
-    retention_shares,
-    sample_ratio,
-)
+from gamelens.analysis.experiments.sample_ratios import arms, sample_ratio
+from gamelens.analysis.experiments.verdicts import advice_claims, difference_claims, split_claims
 
 __all__ = [
+    "advice_claims",
     "arms",
-    "concat_comparisons",
-    "control_of",
-    "conversion_shares",
+    "compare",
     "detectable_effects",
-    "differences",
+    "difference_claims",
     "minimal_effect",
-    "money_differences",
-    "money_per_player",
+    "per_player",
     "power",
     "probability_best",
-    "retention_shares",
     "sample_ratio",
     "sample_size",
+    "split_claims",
 ]

@@ -1,23 +1,35 @@
 """Power of an experiment: the players it needs, and the effect that its players can show.
 
-The formulas are those of the score test of two shares (`experiments.differences`), two-sided. None needs scipy.
+The formulas are statsmodels' for the test of two shares, whose variance is pooled under equal shares, two-sided.
 """
 
 from __future__ import annotations
 
-from math import ceil, sqrt
-from statistics import NormalDist
-from typing import Final
+from collections.abc import Sequence
+from math import ceil
+from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
-from gamelens.analysis.experiments.control_comparison import EXPERIMENT, MEASURE, VARIANT, control_of, groups
+from gamelens.analysis.experiments.arm_outcomes import VARIANT, key_columns, outcomes_of
+from gamelens.analysis.experiments.arm_pairs import ArmPair, arm_pairs
 from gamelens.analysis.tidy_frames import with_receipts_of
 from gamelens.errors import BadQuery
 
-_NORMAL: Final = NormalDist()
-_HALVINGS: Final = 60
+QUARTER_DAYS: Final = 91
+"""Install days after which waiting for an answer costs more than the answer is worth."""
+
+_COUNTS: Final = (
+    "players",
+    "control_players",
+    "comparisons",
+    "players_needed",
+    "control_players_needed",
+    "days_needed",
+)
+_SHARES: Final = ("control_value", "minimal_effect", "minimal_lift", "quarter_lift")
 
 
 def power(control: float, treated: float, players: float, control_players: float, *, confidence: float = 0.95) -> float:
@@ -33,15 +45,15 @@ def power(control: float, treated: float, players: float, control_players: float
     Raises:
         BadQuery: a share is not between 0 and 1.
     """
-    _check_share("control", control)
-    _check_share("treated", treated)
-    pooled = (control * control_players + treated * players) / (players + control_players)
-    expected = sqrt(pooled * (1 - pooled) * (1 / players + 1 / control_players))
-    real = sqrt(treated * (1 - treated) / players + control * (1 - control) / control_players)
-    if not real:
-        return float(control != treated)
-    bar, gap = _critical_z(confidence) * expected, abs(treated - control)
-    return _NORMAL.cdf((gap - bar) / real) + _NORMAL.cdf((-gap - bar) / real)
+    for field, value in (("control", control), ("treated", treated), ("confidence", confidence)):
+        _check_share(field, value)
+    if control == treated or {control, treated} <= {0.0, 1.0}:  # no variance under one of the two hypotheses
+        return 1 - confidence if control == treated else 1.0
+    from statsmodels.stats.proportion import power_proportions_2indep
+
+    ratio = control_players / players
+    found = power_proportions_2indep(treated - control, control, players, ratio=ratio, alpha=1 - confidence)
+    return float(found.power)
 
 
 def sample_size(
@@ -54,16 +66,16 @@ def sample_size(
     Raises:
         BadQuery: the shares are the same, or one is not between 0 and 1.
     """
-    _check_share("control", control)
-    _check_share("treated", treated)
-    _check_share("chance", chance)
+    for field, value in (("control", control), ("treated", treated), ("chance", chance), ("confidence", confidence)):
+        _check_share(field, value)
     if control == treated:
         raise BadQuery("treated", treated, "is the control's share: no number of players finds no difference")
-    pooled = (control + ratio * treated) / (1 + ratio)
-    expected = sqrt(pooled * (1 - pooled) * (1 + 1 / ratio))
-    real = sqrt(control * (1 - control) + treated * (1 - treated) / ratio)
-    wanted = _critical_z(confidence) * expected + _NORMAL.inv_cdf(chance) * real
-    return ceil((wanted / (treated - control)) ** 2)
+    from statsmodels.stats.proportion import samplesize_proportions_2indep_onetail
+
+    needed = samplesize_proportions_2indep_onetail(
+        treated - control, control, chance, ratio=1 / ratio, alpha=1 - confidence
+    )
+    return ceil(float(needed) / ratio)
 
 
 def minimal_effect(
@@ -75,61 +87,79 @@ def minimal_effect(
     """
     if not players or not control_players or not 0 <= control < 1:
         return float("nan")
-    low, high = 0.0, 1 - control
-    if power(control, 1.0, players, control_players, confidence=confidence) < chance:
-        return float("nan")
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        is_detected = power(control, control + middle, players, control_players, confidence=confidence) >= chance
-        low, high = (low, middle) if is_detected else (middle, high)
-    return high
+    from scipy.optimize import brentq
+
+    def lack(rise: float) -> float:
+        return power(control, min(control + rise, 1.0), players, control_players, confidence=confidence) - chance
+
+    most = 1 - control
+    return float("nan") if lack(most) < 0 else float(brentq(lack, 0.0, most, xtol=1e-9))
 
 
 def detectable_effects(
-    shares: DataFrame, *, lift: float = 0.05, control: str | None = None, chance: float = 0.8
+    *frames: DataFrame,
+    arm: str = VARIANT,
+    control: str | None = None,
+    by: str | Sequence[str] | None = None,
+    lift: float = 0.05,
+    chance: float = 0.8,
+    confidence: float = 0.95,
 ) -> DataFrame:
-    """Return the smallest effect that each measure of an experiment can show with its players.
+    """Return the smallest effect that each comparison can show with its players, and how long a *lift* takes.
 
-    Columns: ab_id (category, if there), measure (category), players (Int64, of the smallest arm), control_value
-    (float64, share), minimal_effect (float64, share), minimal_lift (float64, of the control's value), players_needed
-    (Int64, in each arm for a relative *lift*, NA if the control's share is 0 or the lifted one is above 1).
+    *frames*, *arm*, *control* and *by* are those of `experiments.compare`; measures that are no shares of players are
+    left out. The arms are as unequal as they are, and the level is divided by the number of comparisons, as a
+    correction for all of them would in the worst case.
+
+    Columns: ab_id, *by* (category, if there), measure, the arm (category), players, control_players (Int64),
+    comparisons (Int64), control_value (float64, share), minimal_effect (float64, share), minimal_lift (float64, of the
+    control's value), players_needed, control_players_needed (Int64, for a relative *lift* at this split, NA if the
+    control's share is 0 or the lifted one is 1 or more), days_needed (Int64, install days at the present pace, from the
+    first on), quarter_lift (float64, the minimal lift after 91 install days), last_day (datetime64[us, UTC]),
+    is_running (boolean: no other arm of the measure has later install days).
 
     Raises:
-        BadQuery: *control* is not a variant.
+        BadQuery: *control* has no players; a frame or an argument is not as described; a number is unknown.
     """
-    records = []
-    for rows in groups(shares, [EXPERIMENT, MEASURE]):
-        name = control_of(rows) if control is None else control
-        control_rows = rows[rows[VARIANT].astype("object") == name]
-        if not len(control_rows):
-            raise BadQuery("control", control, "is not a variant", sorted(map(str, rows[VARIANT].unique())))
-        players, base_players = int(rows["players"].min()), int(control_rows["players"].iloc[0])
-        share = int(control_rows["successes"].iloc[0]) / base_players if base_players else float("nan")
-        effect = minimal_effect(share, players, base_players, chance=chance)
-        is_possible = 0 < share < 1 and 0 < share * (1 + lift) < 1
-        keys = {key: rows[key].iloc[0] for key in (EXPERIMENT, MEASURE) if key in rows}
-        records.append(
-            keys
-            | {
-                "players": players,
-                "control_value": share,
-                "minimal_effect": effect,
-                "minimal_lift": effect / share if share else float("nan"),
-                "players_needed": sample_size(share, share * (1 + lift), chance=chance) if is_possible else pd.NA,
-            }
-        )
-    numbers = {"players": "Int64", "players_needed": "Int64"}
-    numbers |= dict.fromkeys(("control_value", "minimal_effect", "minimal_lift"), "float64")
-    names = [name for name in (EXPERIMENT, MEASURE) if name in shares]
-    columns = [*names, "players", "control_value", "minimal_effect", "minimal_lift", "players_needed"]
-    types = numbers | dict.fromkeys(names, "category")
-    return with_receipts_of(DataFrame(records, columns=columns).astype(types), shares)
+    outcomes, name = outcomes_of(frames, arm=arm, by=by)
+    found = arm_pairs(outcomes[outcomes["is_counted"].astype("bool")], arm=name, control=control)
+    level = 1 - (1 - confidence) / max(len(found), 1)
+    keys = [*key_columns(outcomes, name), name]
+    columns = [*keys, *_COUNTS[:3], *_SHARES[:3], *_COUNTS[3:], *_SHARES[3:], "last_day", "is_running"]
+    rows = [_reach(pair, lift, chance, level) | {"comparisons": len(found)} for pair in found]
+    types: dict[str, Any] = dict.fromkeys(keys, "category") | dict.fromkeys(_COUNTS, "Int64")
+    types |= dict.fromkeys(_SHARES, "float64") | {"last_day": "datetime64[us, UTC]", "is_running": "boolean"}
+    result = DataFrame(rows, columns=columns)
+    return with_receipts_of(result.assign(last_day=pd.to_datetime(result["last_day"], utc=True)).astype(types), *frames)
 
 
-def _critical_z(confidence: float) -> float:
-    """Return the two-sided critical value of the standard normal distribution."""
-    _check_share("confidence", confidence)
-    return _NORMAL.inv_cdf((1 + confidence) / 2)
+def _reach(pair: ArmPair, lift: float, chance: float, level: float) -> dict[str, Any]:
+    """Return the row of `detectable_effects` for one pair."""
+    players, base_players = pair.treated.players.sum(), pair.base.players.sum()
+    _, share = pair.values()
+    informative = pair.sizes()
+    effect = minimal_effect(share, *informative, chance=chance, confidence=level)
+    row: dict[str, Any] = pair.keys | {
+        "players": int(players),
+        "control_players": int(base_players),
+        "control_value": share,
+        "minimal_effect": effect,
+        "minimal_lift": effect / share if share else np.nan,
+        "last_day": pair.last_day,
+        "is_running": pair.is_running,
+    }
+    days = len(pair.base.players) if pair.design == "within days" else 0
+    if days and players and share:
+        more = [size * QUARTER_DAYS / days for size in informative]
+        row["quarter_lift"] = minimal_effect(share, *more, chance=chance, confidence=level) / share
+    if not players or not 0 < share < 1 or not 0 < share * (1 + lift) < 1:
+        return row
+    ratio = players / base_players
+    needed = sample_size(share, share * (1 + lift), chance=chance, ratio=ratio, confidence=level)
+    row |= {"players_needed": ceil(needed * ratio), "control_players_needed": needed}
+    # a split that changes from day to day is less informative than its sum
+    waste = base_players * ratio / (1 + ratio) / (informative[0] * informative[1] / sum(informative))
+    return row | ({"days_needed": ceil(days * needed * waste / base_players)} if days else {})
 
 
 def _check_share(field: str, value: float) -> None:

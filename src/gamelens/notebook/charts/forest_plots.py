@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pandas as pd
@@ -9,29 +10,30 @@ from pandas import DataFrame
 from plotly.graph_objects import Figure
 from plotly.subplots import make_subplots
 
-from gamelens._text import format_number
-from gamelens.analysis.experiments.control_comparison import EXPERIMENT, MEASURE, VARIANT
-from gamelens.analysis.tidy_frames import display_values
+from gamelens._text import NumberKind, format_number
+from gamelens.analysis.experiments.arm_outcomes import EXPERIMENT, MEASURE
+from gamelens.analysis.tidy_frames import display_values, label_columns
 from gamelens.notebook.figures.figure_frame import finish
 from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.labels import escape, shorten
 
-_SCALE: Final = {"share": 100.0, "money": 1.0}
-_WORDS: Final = {"share": "percentage points", "money": "USD per player"}
-_TICKS: Final = {"share": {"ticksuffix": " pp"}, "money": {"tickformat": "$,.3~f"}}
+_SCALE: Final = {"share": 100.0, "money": 1.0, "number": 1.0}
+_KINDS: Final[dict[str, NumberKind]] = {"share": "share", "money": "money", "number": "number"}
+_WORDS: Final = {"share": "percentage points", "money": "USD", "number": "the measure's own unit"}
+_TICKS: Final = {"share": {"ticksuffix": " pp"}, "money": {"tickformat": "$,.3~f"}, "number": {}}
+_NOT_NAMES: Final = ("control", "unit", "design")
 _ROW_PX: Final = 34
 _GAP_PX: Final = 48
 
 
 def draw_differences(differences: DataFrame, *, title: str | None = None) -> Figure:
-    """Draw each variant's difference from the control with its interval, one row each.
+    """Draw each arm's difference from the control with its intervals, one row each.
 
-    Shares and money have separate axes. A filled mark means that the interval excludes 0, a cross means that there is
-    no interval.
+    The thick interval is that of a single look, the thin one holds at every look. Units have separate axes. A filled
+    mark means that the thick interval excludes 0, a cross means that there is no interval.
 
     Args:
-        differences: the frame of `gamelens.analysis.experiments.differences`, of `money_differences`, or both
-            concatenated.
+        differences: the frame of `gamelens.analysis.experiments.compare`.
         title: None is a default title.
     """
     look = theme()
@@ -48,9 +50,11 @@ def draw_differences(differences: DataFrame, *, title: str | None = None) -> Fig
     figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
     figure.update_layout(showlegend=False, hovermode="closest")
     figure.update_layout(height=182 + _ROW_PX * sum(heights) + _GAP_PX * (len(units) - 1))
-    alt = "; ".join(_in_words(row) for row in differences.to_dict("records"))
-    words = "difference from the control in " + " and ".join(_WORDS[unit] for unit in units) + ", 95% interval"
-    return finish(figure, differences, title or "What the variants changed", words, alt=alt)
+    columns = _name_columns(differences)
+    alt = "; ".join(_in_words(row, columns) for row in differences.to_dict("records"))
+    words = "difference from the control in " + " and ".join(_WORDS[unit] for unit in units)
+    words += ", 95% interval, thin if looked at daily"
+    return finish(figure, differences, title or "What the arms changed", words, alt=alt)
 
 
 def draw_chances(chances: DataFrame, *, title: str | None = None) -> Figure:
@@ -98,51 +102,59 @@ def draw_chances(chances: DataFrame, *, title: str | None = None) -> Figure:
 def _draw_rows(figure: Figure, rows: DataFrame, unit: str, place: int) -> None:
     """Draw the differences of one *unit* as row *place* of the figure."""
     look, scale, names = theme(), _SCALE[unit], _names(rows)
-    numbers = rows[["difference", "low", "high"]].astype("float64") * scale
+    numbers = rows[["difference", "low", "high", "always_low", "always_high"]].astype("float64") * scale
     is_sure = (numbers["low"] > 0) | (numbers["high"] < 0)
     colours = [look.palette[0] if sure else look.muted for sure in is_sure]
-    has_interval = numbers["low"].notna()
     inner = [colour if sure else look.paper for colour, sure in zip(colours, is_sure, strict=True)]
-    figure.add_scatter(
-        x=numbers["difference"],
-        y=[escape(name) for name in names],
-        mode="markers",
-        error_x={
-            "type": "data",
-            "symmetric": False,
-            "array": (numbers["high"] - numbers["difference"]).fillna(0.0),
-            "arrayminus": (numbers["difference"] - numbers["low"]).fillna(0.0),
-            "color": look.muted,
-            "thickness": 1.5,
-            "width": 5,
-        },
-        marker={
-            "size": 10,
-            "symbol": ["circle" if is_known else "x-thin" for is_known in has_interval],
-            "color": inner,
-            "line": {"color": colours, "width": 2},
-        },
-        text=[escape(_in_words(row)) for row in rows.to_dict("records")],
-        hovertemplate="%{text}<extra></extra>",
-        row=place,
-        col=1,
-    )
+    columns = _name_columns(rows)
+    for low, high, width in (("low", "high", 3.5), ("always_low", "always_high", 1.0)):
+        is_thick = low == "low"
+        figure.add_scatter(
+            x=numbers["difference"],
+            y=[escape(name) for name in names],
+            mode="markers",
+            error_x={
+                "type": "data",
+                "symmetric": False,
+                "array": (numbers[high] - numbers["difference"]).fillna(0.0),
+                "arrayminus": (numbers["difference"] - numbers[low]).fillna(0.0),
+                "color": look.muted,
+                "thickness": width,
+                "width": 0 if is_thick else 4,
+            },
+            marker={
+                "size": 10 if is_thick else 0,
+                "symbol": ["circle" if is_known else "x-thin" for is_known in numbers["low"].notna()],
+                "color": inner,
+                "line": {"color": colours, "width": 2 if is_thick else 0},
+            },
+            text=[escape(_in_words(row, columns)) for row in rows.to_dict("records")],
+            hovertemplate="%{text}<extra></extra>" if is_thick else None,
+            hoverinfo=None if is_thick else "skip",
+            row=place,
+            col=1,
+        )
     ticks = [escape(name) for name in names]
     figure.update_yaxes(tickvals=ticks, ticktext=[escape(shorten(name, 48)) for name in names], row=place, col=1)
 
 
 def _names(frame: DataFrame) -> list[str]:
-    """Return the name of each row: measure, variant, and experiment if there are several."""
-    several = EXPERIMENT in frame and frame[EXPERIMENT].nunique() > 1
-    columns = [*([EXPERIMENT] if several else []), *([MEASURE] if MEASURE in frame else []), VARIANT]
-    parts = [display_values(frame[column]).tolist() for column in columns]
+    """Return the name of each row: measure, arm, split, and experiment if there are several."""
+    parts = [display_values(frame[column]).tolist() for column in _name_columns(frame)]
     return [" · ".join(row) for row in zip(*parts, strict=True)]
 
 
-def _in_words(row: dict[Any, Any]) -> str:
+def _name_columns(frame: DataFrame) -> list[str]:
+    """Return the columns that name a row: the measure first, an experiment only beside others."""
+    texts = [name for name in label_columns(frame) if name not in _NOT_NAMES]
+    is_single = EXPERIMENT in frame and frame[EXPERIMENT].nunique() <= 1
+    return sorted((name for name in texts if name != EXPERIMENT or not is_single), key=lambda name: name != MEASURE)
+
+
+def _in_words(row: dict[Any, Any], columns: Sequence[str]) -> str:
     """Return the alternative text of a row."""
-    name = f"{row[MEASURE]} of {row[VARIANT]}"
-    value, base = (format_number(row[key], row["unit"]) for key in ("value", "control_value"))
+    name = f"{row[MEASURE]} of {', '.join(str(row[column]) for column in columns if column != MEASURE)}"
+    value, base = (format_number(row[key], _KINDS.get(row["unit"], "number")) for key in ("value", "control_value"))
     if pd.isna(row["low"]):
         return f"{name}: {value} against {base}, no interval"
     scale, sign = _SCALE[row["unit"]], "$" if row["unit"] == "money" else ""

@@ -1,0 +1,234 @@
+"""Pairs of an arm and its control: their days, and the estimate of their difference.
+
+Arms are compared within install days wherever the control has players of the same days. Then a day's campaign, its
+weekday and the time since then are the same for both, and a share of players that changes from day to day (a ramp)
+changes nothing. Arms that follow each other, as builds do, are compared between their install days.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas import DataFrame
+
+from gamelens.analysis.experiments.arm_outcomes import VARIANT, Unit, control_of, groups, key_columns
+from gamelens.errors import BadQuery
+
+Design = Literal["within days", "between days", "in total"]
+Floats = NDArray[np.float64]
+
+FEWEST_DAYS: Final = 7
+"""Install days needed to see how much days differ: fewer do not, and lack some weekdays."""
+
+_NAN: Final = float("nan")
+
+
+class Estimate(NamedTuple):
+    """The difference of two arms, with its interval, its standard error and its p-value."""
+
+    value: float
+    control_value: float
+    low: float = _NAN
+    high: float = _NAN
+    error: float = _NAN
+    p_value: float = _NAN
+
+
+class ArmDays(msgspec.Struct, frozen=True):
+    """Players of an arm and what they brought, one value for each install day with players."""
+
+    players: Floats
+    amount: Floats
+
+
+class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
+    """One arm and its control, for one measure.
+
+    Attributes:
+        keys: experiment, split, measure and arm, by column.
+        control: name of the control.
+        unit: unit of the measure.
+        is_counted: whether the successes are independent draws: players who were assigned at random.
+        design: the comparison. Within days both arms have values for the same days.
+        treated, base: the days of the arm and of its control.
+        last_day: last install day of the arm, NaT without days.
+        is_running: whether no other arm of the measure has later install days.
+    """
+
+    keys: dict[str, Any]
+    control: str
+    unit: Unit
+    is_counted: bool
+    design: Design
+    treated: ArmDays
+    base: ArmDays
+    last_day: pd.Timestamp
+    is_running: bool
+
+    def sizes(self) -> tuple[float, float]:
+        """Return the players of both arms that would be as informative if all days were split equally."""
+        n, base_n = self.treated.players, self.base.players
+        if self.design != "within days" or not len(n):
+            return float(n.sum()), float(base_n.sum())
+        weight = n * base_n / (n + base_n)
+        total = weight.sum() ** 2
+        return float(total / (weight**2 / n).sum()), float(total / (weight**2 / base_n).sum())
+
+    def values(self) -> tuple[float, float]:
+        """Return the value per player of both arms: within days, as if both had the same players each day."""
+        n, base_n = self.treated.players, self.base.players
+        if not n.sum() or not base_n.sum():
+            return _mean(self.treated), _mean(self.base)
+        if self.design == "between days":
+            return _mean(self.treated), _mean(self.base)
+        weight = n * base_n / (n + base_n) / (n * base_n / (n + base_n)).sum()
+        return float((weight * self.treated.amount / n).sum()), float((weight * self.base.amount / base_n).sum())
+
+    def estimate(self, confidence: float = 0.95) -> Estimate:
+        """Return the estimate of the difference.
+
+        Counted successes: Mantel and Haenszel's risk difference, the test of Cochran, Mantel and Haenszel, and
+        Newcombe's interval for as many players as are as informative. Other amounts, and arms that were not assigned at
+        random: days are clusters, and Student's t has the degrees of freedom of the days that both arms have, or of
+        each arm's own (Welch). Without `FEWEST_DAYS` days there is no interval.
+
+        Raises:
+            BadQuery: *confidence* is not between 0 and 1.
+        """
+        if not 0 < confidence < 1:
+            raise BadQuery("confidence", confidence, "must lie between 0 and 1")
+        value, base = self.values()
+        if np.isnan(value) or np.isnan(base):
+            return Estimate(value, base)
+        if self.is_counted and self.design != "between days":
+            return self._counted(value, base, confidence)
+        return self._clustered(value, base, confidence)
+
+    def _counted(self, value: float, base: float, confidence: float) -> Estimate:
+        from scipy import stats
+        from statsmodels.stats.contingency_tables import StratifiedTable
+        from statsmodels.stats.proportion import confint_proportions_2indep
+
+        (size, base_size), arms = self.sizes(), (self.treated, self.base)
+        low, high = confint_proportions_2indep(
+            value * size, size, base * base_size, base_size, method="newcomb", compare="diff", alpha=1 - confidence
+        )
+        table = np.array([[arm.amount, arm.players - arm.amount] for arm in arms])
+        is_mixed = (table.sum(axis=0) > 0).all(axis=0)  # a day on which all players did the same says nothing
+        test = StratifiedTable(table[:, :, is_mixed]).test_null_odds() if is_mixed.any() else None
+        p = 1.0 if test is None else float(stats.chi2.sf(test.statistic, 1))
+        added = [((share * n + 1) / (n + 2), n + 2) for share, n in ((value, size), (base, base_size))]
+        error = float(np.sqrt(sum(share * (1 - share) / n for share, n in added)))
+        return Estimate(value, base, float(low), float(high), error, p)
+
+    def _clustered(self, value: float, base: float, confidence: float) -> Estimate:
+        from scipy import stats
+
+        if min(len(self.treated.players), len(self.base.players)) < FEWEST_DAYS:
+            return Estimate(value, base)
+        daily = [arm.amount / arm.players for arm in (self.treated, self.base)]
+        sizes = [arm.players for arm in (self.treated, self.base)]
+        if self.design == "within days":
+            variance, freedom = _variance(daily[0] - daily[1], sizes[0] * sizes[1] / (sizes[0] + sizes[1]))
+        else:
+            parts = [_variance(values, weight) for values, weight in zip(daily, sizes, strict=True)]
+            variance = sum(each for each, _ in parts)
+            terms = sum(each**2 / days for each, days in parts)
+            freedom = variance**2 / terms if terms else min(days for _, days in parts)
+        error, quantile = float(np.sqrt(variance)), float(stats.t.ppf((1 + confidence) / 2, freedom))
+        half, gap = quantile * error, value - base
+        p = float(2 * stats.t.sf(abs(gap) / error, freedom)) if error else float(gap == 0)
+        widened = half / float(stats.norm.ppf((1 + confidence) / 2))  # a normal error as wide as Student's interval
+        return Estimate(value, base, gap - half, gap + half, widened, p)
+
+
+def arm_pairs(
+    outcomes: DataFrame, *, arm: str = VARIANT, control: str | None = None, within_days: bool | None = None
+) -> list[ArmPair]:
+    """Return each arm of an outcome frame with its control, measure by measure.
+
+    *within_days* None compares within days where the control has players on the days of at least half of the arm's
+    players.
+
+    Raises:
+        BadQuery: no measure has the arm *control*.
+    """
+    keys = key_columns(outcomes, arm)
+    pairs = [
+        pair
+        for rows in groups(outcomes, keys)
+        for pair in _pairs_of(rows, keys, arm, control_of(rows, arm, control), within_days)
+    ]
+    names = sorted(set(outcomes[arm]))
+    if control is not None and names and control not in names:
+        raise BadQuery("control", control, "is not an arm: it has no players in the frame", names)
+    last = outcomes.groupby("measure")["timestamp"].max()
+    return [_with_end(pair, last) for pair in pairs]
+
+
+def _pairs_of(rows: DataFrame, keys: Sequence[str], arm: str, control: str, within_days: bool | None) -> list[ArmPair]:
+    first = rows.iloc[0]
+    by_arm = {str(name): of_arm.set_index("timestamp") for name, of_arm in rows.groupby(arm, sort=False)}
+    base = by_arm.get(control, rows.iloc[:0].set_index("timestamp"))
+    pairs = []
+    for name, of_arm in by_arm.items():
+        if name == control:
+            continue
+        design, treated, beside = _designed(of_arm, base, within_days)
+        pairs.append(
+            ArmPair(
+                keys={key: first[key] for key in keys} | {arm: name},
+                control=control,
+                unit=first["unit"],
+                is_counted=bool(first["is_counted"]) and (arm == VARIANT or design == "in total"),
+                design=design,
+                treated=_arm_days(treated),
+                base=_arm_days(beside),
+                last_day=of_arm.index.max(),
+                is_running=True,
+            )
+        )
+    return pairs
+
+
+def _designed(treated: DataFrame, base: DataFrame, within_days: bool | None) -> tuple[Design, DataFrame, DataFrame]:
+    """Return the design of a comparison and the days that it uses of both arms."""
+    if treated.index.isna().all():
+        return "in total", treated, base
+    treated, base = treated[treated["players"] > 0], base[base["players"] > 0]
+    shared = treated.index.intersection(base.index)
+    is_within = within_days
+    if is_within is None:
+        is_within = treated.loc[shared, "players"].sum() >= treated["players"].sum() / 2
+    return ("within days", treated.loc[shared], base.loc[shared]) if is_within else ("between days", treated, base)
+
+
+def _arm_days(rows: DataFrame) -> ArmDays:
+    return ArmDays(rows["players"].to_numpy("float64"), rows["amount"].to_numpy("float64"))
+
+
+def _with_end(pair: ArmPair, last: Any) -> ArmPair:
+    """Return the pair, with whether its arm still gets players."""
+    end = last[pair.keys["measure"]]
+    return msgspec.structs.replace(pair, is_running=bool(pd.isna(end) or pair.last_day == end))
+
+
+def _mean(arm: ArmDays) -> float:
+    players = arm.players.sum()
+    return float(arm.amount.sum() / players) if players else _NAN
+
+
+def _variance(values: Floats, weights: Floats) -> tuple[float, float]:
+    """Return the variance of a weighted mean of independent days, and its degrees of freedom.
+
+    With equal weights they are those of an ordinary mean. Unequal weights leave as many degrees of freedom as equally
+    large days would that are as informative (Kish).
+    """
+    share = weights / weights.sum()
+    deviation = values - (share * values).sum()
+    return float(((share * deviation) ** 2 / (1 - share)).sum()), float(1 / (share**2).sum() - 1)

@@ -1,0 +1,182 @@
+"""Comparison of the arms of any split: variants, builds, platforms, before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from pandas import DataFrame
+
+from gamelens.analysis.experiments.arm_outcomes import MEASURE, VARIANT, groups, key_columns, outcomes_of
+from gamelens.analysis.experiments.arm_pairs import ArmPair, arm_pairs
+from gamelens.analysis.significance import always_valid_half_width, holm
+from gamelens.analysis.tidy_frames import with_receipts_of
+from gamelens.errors import BadQuery
+
+TYPICAL_LIFT: Final = 0.2
+"""Relative size of an effect at which always-valid intervals are narrow.
+
+They hold for effects of any size. It must not depend on the result, so it is a constant.
+"""
+
+_DRAWS: Final = 100_000
+_COUNTS: Final = ("days", "control_days", "players", "control_players")
+_NUMBERS: Final = (
+    "value", "control_value", "difference", "low", "high", "always_low", "always_high", "relative", "p_value",
+)  # fmt: skip
+
+
+def compare(
+    *frames: DataFrame,
+    arm: str = VARIANT,
+    control: str | None = None,
+    by: str | Sequence[str] | None = None,
+    since: Any = None,
+    within_days: bool | None = None,
+    confidence: float = 0.95,
+) -> DataFrame:
+    """Return the difference between each arm of *frames* and the control, measure by measure.
+
+    Variants of an experiment: `compare(came_back, conversions)`. Builds: `compare(came_back, arm="first_build",
+    control="1.9.0")`. Before and after a day: `compare(came_back, since="2026-11-03")`.
+
+    Arms are compared within install day (`ArmPair.estimate`), which a changing split does not bias. Arms that share too
+    few days are compared between days: then all that changed meanwhile is in the difference, `design` says so, and both
+    arms need 7 install days. low and high are right for one look at a planned end. always_low and always_high hold the
+    true difference on every day of the test at once (a mixture of sequential tests), so they may be read each morning.
+
+    Args:
+        frames: of `Client.retention`, of `per_player`, of a query for a ratio, or with the columns measure, the arm,
+            players and successes or money; with or without timestamp.
+        arm: the column whose values are compared.
+        control: the arm to compare with; None is `ctrl`, else the first variant by name, else the arm seen first.
+        by: columns to compare within, such as country_code. Other columns are added up; experiments never are.
+        since: first day of the arm `after`; all earlier days are `before`. Replaces *arm*.
+        within_days: whether to compare within install days; None does where half of an arm's players allow it.
+        confidence: level of the intervals.
+
+    Columns: ab_id, *by* (category, if there), measure, the arm, control, unit ("share", "money", "number"), design
+    ("within days", "between days", "in total") (category), days, control_days, players, control_players (Int64, those
+    compared), value, control_value (float64; within days, of equally large days), difference, low, high, always_low,
+    always_high (float64, NA without an interval), relative (float64, of the control's value, NA where that is 0),
+    p_value, p_adjusted (float64, 0 to 1, corrected for all rows by Holm's method).
+
+    Raises:
+        BadQuery: *control* has no players; a frame or an argument is not as described; a number is unknown.
+    """
+    outcomes, name = outcomes_of(frames, arm=arm, by=by, since=since)
+    pairs = arm_pairs(outcomes, arm=name, control=control, within_days=within_days)
+    texts = [*key_columns(outcomes, name), name, "control", "unit", "design"]
+    result = DataFrame([_row(pair, confidence) for pair in pairs], columns=[*texts, *_COUNTS, *_NUMBERS])
+    types: dict[str, Any] = dict.fromkeys(_COUNTS, "Int64") | dict.fromkeys(_NUMBERS, "float64")
+    result = result.astype(types | {text: pd.CategoricalDtype([*result[text].dropna().unique()]) for text in texts})
+    return with_receipts_of(result.assign(p_adjusted=holm(result["p_value"])), *frames)
+
+
+def probability_best(
+    *frames: DataFrame,
+    arm: str = VARIANT,
+    by: str | Sequence[str] | None = None,
+    seed: int = 0,
+    draws: int = _DRAWS,
+    prior: tuple[float, float] = (1.0, 1.0),
+) -> DataFrame:
+    """Return the probability of each arm to be the best of its measure.
+
+    *frames* are those of `compare` whose measures are shares of players. Shares are those of equally large install
+    days, on the days that all arms have. Every share has a Beta *prior* (flat by default). *draws* samples of the
+    posterior are drawn with *seed*: the same frame gives the same result, exact to about 0.5 / sqrt(draws).
+
+    Columns: ab_id, *by* (category, if there), measure, the arm (category), players (Int64), value (float64), low, high
+    (float64, the middle 95 % of the posterior), chance_best (float64, 0 to 1), expected_loss (float64, the share lost
+    on average by choosing this arm although another is better).
+
+    Raises:
+        BadQuery: a number is unknown; a measure is no share of players; no install day has players of all arms.
+    """
+    outcomes, _ = outcomes_of(frames, arm=arm, by=by)
+    if not outcomes["is_counted"].all():
+        other = outcomes.loc[~outcomes["is_counted"].astype("bool"), MEASURE].iloc[0]
+        raise BadQuery("measure", other, "is no share of players: compare() takes it")
+    keys, rng = [*key_columns(outcomes, arm), arm], np.random.default_rng(seed)
+    blocks = []
+    for rows in groups(outcomes, keys[:-1]):
+        chances = _chances(_standardised(rows, arm), rng, draws, prior)
+        names = rows.drop_duplicates(arm)[keys].reset_index(drop=True)
+        blocks.append(pd.concat([names, chances], axis=1))
+    numbers = ("value", "low", "high", "chance_best", "expected_loss")
+    empty = DataFrame(columns=[*keys, "players", *numbers])
+    result = pd.concat(blocks, ignore_index=True) if blocks else empty
+    types = dict.fromkeys(keys, "category") | {"players": "Int64"} | dict.fromkeys(numbers, "float64")
+    return with_receipts_of(result[[*keys, "players", *numbers]].astype(types), *frames)
+
+
+def _row(pair: ArmPair, confidence: float) -> dict[str, Any]:
+    """Return the row of `compare` for one pair."""
+    found = pair.estimate(confidence)
+    difference, scale = found.value - found.control_value, TYPICAL_LIFT * (found.value + found.control_value) / 2
+    half = always_valid_half_width(found.error, scale, confidence=confidence)
+    bound = 1.0 if pair.unit == "share" else np.inf
+    is_timed = pair.design != "in total"
+    return pair.keys | {
+        "control": pair.control,
+        "unit": pair.unit,
+        "design": pair.design,
+        "days": len(pair.treated.players) if is_timed else pd.NA,
+        "control_days": len(pair.base.players) if is_timed else pd.NA,
+        "players": int(pair.treated.players.sum()),
+        "control_players": int(pair.base.players.sum()),
+        "value": found.value,
+        "control_value": found.control_value,
+        "difference": difference,
+        "low": found.low,
+        "high": found.high,
+        "always_low": np.maximum(difference - half, -bound),
+        "always_high": np.minimum(difference + half, bound),
+        "relative": difference / found.control_value if found.control_value else np.nan,
+        "p_value": found.p_value,
+    }
+
+
+def _standardised(rows: DataFrame, arm: str) -> DataFrame:
+    """Return the share of each arm on equally large days, its informative players (size), and its players.
+
+    Raises:
+        BadQuery: no day has players of all arms.
+    """
+    names = rows[arm].drop_duplicates().tolist()
+    days = rows["timestamp"].fillna(pd.Timestamp(0, tz="UTC"))
+    players, amount = (
+        rows.assign(day=days).pivot_table(index="day", columns=arm, values=name, aggfunc="sum", fill_value=0.0)[names]
+        for name in ("players", "amount")
+    )
+    has_players = (players.sum() > 0).to_numpy()
+    is_shared = (players.loc[:, has_players] > 0).all(axis=1).to_numpy()
+    if has_players.any() and not is_shared.any():
+        raise BadQuery("frames", names, "have no install day with players of all arms: compare() takes them")
+    n, x = players.to_numpy()[is_shared], amount.to_numpy()[is_shared]
+    with np.errstate(divide="ignore", invalid="ignore"):  # an arm without players has no share
+        weight = 1 / (1 / n[:, has_players]).sum(axis=1)
+        share = weight @ (x / n) / weight.sum()
+        size = weight.sum() ** 2 / (weight**2 @ (1 / n))
+    return DataFrame({"players": n.sum(axis=0), "share": share, "size": np.nan_to_num(size)})
+
+
+def _chances(arms: DataFrame, rng: np.random.Generator, draws: int, prior: tuple[float, float]) -> DataFrame:
+    """Return the columns of `probability_best` for the arms of one measure."""
+    successes = (arms["share"].fillna(0.0) * arms["size"]).to_numpy()[:, None]
+    failures = arms["size"].to_numpy()[:, None] - successes
+    posterior = rng.beta(prior[0] + successes, prior[1] + failures, size=(len(arms), draws))
+    low, high = np.quantile(posterior, [0.025, 0.975], axis=1)
+    return DataFrame(
+        {
+            "players": arms["players"],
+            "value": arms["share"],
+            "low": low,
+            "high": high,
+            "chance_best": np.bincount(posterior.argmax(axis=0), minlength=len(arms)) / draws,
+            "expected_loss": (posterior.max(axis=0) - posterior).mean(axis=1),
+        }
+    )

@@ -1,0 +1,90 @@
+"""Differences between arms whose days are clusters, on cases computed by hand."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+import pandas as pd
+import pytest
+from pandas import DataFrame
+from scipy import stats
+
+from gamelens.analysis import experiments
+
+
+def money(days: list[tuple[str, str, int, float]]) -> DataFrame:
+    """Return a frame of install days, variants, players and their money."""
+    frame = DataFrame(days, columns=["timestamp", "ab_variant_id", "players", "money"])
+    frame["timestamp"] = pd.to_datetime(frame["timestamp"], utc=True)
+    return frame.astype({"ab_variant_id": "category", "players": "Int64"})
+
+
+def test_the_error_of_money_is_that_of_the_days() -> None:
+    """The standard error comes from how the arms' difference varies between days.
+
+    Ten players an arm and day, and a difference of 1 and 3 dollars in turn on eight days. Money per player
+    differs by 0.2. The days stray from it by 0.1, so the error is 0.1 / sqrt(7), and t(7) = 2.3646.
+    """
+    days = [
+        (f"2026-11-0{day}", name, 10, 5.0 + (0 if name == "ctrl" else 1 + 2 * (day % 2)))
+        for day in range(1, 9)
+        for name in ("ctrl", "new")
+    ]
+    result = experiments.compare(money(days)).iloc[0]
+    assert result["difference"] == pytest.approx(0.2)
+    assert result["high"] - result["difference"] == pytest.approx(2.3646 * 0.1 / sqrt(7), abs=1e-5)
+    assert result["unit"] == "money"
+
+
+def test_what_a_day_does_to_both_arms_cancels() -> None:
+    """Variation between days that both arms share does not widen the interval."""
+    days = [
+        (f"2026-11-0{day}", name, 10, 10.0 * day**2 + (0 if name == "ctrl" else 2))
+        for day in range(1, 9)
+        for name in ("ctrl", "new")
+    ]
+    result = experiments.compare(money(days)).iloc[0]
+    assert (result["low"], result["high"]) == pytest.approx((0.2, 0.2))
+
+
+def test_a_few_days_give_a_difference_and_no_interval() -> None:
+    """Six install days are too few for an interval: bounds and p-value are NA."""
+    days = [(f"2026-11-0{day}", name, 10, 5.0) for day in range(1, 7) for name in ("ctrl", "new")]
+    result = experiments.compare(money(days)).iloc[0]
+    assert result["difference"] == 0
+    assert result[["low", "high", "p_value"]].isna().all()
+
+
+def test_days_of_one_arm_alone_give_no_degrees_of_freedom() -> None:
+    """A variant of 8 days has 7 degrees of freedom, although its control has 40 days."""
+    rows = [
+        (f"2026-{10 + day // 31}-{1 + day % 31:02}", name, 10, 5.0 + (0 if name == "ctrl" else 1 + 2 * (day % 2)))
+        for day in range(40)
+        for name in ("ctrl", "new")
+        if name == "ctrl" or day >= 32
+    ]
+    row = experiments.compare(money(rows)).iloc[0]
+    assert (row["days"], row["control_days"]) == (8, 8)
+    assert row["high"] - row["difference"] == pytest.approx(2.3646 * 0.1 / sqrt(7), abs=1e-5)
+
+
+def test_a_few_days_of_one_arm_give_no_interval() -> None:
+    """Two days of a variant beside forty of the control show nothing of how days differ."""
+    rows = [(f"2026-10-{day:02}", "ctrl", 10, 5.0 + day % 3) for day in range(1, 31)]
+    rows += [(f"2026-10-{day:02}", "new", 10, 9.0) for day in (29, 30)]
+    row = experiments.compare(money(rows)).iloc[0]
+    assert row[["low", "high", "p_value"]].isna().all()
+
+
+def test_unequal_days_give_the_freedom_of_welch() -> None:
+    """Between days the degrees of freedom are those of scipy's Welch test where all days are equally large."""
+    rng = np.random.default_rng(4)
+    before, after = rng.normal(50, 4, 20), rng.normal(55, 12, 9)
+    days = pd.date_range("2026-10-01", periods=29).strftime("%Y-%m-%d")
+    rows = [(day, "x", 10, amount) for day, amount in zip(days, [*before, *after], strict=True)]
+    row = experiments.compare(money(rows), since=days[20]).iloc[0]
+    expected = stats.ttest_ind(after / 10, before / 10, equal_var=False)
+    interval = expected.confidence_interval()
+    assert (row["low"], row["high"]) == pytest.approx((interval.low, interval.high))
+    assert row["p_value"] == pytest.approx(expected.pvalue)
