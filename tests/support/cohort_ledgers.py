@@ -36,13 +36,14 @@ class CohortLedger(NamedTuple):
     def value_by_age(self, first: int, until: int, last_age: int) -> NDArray[np.float64]:
         """Return the dollars that a player installed on days *first* to *until* brought up to each age."""
         by_age = [(self.iap_usd + self.ad_usd)[day, day : day + last_age + 1] for day in range(first, until)]
-        total: NDArray[np.float64] = np.cumsum(np.sum(by_age, axis=0))
-        return total / np.diagonal(self.players)[first:until].sum()
+        total = np.cumsum(np.sum(by_age, axis=0))
+        return total / float(np.diagonal(self.players)[first:until].sum())
 
     def retention_frame(self, ages: Sequence[int], first: int, until: int) -> DataFrame:
         """Return the answer to `retention()` for the install days *first* to *until*, asked on day *until*."""
         days = range(first, until)
-        counts = np.array([[self.players[day, day + age] for age in ages] for day in days])
+        seen = np.pad(self.players[:, :until], ((0, 0), (0, max(ages))))
+        counts = np.array([[seen[day, day + age] for age in ages] for day in days])
         frame = frame_of(np.diagonal(self.players)[first:until].astype(int).tolist(), counts, ages, until=until - first)
         frame["timestamp"] += pd.Timedelta(days=first)
         return frame.drop(columns="game")
@@ -64,12 +65,16 @@ class CohortLedger(NamedTuple):
         )
 
 
+def lived_on(name: str, *, seed: int, lives_on: int = 180, players: int | None = None) -> Scenario:
+    """Return the shipped scenario *name*, *lives_on* days longer and without further installs."""
+    scenario = load_scenario(name, seed=seed, players=players)
+    install_days = scenario.install_days or scenario.days
+    return msgspec.structs.replace(scenario, days=scenario.days + lives_on, install_days=install_days)
+
+
 def cohort_ledgers(name: str, *, seed: int, lives_on: int = 180, players: int | None = None) -> dict[str, CohortLedger]:
-    """Play the shipped scenario *name*, its players living *lives_on* days longer, and return each game's sums."""
-    scenario = load_scenario(name, **({} if players is None else {"players": players}))
-    scenario = msgspec.structs.replace(
-        scenario, seed=seed, days=scenario.days + lives_on, install_days=scenario.install_days or scenario.days
-    )
+    """Play a scenario whose players live on, and return the sums of each game."""
+    scenario = lived_on(name, seed=seed, lives_on=lives_on, players=players)
     sums: dict[str, CohortLedger] = {}
     for task in block_tasks(scenario):
         block, ids = play_task(scenario, BEGINS, task)
@@ -90,11 +95,11 @@ def _sums_of(columns: EventColumns, install_day: NDArray[np.int64], scenario: Sc
     is_new[player, day] = 1
     players = np.zeros(shape)
     np.add.at(players, install_day, is_new)
-    money = []
+    money: list[NDArray[np.float64]] = []
     for number, currency in (("amount", "currency"), ("ilrd_nano", "ilrd_currency")):
         amounts, names = columns.numbers[number], columns.names[currency]
         rates = np.array([float(USD_PER_UNIT[code]) for code in names.names])
         scale = 1e-2 if number == "amount" else 1e-9
         usd = amounts.values[amounts.has] * scale * rates[names.codes[amounts.has]]
-        money.append(np.bincount(cell[amounts.has], usd, shape[0] * shape[1]).reshape(shape))
+        money.append(np.bincount(cell[amounts.has], usd, shape[0] * shape[1]).reshape(shape).astype("float64"))
     return CohortLedger(players, *money)

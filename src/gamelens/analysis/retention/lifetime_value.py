@@ -16,12 +16,14 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
+from gamelens._text import format_number
+from gamelens.analysis.claims import Claim, direction_of
 from gamelens.analysis.retention.money_by_age import Band, CohortMoney, Floats, fit_decay, with_tails
 from gamelens.analysis.retention.projection import project_retention
 from gamelens.analysis.retention.retention_rates import cohort_sizes
-from gamelens.analysis.tidy_frames import column_of, with_ids, with_receipts_of
+from gamelens.analysis.tidy_frames import column_of, display_values, with_ids, with_receipts_of
 from gamelens.errors import BadQuery
 
 _DAY: Final = pd.Timedelta(days=1)
@@ -72,6 +74,9 @@ def ltv(
     Raises:
         BadQuery: as `project_retention`, *to* is below 1, or *money* is another frame.
     """
+    if not isinstance(money, DataFrame):
+        rule = "is no frame: query revenue, ilrd_revenue and user_unique by installed_on"
+        raise BadQuery("money", type(money).__name__, rule)
     if to < 1:
         raise BadQuery("to", to, "must be 1 or more: it is the last age in days")
     if model == "all":
@@ -152,7 +157,9 @@ def _cohorts(sizes: DataFrame, cells: DataFrame, days: tuple[Any, Any], *, to: i
     inside = cells[(cells["age"] <= to) & cells["installed"].isin(installed)]
     dollars = np.zeros((len(installed), to + 1))
     np.add.at(
-        dollars, (installed.get_indexer(inside["installed"]), inside["age"]), inside.filter(like="money_").sum(axis=1)
+        dollars,
+        (installed.get_indexer(pd.Index(inside["installed"])), inside["age"]),
+        inside.filter(like="money_").sum(axis=1),
     )
     is_reached = np.arange(to + 1) <= ((last - installed) // _DAY).to_numpy()[:, None]
     return CohortMoney(known["installs"].to_numpy(dtype="float64"), dollars, is_reached)
@@ -195,3 +202,41 @@ def _tails(cells: DataFrame, shares: Mapping[str, Floats], measured: int, confid
     by_age = np.sum([decay.by_age(ahead) for decay in fitted], axis=0) if fitted else np.zeros(len(ahead))
     of_retention = Band(0 * retention, np.cumsum((low - retention) * by_age), np.cumsum((high - retention) * by_age))
     return [of_retention, *(decay.tail(retention, ahead, confidence) for decay in fitted)]
+
+
+def dearest_claim(values: DataFrame, by: str) -> Claim:
+    """Return which value of *by* has the most valuable new players, by the last age of *values*.
+
+    It is "higher" only if its difference from the next one has an interval above zero: bands that overlap may still
+    differ. *values* are those of `ltv`.
+    """
+    kind, last = f"lifetime value by {by}", values["age"].max()
+    at_end = values[(values["age"] == last) & values["ltv"].notna()].sort_values("ltv", ascending=False)
+    if not len(at_end):
+        return Claim(kind=kind, direction="unknown", text="What a new player is worth is not known yet.")
+    best, others = at_end.iloc[0], at_end.iloc[1:]
+    name, *rest = display_values(at_end[by])
+    until = values[~values["is_projected"] & (values[by].isna() if pd.isna(best[by]) else values[by] == best[by])]
+    worth, least, most = (format_number(best[side], "money") for side in ("ltv", "low", "high"))
+    text = f"A new player of {name} brings in {worth} by day {last}, {least} to {most}"
+    if len(until) and best["ltv"] > 0:
+        share = format_number(until["ltv"].iloc[-1] / best["ltv"], "share")
+        text += f"; {share} of it by day {until['age'].iloc[-1]}, until which it is measured"
+    if not rest:
+        return Claim(kind=kind, subject={by: name}, direction="unknown", text=f"{text}.")
+    size, low, high = _difference(best, others.iloc[0])
+    direction = direction_of(low, high)
+    compared = "more than" if direction == "higher" else "not clearly more than"
+    next_worth = format_number(others["ltv"].iloc[0], "money")
+    text = f"{text}. It is {compared} {rest[0]}, with {next_worth}."
+    return Claim(
+        kind=kind, subject={by: name}, direction=direction, size=size, low=low, high=high, unit="USD", text=text
+    )
+
+
+def _difference(first: Series[Any], second: Series[Any]) -> tuple[float, float, float]:
+    """Return the difference of two independent values and its interval (MOVER)."""
+    size = first["ltv"] - second["ltv"]
+    down = np.hypot(first["ltv"] - first["low"], second["high"] - second["ltv"])
+    up = np.hypot(first["high"] - first["ltv"], second["ltv"] - second["low"])
+    return float(size), float(size - down), float(size + up)

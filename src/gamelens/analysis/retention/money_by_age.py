@@ -98,13 +98,13 @@ def gamma_bounds(value: Floats, variance: Floats, largest: Floats, confidence: f
     They are quantiles of gamma distributions of this mean and *variance*. For the upper one, the *largest* part comes
     once more. NaN without a value or a variance.
     """
-    from scipy.stats import gamma
+    from scipy.special import gammaincinv
 
     is_known = (value > 0) & np.isfinite(variance)
     mean, spread = np.where(is_known, value, 1.0), np.maximum(np.where(is_known, variance, 1.0), 1e-12)
-    low = gamma.ppf((1 - confidence) / 2, mean**2 / spread, scale=spread / mean)
+    low = gammaincinv(mean**2 / spread, (1 - confidence) / 2) * spread / mean
     mean, spread = mean + largest, spread + largest**2
-    high = gamma.ppf((1 + confidence) / 2, mean**2 / spread, scale=spread / mean)
+    high = gammaincinv(mean**2 / spread, (1 + confidence) / 2) * spread / mean
     return np.where(is_known, np.minimum(low, value), np.nan), np.where(is_known, np.maximum(high, value), np.nan)
 
 
@@ -147,7 +147,7 @@ def fit_decay(money: Floats, players: Floats, ages: Ages, cohort: Ages) -> Money
     if not money.sum() > 0:
         return None
     rate = money.sum() / players.sum()
-    dispersion = ((money - rate * players) ** 2 / (rate * players)).mean()
+    dispersion = max(rate, ((money - rate * players) ** 2 / (rate * players)).mean())
     design, centre, prior = _design(ages), np.array([0.0, _DECAY]), np.diag([0.0, 1.0])
 
     def expected(point: Floats) -> Floats:
