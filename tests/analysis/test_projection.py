@@ -1,4 +1,4 @@
-"""Choice of a retention curve, its projection and lifetime value, with a known truth."""
+"""Choice of a retention curve and its projection, with a known truth."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import pandas as pd
 import pytest
 from pandas import DataFrame
 
-from gamelens.analysis import retention, revenue
+from gamelens.analysis import retention
 from gamelens.errors import BadQuery
 from gamelens.simulator import fit_retention as population
 from support.retention_frames import expected_frame, frame_of
-from support.tidy_frames import tidy_frame
 
 Analysis = Callable[[DataFrame, str | None], DataFrame]
 
@@ -92,7 +91,6 @@ def test_what_cannot_be_fitted_names_the_rule(
     frame = cut(casual).astype({"returned": "Int64"})
     assert rule in retention.curve_verdict(retention.compare_curves(frame))
     assert retention.project_retention(frame, ages=[30])["retention"].isna().all()
-    assert retention.ltv(frame, 0.1)["ltv"].isna().all()
 
 
 def test_one_cohort_is_enough_for_a_curve(casual: DataFrame) -> None:
@@ -173,78 +171,15 @@ def test_arguments_that_mean_nothing_are_refused(casual: DataFrame, arguments: d
     assert bad.value.field == field
 
 
-def test_ltv_counts_the_install_day_once(casual: DataFrame) -> None:
-    """Days played are one for the install day plus the retention of each later age."""
-    values = retention.ltv(casual, 0.1, to=1)
-    day_1 = retention.project_retention(casual, ages=[1])["retention"].item()
-    assert values["days_played"].tolist() == pytest.approx([1.0, 1 + day_1])
-    assert values["ltv"].tolist() == pytest.approx([0.1, 0.1 + 0.1 * day_1])
-
-
-def test_ltv_is_the_populations_days_times_arpdau() -> None:
-    """Lifetime value is ARPDAU times expected active days, within 1 % of the closed form."""
-    values = retention.ltv(expected_frame(CASUAL.retention, AGES), 0.1, to=90)
-    assert values["ltv"].iloc[-1] == pytest.approx(0.1 * CASUAL.active_days(91), rel=0.01)
-
-
-def test_ltv_uses_the_arpdau_of_each_game(casual: DataFrame) -> None:
-    """Each game has its own ARPDAU, and the receipts of both frames are merged.
-
-    Tile has 20 dollars from 200 player days. A day without players does not count.
-    """
-    money = tidy_frame(
-        ["revenue", "ilrd_revenue", "user_unique"],
-        timestamp=["2026-11-01", "2026-11-02", "2026-11-03", "2026-11-01"],
-        game=["Tile", "Tile", "Tile", "Farm"],
-        revenue_sum=[10.0, 2.0, None, 500.0],
-        ilrd_revenue_sum=[5.0, 3.0, None, 0.0],
-        user_unique=[150, 50, 0, 10],
-    )
-    daily = revenue.arpdau(money, by=["timestamp", "game"])
-    values = retention.ltv(casual, daily, by="game", to=7)
-    assert values["ltv"].iloc[0] == pytest.approx(20 / 200)
-    assert values.attrs["gamelens"]["asked"]["metric"] == ["retention", "revenue", "ilrd_revenue", "user_unique"]
-
-
-def test_days_that_earn_differently_widen_the_band(casual: DataFrame) -> None:
-    """At the same ARPDAU, days that vary more give a band more than twice as wide."""
-
-    def worth(sums: list[float]) -> DataFrame:
-        """Return the ARPDAU of four days of 100 players with revenue *sums*."""
-        players = dict.fromkeys(["user_unique"], [100] * 4)
-        days = [f"2026-11-0{day}" for day in range(1, 5)]
-        money = tidy_frame("revenue", timestamp=days, revenue_sum=sums, ilrd_revenue_sum=[0.0] * 4, **players)
-        money.attrs = {}
-        return revenue.arpdau(money, by="timestamp")
-
-    steady, shaky = (retention.ltv(casual, worth(sums)).iloc[-1] for sums in ([10.0] * 4, [1.0, 1.0, 1.0, 37.0]))
-    assert steady["ltv"] == pytest.approx(shaky["ltv"])
-    assert shaky["high"] - shaky["low"] > 2 * (steady["high"] - steady["low"])
-
-
-def test_a_game_without_revenue_rows_has_no_ltv(casual: DataFrame) -> None:
-    """A game that the revenue frame does not have gets a lifetime value of NA."""
-    daily = tidy_frame(timestamp=["2026-11-01"], game=["Other"], player_days=[5], arpdau=[0.1])
-    assert retention.ltv(casual, daily, by="game")["ltv"].isna().all()
-
-
-@pytest.mark.parametrize("worth", ["0.1", pd.DataFrame({"revenue": [1.0]})])
-def test_worth_is_a_number_or_a_frame_of_arpdau(casual: DataFrame, worth: str | DataFrame) -> None:
-    """Any other kind of worth raises `BadQuery` that names `revenue.arpdau`."""
-    with pytest.raises(BadQuery, match=r"revenue\.arpdau"):
-        retention.ltv(casual, worth)  # type: ignore[arg-type]
-
-
 ANSWERS: dict[str, Analysis] = {
     "compared": retention.compare_curves,
     "projected": lambda frame, by: retention.project_retention(frame, by, ages=[30]),
-    "ltv": lambda frame, by: retention.ltv(frame, 0.1, by, to=7),
 }
 
 
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=list(ANSWERS))
 class TestEveryResult:
-    """Rules for all three analyses: choice of a curve, projection and lifetime value."""
+    """Rules for both analyses: choice of a curve, and projection."""
 
     def test_an_empty_frame_gives_the_same_columns(self, two_games: DataFrame, answer: Analysis) -> None:
         """A frame without rows gives a result without rows, of the same columns and dtypes."""

@@ -93,44 +93,36 @@ def test_average_curve_when_days_differ(day_sigma: float) -> None:
 @pytest.mark.parametrize("name", POPULATIONS)
 @pytest.mark.parametrize("is_cut", [False, True], ids=["14 ages", "right-censored"])
 def test_bands_of_projections_hold_the_truth(name: str, is_cut: bool) -> None:
-    """Bands of D30, D90 and LTV from 14 ages hold the truth in over 85 % of the draws.
+    """Bands of D30 and D90 from 14 ages hold the truth in over 85 % of the draws.
 
     60 % suffice for a population unlike any published game.
     """
     activity, sizes = POPULATIONS[name]
     until = max(len(sizes), len(AGES)) + 1 if is_cut else None
     held, is_bg_bb = bands(activity, sizes, until=until)
-    print(
-        f"\n{name}: the band holds D30 {held[0]:.0%}, D90 {held[1]:.0%}, LTV {held[2]:.0%}; BG/BB taken {is_bg_bb:.0%}"
-    )
+    print(f"\n{name}: the band holds D30 {held[0]:.0%}, D90 {held[1]:.0%}; BG/BB taken {is_bg_bb:.0%}")
     assert min(held) > (0.6 if name == "plays rarely, stays" else 0.85)
 
 
 @pytest.mark.parametrize("day_sigma", [0.15, 0.3])
 def test_bands_of_projections_when_days_differ(day_sigma: float) -> None:
-    """Bands hold D30, D90 and LTV in over 85 % of the draws, although install days differ."""
+    """Bands hold D30 and D90 in over 85 % of the draws, although install days differ."""
     held, _ = bands(CASUAL, [400] * 28, day_sigma=day_sigma)
-    print(
-        f"\ndays differing by {day_sigma:.2f}: the band holds D30 {held[0]:.0%}, D90 {held[1]:.0%}, LTV {held[2]:.0%}"
-    )
+    print(f"\ndays differing by {day_sigma:.2f}: the band holds D30 {held[0]:.0%}, D90 {held[1]:.0%}")
     assert min(held) > 0.85
 
 
 def bands(
     activity: BgbbModel, sizes: Sequence[int], *, until: int | None = None, day_sigma: float = 0.0, seeds: int = 100
 ) -> tuple[np.ndarray, float]:
-    """Return how often bands hold the true D30, D90 and LTV, and how often BG/BB is chosen.
-
-    LTV is the number of days played until day 90, each worth 1.
-    """
+    """Return how often bands hold the true D30 and D90, and how often BG/BB is chosen."""
     rng, held, models = np.random.default_rng(13), [], []
     lift = typical_lift(activity, day_sigma)
-    truth = [lift * activity.retention(30), lift * activity.retention(90), 1 + lift * (activity.active_days(91) - 1)]
+    truth = [lift * activity.retention(30), lift * activity.retention(90)]
     for seed in range(seeds):
         frame = frame_of(sizes, returned(activity, sizes, rng, day_sigma=day_sigma), AGES, until=until)
         shares = retention.project_retention(frame, ages=[30, 90], seed=seed)
-        values = retention.ltv(frame, 1.0, to=90, seed=seed).iloc[[-1]]
-        low, high = (np.append(shares[side], values[side]) for side in ("low", "high"))
+        low, high = shares["low"].to_numpy(), shares["high"].to_numpy()
         held.append((low <= truth) & (truth <= high))
         models.append(shares["model"].iloc[0] == "BG/BB")
     return np.mean(held, axis=0), float(np.mean(models))

@@ -11,6 +11,7 @@ import pytest
 from pandas import DataFrame
 
 from gamelens.analysis import retention
+from gamelens.analysis.tidy_frames import dimension_columns
 from gamelens.notebook import charts
 from gamelens.simulator import fit_retention
 from gamelens.wire.receipts import Receipt
@@ -37,6 +38,21 @@ def alone(frame: DataFrame) -> DataFrame:
     rows = frame[frame["game"] == HOSTILE].drop(columns="game")
     rows.attrs = frame.attrs
     return rows
+
+
+def money_of(frame: DataFrame, dollars: float = 0.1) -> DataFrame:
+    """Return money of the install days of *frame*, in which each player's day brings as many *dollars*."""
+    known = frame[frame["returned"].notna()]
+    back = known["timestamp"] + pd.to_timedelta(known["age"].astype("int64"), unit="D")
+    first = frame.groupby(["timestamp", *dimension_columns(frame)], observed=True)["installs"].max().reset_index()
+    days = [first.assign(day=first["timestamp"], players=first["installs"])]
+    days.append(known.assign(day=back, players=known["returned"]))
+    cells = pd.concat([each[[*dimension_columns(frame), "timestamp", "day", "players"]] for each in days])
+    installed = pd.Categorical(cells["timestamp"].dt.strftime("%Y-%m-%d"))
+    money = cells.assign(installed_on=installed, revenue_sum=dollars * cells["players"].astype("float64"))
+    money = money.drop(columns="timestamp").rename(columns={"day": "timestamp", "players": "user_unique"})
+    money.attrs = {}
+    return money
 
 
 def lines(figure: go.Figure, dash: str) -> list[go.Scatter]:
@@ -86,8 +102,8 @@ def test_a_game_without_a_curve_shows_its_observed_points(frame: DataFrame) -> N
 
 
 def test_ltv_starts_on_the_install_day(alone: DataFrame) -> None:
-    """Lifetime value starts at age 0 with one day of ARPDAU, in dollars per new player."""
-    figure = charts.draw_ltv(retention.ltv(alone, 0.1))
+    """Lifetime value starts at age 0 with the money of the install day, in dollars per new player."""
+    figure = charts.draw_ltv(retention.ltv(alone, money_of(alone)))
     (solid,) = lines(figure, "solid")
     assert (solid.x[0], solid.y[0]) == (0, pytest.approx(0.1))
     assert "USD per new player" in figure.layout.title.text
@@ -96,16 +112,25 @@ def test_ltv_starts_on_the_install_day(alone: DataFrame) -> None:
 @pytest.mark.parametrize("by", [None, "game"])
 @pytest.mark.parametrize("rows", [slice(0), slice(2)], ids=["nothing", "one age"])
 def test_an_empty_frame_is_a_figure_that_says_so(frame: DataFrame, by: str | None, rows: slice) -> None:
-    """An empty frame, or one of too few ages, gives a figure that says it has no data."""
+    """An empty frame, or install days without money, give a figure that says it has no data."""
     few = frame.sort_values("age")[rows]
     charts.draw_projection(retention.project_retention(few, by), retention.average_curve(few, by), by=by)
-    figure = charts.draw_ltv(retention.ltv(few, 0.1, by), by=by)
+    figure = charts.draw_ltv(retention.ltv(few, money_of(few)[:0], by), by=by)
     assert "nothing in this interval" in [annotation.text for annotation in figure.layout.annotations]
+
+
+def test_without_a_curve_the_measured_ages_are_drawn(frame: DataFrame) -> None:
+    """Two ages are too few for a curve: what was measured is drawn, and nothing is dashed."""
+    few = frame[frame["age"] <= 2]
+    figure = charts.draw_ltv(retention.ltv(few, money_of(few)))
+    (solid,), (dashed,) = lines(figure, "solid"), lines(figure, "dash")
+    assert solid.x.tolist()[:3] == [0, 1, 2]
+    assert not len(dashed.x)
 
 
 def test_hostile_names_are_text(frame: DataFrame) -> None:
     """A hostile name is escaped in projections and in lifetime values."""
-    lifetime = retention.ltv(frame, 0.1, "game")
+    lifetime = retention.ltv(frame, money_of(frame), "game")
     for figure in (
         charts.draw_projection(
             retention.project_retention(frame, "game"), retention.average_curve(frame, "game"), by="game"
@@ -119,7 +144,7 @@ def test_hostile_names_are_text(frame: DataFrame) -> None:
 
 def test_the_alternative_text_has_the_marked_ages(frame: DataFrame) -> None:
     """The alternative text has the annotated ages with value and band."""
-    values = retention.ltv(frame, 0.1, "game")
+    values = retention.ltv(frame, money_of(frame), "game")
     last = values[values["game"] == HOSTILE].iloc[-1]
     text = charts.alt_text(charts.draw_ltv(values, by="game"))
     assert f"D90 ${last.ltv:.2f} (${last.low:.2f} to ${last.high:.2f})" in text

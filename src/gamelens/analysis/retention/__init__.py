@@ -4,7 +4,8 @@ Never asks a service and never draws. Open `retention_rates` first.
 """
 
 from gamelens.analysis.retention.curve_selection import compare_curves, curve_verdict
-from gamelens.analysis.retention.projection import ltv, project_retention
+from gamelens.analysis.retention.lifetime_value import dearest_claim, ltv
+from gamelens.analysis.retention.projection import project_retention
 from gamelens.analysis.retention.retention_rates import (
     average_curve,
     by_half,
@@ -24,6 +25,7 @@ __all__ = [
     "compare_curves",
     "curve_verdict",
     "day_spread",
+    "dearest_claim",
     "intervals_are_disjoint",
     "ltv",
     "pooled",

@@ -1,4 +1,4 @@
-"""Projection of retention to ages not yet reached, and the value of a player by then.
+"""Projection of retention to ages not yet reached.
 
 Reads the frame of `Client.retention`. Bands cover the uncertainty of the observed players and days if the curve is the
 right one; they do not cover changes of the game. They are reliable only if ages of a week and more have been reached,
@@ -10,8 +10,6 @@ of the curves' prior: there it is three times in four.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from numbers import Real
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,7 +18,7 @@ from pandas import DataFrame
 
 from gamelens.analysis.retention.cohort_triangles import cohorts_of, concat_groups
 from gamelens.analysis.retention.curve_selection import MODELS, CurveTrial, best_trial, trials_of
-from gamelens.analysis.tidy_frames import with_ids, with_receipts_of
+from gamelens.analysis.tidy_frames import with_receipts_of
 from gamelens.errors import BadQuery
 
 Floats = NDArray[np.float64]
@@ -69,46 +67,6 @@ def project_retention(
     return with_receipts_of(concat_groups(frame, by, blocks, like=empty), frame)
 
 
-def ltv(
-    frame: DataFrame,
-    worth: float | DataFrame,
-    by: str | None = None,
-    *,
-    to: int = 90,
-    model: str | None = None,
-    confidence: float = 0.95,
-    draws: int = 1000,
-    seed: int = 0,
-) -> DataFrame:
-    """Return the revenue of a new player up to each age: days played times ARPDAU.
-
-    The install day counts as one day. *worth* is the ARPDAU, one number or the frame of `revenue.arpdau` by timestamp
-    (and *by*); the days of a frame add their own uncertainty to the band, because they are resampled with their players
-    for each curve drawn. A day played is assumed to be worth the same at any age, so late ages are overstated if
-    players pay on their first days.
-
-    Columns: *by* (category), model (category), age (Int64, 0 to *to*), days_played (float64, per new player, up to that
-    age), ltv, low, high (float64, USD per new player), is_projected (bool). A group without a curve or revenue has NA.
-
-    Raises:
-        BadQuery: as `project_retention`, or *worth* is neither.
-    """
-    _check(model, confidence, [to], draws)
-    if model == "all":
-        raise BadQuery("model", model, "is not one curve", MODELS)
-    at, blocks = np.arange(1, to + 1), []
-    for key, cohorts in cohorts_of(frame, by):
-        rng = np.random.default_rng([seed, 1])
-        paid, drawn_paid = _drawn_arpdau(worth, with_ids(frame, by), key, draws=draws, rng=rng)
-        for trial, _ in _selected_trials(trials_of(cohorts), model):
-            played, drawn_days = _days_played(trial, at, draws=draws, seed=seed)
-            lines = _value_frame(trial, played, paid, drawn_days * drawn_paid[:, None], confidence=confidence)
-            blocks.append((key, lines.assign(is_projected=(lines["age"] > cohorts.ages.max(initial=0)).astype(bool))))
-    empty = _value_frame(None, np.empty(0), np.nan, np.empty((1, 0)), confidence=confidence).assign(is_projected=False)
-    sources = [worth] if isinstance(worth, DataFrame) else []
-    return with_receipts_of(concat_groups(frame, by, blocks, like=empty), frame, *sources)
-
-
 def _selected_trials(trials: Sequence[CurveTrial], model: str | None) -> Iterator[tuple[CurveTrial | None, bool]]:
     """Yield the trials to show, each with whether it is the chosen one.
 
@@ -141,54 +99,10 @@ def _band_frame(
     return _curve_frame(trial, ages, lines)
 
 
-def _value_frame(
-    trial: CurveTrial | None, played: Floats, paid: float, draws: Floats, *, confidence: float
-) -> DataFrame:
-    """Build the rows of `ltv` for one trial."""
-    ltv, (low, high) = played * paid, _quantiles(draws, confidence)
-    lines = {"days_played": played, "ltv": ltv, "low": np.minimum(low, ltv), "high": np.maximum(high, ltv)}
-    return _curve_frame(trial, np.arange(len(played)), lines)
-
-
 def _curve_frame(trial: CurveTrial | None, ages: NDArray[np.int64], lines: dict[str, Floats]) -> DataFrame:
     """Return columns by age with the model's name in front."""
     model = pd.Categorical([trial.curve.name if trial else None] * len(ages), categories=MODELS)
     return DataFrame({"model": model, "age": pd.array(ages, dtype="Int64"), **lines})
-
-
-def _days_played(trial: CurveTrial | None, ages: NDArray[np.int64], *, draws: int, seed: int) -> tuple[Floats, Floats]:
-    """Return the days played up to each age from 0 on, of the fitted and of drawn curves."""
-    if trial is None or trial.fitted is None:
-        return np.full(len(ages) + 1, np.nan), np.full((draws, len(ages) + 1), np.nan)
-    shares = np.vstack(
-        [trial.fitted.shares(ages), trial.fitted.draws(ages, count=draws, rng=np.random.default_rng(seed))]
-    )
-    played = np.cumsum(np.hstack([np.ones((len(shares), 1)), shares]), axis=1)
-    return played[0], played[1:]
-
-
-def _drawn_arpdau(
-    worth: float | DataFrame, keys: Sequence[str], key: Sequence[Any], *, draws: int, rng: np.random.Generator
-) -> tuple[float, Floats]:
-    """Return the ARPDAU of a group, and *draws* values of it from resampled days.
-
-    Raises:
-        BadQuery: *worth* is neither a number nor a frame of `revenue.arpdau`.
-    """
-    if isinstance(worth, Real):
-        return float(worth), np.full(draws, float(worth))
-    if not isinstance(worth, DataFrame) or not {"player_days", "arpdau"}.issubset(worth.columns):
-        raise BadQuery("worth", type(worth).__name__, "must be a number or a frame of revenue.arpdau")
-    rows = worth[worth["arpdau"].notna()]
-    for name, value in zip(keys, key, strict=True):
-        if name in rows:
-            rows = rows[rows[name].isna() if pd.isna(value) else rows[name] == value]
-    players = rows["player_days"].to_numpy(dtype="float64")
-    money = rows["arpdau"].to_numpy(dtype="float64") * players
-    if not players.sum():
-        return np.nan, np.full(draws, np.nan)
-    days = rng.integers(0, len(rows), (draws, len(rows)))
-    return float(money.sum() / players.sum()), money[days].sum(axis=1) / players[days].sum(axis=1)
 
 
 def _quantiles(draws: Floats, confidence: float) -> tuple[Floats, Floats]:

@@ -69,7 +69,7 @@ def draw_projection(
 
 
 def draw_ltv(values: DataFrame, *, by: str | None = None, title: str | None = None) -> Figure:
-    """Draw the revenue of a new player by age with its band, projected ages dashed.
+    """Draw the money of a new player by age with its band, measured ages solid and projected ones dashed.
 
     Args:
         values: the frame of `gamelens.analysis.retention.ltv`.
@@ -88,8 +88,8 @@ def draw_ltv(values: DataFrame, *, by: str | None = None, title: str | None = No
             _label_marked_ages(figure, line, "ltv", unit, around=[line])
     figure.update_layout(showlegend=len(lines) > 1)
     _age_axis(figure, values, is_log=False)
-    number_axis(figure, "y", unit, values["high"].max())
-    subtitle = f"{unit.words} up to an age, install day included; dashed: projected"
+    number_axis(figure, "y", unit, values[["ltv", "high"]].max().max())
+    subtitle = f"{unit.words} up to an age, install day included; solid: measured, dashed: projected"
     heading = title or _title("Lifetime value", values, groups)
     return finish(figure, values, heading, subtitle, alt=_in_words(lines, "ltv", unit))
 

@@ -1,0 +1,242 @@
+"""Lifetime value: the money that a new player brings up to an age, measured first and projected after.
+
+The measured part is the money of install days at each age, divided by their installs. The tail is retention, on the
+curve that `project_retention` chooses, times the money of a returning player. That money decays with age, purchases in
+another way than ads, and older install days lend their late ages.
+
+Bands are about the expected value of a player like these. They cover the spread between players and between days, as
+far as install days show it, and the projection; they do not cover changes of the game. Few payers bring most of the
+money of many games: their bands are wide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from pandas import DataFrame, Series
+
+from gamelens._text import format_number
+from gamelens.analysis.claims import Claim, direction_of
+from gamelens.analysis.retention.money_by_age import Band, CohortMoney, Floats, fit_decay, with_tails
+from gamelens.analysis.retention.projection import project_retention
+from gamelens.analysis.retention.retention_rates import cohort_sizes
+from gamelens.analysis.tidy_frames import column_of, display_values, with_ids, with_receipts_of
+from gamelens.errors import BadQuery
+
+_DAY: Final = pd.Timedelta(days=1)
+_COLUMNS: Final = {
+    "model": "category",
+    "age": "Int64",
+    "days_played": "float64",
+    "ltv": "float64",
+    "low": "float64",
+    "high": "float64",
+    "installs": "Int64",
+    "is_projected": "bool",
+}
+
+
+def ltv(
+    frame: DataFrame,
+    money: DataFrame,
+    by: str | None = None,
+    *,
+    to: int = 90,
+    model: str | None = None,
+    confidence: float = 0.95,
+    draws: int = 1000,
+    seed: int = 0,
+) -> DataFrame:
+    """Return the money that a new player brings up to each age, measured, then projected.
+
+    Ages that a week of install days has reached are measured: the money of their players at that age / their installs.
+    Later ages are retention on the chosen curve times the money of a returning player, whose decay with age is fitted
+    to purchases and to ads, over all install days in *money*.
+
+    Args:
+        frame: a frame of `retention()`. Its install days are measured.
+        money: revenue, ilrd_revenue or both, and user_unique, by installed_on (and *by*) at day granularity, of the
+            same days. Install days before those of *frame* help to project.
+        by: the column that makes the groups.
+        to: the last age in days.
+        model: another curve than `compare_curves` chooses.
+        confidence: level of the band.
+        draws: number of curves drawn for the band of the projection.
+        seed: of the random numbers; the same seed gives the same band.
+
+    Columns: *by* (category), model (category), age (Int64, 0 to *to*), days_played (float64, per new player up to that
+    age, on the curve), ltv, low, high (float64, USD per new player), installs (Int64, who have reached the age),
+    is_projected (bool). Without a curve projected ages have NA. A band has NA if there is no money, or one install day.
+
+    Raises:
+        BadQuery: as `project_retention`, *to* is below 1, or *money* is another frame.
+    """
+    if not isinstance(money, DataFrame):
+        rule = "is no frame: query revenue, ilrd_revenue and user_unique by installed_on"
+        raise BadQuery("money", type(money).__name__, rule)
+    if to < 1:
+        raise BadQuery("to", to, "must be 1 or more: it is the last age in days")
+    if model == "all":
+        raise BadQuery("model", model, "is not one curve")
+    ages = range(1, to + 1)
+    ahead = project_retention(frame, by, ages=ages, model=model, confidence=confidence, draws=draws, seed=seed)
+    keys, sizes = with_ids(frame, by), cohort_sizes(frame, by)
+    shared = [name for name in keys if name == by or name in money]
+    cells, days = _cells(money, shared), (money["timestamp"].min(), money["timestamp"].max())
+    blocks = [DataFrame({**{name: ahead[name][:0] for name in keys}, **{name: [] for name in _COLUMNS}})]
+    for key, curve in _groups(ahead, keys):
+        of_group = _rows_of(cells, {name: key[name] for name in shared})
+        cohorts = _cohorts(_rows_of(sizes, key), of_group, days, to=to)
+        block = _value_frame(cohorts, of_group, curve, confidence=confidence)
+        blocks.append(block.assign(**key, model=curve["model"].iloc[0]))
+    types = {name: ahead[name].dtype for name in keys} | _COLUMNS | {"model": ahead["model"].dtype}
+    result = pd.concat(blocks[1:] or blocks, ignore_index=True)[[*types]].astype(types)
+    return with_receipts_of(result, frame, money)
+
+
+def _cells(money: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Return players and dollars from purchases and ads, by *keys*, install day (installed) and age.
+
+    Raises:
+        BadQuery: *money* lacks a column, or its rows are not of days.
+    """
+    names = [str(name) for name in money.columns]
+    for name in ["installed_on", *keys]:
+        if name not in money:
+            raise BadQuery("money", names, f"has no {name}: query it by {name}")
+    columns = dict.fromkeys(filter(None, (_money_column(money, metric) for metric in ("revenue", "ilrd_revenue"))))
+    if not columns:
+        raise BadQuery("money", names, "holds neither revenue nor ilrd_revenue: query them too")
+    days = money["timestamp"].drop_duplicates().sort_values()
+    if days.diff().min() > _DAY:
+        raise BadQuery(
+            "money", f"one row in {days.diff().min().days} days", 'is not of days: query it with every="day"'
+        )
+    installed = pd.to_datetime(money["installed_on"].astype("object"), utc=True).astype("datetime64[us, UTC]")
+    cells = money[[*keys]].assign(
+        installed=installed,
+        age=(money["timestamp"] - installed) // _DAY,
+        players=money[column_of(money, "user_unique", "user_unique")].astype("float64").fillna(0.0),
+        **{f"money_{place}": money[name].astype("float64").fillna(0.0) for place, name in enumerate(columns)},
+    )
+    return cells[cells["age"] >= 0].astype({"age": "int64"})
+
+
+def _money_column(money: DataFrame, metric: str) -> str | None:
+    """Return the column that holds the dollars of *metric*, or None if it was not queried."""
+    try:
+        return column_of(money, metric, "sum")
+    except BadQuery:
+        return None
+
+
+def _groups(ahead: DataFrame, keys: Sequence[str]) -> Iterator[tuple[dict[str, Any], DataFrame]]:
+    """Yield the values of *keys* of each group, and its rows."""
+    if not keys:
+        yield from [({}, ahead)] if len(ahead) else []
+        return
+    for values, rows in ahead.groupby(list(keys), observed=True, dropna=False, sort=False):
+        yield dict(zip(keys, values, strict=True)), rows
+
+
+def _rows_of(frame: DataFrame, key: Mapping[str, Any]) -> DataFrame:
+    """Return the rows with the values of *key*, null included."""
+    for name, value in key.items():
+        frame = frame[frame[name].isna() if pd.isna(value) else frame[name] == value]
+    return frame
+
+
+def _cohorts(sizes: DataFrame, cells: DataFrame, days: tuple[Any, Any], *, to: int) -> CohortMoney:
+    """Return the install days of *sizes* whose money is known from the first day on, up to age *to*."""
+    first, last = days
+    known = sizes[(sizes["timestamp"] >= first) & (sizes["timestamp"] <= last) & (sizes["installs"] > 0)]
+    installed = pd.DatetimeIndex(known["timestamp"])
+    inside = cells[(cells["age"] <= to) & cells["installed"].isin(installed)]
+    dollars = np.zeros((len(installed), to + 1))
+    np.add.at(
+        dollars,
+        (installed.get_indexer(pd.Index(inside["installed"])), inside["age"]),
+        inside.filter(like="money_").sum(axis=1),
+    )
+    is_reached = np.arange(to + 1) <= ((last - installed) // _DAY).to_numpy()[:, None]
+    return CohortMoney(known["installs"].to_numpy(dtype="float64"), dollars, is_reached)
+
+
+def _value_frame(cohorts: CohortMoney, cells: DataFrame, curve: DataFrame, *, confidence: float) -> DataFrame:
+    """Build the rows of `ltv` for one group."""
+    shares = {name: curve[name].to_numpy(dtype="float64") for name in ("retention", "low", "high")}
+    measured = cohorts.measured_ages()
+    total = with_tails(cohorts.value(confidence), _tails(cells, shares, measured, confidence))
+    installs = cohorts.reached_installs()
+    is_projected = np.arange(len(installs)) >= measured
+    return DataFrame(
+        {
+            "age": np.arange(len(installs)),
+            "days_played": np.cumsum(np.append(1.0, shares["retention"])),
+            "ltv": total.value,
+            "low": total.low,
+            "high": total.high,
+            "installs": np.where(is_projected, 0, installs),
+            "is_projected": is_projected,
+        }
+    )
+
+
+def _tails(cells: DataFrame, shares: Mapping[str, Floats], measured: int, confidence: float) -> list[Band]:
+    """Return the dollars per new player beyond the *measured* ages, one band for each thing that is uncertain.
+
+    Their values add up: those of purchases and of ads with the uncertainty of the decay, then 0 with that of retention.
+    """
+    ahead = np.arange(max(measured, 1), len(shares["retention"]) + 1)
+    returning = cells[(cells["age"] >= 1) & (cells["players"] > 0)]
+    players, ages = returning["players"].to_numpy(), returning["age"].to_numpy()
+    cohort = pd.factorize(returning["installed"])[0]
+    decays = [
+        fit_decay(returning[name].to_numpy(), players, ages, cohort) for name in cells if str(name).startswith("money_")
+    ]
+    fitted = [decay for decay in decays if decay is not None]
+    retention, low, high = (values[ahead - 1] for values in shares.values())
+    by_age = np.sum([decay.by_age(ahead) for decay in fitted], axis=0) if fitted else np.zeros(len(ahead))
+    of_retention = Band(0 * retention, np.cumsum((low - retention) * by_age), np.cumsum((high - retention) * by_age))
+    return [of_retention, *(decay.tail(retention, ahead, confidence) for decay in fitted)]
+
+
+def dearest_claim(values: DataFrame, by: str) -> Claim:
+    """Return which value of *by* has the most valuable new players, by the last age of *values*.
+
+    It is "higher" only if its difference from the next one has an interval above zero: bands that overlap may still
+    differ. *values* are those of `ltv`.
+    """
+    kind, last = f"lifetime value by {by}", values["age"].max()
+    at_end = values[(values["age"] == last) & values["ltv"].notna()].sort_values("ltv", ascending=False)
+    if not len(at_end):
+        return Claim(kind=kind, direction="unknown", text="What a new player is worth is not known yet.")
+    best, others = at_end.iloc[0], at_end.iloc[1:]
+    name, *rest = display_values(at_end[by])
+    until = values[~values["is_projected"] & (values[by].isna() if pd.isna(best[by]) else values[by] == best[by])]
+    worth, least, most = (format_number(best[side], "money") for side in ("ltv", "low", "high"))
+    text = f"A new player of {name} brings in {worth} by day {last}, {least} to {most}"
+    if len(until) and best["ltv"] > 0:
+        share = format_number(until["ltv"].iloc[-1] / best["ltv"], "share")
+        text += f"; {share} of it by day {until['age'].iloc[-1]}, until which it is measured"
+    if not rest:
+        return Claim(kind=kind, subject={by: name}, direction="unknown", text=f"{text}.")
+    size, low, high = _difference(best, others.iloc[0])
+    direction = direction_of(low, high)
+    compared = "more than" if direction == "higher" else "not clearly more than"
+    next_worth = format_number(others["ltv"].iloc[0], "money")
+    text = f"{text}. It is {compared} {rest[0]}, with {next_worth}."
+    return Claim(
+        kind=kind, subject={by: name}, direction=direction, size=size, low=low, high=high, unit="USD", text=text
+    )
+
+
+def _difference(first: Series[Any], second: Series[Any]) -> tuple[float, float, float]:
+    """Return the difference of two independent values and its interval (MOVER)."""
+    size = first["ltv"] - second["ltv"]
+    down = np.hypot(first["ltv"] - first["low"], second["high"] - second["ltv"])
+    up = np.hypot(first["high"] - first["ltv"], second["ltv"] - second["low"])
+    return float(size), float(size - down), float(size + up)
