@@ -1,4 +1,4 @@
-"""Experiment figures: differences from the control, and chances to be the best."""
+"""Intervals as rows: differences from the control, chances to be the best, eCPM like for like."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from plotly.subplots import make_subplots
 from gamelens._text import format_number
 from gamelens.analysis.experiments.control_comparison import EXPERIMENT, MEASURE, VARIANT
 from gamelens.analysis.tidy_frames import display_values
+from gamelens.notebook.figures.captions import words_by
 from gamelens.notebook.figures.figure_frame import finish
 from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.labels import escape, shorten
@@ -95,10 +96,47 @@ def draw_chances(chances: DataFrame, *, title: str | None = None) -> Figure:
     return finish(figure, chances, headline, words, kind="share", alt=alt, above=12)
 
 
+def draw_ecpm_index(index: DataFrame, by: str = "network", *, title: str | None = None) -> Figure:
+    """Draw how the eCPM of each value of *by* differs from that of the others like for like, one row each.
+
+    A filled mark means that the interval excludes no difference, a cross means that there is no interval.
+
+    Args:
+        index: the frame of `gamelens.analysis.ads.ecpm_index`.
+        by: the column that names the rows.
+        title: None is a default title.
+    """
+    look, rows = theme(), index[index["index"].notna()]
+    names = display_values(rows[by]).tolist()
+    numbers = 100 * (rows[["index", "low", "high"]].astype("float64") - 1)
+    figure = make_subplots(rows=1, cols=1)
+    words = [_index_in_words(name, *row) for name, row in zip(names, numbers.to_numpy(), strict=True)]
+    _draw_marks(figure, numbers.rename(columns={"index": "difference"}), names, words, 1)
+    figure.add_vline(x=0, line={"color": look.muted, "width": 1, "dash": "dot"})
+    figure.update_xaxes(ticksuffix="%", showgrid=True, showline=False)
+    figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
+    figure.update_layout(showlegend=False, hovermode="closest", height=182 + _ROW_PX * max(1, len(rows)))
+    subtitle = "eCPM against the others in the same game, country, format and day, 95% intervals together"
+    return finish(
+        figure, index, title or f"eCPM by {words_by(index, by)}, like for like", subtitle, alt="; ".join(words)
+    )
+
+
+def _index_in_words(name: str, index: float, low: float, high: float) -> str:
+    """Return the alternative text of a row of `draw_ecpm_index`."""
+    bounds = "no interval" if pd.isna(low) else f"{low:+.0f}% to {high:+.0f}%"
+    return f"{name}: {index:+.0f}% against the others, {bounds}"
+
+
 def _draw_rows(figure: Figure, rows: DataFrame, unit: str, place: int) -> None:
     """Draw the differences of one *unit* as row *place* of the figure."""
-    look, scale, names = theme(), _SCALE[unit], _names(rows)
-    numbers = rows[["difference", "low", "high"]].astype("float64") * scale
+    numbers = rows[["difference", "low", "high"]].astype("float64") * _SCALE[unit]
+    _draw_marks(figure, numbers, _names(rows), [_in_words(row) for row in rows.to_dict("records")], place)
+
+
+def _draw_marks(figure: Figure, numbers: DataFrame, names: list[str], words: list[str], place: int) -> None:
+    """Draw estimates (difference, low, high) as row *place* of the figure, each under its name."""
+    look = theme()
     is_sure = (numbers["low"] > 0) | (numbers["high"] < 0)
     colours = [look.palette[0] if sure else look.muted for sure in is_sure]
     has_interval = numbers["low"].notna()
@@ -122,7 +160,7 @@ def _draw_rows(figure: Figure, rows: DataFrame, unit: str, place: int) -> None:
             "color": inner,
             "line": {"color": colours, "width": 2},
         },
-        text=[escape(_in_words(row)) for row in rows.to_dict("records")],
+        text=[escape(text) for text in words],
         hovertemplate="%{text}<extra></extra>",
         row=place,
         col=1,
