@@ -92,6 +92,7 @@ _NAMES: Final = {
     "ecpm": "eCPM",
     "iap_arpdau": "Purchases",
     "iap_revenue": "Purchases",
+    "format": "ad format",
     "ilrd_adunit_format": "ad format",
     "ilrd_adunit_name": "ad unit",
     "ilrd_id_unique": "Ad impressions",

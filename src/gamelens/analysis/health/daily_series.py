@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame, DatetimeIndex, Series
 from pandas.api.types import is_integer_dtype
 
+from gamelens.analysis.ads.canonical_names import canonical_values
 from gamelens.analysis.health.watched_metrics import WatchedMetric, watches
 from gamelens.analysis.tidy_frames import column_of, display_values, label_columns, queried_metrics, with_receipts_of
 from gamelens.errors import BadQuery
@@ -185,7 +186,7 @@ class _DailyGrid:
         rows = DataFrame({"game": self._game, "day": self.frame["timestamp"], "number": self.frame[column]})
         keys = ["game"]
         if over is not None:
-            rows["value"] = self.frame[over].astype("object")
+            rows["value"] = canonical_values(self.frame[over]).astype("object")
             keys.append("value")
         table = rows.groupby([*keys, "day"], dropna=False, sort=False)["number"].sum().astype("float64")
         wide = table.unstack("day").reindex(columns=self.days).fillna(0.0)

@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
+from gamelens.analysis.ads.canonical_names import canonical_values
 from gamelens.analysis.health.baseline import POOLED_DAYS, judge_counts, judge_money
 from gamelens.analysis.health.watched_metrics import WatchedMetric
 from gamelens.analysis.significance import two_sided
@@ -130,7 +131,7 @@ def _likelihood(part: Floats, whole: Floats) -> float:
 
 def _first_days(frame: DataFrame, by: str, names: Series[Any]) -> Series[Any]:
     """Return the first day of each of *names*, NaT if it was there from the frame's start."""
-    rows = DataFrame({"segment": frame[by].astype("object"), "day": frame["timestamp"]})
+    rows = DataFrame({"segment": canonical_values(frame[by]).astype("object"), "day": frame["timestamp"]})
     first = rows.groupby("segment", dropna=False)["day"].min()
     first_days = [first.loc[name] if pd.notna(name) and name in first.index else pd.NaT for name in names]
     days = Series(first_days, index=names.index, dtype="datetime64[us, UTC]")
@@ -142,7 +143,9 @@ def _by_day(frame: DataFrame, column: str, by: str, day: pd.Timestamp) -> DataFr
 
     A day without rows is 0.
     """
-    rows = DataFrame({"segment": frame[by].astype("object"), "day": frame["timestamp"], "number": frame[column]})
+    rows = DataFrame(
+        {"segment": canonical_values(frame[by]).astype("object"), "day": frame["timestamp"], "number": frame[column]}
+    )
     wide = rows.groupby(["segment", "day"], dropna=False, sort=False)["number"].sum().astype("float64").unstack("day")
     first = frame["timestamp"].min() if len(frame) else day
     return wide.reindex(columns=pd.date_range(min(first, day), day, freq="D", unit="us")).fillna(0.0)
@@ -153,7 +156,8 @@ def _parts_and_wholes(frame: DataFrame, watch: WatchedMetric, by: str, segment: 
     last = frame["timestamp"].max() if len(frame) else pd.Timestamp(0, tz="UTC")
     if watch.is_mix and watch.over is not None:
         column = column_of(frame, watch.metric, watch.field)
-        is_segment = frame[watch.over].isna() if pd.isna(segment) else frame[watch.over].astype("object") == segment
+        values = canonical_values(frame[watch.over]).astype("object")
+        is_segment = values.isna() if pd.isna(segment) else values == segment
         wholes = _by_day(frame, column, by, last)
         parts = _by_day(frame[is_segment], column, by, last).reindex(index=wholes.index, columns=wholes.columns)
         return parts.fillna(0.0), wholes

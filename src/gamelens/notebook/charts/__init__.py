@@ -9,7 +9,7 @@ a client or from `analysis`. Open `line_charts` first.
     small_multiples     draw_panels, draw_bands
     bridge_charts       draw_decomposition, draw_contributions
     funnel_charts       draw_funnel
-    forest_plots        draw_differences, draw_chances
+    forest_plots        draw_differences, draw_chances, draw_ecpm_index
     projection_charts   draw_projection, draw_ltv, draw_payback
     special_day_charts  draw_occasions
 
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from gamelens.notebook.charts.bridge_charts import draw_contributions, draw_decomposition
 from gamelens.notebook.charts.cohort_charts import draw_cohorts, draw_curve
-from gamelens.notebook.charts.forest_plots import draw_chances, draw_differences
+from gamelens.notebook.charts.forest_plots import draw_chances, draw_differences, draw_ecpm_index
 from gamelens.notebook.charts.funnel_charts import draw_funnel
 from gamelens.notebook.charts.line_charts import draw_bars, draw_lines
 from gamelens.notebook.charts.projection_charts import draw_ltv, draw_payback, draw_projection
@@ -43,6 +43,7 @@ __all__ = [
     "draw_curve",
     "draw_decomposition",
     "draw_differences",
+    "draw_ecpm_index",
     "draw_funnel",
     "draw_lines",
     "draw_ltv",

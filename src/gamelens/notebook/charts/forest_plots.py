@@ -1,4 +1,4 @@
-"""Experiment figures: differences from the control, and chances to be the best."""
+"""Intervals as rows: differences from the control, chances to be the best, eCPM like for like."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from plotly.subplots import make_subplots
 from gamelens._text import NumberKind, format_number
 from gamelens.analysis.experiments.arm_outcomes import EXPERIMENT, MEASURE
 from gamelens.analysis.tidy_frames import display_values, label_columns
+from gamelens.notebook.figures.captions import words_by
 from gamelens.notebook.figures.figure_frame import finish
 from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.labels import escape, shorten
@@ -99,15 +100,57 @@ def draw_chances(chances: DataFrame, *, title: str | None = None) -> Figure:
     return finish(figure, chances, headline, words, kind="share", alt=alt, above=12)
 
 
+def draw_ecpm_index(index: DataFrame, by: str = "network", *, title: str | None = None) -> Figure:
+    """Draw how the eCPM of each value of *by* differs from that of the others like for like, one row each.
+
+    A filled mark means that the interval excludes no difference, a cross means that there is no interval.
+
+    Args:
+        index: the frame of `gamelens.analysis.ads.ecpm_index`.
+        by: the column that names the rows.
+        title: None is a default title.
+    """
+    look, rows = theme(), index[index["index"].notna()]
+    names = display_values(rows[by]).tolist()
+    numbers = 100 * (rows[["index", "low", "high"]].astype("float64") - 1)
+    figure = make_subplots(rows=1, cols=1)
+    words = [_index_in_words(name, *row) for name, row in zip(names, numbers.to_numpy(), strict=True)]
+    _draw_marks(figure, numbers.rename(columns={"index": "difference"}), names, words, 1)
+    figure.add_vline(x=0, line={"color": look.muted, "width": 1, "dash": "dot"})
+    figure.update_xaxes(ticksuffix="%", showgrid=True, showline=False)
+    figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
+    figure.update_layout(showlegend=False, hovermode="closest", height=182 + _ROW_PX * max(1, len(rows)))
+    subtitle = "eCPM against the others in the same game, country, format and day, 95% intervals together"
+    return finish(
+        figure, index, title or f"eCPM by {words_by(index, by)}, like for like", subtitle, alt="; ".join(words)
+    )
+
+
+def _index_in_words(name: str, index: float, low: float, high: float) -> str:
+    """Return the alternative text of a row of `draw_ecpm_index`."""
+    bounds = "no interval" if pd.isna(low) else f"{low:+.0f}% to {high:+.0f}%"
+    return f"{name}: {index:+.0f}% against the others, {bounds}"
+
+
 def _draw_rows(figure: Figure, rows: DataFrame, unit: str, place: int) -> None:
     """Draw the differences of one *unit* as row *place* of the figure."""
-    look, scale, names = theme(), _SCALE[unit], _names(rows)
-    numbers = rows[["difference", "low", "high", "always_low", "always_high"]].astype("float64") * scale
+    columns = _name_columns(rows)
+    numbers = rows[["difference", "low", "high", "always_low", "always_high"]].astype("float64") * _SCALE[unit]
+    words = [_in_words(row, columns) for row in rows.to_dict("records")]
+    _draw_marks(figure, numbers, _names(rows), words, place)
+
+
+def _draw_marks(figure: Figure, numbers: DataFrame, names: list[str], words: list[str], place: int) -> None:
+    """Draw estimates as row *place* of the figure, each under its name.
+
+    *numbers* has difference, low and high, and may have the interval that holds at every look, which is drawn thinly.
+    """
+    look = theme()
     is_sure = (numbers["low"] > 0) | (numbers["high"] < 0)
     colours = [look.palette[0] if sure else look.muted for sure in is_sure]
     inner = [colour if sure else look.paper for colour, sure in zip(colours, is_sure, strict=True)]
-    columns = _name_columns(rows)
-    for low, high, width in (("low", "high", 3.5), ("always_low", "always_high", 1.0)):
+    intervals = [("low", "high", 3.5), ("always_low", "always_high", 1.0)]
+    for low, high, width in intervals if "always_low" in numbers else intervals[:1]:
         is_thick = low == "low"
         figure.add_scatter(
             x=numbers["difference"],
@@ -128,7 +171,7 @@ def _draw_rows(figure: Figure, rows: DataFrame, unit: str, place: int) -> None:
                 "color": inner,
                 "line": {"color": colours, "width": 2 if is_thick else 0},
             },
-            text=[escape(_in_words(row, columns)) for row in rows.to_dict("records")],
+            text=[escape(text) for text in words],
             hovertemplate="%{text}<extra></extra>" if is_thick else None,
             hoverinfo=None if is_thick else "skip",
             row=place,

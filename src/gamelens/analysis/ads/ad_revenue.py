@@ -3,28 +3,23 @@
 The functions read tidy frames of `Client.query`: `ilrd_revenue` for money and impressions, `ad_impressions_count` for
 ads shown, `user_unique` for active players, `session_unique` for sessions, `event_count` by `ad_action` (where category
 is ads) for the waterfall. `decomposition` explains why ad revenue changed.
+
+*by* may name `network` or `format`, which `canonical_names` derives from the names that SDKs write.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import pandas as pd
 from pandas import DataFrame, Series
 
+from gamelens.analysis.ads.ad_claims import concentration_claim
+from gamelens.analysis.ads.canonical_names import RAW_COLUMNS, named_for
 from gamelens.analysis.tidy_frames import column_of, display_values, ratio, sum_over, with_ids, with_receipts_of
 from gamelens.errors import BadQuery
 
 By = str | Sequence[str] | None
-
-CONCENTRATED: Final = 0.18
-"""HHI from which a market is concentrated.
-
-The merger guidelines of the United States (2023) say 1,800 of 10,000.
-"""
-SPREAD: Final = 0.10
-"""HHI below which a market is spread (the same guidelines: 1,000)."""
 
 
 def earnings(frame: DataFrame, by: By = None) -> DataFrame:
@@ -35,6 +30,7 @@ def earnings(frame: DataFrame, by: By = None) -> DataFrame:
     Columns: *by* (category), impressions (Int64), ad_revenue (float64, USD), ecpm (float64, USD per 1000 impressions,
     NA without impressions), revenue_share (float64, 0 to 1, of all rows), impression_share (float64, 0 to 1).
     """
+    frame = named_for(frame, by)
     count, money = column_of(frame, "ilrd_revenue", "event_count"), column_of(frame, "ilrd_revenue", "sum")
     result = sum_over(frame, by, [count, money]).rename(columns={count: "impressions", money: "ad_revenue"})
     result["ecpm"] = 1000 * ratio(result["ad_revenue"], result["impressions"])
@@ -83,30 +79,34 @@ def per_session(frame: DataFrame, by: By = None) -> DataFrame:
 def concentration(frame: DataFrame, by: str) -> DataFrame:
     """Return in one row how far ad revenue depends on few values of *by*.
 
-    The null group counts as one more value.
+    Networks and formats are counted under their canonical names, also if *by* is the column of raw ones: two spellings
+    of one network are no two networks. The null group counts as one more value.
 
-    Columns: values (Int64, those with revenue), hhi (float64, 0 to 1: the sum of the squared revenue shares), equal_to
-    (float64, 1 / hhi: the number of equal shares that would be as concentrated), largest (str, `(unknown)` for null),
-    largest_share, unknown_share (float64, 0 to 1), sentence (str, plain text: escape it before it becomes HTML). All
-    but values are NA without revenue.
+    Columns: dimension (str, what is counted), values (Int64, those with revenue), hhi (float64, 0 to 1: the sum of the
+    squared revenue shares), equal_to (float64, 1 / hhi: the number of equal shares that would be as concentrated),
+    hhi_low, hhi_high (float64, if the unknown revenue belongs to many others, or all of it to the largest), largest
+    (str, `(unknown)` for null), largest_share, unknown_share (float64, 0 to 1), sentence (str, plain text: escape it
+    before it becomes HTML). Numbers but values are NA without revenue.
     """
+    by = RAW_COLUMNS.get(by, by)
     earned = earnings(frame, by)
     shares = earned["revenue_share"].where(earned["ad_revenue"] > 0).dropna()
-    hhi = float((shares**2).sum()) if len(shares) else float("nan")
-    unknown = shares[earned.loc[shares.index, by].isna()].sum() if len(shares) else float("nan")
-    largest = display_values(earned[by]).iloc[0] if len(shares) else None
-    row = {
-        "values": len(shares),
-        "hhi": hhi,
-        "equal_to": 1 / hhi,
-        "largest": largest,
+    is_unknown = earned.loc[shares.index, by].isna()
+    known, unknown = shares[~is_unknown], float(shares[is_unknown].sum())
+    squares, most = float((known**2).sum()), float(known.max()) if len(known) else 0.0
+    numbers = {
+        "hhi": squares + unknown**2,
+        "hhi_low": squares,
+        "hhi_high": squares - most**2 + (most + unknown) ** 2,
         "largest_share": shares.max(),
         "unknown_share": unknown,
-        "sentence": _concentration_sentence(largest, shares.max(), hhi)
-        if largest is not None
-        else "Nothing was earned.",
     }
-    result = DataFrame([row]).astype({"values": "Int64", "largest": "str", "largest_share": "float64"})
+    largest = display_values(earned[by]).iloc[0] if len(shares) else None
+    row = {"dimension": by, "values": len(shares), "largest": largest}
+    result = DataFrame([row]).astype({"dimension": "str", "values": "Int64", "largest": "str"})
+    result = result.assign(**{name: float(number) if len(shares) else float("nan") for name, number in numbers.items()})
+    result["equal_to"] = 1 / result["hhi"]
+    result["sentence"] = concentration_claim(result).text
     return with_receipts_of(result, frame)
 
 
@@ -141,6 +141,7 @@ def fill_rates(frame: DataFrame, by: By = None) -> DataFrame:
     """
     if "ad_action" not in frame:
         raise BadQuery("frame", list(frame.columns), "has no ad_action: query event_count by ad_action")
+    frame = named_for(frame, by)
     count = column_of(frame, "event_count", "event_count")
     result = _action_counts(frame, by, count)
     result["fill_rate"] = ratio(result["loaded"].fillna(result["shown"]), result["requested"])
@@ -159,11 +160,3 @@ def _action_counts(frame: DataFrame, by: By, count: str) -> DataFrame:
     # fewer loads than shows: some SDK of the group does not report loads
     result["loaded"] = result["loaded"].where((result["loaded"] > 0) & (result["loaded"] >= result["shown"]))
     return result
-
-
-def _concentration_sentence(largest: str, share: float, hhi: float) -> str:
-    degree = "concentrated" if hhi >= CONCENTRATED else "spread" if hhi < SPREAD else "moderately concentrated"
-    return (
-        f"{largest} brings {share:.0%} of the ad revenue; with an HHI of {10_000 * hhi:,.0f} it is {degree}, "
-        f"as if {1 / hhi:.1f} had equal shares."
-    )

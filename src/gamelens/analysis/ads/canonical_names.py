@@ -1,0 +1,147 @@
+"""Canonical names of networks and ad formats, which every SDK spells its own way.
+
+The table is `canonical_names.toml`. Impressions name their network in `ilrd_network_name`, ad events in `ad_sdk_name`;
+both become `network`, and both columns of formats become `format`, so that frames of either join on them.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pandas import DataFrame, Series
+
+from gamelens.analysis.tidy_frames import with_receipts_of
+from gamelens.errors import BadQuery
+
+Names = Mapping[str, str | None]
+NameKind = Literal["network", "format"]
+
+RAW_COLUMNS: Final[dict[str, NameKind]] = {
+    "ilrd_network_name": "network",
+    "ad_sdk_name": "network",
+    "ilrd_adunit_format": "format",
+    "ad_type": "format",
+}
+"""Columns that hold names as SDKs write them, and the column of their canonical names."""
+UNKNOWN_REASON: Final = "network_unknown"
+"""Column that says why a network is null."""
+UNDISCLOSED: Final = "undisclosed"
+NOT_REPORTED: Final = "not reported"
+
+_TABLE: Final = Path(__file__).with_suffix(".toml")
+_CLASS: Final = re.compile(r"[A-Za-z_]\w*(?:\.\w+){2,}", re.ASCII)
+_ADAPTER_PREFIX: Final = re.compile(r"(?:GADMediationAdapter|GADMAdapter|GADM?|AL|IS)(?=[A-Z])")
+_ADAPTER_SUFFIX: Final = re.compile(r"(?:RTB|Custom|Event|Mediation)*(?:Adapter|Network|Bidding|SDK)$", re.IGNORECASE)
+
+
+def with_canonical_names(frame: DataFrame, *, networks: Names | None = None, formats: Names | None = None) -> DataFrame:
+    """Return the frame with canonical names of networks and formats beside the raw ones.
+
+    A name that the table does not list stays as it is: `unlisted_names` has them. A name that says nothing is null.
+
+    Args:
+        frame: a frame by ilrd_network_name, ad_sdk_name, ilrd_adunit_format or ad_type, or by several of them.
+        networks: your own names by the spellings of the data, which win over the table. None is no name.
+        formats: the same for formats.
+
+    Columns: those of *frame*; network (category) and network_unknown (category: "undisclosed" where the network gave no
+    permission to show its name, "not reported" where the SDK named none, null where the network is known), if it has
+    networks; format (category), if it has formats.
+
+    Raises:
+        BadQuery: it has neither networks nor formats.
+    """
+    sources = {kind: [name for name, of in RAW_COLUMNS.items() if of == kind and name in frame] for kind in _table()}
+    if not any(sources.values()):
+        raise BadQuery("frame", [*map(str, frame.columns)], "names no network and no format: query by", RAW_COLUMNS)
+    columns: dict[str, Series[Any]] = {}
+    for kind, own in (("network", networks), ("format", formats)):
+        if sources[kind]:
+            raw = frame[sources[kind][0]].astype("object")
+            for name in sources[kind][1:]:  # a row is of one category of events, so at most one of them is filled
+                raw = raw.where(raw.notna(), frame[name].astype("object"))
+            found = {text: _lookup(text, kind, own or {}) for text in raw.dropna().unique()}
+            columns[kind] = raw.map({text: name for text, (name, _) in found.items()}).astype("category")
+            if kind == "network":
+                reasons = raw.map({text: reason for text, (_, reason) in found.items()}).where(
+                    raw.notna(), NOT_REPORTED
+                )
+                columns[UNKNOWN_REASON] = reasons.astype("category")
+    return with_receipts_of(frame.assign(**columns), frame)
+
+
+def canonical_values(column: Series[Any]) -> Series[Any]:
+    """Return a column of a frame with canonical names, if its name is that of a raw one.
+
+    Any other column is returned as it is.
+    """
+    kind = RAW_COLUMNS.get(str(column.name))
+    if kind is None:
+        return column
+    raw = column.astype("object")
+    return raw.map({text: _lookup(text, kind, {})[0] for text in raw.dropna().unique()}).astype("category")
+
+
+def named_for(frame: DataFrame, by: str | Sequence[str] | None) -> DataFrame:
+    """Return the frame with the canonical columns that *by* names and the frame does not have yet."""
+    wanted = {by} if isinstance(by, str) else set(by or ())
+    missing = (wanted & {"network", "format", UNKNOWN_REASON}) - set(frame.columns)
+    return with_canonical_names(frame) if missing and set(RAW_COLUMNS) & set(frame.columns) else frame
+
+
+def unlisted_names(frame: DataFrame) -> list[str]:
+    """Return the names of networks and formats in the frame that the table does not list, sorted."""
+    return sorted(
+        {
+            str(text)
+            for column, kind in RAW_COLUMNS.items()
+            if column in frame
+            for text in frame[column].dropna().unique()
+            if _listed(str(text), kind) is None
+        }
+    )
+
+
+def _lookup(text: str, kind: str, own: Names) -> tuple[str | None, str | None]:
+    """Return the canonical name of *text*, or None and the reason."""
+    folded_own = {_fold(spelling): name for spelling, name in own.items()}
+    if text in own or _fold(text) in folded_own:
+        name = own[text] if text in own else folded_own[_fold(text)]
+        return name, None if name is not None else NOT_REPORTED
+    return _listed(str(text), kind) or (str(text), None)
+
+
+def _listed(text: str, kind: str) -> tuple[str | None, str | None] | None:
+    """Return the name or the reason that the table has for *text*, None if it has neither."""
+    listed = _table()[kind]
+    return next((listed[_fold(part)] for part in (text, *_adapter_parts(text)) if _fold(part) in listed), None)
+
+
+def _adapter_parts(text: str) -> list[str]:
+    """Return what the name of an adapter's class says about its network, the surest first."""
+    path = text.split(".") if _CLASS.fullmatch(text) else [text]
+    name = _ADAPTER_SUFFIX.sub("", path[-1])
+    bare = _ADAPTER_PREFIX.sub("", name)
+    after = path.index("mediation") + 1 if "mediation" in path[:-2] else None
+    return [name, bare, re.sub(r"Ads$", "", bare), *([path[after]] if after else [])]
+
+
+def _fold(text: str) -> str:
+    """Return *text* without case, spaces and punctuation, unless it is nothing else."""
+    return re.sub(r"[\W_]+", "", str(text).casefold()) or text.strip()
+
+
+@cache
+def _table() -> dict[str, dict[str, tuple[str | None, str | None]]]:
+    """Return the name and the reason of each folded spelling, for networks and formats."""
+    tables = tomllib.loads(_TABLE.read_text(encoding="utf-8"))
+    unknown = {_fold(text): (None, reason) for reason, texts in tables.pop("unknown").items() for text in texts}
+    return {
+        kind: unknown | {_fold(text): (name, None) for name, texts in names.items() for text in (name, *texts)}
+        for kind, names in tables.items()
+    }

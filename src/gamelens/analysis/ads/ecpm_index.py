@@ -1,0 +1,121 @@
+"""ECPM compared like for like: within the same game, country, format and day.
+
+A network with a high eCPM may only be in the game, country or format that pays best. Here each network is compared with
+the other named networks in each cell (one game, country, format and day), and cells are weighted by the impressions
+that both sides have there (Mantel and Haenszel's rate ratio): a cell that one network has to itself says nothing.
+
+No player is in the data, so the uncertainty comes from the differences between days. Each day is one observation of the
+ratio, the variance of their mean is widened if successive days are alike, and Student's t has as many degrees of
+freedom as there are independent days.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from pandas import DataFrame
+
+from gamelens.analysis.ads.canonical_names import named_for
+from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_receipts_of
+from gamelens.errors import BadQuery
+
+Floats = NDArray[np.float64]
+
+FEWEST_DAYS: Final = 7
+"""Days with comparable impressions that an interval needs."""
+WITHIN: Final = ("game", "country_code", "format")
+_MOST_ALIKE: Final = 0.8  # the highest correlation of successive days that some weeks of data can tell from a trend
+
+
+def ecpm_index(
+    frame: DataFrame, by: str = "network", *, within: Sequence[str] = WITHIN, confidence: float = 0.95
+) -> DataFrame:
+    """Return how the eCPM of each value of *by* compares with that of the others, like for like.
+
+    The intervals hold together with the probability *confidence* (Bonferroni's correction for the number of rows),
+    because the best of several is looked at. They are those of the price in days like these: they do not tell what more
+    impressions of a network would earn, which only a test can.
+
+    Args:
+        frame: ilrd_revenue by day, *by* and *within*. Networks and formats get their canonical names.
+        by: what is compared.
+        within: what must be equal, beside the day. A game that one network has to itself compares nothing.
+        confidence: of all intervals together.
+
+    Columns: *by* (category, null left out), impressions (Int64), ad_revenue (float64, USD), ecpm (float64, USD per 1000
+    impressions), comparable_share (float64, 0 to 1: the impressions in cells where others have some too), index
+    (float64, 1.1 is 10 % more than the others like for like, NA if nothing is comparable), low, high (float64, NA with
+    fewer than `FEWEST_DAYS` days), days (Int64, with comparable impressions). Highest index first.
+
+    Raises:
+        BadQuery: a column is missing.
+    """
+    keys = [*within, "timestamp"]
+    frame = named_for(frame, [by, *within])
+    for name in (by, *keys):
+        if name not in frame:
+            query = f"query ilrd_revenue by day, {', '.join(within)} and {by}"
+            raise BadQuery("frame", name, f"is not a column of the frame: {query}", [*map(str, frame.columns)])
+    count, money = column_of(frame, "ilrd_revenue", "event_count"), column_of(frame, "ilrd_revenue", "sum")
+    named = frame[frame[by].notna()]
+    result = sum_over(named, by, [count, money]).rename(columns={count: "impressions", money: "ad_revenue"})
+    result["ecpm"] = 1000 * ratio(result["ad_revenue"], result["impressions"])
+    days = _cells(named, by, keys, count, money).groupby([by, "timestamp"], observed=True).sum()
+    tests = max(1, days.loc[days["shared"] > 0].index.get_level_values(by).nunique())
+    compared = [_compared(days.loc[name], 1 - (1 - confidence) / tests) for name in result[by]]
+    result = result.join(DataFrame(compared, columns=["comparable_share", "index", "low", "high", "days"]))
+    result = result.astype({"days": "Int64"} | dict.fromkeys(("comparable_share", "index", "low", "high"), "float64"))
+    return with_receipts_of(result.sort_values("index", ascending=False, na_position="last", ignore_index=True), frame)
+
+
+def _cells(named: DataFrame, by: str, keys: list[str], count: str, money: str) -> DataFrame:
+    """Return one row for each cell and value of *by*: its own money and that of the others, as both would have it.
+
+    Columns: *by*, timestamp, own (impressions), shared (those where others have some), paid and usual (USD, at the
+    weight of the cell).
+    """
+    sums = named.groupby([*keys, by], observed=True, dropna=False, sort=False)[[count, money]].sum().reset_index()
+    cell = sums.groupby(keys, dropna=False, sort=False).ngroup()
+    own, paid = sums[count].to_numpy(dtype="float64"), sums[money].to_numpy(dtype="float64")
+    whole, whole_paid = np.bincount(cell, own), np.bincount(cell, paid)
+    others = whole[cell] - own
+    is_shared = (own > 0) & (others > 0)
+    weight = np.divide(1.0, whole[cell], where=is_shared, out=np.zeros_like(own))
+    usual = (whole_paid[cell] - paid) * own * weight
+    return sums[[by, "timestamp"]].assign(own=own, shared=own * is_shared, paid=paid * others * weight, usual=usual)
+
+
+def _compared(days: DataFrame, confidence: float) -> tuple[float, float, float, float, int]:
+    """Return the comparable share, the index, its bounds and the number of days."""
+    share = float(days["shared"].sum() / days["own"].sum()) if days["own"].sum() else float("nan")
+    used = days[days["shared"] > 0]
+    paid, usual = used["paid"].to_numpy(dtype="float64"), used["usual"].to_numpy(dtype="float64")
+    if not (paid.sum() > 0 and usual.sum() > 0):
+        return share, float("nan"), float("nan"), float("nan"), len(used)
+    index = float(paid.sum() / usual.sum())
+    half = _half_width(paid / paid.sum() - usual / usual.sum(), confidence)
+    return share, index, index * float(np.exp(-half)), index * float(np.exp(half)), len(used)
+
+
+def _half_width(influence: Floats, confidence: float) -> float:
+    """Return half of the interval of the logarithm of a ratio of sums, from the influence of each day on it.
+
+    Successive days that are alike count for fewer (first-order autocorrelation, corrected for its bias in short
+    series).
+    """
+    from scipy.special import stdtrit
+
+    days = len(influence)
+    square = float((influence**2).sum())
+    if days < FEWEST_DAYS:
+        return float("nan")
+    if square == 0.0:
+        return 0.0
+    alike = float((influence[1:] * influence[:-1]).sum()) / square
+    alike = min(max(0.0, alike + (1 + 3 * alike) / days), _MOST_ALIKE)
+    widening = (1 + alike) / (1 - alike)
+    independent = max(days / widening, 2.0)
+    return float(stdtrit(independent - 1, (1 + confidence) / 2) * np.sqrt(square * widening * days / (days - 1)))
