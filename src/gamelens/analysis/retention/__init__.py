@@ -3,6 +3,7 @@
 Never asks a service and never draws. Open `retention_rates` first.
 """
 
+from gamelens.analysis.retention.cohort_drift import drift_claims
 from gamelens.analysis.retention.curve_selection import compare_curves, curve_verdict
 from gamelens.analysis.retention.projection import ltv, project_retention
 from gamelens.analysis.retention.retention_rates import (
@@ -24,6 +25,7 @@ __all__ = [
     "compare_curves",
     "curve_verdict",
     "day_spread",
+    "drift_claims",
     "intervals_are_disjoint",
     "ltv",
     "pooled",
