@@ -6,11 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from pandas import DataFrame
+from scipy import stats
+from statsmodels.stats.meta_analysis import combine_effects
 
 from gamelens.analysis import retention
 from gamelens.analysis.retention.cohort_triangles import CohortTriangle, cohorts_of
 from gamelens.analysis.retention.day_variation import (
     SAME_PLAYERS,
+    DayVariance,
     chance_of_days,
     covariance,
     day_variance,
@@ -36,19 +39,22 @@ def test_variance_is_what_chance_leaves(two_days: CohortTriangle) -> None:
 
     Squares 2 x (10^2 + 10^2) less chance 100 x 0.5 x 0.5 x 2 = 50, over 50^2 + 50^2.
     """
-    assert day_variance(two_days) == pytest.approx((400 - 50) / 5000)
+    variance = day_variance(two_days)
+    assert variance.pooled == pytest.approx((400 - 50) / 5000)
+    assert variance.by_age == pytest.approx([(400 - 50) / 5000])
 
 
 def test_days_no_farther_apart_than_chance_puts_them_do_not_differ() -> None:
     """Days that differ by no more than chance have a variance of 0, not a negative one."""
     alike = next(cohorts_of(frame_of([100, 100], np.array([[52], [48]]), [1]), None))[1]
-    assert day_variance(alike) == 0.0
+    assert day_variance(alike).pooled == 0.0
+    assert day_variance(alike).by_age.tolist() == [0.0]
 
 
 def test_one_day_says_nothing_about_others() -> None:
     """With one install day the variance is 0 and the p-value NaN."""
     alone = next(cohorts_of(frame_of([100], np.array([[60, 30]]), [1, 2]), None))[1]
-    assert day_variance(alone) == 0.0
+    assert day_variance(alone).by_age.tolist() == [0.0, 0.0]
     assert np.isnan(chance_of_days(alone))
 
 
@@ -57,20 +63,29 @@ def test_differing_days_are_worth_fewer_installs(two_days: CohortTriangle) -> No
 
     1 + 0.07 x (0.5 / 0.5) x (100^2 + 100^2) / 200 = 8 times the variance, so 200 / 8.
     """
-    assert effective_installs(two_days, 0.07) == pytest.approx([25.0])
+    is_known_exactly = DayVariance(0.07, np.array([0.07]), np.array([1e9]))
+    assert effective_installs(two_days, is_known_exactly) == pytest.approx([25.0])
+
+
+def test_few_days_are_worth_fewer_still(two_days: CohortTriangle) -> None:
+    """A variance from two days widens by Student's t of (8 / 7)^2 degrees (Satterthwaite)."""
+    student = stats.t.ppf(0.975, (8 / 7) ** 2) / stats.norm.ppf(0.975)
+    assert effective_installs(two_days, day_variance(two_days)) == pytest.approx([25 / student**2])
 
 
 def test_the_widened_interval_is_wilsons_of_the_effective_installs(frame: DataFrame) -> None:
     """The widened interval is Wilson's for the effective installs, counts stay as they are."""
     curve = retention.average_curve(frame, widened=True)
-    low, high = retention.wilson([12.5], [25.0])
+    cohorts = next(cohorts_of(frame, None))[1]
+    effective = effective_installs(cohorts, day_variance(cohorts))
+    low, high = retention.wilson(effective / 2, effective)
     assert curve[["low", "high"]].to_numpy()[0] == pytest.approx([low[0], high[0]])
     assert curve["installs"].item() == 200
 
 
 def test_chance_of_days_is_that_of_a_chi_squared(two_days: CohortTriangle) -> None:
     """The p-value of equal days is that of a chi-squared test: 8 with 1 degree is 0.0047."""
-    assert chance_of_days(two_days) == pytest.approx(0.0047, abs=0.0005)
+    assert chance_of_days(two_days) == pytest.approx(stats.chi2.sf(8, 1))
 
 
 def test_spread_is_relative_to_retention(frame: DataFrame) -> None:
@@ -102,3 +117,43 @@ def test_covariance_counts_players_two_ages_share() -> None:
     result = covariance(cohorts, np.array([0.5, 0.2]), 0.01)
     shared = 100 * (SAME_PLAYERS * 0.2 - 0.1) + 0.01 * 100**2 * 0.1
     assert result == pytest.approx(np.array([[200 * 0.25 + 0.01 * 20_000 * 0.25, shared], [shared, 16 + 4]]))
+
+
+@pytest.fixture(scope="module")
+def one_large_day() -> CohortTriangle:
+    """29 install days of 500 players and one of 20,000, with D1 of 0.4 give or take 0.07."""
+    rng = np.random.default_rng(5)
+    sizes = np.array([500.0] * 29 + [20_000.0])[:, None]
+    shares = np.clip(rng.normal(0.4, 0.07, sizes.shape), 0, 1)
+    return CohortTriangle(np.array([1]), sizes, rng.binomial(sizes.astype(int), shares).astype("float64"))
+
+
+def test_the_variance_is_that_of_paule_and_mandel(one_large_day: CohortTriangle) -> None:
+    """For one age it equals the iterated estimate of statsmodels, given the same chance."""
+    variance, shares = day_variance(one_large_day), one_large_day.returned / one_large_day.installs
+    mean = 0.4
+    for _ in range(20):  # the mean that belongs to the estimate
+        chance = mean * (1 - mean) / one_large_day.installs
+        weights = 1 / (chance + variance.by_age * mean**2)
+        mean = float((weights * shares).sum() / weights.sum())
+    expected = combine_effects(shares[:, 0], chance[:, 0], method_re="iterated").tau2
+    assert variance.by_age[0] * mean**2 == pytest.approx(expected, rel=1e-3)
+
+
+def test_one_large_day_does_not_hide_the_spread(one_large_day: CohortTriangle) -> None:
+    """The spread is 0.07 of 0.4 within a third, although one day has 58 % of the players."""
+    assert day_variance(one_large_day).by_age[0] ** 0.5 == pytest.approx(0.175, rel=0.33)
+
+
+@pytest.mark.parametrize("largest", [500, 10_000, 20_000])
+def test_widened_intervals_hold_the_mean_of_days(largest: int) -> None:
+    """Of 200 draws with unequal days 92 to 98 % hold the mean of install days."""
+    rng, is_held = np.random.default_rng(3), []
+    installs = np.array([500] * 29 + [largest])[:, None] * np.ones(2, dtype=int)
+    for _ in range(200):
+        shares = np.array([0.4, 0.15]) * np.exp(rng.normal(-0.02, 0.2, (30, 1)))
+        cohorts = CohortTriangle(np.array([1, 7]), installs * 1.0, rng.binomial(installs, shares) * 1.0)
+        effective = effective_installs(cohorts, day_variance(cohorts))
+        low, high = retention.wilson(cohorts.shares() * effective, effective)
+        is_held.append((low <= [0.4, 0.15]) & ([0.4, 0.15] <= high))
+    assert 0.92 < np.mean(is_held) < 0.98

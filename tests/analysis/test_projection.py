@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import exp
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ def test_held_out_error_is_players_foretold_wrongly() -> None:
 def test_aic_is_the_misfit_and_two_for_each_parameter(casual: DataFrame) -> None:
     """The AIC is the misfit plus two per parameter."""
     fits = retention.compare_curves(casual)
-    assert (fits["aic"] - fits["misfit"]).tolist() == pytest.approx([6, 4, 4])
+    assert (fits["aic"] - fits["misfit"]).tolist() == pytest.approx([6, 4, 6, 4])
 
 
 def test_a_curve_is_refused_ages_it_would_only_connect(casual: DataFrame) -> None:
@@ -149,10 +150,10 @@ def test_the_seed_decides_the_band(casual: DataFrame) -> None:
 def test_every_curve_can_be_seen(casual: DataFrame) -> None:
     """`model="all"` returns every curve, and a single model the same numbers."""
     lines = retention.project_retention(casual, ages=[30], model="all")
-    assert lines["model"].tolist() == ["BG/BB", "shifted beta-geometric", "power law"]
-    assert lines["is_chosen"].tolist() == [True, False, False]
+    assert lines["model"].tolist() == ["BG/BB", "shifted beta-geometric", "Weibull", "power law"]
+    assert lines["is_chosen"].tolist() == [True, False, False, False]
     alone = retention.project_retention(casual, ages=[30], model="power law")
-    assert alone["retention"].item() == lines["retention"].iloc[2]
+    assert alone["retention"].item() == lines["retention"].iloc[3]
 
 
 @pytest.mark.parametrize(
@@ -169,6 +170,43 @@ def test_arguments_that_mean_nothing_are_refused(casual: DataFrame, arguments: d
     with pytest.raises(BadQuery) as bad:
         retention.project_retention(casual, **arguments)
     assert bad.value.field == field
+
+
+def test_the_band_holds_a_weibull_truth() -> None:
+    """D90 of a Weibull population lies in the band, and the band of BG/BB alone excludes it."""
+    counts = np.random.default_rng(1).binomial(1500, [weibull(age) for age in range(1, 15)], (28, 14))
+    frame = frame_of([1500] * 28, counts, range(1, 15))
+    averaged, alone = (retention.project_retention(frame, ages=[90], model=name).iloc[0] for name in (None, "BG/BB"))
+    assert averaged["low"] < weibull(90) < averaged["high"]
+    assert weibull(90) < alone["low"]
+
+
+def weibull(age: int) -> float:
+    """Return the share of a stretched exponential with D1 of 40 % and D7 of 19 %."""
+    return exp(-0.916 * age**0.3)
+
+
+def test_weights_are_shares_of_the_band(casual: DataFrame) -> None:
+    """Weights add up to 1, and the band of families apart is wider than that of one."""
+    fits = retention.compare_curves(casual).set_index("model")
+    assert fits["weight"].sum() == pytest.approx(1)
+    assert fits["weight"].idxmax() == "BG/BB"
+    averaged, alone = (retention.project_retention(casual, ages=[90], model=name).iloc[0] for name in (None, "BG/BB"))
+    assert averaged["high"] - averaged["low"] > alone["high"] - alone["low"]
+
+
+def test_counts_on_no_curve_are_named_and_widen_the_band(casual: DataFrame) -> None:
+    """A D4 a half higher fits no curve: the verdict says so and the band doubles."""
+    spike = casual.assign(returned=casual["returned"].where(casual["age"] != 4, (casual["returned"] * 1.5).round()))
+    spike["retention"] = (spike["returned"] / spike["installs"]).astype("float64")
+    on, off = (
+        retention.project_retention(each.astype({"returned": "Int64"}), ages=[30]).iloc[0] for each in (casual, spike)
+    )
+    assert on["fit_p_value"] > 0.5
+    assert off["fit_p_value"] < 0.001
+    assert off["high"] - off["low"] > 2 * (on["high"] - on["low"])
+    assert "No curve fits the counted ages" in retention.curve_verdict(retention.compare_curves(spike))
+    assert "No curve" not in retention.curve_verdict(retention.compare_curves(casual))
 
 
 ANSWERS: dict[str, Analysis] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import log
+from math import exp, log
 
 import numpy as np
 import pytest
@@ -17,6 +17,7 @@ from gamelens.analysis.retention.retention_curves import (
     CURVES,
     POWER_LAW,
     SHIFTED_BG,
+    WEIBULL,
     RetentionCurve,
     fit,
     misfit,
@@ -30,6 +31,7 @@ CASUAL = population(0.37, 0.125, 0.04)
 TRUTHS: dict[str, Callable[[int], float]] = {
     "BG/BB": CASUAL.retention,
     "shifted beta-geometric": lambda age: BgbbModel(1e9, 1, 1.2, 1.1).retention(age),
+    "Weibull": lambda age: 0.7 * exp(-0.5 * age**0.4),
     "power law": lambda age: 0.4 * age**-0.55,
 }
 
@@ -63,6 +65,12 @@ def test_power_law_by_hand() -> None:
     """A power law of 0.4 with exponent 0.5 halves retention at four times the age."""
     shares = POWER_LAW.shares(np.array([logit(0.4), log(0.5)]), np.array([1, 4, 16]))
     assert shares == pytest.approx([0.4, 0.2, 0.1])
+
+
+def test_weibull_by_hand() -> None:
+    """With a = 1/2, r = log 2 and k = 1/2 retention halves at ages 1, 4 and 9."""
+    shares = WEIBULL.shares(np.array([0.0, log(log(2)), log(0.5)]), np.array([1, 4, 9]))
+    assert shares == pytest.approx([1 / 4, 1 / 8, 1 / 16])
 
 
 @given(*[st.floats(0.2, 9)] * 4, st.integers(1, 120))

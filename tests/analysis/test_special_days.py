@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import pandas as pd
 import pytest
+from numpy.typing import NDArray
 from pandas import DataFrame
 
 from gamelens.analysis.outside_data.special_days import compare_with_weekdays
+from gamelens.errors import BadQuery
 
 
 def mondays(values: list[float], holidays: dict[int, str], *, growth: float = 1.0) -> DataFrame:
@@ -54,6 +59,48 @@ def test_too_few_ordinary_days_judge_nothing() -> None:
     result = compare_with_weekdays(mondays([10, 12, 30], {2: "One"}), "user_unique").iloc[0]
     assert result["others"] == 2
     assert result[["usual", "change", "chance", "is_outside"]].isna().all()
+
+
+def days_of(numbers: NDArray[np.float64], special: Sequence[int]) -> DataFrame:
+    """Return one country's days with *numbers*, of which those at *special* are a festival."""
+    days = pd.date_range("2026-06-01", periods=len(numbers), tz="UTC")
+    names = ["Festival" if day in special else None for day in range(len(numbers))]
+    frame = DataFrame({"timestamp": days, "user_unique": numbers, "holiday": pd.Categorical(names)})
+    return frame.assign(country_code=pd.Categorical(["US"] * len(numbers)))
+
+
+def weeks(count: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Return *count* weeks of about 1,000 users, a third more at weekends, noise of 5 %."""
+    weekend = np.tile([0, 0, 0, 0, 0.05, 0.25, 0.3], count)
+    return 1000 * np.exp(weekend + rng.normal(0, 0.05, 7 * count))
+
+
+@pytest.mark.parametrize("first", [21, 30, 51], ids=["a week", "across a weekend", "to the last day"])
+@pytest.mark.parametrize("length", [1, 5, 10])
+def test_a_long_holiday_is_measured_against_the_days_around_it(first: int, length: int) -> None:
+    """A festival of 30 % more reads 25 to 35 % on average, whatever its length."""
+    numbers, period = weeks(8, np.random.default_rng(1)), range(first, min(first + length, 56))
+    numbers[list(period)] *= 1.3
+    result = compare_with_weekdays(days_of(numbers, period), "user_unique")
+    assert result["change"].mean() == pytest.approx(0.3, abs=0.08)
+    assert set(result["days"]) == {len(period)}
+
+
+@pytest.mark.parametrize("place", [0, 2, 40, 83], ids=["first", "third", "in the middle", "last"])
+def test_ordinary_days_stand_out_as_often_as_promised(place: int) -> None:
+    """Of 120 ordinary days 2 / 12 lie outside, give or take 9 %, at the ends as inside."""
+    rng = np.random.default_rng(7)
+    results = [compare_with_weekdays(days_of(weeks(12, rng), [place]), "user_unique") for _ in range(120)]
+    found = pd.concat(results)
+    assert set(found["chance"]) == {2 / 12}
+    assert found["is_outside"].mean() == pytest.approx(2 / 12, abs=0.09)
+
+
+def test_a_day_in_several_rows_is_refused() -> None:
+    """Two rows for one day and country raise `BadQuery`: their values are parts of a day."""
+    frame = mondays([10, 12, 14, 30], {3: "One"})
+    with pytest.raises(BadQuery, match="several rows for one day"):
+        compare_with_weekdays(pd.concat([frame, frame]), "user_unique")
 
 
 def test_countries_are_compared_separately() -> None:

@@ -1,16 +1,26 @@
-"""Special days: a holiday compared with the same weekday in other weeks."""
+"""Special days: a holiday and the days around it, compared with its weekday in other weeks."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from gamelens.analysis.tidy_frames import ratio, with_receipts_of
+from gamelens.errors import BadQuery
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
 
 FEWEST_OTHERS: Final = 3
-"""Ordinary days of the same weekday that a comparison needs."""
+"""Ordinary days of the same weekday that a comparison needs, and days around each of them."""
+
+_WEEK: Final = 7
+_DAY: Final = pd.Timedelta(days=1)
+_NUMBERS: Final = ["usual", "low", "high", "others", "days"]
 
 
 def compare_with_weekdays(
@@ -19,40 +29,87 @@ def compare_with_weekdays(
     """Return every occasion beside the other days of its weekday, largest change first.
 
     The frame is daily, with the *occasion* joined to it (null on ordinary days); days are compared within one value of
-    *by*. Each day is divided by the median of its own week (three days before and after it), so that the growth of a
-    game does not make early or late days look special. An ordinary day lies outside the range of n others with
-    probability 2 / (n + 1): the sum of *chance* is the number of occasions that stand out by luck alone.
+    *by*. Special days in a row are one period, and each of them is divided by the median of the ordinary days in the
+    week before and the week after that period. So neither the length of a holiday nor the growth of a game hides a
+    change. Ordinary days of the same weekday are measured as if a period of the same length lay there, and from the
+    same neighbours: an occasion on the last day of the frame and its others have earlier ones only.
+
+    An ordinary day lies outside the range of n others with probability 2 / (n + 1): the sum of *chance* is the number
+    of occasions that stand out by luck alone.
 
     Columns: timestamp (datetime64[us, UTC]), *by*, *occasion* (category), value, usual (float64, the median of the
-    others), low, high (float64, their range; all three at the level of the day's own week), others (Int64), change
-    (float64, 0.1 is 10 % above usual), chance (float64), is_outside (boolean). Occasions with fewer than
-    `FEWEST_OTHERS` others are NA from usual on.
+    others), low, high (float64, their range; all three at the level of the days around), others (Int64), change
+    (float64, 0.1 is 10 % above usual), chance (float64), is_outside (boolean), days (Int64, length of the period).
+    Occasions with fewer than `FEWEST_OTHERS` others are NA from usual on.
+
+    Raises:
+        BadQuery: a day has several rows for one value of *by*.
     """
-    days = frame.assign(value=frame[value].astype("float64"), weekday=frame["timestamp"].dt.day_of_week)
-    days["level"] = _levels(days, by)
-    days["relative"] = ratio(days["value"], days["level"])
-    ordinary = days[days[occasion].isna()].groupby([by, "weekday"], observed=True, dropna=False)["relative"]
-    usual = ordinary.agg(usual="median", low="min", high="max", others="count").reset_index()
-    special = days.loc[days[occasion].notna(), ["timestamp", by, occasion, "value", "level", "weekday"]]
-    result = special.merge(usual, on=[by, "weekday"], how="left")
-    result["others"] = result["others"].fillna(0).astype("Int64")
-    is_known = (result["others"] >= FEWEST_OTHERS).to_numpy(dtype=bool)
-    for name in ("usual", "low", "high"):
-        result[name] = (result[name].astype("float64") * result["level"]).where(is_known)
-    result["change"] = ratio(result["value"] - result["usual"], result["usual"])
-    result["chance"] = (2 / (result["others"].astype("float64") + 1)).where(is_known)
-    is_outside = Series((result["value"] < result["low"]) | (result["value"] > result["high"]), dtype="boolean")
-    result["is_outside"] = is_outside.mask(~is_known)
-    order = result["change"].abs().sort_values(ascending=False, na_position="last").index
-    result = result.drop(columns=["weekday", "level"]).loc[order].astype({occasion: "category"})
-    return with_receipts_of(result.reset_index(drop=True), frame)
-
-
-def _levels(days: DataFrame, by: str) -> Series[Any]:
-    """Return the median of the week around each day, for its value of *by*."""
-    parts = []
+    if frame.duplicated(["timestamp", by]).any():
+        raise BadQuery("frame", by, "has several rows for one day: add up the other dimensions first")
+    days = frame[["timestamp", by, occasion]].assign(value=frame[value].astype("float64"))
+    days = days.sort_values("timestamp").reset_index(drop=True)
+    numbers = np.full((len(days), len(_NUMBERS)), np.nan)
     for _, rows in days.groupby(by, observed=True, dropna=False, sort=False):
-        ordered = rows.set_index("timestamp")["value"].sort_index()
-        week = ordered.rolling("7D", center=True).median()
-        parts.append(rows["timestamp"].map(week[~week.index.duplicated()]))
-    return pd.concat(parts) if parts else Series(dtype="float64", index=days.index)
+        numbers[rows.index] = _compared(rows, rows[occasion].notna().to_numpy(dtype=bool))
+    result = days.assign(**dict(zip(_NUMBERS, numbers.T, strict=True)))[days[occasion].notna()]
+    result = result.astype({"others": "Int64", "days": "Int64", occasion: "category"})
+    result["change"] = ratio(result["value"] - result["usual"], result["usual"])
+    result["chance"] = (2 / (result["others"].astype("float64") + 1)).where(result["usual"].notna())
+    is_outside = Series((result["value"] < result["low"]) | (result["value"] > result["high"]), dtype="boolean")
+    result["is_outside"] = is_outside.mask(result["change"].isna())
+    result["days"] = result.pop("days")  # the last column
+    result = result.sort_values("change", key=lambda change: -change.abs(), kind="stable", ignore_index=True)
+    return with_receipts_of(result, frame)
+
+
+def _compared(rows: DataFrame, is_special: NDArray[np.bool_]) -> Floats:
+    """Return `_NUMBERS` of each day of one series, NaN for ordinary days."""
+    places = ((rows["timestamp"] - rows["timestamp"].min()) // _DAY).to_numpy(dtype="int64")
+    ordinary = np.full(places[-1] + 1, np.nan)
+    ordinary[places[~is_special]] = rows["value"].to_numpy()[~is_special]
+    numbers = np.full((len(rows), len(_NUMBERS)), np.nan)
+    at = places[is_special]
+    period = np.cumsum(np.diff(at, prepend=at[:1]) > 1)
+    first, length = np.unique(period, return_index=True, return_counts=True)[1:]
+    starts, lengths = at[first][period], length[period]
+    usual = [_usual(ordinary, *each) for each in zip(at, starts, lengths, strict=True)]
+    numbers[is_special] = np.column_stack([np.array(usual).reshape(-1, 4), lengths])
+    return numbers
+
+
+def _usual(ordinary: Floats, place: int, start: int, length: int) -> tuple[float, float, float, int]:
+    """Return median, low and high of the days like *place*, at its level, and their number.
+
+    *ordinary* are the ordinary values by day; the period begins at *start* and has *length* days.
+    """
+    offsets = np.concatenate([np.arange(-_WEEK, 0), np.arange(length, length + _WEEK)]) + start - place
+    values = ordinary / _weekday_factors(ordinary)
+    offsets = offsets[~np.isnan(_neighbours(values, np.array([place]), offsets)[0])]
+    others = np.arange(place % _WEEK, len(values), _WEEK)
+    others = others[~np.isnan(values[others])]
+    around = _neighbours(values, others, offsets)
+    is_known = (~np.isnan(around)).sum(axis=1) >= FEWEST_OTHERS
+    if is_known.sum() < FEWEST_OTHERS:
+        return np.nan, np.nan, np.nan, int(is_known.sum())
+    relative = ordinary[others[is_known]] / np.nanmedian(around[is_known], axis=1)
+    level = float(np.median(_neighbours(values, np.array([place]), offsets)))
+    return float(np.median(relative)) * level, relative.min() * level, relative.max() * level, len(relative)
+
+
+def _weekday_factors(ordinary: Floats) -> Floats:
+    """Return for each day how its weekday compares with the week around it, by ordinary days.
+
+    With them two days can be compared that do not have the same weekdays as neighbours.
+    """
+    week = Series(ordinary).rolling(_WEEK, center=True).median()
+    weekday = np.arange(len(ordinary)) % _WEEK
+    factors = (Series(ordinary) / week.where(week > 0)).groupby(weekday).transform("median")
+    return factors.where(factors > 0).fillna(1.0).to_numpy()
+
+
+def _neighbours(values: Floats, places: Places, offsets: Places) -> Floats:
+    """Return the values at *offsets* from each of *places*, NaN beyond the ends."""
+    at = places[:, None] + offsets
+    inside = (at >= 0) & (at < len(values))
+    return np.where(inside, values[np.clip(at, 0, len(values) - 1)], np.nan)

@@ -3,6 +3,7 @@
 Never asks a service and never draws. Open `retention_rates` first.
 """
 
+from gamelens.analysis.retention.cohort_drift import drift_claims
 from gamelens.analysis.retention.curve_selection import compare_curves, curve_verdict
 from gamelens.analysis.retention.lifetime_value import dearest_claim, ltv
 from gamelens.analysis.retention.projection import project_retention
@@ -26,6 +27,7 @@ __all__ = [
     "curve_verdict",
     "day_spread",
     "dearest_claim",
+    "drift_claims",
     "intervals_are_disjoint",
     "ltv",
     "pooled",

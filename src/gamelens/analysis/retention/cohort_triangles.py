@@ -6,7 +6,7 @@ A cell exists only where the cohort has reached the age.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -31,11 +31,13 @@ class CohortTriangle:
         ages: ages in days, ascending.
         installs: players of each cohort, shape (cohorts, ages); 0 where the age is not reached.
         returned: players who returned, same shape; 0 where the age is not reached.
+        days: install day of each cohort, in days since the first; empty if they were not given.
     """
 
     ages: NDArray[np.int64]
     installs: Floats
     returned: Floats
+    days: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype="int64"))
 
     def totals_by_age(self) -> tuple[Floats, Floats]:
         """Return the installs that reached each age, and the players who returned."""
@@ -48,11 +50,11 @@ class CohortTriangle:
 
     def until(self, ages: int) -> CohortTriangle:
         """Return the triangle of the first *ages* ages."""
-        return CohortTriangle(self.ages[:ages], self.installs[:, :ages], self.returned[:, :ages])
+        return CohortTriangle(self.ages[:ages], self.installs[:, :ages], self.returned[:, :ages], self.days)
 
     def since(self, ages: int) -> CohortTriangle:
         """Return the triangle without its first *ages* ages."""
-        return CohortTriangle(self.ages[ages:], self.installs[:, ages:], self.returned[:, ages:])
+        return CohortTriangle(self.ages[ages:], self.installs[:, ages:], self.returned[:, ages:], self.days)
 
 
 def cohorts_of(frame: DataFrame, by: str | None) -> Iterator[tuple[Key, CohortTriangle]]:
@@ -91,4 +93,5 @@ def _triangle(rows: DataFrame) -> CohortTriangle:
     cells = rows[rows["retention"].notna() & (rows["installs"] > 0) & (rows["age"] > 0)]
     sums = cells.groupby(["timestamp", "age"], observed=True)[["installs", "returned"]].sum().astype("float64")
     installs, returned = (sums[name].unstack("age").fillna(0.0).sort_index(axis=1) for name in sums)
-    return CohortTriangle(installs.columns.to_numpy(dtype="int64"), installs.to_numpy(), returned.to_numpy())
+    days = (installs.index - installs.index.min()).days.to_numpy(dtype="int64")
+    return CohortTriangle(installs.columns.to_numpy(dtype="int64"), installs.to_numpy(), returned.to_numpy(), days)

@@ -6,7 +6,7 @@ Reads the frame of `Client.retention`. A group with too few cells to fit raises 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -14,12 +14,25 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from gamelens.analysis.retention.cohort_triangles import CohortTriangle, cohorts_of, concat_groups
-from gamelens.analysis.retention.day_variation import day_variance
-from gamelens.analysis.retention.retention_curves import BG_BB, CURVES, FittedCurve, RetentionCurve, fit, misfit
+from gamelens.analysis.retention.day_variation import chance_and_days, day_variance
+from gamelens.analysis.retention.retention_curves import (
+    BG_BB,
+    CURVES,
+    AveragedCurve,
+    FittedCurve,
+    Floats,
+    RetentionCurve,
+    fit,
+    lack_of_fit,
+    misfit,
+)
 from gamelens.analysis.tidy_frames import with_receipts_of
 
 CLEAR_DIFFERENCE: Final = 4.0
 """Difference in held-out misfit that makes a curve clearly better: 7 times likelier."""
+
+CLEAR_MISFIT: Final = 0.01
+"""P-value of the best curve below which no curve is said to fit."""
 
 MODELS: Final = [curve.name for curve in CURVES]
 _TEST_DIVISOR: Final = 3
@@ -39,15 +52,28 @@ class CurveTrial:
         held_out: number of latest ages that were predicted.
         held_out_misfit: deviance of the held-out counts.
         held_out_error: players predicted wrongly / players who returned.
+        lack_of_fit: chi-squared distance of all counts, chance and differing days taken into account.
+        degrees: ages beyond the parameters, the degrees of freedom of *lack_of_fit*.
+        weight: probability of the family among the fitted ones.
     """
 
     curve: RetentionCurve
     fitted: FittedCurve | None = None
     reason: str = ""
     misfit: float = np.nan
+    lack_of_fit: float = np.nan
+    degrees: int = 0
+    weight: float = np.nan
     held_out: int = 0
     held_out_misfit: float = np.nan
     held_out_error: float = np.nan
+
+    @property
+    def fit_p_value(self) -> float:
+        """Probability that counts of this family lie as far from it, NaN if it was not fitted."""
+        from scipy.special import chdtrc
+
+        return float(chdtrc(self.degrees, self.lack_of_fit)) if self.fitted else np.nan
 
 
 def compare_curves(frame: DataFrame, by: str | None = None) -> DataFrame:
@@ -59,8 +85,9 @@ def compare_curves(frame: DataFrame, by: str | None = None) -> DataFrame:
     Columns: *by* (category), model (category), parameters, ages (Int64, ages reached), misfit (float64, binomial
     deviance, 0 through every point), aic (float64), held_out (Int64, ages predicted), held_out_misfit (float64),
     held_out_error (float64, players predicted wrongly / players who returned), is_chosen (bool), why (str: the reason
-    for the choice, or the reason why the curve cannot be fitted; empty for the others). A curve that was not fitted has
-    NA.
+    for the choice, or the reason why the curve cannot be fitted; empty for the others), fit_p_value (float64: how often
+    counts of this curve would lie as far from it by chance and differing days), weight (float64, probability among the
+    fitted curves, the share of each in the band of `project_retention`). A curve that was not fitted has NA.
 
     Raises:
         BadQuery: *frame* is not a frame of `retention()`.
@@ -81,17 +108,25 @@ def curve_verdict(comparison: DataFrame) -> str:
             f"No curve can be fitted: even the simplest {rules[-1]}." if rules else "There are no new players to fit."
         )
     if len(chosen) == 1:
-        return f"The {chosen['model'].iloc[0]} curve is taken: {chosen['why'].iloc[0]}."
+        return f"The {chosen['model'].iloc[0]} curve is taken: {chosen['why'].iloc[0]}.{_doubts(comparison)}"
     counts = chosen["model"].astype(str).value_counts()
     parts = [f"the {model} curve for {count}" for model, count in counts.items()]
     return f"Of {len(chosen)} groups that can be fitted, we take {' and '.join(parts)}, whichever foretells better."
 
 
+def _doubts(comparison: DataFrame) -> str:
+    """Return a sentence if no curve fits the counts of one group, else an empty text."""
+    best = comparison["fit_p_value"].max()
+    if not best < CLEAR_MISFIT:
+        return ""
+    return f" No curve fits the counted ages (p = {best:.1g}), so the bands of a projection are widened accordingly."
+
+
 def trials_of(cohorts: CohortTriangle) -> list[CurveTrial]:
     """Return the trial of every curve on *cohorts*."""
-    variance = day_variance(cohorts)
+    variance = day_variance(cohorts).prudent()
     held_out = max(1, len(cohorts.ages) // _TEST_DIVISOR)
-    return [_trial(curve, cohorts, variance, held_out) for curve in CURVES]
+    return _weighed([_trial(curve, cohorts, variance, held_out) for curve in CURVES], cohorts, variance)
 
 
 def best_trial(trials: Sequence[CurveTrial]) -> tuple[CurveTrial | None, str]:
@@ -114,7 +149,48 @@ def best_trial(trials: Sequence[CurveTrial]) -> tuple[CurveTrial | None, str]:
     return first, f"no other curve foretells {ages} clearly better, {_error_list(tested)}"
 
 
-def _trial(curve: RetentionCurve, cohorts: CohortTriangle, variance: float, held_out: int) -> CurveTrial:
+def averaged(trials: Sequence[CurveTrial], chosen: CurveTrial) -> CurveTrial:
+    """Return *chosen* with draws of all fitted families, each as probable as the counts make it."""
+    if chosen.fitted is None:
+        return chosen
+    rivals = tuple(trial.fitted for trial in trials if trial.fitted)
+    weights = tuple(trial.weight for trial in trials if trial.fitted)
+    own = chosen.fitted
+    return replace(chosen, fitted=AveragedCurve(own.curve, own.point, own.covariance, rivals, weights))
+
+
+def _weighed(trials: Sequence[CurveTrial], cohorts: CohortTriangle, variance: Floats) -> list[CurveTrial]:
+    """Return the trials with their lack of fit, their weights, and parameters made as uncertain as they fit badly.
+
+    Weights are those of Akaike for overdispersed counts (Burnham and Anderson 2002): the lack of fit in units of that
+    of the best family, and 2 for each parameter.
+    """
+    nearest = min((trial for trial in trials if trial.fitted), key=lambda trial: trial.misfit, default=None)
+    if nearest is None or nearest.fitted is None:
+        return list(trials)
+    noise = chance_and_days(cohorts, nearest.fitted.shares(cohorts.ages), variance)
+    sizes = np.array([len(trial.curve.centre) for trial in trials], dtype="float64")
+    degrees = np.array([len(cohorts.ages) - len(trial.curve.centre) for trial in trials])
+    lacks = np.array([lack_of_fit(trial.fitted, cohorts, noise=noise) if trial.fitted else np.inf for trial in trials])
+    dispersion = max(1.0, float((lacks / np.maximum(degrees, 1)).min()))
+    criteria = lacks / dispersion + 2 * sizes
+    weights = np.exp((criteria.min() - criteria) / 2)
+    weights /= weights.sum()
+    return [
+        replace(
+            trial,
+            fitted=replace(trial.fitted, covariance=trial.fitted.covariance * dispersion),
+            lack_of_fit=lack,
+            degrees=int(degree),
+            weight=weight,
+        )
+        if trial.fitted
+        else trial
+        for trial, lack, degree, weight in zip(trials, lacks.tolist(), degrees, weights.tolist(), strict=True)
+    ]
+
+
+def _trial(curve: RetentionCurve, cohorts: CohortTriangle, variance: Floats, held_out: int) -> CurveTrial:
     """Fit *curve* to *cohorts* and test it on the last *held_out* ages."""
     reason = _reason_not_fitted(curve, cohorts)
     if reason:
@@ -168,5 +244,7 @@ def _comparison_frame(trials: Sequence[CurveTrial], cohorts: CohortTriangle | No
             "held_out_error": np.array([trial.held_out_error for trial in trials], dtype="float64"),
             "is_chosen": np.array([trial is chosen for trial in trials], dtype=bool),
             "why": Series([why if trial is chosen else trial.reason for trial in trials], dtype="str"),
+            "fit_p_value": np.array([trial.fit_p_value for trial in trials], dtype="float64"),
+            "weight": np.array([trial.weight for trial in trials], dtype="float64"),
         }
     )

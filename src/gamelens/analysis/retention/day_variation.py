@@ -8,8 +8,7 @@ more days reduce the second.
 
 from __future__ import annotations
 
-from math import sqrt
-from statistics import NormalDist
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -27,67 +26,143 @@ together.
 """
 
 
-def day_variance(cohorts: CohortTriangle) -> float:
+_BORROWED_DAYS: Final = 4.0
+"""Weight of all ages together in the variance of one age, in install days."""
+_STEPS: Final = 30
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class DayVariance:
+    """Relative variance of install days around the common curve beyond chance.
+
+    Attributes:
+        pooled: of all ages together; 0 if chance explains everything, or if there is only one cohort.
+        by_age: of each age, the less from its own cohorts and the more from all ages the fewer have reached it.
+        degrees: degrees of freedom of *by_age*, 0 with one cohort.
+    """
+
+    pooled: float
+    by_age: Floats
+    degrees: Floats
+
+    def prudent(self) -> Floats:
+        """Return the variance of each age, raised because few days estimate it roughly."""
+        return self.by_age * _inflation(self.degrees, 0.95)
+
+
+def day_variance(cohorts: CohortTriangle) -> DayVariance:
     """Return the relative variance of install days around the common curve beyond chance.
 
-    By moments, over all cells: squared distances less the binomial variance, over squared expectations. 0 if chance
-    explains everything, or if there is only one cohort.
+    By moments: weighted squared distances from the weighted mean, less what chance puts there (Kleinman 1973). A day
+    weighs the less, the larger its variance by chance and by day together. So a day with half of all players neither
+    pulls the mean to itself nor decides the estimate. For one age it is the estimate of Paule and Mandel (1982).
     """
-    expected = cohorts.installs * np.nan_to_num(cohorts.shares())
-    days = (cohorts.installs > 0).sum(axis=0)
-    at = days > 1
-    if not at.any():
-        return 0.0
-    squares = ((cohorts.returned - expected) ** 2).sum(axis=0)[at] * days[at] / (days[at] - 1)
-    chance = (expected * (1 - np.nan_to_num(cohorts.shares()))).sum(axis=0)[at]
-    size = float((expected**2)[:, at].sum())
-    return max(0.0, float((squares - chance).sum()) / size) if size else 0.0
+    degrees = np.maximum((cohorts.installs > 0).sum(axis=0) - 1.0, 0.0)
+    sizes = np.where(cohorts.installs > 0, cohorts.installs, np.inf)
+    at = cohorts.installs > 0
+    mean = np.nan_to_num(cohorts.shares())
+    pooled, by_age = 0.0, np.zeros(len(mean))
+    for _ in range(_STEPS if degrees.any() else 0):
+        positive = np.where(mean > 0, mean, np.inf)
+        chance = (1 - mean) / positive / sizes
+        weights = np.divide(at, chance + by_age, out=np.zeros_like(sizes), where=at & (chance + by_age > 0))
+        weights /= np.maximum(weights.sum(axis=0), 1e-300)
+        mean = (weights * cohorts.returned / sizes).sum(axis=0)
+        squares = (weights * (cohorts.returned / sizes - mean) ** 2).sum(axis=0)
+        left = weights * (1 - weights)
+        beyond = squares - (left * chance).sum(axis=0) * mean**2
+        size = left.sum(axis=0) * mean**2
+        pooled = beyond.sum() / size.sum() if size.sum() else 0.0
+        own = np.divide(beyond, size, out=np.full_like(size, pooled), where=size > 0)
+        by_age = np.maximum(0.0, (degrees * own + _BORROWED_DAYS * pooled) / (degrees + _BORROWED_DAYS))
+    return DayVariance(float(max(0.0, pooled)), by_age, np.minimum(degrees + _BORROWED_DAYS, degrees.max(initial=0.0)))
 
 
 def chance_of_days(cohorts: CohortTriangle) -> float:
     """Return the p-value of the differences between install days at the first age.
 
-    Pearson's chi-squared of homogeneity, with Wilson and Hilferty's cube root for its tail; NaN for fewer than two
-    install days.
+    Pearson's chi-squared of homogeneity; NaN for fewer than two install days.
     """
+    from scipy.stats import chi2_contingency
+
     at = cohorts.installs[:, 0] > 0 if len(cohorts.ages) else np.zeros(0, dtype=bool)
-    degrees = int(at.sum()) - 1
-    if degrees < 1:
+    if at.sum() < 2:
         return float("nan")
-    installs, share = cohorts.installs[at, 0], float(cohorts.shares()[0])
-    if not 0 < share < 1:
-        return 1.0
-    distance = float(((cohorts.returned[at, 0] - installs * share) ** 2 / (installs * share * (1 - share))).sum())
-    spread = 2 / (9 * degrees)
-    return 1 - NormalDist().cdf(((distance / degrees) ** (1 / 3) - (1 - spread)) / sqrt(spread))
+    returned = cohorts.returned[at, 0]
+    counts = np.array([returned, cohorts.installs[at, 0] - returned])
+    return float(chi2_contingency(counts, correction=False).pvalue) if counts.any(axis=1).all() else 1.0
 
 
-def effective_installs(cohorts: CohortTriangle, variance: float) -> Floats:
+def effective_installs(cohorts: CohortTriangle, variance: DayVariance, *, confidence: float = 0.95) -> Floats:
     """Return the installs that would be as uncertain by chance alone as these, at each age.
 
-    *variance* is that between install days (`day_variance`).
+    Fewer days estimate *variance* more roughly: Student's t instead of the normal distribution, with Satterthwaite's
+    degrees of freedom for the sum of chance, which is known, and the variance of days.
     """
     reached, _ = cohorts.totals_by_age()
     shares = np.clip(np.nan_to_num(cohorts.shares()), 0, 1 - 1e-9)
     squares = (cohorts.installs**2).sum(axis=0)
-    widening = 1 + variance * shares / (1 - shares) * squares / np.maximum(reached, 1)
-    fewer: Floats = reached / widening
+    of_days = variance.by_age * shares / (1 - shares) * squares / np.maximum(reached, 1)
+    degrees = variance.degrees * ((1 + of_days) / np.maximum(of_days, 1e-9)) ** 2
+    fewer: Floats = reached / (1 + of_days) / _inflation(degrees, confidence)
     return fewer
 
 
-def covariance(cohorts: CohortTriangle, shares: Floats, variance: float) -> Floats:
+def _inflation(degrees: Floats, confidence: float) -> Floats:
+    """Return how much larger the squared quantile of Student's t is than the normal one's, 1 without degrees."""
+    from scipy.special import ndtri, stdtrit
+
+    tail = (1 + confidence) / 2
+    ratio: Floats = (stdtrit(np.clip(degrees, 1.0, 1e9), tail) / ndtri(tail)) ** 2
+    return np.where(degrees > 0, ratio, 1.0)
+
+
+def chance_and_days(cohorts: CohortTriangle, shares: Floats, variance: Floats) -> Floats:
+    """Return the covariance of the returning players by age, as if each age had players of its own.
+
+    Ages that share players lie closer together than that, so a curve is not refused for want of that knowledge.
+    """
+    reached, _ = cohorts.totals_by_age()
+    return np.diag(reached * shares * (1 - shares) + 1e-9) + _effects_of_days(cohorts, shares, variance)
+
+
+def covariance(cohorts: CohortTriangle, shares: Floats, variance: Floats | float) -> Floats:
     """Return the covariance between ages of the returning players, given true *shares*.
 
-    Two ages share the players of the cohorts that have reached both, and the effects of those days.
+    Two ages share the players of the cohorts that have reached both, and the effects of those days, which have the
+    relative *variance*, one for all ages or one for each.
     """
+    players = _shared_installs(cohorts).sum(axis=0) * _per_player(shares)
+    total: Floats = players + _effects_of_days(cohorts, shares, variance)
+    return total
+
+
+def chance_by_cohort(cohorts: CohortTriangle, shares: Floats) -> Floats:
+    """Return the relative variance by chance of all returns of each cohort, NaN without installs."""
+    variances = np.einsum("cab,ab->c", _shared_installs(cohorts), _per_player(shares))
+    squares = (cohorts.installs @ shares) ** 2
+    relative: Floats = variances / np.where(squares > 0, squares, np.nan)
+    return relative
+
+
+def _per_player(shares: Floats) -> Floats:
+    """Return the covariance between ages of one player's returns."""
     positions = np.arange(len(shares))
     later = np.maximum.outer(positions, positions)
     # at least as many as if the two days were independent
     both = np.maximum(SAME_PLAYERS, shares[np.minimum.outer(positions, positions)]) * shares[later]
     np.fill_diagonal(both, shares)
-    independent = np.outer(shares, shares)
-    shared_installs = np.minimum(cohorts.installs[:, :, None], cohorts.installs[:, None, :])
-    players = shared_installs.sum(axis=0) * (both - independent)
-    days = variance * (shared_installs**2).sum(axis=0) * independent
-    total: Floats = players + days
-    return total
+    per_player: Floats = both - np.outer(shares, shares)
+    return per_player
+
+
+def _effects_of_days(cohorts: CohortTriangle, shares: Floats, variance: Floats | float) -> Floats:
+    """Return the covariance of the returning players by age that differing install days make."""
+    effects = np.sqrt(variance) * shares
+    covariances: Floats = (_shared_installs(cohorts) ** 2).sum(axis=0) * np.outer(effects, effects)
+    return covariances
+
+
+def _shared_installs(cohorts: CohortTriangle) -> Floats:
+    """Return the installs that have reached both of two ages, shape (cohorts, ages, ages)."""
+    return np.minimum(cohorts.installs[:, :, None], cohorts.installs[:, None, :])

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame
 
 from gamelens.analysis.retention.cohort_triangles import cohorts_of, concat_groups
-from gamelens.analysis.retention.curve_selection import MODELS, CurveTrial, best_trial, trials_of
+from gamelens.analysis.retention.curve_selection import MODELS, CurveTrial, averaged, best_trial, trials_of
 from gamelens.analysis.tidy_frames import with_receipts_of
 from gamelens.errors import BadQuery
 
@@ -36,8 +36,10 @@ def project_retention(
 ) -> DataFrame:
     """Return retention at *ages*, reached or not, on the chosen curve, with a band.
 
-    The band is parametric: *draws* curves around the fitted one, as uncertain as its players and days leave it, drawn
-    with *seed*.
+    The line is that of the chosen curve. Its band is of *draws* curves of all families that `compare_curves` weighs,
+    drawn with *seed*, each as uncertain as its players, its days and its lack of fit leave it. So it covers the doubt
+    about the family, which is the larger part once the ages counted are few. A curve that *model* names has the band of
+    its family alone.
 
     Args:
         frame: a frame of `retention()`.
@@ -49,7 +51,9 @@ def project_retention(
         seed: of the random numbers; the same seed gives the same band.
 
     Columns: *by* (category), model (category), age (Int64, days), retention, low, high (float64, 0 to 1), is_projected
-    (bool: no install day has reached the age), is_chosen (bool). A group without a fitted curve has NA.
+    (bool: no install day has reached the age), is_chosen (bool), fit_p_value (float64, of the family that fits best;
+    below 0.01 none fits, and the bands are wider by as much as the counts lie farther off than chance and days put
+    them). A group without a fitted curve has NA.
 
     Raises:
         BadQuery: *frame* is not a frame of `retention()`, *model* is unknown, an age is below 1, *confidence* is not a
@@ -59,11 +63,14 @@ def project_retention(
     at = np.array(sorted({*ages}), dtype="int64")
     blocks = []
     for key, cohorts in cohorts_of(frame, by):
-        for trial, is_chosen in _selected_trials(trials_of(cohorts), model):
+        trials = trials_of(cohorts)
+        best_fit = max((trial.fit_p_value for trial in trials if trial.fitted), default=np.nan)
+        for trial, is_chosen in _selected_trials(trials, model):
             lines = _band_frame(trial, at, confidence=confidence, draws=_drawn_shares(trial, at, draws, seed))
             is_projected = at > cohorts.ages.max(initial=0)
-            blocks.append((key, lines.assign(is_projected=is_projected, is_chosen=is_chosen)))
-    empty = _band_frame(None, at[:0], confidence=confidence, draws=None).assign(is_projected=False, is_chosen=False)
+            blocks.append((key, lines.assign(is_projected=is_projected, is_chosen=is_chosen, fit_p_value=best_fit)))
+    empty = _band_frame(None, at[:0], confidence=confidence, draws=None)
+    empty = empty.assign(is_projected=False, is_chosen=False, fit_p_value=0.0)
     return with_receipts_of(concat_groups(frame, by, blocks, like=empty), frame)
 
 
@@ -74,11 +81,12 @@ def _selected_trials(trials: Sequence[CurveTrial], model: str | None) -> Iterato
     """
     chosen, _ = best_trial(trials)
     if model is None or not any(trial.fitted for trial in trials):
-        yield chosen, chosen is not None
+        yield (averaged(trials, chosen) if chosen else None), chosen is not None
         return
     for trial in trials:
         if trial.curve.name == model or (model == "all" and trial.fitted):
-            yield (trial if trial.fitted else None), trial is chosen
+            is_averaged = model == "all" and trial is chosen
+            yield (averaged(trials, trial) if is_averaged else trial if trial.fitted else None), trial is chosen
 
 
 def _drawn_shares(trial: CurveTrial | None, ages: NDArray[np.int64], draws: int, seed: int) -> Floats | None:

@@ -3,7 +3,9 @@
 `BG_BB`: a player plays on a day with probability p ~ Beta while active, and before each day leaves for good with
 probability theta ~ Beta, so D-n = E[p] E[(1 - theta)^n] (Fader, Hardie and Shang 2010, for one age at a time).
 `SHIFTED_BG` is the same with p = 1 (shifted beta-geometric, Fader and Hardie 2007). `POWER_LAW` is D-n = D1 / n^b, a
-straight line on two logarithmic scales.
+straight line on two logarithmic scales. `WEIBULL` is D-n = a exp(-r n^k), a stretched exponential: all players are
+alike, and the loss slows down with age by itself. Its tail is the thinnest of the four and that of the power law the
+thickest.
 
 The fit uses unbounded parameters: shares as logits, sizes as logarithms. A weak prior (a normal distribution there, two
 sigma of it wider than any published game) bounds a parameter that the counts hardly determine: with two weeks of days,
@@ -30,9 +32,6 @@ Shape = Callable[[Floats, Ages], tuple[Floats, Floats]]
 Log shares have shape (..., ages), slopes (..., ages, parameters).
 """
 
-_STEPS: Final = 100
-_LONGEST_STEP: Final = 2.0
-_CONVERGED: Final = 1e-10
 _BELOW_ONE: Final = -1e-9
 
 
@@ -88,7 +87,29 @@ class FittedCurve:
         return self.curve.shares(self.point + offsets @ vectors.T, ages)
 
 
-def fit(curve: RetentionCurve, cohorts: CohortTriangle, *, variance: float = 0.0) -> FittedCurve:
+@dataclass(frozen=True, eq=False, slots=True)
+class AveragedCurve(FittedCurve):
+    """A curve whose draws are of several families, each as often as its weight says.
+
+    Attributes:
+        rivals: the families as fitted, this one among them.
+        weights: probability of each, in sum 1.
+    """
+
+    rivals: tuple[FittedCurve, ...]
+    weights: tuple[float, ...]
+
+    def draws(self, ages: Ages, *, count: int, rng: np.random.Generator) -> Floats:
+        """Return retention at *ages* of *count* curves of all families, shape (count, ages)."""
+        places = rng.choice(len(self.rivals), size=count, p=self.weights)
+        drawn = np.empty((count, len(ages)))
+        for place, rival in enumerate(self.rivals):
+            at = places == place
+            drawn[at] = rival.draws(ages, count=int(at.sum()), rng=rng)
+        return drawn
+
+
+def fit(curve: RetentionCurve, cohorts: CohortTriangle, *, variance: Floats | float = 0.0) -> FittedCurve:
     """Fit *curve* to the binomial counts of *cohorts*, cohort by cohort and age by age.
 
     Cells of one age have one share in common, so their sums are sufficient. The uncertainty is not that of independent
@@ -108,46 +129,58 @@ def fit(curve: RetentionCurve, cohorts: CohortTriangle, *, variance: float = 0.0
 def misfit(fitted: FittedCurve, cohorts: CohortTriangle) -> float:
     """Return the binomial deviance of the counts from *fitted*, 0 through every point."""
     reached, returned = cohorts.totals_by_age()
-    best = _log_likelihood(reached, returned, np.clip(cohorts.shares(), 1e-300, 1 - 1e-16))
-    return 2 * (best - _log_likelihood(reached, returned, fitted.shares(cohorts.ages)))
+    best = _log_likelihoods(reached, returned, np.clip(cohorts.shares(), 1e-300, 1 - 1e-16))
+    return 2 * float((best - _log_likelihoods(reached, returned, fitted.shares(cohorts.ages))).sum())
+
+
+def lack_of_fit(fitted: FittedCurve, cohorts: CohortTriangle, *, noise: Floats) -> float:
+    """Return the chi-squared distance of the counts from the family of *fitted*, in units of *noise*.
+
+    It is the squared residuals that no small step of the parameters removes, and the distance from the prior. *noise*
+    is the covariance of the returned players by age (`chance_and_days`), the same for the families to be compared.
+    """
+    reached, returned = cohorts.totals_by_age()
+    logs, slopes = fitted.curve.shape(fitted.point, cohorts.ages)
+    expected = reached * np.exp(np.minimum(logs, _BELOW_ONE))
+    whitening = np.linalg.inv(np.linalg.cholesky(noise))
+    centre, spread = np.array(fitted.curve.centre), np.array(fitted.curve.spread)
+    left = np.concatenate([whitening @ (returned - expected), (centre - fitted.point) / spread])
+    steps = np.vstack([whitening @ (expected[:, None] * slopes), np.diag(1 / spread)])
+    left -= steps @ np.linalg.lstsq(steps, left, rcond=None)[0]
+    return float(left @ left)
 
 
 def _most_likely_point(curve: RetentionCurve, ages: Ages, reached: Floats, returned: Floats) -> Floats:
-    """Return the parameters of the largest posterior.
+    """Return the parameters of the largest posterior, found as least squares of deviance residuals.
 
-    Fisher's scoring, with steps damped until they improve it (Levenberg, Marquardt). Analytic slopes make it a few
-    iterations, and the prior keeps the system regular.
+    Half the sum of their squares, with the offsets from the prior's centre, is minus the log posterior.
     """
-    centre, weight = np.array(curve.centre), np.array(curve.spread) ** -2.0
-    point, damping, best = centre, 1e-2, -np.inf
-    for _ in range(_STEPS):
+    from scipy.optimize import least_squares
+
+    centre, spread = np.array(curve.centre), np.array(curve.spread)
+    best = _log_likelihoods(reached, returned, np.clip(returned / reached, 1e-300, 1 - 1e-16))
+
+    def residuals(point: Floats) -> Floats:
+        shares = curve.shares(point, ages)
+        misfits = 2 * (best - _log_likelihoods(reached, returned, shares))
+        signs = np.sign(reached * shares - returned)
+        return np.concatenate([signs * np.sqrt(np.maximum(misfits, 0)), (point - centre) / spread])
+
+    def slopes_of(point: Floats) -> Floats:
         logs, slopes = curve.shape(point, ages)
-        shares = np.exp(np.minimum(logs, _BELOW_ONE))
-        value = _log_posterior(curve, point, ages, reached, returned)
-        slope = slopes.T @ ((returned - reached * shares) / (1 - shares)) - weight * (point - centre)
-        curvature = (slopes.T * (reached * shares / (1 - shares))) @ slopes + np.diag(weight)
-        while damping < 1e12:
-            step = np.linalg.solve(curvature + damping * np.diag(np.diag(curvature)), slope)
-            candidate = point + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
-            best = _log_posterior(curve, candidate, ages, reached, returned)
-            if best >= value:
-                break
-            damping *= 5
-        else:
-            return point
-        point, damping = candidate, damping / 5
-        if best - value < _CONVERGED * (1 + abs(value)):
-            break
+        shares, at = np.exp(np.minimum(logs, _BELOW_ONE)), residuals(point)[: len(ages)]
+        exact = (reached * shares - returned) / (1 - shares)
+        nearly = np.sqrt(reached * shares / (1 - shares))  # the limit where the curve meets the count
+        factors = np.where(np.abs(at) > 1e-5, exact / np.where(at, at, 1.0), nearly)
+        return np.vstack([factors[:, None] * slopes, np.diag(1 / spread)])
+
+    point: Floats = least_squares(residuals, centre, slopes_of, method="lm", xtol=1e-10, ftol=1e-12).x
     return point
 
 
-def _log_posterior(curve: RetentionCurve, point: Floats, ages: Ages, reached: Floats, returned: Floats) -> float:
-    offsets = (point - np.array(curve.centre)) / np.array(curve.spread)
-    return _log_likelihood(reached, returned, curve.shares(point, ages)) - 0.5 * float(offsets @ offsets)
-
-
-def _log_likelihood(reached: Floats, returned: Floats, shares: Floats) -> float:
-    return float(returned @ np.log(shares) + (reached - returned) @ np.log1p(-shares))
+def _log_likelihoods(reached: Floats, returned: Floats, shares: Floats) -> Floats:
+    values: Floats = returned * np.log(shares) + (reached - returned) * np.log1p(-shares)
+    return values
 
 
 def _bg_bb(point: Floats, ages: Ages) -> tuple[Floats, Floats]:
@@ -179,6 +212,14 @@ def _power_law(point: Floats, ages: Ages) -> tuple[Floats, Floats]:
     return np.log(first) - power * logs, np.stack([by_first, -power * logs], axis=-1)
 
 
+def _weibull(point: Floats, ages: Ages) -> tuple[Floats, Floats]:
+    """Return log shares and slopes of the Weibull curve."""
+    activity, rate, power = _inverse_logit(point[..., :1]), np.exp(point[..., 1:2]), np.exp(point[..., 2:3])
+    lost = rate * ages**power
+    by_activity = np.broadcast_to(1 - activity, lost.shape)
+    return np.log(activity) - lost, np.stack([by_activity, -lost, -lost * power * np.log(ages)], axis=-1)
+
+
 def _inverse_logit(logit: Floats) -> Floats:
     share: Floats = 1 / (1 + np.exp(-np.clip(logit, -30, 30)))
     return share
@@ -196,4 +237,7 @@ SHIFTED_BG: Final = RetentionCurve("shifted beta-geometric", _shifted_bg, centre
 POWER_LAW: Final = RetentionCurve("power law", _power_law, centre=(-1.0, -0.4), spread=(2.0, 1.5))
 """Parameters: logit of D1, log of the power."""
 
-CURVES: Final = (BG_BB, SHIFTED_BG, POWER_LAW)
+WEIBULL: Final = RetentionCurve("Weibull", _weibull, centre=(0.4, -1.5, -0.7), spread=(1.5, 1.5, 0.5))
+"""Parameters: logit of a, log of r, log of k."""
+
+CURVES: Final = (BG_BB, SHIFTED_BG, WEIBULL, POWER_LAW)

@@ -70,7 +70,7 @@ def average_curve(
     curve = _pooled(reached_cells, [*split, "age"])
     reached = reached_cells.groupby([*split, "age"], observed=True, dropna=False)["timestamp"].nunique()
     curve = curve.merge(reached.astype("Int64").rename("cohorts").reset_index(), on=[*split, "age"])
-    curve = curve.merge(_effective(frame, by), on=[*split, "age"], how="left")
+    curve = curve.merge(_effective(frame, by, confidence), on=[*split, "age"], how="left")
     trials = curve["effective" if widened else "installs"].astype("float64")
     curve["low"], curve["high"] = wilson(curve["retention"] * trials, trials, confidence=confidence)
     order = [*split, "age", "retention", "low", "high", "installs", "returned", "cohorts"]
@@ -148,17 +148,17 @@ def wilson(
 def _spread_frame(cohorts: CohortTriangle) -> DataFrame:
     """Return the row of `day_spread` for one group."""
     days = len(cohorts.installs)
-    spread = sqrt(day_variance(cohorts)) if days > 1 else nan
+    spread = sqrt(day_variance(cohorts).pooled) if days > 1 else nan
     return DataFrame({"cohorts": pd.array([days], dtype="Int64"), "spread": spread, "p_value": chance_of_days(cohorts)})
 
 
-def _effective(frame: DataFrame, by: str | None) -> DataFrame:
+def _effective(frame: DataFrame, by: str | None, confidence: float) -> DataFrame:
     """Return the effective installs at each age, for each group."""
     empty = DataFrame({"age": Series(dtype="Int64"), "effective": Series(dtype="float64")})
-    blocks = [
-        (key, DataFrame({"age": cohorts.ages, "effective": effective_installs(cohorts, day_variance(cohorts))}))
-        for key, cohorts in cohorts_of(frame, by)
-    ]
+    blocks = []
+    for key, cohorts in cohorts_of(frame, by):
+        effective = effective_installs(cohorts, day_variance(cohorts), confidence=confidence)
+        blocks.append((key, DataFrame({"age": cohorts.ages, "effective": effective})))
     return concat_groups(frame, by, blocks, like=empty).astype({"age": "Int64"})
 
 

@@ -1,0 +1,81 @@
+"""Drift of retention over install days, with a known truth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from pandas import DataFrame
+
+from gamelens.analysis import retention
+from gamelens.analysis.claims import Claim
+from support.retention_frames import frame_of
+
+AGES = [1, 3, 7, 14]
+SHARES = np.array([0.4, 0.25, 0.15, 0.1])
+
+
+def drifting(ratio: float, *, seed: int = 1, days: int = 30, largest: int = 600, until: int | None = 31) -> DataFrame:
+    """Return install days whose retention ends at *ratio* times the first day's, days differing by 5 %."""
+    rng = np.random.default_rng(seed)
+    sizes = np.array([600] * (days - 1) + [largest])
+    levels = ratio ** (np.arange(days) / (days - 1)) * np.exp(rng.normal(0, 0.05, days))
+    counts = rng.binomial(sizes[:, None], np.minimum(levels[:, None] * SHARES, 1))
+    return frame_of(sizes.tolist(), counts, AGES, until=until)
+
+
+def claim_of(frame: DataFrame) -> Claim:
+    """Return the only claim about *frame*."""
+    (claim,) = retention.drift_claims(frame)
+    return claim
+
+
+@pytest.mark.parametrize(("ratio", "direction"), [(0.75, "lower"), (1.25, "higher")])
+@pytest.mark.parametrize("until", [None, 31], ids=["all ages", "right-censored"])
+def test_a_drift_is_named_with_its_size(ratio: float, direction: str, until: int | None) -> None:
+    """A quarter more or less over a month is found, also where young days lack late ages."""
+    claim = claim_of(drifting(ratio, until=until))
+    assert claim.direction == direction
+    assert claim.low < ratio < claim.high
+    assert claim.size == pytest.approx(ratio, rel=0.12)
+
+
+def test_its_words_have_the_size_and_the_interval() -> None:
+    """The sentence says the direction, the change and its bounds."""
+    claim = claim_of(drifting(0.75))
+    assert str(claim).startswith("Players who installed later come back less, -2")
+    assert "from the first of 30 install days to the last" in str(claim)
+
+
+@pytest.mark.parametrize("largest", [600, 20_000])
+def test_steady_retention_is_no_drift(largest: int) -> None:
+    """Of 60 steady series at most 10 % claim a trend, also with half the players on one day."""
+    claims = [claim_of(drifting(1.0, seed=seed, largest=largest)) for seed in range(60)]
+    assert sum(claim.direction != "no clear difference" for claim in claims) <= 6
+    assert "no clear trend" in str(claims[0]).lower()
+
+
+def test_fewer_than_six_days_show_no_trend() -> None:
+    """Five install days are unknown, and the sentence says how many it takes."""
+    claim = claim_of(drifting(0.5, days=5))
+    assert (claim.direction, claim.size) == ("unknown", pytest.approx(np.nan, nan_ok=True))
+    assert "5 install days cannot show a trend of retention, which takes 6 or more" in str(claim)
+
+
+def test_no_returning_players_show_no_trend() -> None:
+    """Days without returning players are unknown, and raise nothing."""
+    assert claim_of(frame_of([50] * 8, np.zeros((8, 2)), [1, 7])).direction == "unknown"
+
+
+def test_each_group_has_its_own_claim() -> None:
+    """Each game is judged alone, a null title is named, and its text starts with the name."""
+    frames = [drifting(0.7).assign(game="Tile"), drifting(1.0).assign(game=None)]
+    both = pd.concat(frames, ignore_index=True).astype({"game": "category"})
+    claims = {claim.subject["game"]: claim for claim in retention.drift_claims(both, "game")}
+    assert [claims[name].direction for name in ("Tile", "(unknown)")] == ["lower", "no clear difference"]
+    assert str(claims["Tile"]).startswith("Tile: players who")
+
+
+def test_nothing_claims_nothing() -> None:
+    """A frame without rows gives no claims."""
+    assert retention.drift_claims(drifting(1.0)[:0]) == []
