@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
+from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from pandas import DataFrame
@@ -44,30 +45,43 @@ def all_answers(ledger: Ledger, scenario: Scenario) -> list[DataFrame]:
 def answer(ledger: Ledger, scenario: Scenario, query: HealthQuery) -> DataFrame:
     """Return the frame that answers *query* over all days, with its receipt."""
     start = ENDS_ON - timedelta(days=scenario.days)
-    dimensions = ["game_id" if name == "game" else name for name in query.by]
     where = parse_filter(dict(query.where)) if query.where else None
-    frame = None
-    for metric in query.metric:
-        since = query.since_days_ago if metric == "retention_retro" else None
-        by = [name for name in dimensions if name != "game_id" or metric != "retention_retro"]
+
+    def rows_of(metric: str) -> DataFrame:
+        """Return the rows of one metric."""
+        is_retention = metric == "retention_retro"
+        dimensions = ["game_id" if name == "game" else name for name in query.by]
         rows = ledger.metric(
             metric,
             interval=f"{start}/{ENDS_ON}",
-            by=by,
+            by=[name for name in dimensions if name != "game_id" or not is_retention],
             where=where,
             games=query.games,
-            since_days_ago=since,
+            since_days_ago=query.since_days_ago if is_retention else None,
         )
-        part = DataFrame(rows)
-        frame = part if frame is None else frame.merge(part, on=["timestamp", *dimensions], how="outer")
+        return DataFrame(rows)
+
+    return merged_answer(scenario, query, rows_of)
+
+
+def merged_answer(scenario: Scenario, query: HealthQuery, rows_of: Callable[[str], DataFrame]) -> DataFrame:
+    """Return the frame that answers *query*, from the rows of each of its metrics.
+
+    As in the client's frames, a field that several metrics have is prefixed by its metric.
+    """
+    keys = ["timestamp", *("game_id" if name == "game" else name for name in query.by)]
+    parts = {metric: rows_of(metric) for metric in query.metric}
+    fields = Counter(name for part in parts.values() for name in part if name not in keys)
+    frame = None
+    for metric, part in parts.items():
+        named = part.rename(columns={name: f"{metric}_{name}" for name in part if fields[name] > 1})
+        frame = named if frame is None else frame.merge(named, on=keys, how="outer")
     assert frame is not None
     frame["timestamp"] = pd.to_datetime(frame["timestamp"], utc=True).astype("datetime64[us, UTC]")
     if "game" in query.by:
         frame["game"] = frame["game_id"]
-    frame.attrs["gamelens"] = _receipt(query, start)
+    start = ENDS_ON - timedelta(days=scenario.days)
+    asked = {"metric": list(query.metric), "by": list(query.by), "every": "day", "where": query.where}
+    asked["interval"] = f"{start}T00:00Z/{ENDS_ON}T00:00Z"
+    frame.attrs["gamelens"] = {"asked": asked, "as_of": f"{ENDS_ON}T09:00:00+00:00", "requests": 1}
     return frame
-
-
-def _receipt(query: HealthQuery, start: date) -> dict[str, Any]:
-    asked = {"metric": list(query.metric), "every": "day", "interval": f"{start}T00:00Z/{ENDS_ON}T00:00Z"}
-    return {"asked": asked, "as_of": f"{ENDS_ON}T09:00:00+00:00", "requests": 1}

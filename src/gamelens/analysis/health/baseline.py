@@ -1,12 +1,16 @@
-"""Baseline of each day, from the days before it alone, for all series at once.
+"""Baseline of a day, from the usual days before it alone, for all series at once.
 
 Counts and money are compared with the median of the same weekday in the four weeks before, shifted by the drift of the
-preceding days. Their noise is the spread (MAD) of those days, and for counts at least the noise of chance. Shares are
-compared with the pooled four weeks before, outliers left out. Their noise is that of chance, widened if the days before
-deviated further.
+preceding days. Their noise is the spread (MAD) of those days, and for counts at least the noise of chance. Shares and
+rates are compared with the pooled four weeks before, outliers left out. Their noise is that of chance, widened if the
+days before deviated further.
 
-Each kind is judged on a scale on which its noise is the same everywhere: square roots for counts, logarithms for money,
-where one large purchase multiplies a day, arcsines for shares.
+Usual days are those outside of incidents: while one is open its baseline stays what it was before. Where days follow
+each other (autocorrelation), a day is compared with what the day before it leads to, and the noise is that of such
+predictions.
+
+Each kind is judged on a scale on which its noise is the same everywhere: square roots for counts and rates, logarithms
+for money, where one large purchase multiplies a day, arcsines for shares.
 """
 
 from __future__ import annotations
@@ -16,7 +20,6 @@ from typing import Final
 
 import msgspec
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
@@ -25,7 +28,7 @@ Flags = NDArray[np.bool_]
 WEEKS: Final = 4
 FEWEST_WEEKDAYS: Final = 2
 FEWEST_DAYS: Final = 7
-MEMORY_DAYS: Final = 21
+MEMORY_DAYS: Final = 28
 POOLED_DAYS: Final = 28
 FEWEST_POOLED_DAYS: Final = 14
 BAND_Z: Final = 3.5
@@ -33,15 +36,21 @@ BAND_Z: Final = 3.5
 
 _MAD_TO_SIGMA: Final = 1.4826
 _MEAN_TO_SIGMA: Final = 1.2533
-_COUNT_NOISE: Final = 1.14  # noise of a count's square root is 1, and half of that for the median of four
+_MEDIAN_VARIANCE: Final = np.array([np.nan, 1.0, 0.5, 0.449, 0.298])  # of so many values of variance 1
+_DAYS_OF_MEDIAN: Final = np.pi / 2  # a median has this times the variance of a mean
+_SPREAD_DAYS: Final = 0.3  # degrees of freedom of a robust spread for each of its days
+_MEMORY_NOISE: Final = 1.35  # factor of the noise if the autocorrelation was estimated from the same days
 _LEAST_NOISE: Final = 0.03
 _SMALL: Final = 0.1  # of a typical day's revenue: added so that the logarithm of small days is stable
 _FAR: Final = 3.5
 _CHANCE_DAYS: Final = 14
+_CLEAR_MEMORY: Final = 2.0  # an autocorrelation below so many standard errors counts as none
+_LIKELY_MEMORY: Final = 0.5  # the same for series that chance alone does not explain
+_WIDE: Final = 1.22
 
 
 class Baseline(msgspec.Struct, frozen=True):
-    """Expected values and deviations, arrays of series by days.
+    """Expected value and deviation of one day, arrays by series.
 
     All are NaN while the history is short.
 
@@ -60,126 +69,199 @@ class Baseline(msgspec.Struct, frozen=True):
     noise_days: Floats
 
 
-def judge_counts(values: Floats) -> Baseline:
-    """Return the baseline of whole numbers of chance events."""
-    return _score(2 * np.sqrt(np.maximum(values, 0) + 0.375), least=_COUNT_NOISE, back=_count_of)
+class Levels:
+    """The series of one kind, judged day by day: counts, or amounts that are never negative.
 
-
-def judge_money(values: Floats) -> Baseline:
-    """Return the baseline of sums, means and other numbers that are never negative.
-
-    Rare amounts have no usual size and get none.
+    Days must be judged in order: the deviation of each day from its weekdays is kept for those that follow.
     """
-    positive = np.where(values > 0, values, np.nan)
-    typical = np.nan_to_num(_median(positive), nan=1.0)[:, None]
-    baseline = _score(
-        np.log(np.maximum(values, 0) / typical + _SMALL),
-        least=_LEAST_NOISE,
-        back=lambda scaled: typical * (np.exp(scaled) - _SMALL),
-    )
-    rare = _is_rare(values)
-    return Baseline(*(np.where(rare, np.nan, getattr(baseline, name)) for name in Baseline.__struct_fields__))
+
+    def __init__(self, values: Floats, *, is_count: bool) -> None:
+        self._values, self._is_count = values, is_count
+        self._residuals = np.full(values.shape, np.nan)
+        if is_count:
+            self._least, self._scaled = 1.0, 2 * np.sqrt(np.maximum(values, 0) + 0.375)
+            return
+        self._least = _LEAST_NOISE
+        self._positive = np.where(values > 0, values, np.nan)
+
+    def judge(self, day: int, is_usual: Flags) -> Baseline:
+        """Return the baseline of number *day*, from the days before it flagged in *is_usual*.
+
+        Rare amounts have no usual size and get none.
+        """
+        if self._is_count:
+            return self._score(day, self._scaled[:, : day + 1], is_usual, _count_of)
+        typical = np.nan_to_num(_median(self._positive[:, : day + 1]), nan=1.0)[:, None]
+        scaled = np.log(np.maximum(self._values[:, : day + 1], 0) / typical + _SMALL)
+        size = typical[:, 0]
+        baseline = self._score(day, scaled, is_usual, lambda numbers: size * (np.exp(numbers) - _SMALL))
+        rare = _is_rare(self._values[:, :day], is_usual[:, :day])
+        return Baseline(*(np.where(rare, np.nan, getattr(baseline, name)) for name in Baseline.__struct_fields__))
+
+    def _score(self, day: int, scaled: Floats, is_usual: Flags, back: Callable[[Floats], Floats]) -> Baseline:
+        """Return the baseline on a scale of constant noise. *back* converts from the scale to values."""
+        if day < 7 * FEWEST_WEEKDAYS:
+            return Baseline(*(np.full(len(scaled), np.nan) for _ in Baseline.__struct_fields__))
+        usual = np.where(is_usual[:, :day], scaled[:, :-1], np.nan)
+        weekdays = _newest(usual[:, ::-1][:, 6::7][:, ::-1], WEEKS)
+        weeks = np.isfinite(weekdays).sum(axis=1)
+        same_weekday = np.where(weeks >= FEWEST_WEEKDAYS, _median(weekdays), np.nan)
+        self._residuals[:, day] = scaled[:, -1] - same_weekday
+        past = _newest(np.where(is_usual[:, :day], self._residuals[:, :day], np.nan), MEMORY_DAYS)
+        days = np.isfinite(past).sum(axis=1)
+        drift = _median(past)
+        memory = _Memory(past - drift[:, None])
+        spread = _spread(memory.errors)
+        least = self._least * np.sqrt(1 + _MEDIAN_VARIANCE[weeks])
+        noise = np.fmax(spread, least) * np.sqrt(1 + _DAYS_OF_MEDIAN / np.maximum(days, 1)) * memory.widening
+        is_known = (days >= FEWEST_DAYS) & np.isfinite(same_weekday)
+        centre = np.where(is_known, same_weekday + drift + memory.prediction, np.nan)
+        expected, low, high = (np.maximum(back(centre + reach * noise), 0.0) for reach in (0, -BAND_Z, BAND_Z))
+        chance_days = np.where(self._is_count & (days >= FEWEST_POOLED_DAYS), np.inf, days)
+        noise_days = np.where(is_known, np.where(spread > least, memory.spread_days, chance_days), np.nan)
+        return Baseline(expected, low, high, (scaled[:, -1] - centre) / noise, noise_days)
 
 
-def judge_shares(part: Floats, whole: Floats, *, days: int = 1, without: Flags | None = None) -> Baseline:
+def judge_shares(part: Floats, whole: Floats, is_usual: Flags, *, days: int = 1, is_rate: bool = False) -> Baseline:
     """Return the baseline of the share *part* / *whole* over the last *days* days.
 
-    The days flagged in *without* are left out of the share.
+    It is that of the days before these which are flagged in *is_usual*. A rate may be larger than 1. Several days
+    together are judged in series without autocorrelation only: others wander, and their mean with them.
     """
-    recent_part, recent_whole = recent_sums(part, whole, days=days, without=without)
-    before = [_preceding_days(array, POOLED_DAYS, skip=days - 1) for array in (part, whole)]
-    is_known = np.isfinite(before[0]) & (before[1] > 0)
-    parts, wholes = (np.where(is_known, array, 0.0) for array in before)
-    share = _pooled_share(parts, wholes)
-    deviations = _deviations(parts, wholes, share[..., None])
-    is_usual = is_known & (np.abs(deviations) <= _FAR)
-    share = _pooled_share(np.where(is_usual, parts, 0.0), np.where(is_usual, wholes, 0.0))
-    whole_before = np.where(is_usual, wholes, 0.0).sum(axis=-1)
-    spread_before = _spread(np.where(is_known, _deviations(parts, wholes, share[..., None]), np.nan))
-    days_tested = is_known.sum(axis=-1)
-    # Chance alone counts as fourteen more days: a noisy estimate of the spread would hide half of a fall.
-    spread = np.sqrt(np.maximum((_CHANCE_DAYS + days_tested * spread_before**2) / (_CHANCE_DAYS + days_tested), 1.0))
+    if part.shape[1] <= max(days, FEWEST_POOLED_DAYS):
+        return Baseline(*(np.full(len(part), np.nan) for _ in Baseline.__struct_fields__))
+    recent = [_sum(array[:, -days:]) for array in (part, whole)]
+    is_known = is_usual & np.isfinite(part) & (whole > 0)
+    is_known = _is_newest(is_known[:, :-days], POOLED_DAYS)
+    first = int(np.argmax(is_known.any(axis=0)))
+    is_known = is_known[:, first:]
+    parts, wholes = (np.where(is_known, array[:, first:-days], 0.0) for array in (part, whole))
+    share = _pooled_share(parts, wholes, is_rate)
+    deviations = _deviations(parts, wholes, share[:, None], is_rate)
+    is_near = is_known & (np.abs(deviations) <= _FAR * np.maximum(_spread(_only(deviations, is_known)), 1)[:, None])
+    share = _pooled_share(np.where(is_near, parts, 0.0), np.where(is_near, wholes, 0.0), is_rate)
+    memory = _Memory(_only(_deviations(parts, wholes, share[:, None], is_rate), is_known), chance=1.0)
+    days_tested = is_known.sum(axis=1)
+    spread, chance_days = _widened_chance(_spread(memory.errors), days_tested)
     with np.errstate(divide="ignore", invalid="ignore"):
-        noise = spread * np.sqrt(1 + recent_whole / whole_before)
-        z = _deviations(recent_part, recent_whole, share) / noise
-        reach = BAND_Z * noise / (2 * np.sqrt(recent_whole + 0.5))
-    is_judged = (days_tested >= FEWEST_POOLED_DAYS) & (recent_whole > 0) & np.isfinite(z)
-    centre = np.arcsin(np.sqrt(share))
-    lines = share, *(np.sin(np.clip(centre + sign * reach, 0, np.pi / 2)) ** 2 for sign in (-1, 1)), z
-    noise_days = np.where(spread > 1.0, (_CHANCE_DAYS + days_tested) / 2, np.inf)
+        follows = is_usual[:, -2] if days == 1 else np.ones(len(part), dtype=np.bool_)
+        before = np.nan_to_num(_deviations(part[:, -2], whole[:, -2], share, is_rate))
+        prediction = np.where(follows, memory.strength * before, 0.0)
+        noise = spread * np.sqrt(1 + recent[1] / np.where(is_near, wholes, 0.0).sum(axis=1))
+        noise = noise * memory.widening
+        z = (_deviations(*recent, share, is_rate) - prediction) / noise
+        reach = BAND_Z * noise / (2 * np.sqrt(recent[1] + 0.5))
+    is_judged = (days_tested >= FEWEST_POOLED_DAYS) & (recent[1] > 0) & np.isfinite(z)
+    is_judged &= (days == 1) | (memory.strength == 0)
+    lines = share, *(_share_at(share, sign * reach, is_rate) for sign in (-1, 1)), z
+    noise_days = np.where(memory.strength > 0, memory.spread_days, chance_days + memory.spread_days)
+    noise_days = np.where(spread > 1.0, noise_days, np.inf)
     return Baseline(*(np.where(is_judged, line, np.nan) for line in (*lines, noise_days)))
 
 
-def recent_sums(part: Floats, whole: Floats, *, days: int, without: Flags | None = None) -> tuple[Floats, Floats]:
-    """Return the sums of *part* and *whole* over the last *days* days, for `judge_shares`."""
-    if without is not None:
-        part, whole = np.where(without, np.nan, part), np.where(without, np.nan, whole)
-    return _sums(part, days), _sums(whole, days)
+class _Memory:
+    """The autocorrelation of deviations, oldest first, and what it says of the day after them.
 
+    *chance* is the spread that chance alone would have.
 
-def _score(scaled: Floats, *, least: float, back: Callable[[Floats], Floats]) -> Baseline:
-    """Return the baseline of values on a scale of constant noise.
-
-    *least* is the smallest noise, *back* converts from the scale to values.
+    Attributes:
+        strength: correlation of neighbouring days by series, 0 if it is not clear.
+        errors: what remains of each day once the day before it is taken into account.
+        prediction: expected deviation of the day after the last one.
+        widening: factor of its noise, larger the further the last usual day lies back.
+        spread_days: number of observations that a spread of *errors* is worth.
     """
-    same_weekdays = _same_weekday(scaled)
-    residuals = scaled - same_weekdays
-    past_residuals = _preceding_days(residuals, MEMORY_DAYS)
-    drift = _median(past_residuals)
-    deviations = past_residuals - drift[..., None]
-    days = np.isfinite(past_residuals).sum(axis=-1)
-    spread = _spread(deviations)
-    noise = np.maximum(spread, least)
-    is_known = (days >= FEWEST_DAYS) & np.isfinite(same_weekdays)
-    centre = np.where(is_known, same_weekdays + drift, np.nan)
-    expected, low, high = (np.maximum(back(centre + reach * noise), 0.0) for reach in (0, -BAND_Z, BAND_Z))
-    noise_days = np.where(is_known, np.where(spread > least, days / 2, np.inf), np.nan)
-    return Baseline(expected, low, high, (scaled - centre) / noise, noise_days)
+
+    def __init__(self, deviations: Floats, *, chance: float = np.inf) -> None:
+        spread = np.nan_to_num(_spread(deviations))
+        limits = _FAR * spread[:, None]
+        capped = np.clip(deviations, -limits, limits)
+        before, after = capped[:, :-1], capped[:, 1:]
+        is_pair = np.isfinite(before) & np.isfinite(after)
+        pairs = np.maximum(is_pair.sum(axis=1), 1)
+        products, squares = (np.where(is_pair, before * other, 0.0).sum(axis=1) for other in (after, before))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            measured = np.nan_to_num(products / squares)
+        # The mean of a short series follows the series: its autocorrelation is measured too small (Kendall, 1954).
+        corrected = np.minimum(measured + (1 + 3 * measured) / pairs, 1.0)
+        clear = np.where(spread > _WIDE * chance, _LIKELY_MEMORY, _CLEAR_MEMORY)
+        least = np.where(pairs < FEWEST_POOLED_DAYS, 0.0, clear / np.sqrt(pairs))
+        self.strength = np.where(corrected > least, corrected, 0.0)
+        has_memory = (self.strength > 0)[:, None]
+        follows = np.full(deviations.shape, np.nan)
+        follows[:, 1:] = deviations[:, 1:] - self.strength[:, None] * capped[:, :-1]
+        self.errors = np.where(has_memory, follows, deviations)
+        is_there = np.isfinite(deviations)
+        self.spread_days = _SPREAD_DAYS * is_there.sum(axis=1)
+        self._gap = np.where(is_there.any(axis=1), np.argmax(is_there[:, ::-1], axis=1) + 1, 1)
+        last = capped[np.arange(len(capped)), capped.shape[1] - self._gap] if capped.shape[1] else np.zeros(len(capped))
+        self.prediction = np.nan_to_num(last) * self.strength**self._gap
+        self.widening = np.where(
+            self.strength > 0, _MEMORY_NOISE * np.sqrt(_geometric(self.strength**2, self._gap)), 1.0
+        )
+
+
+def _geometric(ratio: Floats, terms: NDArray[np.int64]) -> Floats:
+    """Return the sum of the first *terms* powers of *ratio*, from 0 on."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(ratio < 1, (1 - ratio**terms) / (1 - ratio), terms), dtype="float64")
+
+
+def _widened_chance(spread: Floats, days: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Return the spread of days, at least that of chance, and the days that chance counts as.
+
+    These are fourteen more days, or a noisy estimate of the spread would hide half of a fall, and fewer the further the
+    estimate is from chance.
+    """
+    square = np.nan_to_num(spread) ** 2
+    chance_days = _CHANCE_DAYS / np.maximum(square, 1)
+    return np.sqrt(np.maximum((chance_days + days * square) / (chance_days + days), 1.0)), chance_days
 
 
 def _count_of(scaled: Floats) -> Floats:
     return (np.maximum(scaled, 0) / 2) ** 2 - 0.375
 
 
-def _deviations(part: Floats, whole: Floats, share: Floats) -> Floats:
+def _deviations(part: Floats, whole: Floats, share: Floats, is_rate: bool) -> Floats:
     """Return the deviation of *part* of *whole* from *share*, in units of chance noise."""
     with np.errstate(divide="ignore", invalid="ignore"):
+        if is_rate:
+            return np.asarray(2 * (np.sqrt(part + 0.375) - np.sqrt(share * whole + 0.375)))
         angle = np.arcsin(np.sqrt(np.clip((part + 0.375) / (whole + 0.75), 0, 1)))
         deviations: Floats = 2 * (angle - np.arcsin(np.sqrt(share))) * np.sqrt(whole + 0.5)
     return deviations
 
 
-def _pooled_share(parts: Floats, wholes: Floats) -> Floats:
+def _share_at(share: Floats, reach: Floats, is_rate: bool) -> Floats:
+    """Return the share at a distance of *reach* on the scale of its noise."""
+    if is_rate:
+        return np.asarray(np.maximum(np.sqrt(share) + reach, 0) ** 2)
+    return np.asarray(np.sin(np.clip(np.arcsin(np.sqrt(share)) + reach, 0, np.pi / 2)) ** 2)
+
+
+def _pooled_share(parts: Floats, wholes: Floats, is_rate: bool) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         share: Floats = parts.sum(axis=-1) / wholes.sum(axis=-1)
-    return np.clip(share, 0.0, 1.0)
+    return np.clip(share, 0.0, None if is_rate else 1.0)
 
 
-def _same_weekday(values: Floats) -> Floats:
-    """Return the median of the same weekday in the weeks before, NaN with fewer than two."""
-    weeks = np.full((*values.shape, WEEKS), np.nan)
-    for week in range(1, WEEKS + 1):
-        weeks[:, 7 * week :, week - 1] = values[:, : -7 * week]
-    weeks_known = np.isfinite(weeks).sum(axis=-1)
-    return np.where(weeks_known >= FEWEST_WEEKDAYS, _median(weeks), np.nan)
+def _only(values: Floats, flags: Flags) -> Floats:
+    return np.where(flags, values, np.nan)
 
 
-def _preceding_days(values: Floats, days: int, *, skip: int = 0) -> Floats:
-    """Return for each day the *days* before it, without the last *skip*, on a last axis.
-
-    NaN before the first day.
-    """
-    empty = np.full((len(values), days + skip), np.nan)
-    padded = np.concatenate([empty, values], axis=1)
-    return sliding_window_view(padded, days, axis=1)[:, : values.shape[1]]
+def _is_newest(flags: Flags, most: int) -> Flags:
+    """Return *flags* without those before the last *most* of each row."""
+    return np.asarray(flags & (np.cumsum(flags[:, ::-1], axis=1)[:, ::-1] <= most))
 
 
-def _sums(values: Floats, days: int) -> Floats:
-    """Return for each day the sum of the last *days* known days, NaN if none is known."""
-    if days == 1:
-        return values
-    window = _preceding_days(np.concatenate([values, np.full((len(values), 1), np.nan)], axis=1), days)[:, 1:]
-    return np.where(np.isfinite(window).any(axis=-1), np.nansum(window, axis=-1), np.nan)
+def _newest(values: Floats, most: int) -> Floats:
+    """Return *values* with NaN before the last *most* known ones of each row."""
+    return _only(values, _is_newest(np.isfinite(values), most))
+
+
+def _sum(values: Floats) -> Floats:
+    """Return the sum of the known values of each row, NaN if none is known."""
+    return np.where(np.isfinite(values).any(axis=1), np.nansum(values, axis=1), np.nan)
 
 
 def _spread(deviations: Floats) -> Floats:
@@ -202,6 +284,8 @@ def _median(values: Floats) -> Floats:
 
     numpy's own takes a hundred times as long for many short rows.
     """
+    if not values.shape[-1]:
+        return np.full(values.shape[:-1], np.nan)
     ordered = np.sort(values, axis=-1)  # NaN last
     count = np.isfinite(values).sum(axis=-1)
     low, high = np.maximum(count - 1, 0) // 2, np.minimum(count // 2, values.shape[-1] - 1)
@@ -209,9 +293,8 @@ def _median(values: Floats) -> Floats:
     return np.asarray((lower + upper) / 2)
 
 
-def _is_rare(values: Floats) -> Flags:
-    """Return a mask of days before which most days had no revenue."""
-    past = _preceding_days(np.where(np.isfinite(values), (values > 0).astype("float64"), np.nan), MEMORY_DAYS)
-    days_known = np.isfinite(past).sum(axis=-1)
-    days_with_money = np.nansum(past, axis=-1)
-    return np.asarray((days_known > 0) & (days_with_money < days_known / 2))
+def _is_rare(values: Floats, is_usual: Flags) -> Flags:
+    """Return a mask of series with no revenue on most days before."""
+    past = _newest(np.where(np.isfinite(values) & is_usual, (values > 0).astype("float64"), np.nan), 21)
+    days_known = np.isfinite(past).sum(axis=1)
+    return np.asarray((days_known > 0) & (np.nansum(past, axis=1) < days_known / 2))

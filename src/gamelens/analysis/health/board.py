@@ -1,9 +1,10 @@
 """Board of all series: each day against its baseline, and the days that need attention.
 
-A day is judged by the days before it alone, so a board stays the same until the service restates a day. A day stands
-out if it differs beyond chance on the whole board (false discoveries, q) and by a tenth or more. A game that sends
-nothing is one finding, not one for each of its metrics. Restated days raise no alarm, and days that are not settled
-need a larger change.
+A day is judged by the days before it alone, so a board stays the same until the service restates a day or a person
+accepts a level. A day stands out if it differs beyond chance on the whole board (false discoveries, q) and by a tenth
+or more, and it opens an incident: the series stays flagged, against the baseline from before, until it returns. A game
+that sends nothing is one finding, not one for each of its metrics. Restated days raise no alarm, and days that are not
+settled need a larger change.
 """
 
 from __future__ import annotations
@@ -14,23 +15,16 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
-from gamelens.analysis.health.daily_series import IDENTITY, series_grid
+from gamelens.analysis.health.board_notes import BoardNotes, accepted_starts, exempt_days, note_texts
+from gamelens.analysis.health.daily_series import series_grid
 from gamelens.analysis.health.health_text import row_sentence
-from gamelens.analysis.health.scoring import Scores
-from gamelens.analysis.health.segments import level_moved
-from gamelens.analysis.health.severity import (
-    LEAST_CHANGE,
-    MOST_Q,
-    SEVERITIES,
-    is_flagged,
-    is_restated,
-    is_settled,
-    severities,
-)
+from gamelens.analysis.health.scoring import Evidence, Scores
+from gamelens.analysis.health.severity import LEAST_CHANGE, MOST_Q, SEVERITIES, Limits, is_settled, restated_days
 from gamelens.analysis.tidy_frames import with_receipts_of
 
 _DAY: Final = pd.Timedelta(days=1)
 _NUMBERS: Final = ("expected", "low", "high", "change", "z", "p", "q")
+_INCIDENT: Final = ("since", "open_days", "note")
 _FLAGS: Final = ("is_settled", "is_restated", "is_silent", "is_flagged")
 
 
@@ -40,49 +34,59 @@ def score_days(
     least_change: float = LEAST_CHANGE,
     most_q: float = MOST_Q,
     restatements: DataFrame | None = None,
+    notes: BoardNotes | None = None,
 ) -> DataFrame:
     """Return every day of every series of `daily` with its baseline and severity.
 
     A share is judged by its day, or by the seven or fourteen days up to it if they show more; *value*, *expected* and
-    the rest are then those of that window. *restatements* is the frame of `Client.restatements`.
+    the rest are then those of that window. *restatements* is the frame of `Client.restatements`, *notes* are accepted
+    levels and annotations.
 
     Columns: those of `daily`, and expected, low, high (float64, the band of usual days), change (float64, -0.2 is 20 %
     below; NA if nothing was expected), z (float64, the deviation in units of noise), p, q (float64, the probability of
     such a deviation, and the share of false discoveries on the day's board up to it), window_days (Int64, 1, 7 or 14),
     is_settled, is_restated, is_silent (boolean; the last: the whole game sent nothing), severity (ordered category of
-    `SEVERITIES`), is_flagged (boolean, warning or worse). NA while the history is short: two same weekdays and seven
-    days to compare are needed, fourteen days for shares.
+    `SEVERITIES`; while an incident is open, the worst that it had), is_flagged (boolean, warning or worse), since
+    (datetime64[us, UTC], the first day of the open incident, else NA), open_days (Int64, days since then, both counted)
+    and note (str, what an annotation or a person says of the day; empty without one). NA while the history is short:
+    two same weekdays and seven days to compare are needed, fourteen days for shares.
     """
     if not len(daily):
         return _empty_scores(daily)
-    series = series_grid(daily)
-    scores = series.rows(**Scores(series).columns())
-    scores["is_settled"] = is_settled(scores["timestamp"], daily)
-    scores["is_restated"] = is_restated(scores, restatements)
-    scores["severity"] = severities(scores, least_change=least_change, most_q=most_q)
-    scores["is_flagged"] = is_flagged(scores["severity"])
-    scores["is_silent"] = scores["is_silent"] > 0
-    kinds: dict[str, Any] = {**dict.fromkeys(_FLAGS, "boolean"), "window_days": "Int64"}
-    columns = [*daily.columns, *_NUMBERS, "window_days", *_FLAGS[:3], "severity", "is_flagged"]
-    return with_receipts_of(scores[columns].astype(kinds), daily)
+    series, notes = series_grid(daily), notes or BoardNotes()
+    settled, (up, down) = is_settled(series.days, daily), restated_days(series, restatements)
+    evidence = Evidence(settled, up, down, exempt_days(series, notes), accepted_starts(series, notes))
+    columns = Scores(series, evidence, Limits(least_change, most_q)).columns()
+    codes, since = columns.pop("severity"), columns.pop("since")
+    scores = series.rows(**columns)
+    scores["is_settled"] = np.tile(settled, len(series.identity))
+    scores["severity"] = pd.Categorical.from_codes(codes.ravel().tolist(), pd.Index(SEVERITIES), ordered=True)
+    scores["is_flagged"] = codes.ravel() >= SEVERITIES.index("warning")
+    scores["since"] = Series(series.days.take(since.ravel()), index=scores.index).where(since.ravel() >= 0)
+    scores["open_days"] = (scores["timestamp"] - scores["since"]).dt.days + 1
+    scores["note"] = note_texts(series, notes, since)
+    kinds: dict[str, Any] = {**dict.fromkeys(_FLAGS, "boolean"), "window_days": "Int64", "open_days": "Int64"}
+    kinds |= {"since": "datetime64[us, UTC]", "note": "str"}
+    names = [*daily.columns, *_NUMBERS, "window_days", *_FLAGS[:3], "severity", "is_flagged", *_INCIDENT]
+    return with_receipts_of(scores[names].astype(kinds), daily)
 
 
 def board(scores: DataFrame, *, days: int = 1) -> DataFrame:
     """Return the last *days* days of every series, worst first, each with a sentence.
 
-    Columns: those of `score_days`, and since (datetime64[us, UTC], the first day of the flagged change, else NA) and
-    sentence (str, plain text: escape it before it becomes HTML or Markdown). The stable ones: game_id, game, metric,
-    dimension, segment, timestamp, value, expected, low, high, change, z, p, q, severity, sentence.
+    Columns: those of `score_days`, and sentence (str, plain text: escape it before it becomes HTML or Markdown). The
+    stable ones: game_id, game, metric, dimension, segment, timestamp, value, expected, low, high, change, z, p, q,
+    severity, since, sentence.
     """
     bare = _bare(scores)
     last = bare[bare["timestamp"] > bare["timestamp"].max() - days * _DAY] if len(bare) else bare
-    return with_receipts_of(_with_sentences(last, bare), scores)
+    return with_receipts_of(_with_sentences(last), scores)
 
 
 def flagged(scores: DataFrame) -> DataFrame:
     """Return all flagged days, newest first, each with a sentence. Columns: those of `board`."""
     bare = _bare(scores)
-    result = _with_sentences(bare[bare["is_flagged"]], bare)
+    result = _with_sentences(bare[bare["is_flagged"]])
     return with_receipts_of(result.sort_values("timestamp", ascending=False, kind="stable", ignore_index=True), scores)
 
 
@@ -98,38 +102,14 @@ def silent_games(daily: DataFrame) -> DataFrame:
     return with_receipts_of(result[result["silent_days"] > 0].reset_index(drop=True), daily)
 
 
-def _with_sentences(rows: DataFrame, scores: DataFrame) -> DataFrame:
-    """Return *rows* of *scores*, worst first, with since and sentence."""
+def _with_sentences(rows: DataFrame) -> DataFrame:
+    """Return *rows*, worst first, with their sentence."""
     size = rows["z"].abs().fillna(-1.0)
     order = DataFrame({"severity": rows["severity"].cat.codes, "day": rows["timestamp"], "size": size})
     order = order.sort_values(["severity", "day", "size"], ascending=False, kind="stable")
     result = rows.loc[order.index].reset_index(drop=True)
-    result["since"] = _since(result, scores)
     result["sentence"] = Series([row_sentence(row) for row in result.to_dict("records")], dtype="str")
     return result
-
-
-def _since(rows: DataFrame, scores: DataFrame) -> Series[Any]:
-    """Return the first day of each flagged change, NaT for rows that are not flagged.
-
-    It is the start of a run of flagged days, or the day a share changed its level.
-    """
-    since = Series(pd.NaT, index=rows.index, dtype="datetime64[us, UTC]")
-    for place in np.flatnonzero(rows["is_flagged"].to_numpy(dtype="bool")).tolist():
-        row = rows.iloc[place]
-        series = scores[scores["timestamp"] <= row["timestamp"]]
-        for key in IDENTITY:
-            series = series[series[key].isna() if pd.isna(row[key]) else series[key] == row[key]]
-        series = series.sort_values("timestamp")
-        since.iloc[place] = level_moved(series) if row["window_days"] > 1 else _first_day_of_run(series)
-    return since
-
-
-def _first_day_of_run(series: DataFrame) -> pd.Timestamp:
-    """Return the first of the flagged days that *series* ends with."""
-    is_usual = ~series["is_flagged"].to_numpy(dtype="bool")
-    length = int(np.argmax(is_usual[::-1])) if is_usual.any() else len(series)
-    return pd.Timestamp(series["timestamp"].iloc[-max(length, 1)])
 
 
 def _bare(scores: DataFrame) -> DataFrame:
@@ -142,7 +122,8 @@ def _bare(scores: DataFrame) -> DataFrame:
 def _empty_scores(daily: DataFrame) -> DataFrame:
     """Return the frame of `score_days` without rows."""
     empty: dict[str, Any] = {name: Series(dtype="float64") for name in _NUMBERS}
-    empty |= {"window_days": Series(dtype="Int64"), **{name: Series(dtype="boolean") for name in _FLAGS[:3]}}
+    empty |= {"window_days": Series(dtype="Int64"), "open_days": Series(dtype="Int64"), "note": Series(dtype="str")}
+    empty |= {"since": Series(dtype="datetime64[us, UTC]"), **{name: Series(dtype="boolean") for name in _FLAGS[:3]}}
     result = daily.assign(**empty)
     result["severity"] = pd.Categorical([], categories=list(SEVERITIES), ordered=True)
     return with_receipts_of(result.assign(is_flagged=Series(dtype="boolean")), daily)

@@ -21,6 +21,7 @@ from gamelens.analysis.ads.canonical_names import canonical_values
 from gamelens.analysis.health.watched_metrics import WatchedMetric, watches
 from gamelens.analysis.tidy_frames import column_of, display_values, label_columns, queried_metrics, with_receipts_of
 from gamelens.errors import BadQuery
+from gamelens.wire.filters import parse_filter
 from gamelens.wire.receipts import RECEIPT, QueryRecord, Receipt
 
 Floats = NDArray[np.float64]
@@ -113,12 +114,27 @@ def series_grid(long: DataFrame) -> SeriesGrid:
 
 def _series_in_answers(watch: WatchedMetric, answers: list[DataFrame]) -> Iterator[SeriesGrid]:
     """Yield the series of *watch* from the first of *answers* that holds them."""
-    for frame in answers:
-        queried = queried_metrics(frame)
-        has_split = watch.over is None or watch.over in frame
-        if has_split and (set(watch.metrics) <= set(queried) if queried else _has_columns(frame, watch)):
+    frame = next((frame for frame in answers if _holds(frame, watch)), None)
+    if watch.per is None:
+        if frame is not None:
             yield from _series_of(watch, _DailyGrid(frame), column_of(frame, watch.metric, watch.field))
-            return
+        return
+    per = WatchedMetric(key=watch.key, name="", metric=watch.per, field=watch.per, kind="count", over=watch.over)
+    wholes = next((frame for frame in answers if _holds(frame, per)), None)
+    if frame is not None and wholes is not None:
+        yield from _quotient_series(watch, _DailyGrid(frame), _DailyGrid(wholes))
+
+
+def _holds(frame: DataFrame, watch: WatchedMetric) -> bool:
+    """Return whether *frame* is an answer with the series of *watch*."""
+    queried = queried_metrics(frame)
+    if watch.over is not None and watch.over not in frame:
+        return False
+    if not queried:
+        return not watch.where and _has_columns(frame, watch)
+    where = Receipt.of(frame.attrs).asked.where
+    own = parse_filter(dict(watch.where)) if watch.where else None
+    return set(watch.metrics) <= set(queried) and (parse_filter(where) if where else None) == own
 
 
 def _has_columns(frame: DataFrame, watch: WatchedMetric) -> bool:
@@ -131,7 +147,7 @@ def _has_columns(frame: DataFrame, watch: WatchedMetric) -> bool:
 
 def _series_of(watch: WatchedMetric, grid: _DailyGrid, column: str) -> Iterator[SeriesGrid]:
     """Yield the series of *watch* in *grid*, whose value is in *column*."""
-    labels = {"watch": watch.key, "metric": watch.name, "kind": watch.kind}
+    labels = _labels(watch)
     if watch.kind == "share" and watch.over is None:
         fields = (column_of(grid.frame, watch.metric, name) for name in (watch.part, watch.whole))
         yield grid.series(labels, *(grid.sums(name, gaps_of=watch.metric) for name in fields))
@@ -143,12 +159,19 @@ def _series_of(watch: WatchedMetric, grid: _DailyGrid, column: str) -> Iterator[
         parts = grid.sums(column, watch.over, gaps_of=watch.metric)
         wholes = grid.sums(column, gaps_of=watch.metric)
         parts = parts[parts.sum(axis="columns") >= _FEWEST]
-        wholes = DataFrame(
-            wholes.loc[parts.index.get_level_values(0)].to_numpy(), index=parts.index, columns=parts.columns
-        )
-        yield grid.series(labels, parts, wholes, over=watch.over)
+        yield grid.series(labels, parts, _of_games(wholes, parts.index), over=watch.over)
         return
     yield from _retention_series(watch, grid, column, labels)
+
+
+def _labels(watch: WatchedMetric) -> dict[str, str]:
+    return {"watch": watch.key, "metric": watch.name, "kind": watch.kind}
+
+
+def _of_games(wholes: DataFrame, segments: pd.MultiIndex) -> DataFrame:
+    """Return the row of *wholes* of each segment's game."""
+    games = segments.get_level_values(0)
+    return DataFrame(wholes.loc[games].to_numpy(), index=segments, columns=wholes.columns)
 
 
 def _retention_series(
@@ -159,9 +182,42 @@ def _retention_series(
     wholes = grid.sums(installs, watch.over, gaps_of="new_users").shift(watch.since_days_ago or 0, axis="columns")
     shares = grid.sums(column, watch.over, gaps_of=watch.metric).reindex(wholes.index)
     parts = (shares * wholes).round()
-    yield grid.series(labels, *(numbers.groupby(level=0, sort=False).sum(min_count=1) for numbers in (parts, wholes)))
+    yield grid.series(labels, *(_game_sums(numbers) for numbers in (parts, wholes)))
     is_large = wholes.sum(axis="columns") >= _FEWEST
     yield grid.series(labels, parts[is_large], wholes[is_large], over=watch.over)
+
+
+def _game_sums(numbers: DataFrame) -> DataFrame:
+    return numbers.groupby(level=0, sort=False).sum(min_count=1)
+
+
+def _quotient_series(watch: WatchedMetric, grid: _DailyGrid, per: _DailyGrid) -> Iterator[SeriesGrid]:
+    """Yield one number by another, of the whole game and of each value of the split that is still there.
+
+    A value of the split that appeared later, for instance a build, is compared with the whole game before it: on those
+    days it has the game's history and no value of its own.
+    """
+    wholes = per.sums(column_of(per.frame, str(watch.per), str(watch.per)), watch.over, gaps_of=watch.per)
+    parts = grid.sums(column_of(grid.frame, watch.metric, watch.field), watch.over)
+    parts = parts.rename(index=dict(enumerate(per.places_of(grid))), level=0 if watch.over else None)
+    parts = parts.reindex(index=wholes.index, columns=wholes.columns).fillna(0.0).where(wholes.notna())
+    for day in grid.days_in_gaps(watch.metric):
+        parts[day] = np.nan
+    wholes = wholes + parts if watch.is_of_both else wholes
+    labels = _labels(watch)
+    if watch.over is None:
+        yield per.series(labels, parts, wholes)
+        return
+    of_games = [_game_sums(numbers) for numbers in (parts, wholes)]
+    yield per.series(labels, *of_games)
+    is_there = (wholes.sum(axis="columns") >= _FEWEST) & (wholes.iloc[:, -1:].sum(axis="columns") > 0)
+    parts, wholes = parts[is_there], wholes[is_there]
+    before = wholes.isna().to_numpy()
+    earlier = [_of_games(numbers, parts.index).to_numpy() for numbers in of_games]
+    series = per.series(labels, parts, wholes, over=watch.over)
+    numbers = (np.where(before, *pair) for pair in zip(earlier, (series.part, series.whole), strict=True))
+    part, whole = numbers
+    yield msgspec.structs.replace(series, part=part, whole=whole)
 
 
 class _DailyGrid:
@@ -192,7 +248,7 @@ class _DailyGrid:
         wide = table.unstack("day").reindex(columns=self.days).fillna(0.0)
         began = (wide.to_numpy() > 0).cumsum(axis=1) > 0
         wide = wide.where(began)
-        for day in self._days_in_gaps(gaps_of):
+        for day in self.days_in_gaps(gaps_of):
             wide[day] = np.nan
         return wide
 
@@ -214,10 +270,15 @@ class _DailyGrid:
                 identity, self.days, np.where(denominators > 0, numbers / denominators, np.nan), part, denominators
             )
 
-    def _days_in_gaps(self, metric: str | None) -> list[pd.Timestamp]:
+    def days_in_gaps(self, metric: str | None) -> list[pd.Timestamp]:
         """Return the days in gaps of *metric*, or of any metric."""
         gaps = [gap.times for gap in self._gaps if gap.times and metric in (None, gap.metric)]
         return [day for day in self.days if any(day.to_pydatetime() in interval for interval in gaps)]
+
+    def places_of(self, other: _DailyGrid) -> list[int]:
+        """Return for each game of *other* its place in this grid, -1 if it is not there."""
+        places = {identity: place for place, identity in enumerate(self.games["game_id"])}
+        return [places.get(identity, -1) for identity in other.games["game_id"]]
 
 
 def _bare(frame: DataFrame, metrics: list[str]) -> DataFrame:

@@ -73,7 +73,7 @@ def as_json(board: DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a board as plain JSON values: days as dates, NA as null."""
     columns = ["game_id", "game", "watch", "metric", "dimension", "segment", "timestamp", "since", "window_days"]
     columns += ["value", "expected", "low", "high", "change", "z", "p", "q", "severity", "is_settled", "is_restated"]
-    rows = board[[*columns, "sentence"]].copy()
+    rows = board[[*columns, "open_days", "note", "sentence"]].copy()
     for name in ("timestamp", "since"):
         rows[name] = rows[name].dt.strftime("%Y-%m-%d")
     text = rows.to_json(orient="records", double_precision=12)
@@ -108,7 +108,7 @@ def _since_text(row: Row) -> str:
     since = row.get("since")
     if since is None or pd.isna(since) or since == row["timestamp"]:
         return ""
-    return f", since {'about ' if row['window_days'] > 1 else ''}{since:%Y-%m-%d}"
+    return f", open since {'about ' if row['window_days'] > 1 else ''}{since:%Y-%m-%d}"
 
 
 def _value_text(row: Row) -> str:
@@ -117,6 +117,7 @@ def _value_text(row: Row) -> str:
 
 
 def _caveat(row: Row) -> str:
+    note = f"; {row['note']}" if row.get("note") else ""
     if row["is_restated"]:
-        return "; the service has restated this day"
-    return "" if row["is_settled"] else "; the day may still move"
+        return f"; the service has restated this day{note}"
+    return note if row["is_settled"] else f"; the day may still move{note}"

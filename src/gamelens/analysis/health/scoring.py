@@ -1,15 +1,18 @@
-"""Scores of all days: the clearest test of a share, and one cause for each event."""
+"""Scores of all days, one after the other: the clearest test, one cause for each event, and what stays open."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from pandas import DataFrame
 
-from gamelens.analysis.health.baseline import BAND_Z, Baseline, judge_counts, judge_money, judge_shares, recent_sums
+from gamelens.analysis.health.baseline import BAND_Z, Baseline, Levels, judge_shares
 from gamelens.analysis.health.daily_series import SeriesGrid
+from gamelens.analysis.health.incidents import Incidents
+from gamelens.analysis.health.severity import DayFindings, Limits, severity_codes
 from gamelens.analysis.health.watched_metrics import WATCHED
 from gamelens.analysis.significance import false_discovery, two_sided
 
@@ -27,9 +30,26 @@ _ACTIVITY: Final = ("user_unique", "session_unique", "event_count")  # every run
 _SILENT_LEAST: Final = 7.0  # 0 instead of 7 expected happens by chance on one day in a thousand
 _LEVEL_P: Final = 0.01  # a level replaces the day only below this p-value
 _CAUSE_P: Final = 1e-4
-_BEFORE_DAYS: Final = 42  # history that the baseline of a share needs
-_BATCH_SERIES: Final = 500  # windows of so many series take some 100 MB
 _MIXES: Final = [key for key, watch in WATCHED.items() if watch.is_mix]
+_WORSE_HIGHER: Final = [key for key, watch in WATCHED.items() if watch.is_worse_higher]
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """What is known of the days besides their numbers, arrays of series by days.
+
+    Attributes:
+        is_settled: no more late rows are expected, by day.
+        restated_up: the service has changed the day, to a higher or an unknown number.
+        restated_down: the same to a lower or an unknown number.
+        is_exempt: an annotation explains whatever the day shows.
+        starts: first day of the level that a person has accepted, 0 without one, by series.
+    """
+
+    is_settled: Flags
+    restated_up: Flags
+    restated_down: Flags
+    is_exempt: Flags
+    starts: Ints
 
 
 class Scores:
@@ -37,113 +57,193 @@ class Scores:
 
     Attributes:
         series: the grid.
-        value, expected, low, high, z, p: of the day, or of the window that shows more.
+        value, expected, low, high, z, p, q: of the day, or of the window that shows more.
         window_days: 1, or the days of that window.
         weight: share of its game that a series covers.
         is_silent: the whole game sent nothing.
         is_folded: the finding follows from a silent game.
+        is_restated: a restatement made the day stand out.
+        severity: the code of the day's severity, of the open incident if that is worse.
+        since: number of the first day of the open incident, -1 without one.
     """
 
-    def __init__(self, series: SeriesGrid) -> None:
-        self.series = series
+    def __init__(self, series: SeriesGrid, evidence: Evidence, limits: Limits) -> None:
+        self.series, self._evidence, self._limits = series, evidence, limits
         shape = series.value.shape
         self.value = series.value.copy()
-        self.expected, self.low, self.high, self.z, self.p = (np.full(shape, np.nan) for _ in range(5))
+        self.expected, self.low, self.high, self.z, self.p, self.q = (np.full(shape, np.nan) for _ in range(6))
+        self._day_z, self._is_odd = np.full(shape, np.nan), np.zeros(shape, dtype=np.bool_)
         self.window_days, self.weight = np.ones(shape), np.ones(shape)
-        self.is_silent, self.is_folded = np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
-        kinds = series.identity["kind"].astype("str").to_numpy()
-        for kind, judge in (("count", judge_counts), ("money", judge_money), ("number", judge_money)):
-            for rows in _batches(np.flatnonzero(kinds == kind)):
-                self._store(rows, judge(series.value[rows]))
-        shares = np.flatnonzero(kinds == "share")
-        for rows in _batches(shares):
-            self._score_shares(rows)
-        self._set_share_weights(shares)
-        self._fold_silent_games()
-        self._isolate_causes()
+        self.is_silent, self.is_folded, self.is_restated = (np.zeros(shape, dtype=np.bool_) for _ in range(3))
+        self.severity, self.since = np.zeros(shape, dtype=np.int64), np.full(shape, -1)
+        self._incidents = Incidents(*shape)
+        self._incidents.is_usual &= ~evidence.is_exempt
+        self._incidents.is_usual &= np.arange(shape[1]) >= evidence.starts[:, None]
+        identity = series.identity
+        kinds = identity["kind"].astype("str").to_numpy()
+        self._levels = [
+            (rows, Levels(series.value[rows], is_count=is_count))
+            for is_count in (True, False)
+            if len(rows := np.flatnonzero(kinds == "count" if is_count else np.isin(kinds, ["money", "number"])))
+        ]
+        self._shares = [(np.flatnonzero(kinds == kind), kind == "rate") for kind in ("share", "rate")]
+        self._split_shares = _row_groups(identity, ["game_id", "watch"], np.isin(kinds, ["share", "rate"]))
+        self._mixes = _row_groups(identity, ["game_id", "watch"], identity["watch"].isin(_MIXES).to_numpy())
+        self._games = _row_groups(identity, ["game_id"])
+        is_whole = identity["dimension"].isna()
+        self._is_activity = (is_whole & identity["watch"].isin(_ACTIVITY)).to_numpy()
+        self._is_worse_higher = identity["watch"].isin(_WORSE_HIGHER).to_numpy()
+        self._is_split = ~is_whole.to_numpy()
+        for day in range(shape[1]):
+            self._score_day(day)
 
-    def columns(self) -> dict[str, Floats]:
+    def columns(self) -> dict[str, NDArray[Any]]:
         """Return the scores by column name. Flags are 0 and 1."""
         with np.errstate(divide="ignore", invalid="ignore"):
             change = np.where(self.expected > 0, (self.value - self.expected) / self.expected, np.nan)
-        names = ("value", "expected", "low", "high", "z", "p", "window_days", "weight", "is_silent", "is_folded")
-        scores = {name: np.asarray(getattr(self, name), dtype="float64") for name in names}
-        return {**scores, "q": false_discovery(np.where(self.is_folded, np.nan, self.p)), "change": change}
+        names = ("value", "expected", "low", "high", "z", "p", "q", "window_days", "is_silent", "is_restated")
+        names += ("severity", "since")
+        return {name: getattr(self, name) for name in names} | {"change": change}
 
-    def _store(self, rows: Ints, baseline: Baseline) -> None:
-        for name in ("expected", "low", "high", "z"):
-            getattr(self, name)[rows] = getattr(baseline, name)
-        self.p[rows] = two_sided(baseline.z, baseline.noise_days)
+    def _score_day(self, day: int) -> None:
+        """Score a day by the usual days before it, then open and close incidents."""
+        for rows, levels in self._levels:
+            self._store(rows, day, levels.judge(day, self._incidents.is_usual[rows]))
+        for rows, is_rate in self._shares:
+            if len(rows):
+                self._score_shares(day, rows, is_rate)
+                self._score_levels(day, rows, is_rate)
+        is_unjudged = ~np.isfinite(self.series.value[:, day])
+        for name in ("expected", "low", "high", "z", "p"):
+            getattr(self, name)[is_unjudged, day] = np.nan
+        self._day_z[is_unjudged, day] = np.nan
+        self._set_share_weights(day)
+        self._fold_silent_games(day)
+        for rows in self._mixes:
+            self._isolate_causes(day, rows)
+        tested = np.where(self.is_folded[:, day], np.nan, self.p[:, day])
+        self.q[:, day] = false_discovery(tested[:, None])[:, 0]
+        self._update_incidents(day)
 
-    def _score_shares(self, rows: Ints) -> None:
-        """Score shares by their day, or by the last weeks if these show a clearer deviation."""
-        part, whole = self.series.part[rows], self.series.whole[rows]
-        self._store(rows, judge_shares(part, whole))
+    def _update_incidents(self, day: int) -> None:
         with np.errstate(invalid="ignore"):
-            is_odd = np.abs(self.z[rows]) > BAND_Z  # such a day is a finding by itself, not part of a level
+            is_up, is_down = self.value[:, day] > self.expected[:, day], self.value[:, day] < self.expected[:, day]
+        evidence = self._evidence
+        restated = (evidence.restated_up[:, day] & is_up) | (evidence.restated_down[:, day] & is_down)
+        self.is_restated[:, day] = restated & (self.window_days[:, day] == 1)
+        found = DayFindings(
+            value=self.value[:, day],
+            expected=self.expected[:, day],
+            p=self.p[:, day],
+            q=self.q[:, day],
+            weight=self.weight[:, day],
+            is_worse_higher=self._is_worse_higher,
+            is_settled=bool(evidence.is_settled[day]),
+            is_silent=self.is_silent[:, day],
+            is_harmless=self.is_folded[:, day] | self.is_restated[:, day] | evidence.is_exempt[:, day],
+        )
+        codes, is_flagged = severity_codes(found, self._limits)
+        day_z = np.where(evidence.is_exempt[:, day] | self.is_folded[:, day], np.nan, self._day_z[:, day])
+        incidents = self._incidents
+        incidents.update(
+            day,
+            day_z,
+            side=np.nan_to_num(np.sign(self.z[:, day]), nan=-1.0),
+            codes=codes,
+            is_flagged=is_flagged,
+            is_silent=self.is_silent[:, day],
+        )
+        incidents.is_usual[:, day] &= ~self.is_folded[:, day]
+        for rows in self._mixes:  # shares of one whole change together, so they keep their baselines together
+            incidents.is_usual[rows] = incidents.is_usual[rows].all(axis=0)
+        self.severity[:, day] = np.maximum(codes, incidents.severity)
+        self.since[:, day] = incidents.since
+
+    def _store(self, rows: Ints, day: int, baseline: Baseline) -> None:
+        for name in ("expected", "low", "high", "z"):
+            getattr(self, name)[rows, day] = getattr(baseline, name)
+        self._day_z[rows, day] = baseline.z
+        self.p[rows, day] = two_sided(baseline.z, baseline.noise_days)
+
+    def _score_shares(self, day: int, rows: Ints, is_rate: bool) -> None:
+        """Score shares by their day alone."""
+        part, whole = (array[rows, : day + 1] for array in (self.series.part, self.series.whole))
+        is_usual = self._incidents.is_usual[rows, : day + 1]
+        self._store(rows, day, judge_shares(part, whole, is_usual, is_rate=is_rate))
+        with np.errstate(invalid="ignore"):
+            self._is_odd[rows, day] = np.abs(self._day_z[rows, day]) > BAND_Z
+        for group in self._mixes:
+            self._is_odd[group, day] = self._is_odd[group, day].any()
+
+    def _score_levels(self, day: int, rows: Ints, is_rate: bool) -> None:
+        """Replace the score of the day by that of the last weeks if these show a clearer deviation."""
+        is_usual = self._incidents.is_usual[rows, : day + 1]
+        level_part, level_whole = self._level_numbers(rows, day)
         for days in LEVEL_DAYS:
-            level = judge_shares(part, whole, days=days, without=is_odd)
+            level = judge_shares(level_part, level_whole, is_usual, days=days, is_rate=is_rate)
             chance = two_sided(level.z, level.noise_days)
             with np.errstate(invalid="ignore", divide="ignore"):
-                is_clearer = (chance < _LEVEL_P) & ~(chance >= self.p[rows])
-                value = np.divide(*recent_sums(part, whole, days=days, without=is_odd))
+                is_clearer = (chance < _LEVEL_P) & ~(chance >= self.p[rows, day])
+                value = np.nansum(level_part[:, -days:], axis=1) / np.nansum(level_whole[:, -days:], axis=1)
             columns = {"value": value, "p": chance, "window_days": np.full_like(chance, days)}
             columns |= {name: getattr(level, name) for name in ("expected", "low", "high", "z")}
             for name, values in columns.items():
-                getattr(self, name)[rows] = np.where(is_clearer, values, getattr(self, name)[rows])
-        self.p[rows] = np.minimum(_TESTS_PER_SHARE * self.p[rows], 1.0)
+                getattr(self, name)[rows, day] = np.where(is_clearer, values, getattr(self, name)[rows, day])
+        self.p[rows, day] = np.minimum(_TESTS_PER_SHARE * self.p[rows, day], 1.0)
 
-    def _set_share_weights(self, shares: Ints) -> None:
+    def _level_numbers(self, rows: Ints, day: int) -> tuple[Floats, Floats]:
+        """Return numerators and denominators up to *day*, without odd days.
+
+        An odd day is a finding by itself, not part of a level, and one for all shares of a whole.
+        """
+        is_odd = self._is_odd[rows, : day + 1]
+        part, whole = (
+            np.where(is_odd, np.nan, array[rows, : day + 1]) for array in (self.series.part, self.series.whole)
+        )
+        return part, whole
+
+    def _set_share_weights(self, day: int) -> None:
         """Set the weight of each share: a network by its ads, a country by its installs."""
-        identity = self.series.identity.iloc[shares]
-        is_segment, is_mix = identity["dimension"].notna().to_numpy(), identity["watch"].isin(_MIXES).to_numpy()
-        for rows in _row_groups(identity, ["game_id", "watch"]):
-            segments = shares[rows[is_segment[rows]]]
-            whole = np.nan_to_num(self.series.whole[segments])
+        for rows in self._split_shares:
+            segments = rows[self._is_split[rows]]
+            whole = np.nan_to_num(self.series.whole[segments, day])
+            is_mix = len(segments) and self.series.identity["watch"].iat[segments[0]] in _MIXES
             with np.errstate(divide="ignore", invalid="ignore"):
-                size = self.expected[segments] if is_mix[rows[0]] else whole / whole.sum(axis=0)
-            self.weight[segments] = np.nan_to_num(size, nan=1.0)
+                size = self.expected[segments, day] if is_mix else whole / whole.sum()
+            self.weight[segments, day] = np.nan_to_num(size, nan=1.0)
 
-    def _fold_silent_games(self) -> None:
+    def _fold_silent_games(self, day: int) -> None:
         """Fold the findings of a game that sends nothing into one.
 
         Its first activity metric is silent, the other findings follow from it.
         """
-        is_activity = (
-            self.series.identity["dimension"].isna() & self.series.identity["watch"].isin(_ACTIVITY)
-        ).to_numpy()
-        for rows in _row_groups(self.series.identity, ["game_id"]):
-            activity = rows[is_activity[rows]]
-            if not len(activity):
+        for rows in self._games:
+            activity = rows[self._is_activity[rows]]
+            if not len(activity) or not (self.series.value[activity, day] == 0).all():
                 continue
-            values = self.series.value[activity]
-            is_quiet = (values == 0).all(axis=0)
-            if not is_quiet.any():
-                continue
-            first, usual = activity[0], _usual_before(values[0], is_quiet)
-            self.is_silent[first] = is_quiet & (usual >= _SILENT_LEAST)
-            self.is_folded[rows] |= is_quiet
-            self.is_folded[first] = is_quiet & ~self.is_silent[first]
-            is_unknown = self.is_silent[first] & ~(np.nan_to_num(self.expected[first]) > 0)
-            self.expected[first] = np.where(is_unknown, usual, self.expected[first])
+            first, usual = activity[0], self._usual_before(day, activity)
+            self.is_silent[first, day] = usual >= _SILENT_LEAST
+            self.is_folded[rows, day] = True
+            self.is_folded[first, day] = not self.is_silent[first, day]
+            if self.is_silent[first, day] and not np.nan_to_num(self.expected[first, day]) > 0:
+                self.expected[first, day] = usual
 
-    def _isolate_causes(self) -> None:
-        """Find the shares of a whole that changed by themselves, on each day with a deviation.
+    def _usual_before(self, day: int, activity: Ints) -> float:
+        """Return the mean of the last seven days with data, of those not older than `SILENT_DAYS`."""
+        before = self.series.value[activity, max(0, day - SILENT_DAYS) : day]
+        values = before[0][(before != 0).any(axis=0) & np.isfinite(before[0])]
+        return float(np.mean(values[-7:])) if len(values) else 0.0
+
+    def _isolate_causes(self, day: int, rows: Ints) -> None:
+        """Find the shares of a whole that changed by themselves.
 
         Shares of one whole must change together. The one that deviates most is the cause; the others are judged again
         as shares of the rest.
         """
-        mixes = np.flatnonzero(self.series.identity["watch"].isin(_MIXES).to_numpy())
-        for rows in _row_groups(self.series.identity.iloc[mixes], ["game_id", "watch"]):
-            with np.errstate(invalid="ignore"):
-                odd = np.flatnonzero((self.p[mixes[rows]] < _CAUSE_P).any(axis=0))
-            for day in odd:
-                self._isolate_causes_on(int(day), mixes[rows])
-
-    def _isolate_causes_on(self, day: int, rows: Ints) -> None:
-        """Find the causes of one *day* among the shares *rows*."""
-        days = slice(max(0, day - _BEFORE_DAYS), day + 1)
-        part, whole = self.series.part[rows, days], self.series.whole[rows, days]
+        is_usual = self._incidents.is_usual[rows, : day + 1]
+        numbers = {1: (self.series.part[rows, : day + 1], self.series.whole[rows, : day + 1])}
+        numbers |= dict.fromkeys(LEVEL_DAYS, self._level_numbers(rows, day))
+        others = np.zeros(day + 1)
         left = list(range(len(rows)))
         while len(left) > 1:
             p, z = self.p[rows[left], day], self.z[rows[left], day]
@@ -151,34 +251,19 @@ class Scores:
                 return
             # of two equal and opposite deviations the one that fell
             cause = left[int(np.lexsort((z, -np.round(np.nan_to_num(np.abs(z)), 6)))[0])]
-            whole = whole - np.nan_to_num(part[cause])
+            others = others + np.nan_to_num(numbers[1][0][cause])
             left.remove(cause)
-            rest = judge_shares(part[left], whole[left], days=int(self.window_days[rows[cause], day]))
-            z = np.nan_to_num(rest.z[:, -1])
-            noise_days = np.nan_to_num(rest.noise_days[:, -1], nan=np.inf, posinf=np.inf)
-            self.z[rows[left], day] = z
+            days = int(self.window_days[rows[cause], day])
+            part, whole = numbers[days]
+            rest = judge_shares(part[left], whole[left] - others, is_usual[left], days=days)
+            z = np.nan_to_num(rest.z)
+            noise_days = np.nan_to_num(rest.noise_days, nan=np.inf, posinf=np.inf)
+            self.z[rows[left], day] = self._day_z[rows[left], day] = z
             self.p[rows[left], day] = np.minimum(_TESTS_PER_SHARE * two_sided(z, noise_days), 1.0)
 
 
-def _batches(rows: Ints) -> list[Ints]:
-    """Split *rows* into batches, so that memory does not grow with the number of games."""
-    return [rows[first : first + _BATCH_SERIES] for first in range(0, len(rows), _BATCH_SERIES)]
-
-
-def _row_groups(identity: DataFrame, keys: list[str]) -> list[Ints]:
-    """Return the positions of the rows of *identity* for each group of *keys*."""
-    groups: Any = identity.groupby(keys, observed=True, dropna=False, sort=False).indices.values()
-    return [np.asarray(rows, dtype=np.int64) for rows in groups]
-
-
-def _usual_before(values: Floats, is_quiet: Flags) -> Floats:
-    """Return the mean of the last seven days with data, of those not older than `SILENT_DAYS`."""
-    usual = np.zeros(len(values))
-    for day in np.flatnonzero(is_quiet).tolist():
-        before = [
-            earlier
-            for earlier in range(max(0, day - SILENT_DAYS), day)
-            if not is_quiet[earlier] and np.isfinite(values[earlier])
-        ]
-        usual[day] = float(np.mean(values[before[-7:]])) if before else 0.0
-    return usual
+def _row_groups(identity: DataFrame, keys: list[str], is_member: Flags | None = None) -> list[Ints]:
+    """Return the positions of the rows of *identity* for each group of *keys*, of the flagged rows alone."""
+    rows = np.arange(len(identity)) if is_member is None else np.flatnonzero(is_member)
+    groups: Any = identity.iloc[rows].groupby(keys, observed=True, dropna=False, sort=False).indices.values()
+    return [rows[np.asarray(group, dtype=np.int64)] for group in groups]

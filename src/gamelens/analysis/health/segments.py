@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from gamelens.analysis.ads.canonical_names import canonical_values
-from gamelens.analysis.health.baseline import POOLED_DAYS, judge_counts, judge_money
+from gamelens.analysis.health.baseline import POOLED_DAYS, Levels
 from gamelens.analysis.health.watched_metrics import WatchedMetric
 from gamelens.analysis.significance import two_sided
 from gamelens.analysis.tidy_frames import column_of, with_receipts_of
@@ -30,8 +30,6 @@ _MOVED_P: Final = 0.01
 _SURE_P: Final = 0.001
 _MOST: Final = 0.6
 _AHEAD: Final = 1.5
-_LEVEL_REACH: Final = 35
-_LEVEL_LEAST: Final = 3
 
 
 def segments(
@@ -50,7 +48,7 @@ def segments(
     Columns: dimension (str), segment (category, null kept), value, expected (float64), change (float64), contribution
     (float64, in the unit of *value*, adds up to the change), share_of_change (float64, adds up to 1), mix (float64, the
     part of the contribution due to more or fewer of the segment; 0 for sums), weight (float64, the segment's earlier
-    share of the whole), z, p (float64), is_moved (boolean), first_day (datetime64[us, UTC], of a segment that is newer
+    share of the whole), z, p (float64; NA for means, whose noise is not known), is_moved (boolean), first_day (datetime64[us, UTC], of a segment that is newer
     than the frame; else NA). Largest contribution first.
 
     Raises:
@@ -58,7 +56,7 @@ def segments(
     """
     if by not in frame:
         raise BadQuery("by", by, "is not a column of the frame", [*map(str, frame.columns)])
-    if watch.kind == "share":
+    if watch.kind == "share" or watch.part:
         result = _share_contributions(*_parts_and_wholes(frame, watch, by, segment), day, window_days)
     else:
         result = _sum_contributions(_by_day(frame, column_of(frame, watch.metric, watch.field), by, day), watch, day)
@@ -107,28 +105,6 @@ def _is_alone(top: Series[Any], rest: DataFrame) -> bool:
     return share >= _MOST and is_ahead and not (rest["p"] <= _SURE_P).any()
 
 
-def level_moved(rows: DataFrame) -> pd.Timestamp:
-    """Return the first day of a share's new level.
-
-    It is the cut of the last days into two levels that fits them best. *rows* are the days of one series of
-    `score_days`, the last one flagged.
-    """
-    rows = rows.tail(_LEVEL_REACH)
-    part, whole = (rows[name].fillna(0.0).to_numpy(dtype="float64") for name in ("part", "whole"))
-    cuts = range(1, len(rows) - _LEVEL_LEAST + 1)
-    if not len(cuts):
-        return pd.Timestamp(rows["timestamp"].iloc[-1])
-    gain = [_likelihood(part[:cut], whole[:cut]) + _likelihood(part[cut:], whole[cut:]) for cut in cuts]
-    return pd.Timestamp(rows["timestamp"].iloc[cuts[int(np.argmax(gain))]])
-
-
-def _likelihood(part: Floats, whole: Floats) -> float:
-    """Return the log-likelihood of *part* of *whole* at its own share."""
-    hits, all_ = float(part.sum()), float(whole.sum())
-    share = min(max(hits / all_, 1e-9), 1 - 1e-9) if all_ else 0.5
-    return hits * float(np.log(share)) + (all_ - hits) * float(np.log1p(-share))
-
-
 def _first_days(frame: DataFrame, by: str, names: Series[Any]) -> Series[Any]:
     """Return the first day of each of *names*, NaT if it was there from the frame's start."""
     rows = DataFrame({"segment": canonical_values(frame[by]).astype("object"), "day": frame["timestamp"]})
@@ -175,20 +151,19 @@ def _parts_and_wholes(frame: DataFrame, watch: WatchedMetric, by: str, segment: 
 def _sum_contributions(wide: DataFrame, watch: WatchedMetric, day: pd.Timestamp) -> DataFrame:
     """Return the contributions of segments to the change of a sum."""
     values = wide.to_numpy()
-    baseline = judge_counts(values) if watch.kind == "count" else judge_money(values)
     if not values.size:
         empty = np.array([], dtype="float64")
         return _contribution_frame(wide.index, *(empty for _ in range(7)))
-    expected = baseline.expected[:, -1]
+    levels, is_usual = Levels(values, is_count=watch.kind == "count"), np.ones(values.shape, dtype=np.bool_)
+    baseline = [levels.judge(number, is_usual) for number in range(values.shape[1])][-1]
+    expected = baseline.expected
     recent = values[:, -1 - POOLED_DAYS : -1]
     mean = recent.mean(axis=1) if recent.shape[1] else np.zeros(len(values))
     expected = np.where(np.isfinite(expected), expected, mean)
-    p = two_sided(baseline.z[:, -1], baseline.noise_days[:, -1])
+    p = two_sided(baseline.z, baseline.noise_days)
     now = values[:, -1]
     weight = expected / expected.sum() if expected.sum() else np.full_like(expected, np.nan)
-    return _contribution_frame(
-        wide.index, now, expected, now - expected, np.zeros_like(now), weight, baseline.z[:, -1], p
-    )
+    return _contribution_frame(wide.index, now, expected, now - expected, np.zeros_like(now), weight, baseline.z, p)
 
 
 def _share_contributions(parts: DataFrame, wholes: DataFrame, day: pd.Timestamp, window_days: int) -> DataFrame:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
+import msgspec
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pandas import DataFrame, Series
+from pandas import DataFrame, DatetimeIndex
 
+from gamelens.analysis.health.daily_series import SeriesGrid
 from gamelens.analysis.health.watched_metrics import WATCHED
 from gamelens.wire.receipts import Receipt
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Ints = NDArray[np.int64]
 
 Severity = Literal["unknown", "ok", "info", "warning", "critical"]
 
@@ -19,6 +25,7 @@ SEVERITIES: Final = ("unknown", "ok", "info", "warning", "critical")
 LEAST_CHANGE: Final = 0.10
 MOST_Q: Final = 0.01
 CRITICAL_FALL: Final = 0.50
+CRITICAL_RISE: Final = 1.00
 CRITICAL_WEIGHT: Final = 0.10
 SETTLE_DAYS: Final = 2
 """Days after its end until a day is settled, as in the client's cache."""
@@ -29,59 +36,86 @@ _UNKNOWN, _OK, _INFO, _WARNING, _CRITICAL = range(len(SEVERITIES))
 _DAY: Final = pd.Timedelta(days=1)
 
 
-def severities(scores: DataFrame, *, least_change: float, most_q: float) -> pd.Categorical[Any]:
-    """Return the severity of each row.
+class Limits(msgspec.Struct, frozen=True):
+    """What a finding takes: *least_change* of the number, and at most *most_q* false discoveries."""
+
+    least_change: float = LEAST_CHANGE
+    most_q: float = MOST_Q
+
+
+class DayFindings(msgspec.Struct, frozen=True):
+    """What one day shows, arrays by series.
+
+    Attributes:
+        value, expected, p, q, weight: as in `Scores`.
+        is_worse_higher: a rise is the worse direction.
+        is_settled: no more late rows are expected.
+        is_silent: the whole game sent nothing.
+        is_harmless: a silent game, a restatement or an annotation explains it.
+    """
+
+    value: Floats
+    expected: Floats
+    p: Floats
+    q: Floats
+    weight: Floats
+    is_worse_higher: Flags
+    is_settled: bool
+    is_silent: Flags
+    is_harmless: Flags
+
+
+def severity_codes(found: DayFindings, limits: Limits) -> tuple[Ints, Flags]:
+    """Return the severity of each series on a day as its place in `SEVERITIES`, and whether it is flagged.
 
     A warning is beyond chance on the whole board (q) and changed by *least_change*. It is critical if a large enough
-    part of a game lost half of it, or if the game is silent. Beyond chance alone is info, and so are findings that
-    follow from a silent game and days that the service has restated. Until a day is settled, a fall must be twice as
-    large.
+    part of a game lost half of it (of errors: has twice as many), or if the game is silent. Beyond chance alone is info, and so are findings that
+    are explained. Until a day is settled, a fall must be twice as large.
     """
-    change, q, weight = (scores[name].to_numpy(dtype="float64") for name in ("change", "q", "weight"))
-    value, expected = (scores[name].to_numpy(dtype="float64") for name in ("value", "expected"))
-    settled, restated, silent, folded = (
-        scores[name].to_numpy(dtype="bool") for name in ("is_settled", "is_restated", "is_silent", "is_folded")
-    )
-    with np.errstate(invalid="ignore"):
-        wanted = np.where(~settled & (change < 0), 2 * least_change, least_change)
-        is_odd = q <= most_q
-        is_alarm = is_odd & ((np.abs(change) >= wanted) | ((expected == 0) & (value > 0)))
-        is_grave = is_alarm & (change <= -CRITICAL_FALL) & (weight >= CRITICAL_WEIGHT)
-    codes = np.where(scores["p"].notna(), _OK, _UNKNOWN)
-    for flags, code in ((is_odd, _INFO), (is_alarm, _WARNING), (is_grave | silent, _CRITICAL)):
+    with np.errstate(invalid="ignore", divide="ignore"):
+        change = np.where(found.expected > 0, (found.value - found.expected) / found.expected, np.nan)
+        wanted = np.where(~np.bool_(found.is_settled) & (change < 0), 2 * limits.least_change, limits.least_change)
+        is_odd = found.q <= limits.most_q
+        is_alarm = is_odd & ((np.abs(change) >= wanted) | ((found.expected == 0) & (found.value > 0)))
+        is_far = np.where(found.is_worse_higher, change >= CRITICAL_RISE, change <= -CRITICAL_FALL)
+        is_grave = is_alarm & is_far & (found.weight >= CRITICAL_WEIGHT)
+    codes = np.where(np.isfinite(found.p), _OK, _UNKNOWN)
+    for flags, code in ((is_odd, _INFO), (is_alarm, _WARNING), (is_grave | found.is_silent, _CRITICAL)):
         codes = np.where(flags, code, codes)
-    codes = np.where((folded & (codes > _UNKNOWN)) | (restated & (codes > _INFO)), _INFO, codes)
-    return pd.Categorical.from_codes(codes.tolist(), categories=pd.Index(SEVERITIES), ordered=True)
+    codes = np.where(found.is_harmless & (codes > _UNKNOWN), np.minimum(codes, _INFO), codes)
+    return codes, codes >= _WARNING
 
 
-def is_settled(days: Series[Any], daily: DataFrame) -> Series[bool]:
+def is_settled(days: DatetimeIndex, daily: DataFrame) -> Flags:
     """Return whether each day is settled: no more late rows are expected.
 
     Without a receipt all days count as settled.
     """
     as_of = Receipt.of(daily.attrs).as_of
     if as_of is None:
-        return Series(True, index=days.index)
-    return days + _DAY * (1 + SETTLE_DAYS) <= pd.Timestamp(as_of)
+        return np.ones(len(days), dtype=np.bool_)
+    return np.asarray(days + _DAY * (1 + SETTLE_DAYS) <= pd.Timestamp(as_of))
 
 
-def is_restated(scores: DataFrame, restatements: DataFrame | None) -> NDArray[np.bool_]:
-    """Return whether a restatement of the day made it stand out.
+def restated_days(series: SeriesGrid, restatements: DataFrame | None) -> tuple[Flags, Flags]:
+    """Return the days that the service restated upwards, and downwards, as flags of series by days.
 
-    It did if the service changed the number by more than a hundredth, in the direction of the deviation, after the day
-    was over: a query in the middle of a day is always followed by a change, and late rows cannot explain a low day. The
-    size of a share's restatement is unknown, so it counts once the day was settled. One restated day does not explain a
-    change over weeks, so only windows of one day count.
+    A restatement explains a deviation if the service changed the number by more than a hundredth, in the direction of
+    the deviation, after the day was over: a query in the middle of a day is always followed by a change, and late rows
+    cannot explain a low day. The size of a share's restatement is unknown, so it counts in both directions, once the
+    day was settled.
     """
-    flags = np.zeros(len(scores), dtype=np.bool_)
+    is_up, is_down = (np.zeros(series.value.shape, dtype=np.bool_) for _ in range(2))
     if restatements is None or not len(restatements):
-        return flags
-    direction = np.sign((scores["value"] - scores["expected"]).to_numpy(dtype="float64"))
-    for key in scores["watch"].unique():
-        is_own = ((scores["watch"] == key) & (scores["window_days"] == 1)).to_numpy()
-        for day, side in _restated_days(restatements, str(key)):
-            flags |= is_own & (scores["timestamp"] == day).to_numpy() & ((direction == side) | (side == 0))
-    return flags
+        return is_up, is_down
+    watches = series.identity["watch"].astype("str").to_numpy()
+    for key in dict.fromkeys(watches.tolist()):
+        for day, side in _restated_days(restatements, key):
+            column = series.days.get_indexer(pd.DatetimeIndex([day]))[0]
+            if column >= 0:
+                is_up[watches == key, column] |= side >= 0
+                is_down[watches == key, column] |= side <= 0
+    return is_up, is_down
 
 
 def _restated_days(restatements: DataFrame, key: str) -> set[tuple[pd.Timestamp, float]]:
@@ -100,8 +134,3 @@ def _restated_days(restatements: DataFrame, key: str) -> set[tuple[pd.Timestamp,
     is_relevant = (is_known & ((after - before).abs() > RESTATED * before.abs())) | (~is_known & is_late)
     sides = np.sign((after - before).fillna(0.0)[is_relevant].to_numpy(dtype="float64"))
     return set(zip(changes.loc[is_relevant, "timestamp"], sides.tolist(), strict=True))
-
-
-def is_flagged(severity: Series[Any]) -> Series[Any]:
-    """Return whether each row is a warning or worse."""
-    return (severity.cat.codes >= _WARNING).astype("boolean")

@@ -14,8 +14,8 @@ import msgspec
 from gamelens.catalog import METRICS, Quotient, metric_named
 from gamelens.errors import BadQuery
 
-Kind = Literal["count", "money", "share", "number"]
-"""Scale of a series: square roots for counts, ratios for money and other numbers, shares."""
+Kind = Literal["count", "money", "share", "rate", "number"]
+"""Scale of a series: square roots for counts and rates, ratios for money and other numbers, shares."""
 
 
 class HealthQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +59,10 @@ class WatchedMetric(msgspec.Struct, frozen=True, kw_only=True):
         over: a dimension whose values are judged beside the whole game.
         is_mix: the series are the shares of the values of *over* in the game's sum.
         since_days_ago: age of the cohorts, for retention.
+        where: value of a dimension that the metric is queried for, as pairs.
+        per: the metric that the number is divided by, without *where*.
+        is_of_both: the denominator is the sum of both numbers.
+        is_worse_higher: a rise is the worse direction.
         part: field that is the numerator of any other share.
         whole: field that is its denominator.
         drills: dimensions that are queried once a row is flagged.
@@ -72,6 +76,10 @@ class WatchedMetric(msgspec.Struct, frozen=True, kw_only=True):
     over: str | None = None
     is_mix: bool = False
     since_days_ago: int | None = None
+    where: tuple[tuple[str, str], ...] = ()
+    per: str | None = None
+    is_of_both: bool = False
+    is_worse_higher: bool = False
     part: str = ""
     whole: str = ""
     drills: tuple[str, ...] = ("country_code", "platform", "build")
@@ -81,7 +89,14 @@ class WatchedMetric(msgspec.Struct, frozen=True, kw_only=True):
         """Metrics of the service that it needs: retention needs the installs too."""
         return ("new_users", self.metric) if self.metric == "retention_retro" else (self.metric,)
 
+    def queries(self, *, by: tuple[str, ...], **more: Any) -> tuple[HealthQuery, ...]:
+        """Return the queries by *by* that answer it: its own, and that of its denominator."""
+        where = dict(self.where) or None
+        own = HealthQuery(metric=self.metrics, by=by, where=where, since_days_ago=self.since_days_ago, **more)
+        return (own,) if self.per is None else (own, HealthQuery(metric=(self.per,), by=by, **more))
 
+
+_BUILD: Final = "build"
 _COUNTRY: Final = "country_code"
 _NETWORK: Final = "ilrd_network_name"
 
@@ -132,6 +147,51 @@ WATCHED: Final[dict[str, WatchedMetric]] = {
             is_mix=True,
             drills=("platform", _COUNTRY),
         ),
+        WatchedMetric(
+            key="session_length",
+            name="Session length",
+            metric="session_length",
+            field="session_length",
+            kind="number",
+            part="total_session_length",
+            whole="session_unique",
+        ),
+        WatchedMetric(
+            key="failed_shows",
+            name="Failed ad shows",
+            metric="event_count",
+            field="event_count",
+            kind="share",
+            where=(("ad_action", "failed_show"),),
+            per="ad_impressions_count",
+            is_of_both=True,
+            is_worse_higher=True,
+            drills=(),
+        ),
+        WatchedMetric(
+            key="errors",
+            name="Errors per session",
+            metric="event_count",
+            field="event_count",
+            kind="rate",
+            over=_BUILD,
+            where=(("category", "error"),),
+            per="session_unique",
+            is_worse_higher=True,
+            drills=(),
+        ),
+        WatchedMetric(
+            key="critical_errors",
+            name="Critical errors per session",
+            metric="event_count",
+            field="event_count",
+            kind="rate",
+            over=_BUILD,
+            where=(("severity", "critical"),),
+            per="session_unique",
+            is_worse_higher=True,
+            drills=(),
+        ),
     )
 }
 """Watched metrics of a board by default, by key."""
@@ -149,25 +209,34 @@ def watches(keys: Iterable[str] | None = None) -> tuple[WatchedMetric, ...]:
 
 
 def board_queries(watched: Iterable[WatchedMetric]) -> tuple[HealthQuery, ...]:
-    """Return the fewest queries whose answers hold all *watched* metrics, one for each split."""
-    watched = tuple(watched)
-    splits: dict[str, str] = {}
-    for watch in watched:
-        if watch.over is not None:
-            splits |= dict.fromkeys(watch.metrics, watch.over)
-    metrics_by_split: dict[str | None, dict[str, None]] = {}
-    since: dict[str | None, int | None] = {}
-    for watch in watched:
-        for metric in watch.metrics:
-            split = splits.get(metric)
-            metrics_by_split.setdefault(split, {})[metric] = None
-            since[split] = watch.since_days_ago or since.get(split)
+    """Return the fewest queries whose answers hold all *watched* metrics.
+
+    A metric that adds up over all dimensions is not queried by game alone if another one needs its split.
+    """
+    wanted = [
+        query
+        for watch in watched
+        for query in watch.queries(by=("game",) if watch.over is None else ("game", watch.over))
+    ]
+    split = {(metric, _where_key(query)) for query in wanted if len(query.by) > 1 for metric in query.metric}
+    merged: dict[tuple[Any, ...], dict[str, None]] = {}
+    since: dict[tuple[Any, ...], int | None] = {}
+    for query in wanted:
+        key = (query.by, _where_key(query))
+        for metric in query.metric:
+            adds_up = METRICS[metric].adds == "everywhere"
+            if len(query.by) == 1 and adds_up and (metric, key[1]) in split:
+                continue
+            merged.setdefault(key, {})[metric] = None
+            since[key] = query.since_days_ago or since.get(key)
     return tuple(
-        HealthQuery(
-            metric=tuple(names), by=("game",) if split is None else ("game", split), since_days_ago=since[split]
-        )
-        for split, names in metrics_by_split.items()
+        HealthQuery(metric=tuple(names), by=by, since_days_ago=since[by, where], where=dict(where) or None)
+        for (by, where), names in merged.items()
     )
+
+
+def _where_key(query: HealthQuery) -> tuple[tuple[str, str], ...]:
+    return tuple((query.where or {}).items())
 
 
 def drill_queries(row: Mapping[Any, Any]) -> dict[str, HealthQuery]:

@@ -1,0 +1,229 @@
+"""Notes beside a health board: levels that a person has accepted, and what else happened.
+
+    [[accept]]                       # from `since` on, what the series does is what is usual
+    game = "Rooftop Dash"            # its title or id
+    metric = "retention_d1"          # its key or name on the board
+    segment = "BR"                   # of a row about a segment
+    since = 2026-10-29
+    by = "Ana Lima"
+    on = 2026-11-16
+    why = "the tutorial is shorter on purpose"
+
+    [[annotation]]                   # explains the alarms that overlap it; with exempt = true it prevents them
+    kind = "campaign"                # or "release", "holiday", "other"
+    name = "Launch in Japan"
+    from = 2026-10-08
+    to = 2026-10-11
+    game = "Ember Realms"            # game, metric and segment are optional: without them it is about all
+    exempt = true
+
+An incident that is explained stays open, one that is accepted does not.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any, Final, Literal, Self, get_args
+
+import msgspec
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from gamelens.analysis.health.daily_series import SeriesGrid
+from gamelens.errors import BadQuery
+
+Flags = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Kind = Literal["campaign", "release", "holiday", "other"]
+
+_TABLES: Final = ("accept", "annotation")
+
+
+class Accepted(msgspec.Struct, frozen=True, kw_only=True):
+    """A level that a person has accepted as the usual one.
+
+    Attributes:
+        game: title or id.
+        metric: key or display name of the watched metric.
+        since: first day of the level.
+        by: the person who accepts it.
+        on: the day of the decision.
+        why: the reason.
+        segment: the segment of the row, None for the whole game.
+    """
+
+    game: str
+    metric: str
+    since: date
+    by: str
+    on: date
+    why: str
+    segment: str | None = None
+
+
+class Annotation(msgspec.Struct, frozen=True, kw_only=True):
+    """A campaign, a release or a holiday.
+
+    Attributes:
+        kind: what it is.
+        name: its name.
+        begins: its first day.
+        ends: its last day.
+        game: title or id, None for all games.
+        metric: key or display name, None for all metrics.
+        segment: a segment, None for all rows.
+        is_exempt: its days raise no alarm and are left out of the baseline.
+    """
+
+    kind: Kind
+    name: str
+    begins: date
+    ends: date
+    game: str | None = None
+    metric: str | None = None
+    segment: str | None = None
+    is_exempt: bool = False
+
+
+class BoardNotes(msgspec.Struct, frozen=True):
+    """Accepted levels and annotations."""
+
+    accepted: tuple[Accepted, ...] = ()
+    annotations: tuple[Annotation, ...] = ()
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """Read a TOML file as the module's docstring shows it.
+
+        Raises:
+            BadQuery: the file cannot be read, or an entry breaks a rule; the error names entry, value and rule.
+        """
+        try:
+            tables = tomllib.loads(Path(path).expanduser().read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadQuery("accept", str(path), f"cannot be read ({error}): name a TOML file that is there") from None
+        except tomllib.TOMLDecodeError as error:
+            raise BadQuery("accept", str(path), f"is not TOML ({error}): correct that line") from None
+        for name in tables:
+            if name not in _TABLES:
+                raise BadQuery("accept", name, f"is no table of {path}: write [[accept]] or [[annotation]]", _TABLES)
+        accepted = (_accepted(entry) for entry in _entries(tables, "accept"))
+        return cls(tuple(accepted), tuple(_annotation(entry) for entry in _entries(tables, "annotation")))
+
+
+def accepted_starts(series: SeriesGrid, notes: BoardNotes) -> Ints:
+    """Return the number of the first day of each series' accepted level, 0 without one."""
+    starts = np.zeros(len(series.identity), dtype=np.int64)
+    for entry in notes.accepted:
+        rows = _rows_about(series, entry) & _is_segment(series, entry.segment)
+        starts[rows] = np.maximum(starts[rows], _day_number(series, entry.since))
+    return starts
+
+
+def exempt_days(series: SeriesGrid, notes: BoardNotes) -> Flags:
+    """Return the days that an annotation exempts, as flags of series by days."""
+    flags = np.zeros(series.value.shape, dtype=np.bool_)
+    for entry in notes.annotations:
+        if entry.is_exempt:
+            flags |= _days_of(series, entry)
+    return flags
+
+
+def note_texts(series: SeriesGrid, notes: BoardNotes, since: Ints) -> list[str]:
+    """Return what the notes say of each day of each series, one series after the other.
+
+    An annotation is about the days of its own, and about those of an incident that began then or a day later.
+    """
+    texts = np.full(series.value.shape, "", dtype=object)
+    days = np.arange(series.value.shape[1])
+    for entry in notes.accepted:
+        rows = _rows_about(series, entry) & _is_segment(series, entry.segment)
+        is_about = rows[:, None] & (days >= _day_number(series, entry.since))
+        texts[is_about] = f"level since {entry.since} accepted by {entry.by} on {entry.on}: {entry.why}"
+    for note in notes.annotations:
+        own = _days_of(series, note)
+        first, last = _day_number(series, note.begins), _day_number(series, note.ends) + 1
+        is_about = own | (own.any(axis=1)[:, None] & (since >= first) & (since <= last))
+        text = f"{note.kind} {note.name}" if note.kind != "other" else note.name
+        texts[is_about] = [f"{before}; {text}" if before else text for before in texts[is_about]]
+    return [str(text) for text in texts.ravel()]
+
+
+def _days_of(series: SeriesGrid, note: Annotation) -> Flags:
+    rows = _rows_about(series, note)
+    if note.segment is not None:
+        rows &= _is_segment(series, note.segment)
+    days = np.arange(series.value.shape[1])
+    is_within = (days >= _day_number(series, note.begins)) & (days <= _day_number(series, note.ends))
+    return np.asarray(rows[:, None] & is_within)
+
+
+def _rows_about(series: SeriesGrid, entry: Accepted | Annotation) -> Flags:
+    """Return the series of the game and metric that *entry* names."""
+    identity, rows = series.identity, np.ones(len(series.identity), dtype=np.bool_)
+    for wanted, names in ((entry.game, ("game_id", "game")), (entry.metric, ("watch", "metric"))):
+        if wanted is not None:
+            rows &= np.any([(identity[name].astype("object") == wanted).to_numpy() for name in names], axis=0)
+    return rows
+
+
+def _is_segment(series: SeriesGrid, segment: str | None) -> Flags:
+    dimension, names = series.identity["dimension"], series.identity["segment"].astype("object")
+    return np.asarray(dimension.isna() if segment is None else dimension.notna() & (names == segment), dtype=np.bool_)
+
+
+def _day_number(series: SeriesGrid, day: date) -> int:
+    """Return the number of *day* in the grid; it may lie outside."""
+    return int((pd.Timestamp(day, tz="UTC") - series.days[0]) / pd.Timedelta(days=1))
+
+
+def _entries(tables: Mapping[str, Any], name: str) -> Iterable[dict[str, Any]]:
+    entries = tables.get(name, [])
+    if not isinstance(entries, list):
+        raise BadQuery(name, entries, f"must be a list of tables: write [[{name}]]")
+    return entries
+
+
+def _accepted(entry: dict[str, Any]) -> Accepted:
+    texts, days = ("game", "metric", "by", "why"), ("since", "on")
+    _check("accept", entry, texts, days, ("segment",))
+    return Accepted(**entry)
+
+
+def _annotation(entry: dict[str, Any]) -> Annotation:
+    _check("annotation", entry, ("kind", "name"), ("from", "to"), ("game", "metric", "segment", "exempt"))
+    if entry["kind"] not in get_args(Kind):
+        raise BadQuery("annotation.kind", entry["kind"], "is no kind of annotation", get_args(Kind))
+    if not isinstance(entry.get("exempt", False), bool):
+        raise BadQuery("annotation.exempt", entry["exempt"], "must be true or false, without quotes")
+    if entry["to"] < entry["from"]:
+        raise BadQuery("annotation.to", entry["to"], f"must not be before from = {entry['from']}: correct one of them")
+    names = {"from": "begins", "to": "ends", "exempt": "is_exempt"}
+    return Annotation(**{names.get(name, name): value for name, value in entry.items()})
+
+
+def _check(table: str, entry: dict[str, Any], texts: Iterable[str], days: Iterable[str], more: Iterable[str]) -> None:
+    """Check the keys and types of one entry.
+
+    Raises:
+        BadQuery: a key is unknown or missing, or a value is no text or no day.
+    """
+    texts, days, more = tuple(texts), tuple(days), tuple(more)
+    for name in entry:
+        if name not in (*texts, *days, *more):
+            raise BadQuery(
+                f"{table}.{name}", entry[name], "is not a key of this table", (*texts, *days, *more), name=name
+            )
+    for name in (*texts, *days):
+        if name not in entry:
+            raise BadQuery(f"{table}.{name}", msgspec.UNSET, f"is missing in the entry {entry}: every entry needs it")
+    for name, value in entry.items():
+        is_day = isinstance(value, date) and not isinstance(value, datetime)
+        if name in days and not is_day:
+            raise BadQuery(f"{table}.{name}", value, "must be a day: write 2026-11-16, without quotes")
+        if name not in (*days, "exempt") and not (isinstance(value, str) and value.strip()):
+            raise BadQuery(f"{table}.{name}", value, "must be a text that is not empty: write it in quotes")

@@ -1,0 +1,95 @@
+"""Incidents: changes that stay open until the series returns, for all series at once.
+
+An incident opens with a flagged day. It began where the days up to it are best explained by one change (the change-point
+of a CUSUM), and its days are no longer usual ones, so the baseline stays what it was before. It closes once the days
+speak for the baseline and against the level of the incident (Page's test on the likelihood ratio), or if nothing is
+left of the deviation.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+_REACH_DAYS: Final = 28
+"""Days before a flagged one among which the change is searched."""
+_RETURN_EVIDENCE: Final = 6.0  # the log of the likelihood ratio: a level that lasts is left by mistake once in 400 days
+_GONE: Final = 2.0  # an incident whose days together deviate by less is over
+
+
+class Incidents:
+    """The incidents of all series, updated day by day.
+
+    Attributes:
+        is_usual: days that belong to the baseline, flags of series by days.
+        since: first day of the open incident by series, -1 without one.
+        severity: the worst severity code of the open incident so far.
+    """
+
+    def __init__(self, series: int, days: int) -> None:
+        self.is_usual = np.ones((series, days), dtype=np.bool_)
+        self.since = np.full(series, -1)
+        self.severity = np.zeros(series, dtype=np.int64)
+        self._z = np.full((series, days), np.nan)
+        self._evidence = np.zeros(series)
+        self._returned = np.full(series, -1)
+
+    def update(self, day: int, z: Floats, *, side: Floats, codes: Ints, is_flagged: Flags, is_silent: Flags) -> None:
+        """Close the incidents that are over on *day*, and open those of the series in *is_flagged*.
+
+        Args:
+            day: the number of the day.
+            z: the deviation of the day alone from its baseline.
+            side: the sign of the finding, which may be about several days.
+            codes: the severity of the finding.
+            is_flagged: whether it is one that opens an incident.
+            is_silent: whether the game sends nothing, which is no return, whatever the deviation.
+        """
+        self._z[:, day] = z
+        self._close(day, ~is_silent)
+        opens = np.flatnonzero(is_flagged & (self.since < 0))
+        if len(opens):
+            self.since[opens] = np.where(is_silent[opens], day, self._change_points(day, opens, side[opens]))
+            self._evidence[opens], self._returned[opens], self.severity[opens] = 0.0, -1, 0
+        is_under_way = self.since >= 0
+        self.severity = np.where(is_under_way, np.maximum(self.severity, codes * is_flagged), 0)
+        for row in np.flatnonzero(is_under_way).tolist():
+            self.is_usual[row, self.since[row] : day + 1] = False
+
+    def _close(self, day: int, may_close: Flags) -> None:
+        """Close the incidents whose series has returned by *day*."""
+        z = self._z[:, day]
+        for row in np.flatnonzero((self.since >= 0) & may_close & np.isfinite(z)).tolist():
+            until = self._returned[row] if self._returned[row] >= 0 else day
+            during = self._z[row, self.since[row] : max(until, self.since[row] + 1)]
+            during = during[np.isfinite(during)]
+            level = float(during.mean()) if len(during) else 0.0
+            gain = level * (level / 2 - float(z[row]))
+            if self._evidence[row] + gain <= 0:
+                self._evidence[row], self._returned[row] = 0.0, -1
+                together = np.append(during, z[row])
+                is_over = abs(together.sum()) < _GONE * np.sqrt(len(together))
+            else:
+                self._evidence[row] += gain
+                self._returned[row] = until
+                is_over = self._evidence[row] >= _RETURN_EVIDENCE
+            if is_over:
+                self.is_usual[row, max(self._returned[row], self.since[row] + 1) : day + 1] = True
+                self.since[row], self._evidence[row], self._returned[row] = -1, 0.0, -1
+
+    def _change_points(self, day: int, rows: Ints, side: Floats) -> Ints:
+        """Return the first day of the level to the *side* of usual that each of *rows* has on *day*."""
+        first = max(0, day - _REACH_DAYS)
+        z = np.where(self.is_usual[rows, first : day + 1], self._z[rows, first : day + 1], np.nan)
+        sums = np.cumsum(np.nan_to_num(z)[:, ::-1], axis=1)[:, ::-1]
+        days = np.cumsum(np.isfinite(z)[:, ::-1], axis=1)[:, ::-1]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            is_beyond = (z * side[:, None] > 0) & (sums * side[:, None] > 0)
+            gain = np.where(is_beyond, sums**2 / days, -1.0)
+        return np.asarray(np.where((gain > 0).any(axis=1), first + np.argmax(gain, axis=1), day))

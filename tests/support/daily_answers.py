@@ -1,0 +1,126 @@
+"""Daily answers about a simulated organisation, by SQL on the arrays of the simulation.
+
+No event becomes a row of a file or of a ledger, so the answers to a board take a fraction of the time that
+`simulated_organisation` needs. A test holds both to the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Final
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from pandas import DataFrame
+
+from gamelens.analysis.health import HealthQuery, board_queries, watches
+from gamelens.simulator import Scenario, load_scenario
+from gamelens.simulator.events.event_columns import EventColumns, event_columns_of
+from gamelens.simulator.output.play import block_tasks, play_task
+from gamelens.wire.currencies import RATE_SCALE, SCALED_RATES
+from support.simulated_organisation import ENDS_ON, merged_answer
+
+_NAMES: Final = [
+    "game_id",
+    "category",
+    "country_code",
+    "platform",
+    "build",
+    "ad_action",
+    "ilrd_network_name",
+    "ilrd_currency",
+    "severity",
+    "currency",
+]
+_NUMBERS: Final = ("ilrd_nano", "amount", "length")
+_MONEY: Final = "count(*) AS event_count, sum(usd) / count(*) AS mean, sum(usd) AS sum, sum(usd) * 100 AS sum_cents"
+_LENGTHS: Final = (
+    "sum(length) / count(*) AS session_length, count(DISTINCT session) AS session_unique, "
+    "sum(length)::BIGINT AS total_session_length"
+)
+_METRICS: Final = {
+    "user_unique": ("count(DISTINCT player) AS user_unique", "true"),
+    "session_unique": ("count(DISTINCT session) AS session_unique", "true"),
+    "event_count": ("count(*) AS event_count", "true"),
+    "ad_impressions_count": ("count(*) AS ad_impressions_count", "category = 'ads' AND ad_action = 'show'"),
+    "revenue": (_MONEY, "category = 'business'"),
+    "ilrd_revenue": (_MONEY, "category = 'impression'"),
+    "session_length": (_LENGTHS, "category = 'session_end'"),
+    "new_users": ("count(*) AS new_users", "installed"),
+}
+
+
+def daily_answers(name: str, *, seed: int, players: int | None = None) -> tuple[Scenario, list[DataFrame]]:
+    """Return the scenario *name* and the answers to all queries of a board about it."""
+    scenario = load_scenario(name, seed=seed, players=players)
+    return scenario, answers_about(scenario, board_queries(watches()))
+
+
+def answers_about(scenario: Scenario, queries: Iterable[HealthQuery]) -> list[DataFrame]:
+    """Return the answers to *queries* over all days of *scenario*."""
+    rates = ", ".join(f"('{code}', {rate})" for code, rate in SCALED_RATES.items())
+    with duckdb.connect() as connection:
+        connection.register("arrays", _events(scenario))
+        connection.execute(f"""
+            CREATE TABLE events AS SELECT arrays.*,
+              coalesce(amount / 1e2, ilrd_nano / 1e9) * rate / {RATE_SCALE} AS usd,
+              row_number() OVER (PARTITION BY player ORDER BY ts) = 1 AS installed
+            FROM arrays LEFT JOIN (VALUES {rates}) r(code, rate) ON code = coalesce(currency, ilrd_currency)
+        """)
+        connection.execute("CREATE TABLE installs AS SELECT * FROM events WHERE installed")
+        return [
+            merged_answer(scenario, query, lambda metric, query=query: _rows(connection, query, metric))
+            for query in queries
+        ]
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, query: HealthQuery, metric: str) -> DataFrame:
+    """Return the rows of one metric by day: timestamp, dimensions and fields."""
+    by = ["game_id" if name == "game" else name for name in query.by]
+    if metric == "retention_retro":
+        age = query.since_days_ago
+        names = ", ".join(f"i.{name}" for name in by)
+        return connection.execute(f"""
+            WITH cohort AS (SELECT {names}, day, count(*) AS size FROM installs i GROUP BY ALL),
+                 returned AS (SELECT {names}, i.day, count(DISTINCT player) AS players
+                              FROM installs i JOIN events e USING (player) WHERE e.day = i.day + {age} GROUP BY ALL)
+            SELECT make_timestamp((day + {age}) * 86400000000) AS timestamp, {", ".join(by)},
+                   players / size AS retention
+            FROM returned JOIN cohort USING (day, {", ".join(by)})
+        """).df()
+    fields, is_counted = _METRICS[metric]
+    where = "".join(f" AND {name} = '{value}'" for name, value in (query.where or {}).items())
+    return connection.execute(f"""
+        SELECT make_timestamp(day * 86400000000) AS timestamp, {", ".join(by)}, {fields}
+        FROM events WHERE {is_counted}{where} GROUP BY ALL
+    """).df()
+
+
+def _events(scenario: Scenario) -> pa.Table:
+    """Return the events of *scenario* as columns, with numbers instead of ids."""
+    begins = ENDS_ON - timedelta(days=scenario.days)
+    tables, players, sessions = [], 0, 0
+    for task in block_tasks(scenario):
+        block, ids = play_task(scenario, begins, task)
+        game = scenario.games[task.game]
+        columns = event_columns_of(block, ids, game=game, game_id=game.title, scenario=scenario)
+        tables.append(_table(columns, first_player=players, first_session=sessions))
+        players, sessions = players + int(columns.player.max(initial=0)) + 1, sessions + len(columns.player)
+    return pa.concat_tables(tables)
+
+
+def _table(columns: EventColumns, *, first_player: int, first_session: int) -> pa.Table:
+    numbers = {
+        "player": columns.player[columns.session] + first_player,
+        "session": columns.session + first_session,
+        "ts": columns.ts_s,
+        "day": columns.ts_s // 86400,
+    }
+    names = {name: column.at(columns.session) for name, column in columns.session_names.items()} | columns.names
+    return pa.table(
+        {name: pa.array(np.asarray(values, dtype=np.int64)) for name, values in numbers.items()}
+        | {name: names[name].to_arrow() for name in _NAMES}
+        | {name: columns.numbers[name].to_arrow() for name in _NUMBERS}
+    )
