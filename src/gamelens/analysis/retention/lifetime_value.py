@@ -223,14 +223,14 @@ def dearest_claim(values: DataFrame, by: str) -> Claim:
     text = f"A new player of {name} brings in {worth} by day {last}, {least} to {most}"
     if len(until) and best["ltv"] > 0:
         share = format_number(until["ltv"].iloc[-1] / best["ltv"], "share")
-        text += f"; {share} of it by day {until['age'].iloc[-1]}, until which it is measured"
+        text += f"; {share} of it is measured, up to day {until['age'].iloc[-1]}"
     if not rest:
         return Claim(kind=kind, subject={by: name}, direction="unknown", text=f"{text}.")
     size, low, high = _difference(best, others.iloc[0])
     direction = direction_of(low, high)
     compared = "more than" if direction == "higher" else "not clearly more than"
     next_worth = format_number(others["ltv"].iloc[0], "money")
-    text = f"{text}. It is {compared} {rest[0]}, with {next_worth}."
+    text = f"{text}. That is {compared} one of {rest[0]}, {next_worth}."
     return Claim(
         kind=kind, subject={by: name}, direction=direction, size=size, low=low, high=high, unit="USD", text=text
     )
