@@ -347,8 +347,8 @@ def test_a_clearly_dearer_game_is_claimed_to_be_so() -> None:
     assert (claim.subject, claim.direction, claim.size) == ({"game": "Tile"}, "higher", 1.0)
     assert (claim.low, claim.high) == pytest.approx((1 - 0.61**0.5, 1 + 0.61**0.5))
     assert claim.text == (
-        "A new player of Tile brings in $3.00 by day 90, $2.40 to $3.60; 50.0% of it by day 0, until which it is "
-        "measured. It is more than Farm, with $2.00."
+        "A new player of Tile brings in $3.00 by day 90, $2.40 to $3.60; 50.0% of it is measured, up to day 0. "
+        "That is more than one of Farm, $2.00."
     )
 
 
@@ -356,7 +356,7 @@ def test_a_game_that_may_not_be_dearer_is_not_claimed_to_be() -> None:
     """The interval of the difference holds 0: the words say that it is not clear."""
     claim = retention.dearest_claim(value_rows(Farm=(2.0, 1.0, 3.0), Tile=(2.5, 2.0, 3.0)), "game")
     assert claim.direction == "no clear difference"
-    assert "not clearly more than Farm" in claim.text
+    assert "not clearly more than one of Farm" in claim.text
 
 
 @pytest.mark.parametrize("worth", [{}, {"Tile": (3.0, 2.4, 3.6)}, {"Tile": (1.0, np.nan, np.nan), "Farm": (0.5, 0, 1)}])

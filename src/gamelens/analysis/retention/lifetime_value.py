@@ -1,4 +1,4 @@
-"""Lifetime value: the money that a new player brings up to an age, measured first and projected after.
+"""Lifetime value: the money that a new player brings, measured first, projected after.
 
 The measured part is the money of install days at each age, divided by their installs. The tail is retention, on the
 curve that `project_retention` chooses, times the money of a returning player. That money decays with age, purchases in
@@ -98,7 +98,9 @@ def ltv(
 
 
 def _cells(money: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Return players and dollars from purchases and ads, by *keys*, install day (installed) and age.
+    """Return players and dollars by *keys*, install day (`installed`) and age.
+
+    There is one column of dollars for purchases and one for ads.
 
     Raises:
         BadQuery: *money* lacks a column, or its rows are not of days.
@@ -150,7 +152,7 @@ def _rows_of(frame: DataFrame, key: Mapping[str, Any]) -> DataFrame:
 
 
 def _cohorts(sizes: DataFrame, cells: DataFrame, days: tuple[Any, Any], *, to: int) -> CohortMoney:
-    """Return the install days of *sizes* whose money is known from the first day on, up to age *to*."""
+    """Return the install days of *sizes* whose money is known from age 0, up to age *to*."""
     first, last = days
     known = sizes[(sizes["timestamp"] >= first) & (sizes["timestamp"] <= last) & (sizes["installs"] > 0)]
     installed = pd.DatetimeIndex(known["timestamp"])
@@ -186,9 +188,9 @@ def _value_frame(cohorts: CohortMoney, cells: DataFrame, curve: DataFrame, *, co
 
 
 def _tails(cells: DataFrame, shares: Mapping[str, Floats], measured: int, confidence: float) -> list[Band]:
-    """Return the dollars per new player beyond the *measured* ages, one band for each thing that is uncertain.
+    """Return the dollars per new player beyond the *measured* ages, as bands to add up.
 
-    Their values add up: those of purchases and of ads with the uncertainty of the decay, then 0 with that of retention.
+    The first is 0 with the uncertainty of retention, the others purchases and ads with that of their decay.
     """
     ahead = np.arange(max(measured, 1), len(shares["retention"]) + 1)
     returning = cells[(cells["age"] >= 1) & (cells["players"] > 0)]
@@ -205,7 +207,7 @@ def _tails(cells: DataFrame, shares: Mapping[str, Floats], measured: int, confid
 
 
 def dearest_claim(values: DataFrame, by: str) -> Claim:
-    """Return which value of *by* has the most valuable new players, by the last age of *values*.
+    """Return the value of *by* whose new players bring most by the last age.
 
     It is "higher" only if its difference from the next one has an interval above zero: bands that overlap may still
     differ. *values* are those of `ltv`.
@@ -221,14 +223,14 @@ def dearest_claim(values: DataFrame, by: str) -> Claim:
     text = f"A new player of {name} brings in {worth} by day {last}, {least} to {most}"
     if len(until) and best["ltv"] > 0:
         share = format_number(until["ltv"].iloc[-1] / best["ltv"], "share")
-        text += f"; {share} of it by day {until['age'].iloc[-1]}, until which it is measured"
+        text += f"; {share} of it is measured, up to day {until['age'].iloc[-1]}"
     if not rest:
         return Claim(kind=kind, subject={by: name}, direction="unknown", text=f"{text}.")
     size, low, high = _difference(best, others.iloc[0])
     direction = direction_of(low, high)
     compared = "more than" if direction == "higher" else "not clearly more than"
     next_worth = format_number(others["ltv"].iloc[0], "money")
-    text = f"{text}. It is {compared} {rest[0]}, with {next_worth}."
+    text = f"{text}. That is {compared} one of {rest[0]}, {next_worth}."
     return Claim(
         kind=kind, subject={by: name}, direction=direction, size=size, low=low, high=high, unit="USD", text=text
     )

@@ -1,4 +1,4 @@
-"""Money by age: what install days brought per new player, and how the money of a returning player decays.
+"""Money by age: that of install days per new player, and its decay per returning player.
 
 Money is heavy-tailed: few players bring most of it. Its spread is therefore taken from the install days themselves, and
 a band reaches further up than down, because the next large payer may not have come yet.
@@ -18,9 +18,15 @@ Floats = NDArray[np.float64]
 Ages = NDArray[np.int64]
 
 WEEK: Final = 7
-"""Install days that must have reached an age for it to be measured: each weekday once. All, if there are fewer."""
+"""Install days that must have reached an age for it to be measured: each weekday once.
+
+All, if there are fewer.
+"""
 _DECAY: Final = 0.5
-"""Mean of the prior of the decay. Its standard deviation is 1: a prior as weak as two or three purchases."""
+"""Mean of the prior of the decay.
+
+Its standard deviation is 1, so that a few purchases outweigh it.
+"""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -136,7 +142,7 @@ class MoneyDecay:
 
 
 def fit_decay(money: Floats, players: Floats, ages: Ages, cohort: Ages) -> MoneyDecay | None:
-    """Fit the decay to cells of install days at ages of 1 and more, or return None without money.
+    """Fit the decay to cells of install days from age 1 on, or return None without money.
 
     A quasi-Poisson regression: only the mean is modelled, and its uncertainty is that of whole install days (*cohort*),
     however money is spread between players. The weak prior matters where there are hardly any purchases. A rise with

@@ -69,7 +69,7 @@ def draw_projection(
 
 
 def draw_ltv(values: DataFrame, *, by: str | None = None, title: str | None = None) -> Figure:
-    """Draw the money of a new player by age with its band, measured ages solid and projected ones dashed.
+    """Draw the money of a new player by age with its band, projected ages dashed.
 
     Args:
         values: the frame of `gamelens.analysis.retention.ltv`.
