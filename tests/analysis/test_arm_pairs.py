@@ -11,6 +11,7 @@ from pandas import DataFrame
 from scipy import stats
 
 from gamelens.analysis import experiments
+from support.experiment_frames import retention_of
 
 
 def money(days: list[tuple[str, str, int, float]]) -> DataFrame:
@@ -88,3 +89,13 @@ def test_unequal_days_give_the_freedom_of_welch() -> None:
     interval = expected.confidence_interval()
     assert (row["low"], row["high"]) == pytest.approx((interval.low, interval.high))
     assert row["p_value"] == pytest.approx(expected.pvalue)
+
+
+def test_days_that_differ_less_than_chance_do_not_narrow_the_interval() -> None:
+    """Builds whose days all have the same share have the error of their counts, not 0."""
+    days = pd.date_range("2026-10-01", periods=20, tz="UTC")
+    rows = [(day, "x", 1, 100, 40 if place < 10 else 44) for place, day in enumerate(days)]
+    row = experiments.compare(retention_of(rows, arm="first_build"), since=days[10]).iloc[0]
+    error = sqrt(0.4 * 0.6 / 1000 + 0.44 * 0.56 / 1000)
+    assert row["high"] - row["difference"] == pytest.approx(stats.t.ppf(0.975, 18) * error, rel=0.02)
+    assert row["p_value"] > 0.05

@@ -167,7 +167,7 @@ def builds(countries: dict[str, float]) -> DataFrame:
         (FIRST_DAY + pd.Timedelta(days=day), "1.9.0" if day < 14 else "2.0.0", country, 1, 1000, returned)
         for day in range(28)
         for country, change in countries.items()
-        for returned in [round(1000 * (0.4 + 0.01 * (-1) ** day + (change if day >= 14 else 0.0)))]
+        for returned in [round(1000 * (0.4 + 0.02 * (-1) ** day + (change if day >= 14 else 0.0)))]
     ]
     frame = DataFrame(rows, columns=["timestamp", "first_build", "country_code", "age", "installs", "returned"])
     frame = frame.assign(retention=frame["returned"] / frame["installs"])
@@ -185,8 +185,8 @@ def test_builds_are_compared_between_days_country_by_country() -> None:
     assert brazil[1] == pytest.approx(-0.05)
     assert brazil[2] < 0
     assert us[0] < 0 < us[2]
-    # days stray by 1 pp: 0.01 / sqrt(13) for each build, and t(26) = 2.0555
-    assert us[2] - us[1] == pytest.approx(2.0555 * 0.01 * (2 / 13) ** 0.5, rel=1e-4)
+    # days stray by 2 pp: 0.02 / sqrt(13) for each build, and t(26) = 2.0555
+    assert us[2] - us[1] == pytest.approx(2.0555 * 0.02 * (2 / 13) ** 0.5, rel=1e-4)
 
 
 def test_before_and_after_are_the_arms_of_a_day() -> None:

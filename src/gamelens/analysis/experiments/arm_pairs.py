@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pandas import DataFrame
+from pandas import DataFrame, Series
 
 from gamelens.analysis.experiments.arm_outcomes import VARIANT, Unit, control_of, groups, key_columns
 from gamelens.errors import BadQuery
@@ -42,8 +42,13 @@ class Estimate(NamedTuple):
 class ArmDays(msgspec.Struct, frozen=True):
     """Players of an arm and what they brought, one value for each install day with players."""
 
+    days: NDArray[np.datetime64]
     players: Floats
     amount: Floats
+
+    def take(self, places: Any) -> ArmDays:
+        """Return the days at *places*: positions, or a mask."""
+        return ArmDays(self.days[places], self.players[places], self.amount[places])
 
 
 class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +58,8 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
         keys: experiment, split, measure and arm, by column.
         control: name of the control.
         unit: unit of the measure.
-        is_counted: whether the successes are independent draws: players who were assigned at random.
+        is_counted: whether each player is at most one success.
+        is_random: whether players were assigned to the arms at random, each for itself.
         design: the comparison. Within days both arms have values for the same days.
         treated, base: the days of the arm and of its control.
         last_day: last install day of the arm, NaT without days.
@@ -64,6 +70,7 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
     control: str
     unit: Unit
     is_counted: bool
+    is_random: bool
     design: Design
     treated: ArmDays
     base: ArmDays
@@ -92,10 +99,11 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
     def estimate(self, confidence: float = 0.95) -> Estimate:
         """Return the estimate of the difference.
 
-        Counted successes: Mantel and Haenszel's risk difference, the test of Cochran, Mantel and Haenszel, and
+        Counted successes of random arms: Mantel and Haenszel's risk difference, the test of Cochran, Mantel and Haenszel, and
         Newcombe's interval for as many players as are as informative. Other amounts, and arms that were not assigned at
         random: days are clusters, and Student's t has the degrees of freedom of the days that both arms have, or of
-        each arm's own (Welch). Without `FEWEST_DAYS` days there is no interval.
+        each arm's own (Welch). Days that happen to differ less than chance makes counts differ do not narrow it. Without
+        `FEWEST_DAYS` days there is no interval.
 
         Raises:
             BadQuery: *confidence* is not between 0 and 1.
@@ -105,7 +113,7 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
         value, base = self.values()
         if np.isnan(value) or np.isnan(base):
             return Estimate(value, base)
-        if self.is_counted and self.design != "between days":
+        if self.is_counted and self.is_random and self.design != "between days":
             return self._counted(value, base, confidence)
         return self._clustered(value, base, confidence)
 
@@ -140,6 +148,9 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
             variance = sum(each for each, _ in parts)
             terms = sum(each**2 / days for each, days in parts)
             freedom = variance**2 / terms if terms else min(days for _, days in parts)
+        if self.is_counted:
+            chance = [share * (1 - share) / n for share, n in zip((value, base), self.sizes(), strict=True)]
+            variance = max(variance, sum(chance))
         error, quantile = float(np.sqrt(variance)), float(stats.t.ppf((1 + confidence) / 2, freedom))
         half, gap = quantile * error, value - base
         p = float(2 * stats.t.sf(abs(gap) / error, freedom)) if error else float(gap == 0)
@@ -158,64 +169,62 @@ def arm_pairs(
     Raises:
         BadQuery: no measure has the arm *control*.
     """
-    keys = key_columns(outcomes, arm)
-    pairs = [
-        pair
-        for rows in groups(outcomes, keys)
-        for pair in _pairs_of(rows, keys, arm, control_of(rows, arm, control), within_days)
-    ]
     names = sorted(set(outcomes[arm]))
     if control is not None and names and control not in names:
         raise BadQuery("control", control, "is not an arm: it has no players in the frame", names)
     last = outcomes.groupby("measure")["timestamp"].max()
-    return [_with_end(pair, last) for pair in pairs]
+    keys = key_columns(outcomes, arm)
+    return [
+        pair
+        for rows in groups(outcomes, keys)
+        for pair in _pairs_of(rows, keys, arm, control_of(rows, arm, control), within_days, last)
+    ]
 
 
-def _pairs_of(rows: DataFrame, keys: Sequence[str], arm: str, control: str, within_days: bool | None) -> list[ArmPair]:
-    first = rows.iloc[0]
-    by_arm = {str(name): of_arm.set_index("timestamp") for name, of_arm in rows.groupby(arm, sort=False)}
-    base = by_arm.get(control, rows.iloc[:0].set_index("timestamp"))
+def _pairs_of(
+    rows: DataFrame, keys: Sequence[str], arm: str, control: str, within_days: bool | None, last: Series[Any]
+) -> list[ArmPair]:
+    """Return the pairs of one measure. *last* is the last day of each measure."""
+    first, names = rows.iloc[0], rows[arm].to_numpy()
+    columns = (rows["timestamp"].to_numpy("datetime64[us]"), *(rows[name].to_numpy() for name in ("players", "amount")))
+    whole = ArmDays(*columns)
+    base, end = whole.take(names == control), np.datetime64(last[first["measure"]])
     pairs = []
-    for name, of_arm in by_arm.items():
+    for name in dict.fromkeys(names):
         if name == control:
             continue
+        of_arm = whole.take(names == name)
         design, treated, beside = _designed(of_arm, base, within_days)
+        last_day = of_arm.days.max()
         pairs.append(
             ArmPair(
                 keys={key: first[key] for key in keys} | {arm: name},
                 control=control,
                 unit=first["unit"],
-                is_counted=bool(first["is_counted"]) and (arm == VARIANT or design == "in total"),
+                is_counted=bool(first["is_counted"]),
+                is_random=arm == VARIANT or design == "in total",
                 design=design,
-                treated=_arm_days(treated),
-                base=_arm_days(beside),
-                last_day=of_arm.index.max(),
-                is_running=True,
+                treated=treated,
+                base=beside,
+                last_day=pd.Timestamp(last_day, tz="UTC"),
+                is_running=bool(np.isnat(last_day) or last_day == end),
             )
         )
     return pairs
 
 
-def _designed(treated: DataFrame, base: DataFrame, within_days: bool | None) -> tuple[Design, DataFrame, DataFrame]:
+def _designed(treated: ArmDays, base: ArmDays, within_days: bool | None) -> tuple[Design, ArmDays, ArmDays]:
     """Return the design of a comparison and the days that it uses of both arms."""
-    if treated.index.isna().all():
+    if np.isnat(treated.days).all():
         return "in total", treated, base
-    treated, base = treated[treated["players"] > 0], base[base["players"] > 0]
-    shared = treated.index.intersection(base.index)
+    treated, base = treated.take(treated.players > 0), base.take(base.players > 0)
+    _, places, base_places = np.intersect1d(treated.days, base.days, assume_unique=True, return_indices=True)
     is_within = within_days
     if is_within is None:
-        is_within = treated.loc[shared, "players"].sum() >= treated["players"].sum() / 2
-    return ("within days", treated.loc[shared], base.loc[shared]) if is_within else ("between days", treated, base)
-
-
-def _arm_days(rows: DataFrame) -> ArmDays:
-    return ArmDays(rows["players"].to_numpy("float64"), rows["amount"].to_numpy("float64"))
-
-
-def _with_end(pair: ArmPair, last: Any) -> ArmPair:
-    """Return the pair, with whether its arm still gets players."""
-    end = last[pair.keys["measure"]]
-    return msgspec.structs.replace(pair, is_running=bool(pd.isna(end) or pair.last_day == end))
+        is_within = bool(treated.players[places].sum() >= treated.players.sum() / 2)
+    return (
+        ("within days", treated.take(places), base.take(base_places)) if is_within else ("between days", treated, base)
+    )
 
 
 def _mean(arm: ArmDays) -> float:

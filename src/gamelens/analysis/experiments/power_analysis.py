@@ -107,8 +107,8 @@ def detectable_effects(
 ) -> DataFrame:
     """Return the smallest effect that each comparison can show with its players, and how long a *lift* takes.
 
-    *frames*, *arm*, *control* and *by* are those of `experiments.compare`; measures that are no shares of players are
-    left out. The arms are as unequal as they are, and the level is divided by the number of comparisons, as a
+    *frames*, *arm*, *control* and *by* are those of `experiments.compare`; measures that are no shares of players have
+    no row, but count as comparisons. The arms are as unequal as they are, and the level is divided by the number of comparisons, as a
     correction for all of them would in the worst case.
 
     Columns: ab_id, *by* (category, if there), measure, the arm (category), players, control_players (Int64),
@@ -122,11 +122,11 @@ def detectable_effects(
         BadQuery: *control* has no players; a frame or an argument is not as described; a number is unknown.
     """
     outcomes, name = outcomes_of(frames, arm=arm, by=by)
-    found = arm_pairs(outcomes[outcomes["is_counted"].astype("bool")], arm=name, control=control)
-    level = 1 - (1 - confidence) / max(len(found), 1)
+    pairs = arm_pairs(outcomes, arm=name, control=control)
+    level = 1 - (1 - confidence) / max(len(pairs), 1)
     keys = [*key_columns(outcomes, name), name]
     columns = [*keys, *_COUNTS[:3], *_SHARES[:3], *_COUNTS[3:], *_SHARES[3:], "last_day", "is_running"]
-    rows = [_reach(pair, lift, chance, level) | {"comparisons": len(found)} for pair in found]
+    rows = [_reach(pair, lift, chance, level) | {"comparisons": len(pairs)} for pair in pairs if pair.is_counted]
     types: dict[str, Any] = dict.fromkeys(keys, "category") | dict.fromkeys(_COUNTS, "Int64")
     types |= dict.fromkeys(_SHARES, "float64") | {"last_day": "datetime64[us, UTC]", "is_running": "boolean"}
     result = DataFrame(rows, columns=columns)

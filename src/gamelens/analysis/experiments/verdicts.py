@@ -168,7 +168,7 @@ def _keys(compared: DataFrame) -> list[str]:
 
 def _name(row: dict[Any, Any], keys: Sequence[str]) -> str:
     names = [str(row[key]) for key in reversed(keys) if key != MEASURE and pd.notna(row[key])]
-    return f"{row[MEASURE]} of {', '.join(names)}"
+    return f"{row[MEASURE]} of {names[0]}" + (f" ({', '.join(names[1:])})" if names[1:] else "")
 
 
 def _value(value: float, unit: str) -> str:
