@@ -1,4 +1,4 @@
-"""Special days: a holiday and the days around it, compared with its weekday in other weeks."""
+"""Special days: a holiday and the days around it, compared with other weeks."""
 
 from __future__ import annotations
 
