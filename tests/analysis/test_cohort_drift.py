@@ -49,16 +49,17 @@ def test_its_words_have_the_size_and_the_interval() -> None:
 
 @pytest.mark.parametrize("largest", [600, 20_000])
 def test_steady_retention_is_no_drift(largest: int) -> None:
-    """Of 60 steady series at most 10 % claim a trend, also with half the players on one day."""
-    claims = [claim_of(drifting(1.0, seed=seed, largest=largest)) for seed in range(60)]
-    assert sum(claim.direction != "no clear difference" for claim in claims) <= 6
+    """Of 30 steady series at most 10 % claim a trend, also with half the players on one day."""
+    claims = [claim_of(drifting(1.0, seed=seed, largest=largest)) for seed in range(30)]
+    assert sum(claim.direction != "no clear difference" for claim in claims) <= 3
     assert "no clear trend" in str(claims[0]).lower()
 
 
 def test_fewer_than_six_days_show_no_trend() -> None:
     """Five install days are unknown, and the sentence says how many it takes."""
     claim = claim_of(drifting(0.5, days=5))
-    assert (claim.direction, claim.size) == ("unknown", pytest.approx(np.nan, nan_ok=True))
+    assert claim.direction == "unknown"
+    assert np.isnan([claim.size, claim.low, claim.high]).all()
     assert "5 install days cannot show a trend of retention, which takes 6 or more" in str(claim)
 
 

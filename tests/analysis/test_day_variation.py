@@ -147,13 +147,15 @@ def test_one_large_day_does_not_hide_the_spread(one_large_day: CohortTriangle) -
 
 @pytest.mark.parametrize("largest", [500, 10_000, 20_000])
 def test_widened_intervals_hold_the_mean_of_days(largest: int) -> None:
-    """Of 200 draws with unequal days 92 to 98 % hold the mean of install days."""
+    """Of 100 draws with unequal days 91 to 99 % hold the mean of install days."""
     rng, is_held = np.random.default_rng(3), []
-    installs = np.array([500] * 29 + [largest])[:, None] * np.ones(2, dtype=int)
-    for _ in range(200):
+    installs = np.array([500] * 29 + [largest])[:, None].repeat(2, axis=1)
+    for _ in range(100):
         shares = np.array([0.4, 0.15]) * np.exp(rng.normal(-0.02, 0.2, (30, 1)))
-        cohorts = CohortTriangle(np.array([1, 7]), installs * 1.0, rng.binomial(installs, shares) * 1.0)
+        cohorts = CohortTriangle(
+            np.array([1, 7]), installs.astype("float64"), rng.binomial(installs, shares).astype("float64")
+        )
         effective = effective_installs(cohorts, day_variance(cohorts))
         low, high = retention.wilson(cohorts.shares() * effective, effective)
         is_held.append((low <= [0.4, 0.15]) & (high >= [0.4, 0.15]))
-    assert 0.92 < np.mean(is_held) < 0.98
+    assert 0.91 < np.mean(is_held) < 0.99

@@ -69,29 +69,29 @@ def days_of(numbers: NDArray[np.float64], special: Sequence[int]) -> DataFrame:
     return frame.assign(country_code=pd.Categorical(["US"] * len(numbers)))
 
 
-def weeks(count: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return *count* weeks of about 1,000 users, a third more at weekends, noise of 5 %."""
+def weeks(count: int, rng: np.random.Generator, noise: float = 0.05) -> NDArray[np.float64]:
+    """Return *count* weeks of about 1,000 users, a third more at weekends, with *noise*."""
     weekend = np.tile([0, 0, 0, 0, 0.05, 0.25, 0.3], count)
-    return 1000 * np.exp(weekend + rng.normal(0, 0.05, 7 * count))
+    return 1000 * np.exp(weekend + rng.normal(0, noise, 7 * count))
 
 
 @pytest.mark.parametrize("first", [21, 30, 51], ids=["a week", "across a weekend", "to the last day"])
 @pytest.mark.parametrize("length", [1, 5, 10])
 def test_a_long_holiday_is_measured_against_the_days_around_it(first: int, length: int) -> None:
     """A festival of 30 % more reads 25 to 35 % on average, whatever its length."""
-    numbers, period = weeks(8, np.random.default_rng(1)), range(first, min(first + length, 56))
+    numbers, period = weeks(8, np.random.default_rng(1), noise=0.01), range(first, min(first + length, 56))
     numbers[list(period)] *= 1.3
     result = compare_with_weekdays(days_of(numbers, period), "user_unique")
-    assert result["change"].mean() == pytest.approx(0.3, abs=0.08)
+    assert result["change"].mean() == pytest.approx(0.3, abs=0.05)
     assert set(result["days"]) == {len(period)}
 
 
 @pytest.mark.parametrize("place", [0, 2, 40, 83], ids=["first", "third", "in the middle", "last"])
 def test_ordinary_days_stand_out_as_often_as_promised(place: int) -> None:
-    """Of 120 ordinary days 2 / 12 lie outside, give or take 9 %, at the ends as inside."""
+    """In 100 countries 2 / 12 of such days lie outside, give or take 9 %, at the ends too."""
     rng = np.random.default_rng(7)
-    results = [compare_with_weekdays(days_of(weeks(12, rng), [place]), "user_unique") for _ in range(120)]
-    found = pd.concat(results)
+    frames = [days_of(weeks(12, rng), [place]).assign(country_code=str(country)) for country in range(100)]
+    found = compare_with_weekdays(pd.concat(frames), "user_unique")
     assert set(found["chance"]) == {2 / 12}
     assert found["is_outside"].mean() == pytest.approx(2 / 12, abs=0.09)
 

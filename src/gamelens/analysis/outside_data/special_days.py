@@ -1,4 +1,4 @@
-"""Special days: a holiday and the days around it, compared with its weekday in other weeks."""
+"""Special days: a holiday and the days around it, compared with other weeks."""
 
 from __future__ import annotations
 
@@ -73,28 +73,29 @@ def _compared(rows: DataFrame, is_special: NDArray[np.bool_]) -> Floats:
     period = np.cumsum(np.diff(at, prepend=at[:1]) > 1)
     first, length = np.unique(period, return_index=True, return_counts=True)[1:]
     starts, lengths = at[first][period], length[period]
-    usual = [_usual(ordinary, *each) for each in zip(at, starts, lengths, strict=True)]
+    level = ordinary / _weekday_factors(ordinary)
+    usual = [_usual(ordinary, level, *each) for each in zip(at, starts, lengths, strict=True)]
     numbers[is_special] = np.column_stack([np.array(usual).reshape(-1, 4), lengths])
     return numbers
 
 
-def _usual(ordinary: Floats, place: int, start: int, length: int) -> tuple[float, float, float, int]:
+def _usual(ordinary: Floats, level: Floats, place: int, start: int, length: int) -> tuple[float, float, float, int]:
     """Return median, low and high of the days like *place*, at its level, and their number.
 
-    *ordinary* are the ordinary values by day; the period begins at *start* and has *length* days.
+    *ordinary* are the ordinary values by day and *level* the same without the differences of weekdays; the period
+    begins at *start* and has *length* days.
     """
     offsets = np.concatenate([np.arange(-_WEEK, 0), np.arange(length, length + _WEEK)]) + start - place
-    values = ordinary / _weekday_factors(ordinary)
-    offsets = offsets[~np.isnan(_neighbours(values, np.array([place]), offsets)[0])]
-    others = np.arange(place % _WEEK, len(values), _WEEK)
-    others = others[~np.isnan(values[others])]
-    around = _neighbours(values, others, offsets)
+    offsets = offsets[~np.isnan(_neighbours(level, np.array([place]), offsets)[0])]
+    others = np.arange(place % _WEEK, len(level), _WEEK)
+    others = others[~np.isnan(level[others])]
+    around = _neighbours(level, others, offsets)
     is_known = (~np.isnan(around)).sum(axis=1) >= FEWEST_OTHERS
     if is_known.sum() < FEWEST_OTHERS:
         return np.nan, np.nan, np.nan, int(is_known.sum())
     relative = ordinary[others[is_known]] / np.nanmedian(around[is_known], axis=1)
-    level = float(np.median(_neighbours(values, np.array([place]), offsets)))
-    return float(np.median(relative)) * level, relative.min() * level, relative.max() * level, len(relative)
+    low, usual, high = np.quantile(relative, [0, 0.5, 1]) * np.median(level[place + offsets])
+    return usual, low, high, len(relative)
 
 
 def _weekday_factors(ordinary: Floats) -> Floats:

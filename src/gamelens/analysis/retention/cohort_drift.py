@@ -1,4 +1,4 @@
-"""Drift: whether players who installed later come back more or less than those before them."""
+"""Drift: whether players who installed later come back more or less."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _claim(cohorts: CohortTriangle, subject: dict[str, str]) -> Claim:
 
 
 def _last_to_first(cohorts: CohortTriangle) -> tuple[float, float, float]:
-    """Return retention of the last install day over that of the first, with its 95 % interval, or NaN."""
+    """Return retention of the last install day over the first, with its interval, or NaN."""
     from statsmodels.regression.linear_model import WLS
 
     has_players = cohorts.installs.any(axis=1)

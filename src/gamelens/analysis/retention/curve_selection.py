@@ -150,7 +150,7 @@ def best_trial(trials: Sequence[CurveTrial]) -> tuple[CurveTrial | None, str]:
 
 
 def averaged(trials: Sequence[CurveTrial], chosen: CurveTrial) -> CurveTrial:
-    """Return *chosen* with draws of all fitted families, each as probable as the counts make it."""
+    """Return *chosen* with draws of all fitted families, each as often as it weighs."""
     if chosen.fitted is None:
         return chosen
     rivals = tuple(trial.fitted for trial in trials if trial.fitted)
@@ -160,7 +160,7 @@ def averaged(trials: Sequence[CurveTrial], chosen: CurveTrial) -> CurveTrial:
 
 
 def _weighed(trials: Sequence[CurveTrial], cohorts: CohortTriangle, variance: Floats) -> list[CurveTrial]:
-    """Return the trials with their lack of fit, their weights, and parameters made as uncertain as they fit badly.
+    """Return the trials with lack of fit and weight, their parameters less certain for it.
 
     Weights are those of Akaike for overdispersed counts (Burnham and Anderson 2002): the lack of fit in units of that
     of the best family, and 2 for each parameter.

@@ -109,7 +109,7 @@ def effective_installs(cohorts: CohortTriangle, variance: DayVariance, *, confid
 
 
 def _inflation(degrees: Floats, confidence: float) -> Floats:
-    """Return how much larger the squared quantile of Student's t is than the normal one's, 1 without degrees."""
+    """Return the squared ratio of Student's quantile to the normal one, 1 without degrees."""
     from scipy.special import ndtri, stdtrit
 
     tail = (1 + confidence) / 2
@@ -118,7 +118,7 @@ def _inflation(degrees: Floats, confidence: float) -> Floats:
 
 
 def chance_and_days(cohorts: CohortTriangle, shares: Floats, variance: Floats) -> Floats:
-    """Return the covariance of the returning players by age, as if each age had players of its own.
+    """Return the covariance of returning players by age if each age had its own players.
 
     Ages that share players lie closer together than that, so a curve is not refused for want of that knowledge.
     """
@@ -138,7 +138,7 @@ def covariance(cohorts: CohortTriangle, shares: Floats, variance: Floats | float
 
 
 def chance_by_cohort(cohorts: CohortTriangle, shares: Floats) -> Floats:
-    """Return the relative variance by chance of all returns of each cohort, NaN without installs."""
+    """Return the relative variance by chance of each cohort, NaN without installs."""
     variances = np.einsum("cab,ab->c", _shared_installs(cohorts), _per_player(shares))
     squares = (cohorts.installs @ shares) ** 2
     relative: Floats = variances / np.where(squares > 0, squares, np.nan)
@@ -157,7 +157,7 @@ def _per_player(shares: Floats) -> Floats:
 
 
 def _effects_of_days(cohorts: CohortTriangle, shares: Floats, variance: Floats | float) -> Floats:
-    """Return the covariance of the returning players by age that differing install days make."""
+    """Return the covariance of returning players by age that differing days make."""
     effects = np.sqrt(variance) * shares
     covariances: Floats = (_shared_installs(cohorts) ** 2).sum(axis=0) * np.outer(effects, effects)
     return covariances

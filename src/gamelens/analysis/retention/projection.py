@@ -1,10 +1,10 @@
 """Projection of retention to ages not yet reached.
 
-Reads the frame of `Client.retention`. Bands cover the uncertainty of the observed players and days if the curve is the
-right one; they do not cover changes of the game. They are reliable only if ages of a week and more have been reached,
-the later the better. For simulated games like published ones (`tests/bench`, ages 1 to 14) a band of 95 % holds D30 and
-D90 nine times in ten or more often. A game whose players play on one day in five and stay for months lies at the edge
-of the curves' prior: there it is three times in four.
+Reads the frame of `Client.retention`. Bands cover the uncertainty of the observed players and days, and of which family
+of curves is the right one; they do not cover changes of the game. They are reliable only if ages of a week and more
+have been reached, the later the better. For simulated games like published ones, and for games whose retention is a
+power law or a stretched exponential (`tests/bench`, ages 1 to 14), a band of 95 % holds D30 and D90 nine times in ten
+or more often.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ def misfit(fitted: FittedCurve, cohorts: CohortTriangle) -> float:
 
 
 def lack_of_fit(fitted: FittedCurve, cohorts: CohortTriangle, *, noise: Floats) -> float:
-    """Return the chi-squared distance of the counts from the family of *fitted*, in units of *noise*.
+    """Return the chi-squared distance of the counts from the family of *fitted*.
 
     It is the squared residuals that no small step of the parameters removes, and the distance from the prior. *noise*
     is the covariance of the returned players by age (`chance_and_days`), the same for the families to be compared.
@@ -151,7 +151,7 @@ def lack_of_fit(fitted: FittedCurve, cohorts: CohortTriangle, *, noise: Floats) 
 
 
 def _most_likely_point(curve: RetentionCurve, ages: Ages, reached: Floats, returned: Floats) -> Floats:
-    """Return the parameters of the largest posterior, found as least squares of deviance residuals.
+    """Return the parameters of the largest posterior, as least squares of deviances.
 
     Half the sum of their squares, with the offsets from the prior's centre, is minus the log posterior.
     """

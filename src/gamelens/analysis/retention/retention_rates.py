@@ -7,7 +7,6 @@ Reads the frame of `Client.retention`: timestamp (datetime64[us, UTC], the insta
 from __future__ import annotations
 
 from math import nan, sqrt
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -57,10 +56,13 @@ def average_curve(
 
     A cohort counts at an age only if it has reached it, so later ages rest on fewer installs.
 
-    The interval covers the chance variation of these install days' players. If days differ by more than chance explains
-    (`day_spread`), it understates the uncertainty about future days, the more so for large cohorts. *widened* counts
-    only as many installs as would be as uncertain by chance alone. With fewer than ten install days the spread itself
-    is a rough estimate, and so is that interval.
+    The interval covers the share of these install days' players, up to chance. *widened* covers the mean of install
+    days: the retention to expect of a day that is like these, whatever its size. The two differ if days differ by more
+    than chance explains (`day_spread`): then *widened* counts only as many installs as would be as uncertain by chance
+    alone, and fewer still the fewer days tell how much days differ. One day with half of all players makes it wide:
+    the share is then mostly that day's. In simulations (`tests/bench`) 95 % intervals hold that mean in 93 to 97 % of
+    the draws of 30 install days, be they of equal size or one 20 or 40 times as large as the others; of three install
+    days in 89 %.
 
     Columns: *by* (category), age (Int64, days), retention, low, high (float64, 0 to 1), installs, returned (Int64),
     cohorts (Int64, install days that have reached the age).
@@ -136,13 +138,13 @@ def wilson(
     """
     if not 0 < confidence < 1:
         raise BadQuery("confidence", confidence, "must lie between 0 and 1")
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    from statsmodels.stats.proportion import proportion_confint
+
     n = np.asarray(trials, dtype="float64")
-    n = np.where(n > 0, n, np.nan)
-    share = np.asarray(successes, dtype="float64") / n
-    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    return np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)
+    low, high = proportion_confint(
+        np.asarray(successes, dtype="float64"), np.where(n > 0, n, np.nan), alpha=1 - confidence, method="wilson"
+    )
+    return low, high
 
 
 def _spread_frame(cohorts: CohortTriangle) -> DataFrame:
