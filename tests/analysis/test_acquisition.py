@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pandas as pd
 import pytest
 from pandas import DataFrame
@@ -138,7 +140,7 @@ def test_without_spend_there_is_no_return(bought: DataFrame, earned: DataFrame) 
 
 def test_money_must_be_by_install_day(bought: DataFrame, earned: DataFrame) -> None:
     """Revenue without `installed_on` is refused, and the message names the query to make."""
-    with pytest.raises(BadQuery, match="query it by installed_on"):
+    with pytest.raises(BadQuery, match="by installed_on and install_publisher"):
         outside_data.return_on_spend(bought, earned.drop(columns="installed_on"))
 
 
@@ -172,3 +174,134 @@ def test_a_few_days_or_a_constant_rank_say_nothing() -> None:
     assert result["days"].tolist() == [2]
     assert result["correlation"].isna().all()
     assert not len(outside_data.rank_correlation(frame[:0], "new_users", "Rank", by="game"))
+
+
+def test_amounts_are_converted_row_by_row() -> None:
+    """Two currencies of one day have their own rates, and dollars none."""
+    frame = tidy_frame(
+        timestamp=["2026-11-01"] * 4,
+        Spend=[10.0, 10.0, 10.0, None],
+        Spend_currency=["EUR", "GBP", "USD", "EUR"],
+        usd_per_eur=[1.1] * 4,
+        usd_per_gbp=[1.3] * 4,
+    )
+    result = outside_data.in_dollars(frame, "Spend", {"EUR": "usd_per_eur", "GBP": "usd_per_gbp"})
+    assert result["spend"].tolist()[:3] == pytest.approx([11.0, 13.0, 10.0])
+    assert pd.isna(result["spend"].iloc[3])
+
+
+def test_rates_joined_by_currency_are_those_of_their_row() -> None:
+    """One column of rates may differ by row, and fills weekends within its currency."""
+    frame = tidy_frame(
+        timestamp=["2026-11-06", "2026-11-06", "2026-11-07", "2026-11-07"],
+        Spend=[10.0, 10.0, 10.0, 10.0],
+        code=["EUR", "GBP", "EUR", "GBP"],
+        rate=[1.1, 1.3, None, None],
+    )
+    result = outside_data.in_dollars(frame, "Spend", "rate", currency="code")
+    assert result["spend"].tolist() == pytest.approx([11.0, 13.0, 11.0, 13.0])
+
+
+def test_one_rate_for_two_currencies_is_refused() -> None:
+    """A rate of the day cannot be that of euros and pounds."""
+    frame = tidy_frame(
+        timestamp=["2026-11-01"] * 2, Spend=[10.0, 10.0], Spend_currency=["EUR", "GBP"], usd_per_eur=[1.1, 1.1]
+    )
+    with pytest.raises(BadQuery, match="one rate a day for EUR, GBP"):
+        outside_data.in_dollars(frame, "Spend", "usd_per_eur")
+    with pytest.raises(BadQuery, match=r"GBP.*has no column of rates"):
+        outside_data.in_dollars(frame, "Spend", {"EUR": "usd_per_eur"})
+
+
+def test_spend_in_another_currency_is_refused(bought: DataFrame, earned: DataFrame) -> None:
+    """Euros are no dollars: neither the cost of an install nor the return is computed from them."""
+    euros = bought.assign(spend_currency="EUR")
+    for compute in (
+        lambda: outside_data.cost_per_install(euros),
+        lambda: outside_data.return_on_spend(euros, earned),
+    ):
+        with pytest.raises(BadQuery, match="not in US dollars: convert it with"):
+            compute()
+    assert outside_data.cost_per_install(bought.assign(spend_currency="USD"))["spend"].item() == 220
+
+
+@pytest.fixture
+def campaigns() -> DataFrame:
+    """A week of two campaigns in two countries, with spend; one has no country."""
+    days = [f"2026-11-{day:02}" for day in range(1, 8)]
+    return tidy_frame(
+        "new_users",
+        timestamp=days * 3,
+        campaign=["sale"] * 14 + ["launch"] * 7,
+        country_code=["US"] * 7 + [None] * 7 + ["US"] * 7,
+        new_users=[10] * 7 + [5] * 7 + [8] * 7,
+        spend=[20.0] * 7 + [5.0] * 7 + [8.0] * 7,
+    )
+
+
+def test_cost_and_return_take_several_keys(campaigns: DataFrame) -> None:
+    """By campaign and country last week; spend without a country stays a group."""
+    by = ["campaign", "country_code"]
+    costs = outside_data.cost_per_install(campaigns, by=by)
+    assert costs["cpi"].tolist() == [2.0, 1.0, 1.0]
+    money = campaigns[["timestamp", *by]].assign(
+        installed_on=campaigns["timestamp"].dt.strftime("%Y-%m-%d").astype("category"), sum=4.0
+    )
+    money.attrs = {"gamelens": {"asked": {"metric": "revenue"}, "requests": 1}}
+    roas = outside_data.return_on_spend(campaigns, money, by=by, ages=[0])
+    assert sorted(roas["roas"]) == pytest.approx([0.2, 0.5, 0.8])
+    assert roas["country_code"].isna().sum() == 1
+    back = outside_data.payback_ages(roas, by=by)
+    assert back[[*by, "low", "high"]].shape == (3, 4)
+
+
+def test_a_missing_column_is_named_with_the_next_step(bought: DataFrame, earned: DataFrame) -> None:
+    """Not a KeyError."""
+    with pytest.raises(BadQuery, match="campaign"):
+        outside_data.cost_per_install(bought, by=[PUBLISHER, "campaign"])
+    with pytest.raises(BadQuery, match="by installed_on and install_publisher and campaign"):
+        outside_data.return_on_spend(bought.assign(campaign="a"), earned, by=[PUBLISHER, "campaign"])
+    with pytest.raises(BadQuery, match="join ad spend"):
+        outside_data.return_on_spend(bought.drop(columns="spend"), earned)
+    with pytest.raises(BadQuery, match="join store ranks"):
+        outside_data.rank_correlation(bought, "new_users", "Rank")
+    with pytest.raises(BadQuery, match="campaign"):
+        outside_data.payback_ages(outside_data.return_on_spend(bought, earned), by="campaign")
+
+
+def test_the_cost_of_an_install_has_the_interval_of_a_count(bought: DataFrame) -> None:
+    """The exact interval of a Poisson count, as statsmodels has it."""
+    from statsmodels.stats.rates import confint_poisson
+
+    row = outside_data.cost_per_install(bought[bought[PUBLISHER] == "X"]).iloc[0]
+    fewest, most = confint_poisson(50, 1, method="exact-c")
+    assert (row["low"], row["high"]) == pytest.approx((100 / most, 100 / fewest))
+
+
+def test_an_install_never_bought_has_no_upper_bound(bought: DataFrame) -> None:
+    """No install for 220 dollars: one costs at least 60, and nothing is known beyond."""
+    row = outside_data.cost_per_install(bought.assign(new_users=pd.array([0] * 4, dtype="Int64"))).iloc[0]
+    assert row["low"] == pytest.approx(220 / 3.6889, rel=1e-3)
+    assert pd.isna(row["high"])
+
+
+def test_days_that_differ_widen_the_cost_of_an_install() -> None:
+    """Ten days of 100 installs have the interval of 1,000; ten of 40 and 160 in turn one six times as wide."""
+    days = [f"2026-11-{day:02}" for day in range(1, 11)]
+    even = tidy_frame("new_users", timestamp=days, new_users=[100] * 10, spend=[100.0] * 10)
+    uneven = tidy_frame("new_users", timestamp=days, new_users=[40, 160] * 5, spend=[100.0] * 10)
+    narrow, wide = (outside_data.cost_per_install(frame).iloc[0] for frame in (even, uneven))
+    assert (wide["high"] - wide["low"]) / (narrow["high"] - narrow["low"]) == pytest.approx(6.7, abs=0.5)
+
+
+def test_the_return_has_the_interval_of_its_cohorts() -> None:
+    """Six cohorts of equal spend that bring 8 and 12: Student's t of their mean, on the logarithm."""
+    days = [f"2026-11-{day:02}" for day in range(1, 7)]
+    spend = tidy_frame("new_users", timestamp=days, install_publisher=["A"] * 6, spend=[10.0] * 6)
+    money = tidy_frame("revenue", timestamp=days, installed_on=days, install_publisher=["A"] * 6, sum=[8.0, 12.0] * 3)
+    row = outside_data.return_on_spend(spend, money, ages=[0]).iloc[0]
+    half = 2.5706 * (24 * 6 / 5) ** 0.5 / 60
+    assert row["roas"] == 1.0
+    assert (row["low"], row["high"]) == pytest.approx((math.exp(-half), math.exp(half)), rel=1e-4)
+    few = outside_data.return_on_spend(spend[:4], money, ages=[0]).iloc[0]
+    assert pd.isna(few["low"])

@@ -122,10 +122,10 @@ def test_units_do_not_mix() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["46327", "01.11.26", "31.02.2026", "2026-13-01", "2026-W54", "Total", "", "2026-11-01 25:00"]
+    "text", ["12345", "99999", "31.02.2026", "2026-13-01", "2026-W54", "Total", "", "2026-11-01 25:00"]
 )
 def test_a_text_that_is_no_day_is_refused_with_the_next_step(text: str) -> None:
-    """Serial numbers, two-digit years and impossible dates are refused with a format to use."""
+    """Numbers far from any serial number and impossible dates are refused with a format to use."""
     with pytest.raises(BadQuery, match="write 2026-11-01"):
         read(text)
 
@@ -172,3 +172,42 @@ def test_any_text_is_a_moment_or_refused(text: str) -> None:
     """Any text is read or raises `BadQuery` for its column, and never fails otherwise."""
     result = outcome(text)
     assert result.field == "day" if isinstance(result, BadQuery) else len(result.at) == 1
+
+
+@pytest.mark.parametrize(
+    ("texts", "days"),
+    [
+        (["01.11.26", "25.11.26"], ["2026-11-01", "2026-11-25"]),
+        (["11/1/26", "11/25/26"], ["2026-11-01", "2026-11-25"]),
+        (["26/11/01", "26/11/02"], ["2026-11-01", "2026-11-02"]),
+        (["26-11-01 13:00"], ["2026-11-01"]),
+    ],
+)
+def test_years_of_two_digits_are_recognised_and_said(texts: list[str], days: list[str]) -> None:
+    """The year comes where it is from 2015 to 2040; behind points it is the last part."""
+    read = read_moments(pd.Series(texts), field="day")
+    assert read.at.dt.strftime("%Y-%m-%d").tolist() == days
+    assert read.note == f"day: {texts[0]} is read as {days[0]}"
+
+
+def test_a_year_that_may_be_first_or_last_is_refused_and_settled() -> None:
+    """25/11/26 is the 25th of November 2026 or the 26th of November 2025."""
+    with pytest.raises(BadQuery, match="year of two digits, first or last"):
+        read_moments(pd.Series(["25/11/26"]), field="day")
+    settled = read_moments(pd.Series(["25/11/26"]), field="day", day_first=True)
+    assert settled.at.dt.strftime("%Y-%m-%d").tolist() == ["2026-11-25"]
+
+
+def test_a_year_far_from_any_data_is_refused() -> None:
+    """Neither part is a year from 2015 to 2040."""
+    with pytest.raises(BadQuery, match="no year from 2015 to 2040"):
+        read_moments(pd.Series(["1/2/99"]), field="day")
+
+
+def test_serial_numbers_of_a_spreadsheet_are_days() -> None:
+    """46327 is 2026-11-01; half a day is noon."""
+    read = read_moments(pd.Series(["46327", "46328"]), field="day")
+    assert read.at.dt.strftime("%Y-%m-%d").tolist() == ["2026-11-01", "2026-11-02"]
+    assert (read.precision, read.note) == ("day", "day: 46327 is read as 2026-11-01")
+    noon = read_moments(pd.Series(["46327.5"]), field="day")
+    assert (noon.at.iloc[0].isoformat(), noon.precision) == ("2026-11-01T12:00:00+00:00", "time")

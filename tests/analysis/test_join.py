@@ -79,7 +79,7 @@ def file(tmp_path: Path) -> WriteFile:
 def test_columns_stand_beside_the_frame_in_its_order(revenue: DataFrame, file: WriteFile) -> None:
     """Outside columns follow the frame's own, the rows and their order stay."""
     frame, _ = gl.join(revenue, file(SPEND), on=ON)
-    assert [*frame.columns] == [*revenue.columns, "spend", "sum_spend", "note"]
+    assert [*frame.columns] == [*revenue.columns, "spend", "spend_currency", "sum_spend", "note"]
     assert frame["spend"].tolist()[:2] + frame["spend"].tolist()[3:] == [1234.5, 5.0, 7.0]
     assert frame["spend"].isna().tolist() == [False, False, True, False]
     assert frame[[*revenue.columns]].equals(revenue)
@@ -94,6 +94,7 @@ def test_dtypes_are_those_of_a_tidy_frame(revenue: DataFrame, file: WriteFile) -
         "event_count": "Int64",
         "sum": "float64",
         "spend": "float64",
+        "spend_currency": "category",
         "sum_spend": "Int64",
         "note": "category",
     }
@@ -456,8 +457,8 @@ def test_ambiguous_numbers_are_refused_and_settled(revenue: DataFrame, file: Wri
 
 def test_columns_may_be_left_out_or_left_text(revenue: DataFrame, file: WriteFile) -> None:
     """`columns` leaves out a column that cannot be read, `text` keeps it as text."""
-    text = "geo,n,price\nUS,12,$5\nNA,13,5 €\n"
-    with pytest.raises(BadQuery, match="convert"):
+    text = "geo,n,price\nUS,12,$5\nNA,13,5%\n"
+    with pytest.raises(BadQuery, match="mixes percentages"):
         gl.join(revenue, file(text), on={"country_code": "geo"})
     assert "price" not in gl.join(revenue, file(text), on={"country_code": "geo"}, columns=["n"]).frame
     joined = gl.join(revenue, file(text), on={"country_code": "geo"}, text=["n", "price"]).frame
@@ -576,3 +577,95 @@ def test_a_table_from_another_source_warns(revenue: DataFrame, tmp_path: Path, f
     assert Receipt.of(joined.frame.attrs).provenance.kind == "mixed"
     other.attrs["gamelens"]["provenance"] = revenue.attrs["gamelens"]["provenance"]
     assert not gl.join(revenue, other, on=["timestamp", "country_code"]).report.warnings
+
+
+def test_an_amount_keeps_the_currency_it_was_read_with(revenue: DataFrame, file: WriteFile) -> None:
+    """Each row has its own, and the report says that they do not add up."""
+    frame, report = gl.join(revenue, file("geo,cost\nUS,€5\nNA,$7.5\n"), on={"country_code": "geo"})
+    assert frame["cost_currency"].astype("object").tolist()[:3] == ["EUR", "USD", "EUR"]
+    assert any("cost is in EUR, USD: convert it" in warning for warning in report.warnings)
+
+
+def test_the_name_of_a_column_may_say_its_currency(revenue: DataFrame, file: WriteFile) -> None:
+    """As ad platforms write it: Amount spent (EUR)."""
+    frame, _ = gl.join(revenue, file("geo,Amount spent (EUR),Clicks (all)\nUS,5.25,3\n"), on={"country_code": "geo"})
+    assert frame["Amount spent (EUR)_currency"].dropna().unique().tolist() == ["EUR"]
+    assert "Clicks (all)_currency" not in frame
+
+
+def test_amounts_of_two_currencies_are_not_added_up(revenue: DataFrame, file: WriteFile) -> None:
+    """Two lines of one key in euros and dollars have no sum."""
+    with pytest.raises(BadQuery, match="convert the amounts to one currency first"):
+        gl.join(revenue, file("geo,cost\nUS,€5\nUS,$7\n"), on={"country_code": "geo"}, aggregate="sum")
+
+
+@pytest.mark.parametrize(
+    "total",
+    [
+        "Total,,$12.00,",
+        "2026-11-02,Total,$12.00,",
+        "Grand total:,,$12.00,",
+        "Summe,--,$12.00,",
+        ",,$12.00,",
+        "合計,,$12.00,",
+    ],
+)
+def test_a_total_is_left_out_and_reported(revenue: DataFrame, file: WriteFile, total: str) -> None:
+    """A total with empty keys would meet the group without a country, and count everything twice."""
+    text = f"day,geo,spend,note\n2026-11-01,US,$5.00,\n2026-11-02,US,$7.00,\n{total}\n"
+    frame, report = gl.join(revenue, file(text), on=ON, how="outer")
+    assert frame["spend"].sum() == 12.0
+    assert len(frame) == len(revenue)
+    assert any("row 4 of spend.csv add" in warning for warning in report.warnings)
+
+
+def test_a_total_is_kept_when_asked(revenue: DataFrame, file: WriteFile) -> None:
+    """`totals="keep"` takes every row as it is."""
+    text = "geo,spend\nUS,5.5\nNA,7.25\nTotal,12.75\n"
+    kept = gl.join(revenue, file(text), on={"country_code": "geo"}, how="outer", totals="keep").frame
+    assert kept["spend"].iloc[-1] == 12.75
+
+
+@pytest.mark.parametrize(
+    "row", ["2026-11-02,US,$7.00,Total War", "2026-11-02,US,$7.00,Total", "2026-11-02,,$7.00,rest"]
+)
+def test_a_row_with_its_keys_is_no_total(revenue: DataFrame, file: WriteFile, row: str) -> None:
+    """A campaign may be called Total, and a row may have one empty key."""
+    _, report = gl.join(revenue, file(f"day,geo,spend,note\n2026-11-01,US,$5.00,\n{row}\n"), on=ON)
+    assert not [warning for warning in report.warnings if "add" in warning and "others" in warning]
+
+
+def test_lines_above_the_header_are_left_out_and_reported(revenue: DataFrame, file: WriteFile) -> None:
+    """Titles and date ranges; rows keep their numbers in the file."""
+    above = 'Campaign report\n"1 Nov 2026 - 2 Nov 2026"\n\n'
+    _, report = gl.join(revenue, file(above + "day,geo,spend\n2026-11-01,US,5\n2026-11-09,US,7\n"), on=ON)
+    assert report.only_right.index.tolist() == [6]
+    assert any("rows 1 to 3 of spend.csv ('Campaign report', ...)" in warning for warning in report.warnings)
+
+
+def test_lines_above_the_header_of_a_sheet_are_left_out(revenue: DataFrame, tmp_path: Path) -> None:
+    """As in a text file, with the account and the date range in two cells of many."""
+    book = openpyxl.Workbook()
+    rows = [["Account", "Tile"], [], ["day", "geo", "clicks", "views", "spend"], [46327, "US", 1, 2, 5.5]]
+    for row in rows:
+        book.active.append(row)  # type: ignore[union-attr]
+    book.save(tmp_path / "spend.xlsx")
+    frame, report = gl.join(revenue, tmp_path / "spend.xlsx", on=ON)
+    assert frame["spend"].tolist()[0] == 5.5
+    assert len([it for it in report.warnings if "above the header" in it or "46327 is read as 2026-11-01" in it]) == 2
+
+
+def test_the_header_may_be_named(revenue: DataFrame, file: WriteFile) -> None:
+    """`header_row` counts from 1, and a row below the file's last one is refused."""
+    path = file("made,by,hand\ngeo,spend,note\nUS,5,x\n")
+    assert "spend" in gl.join(revenue, path, on={"country_code": "geo"}, header_row=2).frame
+    for wrong in (0, 9):
+        with pytest.raises(BadQuery, match="header_row"):
+            gl.join(revenue, path, on={"country_code": "geo"}, header_row=wrong)
+
+
+def test_assumed_days_are_reported(revenue: DataFrame, file: WriteFile) -> None:
+    """A year of two digits is read, and the report says how."""
+    frame, report = gl.join(revenue, file("day,geo,spend\n01.11.26,US,5\n25.11.26,US,6\n"), on=ON)
+    assert frame["spend"].tolist()[0] == 5
+    assert "day: 01.11.26 is read as 2026-11-01" in report.warnings

@@ -138,10 +138,26 @@ def test_two_ways_to_write_numbers_are_refused() -> None:
         read("1,234.50", "1.234,50")
 
 
-def test_currencies_do_not_mix() -> None:
-    """A column with two currencies is refused, and the message names them."""
-    with pytest.raises(BadQuery, match=r"are in \$, EUR: convert"):
-        read("$5", "5 €")
+def test_a_number_keeps_its_currency() -> None:
+    """Each number of a column of two currencies has its own, and a note says that they do not add up."""
+    result = amounts("$5", "7 €", None)
+    assert result.currency is not None
+    assert result.currency.tolist()[:2] == ["USD", "EUR"]
+    assert "is in EUR, USD: convert it" in (result.note or "")
+
+
+def test_all_numbers_are_in_the_only_currency() -> None:
+    """Empty cells too, and a column without a currency has none."""
+    result = amounts("£5", "7", None)
+    assert result.currency is not None
+    assert result.currency.tolist() == ["GBP"] * 3
+    assert amounts("5", "7").currency is None
+
+
+def test_a_bare_number_among_several_currencies_is_refused() -> None:
+    """It may be any of them."""
+    with pytest.raises(BadQuery, match="others are in EUR, USD: write the currency of each"):
+        read("$5", "7 €", "9")
 
 
 def test_a_bare_number_among_money_is_said() -> None:

@@ -62,7 +62,8 @@ def largest_share(earned: DataFrame, by: str) -> Claim:
         return Claim(kind=kind, direction="unknown", unit="share", text="Nothing was earned.")
     top = earned.loc[earned["ad_revenue"].idxmax()]
     name = display_values(earned[by])[top.name]
-    text = f"{name} brings most of the ad revenue of {len(earned):,} {_plural(words, len(earned))}: "
+    known = int(earned[by].notna().sum())
+    text = f"Of {known:,} {_plural(words, known)}, {name} brings the largest share of the ad revenue: "
     text += f"{format_number(top['revenue_share'], 'share')}, at an eCPM of {format_number(top['ecpm'], 'money')}."
     return Claim(
         kind=kind, subject={by: name}, direction="higher", size=float(top["revenue_share"]), unit="share", text=text

@@ -1,4 +1,4 @@
-"""Reader of delimited files: all cells as text, the separator found from the header.
+"""Reader of delimited files: all cells as text, header and separator found from the first rows.
 
 Only an empty cell is missing.
 """
@@ -9,13 +9,15 @@ import csv
 import gzip
 import io
 import zlib
+from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from gamelens.analysis.files.csv_safety import unguarded
+from gamelens.analysis.files.table_layout import SEARCHED_ROWS, header_place
 from gamelens.errors import BadQuery
 
 _SEPARATORS: Final = ",;\t|"
@@ -23,10 +25,22 @@ _HEADER_CHARACTERS: Final = 1 << 20
 _BLOCK_BYTES: Final = 16 << 20  # the longest row possible
 
 
-def read_delimited(path: Path, encoding: str | None) -> tuple[pa.Table, str]:
-    """Return columns of text, named by the first row, and the separator.
+class DelimitedFile(NamedTuple):
+    """The content of a delimited file.
 
-    An empty cell is null. Rows keep their numbers: an empty line is a row of nulls.
+    Attributes:
+        cells: columns of text, named by the header. An empty cell is null, an empty line a row of nulls.
+        separator: the separator of its cells.
+        above: the rows above the header.
+    """
+
+    cells: pa.Table
+    separator: str
+    above: list[list[str]]
+
+
+def read_delimited(path: Path, encoding: str | None, header_row: int | None = None) -> DelimitedFile:
+    """Return the content of a delimited file, its header in row *header_row* (1 is the first) or recognised.
 
     Raises:
         BadQuery: the file is not text in *encoding* (by default UTF-8, or that of its byte order mark), or its rows
@@ -35,17 +49,21 @@ def read_delimited(path: Path, encoding: str | None) -> tuple[pa.Table, str]:
     text = _read_text(path, encoding)
     if text.count('"') % 2:
         raise BadQuery("other", path.name, "has a quotation mark that is never closed")
-    separator = "\t" if ".tsv" in path.name.lower() else _separator(path.name, text)
-    header = _header(text, separator)
+    separator = "\t" if ".tsv" in path.name.lower() else _separator(path.name, text, header_row)
+    lines, above, header = _top(text, separator, header_row)
     if not header:
         raise BadQuery("other", path.name, "is empty: the first row must name the columns")
-    cells = _cells(path.name, text, len(header), separator)
+    below = io.StringIO(text, newline="")
+    for _ in range(lines):
+        below.readline()
+    cells = _cells(path.name, below.read(), len(header), separator, first=len(above))
     names = unguarded(pa.array([name.strip() for name in header], pa.string())).to_pylist()
-    return pa.Table.from_arrays([unguarded(column) for column in cells.slice(1).columns], names=names), separator
+    table = pa.Table.from_arrays([unguarded(column) for column in cells.slice(1).columns], names=names)
+    return DelimitedFile(table, separator, above)
 
 
-def _cells(source: str, text: str, width: int, separator: str) -> pa.Table:
-    """Return all cells as text, the header in the first row.
+def _cells(source: str, text: str, width: int, separator: str, *, first: int) -> pa.Table:
+    """Return all cells as text, the header in the first row, *first* rows below the top of the file.
 
     Raises:
         BadQuery: a row is longer or shorter than the header.
@@ -70,7 +88,7 @@ def _cells(source: str, text: str, width: int, separator: str) -> pa.Table:
         raise BadQuery("other", source, f"cannot be read: {error}") from None
     if uneven:
         row = uneven[0]
-        rule = f"has {row.actual_columns} cells in row {row.number} and {row.expected_columns} columns"
+        rule = f"has {row.actual_columns} cells in row {row.number + first} and {row.expected_columns} columns"
         raise BadQuery("other", source, f"{rule}: quote cells that hold {separator!r}")
     return cells
 
@@ -92,9 +110,9 @@ def _read_text(path: Path, encoding: str | None) -> str:
         raise BadQuery("other", path.name, f"cannot be read: {error}") from None
 
 
-def _separator(source: str, text: str) -> str:
+def _separator(source: str, text: str, header_row: int | None) -> str:
     """Return the separator that gives the header the most cells."""
-    widths = {separator: len(_header(text, separator)) for separator in _SEPARATORS}
+    widths = {separator: len(_top(text, separator, header_row)[2]) for separator in _SEPARATORS}
     widest = max(widths.values())
     candidates = [separator for separator, width in widths.items() if width == widest]
     if widest > 1 and len(candidates) > 1:
@@ -104,8 +122,22 @@ def _separator(source: str, text: str) -> str:
     return candidates[0]
 
 
-def _header(text: str, separator: str) -> list[str]:
+def _top(text: str, separator: str, header_row: int | None) -> tuple[int, list[list[str]], list[str]]:
+    """Return the number of lines above the header, the rows there, and the header.
+
+    Raises:
+        BadQuery: the file has no row *header_row*, or the first row cannot be read.
+    """
+    reader = csv.reader(io.StringIO(text[:_HEADER_CHARACTERS], newline=""), delimiter=separator)
+    rows, lines = list[list[str]](), [0]
     try:
-        return next(csv.reader(io.StringIO(text[:_HEADER_CHARACTERS], newline=""), delimiter=separator), [])
+        for row in islice(reader, max(SEARCHED_ROWS, header_row or 0)):
+            rows.append(row)
+            lines.append(reader.line_num)
     except csv.Error as error:
-        raise BadQuery("other", text[:40], f"is no header: {error}") from None
+        if not rows:
+            raise BadQuery("other", text[:40], f"is no header: {error}") from None
+    place = header_place(rows) if header_row is None else header_row - 1
+    if place and place >= len(rows):
+        raise BadQuery("header_row", header_row, f"is below the last of {len(rows)} rows")
+    return lines[place], rows[:place], rows[place] if rows else []

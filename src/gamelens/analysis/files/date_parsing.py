@@ -31,6 +31,11 @@ _NAMED: Final[tuple[tuple[str, Precision], ...]] = (
     *((form, "day") for form in ("%d %b %Y", "%d %B %Y", "%b %d %Y", "%B %d %Y")),
     *((form, "month") for form in ("%b %Y", "%B %Y")),
 )
+_SHORT_YEAR: Final = re.compile(rf"(\d\d?)([-/.])(\d\d?)\2(\d\d){_TIME}", re.ASCII)
+_SERIAL: Final = re.compile(r"\d{5}(?:\.\d+)?", re.ASCII)
+_SERIAL_START: Final = datetime(1899, 12, 30)  # day 0 of a spreadsheet's calendar
+_SERIALS: Final = range(36_526, 54_789)  # the days of 2000 to 2049
+_YEARS: Final = range(2015, 2041)  # that two digits may stand for
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NOT_A_TIME: Final = np.iinfo(np.int64).min
 
@@ -39,11 +44,12 @@ _NOT_A_TIME: Final = np.iinfo(np.int64).min
 class ParsedTimes:
     """Times of a column: *at* (datetime64[us, UTC]), and the precision they were written in.
 
-    A day, week or month is its start; the start of a week is its Monday.
+    A day, week or month is its start; the start of a week is its Monday. *note* says what was assumed, if anything.
     """
 
     at: Series[Any]
     precision: Precision
+    note: str | None = None
 
 
 def read_moments(values: Series[Any], *, field: str, day_first: bool | None = None) -> ParsedTimes:
@@ -58,11 +64,44 @@ def read_moments(values: Series[Any], *, field: str, day_first: bool | None = No
         is_day = (values.dropna() == values.dropna().dt.normalize()).all()
         return ParsedTimes(values.astype("datetime64[us, UTC]"), "day" if is_day else "time")
     texts = [str(text) for text in values.dropna().unique()]
-    is_day_first = _is_day_first(texts, field, day_first)
-    read = {text: _parse_text(text, is_day_first, field) for text in texts}
+    plain = _written_out(texts, field, day_first)
+    is_day_first = _is_day_first([*plain.values()], field, day_first)
+    read = {text: _parse_text(plain[text], is_day_first, field) for text in texts}
     micros = {text: (moment - _EPOCH) // timedelta(microseconds=1) for text, (moment, _) in read.items()}
     at = np.array([micros.get(text, _NOT_A_TIME) for text in values], dtype="int64").view("datetime64[us]")
-    return ParsedTimes(pd.Series(at, index=values.index).dt.tz_localize("UTC"), _precision(read, field))
+    example = next((text for text in texts if plain[text] != text), None)
+    note = None if example is None else f"{field}: {example} is read as {read[example][0]:%Y-%m-%d}"
+    return ParsedTimes(pd.Series(at, index=values.index).dt.tz_localize("UTC"), _precision(read, field), note)
+
+
+def _written_out(texts: Sequence[str], field: str, day_first: bool | None) -> dict[str, str]:
+    """Return each text with a year of four digits, if all have two, and as a day, if all are a spreadsheet's numbers.
+
+    A spreadsheet counts days from 1899-12-30, and exports that number from a cell without a date format.
+
+    Raises:
+        BadQuery: the two digits of the year may come first or last.
+    """
+    stripped = {text: text.strip() for text in texts}
+    numbers = [text for text in stripped.values() if _SERIAL.fullmatch(text) and int(text[:5]) in _SERIALS]
+    if texts and len(numbers) == len(texts):
+        days = {text: _SERIAL_START + timedelta(days=float(number)) for text, number in stripped.items()}
+        return {text: day.date().isoformat() if "." not in text else day.isoformat() for text, day in days.items()}
+    matches = {text: match for text, match in ((t, _SHORT_YEAR.fullmatch(s)) for t, s in stripped.items()) if match}
+    if not texts or len(matches) < len(texts):
+        return dict(zip(texts, texts, strict=True))
+    first, last = ({2000 + int(match[place]) for match in matches.values()} for place in (1, 4))
+    is_dotted = {match[2] for match in matches.values()} == {"."}
+    may_be_last = last <= {*_YEARS}
+    may_be_first = first <= {*_YEARS} and not is_dotted and day_first is None
+    if may_be_last == may_be_first:
+        rule = "has a year of two digits, first or last" if may_be_last else "has no year from 2015 to 2040"
+        raise BadQuery(field, texts[0], f"{rule}: write four digits, or say day_first= if the year is last")
+    parts = {text: ((match[1], match[3], match[4]), match[2], match[5]) for text, match in matches.items()}
+    return {
+        text: mark.join((a, b, f"20{c}") if may_be_last else (f"20{a}", b, c)) + (f" {time}" if time else "")
+        for text, ((a, b, c), mark, time) in parts.items()
+    }
 
 
 def _precision(read: dict[str, tuple[datetime, Precision]], field: str) -> Precision:

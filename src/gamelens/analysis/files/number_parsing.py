@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
@@ -43,6 +43,7 @@ _BODIES: Final = {
 _WORDS: Final = frozenset({"ALL", "TOP"})  # currency codes, but far more often the beginning of a name
 _SPACES: Final = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\t": " ", "’": "'", "−": "-"})
 _CODES: Final = {"€": "EUR", "£": "GBP", "₹": "INR", "₩": "KRW", "₺": "TRY", "₽": "RUB", "₫": "VND", "US$": "USD"}
+_DOLLARS: Final = {"$": "USD", "A$": "AUD", "C$": "CAD", "CA$": "CAD", "HK$": "HKD", "NZ$": "NZD", "R$": "BRL"}
 
 
 @dataclass(frozen=True)
@@ -63,12 +64,15 @@ class ParsedNumbers:
     Attributes:
         numbers: Int64 if all are whole and without currency, else float64; 12% is 0.12.
         is_share: whether they were percentages, which must not be added up.
+        currency: the currency of each number (ISO 4217; a bare $ is USD), or None if none is named. If the column names
+            only one, all of its numbers are in it.
         note: the reading that was assumed, or None.
     """
 
     numbers: Series[Any]
     is_share: bool = False
     note: str | None = None
+    currency: Series[Any] | None = None
 
 
 def read_amounts(
@@ -85,7 +89,7 @@ def read_amounts(
         separator: separator of the CSV file.
 
     Raises:
-        BadQuery: the numbers can be read in two ways, or are in several currencies.
+        BadQuery: the numbers can be read in two ways, or some of several currencies name none.
     """
     filled = texts.where(texts.str.strip() != "")
     plain = _machine_written(filled, decimal)
@@ -147,7 +151,7 @@ def _parse_text(text: str) -> _NumberText | None:
     is_unknown = any(code not in USD_PER_UNIT or code in _WORDS for code in codes)
     if len(signs) > 1 or len(codes) > 1 or is_unknown or (names and match["percent"]):
         return None
-    currency = codes[0] if codes else "".join(names)
+    currency = codes[0] if codes else _DOLLARS.get("".join(names), "".join(names))
     return _NumberText(text, bool(signs and signs[0] != "+"), match["body"], currency, bool(match["percent"]))
 
 
@@ -157,9 +161,9 @@ def _convert(
     """Return the numbers of a column whose texts are all numbers.
 
     Raises:
-        BadQuery: percentages and numbers or several currencies are mixed, or the decimal mark is open.
+        BadQuery: percentages and numbers are mixed, some of several currencies name none, or the decimal mark is open.
     """
-    notes = [_currency_note(number_texts, field)]
+    currency, currency_note = _currency(texts, number_texts, field)
     shares = {number.is_percent: number.text for number in number_texts}
     if len(shares) > 1:
         raise BadQuery(field, [shares[True], shares[False]], "mixes percentages and numbers: write one kind")
@@ -172,24 +176,34 @@ def _convert(
         whole = pd.array([None if value is None else int(value) for value in numbers], dtype="Int64")
         return ParsedNumbers(pd.Series(whole, index=texts.index), note=note)
     floats = [np.nan if value is None else float(value) for value in numbers]
-    text = "; ".join(text for text in (*notes, note) if text)
-    return ParsedNumbers(pd.Series(floats, index=texts.index, dtype="float64"), True in shares, text or None)
+    text = "; ".join(text for text in (currency_note, note) if text)
+    numbers = pd.Series(floats, index=texts.index, dtype="float64")
+    return ParsedNumbers(numbers, True in shares, text or None, currency)
 
 
-def _currency_note(number_texts: Iterable[_NumberText], field: str) -> str | None:
-    """Return a note if some amounts name no currency.
+def _currency(
+    texts: Series[Any], number_texts: Sequence[_NumberText], field: str
+) -> tuple[Series[Any] | None, str | None]:
+    """Return the currency of each number, and a note if some name none or if there are several.
 
     Raises:
-        BadQuery: they name several.
+        BadQuery: there are several, and some numbers name none.
     """
-    currencies = {number.currency: number.text for number in reversed([*number_texts])}
-    named = sorted(set(currencies) - {""})
-    if len(named) > 1:
-        rule = f"are in {', '.join(named)}: convert them to one currency first"
-        raise BadQuery(field, [currencies[name] for name in named], rule)
-    if named and "" in currencies:
-        return f"{field}: {currencies['']} names no currency and is taken for {named[0]}, like the others"
-    return None
+    of_text = {number.text: number.currency for number in number_texts}
+    examples = {name: text for text, name in reversed(of_text.items())}
+    named = sorted(set(examples) - {""})
+    if not named:
+        return None, None
+    if len(named) == 1:
+        note = None
+        if "" in examples:
+            note = f"{field}: {examples['']} names no currency and is taken for {named[0]}, like the others"
+        return pd.Series(named[0], index=texts.index, dtype="str"), note
+    if "" in examples:
+        rule = f"names no currency, and others are in {', '.join(named)}: write the currency of each"
+        raise BadQuery(field, examples[""], rule)
+    note = f"{field} is in {', '.join(named)}: convert it with outside_data.in_dollars before adding it up"
+    return texts.map(of_text).astype("str"), note
 
 
 def _decimal_mark(

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from gamelens.analysis.files.csv_reader import read_delimited
 from gamelens.analysis.files.excel_reader import read_sheet
+from gamelens.analysis.files.table_layout import header_place, total_rows
 from gamelens.errors import BadQuery
 from gamelens.wire.receipts import RECEIPT, Receipt
 
@@ -41,6 +42,7 @@ class ExternalTable:
         rows: row numbers: in a file the header is row 1, rows of a frame count from 0.
         separator: separator of a CSV file.
         receipt: the receipt of a frame that a client returned, also one stored as Parquet; an empty one for others.
+        notes: what was left out or assumed.
     """
 
     source: str
@@ -48,6 +50,7 @@ class ExternalTable:
     rows: NDArray[np.int64]
     separator: str | None = None
     receipt: Receipt = _NO_RECEIPT
+    notes: tuple[str, ...] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -65,7 +68,12 @@ class ExternalTable:
 
 
 def read_table(
-    other: Any, *, sheet: str | None = None, encoding: str | None = None, missing: Sequence[str] = ()
+    other: Any,
+    *,
+    sheet: str | None = None,
+    encoding: str | None = None,
+    missing: Sequence[str] = (),
+    header_row: int | None = None,
 ) -> ExternalTable:
     """Return the table in *other*: a path, a pandas or polars frame, an Arrow table.
 
@@ -74,6 +82,7 @@ def read_table(
         sheet: the sheet of an Excel file.
         encoding: the encoding of a text file.
         missing: texts that mean an empty cell.
+        header_row: the row of a text or Excel file that names the columns; 1 is the first, None to recognise it.
 
     Raises:
         BadQuery: there is no such file or sheet, or it cannot be read without guessing.
@@ -82,7 +91,7 @@ def read_table(
         path = Path(other).expanduser()
         if not path.is_file():
             raise BadQuery("other", str(other), "is not a file")
-        table = _read_file(path, sheet, encoding)
+        table = _read_file(path, sheet, encoding, header_row)
     elif isinstance(other, pd.DataFrame):
         table = replace(_numbered_table("other", _from_pandas(other), first=0), receipt=Receipt.of(other.attrs))
     elif hasattr(other, "__arrow_c_stream__") and hasattr(other, "columns"):  # pyarrow, polars
@@ -98,7 +107,19 @@ def read_table(
     return replace(named, cells=cells)
 
 
-def _read_file(path: Path, sheet: str | None, encoding: str | None) -> ExternalTable:
+def without_totals(table: ExternalTable, keys: Sequence[str]) -> ExternalTable:
+    """Return *table* without the rows that add up others, with a note about them. *keys* name its keys."""
+    is_total = total_rows(table.cells, keys)
+    if not is_total.any():
+        return table
+    rows = ", ".join(map(str, table.rows[is_total][:5]))
+    words = "row" if is_total.sum() == 1 else "rows"
+    note = f'{words} {rows} of {table.source} add up the others and are left out; totals="keep" keeps them'
+    kept = pa.array(~is_total)
+    return replace(table, cells=table.cells.filter(kept), rows=table.rows[~is_total], notes=(*table.notes, note))
+
+
+def _read_file(path: Path, sheet: str | None, encoding: str | None, header_row: int | None) -> ExternalTable:
     """Read a file by its suffix.
 
     Raises:
@@ -106,18 +127,21 @@ def _read_file(path: Path, sheet: str | None, encoding: str | None) -> ExternalT
     """
     name = path.name.lower()
     if name.removesuffix(".gz").endswith((".csv", ".tsv")):
-        cells, separator = read_delimited(path, encoding)
-        return _without_blank_rows(_numbered_table(path.name, cells, first=2, separator=separator))
+        cells, separator, above = read_delimited(path, encoding, header_row)
+        return _below_header(_numbered_table(path.name, cells, first=2 + len(above), separator=separator), above)
     if name.endswith(".parquet"):
         try:
             return _numbered_table(path.name, pq.ParquetFile(path).read(), first=0)
         except (pa.ArrowException, OSError) as error:
             raise BadQuery("other", path.name, f"cannot be read as Parquet: {error}") from None
     if name.endswith((".xlsx", ".xlsm")):
-        header, *rows = read_sheet(path, sheet) or [()]
+        every_row = read_sheet(path, sheet) or [()]
+        place = header_place(every_row) if header_row is None else min(header_row, len(every_row)) - 1
+        above, (header, *rows) = every_row[:place], every_row[place:]
         columns = [_to_array([row[place] for row in rows]) for place in range(len(header))]
         names = ["" if cell is None else str(cell) for cell in header]
-        return _without_blank_rows(_numbered_table(path.name, pa.Table.from_arrays(columns, names=names), first=2))
+        table = _numbered_table(path.name, pa.Table.from_arrays(columns, names=names), first=2 + place)
+        return _below_header(table, above)
     raise BadQuery("other", path.name, "is none of the files that can be read", _SUFFIXES)
 
 
@@ -215,6 +239,14 @@ def _json(text: bytes) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
+
+
+def _below_header(table: ExternalTable, above: Sequence[Sequence[Any]]) -> ExternalTable:
+    """Return *table* without blank rows, with a note about the rows *above* its header."""
+    words = next((str(cell) for row in above for cell in row if cell not in (None, "")), None)
+    rows = "row 1" if len(above) == 1 else f"rows 1 to {len(above)}"
+    note = f"{rows} of {table.source} ({words!r}, ...) stand above the header and are left out"
+    return replace(_without_blank_rows(table), notes=() if words is None else (note,))
 
 
 def _without_blank_rows(table: ExternalTable) -> ExternalTable:

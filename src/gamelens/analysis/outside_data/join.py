@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_integer_dtype
 
-from gamelens.analysis.files.table_reader import ExternalTable, read_table
+from gamelens.analysis.files.table_reader import ExternalTable, read_table, without_totals
 from gamelens.analysis.outside_data.join_keys import On, left_key, pairs_of
 from gamelens.analysis.outside_data.match_report import (
     Joined,
@@ -51,6 +51,8 @@ def join(
     decimal: Literal[".", ","] | None = None,
     sheet: str | None = None,
     encoding: str | None = None,
+    header_row: int | None = None,
+    totals: Literal["skip", "keep"] = "skip",
 ) -> Joined:
     """Return the frame *df* with the columns of *other* added, and a report of what matched.
 
@@ -61,7 +63,8 @@ def join(
 
     Columns: those of *df* with their dtypes, in its order, then those of *other*: numbers Int64 or float64 ("12%" is
     0.12), text category, flags boolean, ISO days datetime64[us, UTC]. A name *df* has already gets the name of the file
-    appended. Rows that only *other* has are last.
+    appended. Rows that only *other* has are last. Amounts with a currency ("€12.50", or a column "Cost (EUR)") get a
+    column beside them, `Cost (EUR)_currency` (category), which `outside_data.in_dollars` reads.
 
     Args:
         df: a frame of `Client.query`.
@@ -80,6 +83,10 @@ def join(
         decimal: the decimal mark, if the column leaves it open.
         sheet: the sheet of an Excel file.
         encoding: the encoding of a text file, by default UTF-8 or that of its byte order mark.
+        header_row: the row of the file that names the columns (1 is the first). By default titles and date ranges above
+            it are recognised, left out and reported.
+        totals: what happens to rows that add up others ("Total", "Summe", or all keys empty and the sum of the rows
+            above). They are left out and reported, or kept.
 
     Raises:
         BadQuery: a name is missing, a key is there twice, or a cell can be read in two ways.
@@ -90,8 +97,12 @@ def join(
     _check_allowed("decimal", decimal, (None, ".", ","))
     if not isinstance(df, DataFrame):
         raise BadQuery("df", f"a {type(df).__name__}", 'is not a pandas frame: query with to="pandas"')
-    table = read_table(other, sheet=sheet, encoding=encoding, missing=missing)
+    _check_allowed("totals", totals, ("skip", "keep"))
+    if header_row is not None and (not isinstance(header_row, int) or header_row < 1):
+        raise BadQuery("header_row", header_row, "is no row: 1 is the first")
+    table = read_table(other, sheet=sheet, encoding=encoding, missing=missing, header_row=header_row)
     pairs = pairs_of(on, df, table)
+    table = without_totals(table, [*pairs.values()]) if totals == "skip" else table
     left_keys = DataFrame({name: left_key(df[name]) for name in pairs}).reset_index(drop=True)
     value_columns = ValueColumns(table, decimal=decimal, text=text)
     values = value_columns.frame(_columns_to_bring(table, pairs, columns))
@@ -119,6 +130,7 @@ def join(
         renamed=renamed,
         warnings=(
             *warn_of_mixture(origins),
+            *table.notes,
             *right.notes,
             *value_columns.notes,
             *lookalikes(left_keys, right.keys, pairs, table),

@@ -79,6 +79,8 @@ def right_texts(table: ExternalTable, column: str) -> Series[Any]:
 def right_moments(table: ExternalTable, column: str) -> Series[Any]:
     """Return a column of the external table for `read_moments`: datetimes or text."""
     cells = table.column(column)
+    if pa.types.is_floating(cells.type):  # a spreadsheet's numbers of days, with the time as the part of a day
+        return Series([None if day is None else f"{day:.10g}" for day in cells.to_pylist()], dtype="str")
     if not pa.types.is_timestamp(cells.type):
         return right_texts(table, column)
     moments: Series[Any] = cells.to_pandas()

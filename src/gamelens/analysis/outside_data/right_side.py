@@ -108,7 +108,7 @@ def _time_key(df: DataFrame, table: ExternalTable, column: str, *, is_summed: bo
     moments = read_moments(right_moments(table, column), field=column, day_first=day_first)
     start = time_buckets.align_to_buckets(moments, every, is_summed=is_summed, field=column)
     is_left_out = Series(False, index=start.index)
-    notes = []
+    notes = [moments.note] if moments.note else []
     if every is None:
         notes.append(f"the frame has no receipt, so nobody knows its buckets: {column} is compared exactly")
     if always := time_buckets.suspicious_starts(moments, every):

@@ -16,9 +16,14 @@ from gamelens.analysis.files.table_reader import ExternalTable
 from gamelens.analysis.outside_data.join_keys import right_texts
 from gamelens.catalog import DIMENSIONS
 from gamelens.errors import BadQuery
+from gamelens.wire.currencies import USD_PER_UNIT
+
+CURRENCY: Final = "_currency"
+"""End of the name of the column that has the currency of an amount."""
 
 # Columns of identifiers are text, even if all are digits: version 1.10 is not 1.1.
 _IDENTIFIER: Final = re.compile(r"(?:.*[\W_])?(?:(?:id|ID|Id)s?|[vV]ersion)|.*[a-z]I[dD]s?", re.DOTALL)
+_CURRENCY_IN_NAME: Final = re.compile(r".*[(\[]([A-Z]{3})[)\]]\s*", re.DOTALL)  # Amount spent (EUR)
 _ISO_DAYS: Final = r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)?"
 
 
@@ -36,17 +41,31 @@ class ValueColumns:
         self._text = frozenset(text)
         self.notes: list[str] = []
         self.shares: set[str] = set()
+        self._currencies: dict[str, Series[Any]] = {}
 
     def frame(self, columns: Sequence[str]) -> DataFrame:
         """Return *columns* as Int64, float64, boolean, datetime64[us, UTC] or category.
 
-        Text and identifiers are categories.
+        Text and identifiers are categories. Amounts of money have their currency beside them (category, ISO 4217),
+        under their name with `_currency` behind it.
 
         Raises:
             BadQuery: a column of numbers can be read in more than one way.
         """
-        result = {name: self._typed(name) for name in columns}
+        result: dict[str, Series[Any]] = {}
+        for name in columns:
+            result[name] = self._typed(name)
+            currency = self._currency(name, result[name])
+            if currency is not None and f"{name}{CURRENCY}" not in self._table.columns:
+                result[f"{name}{CURRENCY}"] = _as_categories(currency)
         return DataFrame(result, index=pd.RangeIndex(len(self._table.rows)))
+
+    def _currency(self, name: str, values: Series[Any]) -> Series[Any] | None:
+        """Return the currency that the numbers of a column or its name say, or None."""
+        match = _CURRENCY_IN_NAME.fullmatch(name)
+        if name not in self._currencies and match and match[1] in USD_PER_UNIT and is_numeric_dtype(values):
+            return Series(match[1], index=values.index, dtype="str")
+        return self._currencies.get(name)
 
     def _typed(self, name: str) -> Series[Any]:
         """Return one column: names as category, other texts parsed, typed columns as they are."""
@@ -80,6 +99,8 @@ class ValueColumns:
             return texts
         self.notes += [parsed.note] if parsed.note else []
         self.shares |= {name} if parsed.is_share else set()
+        if parsed.currency is not None:
+            self._currencies[name] = parsed.currency
         return parsed.numbers
 
 
@@ -113,6 +134,9 @@ def _check_agreement(name: str, column: Series[Any], groups: Series[Any], table:
         rows = " and ".join(str(table.rows[place]) for place in groups.index[[first, other]])
         rule = f"differ within one key (rows {rows}) and cannot be added"
         unlike = [str(column.iloc[first]), str(column.iloc[other])]
+        if name.endswith(CURRENCY):
+            rule = f"{rule}: convert the amounts to one currency first, or make the currency part of on="
+            raise BadQuery(name, unlike, rule)
         raise BadQuery(name, unlike, f"{rule}: leave the column out with columns=[...], or make it part of on=")
 
 
