@@ -7,12 +7,12 @@ and counts claims, and a test needs no words.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import msgspec
 
-__all__ = ["Claim", "Direction", "direction_of"]
+__all__ = ["Claim", "Direction", "clear_claims", "direction_of", "sentences"]
 
 Direction = Literal["higher", "lower", "no clear difference", "unknown"]
 
@@ -52,3 +52,13 @@ def direction_of(low: float, high: float, *, neutral: float = 0.0) -> Direction:
     if low > neutral:
         return "higher"
     return "lower" if high < neutral else "no clear difference"
+
+
+def clear_claims(claims: Iterable[Claim]) -> list[Claim]:
+    """Return the claims that carry a direction."""
+    return [claim for claim in claims if claim.direction in ("higher", "lower")]
+
+
+def sentences(claims: Iterable[Claim], *, otherwise: str) -> str:
+    """Return the sentences of the claims that carry a direction, or *otherwise* without any."""
+    return " ".join(map(str, clear_claims(claims))) or otherwise

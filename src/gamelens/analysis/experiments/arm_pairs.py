@@ -188,7 +188,7 @@ def _pairs_of(
     first, names = rows.iloc[0], rows[arm].to_numpy()
     columns = (rows["timestamp"].to_numpy("datetime64[us]"), *(rows[name].to_numpy() for name in ("players", "amount")))
     whole = ArmDays(*columns)
-    base, end = whole.take(names == control), np.datetime64(last[first["measure"]])
+    base, end = whole.take(names == control), last[first["measure"]].to_datetime64()
     pairs = []
     for name in dict.fromkeys(names):
         if name == control:
