@@ -31,7 +31,7 @@ def returned(players: Numbers, rng: np.random.Generator) -> Looks:
     share = 0.125 * np.linspace(1.3, 0.7, DAYS)[:, None]
     successes = rng.binomial(players.astype(int), share).astype("float64")
     for day in range(1, DAYS + 1):
-        yield day, "successes", successes
+        yield day, "successes", np.asarray(successes, dtype="float64")
 
 
 def converted(players: Numbers, rng: np.random.Generator) -> Looks:
