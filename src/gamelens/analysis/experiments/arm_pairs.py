@@ -99,11 +99,11 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
     def estimate(self, confidence: float = 0.95) -> Estimate:
         """Return the estimate of the difference.
 
-        Counted successes of random arms: Mantel and Haenszel's risk difference, the test of Cochran, Mantel and Haenszel, and
-        Newcombe's interval for as many players as are as informative. Other amounts, and arms that were not assigned at
-        random: days are clusters, and Student's t has the degrees of freedom of the days that both arms have, or of
-        each arm's own (Welch). Days that happen to differ less than chance makes counts differ do not narrow it. Without
-        `FEWEST_DAYS` days there is no interval.
+        Counted successes of random arms: Mantel and Haenszel's risk difference, the test of Cochran, Mantel and
+        Haenszel, and Newcombe's interval for as many players as are as informative. Other amounts, and arms that were
+        not assigned at random: days are clusters, and Student's t has the degrees of freedom of the days that both arms
+        have, or of each arm's own (Welch). Days that happen to differ less than chance makes counts differ do not
+        narrow it. Without `FEWEST_DAYS` days there is no interval.
 
         Raises:
             BadQuery: *confidence* is not between 0 and 1.
@@ -141,16 +141,16 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
             return Estimate(value, base)
         daily = [arm.amount / arm.players for arm in (self.treated, self.base)]
         sizes = [arm.players for arm in (self.treated, self.base)]
+        parts = [_variance(values, weight) for values, weight in zip(daily, sizes, strict=True)]
         if self.design == "within days":
-            variance, freedom = _variance(daily[0] - daily[1], sizes[0] * sizes[1] / (sizes[0] + sizes[1]))
-        else:
-            parts = [_variance(values, weight) for values, weight in zip(daily, sizes, strict=True)]
-            variance = sum(each for each, _ in parts)
-            terms = sum(each**2 / days for each, days in parts)
-            freedom = variance**2 / terms if terms else min(days for _, days in parts)
+            parts = [_variance(daily[0] - daily[1], sizes[0] * sizes[1] / (sizes[0] + sizes[1]))]
         if self.is_counted:
             chance = [share * (1 - share) / n for share, n in zip((value, base), self.sizes(), strict=True)]
-            variance = max(variance, sum(chance))
+            least = chance if self.design == "between days" else [sum(chance)]
+            parts = [(max(variance, floor), days) for (variance, days), floor in zip(parts, least, strict=True)]
+        variance = sum(each for each, _ in parts)
+        terms = sum(each**2 / days for each, days in parts)
+        freedom = variance**2 / terms if terms else min(days for _, days in parts)
         error, quantile = float(np.sqrt(variance)), float(stats.t.ppf((1 + confidence) / 2, freedom))
         half, gap = quantile * error, value - base
         p = float(2 * stats.t.sf(abs(gap) / error, freedom)) if error else float(gap == 0)
@@ -188,14 +188,14 @@ def _pairs_of(
     first, names = rows.iloc[0], rows[arm].to_numpy()
     columns = (rows["timestamp"].to_numpy("datetime64[us]"), *(rows[name].to_numpy() for name in ("players", "amount")))
     whole = ArmDays(*columns)
-    base, end = whole.take(names == control), last[first["measure"]].to_datetime64()
+    base, end = whole.take(names == control), last[first["measure"]]
     pairs = []
     for name in dict.fromkeys(names):
         if name == control:
             continue
         of_arm = whole.take(names == name)
         design, treated, beside = _designed(of_arm, base, within_days)
-        last_day = of_arm.days.max()
+        last_day = pd.Timestamp(of_arm.days.max()).tz_localize("UTC")
         pairs.append(
             ArmPair(
                 keys={key: first[key] for key in keys} | {arm: name},
@@ -206,8 +206,8 @@ def _pairs_of(
                 design=design,
                 treated=treated,
                 base=beside,
-                last_day=pd.Timestamp(last_day, tz="UTC"),
-                is_running=bool(np.isnat(last_day) or last_day == end),
+                last_day=last_day,
+                is_running=bool(pd.isna(last_day) or last_day == end),
             )
         )
     return pairs

@@ -108,8 +108,8 @@ def detectable_effects(
     """Return the smallest effect that each comparison can show with its players, and how long a *lift* takes.
 
     *frames*, *arm*, *control* and *by* are those of `experiments.compare`; measures that are no shares of players have
-    no row, but count as comparisons. The arms are as unequal as they are, and the level is divided by the number of comparisons, as a
-    correction for all of them would in the worst case.
+    no row, but count as comparisons. The arms are as unequal as they are, and the level is divided by the number of
+    comparisons, as a correction for all of them would in the worst case.
 
     Columns: ab_id, *by* (category, if there), measure, the arm (category), players, control_players (Int64),
     comparisons (Int64), control_value (float64, share), minimal_effect (float64, share), minimal_lift (float64, of the
