@@ -107,7 +107,8 @@ def gamma_bounds(value: Floats, variance: Floats, largest: Floats, confidence: f
     from scipy.special import gammaincinv
 
     is_known = (value > 0) & np.isfinite(variance)
-    mean, spread = np.where(is_known, value, 1.0), np.maximum(np.where(is_known, variance, 1.0), 1e-12)
+    mean = np.where(is_known, value, 1.0)
+    spread = np.maximum(np.where(is_known, variance, 1.0), 1e-12 * mean**2)
     low = gammaincinv(mean**2 / spread, (1 - confidence) / 2) * spread / mean
     mean, spread = mean + largest, spread + largest**2
     high = gammaincinv(mean**2 / spread, (1 + confidence) / 2) * spread / mean
