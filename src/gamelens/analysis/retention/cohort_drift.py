@@ -58,8 +58,8 @@ def _claim(cohorts: CohortTriangle, subject: dict[str, str]) -> Claim:
         f"last ({first} to {last})",
         "lower": f"players who installed later come back less, {change} from the first of {days} install days to the "
         f"last ({first} to {last})",
-        "no clear difference": f"no clear trend over {days} install days, between {first} and {last} from the first to "
-        "the last",
+        "no clear difference": f"no clear trend over {days} install days: from the first to the last retention changes "
+        f"by {first} to {last}",
         "unknown": f"{days} install day{'' if days == 1 else 's'} cannot show a trend of retention, which takes "
         f"{FEWEST_DAYS} or more and players who come back",
     }
