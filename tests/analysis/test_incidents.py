@@ -117,7 +117,9 @@ def test_an_accepted_level_is_the_usual_one(tmp_path: Path) -> None:
 
 def test_a_fall_below_an_accepted_level_is_found() -> None:
     """An accepted level has a baseline of its own, from which the next fault stands out."""
-    accepted = Accepted(game="Tile", metric="Active players", since=day(BROKEN).date(), by="A", on=date(2026, 10, 20), why="w")
+    accepted = Accepted(
+        game="Tile", metric="Active players", since=day(BROKEN).date(), by="A", on=date(2026, 10, 20), why="w"
+    )
     levels = {0: 1.0, 1: 0.65, 2: 0.4}
     frame = players(lambda number: levels[(number >= BROKEN) + (number >= HEALED + 5)])
     assert min(open_days(scores_of(frame, BoardNotes(accepted=(accepted,))))) == HEALED + 5

@@ -46,8 +46,7 @@ _SMALL: Final = 0.1  # of a typical day's revenue: added so that the logarithm o
 _FAR: Final = 3.5
 _CHANCE_DAYS: Final = 14
 _CLEAR_MEMORY: Final = 2.0  # an autocorrelation below so many standard errors counts as none
-_LIKELY_MEMORY: Final = 0.5  # the same for several days of a series with a spread wider than this times chance
-_WIDE: Final = 1.4
+_WIDE: Final = 1.4  # a spread, in units of chance, beyond which several days together are not judged
 
 
 class Baseline(msgspec.Struct, frozen=True):
@@ -127,7 +126,7 @@ def judge_shares(part: Floats, whole: Floats, is_usual: Flags, *, days: int = 1,
     """Return the baseline of the share *part* / *whole* over the last *days* days.
 
     It is that of the days before these which are flagged in *is_usual*. A rate may be larger than 1. Several days
-    together are not judged in series that may wander: their mean wanders with them.
+    together are not judged in a series that varies much more than chance does: it may wander, and their mean with it.
     """
     if part.shape[1] <= max(days, FEWEST_POOLED_DAYS):
         return Baseline(*(np.full(len(part), np.nan) for _ in Baseline.__struct_fields__))
@@ -155,7 +154,7 @@ def judge_shares(part: Floats, whole: Floats, is_usual: Flags, *, days: int = 1,
         z = (_deviations(*recent, share, is_rate) - prediction) / noise
         reach = BAND_Z * noise / (2 * np.sqrt(recent[1] + 0.5))
     is_judged = (days_tested >= FEWEST_POOLED_DAYS) & (recent[1] > 0) & np.isfinite(z)
-    is_judged &= (days == 1) | ~memory.may_wander
+    is_judged &= (days == 1) | (spread <= _WIDE)
     lines = share, *(_share_at(share, sign * reach, is_rate) for sign in (-1, 1)), z
     noise_days = memory.spread_days + np.where(memory.strength > 0, 0.0, 2 * chance_days)
     noise_days = np.where(spread > 1.0, noise_days, np.inf)
@@ -167,7 +166,6 @@ class _Memory:
 
     Attributes:
         strength: correlation of neighbouring days by series, 0 if it is not clear.
-        may_wander: it is likely at least, in a series that varies more than chance does.
         errors: what remains of each day once the day before it is taken into account.
         prediction: expected deviation of the day after the last one.
         widening: factor of its noise, larger the further the last usual day lies back.
@@ -188,7 +186,6 @@ class _Memory:
         corrected = np.minimum(measured + (1 + 3 * measured) / pairs, 1.0)
         least = np.where(pairs < FEWEST_POOLED_DAYS, 0.0, _CLEAR_MEMORY / np.sqrt(pairs))
         self.strength = np.where(corrected > least, corrected, 0.0)
-        self.may_wander = (spread > _WIDE) & (corrected > _LIKELY_MEMORY / np.sqrt(pairs))
         has_memory = (self.strength > 0)[:, None]
         follows = np.full(deviations.shape, np.nan)
         follows[:, 1:] = deviations[:, 1:] - self.strength[:, None] * capped[:, :-1]

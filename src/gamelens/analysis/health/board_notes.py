@@ -111,9 +111,7 @@ class BoardNotes(msgspec.Struct, frozen=True):
             raise BadQuery("accept", str(path), f"is not TOML ({error}): correct that line") from None
         for name in tables:
             if name not in _TABLES:
-                raise BadQuery(
-                    "accept", name, f"is no table of {path}: write [[accept]] or [[annotation]]", _TABLES
-                )
+                raise BadQuery("accept", name, f"is no table of {path}: write [[accept]] or [[annotation]]", _TABLES)
         accepted = (_accepted(entry) for entry in _entries(tables, "accept"))
         return cls(tuple(accepted), tuple(_annotation(entry) for entry in _entries(tables, "annotation")))
 
@@ -233,7 +231,9 @@ def _check(table: str, entry: dict[str, Any], texts: Iterable[str], days: Iterab
     texts, days, more = tuple(texts), tuple(days), tuple(more)
     for name in entry:
         if name not in (*texts, *days, *more):
-            raise BadQuery(f"{table}.{name}", entry[name], "is not a key of this table", (*texts, *days, *more), name=name)
+            raise BadQuery(
+                f"{table}.{name}", entry[name], "is not a key of this table", (*texts, *days, *more), name=name
+            )
     for name in (*texts, *days):
         if name not in entry:
             raise BadQuery(f"{table}.{name}", msgspec.UNSET, f"is missing in the entry {entry}: every entry needs it")

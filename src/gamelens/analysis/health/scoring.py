@@ -202,7 +202,9 @@ class Scores:
         An odd day is a finding by itself, not part of a level, and one for all shares of a whole.
         """
         is_odd = self._is_odd[rows, : day + 1]
-        part, whole = (np.where(is_odd, np.nan, array[rows, : day + 1]) for array in (self.series.part, self.series.whole))
+        part, whole = (
+            np.where(is_odd, np.nan, array[rows, : day + 1]) for array in (self.series.part, self.series.whole)
+        )
         return part, whole
 
     def _set_share_weights(self, day: int) -> None:

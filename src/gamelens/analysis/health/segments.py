@@ -169,9 +169,7 @@ def _sum_contributions(wide: DataFrame, watch: WatchedMetric, since: pd.Timestam
     p = two_sided(baseline.z, baseline.noise_days)
     now = values[:, -1]
     weight = expected / expected.sum() if expected.sum() else np.full_like(expected, np.nan)
-    return _contribution_frame(
-        wide.index, now, expected, now - expected, np.zeros_like(now), weight, baseline.z, p
-    )
+    return _contribution_frame(wide.index, now, expected, now - expected, np.zeros_like(now), weight, baseline.z, p)
 
 
 def _share_contributions(
