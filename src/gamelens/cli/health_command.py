@@ -59,8 +59,8 @@ def health(
     \b
     Example: gamelens health --fail-on critical
 
-    Shows what is not as usual, since when, and in which segment. An alarm stays until the number returns to what it was,
-    or until --accept names a person who accepts the new level.
+    Shows what is not as usual, since when, and in which segment. An alarm stays until the number returns, or until
+    --accept names a person who accepts the new level.
     """
     from gamelens.local.connect import connect
     from gamelens.notebook.health_check import HISTORY, check_health

@@ -131,7 +131,7 @@ def judge_shares(part: Floats, whole: Floats, is_usual: Flags, *, days: int = 1,
     if part.shape[1] <= max(days, FEWEST_POOLED_DAYS):
         return Baseline(*(np.full(len(part), np.nan) for _ in Baseline.__struct_fields__))
     is_there = np.isfinite(part[:, -days:])
-    recent = [_sum(_only(array[:, -days:], is_there)) for array in (part, whole)]
+    recent_part, recent_whole = (_sum(_only(array[:, -days:], is_there)) for array in (part, whole))
     is_known = is_usual & np.isfinite(part) & (whole > 0)
     is_known = _is_newest(is_known[:, :-days], POOLED_DAYS)
     first = int(np.argmax(is_known.any(axis=0)))
@@ -149,11 +149,11 @@ def judge_shares(part: Floats, whole: Floats, is_usual: Flags, *, days: int = 1,
         follows = is_usual[:, -2] & (days == 1)
         before = np.nan_to_num(_deviations(part[:, -2], whole[:, -2], share, is_rate))
         prediction = np.where(follows, memory.strength * before, 0.0)
-        noise = spread * np.sqrt(1 + recent[1] / np.where(is_near, wholes, 0.0).sum(axis=1))
+        noise = spread * np.sqrt(1 + recent_whole / np.where(is_near, wholes, 0.0).sum(axis=1))
         noise = noise * (memory.widening if days == 1 else memory.widening_over(days))
-        z = (_deviations(*recent, share, is_rate) - prediction) / noise
-        reach = BAND_Z * noise / (2 * np.sqrt(recent[1] + 0.5))
-    is_judged = (days_tested >= FEWEST_POOLED_DAYS) & (recent[1] > 0) & np.isfinite(z)
+        z = (_deviations(recent_part, recent_whole, share, is_rate) - prediction) / noise
+        reach = BAND_Z * noise / (2 * np.sqrt(recent_whole + 0.5))
+    is_judged = (days_tested >= FEWEST_POOLED_DAYS) & (recent_whole > 0) & np.isfinite(z)
     is_judged &= (days == 1) | (spread <= _WIDE)
     lines = share, *(_share_at(share, sign * reach, is_rate) for sign in (-1, 1)), z
     noise_days = memory.spread_days + np.where(memory.strength > 0, 0.0, 2 * chance_days)
@@ -202,7 +202,7 @@ class _Memory:
     def widening_over(self, days: int) -> Floats:
         """Return the factor of the noise of *days* days together, which vary together."""
         lags = np.arange(1, days)
-        return np.sqrt(1 + 2 * ((1 - lags / days) * self.strength[:, None] ** lags).sum(axis=1))
+        return np.asarray(np.sqrt(1 + 2 * ((1 - lags / days) * self.strength[:, None] ** lags).sum(axis=1)))
 
 
 def _geometric(ratio: Floats, terms: NDArray[np.int64]) -> Floats:

@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
-from gamelens.analysis.health.daily_series import IDENTITY, series_grid
-from gamelens.analysis.health.health_text import row_sentence
 from gamelens.analysis.health.board_notes import BoardNotes, accepted_starts, exempt_days, note_texts
+from gamelens.analysis.health.daily_series import series_grid
+from gamelens.analysis.health.health_text import row_sentence
 from gamelens.analysis.health.scoring import Evidence, Scores
 from gamelens.analysis.health.severity import LEAST_CHANGE, MOST_Q, SEVERITIES, Limits, is_settled, restated_days
 from gamelens.analysis.tidy_frames import with_receipts_of
@@ -44,8 +44,8 @@ def score_days(
 
     Columns: those of `daily`, and expected, low, high (float64, the band of usual days), change (float64, -0.2 is 20 %
     below; NA if nothing was expected), z (float64, the deviation in units of noise), p, q (float64, the probability of
-    such a deviation, and the share of false discoveries on the day's board up to it), window_days (Int64, 1, 7, 14, 21 or 28),
-    is_settled, is_restated, is_silent (boolean; the last: the whole game sent nothing), severity (ordered category of
+    such a deviation, and the share of false discoveries on the day's board up to it), window_days (Int64, 1, 7, 14, 21
+    or 28), is_settled, is_restated, is_silent (boolean; the last: the whole game sent nothing), severity (ordered category of
     `SEVERITIES`; while an incident is open, the worst that it had), is_flagged (boolean, warning or worse), since
     (datetime64[us, UTC], the first day of the open incident, else NA), open_days (Int64, days since then, both counted)
     and note (str, what an annotation or a person says of the day; empty without one). NA while the history is short:

@@ -148,7 +148,7 @@ def note_texts(series: SeriesGrid, notes: BoardNotes, since: Ints) -> list[str]:
     for note in notes.annotations:
         own = _days_of(series, note)
         first, last = _day_number(series, note.begins), _day_number(series, note.ends) + 1
-        is_about = own | (own.any(axis=1)[:, None] & (since >= first) & (since <= last))
+        is_about = own | (own.any(axis=1, keepdims=True) & (since >= first) & (since <= last))
         text = f"{note.kind} {note.name}" if note.kind != "other" else note.name
         texts[is_about] = [f"{before}; {text}" if before else text for before in texts[is_about]]
     return [str(text) for text in texts.ravel()]

@@ -102,8 +102,20 @@ class Scores:
         """Return the scores by column name. Flags are 0 and 1."""
         with np.errstate(divide="ignore", invalid="ignore"):
             change = np.where(self.expected > 0, (self.value - self.expected) / self.expected, np.nan)
-        names = ("value", "expected", "low", "high", "z", "p", "q", "window_days", "is_silent", "is_restated")
-        names += ("severity", "since")
+        names = (
+            "value",
+            "expected",
+            "low",
+            "high",
+            "z",
+            "p",
+            "q",
+            "window_days",
+            "is_silent",
+            "is_restated",
+            "severity",
+            "since",
+        )
         return {name: getattr(self, name) for name in names} | {"change": change}
 
     def _score_day(self, day: int) -> None:

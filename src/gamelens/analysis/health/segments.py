@@ -55,8 +55,8 @@ def segments(
     Columns: dimension (str), segment (category, null kept), value, expected (float64), change (float64), contribution
     (float64, in the unit of *value*, adds up to the change), share_of_change (float64, adds up to 1), mix (float64, the
     part of the contribution due to more or fewer of the segment; 0 for sums), weight (float64, the segment's earlier
-    share of the whole), z, p (float64; NA for means, whose noise is not known), is_moved (boolean), first_day (datetime64[us, UTC], of a segment that is newer
-    than the frame; else NA). Largest contribution first.
+    share of the whole), z, p (float64; NA for means, whose noise is not known), is_moved (boolean), first_day
+    (datetime64[us, UTC], of a segment that is newer than the frame; else NA). Largest contribution first.
 
     Raises:
         BadQuery: the frame lacks *by* or the metric.
