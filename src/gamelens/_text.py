@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Any, Final, Literal
 
-NumberKind = Literal["money", "share", "count", "number", "change"]
+NumberKind = Literal["money", "share", "count", "number", "rate", "change"]
 
 _BREAKS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\s]+")
 _INVISIBLE: Final = re.compile("[\u202a-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]")

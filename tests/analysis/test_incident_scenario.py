@@ -12,7 +12,9 @@ import pytest
 from pandas import DataFrame
 
 from gamelens.analysis import health
+from gamelens.analysis.health import board_queries, watches
 from gamelens.simulator import Ledger, Scenario, load_scenario
+from support.daily_answers import answers_about
 from support.simulated_organisation import all_answers, answer, answers, day_of, drawn
 
 pytestmark = pytest.mark.slow
@@ -95,6 +97,25 @@ def test_the_country_of_the_bad_build_and_the_build(board_of: BoardOf, ledger: L
     segments = behind(ledger, scenario, row, "build")
     assert health.verdict(segments) == "one segment"
     assert segments[["segment", "first_day"]].iloc[0].tolist() == ["1.10.0", day_of(scenario, 36)]
+
+
+def test_the_bad_build_is_open_on_the_last_day(board_of: BoardOf, scenario: Scenario) -> None:
+    """A fault that is not mended is flagged on the last day too, since its first days."""
+    alarms = board_of(scenario.days - 1)
+    row = alarms[(alarms["watch"] == "retention_d1") & (alarms["segment"] == "BR")].iloc[0]
+    assert abs(row["since"] - day_of(scenario, 37)) <= pd.Timedelta(days=6)
+
+
+def test_answers_from_arrays_are_those_of_the_ledger(ledger: Ledger, scenario: Scenario) -> None:
+    """The quick answers of the bench have the rows and numbers of the ledger's."""
+    queries = board_queries(watches())
+    for query, quick in zip(queries, answers_about(scenario, queries), strict=True):
+        slow = answer(ledger, scenario, query)
+        keys = ["timestamp", *("game_id" if name == "game" else name for name in query.by)]
+        both = [frame[slow.columns].sort_values(keys, ignore_index=True) for frame in (slow, quick)]
+        for frame in both:
+            frame.attrs = {}
+        pd.testing.assert_frame_equal(*both, check_dtype=False, rtol=1e-9)
 
 
 def test_a_demo_without_incidents_raises_few_alarms() -> None:

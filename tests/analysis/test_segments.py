@@ -160,11 +160,19 @@ def test_a_frame_that_was_not_split_is_refused() -> None:
         health.segments(by_country(US=(1, 1)), WATCHED["user_unique"], "platform", day=LAST)
 
 
-def test_a_board_needs_one_query_for_each_split() -> None:
-    """A board takes three queries for its seven metrics, one per split."""
+def test_a_board_needs_one_query_for_each_split_and_filter() -> None:
+    """A board takes seven queries, and asks sessions by game too: those by build do not add up to them."""
     queries = health.board_queries(health.watches())
-    assert [question.by for question in queries] == [("game",), ("game", "country_code"), ("game", "ilrd_network_name")]
-    assert sum(len(question.metric) for question in queries) == 7
+    assert [(query.by, query.metric[-1], query.where) for query in queries] == [
+        (("game",), "session_length", None),
+        (("game", "country_code"), "retention_retro", None),
+        (("game", "ilrd_network_name"), "ilrd_revenue", None),
+        (("game",), "event_count", {"ad_action": "failed_show"}),
+        (("game", "build"), "event_count", {"category": "error"}),
+        (("game", "build"), "session_unique", None),
+        (("game", "build"), "event_count", {"severity": "critical"}),
+    ]
+    assert "session_unique" in queries[0].metric
 
 
 def test_only_the_chosen_metrics_are_queried() -> None:

@@ -181,6 +181,22 @@ def test_a_board_costs_what_was_planned(environment: dict[str, str]) -> None:
         assert check_health(lens, over=over, drills=0).requests == planned
 
 
+def test_an_entry_that_is_about_no_row_is_named(health: RunCommand, tmp_path: Path) -> None:
+    """--accept names the entries that match nothing, and JSON has the headline."""
+    notes = "game='X'\nmetric='revenue'\nsince=2026-01-01\nby='A'\non=2026-01-02\nwhy='w'"
+    (tmp_path / "health.toml").write_text(f"[[accept]]\n{notes}")
+    result = health("--accept", tmp_path / "health.toml", "--json")
+    assert json.loads(result.stdout)["unmatched"] == ["accept: revenue of X is no row of this board"]
+    assert json.loads(result.stdout)["headline"].startswith("1 critical on ")
+
+
+def test_a_file_of_accepted_levels_that_is_not_there_is_refused(health: RunCommand, tmp_path: Path) -> None:
+    """--accept with a missing file has exit code 1, and the error names it."""
+    result = health("--accept", tmp_path / "none.toml")
+    assert result.exit_code == 1
+    assert "none.toml" in result.stderr
+
+
 def test_an_unavailable_range_is_refused(health: RunCommand) -> None:
     """A time range that is not available has exit code 1 and the available interval."""
     result = health("--over", "2031-01-01/P7D")

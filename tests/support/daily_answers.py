@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 import duckdb
@@ -22,7 +23,7 @@ from gamelens.simulator.output.play import block_tasks, play_task
 from gamelens.wire.currencies import RATE_SCALE, SCALED_RATES
 from support.simulated_organisation import ENDS_ON, merged_answer
 
-_NAMES: Final = [
+_NAMES: Final = (
     "game_id",
     "category",
     "country_code",
@@ -33,7 +34,7 @@ _NAMES: Final = [
     "ilrd_currency",
     "severity",
     "currency",
-]
+)
 _NUMBERS: Final = ("ilrd_nano", "amount", "length")
 _MONEY: Final = "count(*) AS event_count, sum(usd) / count(*) AS mean, sum(usd) AS sum, sum(usd) * 100 AS sum_cents"
 _LENGTHS: Final = (
@@ -70,10 +71,7 @@ def answers_about(scenario: Scenario, queries: Iterable[HealthQuery]) -> list[Da
             FROM arrays LEFT JOIN (VALUES {rates}) r(code, rate) ON code = coalesce(currency, ilrd_currency)
         """)
         connection.execute("CREATE TABLE installs AS SELECT * FROM events WHERE installed")
-        return [
-            merged_answer(scenario, query, lambda metric, query=query: _rows(connection, query, metric))
-            for query in queries
-        ]
+        return [merged_answer(scenario, query, partial(_rows, connection, query)) for query in queries]
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, query: HealthQuery, metric: str) -> DataFrame:

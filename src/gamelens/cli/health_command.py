@@ -24,7 +24,7 @@ _SHOWN: Final = 15
 
 
 @cli.command()
-@click.option("--over", help="The history; its last day is judged. By default the last 56 complete days.")
+@click.option("--over", help="The history; its last day is judged. By default the last 112 complete days.")
 @click.option("--days", type=click.IntRange(min=1), default=1, metavar="N", help="Judge the last N days.")
 @click.option("--games", multiple=True, metavar="ID", help="Only this game; again for another.")
 @click.option(
@@ -33,6 +33,11 @@ _SHOWN: Final = 15
     metavar="NAME",
     shell_complete=metric_names,
     help="Only this metric; again for another.",
+)
+@click.option(
+    "--accept",
+    metavar="FILE",
+    help="A TOML file with accepted levels, campaigns, releases and holidays.",
 )
 @click.option(
     "--fail-on", type=click.Choice(["warning", "critical"]), help="Exit 1 on an alarm of this severity or a worse one."
@@ -44,6 +49,7 @@ def health(
     days: int,
     games: tuple[str, ...],
     metrics: tuple[str, ...],
+    accept: str | None,
     fail_on: str | None,
     as_json: bool,
     markdown: str | None,
@@ -53,7 +59,8 @@ def health(
     \b
     Example: gamelens health --fail-on critical
 
-    Shows what is not as usual, since when, and in which segment.
+    Shows what is not as usual, since when, and in which segment. An alarm stays until the number returns, or until
+    --accept names a person who accepts the new level.
     """
     from gamelens.local.connect import connect
     from gamelens.notebook.health_check import HISTORY, check_health
@@ -62,7 +69,9 @@ def health(
         raise click.UsageError("--json and --markdown - both want standard output: name a file for one of them")
     with connect() as lens, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # missing data is shown in the board
-        report = check_health(lens, over=over or HISTORY, games=games or None, metrics=metrics or None, days=days)
+        report = check_health(
+            lens, over=over or HISTORY, games=games or None, metrics=metrics or None, days=days, accept=accept
+        )
     if markdown is not None:
         _write_markdown(report, markdown)
     if as_json:
@@ -89,6 +98,8 @@ def _print(report: HealthReport) -> None:
         print_table(overview)
     if line := source_line(report.board):
         click.echo(f"\n{terminal_line(line)}")
+    for sentence in report.unmatched:
+        click.echo(terminal_line(sentence), err=True)
     if len(report.alarms) > _SHOWN:
         click.echo(f"… and {len(report.alarms) - _SHOWN} more alarms: --json has them all", err=True)
 
@@ -113,6 +124,8 @@ def _as_json(report: HealthReport) -> dict[str, Any]:
         "day": f"{report.day:%Y-%m-%d}" if report.day is not None else None,
         "as_of": report.as_of,
         "requests": report.requests,
+        "headline": report.headline,
+        "unmatched": list(report.unmatched),
         "provenance": Receipt(provenance=report.provenance).to_json()["provenance"],
         "counts": {severity: report.count(severity) for severity in reversed(SEVERITIES)},
         "alarms": [{"sentence": sentence, "segments": more} for sentence, more in report.explained()],

@@ -10,6 +10,7 @@ It sends as few queries as possible, and queries segments only for rows that are
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -29,12 +30,13 @@ if TYPE_CHECKING:
     from gamelens.client.sync_client import Client
     from gamelens.client.tables.time_ranges import TimeRange
 
-HISTORY: Final = "last 56 complete days"
+HISTORY: Final = "last 112 complete days"
+"""An incident is known as long as its first day and the weeks before it lie within."""
 MOST_DRILLS: Final = 5
 MOST_GAMES: Final = 20
-_HEADER: Final = ["severity", "day", "game", "number", "of", "is", "usually", "change", "since"]
+_HEADER: Final = ["severity", "day", "game", "number", "of", "is", "usually", "change", "open since"]
 _BEFORE_DAYS: Final = 30
-"""Days queried before a flagged day: together with it, as many as one request may have."""
+"""Days queried before a change: together with a change of one day, as many as one request may have."""
 
 
 class HealthReport(msgspec.Struct, frozen=True):
@@ -47,12 +49,14 @@ class HealthReport(msgspec.Struct, frozen=True):
             game, watch, metric, timestamp, of_dimension and of_segment, the verdict, and says (str, plain text: what
             the segments show together).
         requests: how many requests it took.
+        unmatched: a sentence for each accepted level or annotation that is about no row of the board.
     """
 
     board: DataFrame
     scores: DataFrame
     moved: DataFrame
     requests: int
+    unmatched: tuple[str, ...] = ()
 
     @property
     def alarms(self) -> DataFrame:
@@ -81,17 +85,7 @@ class HealthReport(msgspec.Struct, frozen=True):
     @property
     def headline(self) -> str:
         """The board in one sentence of plain text."""
-        if self.day is None or self.count("unknown") == len(self.board):
-            return "Not enough history yet to say what is usual: two weeks for shares, three for everything else."
-        judged = len(self.board) - self.count("unknown")
-        games = self.board["game_id"].nunique()
-        severities = [name for name in ("critical", "warning") if self.count(name)]
-        alarms = " and ".join(f"{self.count(name)} {name}" for name in severities)
-        unknown = f"; {self.count('unknown')} more have not enough history" if self.count("unknown") else ""
-        return (
-            f"{alarms or 'Nothing stands out'} on {self.day:%Y-%m-%d}: {judged} numbers of {games} "
-            f"game{'' if games == 1 else 's'} judged{unknown}."
-        )
+        return str(health.headline(self.board))
 
     def table(self, rows: DataFrame) -> DataFrame:
         """Return *rows* of the board as readable text, with a day column if they have several.
@@ -133,6 +127,7 @@ class HealthReport(msgspec.Struct, frozen=True):
             parts.append("\n".join(lines))
         if len(overview := self.overview()):
             parts += ["## Change against a usual day", _markdown_of(overview)]
+        parts += [escape_markdown(sentence) for sentence in self.unmatched]
         if line := source_line(self.board):
             parts.append(f"{escape_markdown(line)}.")
         return "\n\n".join(parts)
@@ -165,6 +160,7 @@ def check_health(
     metrics: Iterable[str] | None = None,
     days: int = 1,
     drills: int = MOST_DRILLS,
+    accept: str | Path | health.BoardNotes | None = None,
 ) -> HealthReport:
     """Query and score the health board of the last days of *over*.
 
@@ -177,12 +173,14 @@ def check_health(
         metrics: keys of `health.WATCHED`, or other metrics of the service. None means all of `WATCHED`.
         days: how many of the last days are scored.
         drills: for how many alarms, the worst first, the segments are queried too.
+        accept: a TOML file with accepted levels, campaigns, releases and holidays, as `health.BoardNotes` reads it.
 
     Raises:
-        BadQuery: there is no such metric.
+        BadQuery: there is no such metric, or *accept* breaks a rule.
         NotYetAvailable: *over* begins after the available interval.
     """
     watched = health.watches(metrics)
+    notes = health.BoardNotes.read(accept) if isinstance(accept, str | Path) else accept or health.BoardNotes()
     try:
         answers = [
             lens.query(over=over, when_unavailable="clip", **_for_games(query, games).arguments)
@@ -192,11 +190,12 @@ def check_health(
         if not _is_too_early(error):
             raise
         answers = []
-    scores = health.score_days(health.daily(answers, watched), restatements=lens.restatements())
+    daily = health.daily(answers, watched)
+    scores = health.score_days(daily, restatements=lens.restatements(), notes=notes)
     board = health.board(scores, days=days)
     moved, drill_answers = _query_segments(lens, board, drills)
     requests = sum(Receipt.of(frame.attrs).requests for frame in [*answers, *drill_answers])
-    return HealthReport(board, scores, moved, requests)
+    return HealthReport(board, scores, moved, requests, tuple(health.unmatched_notes(daily, notes)))
 
 
 def _is_too_early(error: NotYetAvailable) -> bool:
@@ -259,17 +258,20 @@ def _query_segments(lens: Client, board: DataFrame, most: int) -> tuple[DataFram
 
 
 def _query_around(lens: Client, query: HealthQuery, row: dict[Any, Any]) -> DataFrame:
-    """Run *query* over the day of *row* and the days before it that its baseline needs."""
-    day = row["timestamp"]
-    first = day - pd.Timedelta(days=_BEFORE_DAYS + int(row["window_days"]) - 1)
-    over = (first.date(), day.date())
+    """Run *query* over the days of *row*'s change and those before it that its baseline needs."""
+    day, window = row["timestamp"], pd.Timedelta(days=int(row["window_days"]) - 1)
+    began = day - window if pd.isna(row["since"]) else min(day - window, row["since"])
+    over = ((began - pd.Timedelta(days=_BEFORE_DAYS)).date(), day.date())
     return lens.query(over=over, when_unavailable="clip", **query.arguments)
 
 
 def _segments(frame: DataFrame, row: dict[Any, Any], dimension: str) -> DataFrame:
     """Return the segments of *frame* with the columns that tell which row they belong to."""
     watch, window = health.watches([row["watch"]])[0], int(row["window_days"])
-    moved = health.segments(frame, watch, dimension, day=row["timestamp"], window_days=window, segment=row["segment"])
+    since = None if pd.isna(row["since"]) else row["since"]
+    moved = health.segments(
+        frame, watch, dimension, day=row["timestamp"], window_days=window, since=since, segment=row["segment"]
+    )
     verdict = health.verdict(moved)
     says = health.moved_sentence(moved, verdict, watch.kind)
     about = {name: row[name] for name in ("game_id", "game", "watch", "metric", "timestamp")}

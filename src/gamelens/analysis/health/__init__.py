@@ -1,20 +1,26 @@
 """Health of all games: every game and metric against its own weekdays.
 
     answers = [lens.query(**query.arguments, over=...) for query in board_queries(watches())]
-    scores = score_days(daily(answers))                # every day of every series
+    scores = score_days(daily(answers), notes=notes)   # every day of every series
     board(scores)                                      # the last day, the worst first
 
 `gamelens.notebook.check_health` does all three. The frame of `board` is what widgets, figures and the command show. Its
 stable columns: game_id, game, metric, dimension and segment (both null for the whole game), timestamp, value, expected,
-low, high, change, z, p, q, severity ("unknown", "ok", "info", "warning", "critical"), since, sentence. `segments`
-explains a row. A slow change of a count (a tenth a week) is drift and no incident; shares are also tested over seven
-and fourteen days.
+low, high, change, z, p, q, severity ("unknown", "ok", "info", "warning", "critical"), since, open_days, note, sentence.
+`segments` explains a row. A slow change of a count (a tenth a week) is drift and no incident; shares are also tested
+over one to four weeks.
 
-Never asks a service and never draws. Open `board` first; `baseline` is the statistics.
+A flagged day opens an incident. Its row stays flagged, against the baseline from before *since*, until the series
+returns or `BoardNotes` says that a person accepts the level.
+
+Never asks a service and never draws. Open `board` first; `baseline` is the statistics, `incidents` decides what
+stays open.
 """
 
 from gamelens.analysis.health.baseline import BAND_Z
 from gamelens.analysis.health.board import board, flagged, score_days, silent_games
+from gamelens.analysis.health.board_claims import alarm_claims, headline
+from gamelens.analysis.health.board_notes import Accepted, Annotation, BoardNotes, unmatched_notes
 from gamelens.analysis.health.daily_series import IDENTITY, daily, measured
 from gamelens.analysis.health.health_text import as_json, dimension_words, moved_sentence, row_sentence, subject
 from gamelens.analysis.health.segments import segments, verdict
@@ -30,11 +36,15 @@ from gamelens.analysis.health.watched_metrics import (
 
 __all__ = [
     "BAND_Z",
+    "Accepted",
+    "Annotation",
+    "BoardNotes",
     "IDENTITY",
     "SEVERITIES",
     "WATCHED",
     "HealthQuery",
     "WatchedMetric",
+    "alarm_claims",
     "as_json",
     "board",
     "board_queries",
@@ -42,6 +52,7 @@ __all__ = [
     "dimension_words",
     "drill_queries",
     "flagged",
+    "headline",
     "measured",
     "moved_sentence",
     "row_sentence",
@@ -49,6 +60,7 @@ __all__ = [
     "segments",
     "silent_games",
     "subject",
+    "unmatched_notes",
     "verdict",
     "watches",
 ]

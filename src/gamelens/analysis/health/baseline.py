@@ -35,18 +35,18 @@ BAND_Z: Final = 3.5
 """Half width of the drawn band, in units of noise."""
 
 _MAD_TO_SIGMA: Final = 1.4826
-_MEAN_TO_SIGMA: Final = 1.2533
+_CAP: Final = 2.5
+_CAPPED_TO_SIGMA: Final = 1.0114  # normal values beyond 2.5 sigma lose 2 % of the mean square
 _MEDIAN_VARIANCE: Final = np.array([np.nan, 1.0, 0.5, 0.449, 0.298])  # of so many values of variance 1
 _DAYS_OF_MEDIAN: Final = np.pi / 2  # a median has this times the variance of a mean
-_SPREAD_DAYS: Final = 0.3  # degrees of freedom of a robust spread for each of its days
+_SPREAD_DAYS: Final = 0.6  # degrees of freedom of a robust spread for each of its days
 _MEMORY_NOISE: Final = 1.35  # factor of the noise if the autocorrelation was estimated from the same days
 _LEAST_NOISE: Final = 0.03
 _SMALL: Final = 0.1  # of a typical day's revenue: added so that the logarithm of small days is stable
 _FAR: Final = 3.5
 _CHANCE_DAYS: Final = 14
 _CLEAR_MEMORY: Final = 2.0  # an autocorrelation below so many standard errors counts as none
-_LIKELY_MEMORY: Final = 0.5  # the same for series that chance alone does not explain
-_WIDE: Final = 1.22
+_WIDE: Final = 1.4  # a spread, in units of chance, beyond which several days together are not judged
 
 
 class Baseline(msgspec.Struct, frozen=True):
@@ -126,11 +126,12 @@ def judge_shares(part: Floats, whole: Floats, is_usual: Flags, *, days: int = 1,
     """Return the baseline of the share *part* / *whole* over the last *days* days.
 
     It is that of the days before these which are flagged in *is_usual*. A rate may be larger than 1. Several days
-    together are judged in series without autocorrelation only: others wander, and their mean with them.
+    together are not judged in a series that varies much more than chance does: it may wander, and their mean with it.
     """
     if part.shape[1] <= max(days, FEWEST_POOLED_DAYS):
         return Baseline(*(np.full(len(part), np.nan) for _ in Baseline.__struct_fields__))
-    recent = [_sum(array[:, -days:]) for array in (part, whole)]
+    is_there = np.isfinite(part[:, -days:])
+    recent_part, recent_whole = (_sum(_only(array[:, -days:], is_there)) for array in (part, whole))
     is_known = is_usual & np.isfinite(part) & (whole > 0)
     is_known = _is_newest(is_known[:, :-days], POOLED_DAYS)
     first = int(np.argmax(is_known.any(axis=0)))
@@ -140,29 +141,28 @@ def judge_shares(part: Floats, whole: Floats, is_usual: Flags, *, days: int = 1,
     deviations = _deviations(parts, wholes, share[:, None], is_rate)
     is_near = is_known & (np.abs(deviations) <= _FAR * np.maximum(_spread(_only(deviations, is_known)), 1)[:, None])
     share = _pooled_share(np.where(is_near, parts, 0.0), np.where(is_near, wholes, 0.0), is_rate)
-    memory = _Memory(_only(_deviations(parts, wholes, share[:, None], is_rate), is_known), chance=1.0)
+    deviations = _only(_deviations(parts, wholes, share[:, None], is_rate), is_known)
+    memory = _Memory(deviations)
     days_tested = is_known.sum(axis=1)
-    spread, chance_days = _widened_chance(_spread(memory.errors), days_tested)
+    spread, chance_days = _widened_chance(_spread(memory.errors if days == 1 else deviations), days_tested)
     with np.errstate(divide="ignore", invalid="ignore"):
-        follows = is_usual[:, -2] if days == 1 else np.ones(len(part), dtype=np.bool_)
+        follows = is_usual[:, -2] & (days == 1)
         before = np.nan_to_num(_deviations(part[:, -2], whole[:, -2], share, is_rate))
         prediction = np.where(follows, memory.strength * before, 0.0)
-        noise = spread * np.sqrt(1 + recent[1] / np.where(is_near, wholes, 0.0).sum(axis=1))
-        noise = noise * memory.widening
-        z = (_deviations(*recent, share, is_rate) - prediction) / noise
-        reach = BAND_Z * noise / (2 * np.sqrt(recent[1] + 0.5))
-    is_judged = (days_tested >= FEWEST_POOLED_DAYS) & (recent[1] > 0) & np.isfinite(z)
-    is_judged &= (days == 1) | (memory.strength == 0)
+        noise = spread * np.sqrt(1 + recent_whole / np.where(is_near, wholes, 0.0).sum(axis=1))
+        noise = noise * (memory.widening if days == 1 else memory.widening_over(days))
+        z = (_deviations(recent_part, recent_whole, share, is_rate) - prediction) / noise
+        reach = BAND_Z * noise / (2 * np.sqrt(recent_whole + 0.5))
+    is_judged = (days_tested >= FEWEST_POOLED_DAYS) & (recent_whole > 0) & np.isfinite(z)
+    is_judged &= (days == 1) | (spread <= _WIDE)
     lines = share, *(_share_at(share, sign * reach, is_rate) for sign in (-1, 1)), z
-    noise_days = np.where(memory.strength > 0, memory.spread_days, chance_days + memory.spread_days)
+    noise_days = memory.spread_days + np.where(memory.strength > 0, 0.0, 2 * chance_days)
     noise_days = np.where(spread > 1.0, noise_days, np.inf)
     return Baseline(*(np.where(is_judged, line, np.nan) for line in (*lines, noise_days)))
 
 
 class _Memory:
     """The autocorrelation of deviations, oldest first, and what it says of the day after them.
-
-    *chance* is the spread that chance alone would have.
 
     Attributes:
         strength: correlation of neighbouring days by series, 0 if it is not clear.
@@ -172,7 +172,7 @@ class _Memory:
         spread_days: number of observations that a spread of *errors* is worth.
     """
 
-    def __init__(self, deviations: Floats, *, chance: float = np.inf) -> None:
+    def __init__(self, deviations: Floats) -> None:
         spread = np.nan_to_num(_spread(deviations))
         limits = _FAR * spread[:, None]
         capped = np.clip(deviations, -limits, limits)
@@ -184,8 +184,7 @@ class _Memory:
             measured = np.nan_to_num(products / squares)
         # The mean of a short series follows the series: its autocorrelation is measured too small (Kendall, 1954).
         corrected = np.minimum(measured + (1 + 3 * measured) / pairs, 1.0)
-        clear = np.where(spread > _WIDE * chance, _LIKELY_MEMORY, _CLEAR_MEMORY)
-        least = np.where(pairs < FEWEST_POOLED_DAYS, 0.0, clear / np.sqrt(pairs))
+        least = np.where(pairs < FEWEST_POOLED_DAYS, 0.0, _CLEAR_MEMORY / np.sqrt(pairs))
         self.strength = np.where(corrected > least, corrected, 0.0)
         has_memory = (self.strength > 0)[:, None]
         follows = np.full(deviations.shape, np.nan)
@@ -199,6 +198,11 @@ class _Memory:
         self.widening = np.where(
             self.strength > 0, _MEMORY_NOISE * np.sqrt(_geometric(self.strength**2, self._gap)), 1.0
         )
+
+    def widening_over(self, days: int) -> Floats:
+        """Return the factor of the noise of *days* days together, which vary together."""
+        lags = np.arange(1, days)
+        return np.asarray(np.sqrt(1 + 2 * ((1 - lags / days) * self.strength[:, None] ** lags).sum(axis=1)))
 
 
 def _geometric(ratio: Floats, terms: NDArray[np.int64]) -> Floats:
@@ -267,16 +271,17 @@ def _sum(values: Floats) -> Floats:
 def _spread(deviations: Floats) -> Floats:
     """Return one sigma along the last axis, robust against outliers.
 
-    It is the MAD, or half of the estimate from the mean deviation if that is larger: if most days are alike and a few
-    far off, the MAD alone is too small.
+    It is the root of the mean square with far days pulled in to 2.5 sigma by the MAD, which is half as noisy as the MAD
+    alone. If most days are alike and a few far off, the MAD is 0 and nothing is pulled in.
     """
     sizes = np.abs(deviations)
     typical = _MAD_TO_SIGMA * _median(sizes)
     with np.errstate(invalid="ignore"):
-        capped = np.minimum(sizes, np.where(typical > 0, _FAR * typical, np.inf)[..., None])
+        capped = np.minimum(sizes, np.where(typical > 0, _CAP * typical, np.inf)[..., None])
     is_known = np.isfinite(capped)
-    mean = np.where(is_known, capped, 0.0).sum(axis=-1) / np.maximum(is_known.sum(axis=-1), 1)
-    return np.asarray(np.fmax(typical, 0.5 * _MEAN_TO_SIGMA * mean))
+    squares = np.where(is_known, capped, 0.0) ** 2
+    mean_square = squares.sum(axis=-1) / np.maximum(is_known.sum(axis=-1), 1)
+    return np.asarray(np.where(is_known.any(axis=-1), _CAPPED_TO_SIGMA * np.sqrt(mean_square), np.nan))
 
 
 def _median(values: Floats) -> Floats:

@@ -38,14 +38,14 @@ def score_days(
 ) -> DataFrame:
     """Return every day of every series of `daily` with its baseline and severity.
 
-    A share is judged by its day, or by the seven or fourteen days up to it if they show more; *value*, *expected* and
+    A share is judged by its day, or by the one to four weeks up to it if they show more; *value*, *expected* and
     the rest are then those of that window. *restatements* is the frame of `Client.restatements`, *notes* are accepted
     levels and annotations.
 
     Columns: those of `daily`, and expected, low, high (float64, the band of usual days), change (float64, -0.2 is 20 %
     below; NA if nothing was expected), z (float64, the deviation in units of noise), p, q (float64, the probability of
-    such a deviation, and the share of false discoveries on the day's board up to it), window_days (Int64, 1, 7 or 14),
-    is_settled, is_restated, is_silent (boolean; the last: the whole game sent nothing), severity (ordered category of
+    such a deviation, and the share of false discoveries on the day's board up to it), window_days (Int64, 1, 7, 14, 21
+    or 28), is_settled, is_restated, is_silent (boolean; the last: the whole game sent nothing), severity (ordered category of
     `SEVERITIES`; while an incident is open, the worst that it had), is_flagged (boolean, warning or worse), since
     (datetime64[us, UTC], the first day of the open incident, else NA), open_days (Int64, days since then, both counted)
     and note (str, what an annotation or a person says of the day; empty without one). NA while the history is short:

@@ -32,8 +32,9 @@ import msgspec
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas import DataFrame
 
-from gamelens.analysis.health.daily_series import SeriesGrid
+from gamelens.analysis.health.daily_series import SeriesGrid, series_grid
 from gamelens.errors import BadQuery
 
 Flags = NDArray[np.bool_]
@@ -147,10 +148,25 @@ def note_texts(series: SeriesGrid, notes: BoardNotes, since: Ints) -> list[str]:
     for note in notes.annotations:
         own = _days_of(series, note)
         first, last = _day_number(series, note.begins), _day_number(series, note.ends) + 1
-        is_about = own | (own.any(axis=1)[:, None] & (since >= first) & (since <= last))
+        is_about = own | (own.any(axis=1, keepdims=True) & (since >= first) & (since <= last))
         text = f"{note.kind} {note.name}" if note.kind != "other" else note.name
         texts[is_about] = [f"{before}; {text}" if before else text for before in texts[is_about]]
     return [str(text) for text in texts.ravel()]
+
+
+def unmatched_notes(daily: DataFrame, notes: BoardNotes) -> list[str]:
+    """Return a sentence for each accepted level and annotation that is about no series of *daily*."""
+    series = series_grid(daily)
+    sentences = [
+        f"accept: {entry.metric} of {entry.game}{f', {entry.segment}' if entry.segment else ''} is no row of this board"
+        for entry in notes.accepted
+        if not (_rows_about(series, entry) & _is_segment(series, entry.segment)).any()
+    ]
+    return sentences + [
+        f"annotation: {note.kind} {note.name} is about no row of this board"
+        for note in notes.annotations
+        if not (len(series.days) and _rows_about(series, note).any())
+    ]
 
 
 def _days_of(series: SeriesGrid, note: Annotation) -> Flags:

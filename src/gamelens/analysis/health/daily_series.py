@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -168,7 +168,7 @@ def _labels(watch: WatchedMetric) -> dict[str, str]:
     return {"watch": watch.key, "metric": watch.name, "kind": watch.kind}
 
 
-def _of_games(wholes: DataFrame, segments: pd.MultiIndex) -> DataFrame:
+def _of_games(wholes: DataFrame, segments: pd.Index[Any]) -> DataFrame:
     """Return the row of *wholes* of each segment's game."""
     games = segments.get_level_values(0)
     return DataFrame(wholes.loc[games].to_numpy(), index=segments, columns=wholes.columns)

@@ -1,7 +1,7 @@
 """Incidents: changes that stay open until the series returns, for all series at once.
 
-An incident opens with a flagged day. It began where the days up to it are best explained by one change (the change-point
-of a CUSUM), and its days are no longer usual ones, so the baseline stays what it was before. It closes once the days
+An incident opens with a flagged day. It began where the days up to it are best explained by one change (the
+change-point of a CUSUM), and its days are no longer usual ones, so the baseline stays what it was before. It closes once the days
 speak for the baseline and against the level of the incident (Page's test on the likelihood ratio), or if nothing is
 left of the deviation.
 """

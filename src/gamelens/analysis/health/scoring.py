@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
-LEVEL_DAYS: Final = (7, 14)
+LEVEL_DAYS: Final = (7, 14, 21, 28)
 """Windows over which a share is tested beside the day itself."""
 SILENT_DAYS: Final = 14
 """Days of silence after which a game has no usual day any more."""
@@ -87,13 +87,14 @@ class Scores:
             if len(rows := np.flatnonzero(kinds == "count" if is_count else np.isin(kinds, ["money", "number"])))
         ]
         self._shares = [(np.flatnonzero(kinds == kind), kind == "rate") for kind in ("share", "rate")]
-        self._split_shares = _row_groups(identity, ["game_id", "watch"], np.isin(kinds, ["share", "rate"]))
-        self._mixes = _row_groups(identity, ["game_id", "watch"], identity["watch"].isin(_MIXES).to_numpy())
+        is_split = identity["dimension"].notna().to_numpy()
+        is_mix = identity["watch"].isin(_MIXES).to_numpy()
+        splits = _row_groups(identity, ["game_id", "watch"], is_split & np.isin(kinds, ["share", "rate"]))
+        self._split_shares = [(rows, bool(is_mix[rows[0]])) for rows in splits]
+        self._mixes = _row_groups(identity, ["game_id", "watch"], is_mix)
         self._games = _row_groups(identity, ["game_id"])
-        is_whole = identity["dimension"].isna()
-        self._is_activity = (is_whole & identity["watch"].isin(_ACTIVITY)).to_numpy()
+        self._is_activity = ~is_split & identity["watch"].isin(_ACTIVITY).to_numpy()
         self._is_worse_higher = identity["watch"].isin(_WORSE_HIGHER).to_numpy()
-        self._is_split = ~is_whole.to_numpy()
         for day in range(shape[1]):
             self._score_day(day)
 
@@ -101,8 +102,20 @@ class Scores:
         """Return the scores by column name. Flags are 0 and 1."""
         with np.errstate(divide="ignore", invalid="ignore"):
             change = np.where(self.expected > 0, (self.value - self.expected) / self.expected, np.nan)
-        names = ("value", "expected", "low", "high", "z", "p", "q", "window_days", "is_silent", "is_restated")
-        names += ("severity", "since")
+        names = (
+            "value",
+            "expected",
+            "low",
+            "high",
+            "z",
+            "p",
+            "q",
+            "window_days",
+            "is_silent",
+            "is_restated",
+            "severity",
+            "since",
+        )
         return {name: getattr(self, name) for name in names} | {"change": change}
 
     def _score_day(self, day: int) -> None:
@@ -179,12 +192,16 @@ class Scores:
         """Replace the score of the day by that of the last weeks if these show a clearer deviation."""
         is_usual = self._incidents.is_usual[rows, : day + 1]
         level_part, level_whole = self._level_numbers(rows, day)
+        # the history that a new segment has from its game is no part of its own level
+        is_earlier = np.isnan(self.series.value[rows, : day + 1]) & np.isfinite(level_part)
         for days in LEVEL_DAYS:
-            level = judge_shares(level_part, level_whole, is_usual, days=days, is_rate=is_rate)
+            part = np.where(is_earlier & (np.arange(day + 1) > day - days), np.nan, level_part)
+            level = judge_shares(part, level_whole, is_usual, days=days, is_rate=is_rate)
             chance = two_sided(level.z, level.noise_days)
             with np.errstate(invalid="ignore", divide="ignore"):
                 is_clearer = (chance < _LEVEL_P) & ~(chance >= self.p[rows, day])
-                value = np.nansum(level_part[:, -days:], axis=1) / np.nansum(level_whole[:, -days:], axis=1)
+                wholes = np.where(np.isfinite(part), level_whole, 0.0)
+                value = np.nansum(part[:, -days:], axis=1) / np.nansum(wholes[:, -days:], axis=1)
             columns = {"value": value, "p": chance, "window_days": np.full_like(chance, days)}
             columns |= {name: getattr(level, name) for name in ("expected", "low", "high", "z")}
             for name, values in columns.items():
@@ -204,10 +221,8 @@ class Scores:
 
     def _set_share_weights(self, day: int) -> None:
         """Set the weight of each share: a network by its ads, a country by its installs."""
-        for rows in self._split_shares:
-            segments = rows[self._is_split[rows]]
+        for segments, is_mix in self._split_shares:
             whole = np.nan_to_num(self.series.whole[segments, day])
-            is_mix = len(segments) and self.series.identity["watch"].iat[segments[0]] in _MIXES
             with np.errstate(divide="ignore", invalid="ignore"):
                 size = self.expected[segments, day] if is_mix else whole / whole.sum()
             self.weight[segments, day] = np.nan_to_num(size, nan=1.0)
@@ -237,8 +252,8 @@ class Scores:
     def _isolate_causes(self, day: int, rows: Ints) -> None:
         """Find the shares of a whole that changed by themselves.
 
-        Shares of one whole must change together. The one that deviates most is the cause; the others are judged again
-        as shares of the rest.
+        Shares of one whole must change together. The one that changed most is the cause; the others are judged again as
+        shares of the rest.
         """
         is_usual = self._incidents.is_usual[rows, : day + 1]
         numbers = {1: (self.series.part[rows, : day + 1], self.series.whole[rows, : day + 1])}
@@ -246,11 +261,12 @@ class Scores:
         others = np.zeros(day + 1)
         left = list(range(len(rows)))
         while len(left) > 1:
-            p, z = self.p[rows[left], day], self.z[rows[left], day]
-            if not (np.nan_to_num(p, nan=1.0) < _CAUSE_P).any():
+            odd = [place for place in left if self.p[rows[place], day] < _CAUSE_P]
+            if not odd:
                 return
-            # of two equal and opposite deviations the one that fell
-            cause = left[int(np.lexsort((z, -np.round(np.nan_to_num(np.abs(z)), 6)))[0])]
+            change = self.value[rows[odd], day] - self.expected[rows[odd], day]
+            # of two equal and opposite changes the one that fell
+            cause = odd[int(np.lexsort((change, -np.round(np.abs(change), 6)))[0])]
             others = others + np.nan_to_num(numbers[1][0][cause])
             left.remove(cause)
             days = int(self.window_days[rows[cause], day])

@@ -33,7 +33,14 @@ _AHEAD: Final = 1.5
 
 
 def segments(
-    frame: DataFrame, watch: WatchedMetric, by: str, *, day: pd.Timestamp, window_days: int = 1, segment: Any = None
+    frame: DataFrame,
+    watch: WatchedMetric,
+    by: str,
+    *,
+    day: pd.Timestamp,
+    window_days: int = 1,
+    since: pd.Timestamp | None = None,
+    segment: Any = None,
 ) -> DataFrame:
     """Return the contribution of each value of *by* to the change of *watch* on *day*.
 
@@ -43,13 +50,14 @@ def segments(
         by: the dimension of the segments.
         day: the last day of the change.
         window_days: number of days up to *day*.
+        since: first day of an open incident. What is compared is the time before it.
         segment: the network whose share changed, for shares by network.
 
     Columns: dimension (str), segment (category, null kept), value, expected (float64), change (float64), contribution
     (float64, in the unit of *value*, adds up to the change), share_of_change (float64, adds up to 1), mix (float64, the
     part of the contribution due to more or fewer of the segment; 0 for sums), weight (float64, the segment's earlier
-    share of the whole), z, p (float64; NA for means, whose noise is not known), is_moved (boolean), first_day (datetime64[us, UTC], of a segment that is newer
-    than the frame; else NA). Largest contribution first.
+    share of the whole), z, p (float64; NA for means, whose noise is not known), is_moved (boolean), first_day
+    (datetime64[us, UTC], of a segment that is newer than the frame; else NA). Largest contribution first.
 
     Raises:
         BadQuery: the frame lacks *by* or the metric.
@@ -57,9 +65,10 @@ def segments(
     if by not in frame:
         raise BadQuery("by", by, "is not a column of the frame", [*map(str, frame.columns)])
     if watch.kind == "share" or watch.part:
-        result = _share_contributions(*_parts_and_wholes(frame, watch, by, segment), day, window_days)
+        result = _share_contributions(*_parts_and_wholes(frame, watch, by, segment), day, window_days, since)
     else:
-        result = _sum_contributions(_by_day(frame, column_of(frame, watch.metric, watch.field), by, day), watch, day)
+        numbers = _by_day(frame, column_of(frame, watch.metric, watch.field), by, day)
+        result = _sum_contributions(numbers, watch, day if since is None else since)
     total = result["contribution"].sum()
     result["share_of_change"] = result["contribution"] / total if total else np.nan
     result["is_moved"] = (result["p"] <= _MOVED_P / max(len(result), 1)).astype("boolean")
@@ -148,16 +157,17 @@ def _parts_and_wholes(frame: DataFrame, watch: WatchedMetric, by: str, segment: 
     return (shares * wholes).round(), wholes
 
 
-def _sum_contributions(wide: DataFrame, watch: WatchedMetric, day: pd.Timestamp) -> DataFrame:
-    """Return the contributions of segments to the change of a sum."""
+def _sum_contributions(wide: DataFrame, watch: WatchedMetric, since: pd.Timestamp) -> DataFrame:
+    """Return the contributions of segments to the change of a sum, against the days before *since*."""
     values = wide.to_numpy()
     if not values.size:
         empty = np.array([], dtype="float64")
         return _contribution_frame(wide.index, *(empty for _ in range(7)))
-    levels, is_usual = Levels(values, is_count=watch.kind == "count"), np.ones(values.shape, dtype=np.bool_)
+    levels = Levels(values, is_count=watch.kind == "count")
+    is_usual = np.broadcast_to(pd.DatetimeIndex(wide.columns) < since, values.shape)
     baseline = [levels.judge(number, is_usual) for number in range(values.shape[1])][-1]
     expected = baseline.expected
-    recent = values[:, -1 - POOLED_DAYS : -1]
+    recent = values[:, :-1][:, is_usual[0, :-1]][:, -POOLED_DAYS:]
     mean = recent.mean(axis=1) if recent.shape[1] else np.zeros(len(values))
     expected = np.where(np.isfinite(expected), expected, mean)
     p = two_sided(baseline.z, baseline.noise_days)
@@ -166,12 +176,15 @@ def _sum_contributions(wide: DataFrame, watch: WatchedMetric, day: pd.Timestamp)
     return _contribution_frame(wide.index, now, expected, now - expected, np.zeros_like(now), weight, baseline.z, p)
 
 
-def _share_contributions(parts: DataFrame, wholes: DataFrame, day: pd.Timestamp, window_days: int) -> DataFrame:
+def _share_contributions(
+    parts: DataFrame, wholes: DataFrame, day: pd.Timestamp, window_days: int, since: pd.Timestamp | None
+) -> DataFrame:
     """Return the contributions of segments to the change of a share."""
     first = day - (window_days - 1) * _DAY
+    began = first if since is None else min(first, since)
     days = pd.DatetimeIndex(parts.columns)
     is_now = (days >= first) & (days <= day)
-    is_before = (days < first) & (days >= first - POOLED_DAYS * _DAY)
+    is_before = (days < began) & (days >= began - POOLED_DAYS * _DAY)
     part, whole = parts.to_numpy(), wholes.to_numpy()
     now, before = ((part[:, days_of].sum(axis=1), whole[:, days_of].sum(axis=1)) for days_of in (is_now, is_before))
     # New and small segments have no earlier share of their own: they are compared with that of the others.

@@ -69,8 +69,8 @@ def severity_codes(found: DayFindings, limits: Limits) -> tuple[Ints, Flags]:
     """Return the severity of each series on a day as its place in `SEVERITIES`, and whether it is flagged.
 
     A warning is beyond chance on the whole board (q) and changed by *least_change*. It is critical if a large enough
-    part of a game lost half of it (of errors: has twice as many), or if the game is silent. Beyond chance alone is info, and so are findings that
-    are explained. Until a day is settled, a fall must be twice as large.
+    part of a game lost half of it (of errors: has twice as many), or if the game is silent. Beyond chance alone is
+    info, and so are findings that are explained. Until a day is settled, a fall must be twice as large.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         change = np.where(found.expected > 0, (found.value - found.expected) / found.expected, np.nan)

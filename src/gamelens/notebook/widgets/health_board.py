@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import ipywidgets
@@ -202,6 +203,7 @@ def health_board(
     games: Sequence[str] | None = None,
     metrics: Iterable[str] | None = None,
     days: int = 1,
+    accept: str | Path | health.BoardNotes | None = None,
 ) -> HealthBoard:
     """Return a widget with all games and metrics, the worst first.
 
@@ -213,13 +215,14 @@ def health_board(
         games: ids of games. None means all.
         metrics: as in `check_health`. None means all watched metrics.
         days: how many of the last days are scored.
+        accept: accepted levels and annotations, as in `check_health`.
 
     Raises:
         BadQuery: *lens* is no client.
     """
     if not isinstance(lens, BaseClient):
         raise BadQuery("lens", type(lens).__name__, "must be a client: gl.connect() gives one")
-    return HealthBoard(lens, over=over, games=games, metrics=metrics and tuple(metrics), days=days)
+    return HealthBoard(lens, over=over, games=games, metrics=metrics and tuple(metrics), days=days, accept=accept)
 
 
 def _draw_days(scores: DataFrame, rows: list[Row]) -> Figure | None:
