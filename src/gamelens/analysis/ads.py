@@ -11,12 +11,16 @@ from collections.abc import Sequence
 from typing import Final
 
 import pandas as pd
+from msgspec.structs import replace
 from pandas import DataFrame, Series
 
+from gamelens.analysis.frame_requirements import FrameRequirements, requires
 from gamelens.analysis.tidy_frames import column_of, display_values, ratio, sum_over, with_ids, with_receipts_of
-from gamelens.errors import BadQuery
 
 By = str | Sequence[str] | None
+
+_REVENUE: Final = FrameRequirements(metrics=("ilrd_revenue",))
+_ACTIONS: Final = FrameRequirements(metrics=("event_count",), splits=("ad_action",))
 
 CONCENTRATED: Final = 0.18
 """HHI from which a market is concentrated.
@@ -27,6 +31,7 @@ SPREAD: Final = 0.10
 """HHI below which a market is spread (the same guidelines: 1,000)."""
 
 
+@requires(frame=replace(_REVENUE, takes_rest=True))
 def earnings(frame: DataFrame, by: By = None) -> DataFrame:
     """Return impressions, ad revenue and eCPM for each value of *by*, highest revenue first.
 
@@ -43,6 +48,11 @@ def earnings(frame: DataFrame, by: By = None) -> DataFrame:
     return with_receipts_of(result.sort_values("ad_revenue", ascending=False, ignore_index=True), frame)
 
 
+@requires(
+    frame=FrameRequirements(
+        metrics=("ilrd_revenue", "ad_impressions_count", "user_unique"), every=("day",), counts_players=True
+    )
+)
 def per_player(frame: DataFrame, by: By = None) -> DataFrame:
     """Return ads shown and ad revenue per daily active player for each value of *by*.
 
@@ -63,6 +73,7 @@ def per_player(frame: DataFrame, by: By = None) -> DataFrame:
     return with_receipts_of(result, frame)
 
 
+@requires(frame=FrameRequirements(metrics=("ad_impressions_count", "session_unique"), counts_players=True))
 def per_session(frame: DataFrame, by: By = None) -> DataFrame:
     """Return ads shown per session for each value of *by*.
 
@@ -80,6 +91,7 @@ def per_session(frame: DataFrame, by: By = None) -> DataFrame:
     return with_receipts_of(result, frame)
 
 
+@requires(frame=_REVENUE)
 def concentration(frame: DataFrame, by: str) -> DataFrame:
     """Return in one row how far ad revenue depends on few values of *by*.
 
@@ -110,6 +122,7 @@ def concentration(frame: DataFrame, by: str) -> DataFrame:
     return with_receipts_of(result, frame)
 
 
+@requires(frame=_ACTIONS)
 def waterfall(frame: DataFrame) -> DataFrame:
     """Return the steps of a game's ads, from request to click, from event_count by ad_action.
 
@@ -125,6 +138,7 @@ def waterfall(frame: DataFrame) -> DataFrame:
     return with_receipts_of(result, frame)
 
 
+@requires(frame=_ACTIONS)
 def fill_rates(frame: DataFrame, by: By = None) -> DataFrame:
     """Return requests, loads, shows and clicks for each value of *by*, with their rates.
 
@@ -139,8 +153,6 @@ def fill_rates(frame: DataFrame, by: By = None) -> DataFrame:
     Raises:
         BadQuery: the frame has no ad_action.
     """
-    if "ad_action" not in frame:
-        raise BadQuery("frame", list(frame.columns), "has no ad_action: query event_count by ad_action")
     count = column_of(frame, "event_count", "event_count")
     result = _action_counts(frame, by, count)
     result["fill_rate"] = ratio(result["loaded"].fillna(result["shown"]), result["requested"])

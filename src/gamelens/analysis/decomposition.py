@@ -18,17 +18,25 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+from msgspec.structs import replace
 from pandas import DataFrame, Series
 
+from gamelens.analysis.frame_requirements import FrameRequirements, requires, result_of
 from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_ids, with_receipts_of
+from gamelens.wire.intervals import Interval
+from gamelens.wire.receipts import RECEIPT, Receipt
 
 By = str | Sequence[str]
+
+_REVENUE: Final = FrameRequirements(metrics=("ilrd_revenue",))
 
 KINDS: Final = ("kept", "new", "vanished")
 PARTS: Final = ("volume", "mix", "price")
 _WEEK: Final = 7
+_RESULT: Final = result_of("decomposition.decompose(before, after, by=...)", "before", "after", "change", *PARTS)
 
 
+@requires(equal_periods=("before", "after"), before=_REVENUE, after=_REVENUE)
 def decompose(before: DataFrame, after: DataFrame, by: By) -> DataFrame:
     """Return the change of ad revenue from *before* to *after* by segment, largest first.
 
@@ -48,10 +56,11 @@ def decompose(before: DataFrame, after: DataFrame, by: By) -> DataFrame:
     result["kind"] = pd.Categorical(_segment_kinds(result), categories=list(KINDS))
     order = result["change"].abs().sort_values(ascending=False, kind="stable").index
     columns = [*keys, "kind", "before", "after", "change", *PARTS, "volume_before", "volume_after"]
-    sources = [before] if before.attrs == after.attrs else [before, after]  # halves of one frame share its requests
+    sources = [before] if _answer(before) == _answer(after) else [before, after]  # halves share their requests
     return with_receipts_of(result.loc[order, columns].reset_index(drop=True), *sources)
 
 
+@requires(parts=_RESULT)
 def total_change(parts: DataFrame) -> DataFrame:
     """Return the rows of `decompose` summed up in one row, as the figure draws it.
 
@@ -62,12 +71,14 @@ def total_change(parts: DataFrame) -> DataFrame:
     )
 
 
+@requires(parts=_RESULT)
 def dominant_effect(parts: DataFrame) -> str:
     """Return the part with the largest effect: volume, mix or price, else "none"."""
     effects = total_change(parts).iloc[0][list(PARTS)].astype("float64")
     return str(effects.abs().idxmax()) if effects.abs().max() > 0 else "none"
 
 
+@requires(frame=replace(_REVENUE, every=("day",), takes_top=True, takes_rest=True, takes_gaps=True))
 def split_in_halves(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
     """Return the frame's rows as two periods of equal length, the earlier and the later.
 
@@ -82,7 +93,26 @@ def split_in_halves(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
     cut = last - pd.Timedelta(days=days - 1)
     is_later = frame["timestamp"] >= cut
     is_earlier = ~is_later & (frame["timestamp"] >= cut - pd.Timedelta(days=days))
-    return with_receipts_of(frame[is_earlier].copy(), frame), with_receipts_of(frame[is_later].copy(), frame)
+    day = pd.Timedelta(days=1)
+    earlier, later = (cut - pd.Timedelta(days=days), cut), (cut, last + day)
+    return _part(frame, is_earlier, *earlier), _part(frame, is_later, *later)
+
+
+def _part(frame: DataFrame, is_in: Series[bool], start: pd.Timestamp, end: pd.Timestamp) -> DataFrame:
+    """Return the rows of *frame* from *start* to *end*, with a receipt of that interval."""
+    part = with_receipts_of(frame[is_in].copy(), frame)
+    if receipt := Receipt.of(part.attrs):
+        interval = str(Interval(start.to_pydatetime(), end.to_pydatetime()))
+        asked = receipt.asked if receipt.clipped else replace(receipt.asked, interval=interval)
+        receipt = replace(receipt, asked=asked, clipped=interval if receipt.clipped else None)
+        part.attrs = {RECEIPT: receipt.to_json()}
+    return part
+
+
+def _answer(frame: DataFrame) -> Receipt:
+    """Return the receipt without its interval, which the parts of one frame have in common."""
+    receipt = Receipt.of(frame.attrs)
+    return replace(receipt, asked=replace(receipt.asked, interval=None), clipped=None)
 
 
 def _period_sums(frame: DataFrame, by: By, name: str) -> DataFrame:

@@ -7,6 +7,7 @@ from typing import Any, Final
 import pandas as pd
 from pandas import DataFrame, Series
 
+from gamelens.analysis.frame_requirements import ANY, requires
 from gamelens.analysis.retention.retention_rates import is_retention_frame
 from gamelens.analysis.tidy_frames import column_of, dimension_columns, queried_metrics, with_receipts_of
 from gamelens.catalog import Alias, Metric, Quotient, find_metric
@@ -16,6 +17,7 @@ from gamelens.wire.receipts import Receipt
 _GAMES: Final = frozenset({"game", "game_id", "studio", "studio_id"})
 
 
+@requires(frame=ANY)
 def total(frame: DataFrame) -> DataFrame:
     """Return one row: counts and money summed, means and ratios computed from their parts.
 

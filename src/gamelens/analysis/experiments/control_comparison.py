@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 import pandas as pd
 from pandas import DataFrame, Series
 
+from gamelens.analysis.frame_requirements import requires, result_of
 from gamelens.analysis.significance import holm
 from gamelens.analysis.tidy_frames import ratio, with_receipts_of
 from gamelens.errors import BadQuery
@@ -17,8 +18,11 @@ VARIANT: Final = "ab_variant_id"
 MEASURE: Final = "measure"
 CONTROL: Final = "ctrl"
 """Variant of a control group (Wire 1.13, Configs and experiments)."""
+SHARES: Final = result_of("experiments.retention_shares(frame)", VARIANT, "players", "successes")
+"""The shares frame of `variant_tests`."""
 
 
+@requires(frame=result_of("experiments.arms(installs)", VARIANT))
 def control_of(frame: DataFrame) -> str | None:
     """Return the variant to compare with: `ctrl`, else the first by name.
 
@@ -97,6 +101,7 @@ def differences_frame(
     )
 
 
+@requires(frames=result_of("experiments.differences(shares)", MEASURE, VARIANT))
 def concat_comparisons(*frames: DataFrame) -> DataFrame:
     """Return frames of the same columns one below the other, such as shares and money.
 

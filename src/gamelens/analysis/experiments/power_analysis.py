@@ -12,7 +12,8 @@ from typing import Final
 import pandas as pd
 from pandas import DataFrame
 
-from gamelens.analysis.experiments.control_comparison import EXPERIMENT, MEASURE, VARIANT, control_of, groups
+from gamelens.analysis.experiments.control_comparison import EXPERIMENT, MEASURE, SHARES, VARIANT, control_of, groups
+from gamelens.analysis.frame_requirements import requires
 from gamelens.analysis.tidy_frames import with_receipts_of
 from gamelens.errors import BadQuery
 
@@ -85,6 +86,7 @@ def minimal_effect(
     return high
 
 
+@requires(shares=SHARES)
 def detectable_effects(
     shares: DataFrame, *, lift: float = 0.05, control: str | None = None, chance: float = 0.8
 ) -> DataFrame:

@@ -14,12 +14,18 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from gamelens.analysis.experiments.control_comparison import MEASURE, VARIANT, differences_frame, pair_with_control
+from gamelens.analysis.frame_requirements import FrameRequirements, requires, result_of
 from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_receipts_of
 
 FEWEST_DAYS: Final = 7
 """Install days needed for an interval: fewer do not show how much days differ."""
 
 
+@requires(
+    since=("money", "installs"),
+    installs=FrameRequirements(metrics=("new_users",), every=("day",), splits=(VARIANT,)),
+    money=FrameRequirements(metrics=("revenue",), splits=("installed_on", VARIANT)),
+)
 def money_per_player(installs: DataFrame, money: DataFrame, *, metric: str = "revenue") -> DataFrame:
     """Return the players of each install day and arm, and their revenue until now.
 
@@ -39,6 +45,7 @@ def money_per_player(installs: DataFrame, money: DataFrame, *, metric: str = "re
     return with_receipts_of(result.fillna({"money": 0.0}).astype({VARIANT: "category"}), installs, money)
 
 
+@requires(cohorts=result_of("experiments.money_per_player(installs, money)", "timestamp", VARIANT, "players", "money"))
 def money_differences(
     cohorts: DataFrame, *, control: str | None = None, confidence: float = 0.95, measure: str = "revenue per player"
 ) -> DataFrame:

@@ -20,11 +20,13 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+from msgspec.structs import replace
 from pandas import DataFrame, Series
 
 from gamelens.analysis.experiments.control_comparison import (
     EXPERIMENT,
     MEASURE,
+    SHARES,
     VARIANT,
     concat_comparisons,
     control_of,
@@ -32,6 +34,7 @@ from gamelens.analysis.experiments.control_comparison import (
     groups,
     pair_with_control,
 )
+from gamelens.analysis.frame_requirements import RETENTION, FrameRequirements, requires, result_of
 from gamelens.analysis.retention.retention_rates import average_curve, wilson
 from gamelens.analysis.significance import two_sided
 from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_receipts_of
@@ -51,8 +54,11 @@ __all__ = [
 SUSPECT: Final = 0.001
 """P-value of the split below which no result of the experiment can be trusted."""
 _DRAWS: Final = 100_000
+_INSTALLS: Final = FrameRequirements(metrics=("new_users",), splits=(VARIANT,))
+_ARMS: Final = result_of("experiments.arms(installs)", VARIANT, "players")
 
 
+@requires(installs=replace(_INSTALLS, splits=(EXPERIMENT, VARIANT)))
 def arms(installs: DataFrame) -> DataFrame:
     """Return the arms of every experiment, from new_users by ab_id and ab_variant_id.
 
@@ -68,6 +74,7 @@ def arms(installs: DataFrame) -> DataFrame:
     return with_receipts_of(result.drop(columns="size").reset_index(drop=True), installs)
 
 
+@requires(arms=_ARMS)
 def sample_ratio(arms: DataFrame, expected: Mapping[str, float] | None = None) -> DataFrame:
     """Compare the split of players with the *expected* weights (Pearson's chi-square).
 
@@ -91,6 +98,7 @@ def sample_ratio(arms: DataFrame, expected: Mapping[str, float] | None = None) -
     return with_receipts_of(checked, arms)
 
 
+@requires(frame=replace(RETENTION, splits=(VARIANT,)))
 def retention_shares(frame: DataFrame) -> DataFrame:
     """Return the shares frame of a retention frame by ab_variant_id.
 
@@ -103,6 +111,9 @@ def retention_shares(frame: DataFrame) -> DataFrame:
     return with_receipts_of(_shares_frame(names, curve[VARIANT], curve["installs"], curve["returned"]), frame)
 
 
+@requires(
+    since=("converting", "installs"), installs=_INSTALLS, converting=replace(_INSTALLS, metrics=("converting_users",))
+)
 def conversion_shares(installs: DataFrame, converting: DataFrame) -> DataFrame:
     """Return the shares of new players who have paid, as a shares frame.
 
@@ -121,6 +132,7 @@ def conversion_shares(installs: DataFrame, converting: DataFrame) -> DataFrame:
     return with_receipts_of(_shares_frame(names, players.index, players.array, payers.array), installs, converting)
 
 
+@requires(shares=SHARES)
 def differences(shares: DataFrame, *, control: str | None = None, confidence: float = 0.95) -> DataFrame:
     """Return the difference between each variant and the *control*, measure by measure.
 
@@ -155,6 +167,7 @@ def differences(shares: DataFrame, *, control: str | None = None, confidence: fl
     )
 
 
+@requires(shares=SHARES)
 def probability_best(
     shares: DataFrame, *, seed: int = 0, draws: int = _DRAWS, prior: tuple[float, float] = (1.0, 1.0)
 ) -> DataFrame:

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
+from gamelens.analysis.frame_requirements import requires, result_of
 from gamelens.analysis.health.daily_series import IDENTITY, series_grid
 from gamelens.analysis.health.health_text import row_sentence
 from gamelens.analysis.health.scoring import Scores
@@ -31,9 +32,12 @@ from gamelens.analysis.tidy_frames import with_receipts_of
 
 _DAY: Final = pd.Timedelta(days=1)
 _NUMBERS: Final = ("expected", "low", "high", "change", "z", "p", "q")
+_SERIES: Final = result_of("health.daily(answers)", "timestamp", *IDENTITY, "value", "part", "whole")
+_SCORES: Final = result_of("health.score_days(daily)", "timestamp", *IDENTITY, *_NUMBERS, "severity")
 _FLAGS: Final = ("is_settled", "is_restated", "is_silent", "is_flagged")
 
 
+@requires(daily=_SERIES)
 def score_days(
     daily: DataFrame,
     *,
@@ -67,6 +71,7 @@ def score_days(
     return with_receipts_of(scores[columns].astype(kinds), daily)
 
 
+@requires(scores=_SCORES)
 def board(scores: DataFrame, *, days: int = 1) -> DataFrame:
     """Return the last *days* days of every series, worst first, each with a sentence.
 
@@ -79,6 +84,7 @@ def board(scores: DataFrame, *, days: int = 1) -> DataFrame:
     return with_receipts_of(_with_sentences(last, bare), scores)
 
 
+@requires(scores=_SCORES)
 def flagged(scores: DataFrame) -> DataFrame:
     """Return all flagged days, newest first, each with a sentence. Columns: those of `board`."""
     bare = _bare(scores)
@@ -86,6 +92,7 @@ def flagged(scores: DataFrame) -> DataFrame:
     return with_receipts_of(result.sort_values("timestamp", ascending=False, kind="stable", ignore_index=True), scores)
 
 
+@requires(daily=_SERIES)
 def silent_games(daily: DataFrame) -> DataFrame:
     """Games that sent something before and nothing on the last day, whatever the metric.
 

@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
+from gamelens.analysis.frame_requirements import FrameRequirements, requires, result_of
 from gamelens.analysis.health.baseline import POOLED_DAYS, judge_counts, judge_money
 from gamelens.analysis.health.watched_metrics import WatchedMetric
 from gamelens.analysis.significance import two_sided
@@ -33,6 +34,7 @@ _LEVEL_REACH: Final = 35
 _LEVEL_LEAST: Final = 3
 
 
+@requires(frame=FrameRequirements(every=("day",), takes_gaps=True))
 def segments(
     frame: DataFrame, watch: WatchedMetric, by: str, *, day: pd.Timestamp, window_days: int = 1, segment: Any = None
 ) -> DataFrame:
@@ -73,6 +75,7 @@ def segments(
     )
 
 
+@requires(rows=result_of("health.segments(frame, watch, by, day=...)", "contribution", "mix", "share_of_change"))
 def verdict(rows: DataFrame) -> Verdict:
     """Return how the segments of one dimension explain the change.
 

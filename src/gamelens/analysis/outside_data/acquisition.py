@@ -11,8 +11,10 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+from msgspec.structs import replace
 from pandas import DataFrame
 
+from gamelens.analysis.frame_requirements import ANY, FrameRequirements, requires, result_of
 from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_ids, with_receipts_of
 from gamelens.errors import BadQuery
 
@@ -23,6 +25,7 @@ FEWEST_DAYS: Final = 10
 _FIELLER: Final = 1.06  # Fieller, Hartley and Pearson 1957: the variance of Fisher's z of a rank correlation
 
 
+@requires(frame=replace(ANY, metrics=("new_users",), every=("day",)))
 def in_dollars(frame: DataFrame, amount: str, rate: str, *, to: str = "spend") -> DataFrame:
     """Return the frame with column *amount* times the day's *rate* as *to* (float64, USD).
 
@@ -41,6 +44,7 @@ def in_dollars(frame: DataFrame, amount: str, rate: str, *, to: str = "spend") -
     return with_receipts_of(frame.assign(**{to: dollars}), frame)
 
 
+@requires(frame=FrameRequirements(metrics=("new_users",)))
 def cost_per_install(frame: DataFrame, by: By = None, *, spend: str = "spend") -> DataFrame:
     """Return the cost of an install for each value of *by*, largest spend first.
 
@@ -67,6 +71,13 @@ def cost_per_install(frame: DataFrame, by: By = None, *, spend: str = "spend") -
     return with_receipts_of(result, frame)
 
 
+@requires(
+    since=("money", "spend"),
+    spend=FrameRequirements(every=("day",), is_split_by=True),
+    money=FrameRequirements(
+        metrics=("revenue", "ilrd_revenue"), every=("day",), splits=("installed_on",), is_split_by=True
+    ),
+)
 def return_on_spend(
     spend: DataFrame,
     money: DataFrame,
@@ -107,6 +118,7 @@ def return_on_spend(
     return with_receipts_of(result, spend, money)
 
 
+@requires(roas=result_of("outside_data.return_on_spend(spend, money)", "age", "spend", "money", "roas"))
 def payback_ages(roas: DataFrame, by: str = "install_publisher") -> DataFrame:
     """Return the last age of each value of *by*, and the first that earned back its spend.
 
@@ -120,6 +132,7 @@ def payback_ages(roas: DataFrame, by: str = "install_publisher") -> DataFrame:
     return with_receipts_of(result.sort_values("roas", ascending=False, ignore_index=True), roas)
 
 
+@requires(frame=replace(ANY, metrics=("new_users",), every=("day",)))
 def rank_correlation(frame: DataFrame, value: str, rank: str, by: str | None = None) -> DataFrame:
     """Return how closely a store rank follows *value*, day by day (Spearman's correlation).
 
@@ -151,8 +164,6 @@ def _earned(money: DataFrame, by: str) -> DataFrame:
             continue
     if not columns:
         raise BadQuery("money", [*map(str, money.columns)], "holds neither revenue nor ilrd_revenue")
-    if "installed_on" not in money:
-        raise BadQuery("money", [*map(str, money.columns)], "has no installed_on: query it by installed_on")
     installed = pd.to_datetime(money["installed_on"].astype("object"), utc=True)
     parts = DataFrame({"installed": installed.astype("datetime64[us, UTC]"), by: money[by].astype("object")})
     parts["age"] = (money["timestamp"] - parts["installed"]).dt.days

@@ -7,12 +7,14 @@ from typing import Any, Final
 import pandas as pd
 from pandas import DataFrame, Series
 
+from gamelens.analysis.frame_requirements import FrameRequirements, requires
 from gamelens.analysis.tidy_frames import ratio, with_receipts_of
 
 FEWEST_OTHERS: Final = 3
 """Ordinary days of the same weekday that a comparison needs."""
 
 
+@requires(frame=FrameRequirements(metrics=("user_unique",), every=("day",), takes_gaps=True, is_split_by=True))
 def compare_with_weekdays(
     frame: DataFrame, value: str, *, by: str = "country_code", occasion: str = "holiday"
 ) -> DataFrame:

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
+from gamelens.analysis.frame_requirements import RETENTION, requires, result_of
 from gamelens.analysis.retention.cohort_triangles import CohortTriangle, cohorts_of, concat_groups
 from gamelens.analysis.retention.day_variation import day_variance
 from gamelens.analysis.retention.retention_curves import BG_BB, CURVES, FittedCurve, RetentionCurve, fit, misfit
@@ -50,6 +51,7 @@ class CurveTrial:
     held_out_error: float = np.nan
 
 
+@requires(frame=RETENTION)
 def compare_curves(frame: DataFrame, by: str | None = None) -> DataFrame:
     """Return the fit of every curve for each value of *by*, and the curve that is chosen.
 
@@ -69,6 +71,7 @@ def compare_curves(frame: DataFrame, by: str | None = None) -> DataFrame:
     return with_receipts_of(concat_groups(frame, by, blocks, like=_comparison_frame((), None)), frame)
 
 
+@requires(comparison=result_of("retention.compare_curves(frame)", "model", "is_chosen", "why"))
 def curve_verdict(comparison: DataFrame) -> str:
     """Return the choice of `compare_curves` and its reason in one sentence.
 

@@ -15,9 +15,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from msgspec.structs import replace
 from numpy.typing import NDArray
 from pandas import DataFrame
 
+from gamelens.analysis.frame_requirements import ANY, RETENTION, requires
 from gamelens.analysis.retention.cohort_triangles import cohorts_of, concat_groups
 from gamelens.analysis.retention.curve_selection import MODELS, CurveTrial, best_trial, trials_of
 from gamelens.analysis.tidy_frames import with_ids, with_receipts_of
@@ -26,6 +28,7 @@ from gamelens.errors import BadQuery
 Floats = NDArray[np.float64]
 
 
+@requires(frame=RETENTION)
 def project_retention(
     frame: DataFrame,
     by: str | None = None,
@@ -69,6 +72,7 @@ def project_retention(
     return with_receipts_of(concat_groups(frame, by, blocks, like=empty), frame)
 
 
+@requires(frame=RETENTION, worth=replace(ANY, metrics=("revenue", "ilrd_revenue", "user_unique"), is_split_by=True))
 def ltv(
     frame: DataFrame,
     worth: float | DataFrame,
