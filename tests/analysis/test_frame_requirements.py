@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from inspect import isfunction
+from typing import Any, Final
 
 import pandas as pd
 import pytest
 from pandas import DataFrame
 
-from gamelens.analysis import ads, decomposition, outside_data, retention, revenue
+from gamelens import analysis
+from gamelens.analysis import ads, decomposition, health, outside_data, retention, revenue
+from gamelens.analysis.tidy_frames.frame_requirements import declared_requirements, public_name
+from gamelens.catalog import DIMENSIONS, METRICS
 from gamelens.client.query.arguments import query_arguments
 from gamelens.errors import BadQuery
 from gamelens.wire.receipts import Gap, QueryRecord, Receipt
 from support.tidy_frames import tidy_frame
 
 PLAYER_METRICS = ("revenue", "ilrd_revenue", "user_unique", "paying_users", "ad_impressions_count")
+NOT_JUDGED: Final[dict[str, set[str]]] = {"health.score_days": {"restatements"}}
+"""Arguments that are frames of the client and no answers to a query."""
 EVERY = {"day": "D", "week": "7D", "month": "MS"}
 
 
@@ -274,3 +282,113 @@ def test_worth_has_the_column_that_makes_the_groups(cohorts: DataFrame) -> None:
         retention.ltv(cohorts, worth, "game")
     retention.ltv(cohorts, worth)
     retention.ltv(cohorts, 0.1, "game")
+
+
+def public_analyses() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield name and function of every public analysis that is given frames."""
+    for topic in set(analysis.__all__) - {"tidy_frames"}:
+        module = import_module(f"gamelens.analysis.{topic}")
+        for name in getattr(module, "__all__", vars(module)):
+            function = getattr(module, name)
+            is_own = isfunction(function) and function.__module__.startswith(f"gamelens.analysis.{topic}")
+            if is_own and not name.startswith("_") and frame_arguments(function):
+                yield f"{topic}.{name}", function
+
+
+def frame_arguments(function: Callable[..., Any]) -> list[str]:
+    """Return the arguments of *function* that are annotated as frames."""
+    parameters = inspect.signature(function).parameters.values()
+    return [parameter.name for parameter in parameters if "DataFrame" in str(parameter.annotation)]
+
+
+def test_every_public_analysis_declares_its_frames() -> None:
+    """Each argument that is a frame has its requirements, and the message names the function as users call it."""
+    analyses = dict(public_analyses())
+    assert len(analyses) > 40
+    for name, function in analyses.items():
+        assert set(frame_arguments(function)) <= set(declared_requirements(function)) | NOT_JUDGED.get(name, set()), (
+            name
+        )
+        assert public_name(function) == name
+
+
+def test_a_declaration_names_real_arguments_metrics_and_dimensions() -> None:
+    """A misspelt argument would never be judged, and a misspelt metric would not be a query."""
+    for name, function in public_analyses():
+        declared = declared_requirements(function)
+        assert set(declared) <= set(inspect.signature(function).parameters), name
+        for requirements in declared.values():
+            assert set(requirements.metrics) <= {*METRICS, "retention"}, name
+            assert set(requirements.splits) <= set(DIMENSIONS), name
+
+
+def test_a_result_of_another_analysis_names_its_source() -> None:
+    """A frame that is no result of the analysis before has another meaning, or fails in its middle."""
+    with pytest.raises(
+        BadQuery, match=r"payback_ages\(roas\) has no age, money, roas: use outside_data.return_on_spend\("
+    ):
+        outside_data.payback_ages(tidy_frame(install_publisher=["ads"], spend=[1.0]))
+
+
+def test_a_frame_of_query_is_no_retention_frame() -> None:
+    """The message has the call of `retention`, over the same days."""
+    frame = asked(player_frame("day"), metric="user_unique", by=("country_code",), over="last week", every="day")
+    with pytest.raises(BadQuery) as refused:
+        retention.average_curve(frame)
+    assert str(refused.value) == (
+        "retention.average_curve(frame) has no age, retention, installs, returned: "
+        'use lens.retention(days=[1, 3, 7, 14, 28], by="country_code", over="last week").'
+    )
+
+
+def test_players_by_network_are_no_players() -> None:
+    """A player who saw ads of two networks counts in both."""
+    frame = asked(
+        player_frame("day").rename(columns={"country_code": "ilrd_network_name"}),
+        metric=PLAYER_METRICS,
+        by=("game", "ilrd_network_name"),
+        over="last week",
+        every="day",
+    )
+    with pytest.raises(BadQuery, match="is split by ilrd_network_name, so a player counts once for each") as refused:
+        ads.per_player(frame)
+    assert query_in(refused)["by"] == "game"
+
+
+def test_the_query_to_use_has_all_that_was_asked() -> None:
+    """Filter, games and clipping are those of the frame, in a form that the client takes."""
+    frame = asked(
+        player_frame("week"),
+        metric=PLAYER_METRICS,
+        by=("game", "country_code"),
+        over="2026-10-05 to 2026-11-01",
+        interval="2026-10-05T00:00Z/2026-11-02T00:00Z",
+        clipped="2026-10-05T00:00Z/2026-11-01T11:00Z",
+        every="week",
+        where={"and": [{"platform": "ios"}, {"not": {"build": "2"}}]},
+        games=('Tile "Deluxe"',),
+    )
+    with pytest.raises(BadQuery) as refused:
+        revenue.arpdau(frame)
+    assert query_in(refused) == {
+        "metric": [*PLAYER_METRICS],
+        "by": ["game", "country_code"],
+        "over": "2026-10-05/2026-11-02",
+        "every": "day",
+        "where": {"and": [{"platform": "ios"}, {"not": {"build": "2"}}]},
+        "games": ['Tile "Deluxe"'],
+        "when_unavailable": "clip",
+    }
+
+
+def test_answers_may_come_one_by_one() -> None:
+    """A generator of frames is judged and read all the same."""
+    assert len(health.daily(frame for frame in [asked(player_frame("day"), metric="user_unique", every="day")])) > 0
+    with pytest.raises(BadQuery, match=re.escape("health.daily(answers) needs one row a day")):
+        health.daily(frame for frame in [asked(player_frame("week"), metric="user_unique", every="week")])
+
+
+def test_a_call_with_wrong_arguments_is_a_type_error() -> None:
+    """The declaration leaves the signature as it is."""
+    with pytest.raises(TypeError, match=r"concentration\(\) missing 1 required positional argument: 'by'"):
+        ads.concentration(ads_frame(["US"]))  # type: ignore[call-arg]

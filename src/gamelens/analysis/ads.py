@@ -14,8 +14,8 @@ import pandas as pd
 from msgspec.structs import replace
 from pandas import DataFrame, Series
 
-from gamelens.analysis.frame_requirements import FrameRequirements, requires
 from gamelens.analysis.tidy_frames import column_of, display_values, ratio, sum_over, with_ids, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 
 By = str | Sequence[str] | None
 

@@ -21,8 +21,8 @@ import pandas as pd
 from msgspec.structs import replace
 from pandas import DataFrame, Series
 
-from gamelens.analysis.frame_requirements import FrameRequirements, requires, result_of
 from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_ids, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires, result_of
 from gamelens.wire.intervals import Interval
 from gamelens.wire.receipts import RECEIPT, Receipt
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from pandas import DataFrame
 
-from gamelens.analysis.frame_requirements import FrameRequirements, requires
 from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 
 
 @requires(frame=FrameRequirements(metrics=("revenue", "ilrd_revenue")))

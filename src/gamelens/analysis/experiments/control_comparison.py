@@ -8,9 +8,9 @@ from typing import Any, Final, Literal
 import pandas as pd
 from pandas import DataFrame, Series
 
-from gamelens.analysis.frame_requirements import requires, result_of
 from gamelens.analysis.significance import holm
 from gamelens.analysis.tidy_frames import ratio, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
 from gamelens.errors import BadQuery
 
 EXPERIMENT: Final = "ab_id"

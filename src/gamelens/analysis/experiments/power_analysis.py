@@ -13,8 +13,8 @@ import pandas as pd
 from pandas import DataFrame
 
 from gamelens.analysis.experiments.control_comparison import EXPERIMENT, MEASURE, SHARES, VARIANT, control_of, groups
-from gamelens.analysis.frame_requirements import requires
 from gamelens.analysis.tidy_frames import with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import requires
 from gamelens.errors import BadQuery
 
 _NORMAL: Final = NormalDist()

@@ -14,8 +14,8 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from gamelens.analysis.experiments.control_comparison import MEASURE, VARIANT, differences_frame, pair_with_control
-from gamelens.analysis.frame_requirements import FrameRequirements, requires, result_of
 from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires, result_of
 
 FEWEST_DAYS: Final = 7
 """Install days needed for an interval: fewer do not show how much days differ."""

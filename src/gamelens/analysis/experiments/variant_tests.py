@@ -34,10 +34,10 @@ from gamelens.analysis.experiments.control_comparison import (
     groups,
     pair_with_control,
 )
-from gamelens.analysis.frame_requirements import RETENTION, FrameRequirements, requires, result_of
 from gamelens.analysis.retention.retention_rates import average_curve, wilson
 from gamelens.analysis.significance import two_sided
 from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import RETENTION, FrameRequirements, requires, result_of
 from gamelens.errors import BadQuery
 
 __all__ = [

@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
-from gamelens.analysis.frame_requirements import requires, result_of
 from gamelens.analysis.health.daily_series import IDENTITY, series_grid
 from gamelens.analysis.health.health_text import row_sentence
 from gamelens.analysis.health.scoring import Scores
@@ -29,6 +28,7 @@ from gamelens.analysis.health.severity import (
     severities,
 )
 from gamelens.analysis.tidy_frames import with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
 
 _DAY: Final = pd.Timedelta(days=1)
 _NUMBERS: Final = ("expected", "low", "high", "change", "z", "p", "q")

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from pandas import DataFrame, DatetimeIndex, Series
 from pandas.api.types import is_integer_dtype
 
-from gamelens.analysis.frame_requirements import FrameRequirements, requires
 from gamelens.analysis.health.watched_metrics import WatchedMetric, watches
 from gamelens.analysis.tidy_frames import column_of, display_values, label_columns, queried_metrics, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 from gamelens.errors import BadQuery
 from gamelens.wire.receipts import RECEIPT, QueryRecord, Receipt
 

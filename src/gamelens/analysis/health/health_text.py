@@ -14,8 +14,8 @@ import pandas as pd
 from pandas import DataFrame
 
 from gamelens._text import NumberKind, format_number
-from gamelens.analysis.frame_requirements import requires, result_of
 from gamelens.analysis.tidy_frames import UNKNOWN
+from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
 
 Row = Mapping[Any, Any]
 

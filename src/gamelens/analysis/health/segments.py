@@ -14,11 +14,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
-from gamelens.analysis.frame_requirements import FrameRequirements, requires, result_of
 from gamelens.analysis.health.baseline import POOLED_DAYS, judge_counts, judge_money
 from gamelens.analysis.health.watched_metrics import WatchedMetric
 from gamelens.analysis.significance import two_sided
 from gamelens.analysis.tidy_frames import column_of, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires, result_of
 from gamelens.errors import BadQuery
 
 Floats = NDArray[np.float64]

@@ -14,8 +14,8 @@ import pandas as pd
 from msgspec.structs import replace
 from pandas import DataFrame
 
-from gamelens.analysis.frame_requirements import ANY, FrameRequirements, requires, result_of
 from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_ids, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import ANY, FrameRequirements, requires, result_of
 from gamelens.errors import BadQuery
 
 By = str | Sequence[str] | None

@@ -7,8 +7,8 @@ from typing import Any, Final
 import pandas as pd
 from pandas import DataFrame, Series
 
-from gamelens.analysis.frame_requirements import FrameRequirements, requires
 from gamelens.analysis.tidy_frames import ratio, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 
 FEWEST_OTHERS: Final = 3
 """Ordinary days of the same weekday that a comparison needs."""

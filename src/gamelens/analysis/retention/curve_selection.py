@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
-from gamelens.analysis.frame_requirements import RETENTION, requires, result_of
 from gamelens.analysis.retention.cohort_triangles import CohortTriangle, cohorts_of, concat_groups
 from gamelens.analysis.retention.day_variation import day_variance
 from gamelens.analysis.retention.retention_curves import BG_BB, CURVES, FittedCurve, RetentionCurve, fit, misfit
 from gamelens.analysis.tidy_frames import with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import RETENTION, requires, result_of
 
 CLEAR_DIFFERENCE: Final = 4.0
 """Difference in held-out misfit that makes a curve clearly better: 7 times likelier."""

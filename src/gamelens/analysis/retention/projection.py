@@ -19,10 +19,10 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 from pandas import DataFrame
 
-from gamelens.analysis.frame_requirements import ANY, RETENTION, requires
 from gamelens.analysis.retention.cohort_triangles import cohorts_of, concat_groups
 from gamelens.analysis.retention.curve_selection import MODELS, CurveTrial, best_trial, trials_of
 from gamelens.analysis.tidy_frames import with_ids, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import ANY, RETENTION, requires
 from gamelens.errors import BadQuery
 
 Floats = NDArray[np.float64]

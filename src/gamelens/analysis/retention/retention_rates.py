@@ -15,10 +15,10 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from pandas import DataFrame, Series
 
-from gamelens.analysis.frame_requirements import RETENTION, requires
 from gamelens.analysis.retention.cohort_triangles import CohortTriangle, cohorts_of, concat_groups
 from gamelens.analysis.retention.day_variation import chance_of_days, day_variance, effective_installs
 from gamelens.analysis.tidy_frames import dimension_columns, ratio, sum_over, with_ids, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import RETENTION, requires
 from gamelens.errors import BadQuery
 
 _COLUMNS = ("timestamp", "age", "retention", "installs", "returned")

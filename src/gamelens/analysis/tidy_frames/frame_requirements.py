@@ -1,4 +1,4 @@
-"""Requirements on frames: each analysis declares the frames it takes, and one place refuses all others.
+"""Requirements on frames: the form that an analysis takes, and the error for another.
 
     @requires(frame=FrameRequirements(metrics=("ilrd_revenue",), every=("day",)))
     def split_in_halves(frame: DataFrame) -> ...
@@ -21,8 +21,8 @@ import pandas as pd
 from msgspec.structs import replace
 from pandas import DataFrame
 
-from gamelens.analysis.query_text import interval_text, query_text
-from gamelens.analysis.tidy_frames import dimension_columns, label_columns
+from gamelens.analysis.tidy_frames.frame_columns import dimension_columns, label_columns
+from gamelens.analysis.tidy_frames.query_text import interval_text, query_text
 from gamelens.catalog import METRICS
 from gamelens.errors import BadQuery
 from gamelens.wire.filters import DIMENSIONS
@@ -49,7 +49,9 @@ _ROWS: Final[dict[str, str]] = {
 
 
 class FrameRequirements(msgspec.Struct, frozen=True, kw_only=True):
-    """The form that one frame of an analysis must have; by default complete, in buckets of any size.
+    """The form that one frame of an analysis must have.
+
+    By default it is complete, in buckets of any size.
 
     Attributes:
         metrics: the metrics that are read; gaps of others do not matter.
@@ -85,14 +87,17 @@ RETENTION: Final = replace(
 
 
 def result_of(source: str, *columns: str) -> FrameRequirements:
-    """Return the requirements on a result of another analysis: its *columns*, and the call that returns it."""
+    """Return the requirements on a result of another analysis.
+
+    It has *columns*, and *source* is the call that returns it.
+    """
     return replace(ANY, columns=columns, source=source)
 
 
 def requires(
     *, equal_periods: tuple[str, str] | None = None, since: tuple[str, str] | None = None, **frames: FrameRequirements
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Declare which frames a function takes; frames of another form raise `BadQuery` before it is called.
+    """Declare the frames that a function takes. Others raise `BadQuery` before it is called.
 
     Args:
         equal_periods: two arguments whose frames must cover equally many days.
@@ -263,7 +268,10 @@ def _record(case: _Case, **changes: Any) -> QueryRecord:
 
 
 def _metrics(case: _Case) -> tuple[str, ...]:
-    """Return the metrics of the query: those of the receipt if the function reads any, else those that it reads."""
+    """Return the metrics of the query.
+
+    They are those of the receipt if the function reads any of them, else those that it reads.
+    """
     asked, needed = case.receipt.asked.metrics, case.requirements.metrics
     if needed and not set(asked) & set(needed):
         return needed

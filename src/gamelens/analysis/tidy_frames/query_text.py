@@ -1,4 +1,4 @@
-"""Text of a query as it is typed in a notebook, for error messages that name the query to use instead."""
+"""Text of a query as it is typed in a notebook, for errors that name the next step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _RETENTION: Final = "retention"
 
 
 def query_text(record: QueryRecord, **more: Any) -> str:
-    """Return the call of `Client.query` that *record* describes, or that of `Client.retention`.
+    """Return the call of `Client.query` or `Client.retention` that *record* describes.
 
     A time range that the record lacks is that of the last 28 complete days. *more* are further arguments.
     """
@@ -47,7 +47,10 @@ def interval_text(interval: Interval) -> str:
 
 
 def _over(record: QueryRecord) -> str:
-    """Return the time range as it was given; a pair of days, which the record has in words, as interval."""
+    """Return the time range as it was given.
+
+    Of a pair of days the record has words that no query takes, so it is given as interval.
+    """
     is_pair = record.over is not None and " to " in record.over and not record.over.endswith("to date")
     if record.over is not None and not (is_pair and record.interval):
         return record.over
