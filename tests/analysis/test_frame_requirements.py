@@ -31,7 +31,7 @@ EVERY = {"day": "D", "week": "7D", "month": "MS"}
 
 def asked(frame: DataFrame, **record: Any) -> DataFrame:
     """Return *frame* with the receipt of a query with these arguments."""
-    more = {name: record.pop(name) for name in ("truncated", "gaps", "clipped") if name in record}
+    more = {name: record.pop(name) for name in ("truncated", "gaps", "clipped", "requests") if name in record}
     frame.attrs["gamelens"] = Receipt(asked=QueryRecord(**record), version="1", **more).to_json()
     return frame
 
@@ -228,10 +228,28 @@ def test_unequal_periods_without_a_receipt_are_seen() -> None:
 
 def test_halves_with_a_silent_edge_are_equal() -> None:
     """A day without revenue has no row, and the half is as long as the other nevertheless."""
-    frame = asked(ads_frame(["US", "BR"], days=14), **ad_record(interval="2026-11-02T00:00Z/2026-11-16T00:00Z"))
+    interval = "2026-11-02T00:00Z/2026-11-16T00:00Z"
+    frame = asked(ads_frame(["US", "BR"], days=14), **ad_record(interval=interval), requests=3)
     silent = frame[~frame["timestamp"].dt.day.isin([8, 9])]
     before, after = decomposition.split_in_halves(silent)
-    assert len(decomposition.decompose(before, after, "country_code")) == 2
+    parts = decomposition.decompose(before, after, "country_code")
+    assert len(parts) == 2
+    intervals = [str(Receipt.of(part.attrs).interval) for part in (before, after, parts)]
+    assert intervals == [
+        "2026-11-02T00:00Z/2026-11-09T00:00Z",
+        "2026-11-09T00:00Z/2026-11-16T00:00Z",
+        "2026-11-02T00:00Z/2026-11-16T00:00Z",
+    ]
+    assert Receipt.of(parts.attrs).requests == 3
+
+
+def test_periods_that_overlap_are_told_apart() -> None:
+    """The query to use is the period before the shorter one, not that one again."""
+    week = asked(ads_frame(["US"]), **ad_record(every="all", interval="2026-11-02T00:00Z/2026-11-09T00:00Z"))
+    days = asked(ads_frame(["US"]), **ad_record(every="all", interval="2026-11-04T00:00Z/2026-11-09T00:00Z"))
+    with pytest.raises(BadQuery, match=re.escape("use before = lens.query(")) as refused:
+        decomposition.decompose(week, days, "country_code")
+    assert query_in(refused)["over"] == "2026-10-30/2026-11-04"
 
 
 def install_money(every: str | None) -> tuple[DataFrame, DataFrame]:

@@ -56,8 +56,10 @@ def decompose(before: DataFrame, after: DataFrame, by: By) -> DataFrame:
     result["kind"] = pd.Categorical(_segment_kinds(result), categories=list(KINDS))
     order = result["change"].abs().sort_values(ascending=False, kind="stable").index
     columns = [*keys, "kind", "before", "after", "change", *PARTS, "volume_before", "volume_after"]
-    sources = [before] if _answer(before) == _answer(after) else [before, after]  # halves share their requests
-    return with_receipts_of(result.loc[order, columns].reset_index(drop=True), *sources)
+    result = result.loc[order, columns].reset_index(drop=True)
+    if _query_of(before) != _query_of(after):
+        return with_receipts_of(result, before, after)
+    return _with_interval(with_receipts_of(result, before), _joint_interval(before, after))  # parts share requests
 
 
 @requires(parts=_RESULT)
@@ -101,15 +103,26 @@ def split_in_halves(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
 def _part(frame: DataFrame, is_in: Series[bool], start: pd.Timestamp, end: pd.Timestamp) -> DataFrame:
     """Return the rows of *frame* from *start* to *end*, with a receipt of that interval."""
     part = with_receipts_of(frame[is_in].copy(), frame)
-    if receipt := Receipt.of(part.attrs):
-        interval = str(Interval(start.to_pydatetime(), end.to_pydatetime()))
-        asked = receipt.asked if receipt.clipped else replace(receipt.asked, interval=interval)
-        receipt = replace(receipt, asked=asked, clipped=interval if receipt.clipped else None)
-        part.attrs = {RECEIPT: receipt.to_json()}
-    return part
+    return _with_interval(part, Interval(start.to_pydatetime(), end.to_pydatetime()))
 
 
-def _answer(frame: DataFrame) -> Receipt:
+def _with_interval(frame: DataFrame, interval: Interval | None) -> DataFrame:
+    """Write *interval* to the receipt of *frame*, if it has one, as the interval of its rows."""
+    if (receipt := Receipt.of(frame.attrs)) and interval is not None:
+        text = str(interval)
+        asked = receipt.asked if receipt.clipped else replace(receipt.asked, interval=text)
+        receipt = replace(receipt, asked=asked, clipped=text if receipt.clipped else None)
+        frame.attrs = {RECEIPT: receipt.to_json()}
+    return frame
+
+
+def _joint_interval(before: DataFrame, after: DataFrame) -> Interval | None:
+    """Return the interval from the beginning of both periods to their end."""
+    first, second = (Receipt.of(frame.attrs).interval for frame in (before, after))
+    return Interval(min(first.start, second.start), max(first.end, second.end)) if first and second else None
+
+
+def _query_of(frame: DataFrame) -> Receipt:
     """Return the receipt without its interval, which the parts of one frame have in common."""
     receipt = Receipt.of(frame.attrs)
     return replace(receipt, asked=replace(receipt.asked, interval=None), clipped=None)

@@ -210,6 +210,12 @@ class _Case:
         names = dimension_columns(self.frame) if self.by is None else [name for name in self.by if name in self.frame]
         return any((self.frame[name].astype("object") == REST).any() for name in names)
 
+    @property
+    def is_by_bucket(self) -> bool:
+        """Whether no group has rows of several buckets."""
+        is_one = "timestamp" not in self.frame or self.frame["timestamp"].nunique() <= 1
+        return is_one or "timestamp" in (self.by or ())
+
     def query(self, **changes: Any) -> str:
         """Return the query to use instead, complete and with *changes*."""
         clip = {"when_unavailable": "clip"} if self.receipt.clipped else {}
@@ -233,15 +239,13 @@ def _broken_rules(case: _Case) -> Iterator[str]:
 
 
 def _missing_rows(case: _Case) -> Iterator[str]:
-    """Yield which rows the frame lacks: those beyond `top`, in a row `(other)`, or of failed requests."""
+    """Yield which rows are missing: beyond `top`, in a row `(other)`, of failed requests."""
     needed, asked = case.requirements, case.receipt.asked
     if case.receipt.truncated and not asked.other and not needed.takes_top:
         top = f"the top {asked.top}" if isinstance(asked.top, int) else "the largest values"
         rest: dict[str, Any] = {"top": asked.top, "other": True} if needed.takes_rest and case.every == "all" else {}
         yield f"needs all values, and has {top} only: use {case.query(**rest)}"
-    is_one_bucket = "timestamp" not in case.frame or case.frame["timestamp"].nunique() <= 1
-    is_apart = is_one_bucket or "timestamp" in (case.by or ())
-    if case.has_rest and not (needed.takes_rest and is_apart):
+    if case.has_rest and not (needed.takes_rest and case.is_by_bucket):
         yield f"needs each value by itself, and has rows {REST}: use {case.query()}"
     gaps = [gap for gap in case.receipt.gaps if not needed.metrics or gap.metric in needed.metrics]
     if gaps and not needed.takes_gaps:
@@ -308,7 +312,10 @@ def _visible_every(frame: DataFrame) -> str | None:
 
 
 def _visible_period(frame: DataFrame, every: str | None) -> Interval | None:
-    """Return the interval from the first to the last bucket with rows, None if their size is unknown."""
+    """Return the interval from the first to the last bucket with rows.
+
+    None if the size of buckets is unknown.
+    """
     if every in (None, "all", "hour") or "timestamp" not in frame or not len(frame):
         return None
     first, last = (
@@ -339,13 +346,23 @@ def _judge_equal_periods(function: str, cases: Mapping[str, _Case]) -> None:
         return
     texts = [f"{name} has {_days_text(period)}" for name, period in zip(cases, (first, second), strict=True)]
     (name, long), (_, short) = sorted(zip(cases, (first, second), strict=True), key=lambda it: -it[1].length)
-    is_earlier = long.start < short.start
-    part = (
-        Interval(long.end - short.length, long.end) if is_earlier else Interval(long.start, long.start + short.length)
-    )
+    part = _part_of_length(long, short)
     query = cases[name].query(over=interval_text(part))
     rule = f"compares periods of the same length, but {' and '.join(texts)}: use {name} = {query}"
     raise BadQuery(f"{function}({', '.join(cases)})", msgspec.UNSET, rule)
+
+
+def _part_of_length(long: Interval, short: Interval) -> Interval:
+    """Return the part of *long* nearest to *short* and as long.
+
+    If they overlap, it is the period before *short*.
+    """
+    if long & short:
+        return Interval(short.start - short.length, short.start)
+    is_earlier = long.start < short.start
+    return (
+        Interval(long.end - short.length, long.end) if is_earlier else Interval(long.start, long.start + short.length)
+    )
 
 
 def _days_text(period: Interval) -> str:
