@@ -126,6 +126,15 @@ def test_weeks_are_seen_without_a_receipt(function: str, every: str) -> None:
     assert query_in(refused)["every"] == "day"
 
 
+def test_hours_are_seen_without_a_receipt() -> None:
+    """A player counts once in each hour, so hours do not add up to the players of the day."""
+    frame = player_frame("day", buckets=2)
+    hours = pd.Series(pd.to_timedelta([0, 0, 20, 20], unit="h"))
+    hourly = frame.assign(timestamp=frame["timestamp"].min() + hours)
+    with pytest.raises(BadQuery, match="needs one row a day, and has several rows a day"):
+        revenue.arpdau(hourly, "country_code")
+
+
 @pytest.mark.parametrize("function", PER_PLAYER_DAY)
 def test_days_are_taken_with_and_without_a_receipt(function: str) -> None:
     """Negative control: the frames that the functions are for."""

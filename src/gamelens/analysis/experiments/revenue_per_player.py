@@ -24,7 +24,7 @@ FEWEST_DAYS: Final = 7
 @requires(
     since=("money", "installs"),
     installs=FrameRequirements(metrics=("new_users",), every=("day",), splits=(VARIANT,)),
-    money=FrameRequirements(metrics=("revenue",), splits=("installed_on", VARIANT)),
+    money=FrameRequirements(metrics=("revenue", "ilrd_revenue"), splits=("installed_on", VARIANT)),
 )
 def money_per_player(installs: DataFrame, money: DataFrame, *, metric: str = "revenue") -> DataFrame:
     """Return the players of each install day and arm, and their revenue until now.

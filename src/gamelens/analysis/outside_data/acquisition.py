@@ -25,7 +25,7 @@ FEWEST_DAYS: Final = 10
 _FIELLER: Final = 1.06  # Fieller, Hartley and Pearson 1957: the variance of Fisher's z of a rank correlation
 
 
-@requires(frame=replace(ANY, metrics=("new_users",), every=("day",)))
+@requires(frame=replace(ANY, every=("day",)))
 def in_dollars(frame: DataFrame, amount: str, rate: str, *, to: str = "spend") -> DataFrame:
     """Return the frame with column *amount* times the day's *rate* as *to* (float64, USD).
 
@@ -132,7 +132,7 @@ def payback_ages(roas: DataFrame, by: str = "install_publisher") -> DataFrame:
     return with_receipts_of(result.sort_values("roas", ascending=False, ignore_index=True), roas)
 
 
-@requires(frame=replace(ANY, metrics=("new_users",), every=("day",)))
+@requires(frame=replace(ANY, every=("day",)))
 def rank_correlation(frame: DataFrame, value: str, rank: str, by: str | None = None) -> DataFrame:
     """Return how closely a store rank follows *value*, day by day (Spearman's correlation).
 

@@ -14,7 +14,7 @@ FEWEST_OTHERS: Final = 3
 """Ordinary days of the same weekday that a comparison needs."""
 
 
-@requires(frame=FrameRequirements(metrics=("user_unique",), every=("day",), takes_gaps=True, is_split_by=True))
+@requires(frame=FrameRequirements(every=("day",), takes_gaps=True, is_split_by=True))
 def compare_with_weekdays(
     frame: DataFrame, value: str, *, by: str = "country_code", occasion: str = "holiday"
 ) -> DataFrame:

@@ -53,7 +53,7 @@ class CohortTriangle:
 
 
 def cohorts_of(frame: DataFrame, by: str | None) -> Iterator[tuple[Key, CohortTriangle]]:
-    """Yield the key and the triangle of each group of a retention frame, groups without any cell included."""
+    """Yield the key and the triangle of each group, groups without any cell included."""
     keys = with_ids(frame, by)
     if not keys:
         if len(frame):

@@ -1,4 +1,4 @@
-"""Tidy frames: their columns, names and receipts, and the requirements that an analysis has on them.
+"""Tidy frames: columns, names and receipts, and the requirements of an analysis.
 
 Never asks a service and never changes a frame. Open `frame_columns` first.
 """

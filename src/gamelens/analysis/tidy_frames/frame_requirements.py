@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from pandas import DataFrame
 
 from gamelens.analysis.tidy_frames.frame_columns import dimension_columns, label_columns
+from gamelens.analysis.tidy_frames.frame_periods import days_text, part_of_length, visible_every, visible_period
 from gamelens.analysis.tidy_frames.query_text import interval_text, query_text
 from gamelens.catalog import METRICS
 from gamelens.errors import BadQuery
@@ -35,7 +36,6 @@ R = TypeVar("R")
 REST: Final = "(other)"
 """Value of the row with everything that `top` leaves out."""
 _DECLARED: Final = "frame_requirements"
-_DAY: Final = pd.Timedelta(days=1)
 _TITLES: Final = frozenset({"game", "studio"})
 _EVENT_LEVEL: Final = frozenset({"ad", "ilrd"})
 _EVENT_DIMENSIONS: Final = frozenset({"category", "severity"})
@@ -187,7 +187,7 @@ class _Case:
     @cached_property
     def every(self) -> str | None:
         """The bucket size by the receipt or the spacing of timestamps, None if neither shows it."""
-        return self.receipt.asked.every or _visible_every(self.frame)
+        return self.receipt.asked.every or visible_every(self.frame)
 
     @property
     def missing(self) -> list[str]:
@@ -259,7 +259,7 @@ def _record(case: _Case, **changes: Any) -> QueryRecord:
     by = dict.fromkeys([*(asked.by or dimensions), *case.missing])
     repeating = case.repeating if needed.counts_players else []
     is_taken = asked.every is not None and (not needed.every or asked.every in needed.every)
-    period = _visible_period(case.frame, case.every) if asked.interval is None else None
+    period = visible_period(case.frame, case.every) if asked.interval is None else None
     more: dict[str, Any] = {
         "metric": _metrics(case),
         "by": tuple(name for name in by if name not in repeating),
@@ -298,34 +298,6 @@ def _frames(value: object) -> Iterator[DataFrame]:
         yield from (one for one in value if isinstance(one, DataFrame))
 
 
-def _visible_every(frame: DataFrame) -> str | None:
-    """Return the bucket size by the spacing of timestamps, None with fewer than two."""
-    days = pd.DatetimeIndex(frame["timestamp"].dropna().unique()).sort_values() if "timestamp" in frame else ()
-    if len(days) < 2 or not isinstance(days, pd.DatetimeIndex):
-        return None
-    steps = days[1:] - days[:-1]
-    if (days.day == 1).all():
-        return "month"
-    if not (steps % (7 * _DAY)).any():
-        return "week"
-    return "day" if steps.min() >= _DAY else "hour"
-
-
-def _visible_period(frame: DataFrame, every: str | None) -> Interval | None:
-    """Return the interval from the first to the last bucket with rows.
-
-    None if the size of buckets is unknown.
-    """
-    if every in (None, "all", "hour") or "timestamp" not in frame or not len(frame):
-        return None
-    first, last = (
-        pd.Timestamp(moment).to_pydatetime() for moment in (frame["timestamp"].min(), frame["timestamp"].max())
-    )
-    granularity: Granularity = "week" if every == "week" else "month" if every == "month" else "day"
-    *_, bucket = Interval(last, last + _DAY).buckets(granularity)
-    return Interval(first, bucket.end)
-
-
 def _periods(cases: Iterable[_Case]) -> list[Interval | None]:
     """Return the interval of each frame by its receipt, or of its rows.
 
@@ -333,7 +305,7 @@ def _periods(cases: Iterable[_Case]) -> list[Interval | None]:
     """
     cases = list(cases)
     by_receipt = [case.receipt.interval for case in cases]
-    visible = [_visible_period(case.frame, case.every) for case in cases]
+    visible = [visible_period(case.frame, case.every) for case in cases]
     first, second = visible
     are_parts = by_receipt[0] == by_receipt[1] and first is not None and second is not None and not first & second
     return visible if are_parts else [known or seen for known, seen in zip(by_receipt, visible, strict=True)]
@@ -344,36 +316,18 @@ def _judge_equal_periods(function: str, cases: Mapping[str, _Case]) -> None:
     first, second = _periods(cases.values())
     if first is None or second is None or first.length == second.length:
         return
-    texts = [f"{name} has {_days_text(period)}" for name, period in zip(cases, (first, second), strict=True)]
+    texts = [f"{name} has {days_text(period)}" for name, period in zip(cases, (first, second), strict=True)]
     (name, long), (_, short) = sorted(zip(cases, (first, second), strict=True), key=lambda it: -it[1].length)
-    part = _part_of_length(long, short)
+    part = part_of_length(long, short)
     query = cases[name].query(over=interval_text(part))
     rule = f"compares periods of the same length, but {' and '.join(texts)}: use {name} = {query}"
     raise BadQuery(f"{function}({', '.join(cases)})", msgspec.UNSET, rule)
 
 
-def _part_of_length(long: Interval, short: Interval) -> Interval:
-    """Return the part of *long* nearest to *short* and as long.
-
-    If they overlap, it is the period before *short*.
-    """
-    if long & short:
-        return Interval(short.start - short.length, short.start)
-    is_earlier = long.start < short.start
-    return (
-        Interval(long.end - short.length, long.end) if is_earlier else Interval(long.start, long.start + short.length)
-    )
-
-
-def _days_text(period: Interval) -> str:
-    days = period.length / _DAY
-    return f"{days:g} days ({interval_text(period)})" if days == int(days) else f"{days:.2f} days ({period})"
-
-
 def _judge_beginning(function: str, names: tuple[str, str], case: _Case, other: DataFrame) -> None:
     """Raise `BadQuery` if the frame of *case* begins after the first row of *other*."""
     period = case.receipt.interval
-    first = other["timestamp"].min() if "timestamp" in other else pd.NaT
+    first = pd.to_datetime(other["timestamp"], utc=True).min() if "timestamp" in other else pd.NaT
     if period is None or pd.isna(first) or pd.Timestamp(period.start) <= first:
         return
     whole = Interval(first.to_pydatetime(), max(first.to_pydatetime(), period.end))
