@@ -140,7 +140,7 @@ def test_without_spend_there_is_no_return(bought: DataFrame, earned: DataFrame) 
 
 def test_money_must_be_by_install_day(bought: DataFrame, earned: DataFrame) -> None:
     """Revenue without `installed_on` is refused, and the message names the query to make."""
-    with pytest.raises(BadQuery, match="by installed_on and install_publisher"):
+    with pytest.raises(BadQuery, match=r'has no installed_on: use lens.query\(.*"installed_on"'):
         outside_data.return_on_spend(bought, earned.drop(columns="installed_on"))
 
 

@@ -170,5 +170,5 @@ def test_waterfall_of_nothing_is_zero(actions: DataFrame) -> None:
 
 def test_waterfall_needs_ad_actions(networks: DataFrame) -> None:
     """A frame without `ad_action` is refused, and the message names the query to make."""
-    with pytest.raises(BadQuery, match="query event_count by ad_action"):
+    with pytest.raises(BadQuery, match=r'lens.query\("event_count", by=.*"ad_action"'):
         ads.waterfall(networks)

@@ -29,7 +29,7 @@ def test_dtypes_stay() -> None:
 def test_unique_players_are_refused_over_days() -> None:
     """Unique players do not add up over days, and the message names the query to make."""
     frame = tidy_frame("user_unique", timestamp=DAYS, user_unique=[5, 5])
-    with pytest.raises(NotAdditive, match='every="all"'):
+    with pytest.raises(NotAdditive, match=r'lens\.query\("user_unique", over=".*", every="all"\)'):
         total(frame)
 
 

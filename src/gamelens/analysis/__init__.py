@@ -2,8 +2,8 @@
 
 Never asks a service, never draws, never changes the frame it is given. Open `ads` first.
 
-Every function keeps null groups, keeps NA where a value is not known yet, and hands the receipt on. Topics are imported
-when first used.
+Every function declares the frames it takes and refuses others with the query to use instead (`BadQuery`), keeps null
+groups, keeps NA where a value is not known yet, and hands the receipt on. Topics are imported when first used.
 """
 
 from __future__ import annotations

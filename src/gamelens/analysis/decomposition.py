@@ -18,22 +18,32 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+from msgspec.structs import replace
 from pandas import DataFrame, Series
 
 from gamelens._text import format_number
 from gamelens.analysis.claims import Claim, direction_of
 from gamelens.analysis.significance import holm, two_sided
 from gamelens.analysis.tidy_frames import column_of, ratio, series_names, sum_over, with_ids, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires, result_of
+from gamelens.wire.intervals import Interval
+from gamelens.wire.receipts import RECEIPT, Receipt
 
 By = str | Sequence[str]
+
+_REVENUE: Final = FrameRequirements(metrics=("ilrd_revenue",))
+_DAILY: Final = replace(_REVENUE, every=("day",))
 
 KINDS: Final = ("kept", "new", "vanished")
 PARTS: Final = ("volume", "mix", "price")
 FEWEST_DAYS: Final = 5  # with impressions in each period: fewer do not show how much days differ
 _WEEK: Final = 7
 _LEVEL: Final = 0.05
+_CHANGES: Final = result_of("decomposition.price_changes(before, after, by=...)", "ratio", "low", "high", "p_adjusted")
+_RESULT: Final = result_of("decomposition.decompose(before, after, by=...)", "before", "after", "change", *PARTS)
 
 
+@requires(equal_periods=("before", "after"), before=_REVENUE, after=_REVENUE)
 def decompose(before: DataFrame, after: DataFrame, by: By) -> DataFrame:
     """Return the change of ad revenue from *before* to *after* by segment, largest first.
 
@@ -53,10 +63,13 @@ def decompose(before: DataFrame, after: DataFrame, by: By) -> DataFrame:
     result["kind"] = pd.Categorical(_segment_kinds(result), categories=list(KINDS))
     order = result["change"].abs().sort_values(ascending=False, kind="stable").index
     columns = [*keys, "kind", "before", "after", "change", *PARTS, "volume_before", "volume_after"]
-    sources = [before] if before.attrs == after.attrs else [before, after]  # halves of one frame share its requests
-    return with_receipts_of(result.loc[order, columns].reset_index(drop=True), *sources)
+    result = result.loc[order, columns].reset_index(drop=True)
+    if _query_of(before) != _query_of(after):
+        return with_receipts_of(result, before, after)
+    return _with_interval(with_receipts_of(result, before), _joint_interval(before, after))  # parts share requests
 
 
+@requires(parts=_RESULT)
 def total_change(parts: DataFrame) -> DataFrame:
     """Return the rows of `decompose` summed up in one row, as the figure draws it.
 
@@ -67,12 +80,14 @@ def total_change(parts: DataFrame) -> DataFrame:
     )
 
 
+@requires(parts=_RESULT)
 def dominant_effect(parts: DataFrame) -> str:
     """Return the part with the largest effect: volume, mix or price, else "none"."""
     effects = total_change(parts).iloc[0][list(PARTS)].astype("float64")
     return str(effects.abs().idxmax()) if effects.abs().max() > 0 else "none"
 
 
+@requires(frame=replace(_REVENUE, every=("day",), takes_top=True, takes_rest=True, takes_gaps=True))
 def split_in_halves(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
     """Return the frame's rows as two periods of equal length, the earlier and the later.
 
@@ -87,9 +102,40 @@ def split_in_halves(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
     cut = last - pd.Timedelta(days=days - 1)
     is_later = frame["timestamp"] >= cut
     is_earlier = ~is_later & (frame["timestamp"] >= cut - pd.Timedelta(days=days))
-    return with_receipts_of(frame[is_earlier].copy(), frame), with_receipts_of(frame[is_later].copy(), frame)
+    day = pd.Timedelta(days=1)
+    earlier, later = (cut - pd.Timedelta(days=days), cut), (cut, last + day)
+    return _part(frame, is_earlier, *earlier), _part(frame, is_later, *later)
 
 
+def _part(frame: DataFrame, is_in: Series[bool], start: pd.Timestamp, end: pd.Timestamp) -> DataFrame:
+    """Return the rows of *frame* from *start* to *end*, with a receipt of that interval."""
+    part = with_receipts_of(frame[is_in].copy(), frame)
+    return _with_interval(part, Interval(start.to_pydatetime(), end.to_pydatetime()))
+
+
+def _with_interval(frame: DataFrame, interval: Interval | None) -> DataFrame:
+    """Write *interval* to the receipt of *frame*, if it has one, as the interval of its rows."""
+    if (receipt := Receipt.of(frame.attrs)) and interval is not None:
+        text = str(interval)
+        asked = receipt.asked if receipt.clipped else replace(receipt.asked, interval=text)
+        receipt = replace(receipt, asked=asked, clipped=text if receipt.clipped else None)
+        frame.attrs = {RECEIPT: receipt.to_json()}
+    return frame
+
+
+def _joint_interval(before: DataFrame, after: DataFrame) -> Interval | None:
+    """Return the interval from the beginning of both periods to their end."""
+    first, second = (Receipt.of(frame.attrs).interval for frame in (before, after))
+    return Interval(min(first.start, second.start), max(first.end, second.end)) if first and second else None
+
+
+def _query_of(frame: DataFrame) -> Receipt:
+    """Return the receipt without its interval, which the parts of one frame have in common."""
+    receipt = Receipt.of(frame.attrs)
+    return replace(receipt, asked=replace(receipt.asked, interval=None), clipped=None)
+
+
+@requires(equal_periods=("before", "after"), before=_DAILY, after=_DAILY)
 def price_changes(before: DataFrame, after: DataFrame, by: By, *, within: str = "game") -> DataFrame:
     """Return how the price of an impression changed, like for like, by segment.
 
@@ -127,6 +173,7 @@ def price_changes(before: DataFrame, after: DataFrame, by: By, *, within: str = 
     return with_receipts_of(result.loc[order, columns].reset_index(drop=True), before, after)
 
 
+@requires(changes=_CHANGES)
 def price_claims(changes: DataFrame, by: By) -> list[Claim]:
     """Return a claim on each segment whose price moved beyond chance, or one that none did.
 

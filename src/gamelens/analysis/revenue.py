@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from pandas import DataFrame
 
 from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 
 
+@requires(frame=FrameRequirements(metrics=("revenue", "ilrd_revenue")))
 def revenue_by_source(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame:
     """Return revenue from purchases and from ads for each value of *by*.
 
@@ -26,6 +28,9 @@ def revenue_by_source(frame: DataFrame, by: str | Sequence[str] | None = None) -
     return with_receipts_of(result, frame)
 
 
+@requires(
+    frame=FrameRequirements(metrics=("revenue", "ilrd_revenue", "user_unique"), every=("day",), counts_players=True)
+)
 def arpdau(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame:
     """Return revenue per daily active player for each value of *by*, in its two parts.
 
@@ -43,6 +48,7 @@ def arpdau(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame
     return with_receipts_of(result, frame)
 
 
+@requires(frame=FrameRequirements(metrics=("user_unique", "paying_users"), every=("day",), counts_players=True))
 def payer_share(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame:
     """Return the share of active players who paid, for each value of *by*.
 
@@ -59,6 +65,7 @@ def payer_share(frame: DataFrame, by: str | Sequence[str] | None = None) -> Data
     return with_receipts_of(result, frame)
 
 
+@requires(frame=FrameRequirements(metrics=("paying_users", "revenue"), every=("day", "all"), counts_players=True))
 def arppu(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame:
     """Return purchase revenue per paying player for each value of *by*.
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 import pandas as pd
+from msgspec.structs import replace
 from pandas import DataFrame, Series
 
 from gamelens.analysis.retention.retention_rates import is_retention_frame
 from gamelens.analysis.tidy_frames import column_of, dimension_columns, queried_metrics, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires
+from gamelens.analysis.tidy_frames.query_text import query_text
 from gamelens.catalog import Alias, Metric, Quotient, find_metric
 from gamelens.errors import BadQuery, NotAdditive
 from gamelens.wire.receipts import Receipt
@@ -16,6 +19,7 @@ from gamelens.wire.receipts import Receipt
 _GAMES: Final = frozenset({"game", "game_id", "studio", "studio_id"})
 
 
+@requires(frame=ANY)
 def total(frame: DataFrame) -> DataFrame:
     """Return one row: counts and money summed, means and ratios computed from their parts.
 
@@ -61,7 +65,8 @@ def _additive_metric(frame: DataFrame, name: str) -> Metric:
         adds |= {"over time and games"} | ({"over games"} if frame["timestamp"].nunique() <= 1 else set())
     if metric.adds not in adds:
         one = sources[-1] if isinstance(metric, Alias) and metric.every is not None else name
-        raise NotAdditive(name, f'lens.query("{one}", over=..., every="all"), which counts everyone once')
+        whole = replace(receipt.asked, metric=one, by=(), every="all", top=None, other=False)
+        raise NotAdditive(name, f"{query_text(whole)}, which counts every player once")
     return metric
 
 

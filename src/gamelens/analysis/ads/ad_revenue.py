@@ -10,18 +10,24 @@ is ads) for the waterfall. `decomposition` explains why ad revenue changed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import pandas as pd
+from msgspec.structs import replace
 from pandas import DataFrame, Series
 
 from gamelens.analysis.ads.ad_claims import concentration_claim
 from gamelens.analysis.ads.canonical_names import RAW_COLUMNS, named_for
 from gamelens.analysis.tidy_frames import column_of, display_values, ratio, sum_over, with_ids, with_receipts_of
-from gamelens.errors import BadQuery
+from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 
 By = str | Sequence[str] | None
 
+_REVENUE: Final = FrameRequirements(metrics=("ilrd_revenue",))
+_ACTIONS: Final = FrameRequirements(metrics=("event_count",), splits=("ad_action",))
 
+
+@requires(frame=replace(_REVENUE, takes_rest=True))
 def earnings(frame: DataFrame, by: By = None) -> DataFrame:
     """Return impressions, ad revenue and eCPM for each value of *by*, highest revenue first.
 
@@ -39,6 +45,11 @@ def earnings(frame: DataFrame, by: By = None) -> DataFrame:
     return with_receipts_of(result.sort_values("ad_revenue", ascending=False, ignore_index=True), frame)
 
 
+@requires(
+    frame=FrameRequirements(
+        metrics=("ilrd_revenue", "ad_impressions_count", "user_unique"), every=("day",), counts_players=True
+    )
+)
 def per_player(frame: DataFrame, by: By = None) -> DataFrame:
     """Return ads shown and ad revenue per daily active player for each value of *by*.
 
@@ -59,6 +70,7 @@ def per_player(frame: DataFrame, by: By = None) -> DataFrame:
     return with_receipts_of(result, frame)
 
 
+@requires(frame=FrameRequirements(metrics=("ad_impressions_count", "session_unique"), counts_players=True))
 def per_session(frame: DataFrame, by: By = None) -> DataFrame:
     """Return ads shown per session for each value of *by*.
 
@@ -76,6 +88,7 @@ def per_session(frame: DataFrame, by: By = None) -> DataFrame:
     return with_receipts_of(result, frame)
 
 
+@requires(frame=_REVENUE)
 def concentration(frame: DataFrame, by: str) -> DataFrame:
     """Return in one row how far ad revenue depends on few values of *by*.
 
@@ -110,6 +123,7 @@ def concentration(frame: DataFrame, by: str) -> DataFrame:
     return with_receipts_of(result, frame)
 
 
+@requires(frame=_ACTIONS)
 def waterfall(frame: DataFrame) -> DataFrame:
     """Return the steps of a game's ads, from request to click, from event_count by ad_action.
 
@@ -125,6 +139,7 @@ def waterfall(frame: DataFrame) -> DataFrame:
     return with_receipts_of(result, frame)
 
 
+@requires(frame=_ACTIONS)
 def fill_rates(frame: DataFrame, by: By = None) -> DataFrame:
     """Return requests, loads, shows and clicks for each value of *by*, with their rates.
 
@@ -139,8 +154,6 @@ def fill_rates(frame: DataFrame, by: By = None) -> DataFrame:
     Raises:
         BadQuery: the frame has no ad_action.
     """
-    if "ad_action" not in frame:
-        raise BadQuery("frame", list(frame.columns), "has no ad_action: query event_count by ad_action")
     frame = named_for(frame, by)
     count = column_of(frame, "event_count", "event_count")
     result = _action_counts(frame, by, count)

@@ -16,18 +16,22 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from gamelens.analysis.health.board_notes import BoardNotes, accepted_starts, exempt_days, note_texts
-from gamelens.analysis.health.daily_series import series_grid
+from gamelens.analysis.health.daily_series import IDENTITY, series_grid
 from gamelens.analysis.health.health_text import row_sentence
 from gamelens.analysis.health.scoring import Evidence, Scores
 from gamelens.analysis.health.severity import LEAST_CHANGE, MOST_Q, SEVERITIES, Limits, is_settled, restated_days
 from gamelens.analysis.tidy_frames import with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
 
 _DAY: Final = pd.Timedelta(days=1)
 _NUMBERS: Final = ("expected", "low", "high", "change", "z", "p", "q")
 _INCIDENT: Final = ("since", "open_days", "note")
+_SERIES: Final = result_of("health.daily(answers)", "timestamp", *IDENTITY, "value", "part", "whole")
+_SCORES: Final = result_of("health.score_days(daily)", "timestamp", *IDENTITY, *_NUMBERS, "severity")
 _FLAGS: Final = ("is_settled", "is_restated", "is_silent", "is_flagged")
 
 
+@requires(daily=_SERIES)
 def score_days(
     daily: DataFrame,
     *,
@@ -71,6 +75,7 @@ def score_days(
     return with_receipts_of(scores[names].astype(kinds), daily)
 
 
+@requires(scores=_SCORES)
 def board(scores: DataFrame, *, days: int = 1) -> DataFrame:
     """Return the last *days* days of every series, worst first, each with a sentence.
 
@@ -83,6 +88,7 @@ def board(scores: DataFrame, *, days: int = 1) -> DataFrame:
     return with_receipts_of(_with_sentences(last), scores)
 
 
+@requires(scores=_SCORES)
 def flagged(scores: DataFrame) -> DataFrame:
     """Return all flagged days, newest first, each with a sentence. Columns: those of `board`."""
     bare = _bare(scores)
@@ -90,6 +96,7 @@ def flagged(scores: DataFrame) -> DataFrame:
     return with_receipts_of(result.sort_values("timestamp", ascending=False, kind="stable", ignore_index=True), scores)
 
 
+@requires(daily=_SERIES)
 def silent_games(daily: DataFrame) -> DataFrame:
     """Games that sent something before and nothing on the last day, whatever the metric.
 

@@ -20,6 +20,7 @@ from pandas.api.types import is_integer_dtype
 from gamelens.analysis.ads.canonical_names import canonical_values
 from gamelens.analysis.health.watched_metrics import WatchedMetric, watches
 from gamelens.analysis.tidy_frames import column_of, display_values, label_columns, queried_metrics, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 from gamelens.errors import BadQuery
 from gamelens.wire.filters import parse_filter
 from gamelens.wire.receipts import RECEIPT, QueryRecord, Receipt
@@ -29,6 +30,7 @@ Floats = NDArray[np.float64]
 IDENTITY: Final = ["game_id", "game", "watch", "metric", "dimension", "segment", "kind"]
 """Columns that identify the series of a row."""
 _DAY: Final = pd.Timedelta(days=1)
+_DAILY: Final = FrameRequirements(every=("day",), takes_gaps=True)
 _FEWEST: Final = 100.0  # segments with a smaller total can show nothing but chance
 
 
@@ -57,6 +59,7 @@ class SeriesGrid(msgspec.Struct, frozen=True):
         return long.assign(**{name: array.ravel() for name, array in numbers.items()})
 
 
+@requires(frame=_DAILY)
 def measured(frame: DataFrame, metrics: Mapping[str, str]) -> DataFrame:
     """Return any columns of a query by game as series: integers as counts, others as money.
 
@@ -75,6 +78,7 @@ def measured(frame: DataFrame, metrics: Mapping[str, str]) -> DataFrame:
     return with_receipts_of(_long_frame(result), frame)
 
 
+@requires(answers=_DAILY)
 def daily(answers: Iterable[DataFrame], watched: Iterable[WatchedMetric] | None = None) -> DataFrame:
     """Return the series of every watched metric from the *answers* to `board_queries`.
 

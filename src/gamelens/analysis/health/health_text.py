@@ -15,6 +15,7 @@ from pandas import DataFrame
 
 from gamelens._text import NumberKind, format_number
 from gamelens.analysis.tidy_frames import UNKNOWN
+from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
 
 Row = Mapping[Any, Any]
 
@@ -35,6 +36,7 @@ def subject(row: Row) -> str:
     return f"{row['game']}: {row['metric']}{segment}"
 
 
+@requires(rows=result_of("health.segments(frame, watch, by, day=...)", "dimension", "segment", "contribution"))
 def moved_sentence(rows: DataFrame, verdict: str, kind: NumberKind) -> str:
     """Return the verdict on the segments of one dimension as half a sentence.
 
@@ -69,6 +71,7 @@ def dimension_words(dimension: str) -> str:
     return words.get(dimension, dimension.replace("_", " "))
 
 
+@requires(board=result_of("health.board(scores)", "timestamp", "severity", "sentence"))
 def as_json(board: DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a board as plain JSON values: days as dates, NA as null."""
     columns = ["game_id", "game", "watch", "metric", "dimension", "segment", "timestamp", "since", "window_days"]

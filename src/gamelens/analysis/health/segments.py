@@ -19,6 +19,7 @@ from gamelens.analysis.health.baseline import POOLED_DAYS, Levels
 from gamelens.analysis.health.watched_metrics import WatchedMetric
 from gamelens.analysis.significance import two_sided
 from gamelens.analysis.tidy_frames import column_of, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires, result_of
 from gamelens.errors import BadQuery
 
 Floats = NDArray[np.float64]
@@ -32,6 +33,7 @@ _MOST: Final = 0.6
 _AHEAD: Final = 1.5
 
 
+@requires(frame=FrameRequirements(every=("day",), takes_gaps=True))
 def segments(
     frame: DataFrame,
     watch: WatchedMetric,
@@ -81,6 +83,7 @@ def segments(
     )
 
 
+@requires(rows=result_of("health.segments(frame, watch, by, day=...)", "contribution", "mix", "share_of_change"))
 def verdict(rows: DataFrame) -> Verdict:
     """Return how the segments of one dimension explain the change.
 

@@ -11,10 +11,12 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+from msgspec.structs import replace
 from pandas import DataFrame, Series
 
 from gamelens.analysis.outside_data.value_columns import CURRENCY
 from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_ids, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import ANY, FrameRequirements, requires, result_of
 from gamelens.errors import BadQuery
 
 By = str | Sequence[str] | None
@@ -26,6 +28,7 @@ FEWEST_COHORTS: Final = 5
 _FIELLER: Final = 1.06  # Fieller, Hartley and Pearson 1957: the variance of Fisher's z of a rank correlation
 
 
+@requires(frame=replace(ANY, every=("day",)))
 def in_dollars(
     frame: DataFrame, amount: str, rate: str | Mapping[str, str], *, to: str = "spend", currency: str | None = None
 ) -> DataFrame:
@@ -72,6 +75,7 @@ def in_dollars(
     return with_receipts_of(result, frame)
 
 
+@requires(frame=FrameRequirements(metrics=("new_users",)))
 def cost_per_install(frame: DataFrame, by: By = None, *, spend: str = "spend") -> DataFrame:
     """Return the cost of an install for each value of *by*, largest spend first.
 
@@ -103,6 +107,13 @@ def cost_per_install(frame: DataFrame, by: By = None, *, spend: str = "spend") -
     return with_receipts_of(result, frame)
 
 
+@requires(
+    since=("money", "spend"),
+    spend=FrameRequirements(every=("day",), is_split_by=True),
+    money=FrameRequirements(
+        metrics=("revenue", "ilrd_revenue"), every=("day",), splits=("installed_on",), is_split_by=True
+    ),
+)
 def return_on_spend(
     spend: DataFrame,
     money: DataFrame,
@@ -152,6 +163,7 @@ def return_on_spend(
     return with_receipts_of(result, spend, money)
 
 
+@requires(roas=result_of("outside_data.return_on_spend(spend, money)", "age", "spend", "money", "roas"))
 def payback_ages(roas: DataFrame, by: str | Sequence[str] = "install_publisher") -> DataFrame:
     """Return the last age of each value of *by*, and the first that earned back its spend.
 
@@ -167,6 +179,7 @@ def payback_ages(roas: DataFrame, by: str | Sequence[str] = "install_publisher")
     return with_receipts_of(result.sort_values("roas", ascending=False, ignore_index=True), roas)
 
 
+@requires(frame=replace(ANY, every=("day",)))
 def rank_correlation(frame: DataFrame, value: str, rank: str, by: str | None = None) -> DataFrame:
     """Return how closely a store rank follows *value*, day by day (Spearman's correlation).
 

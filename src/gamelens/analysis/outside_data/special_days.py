@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from gamelens.analysis.tidy_frames import ratio, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 from gamelens.errors import BadQuery
 
 Floats = NDArray[np.float64]
@@ -23,6 +24,7 @@ _DAY: Final = pd.Timedelta(days=1)
 _NUMBERS: Final = ["usual", "low", "high", "others", "days"]
 
 
+@requires(frame=FrameRequirements(every=("day",), takes_gaps=True, is_split_by=True))
 def compare_with_weekdays(
     frame: DataFrame, value: str, *, by: str = "country_code", occasion: str = "holiday"
 ) -> DataFrame:

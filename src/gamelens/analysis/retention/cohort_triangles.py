@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,12 +15,9 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from gamelens.analysis.tidy_frames import with_ids
-from gamelens.errors import BadQuery
 
 Floats = NDArray[np.float64]
 Key = tuple[Any, ...]
-
-_COLUMNS: Final = frozenset({"timestamp", "age", "retention", "installs", "returned"})
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -58,13 +55,7 @@ class CohortTriangle:
 
 
 def cohorts_of(frame: DataFrame, by: str | None) -> Iterator[tuple[Key, CohortTriangle]]:
-    """Yield the key and the triangle of each group, groups without any cell included.
-
-    Raises:
-        BadQuery: *frame* is not a frame of `retention()`.
-    """
-    if not _COLUMNS.issubset(frame.columns):
-        raise BadQuery("frame", [str(name) for name in frame.columns], "is not a frame of retention()")
+    """Yield the key and the triangle of each group, groups without any cell included."""
     keys = with_ids(frame, by)
     if not keys:
         if len(frame):

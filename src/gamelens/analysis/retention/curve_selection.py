@@ -27,6 +27,7 @@ from gamelens.analysis.retention.retention_curves import (
     misfit,
 )
 from gamelens.analysis.tidy_frames import with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import RETENTION, requires, result_of
 
 CLEAR_DIFFERENCE: Final = 4.0
 """Difference in held-out misfit that makes a curve clearly better: 7 times likelier."""
@@ -76,6 +77,7 @@ class CurveTrial:
         return float(chdtrc(self.degrees, self.lack_of_fit)) if self.fitted else np.nan
 
 
+@requires(frame=RETENTION)
 def compare_curves(frame: DataFrame, by: str | None = None) -> DataFrame:
     """Return the fit of every curve for each value of *by*, and the curve that is chosen.
 
@@ -96,6 +98,7 @@ def compare_curves(frame: DataFrame, by: str | None = None) -> DataFrame:
     return with_receipts_of(concat_groups(frame, by, blocks, like=_comparison_frame((), None)), frame)
 
 
+@requires(comparison=result_of("retention.compare_curves(frame)", "model", "is_chosen", "why"))
 def curve_verdict(comparison: DataFrame) -> str:
     """Return the choice of `compare_curves` and its reason in one sentence.
 

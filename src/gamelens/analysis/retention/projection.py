@@ -19,11 +19,13 @@ from pandas import DataFrame
 from gamelens.analysis.retention.cohort_triangles import cohorts_of, concat_groups
 from gamelens.analysis.retention.curve_selection import MODELS, CurveTrial, averaged, best_trial, trials_of
 from gamelens.analysis.tidy_frames import with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import RETENTION, requires
 from gamelens.errors import BadQuery
 
 Floats = NDArray[np.float64]
 
 
+@requires(frame=RETENTION)
 def project_retention(
     frame: DataFrame,
     by: str | None = None,

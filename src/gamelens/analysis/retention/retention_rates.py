@@ -17,6 +17,7 @@ from pandas import DataFrame, Series
 from gamelens.analysis.retention.cohort_triangles import CohortTriangle, cohorts_of, concat_groups
 from gamelens.analysis.retention.day_variation import chance_of_days, day_variance, effective_installs
 from gamelens.analysis.tidy_frames import dimension_columns, ratio, sum_over, with_ids, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import RETENTION, requires
 from gamelens.errors import BadQuery
 
 _COLUMNS = ("timestamp", "age", "retention", "installs", "returned")
@@ -27,6 +28,7 @@ def is_retention_frame(frame: DataFrame) -> bool:
     return all(name in frame for name in _COLUMNS)
 
 
+@requires(frame=RETENTION)
 def pooled(frame: DataFrame, by: str | None = None) -> DataFrame:
     """Return one row for each install day, age and value of *by*, other splits pooled.
 
@@ -37,6 +39,7 @@ def pooled(frame: DataFrame, by: str | None = None) -> DataFrame:
     return _pooled(frame, ["timestamp", "age", *with_ids(frame, by)])
 
 
+@requires(frame=RETENTION)
 def cohort_matrix(frame: DataFrame, by: str | None = None) -> DataFrame:
     """Return retention (float64, 0 to 1) by install day (rows) and age (columns).
 
@@ -49,6 +52,7 @@ def cohort_matrix(frame: DataFrame, by: str | None = None) -> DataFrame:
     return with_receipts_of(matrix.sort_index(axis=1), frame)
 
 
+@requires(frame=RETENTION)
 def average_curve(
     frame: DataFrame, by: str | None = None, *, confidence: float = 0.95, widened: bool = False
 ) -> DataFrame:
@@ -79,6 +83,7 @@ def average_curve(
     return with_receipts_of(curve[order].sort_values([*split, "age"], ignore_index=True), frame)
 
 
+@requires(frame=RETENTION)
 def day_spread(frame: DataFrame, by: str | None = None) -> DataFrame:
     """Return the variation of install days around the common curve beyond chance.
 
@@ -92,6 +97,7 @@ def day_spread(frame: DataFrame, by: str | None = None) -> DataFrame:
     return with_receipts_of(concat_groups(frame, by, blocks, like=empty), frame)
 
 
+@requires(frame=RETENTION)
 def by_half(frame: DataFrame) -> DataFrame:
     """Return *frame* with a column that separates earlier from later install days.
 
@@ -118,6 +124,7 @@ def intervals_are_disjoint(first: Series[Any], second: Series[Any]) -> bool:
     return bool(first["high"] < second["low"] or second["high"] < first["low"])
 
 
+@requires(frame=RETENTION)
 def cohort_sizes(frame: DataFrame, by: str | None = None) -> DataFrame:
     """Return the new players of each install day.
 

@@ -1,4 +1,4 @@
-"""Tidy frames: their dimensions, numbers, series names and receipts.
+"""Columns of tidy frames: dimensions, numbers, series names and receipts.
 
 A tidy frame has `timestamp` (datetime64[us, UTC]), dimensions (category, null is a group) and numbers (Int64 or
 float64).

@@ -1,0 +1,38 @@
+"""Tidy frames: columns, names and receipts, and the requirements of an analysis.
+
+Never asks a service and never changes a frame. Open `frame_columns` first.
+"""
+
+from gamelens.analysis.tidy_frames.frame_columns import (
+    UNKNOWN,
+    column_of,
+    dimension_columns,
+    display_values,
+    first_row,
+    label_columns,
+    queried_metrics,
+    ratio,
+    series_names,
+    sum_over,
+    value_columns,
+    warn_of_mixture,
+    with_ids,
+    with_receipts_of,
+)
+
+__all__ = [
+    "UNKNOWN",
+    "column_of",
+    "dimension_columns",
+    "display_values",
+    "first_row",
+    "label_columns",
+    "queried_metrics",
+    "ratio",
+    "series_names",
+    "sum_over",
+    "value_columns",
+    "warn_of_mixture",
+    "with_ids",
+    "with_receipts_of",
+]

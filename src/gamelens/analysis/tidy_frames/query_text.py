@@ -1,0 +1,69 @@
+"""Text of a query as it is typed in a notebook, for errors that name the next step."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from gamelens.wire.intervals import Interval
+from gamelens.wire.receipts import QueryRecord
+
+_USUAL_RANGE: Final = "last 28 complete days"
+_USUAL_AGES: Final = (1, 3, 7, 14, 28)
+_RETENTION: Final = "retention"
+
+
+def query_text(record: QueryRecord, **more: Any) -> str:
+    """Return the call of `Client.query` or `Client.retention` that *record* describes.
+
+    A time range that the record lacks is that of the last 28 complete days. *more* are further arguments.
+    """
+    is_retention = record.metrics == (_RETENTION,)
+    arguments: dict[str, Any] = {
+        "days": (record.days or _USUAL_AGES) if is_retention else None,
+        "by": record.by[0] if len(record.by) == 1 else record.by,
+        "over": _over(record),
+        "every": None if is_retention else record.every,
+        "where": record.where,
+        "top": record.top,
+        "other": record.other,
+        "games": record.games,
+        "studios": record.studios,
+        "since_days_ago": None if is_retention else record.since_days_ago,
+        **more,
+    }
+    texts = [f"{name}={_literal(value)}" for name, value in arguments.items() if value]
+    if is_retention:
+        return f"lens.retention({', '.join(texts)})"
+    metric = record.metrics[0] if len(record.metrics) == 1 else record.metrics
+    return f"lens.query({', '.join([_literal(metric) if metric else '...', *texts])})"
+
+
+def interval_text(interval: Interval) -> str:
+    """Return *interval* as an argument `over`: two days if it begins and ends at midnight."""
+    texts = str(interval).split("/")
+    days = [text.removesuffix("T00:00Z") for text in texts]
+    return "/".join(days if all(len(day) == len("2026-11-01") for day in days) else texts)
+
+
+def _over(record: QueryRecord) -> str:
+    """Return the time range as it was given.
+
+    Of a pair of days the record has words that no query takes, so it is given as interval.
+    """
+    is_pair = record.over is not None and " to " in record.over and not record.over.endswith("to date")
+    if record.over is not None and not (is_pair and record.interval):
+        return record.over
+    return interval_text(Interval.parse(record.interval)) if record.interval else _USUAL_RANGE
+
+
+def _literal(value: Any) -> str:
+    """Return *value* as a Python literal with double quotes, a tuple as a list."""
+    match value:
+        case str():
+            return json.dumps(value, ensure_ascii=False)
+        case tuple() | list():
+            return f"[{', '.join(map(_literal, value))}]"
+        case dict():
+            return "{" + ", ".join(f"{_literal(name)}: {_literal(member)}" for name, member in value.items()) + "}"
+    return repr(value)
