@@ -32,7 +32,7 @@ def test_money_of_each_install_day_is_that_of_its_players() -> None:
         ab_variant_id=["new", None, "ctrl", "ctrl", None],
         sum=[4.5, 9.0, 1.0, 1.0, 2.0],
     )
-    result = experiments.per_player(installs(), spent)
+    result = experiments.per_new_player(installs(), spent)
     assert result["measure"].unique().tolist() == ["revenue per player"]
     assert result[["players", "money"]].to_numpy().tolist() == [[10, 0.0], [12, 4.5], [9, 0.0], [5, 2.0]]
     assert pd.isna(result["ab_variant_id"].iloc[3])
@@ -43,7 +43,7 @@ def test_conversion_counts_variants_without_payers() -> None:
     paid = tidy_frame(
         "converting_users", installed_on=["2026-11-01", None], ab_variant_id=["ctrl", "ctrl"], converting_users=[3, 9]
     )
-    result = experiments.per_player(installs(), paid, metric="converting_users")
+    result = experiments.per_new_player(installs(), paid, metric="converting_users")
     assert result["measure"].unique().tolist() == ["conversion"]
     assert result[["players", "successes"]].to_numpy().tolist() == [[10, 3], [12, 0], [9, 0], [5, 0]]
 
@@ -52,7 +52,7 @@ def test_an_outcome_that_is_not_by_install_day_is_refused() -> None:
     """Without installed_on the days of the arms cannot be compared; the error says what to query."""
     paid = tidy_frame("converting_users", ab_variant_id=["ctrl"], converting_users=[3])
     with pytest.raises(BadQuery, match="has no installed_on: query converting_users by it"):
-        experiments.per_player(installs(), paid, metric="converting_users")
+        experiments.per_new_player(installs(), paid, metric="converting_users")
 
 
 def test_only_cohorts_that_have_reached_an_age_count(cohorts: DataFrame) -> None:

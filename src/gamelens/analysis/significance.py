@@ -1,4 +1,4 @@
-"""P-values, their corrections for many tests at once, and intervals that hold at every look.
+"""P-values, their corrections for many tests, and intervals that hold at every look.
 
 scipy and statsmodels compute them, from the extra `analysis`; added here is that NaN is no test.
 """

@@ -3,7 +3,7 @@
 Never asks a service and never draws. Open `comparison` first.
 """
 
-from gamelens.analysis.experiments.arm_outcomes import per_player
+from gamelens.analysis.experiments.arm_outcomes import per_new_player
 from gamelens.analysis.experiments.comparison import compare, probability_best
 from gamelens.analysis.experiments.power_analysis import detectable_effects, minimal_effect, power, sample_size
 from gamelens.analysis.experiments.sample_ratios import arms, sample_ratio
@@ -16,7 +16,7 @@ __all__ = [
     "detectable_effects",
     "difference_claims",
     "minimal_effect",
-    "per_player",
+    "per_new_player",
     "power",
     "probability_best",
     "sample_ratio",

@@ -33,7 +33,7 @@ _CONVERSION: Final = "converting_users"
 _NUMBERS: Final = ("players", "amount")
 
 
-def per_player(installs: DataFrame, outcome: DataFrame, *, metric: str = "revenue") -> DataFrame:
+def per_new_player(installs: DataFrame, outcome: DataFrame, *, metric: str = "revenue") -> DataFrame:
     """Return the players of each install day, and what they have brought until now.
 
     *installs* is new_users at day granularity; *outcome* is *metric* over all the time since, by installed_on and the
@@ -70,7 +70,7 @@ def outcomes_of(
 ) -> tuple[DataFrame, str]:
     """Return the outcome frame of *frames*, and the name of its arm column.
 
-    A frame is one of `Client.retention`, of `per_player`, of a query for a metric that is a ratio of counts or sums
+    A frame is one of `Client.retention`, of `per_new_player`, of a query for a metric that is a ratio of counts or sums
     (conversion, arpdau, ads per session), or has the columns measure, players and successes or money. With *since* the
     arms are the days before and after that day. Rows without an arm are left out, other splits are added up.
 
@@ -103,7 +103,7 @@ def groups(frame: DataFrame, keys: Sequence[str]) -> Iterator[DataFrame]:
 
 
 def key_columns(outcomes: DataFrame, arm: str) -> list[str]:
-    """Return the columns that separate the comparisons of an outcome frame: experiment, split, measure."""
+    """Return the columns that separate the comparisons of an outcome frame."""
     others = {arm, "timestamp", "unit", "is_counted", *_NUMBERS}
     return [name for name in outcomes.columns if name not in others]
 
@@ -165,9 +165,7 @@ def _ratios(frame: DataFrame) -> Iterator[DataFrame]:
     found = [(metric, field) for metric in map(find_metric, names) if metric for field in metric.fields]
     ratios = [(metric.name, field, field.combines) for metric, field in found if isinstance(field.combines, Quotient)]
     if not ratios:
-        rule = (
-            "hold nothing that can be compared: give a frame of lens.retention, of experiments.per_player, or a ratio"
-        )
+        rule = "hold nothing that can be compared: give a frame of lens.retention, of experiments.per_new_player, or a ratio"
         raise BadQuery("frame", names or list(frame.columns), rule)
     for name, field, quotient in ratios:
         parts = {part: frame[column_of(frame, name, part)].astype("Float64") for part in quotient.names}

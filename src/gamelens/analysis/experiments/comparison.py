@@ -48,7 +48,7 @@ def compare(
     true difference on every day of the test at once (a mixture of sequential tests), so they may be read each morning.
 
     Args:
-        frames: of `Client.retention`, of `per_player`, of a query for a ratio, or with the columns measure, the arm,
+        frames: of `Client.retention`, of `per_new_player`, of a query for a ratio, or with the columns measure, the arm,
             players and successes or money; with or without timestamp.
         arm: the column whose values are compared.
         control: the arm to compare with; None is `ctrl`, else the first variant by name, else the arm seen first.
@@ -141,7 +141,9 @@ def _row(pair: ArmPair, confidence: float) -> dict[str, Any]:
 
 
 def _standardised(rows: DataFrame, arm: str) -> DataFrame:
-    """Return the share of each arm on equally large days, its informative players (size), and its players.
+    """Return players, share and size of each arm, on the same mixture of days.
+
+    Its size is the number of players that are as informative at a constant split.
 
     Raises:
         BadQuery: no day has players of all arms.

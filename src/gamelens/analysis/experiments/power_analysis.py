@@ -105,7 +105,7 @@ def detectable_effects(
     chance: float = 0.8,
     confidence: float = 0.95,
 ) -> DataFrame:
-    """Return the smallest effect that each comparison can show with its players, and how long a *lift* takes.
+    """Return the smallest effect that each comparison can show, and how long a *lift* takes.
 
     *frames*, *arm*, *control* and *by* are those of `experiments.compare`; measures that are no shares of players have
     no row, but count as comparisons. The arms are as unequal as they are, and the level is divided by the number of

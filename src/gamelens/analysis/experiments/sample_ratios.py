@@ -17,7 +17,10 @@ SUSPECT: Final = 0.001
 """P-value of the split below which no result of the experiment can be trusted."""
 _DAY: Final = "datetime64[us, UTC]"
 _FEWEST: Final = 5.0
-"""Expected players of the smallest arm that a day needs; smaller days are tested together with the next."""
+"""Expected players that the smallest arm needs on a day.
+
+Days with fewer are tested together with the next.
+"""
 
 
 def arms(installs: DataFrame) -> DataFrame:
@@ -36,9 +39,9 @@ def arms(installs: DataFrame) -> DataFrame:
 
 
 def sample_ratio(installs: DataFrame, expected: Mapping[str, float] | DataFrame | None = None) -> DataFrame:
-    """Compare the split of players with the *expected* weights, in total and day by day (Pearson's chi-square).
+    """Compare the split of players with the *expected* weights, in total and day by day.
 
-    *installs* is new_users by day and variant, or the frame of `arms`, which has no days. Without *expected* the arms
+    The tests are Pearson's. *installs* is new_users by day and variant, or the frame of `arms`, which has no days. Without *expected* the arms
     should be equally large. A planned ramp is a frame of weights by timestamp and ab_variant_id. With *expected* there
     must be one experiment, and a variant without players gets a row too. A suspect split means that players were lost
     on the way to one arm, so the players left differ in more than number, and no result can be trusted.
@@ -67,7 +70,7 @@ def sample_ratio(installs: DataFrame, expected: Mapping[str, float] | DataFrame 
 
 
 def _sizes(installs: DataFrame) -> DataFrame:
-    """Return the players by experiment, day and variant; one day without timestamps."""
+    """Return the players by experiment, day and variant, as one day without timestamps."""
     count = "players" if "players" in installs else column_of(installs, "new_users", "new_users")
     names = [name for name in (EXPERIMENT, VARIANT) if name in installs]
     known = installs[installs[names].notna().all(axis=1)].astype(dict.fromkeys(names, "object"))
@@ -104,7 +107,7 @@ def _with_targets(sizes: DataFrame, expected: Mapping[str, float] | DataFrame | 
 
 
 def _weights(expected: Mapping[str, float] | DataFrame | None) -> DataFrame | None:
-    """Return the expected weights as a frame of ab_variant_id, weight and, if given, timestamp."""
+    """Return the expected weights as a frame of ab_variant_id, weight and any timestamp."""
     if expected is None or isinstance(expected, DataFrame):
         return None if expected is None else expected.astype({VARIANT: "object"})
     return DataFrame({VARIANT: [*expected], "weight": [*map(float, expected.values())]})
@@ -150,7 +153,7 @@ def _chi_squares(players: DataFrame, target: DataFrame) -> DataFrame:
 
 
 def _over_days(rows: DataFrame) -> tuple[float, Any, float]:
-    """Return the p-value of all days together, the worst day, and its p-value for so many days."""
+    """Return the p-value of all days together, the worst day and its corrected p-value."""
     from scipy import stats
 
     tables = [rows.pivot_table(index="timestamp", columns=VARIANT, values=name) for name in ("players", "target")]
