@@ -60,8 +60,8 @@ def largest_share(earned: DataFrame, by: str) -> Claim:
     kind, words = f"ad revenue by {by}", _WORDS.get(by, by)
     if not len(earned) or not earned["ad_revenue"].sum() > 0:
         return Claim(kind=kind, direction="unknown", unit="share", text="Nothing was earned.")
-    top = earned.loc[earned["ad_revenue"].idxmax()]
-    name = display_values(earned[by])[top.name]
+    place = int(earned["ad_revenue"].argmax())
+    top, name = earned.iloc[place], display_values(earned[by]).iloc[place]
     known = int(earned[by].notna().sum())
     text = f"Of {known:,} {_plural(words, known)}, {name} brings the largest share of the ad revenue: "
     text += f"{format_number(top['revenue_share'], 'share')}, at an eCPM of {format_number(top['ecpm'], 'money')}."
