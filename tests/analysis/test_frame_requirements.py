@@ -301,14 +301,19 @@ def test_return_on_spend_needs_the_money_of_all_installs() -> None:
     assert query_in(refused)["over"] == "2026-11-02/2026-11-12"
 
 
-def test_worth_has_the_column_that_makes_the_groups(cohorts: DataFrame) -> None:
-    """Without it every game would be given the mean worth of all."""
+def test_money_has_the_column_that_makes_the_groups(cohorts: DataFrame) -> None:
+    """Without it every game would be given the mean money of all."""
     days = ["2026-11-01", "2026-11-02"]
-    worth = tidy_frame(timestamp=days, player_days=[10, 10], arpdau=[0.1, 0.2])
-    with pytest.raises(BadQuery, match=re.escape("retention.ltv(worth) has no game")):
-        retention.ltv(cohorts, worth, "game")
-    retention.ltv(cohorts, worth)
-    retention.ltv(cohorts, 0.1, "game")
+    money = tidy_frame(
+        ["revenue", "ilrd_revenue", "user_unique"],
+        timestamp=days,
+        installed_on=days,
+        revenue_sum=[1.0, 2.0],
+        ilrd_revenue_sum=[1.0, 2.0],
+        user_unique=[10, 10],
+    )
+    with pytest.raises(BadQuery, match=re.escape("retention.ltv(money) has no game")):
+        retention.ltv(cohorts, money, by="game")
 
 
 def public_analyses() -> Iterator[tuple[str, Callable[..., Any]]]:

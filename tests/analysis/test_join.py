@@ -648,7 +648,7 @@ def test_lines_above_the_header_of_a_sheet_are_left_out(revenue: DataFrame, tmp_
     book = openpyxl.Workbook()
     rows = [["Account", "Tile"], [], ["day", "geo", "clicks", "views", "spend"], [46327, "US", 1, 2, 5.5]]
     for row in rows:
-        book.active.append(row)  # type: ignore[union-attr]
+        book.active.append(row)
     book.save(tmp_path / "spend.xlsx")
     frame, report = gl.join(revenue, tmp_path / "spend.xlsx", on=ON)
     assert frame["spend"].tolist()[0] == 5.5

@@ -1,6 +1,6 @@
 """Analyses: functions from tidy frames to the frames that an analyst shows.
 
-Never asks a service, never draws, never changes the frame it is given. Open `ads` first.
+Never asks a service, never draws, never changes the frame it is given. Open `ads/ad_revenue` first.
 
 Every function declares the frames it takes and refuses others with the query to use instead (`BadQuery`), keeps null
 groups, keeps NA where a value is not known yet, and hands the receipt on. Topics are imported when first used.

@@ -10,6 +10,7 @@ from pandas import DataFrame
 from gamelens._text import format_number
 from gamelens.analysis.claims import Claim, direction_of
 from gamelens.analysis.tidy_frames import display_values
+from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
 
 CONCENTRATED: Final = 0.18
 """HHI from which a market is concentrated.
@@ -21,9 +22,12 @@ SPREAD: Final = 0.10
 COMPARABLE: Final = 0.5
 """Share of a network's impressions that must be comparable before advice is given."""
 
+_EARNED: Final = result_of("ads.earnings(frame, by=...)", "ad_revenue", "revenue_share")
+_INDEX: Final = result_of("ads.ecpm_index(frame)", "index", "low", "high")
 _WORDS: Final = {"network": "network", "format": "ad format", "country_code": "country", "game": "game"}
 
 
+@requires(held=result_of("ads.concentration(frame, by=...)", "hhi", "largest", "largest_share"))
 def concentration_claim(held: DataFrame) -> Claim:
     """Return what a row of `concentration` says: the largest share, and whether it is concentrated.
 
@@ -52,6 +56,7 @@ def concentration_claim(held: DataFrame) -> Claim:
     )
 
 
+@requires(earned=_EARNED)
 def largest_share(earned: DataFrame, by: str) -> Claim:
     """Return which value of *by* brings most of the revenue of `earnings`.
 
@@ -60,8 +65,8 @@ def largest_share(earned: DataFrame, by: str) -> Claim:
     kind, words = f"ad revenue by {by}", _WORDS.get(by, by)
     if not len(earned) or not earned["ad_revenue"].sum() > 0:
         return Claim(kind=kind, direction="unknown", unit="share", text="Nothing was earned.")
-    top = earned.loc[earned["ad_revenue"].idxmax()]
-    name = display_values(earned[by])[top.name]
+    place = int(earned["ad_revenue"].argmax())
+    top, name = earned.iloc[place], display_values(earned[by]).iloc[place]
     known = int(earned[by].notna().sum())
     text = f"Of {known:,} {_plural(words, known)}, {name} brings the largest share of the ad revenue: "
     text += f"{format_number(top['revenue_share'], 'share')}, at an eCPM of {format_number(top['ecpm'], 'money')}."
@@ -70,6 +75,7 @@ def largest_share(earned: DataFrame, by: str) -> Claim:
     )
 
 
+@requires(earned=_EARNED)
 def unknown_networks(earned: DataFrame) -> Claim:
     """Return the share of revenue without a network, by reason, from `earnings` by network and network_unknown."""
     kind = "ad revenue without a network"
@@ -84,11 +90,13 @@ def unknown_networks(earned: DataFrame) -> Claim:
     return Claim(kind=kind, direction="unknown", size=total, unit="share", text=text)
 
 
+@requires(index=_INDEX)
 def ecpm_claims(index: DataFrame, by: str = "network") -> list[Claim]:
     """Return what `ecpm_index` says of each value of *by*, highest index first."""
     return [_ecpm_claim(row, by) for row in index.to_dict("records")]
 
 
+@requires(index=_INDEX)
 def ecpm_advice(index: DataFrame, by: str = "network") -> Claim:
     """Return what the intervals of `ecpm_index` advise: the value of *by* to test with more impressions, or none.
 

@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 from pandas import DataFrame, Series
 
 from gamelens.analysis.tidy_frames import with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires
 from gamelens.errors import BadQuery
 
 Names = Mapping[str, str | None]
@@ -39,6 +40,7 @@ _ADAPTER_PREFIX: Final = re.compile(r"(?:GADMediationAdapter|GADMAdapter|GADM?|A
 _ADAPTER_SUFFIX: Final = re.compile(r"(?:RTB|Custom|Event|Mediation)*(?:Adapter|Network|Bidding|SDK)$", re.IGNORECASE)
 
 
+@requires(frame=ANY)
 def with_canonical_names(frame: DataFrame, *, networks: Names | None = None, formats: Names | None = None) -> DataFrame:
     """Return the frame with canonical names of networks and formats beside the raw ones.
 
@@ -94,6 +96,7 @@ def named_for(frame: DataFrame, by: str | Sequence[str] | None) -> DataFrame:
     return with_canonical_names(frame) if missing and set(RAW_COLUMNS) & set(frame.columns) else frame
 
 
+@requires(frame=ANY)
 def unlisted_names(frame: DataFrame) -> list[str]:
     """Return the names of networks and formats in the frame that the table does not list, sorted."""
     return sorted(

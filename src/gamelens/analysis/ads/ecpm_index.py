@@ -20,6 +20,7 @@ from pandas import DataFrame
 
 from gamelens.analysis.ads.canonical_names import named_for
 from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 from gamelens.errors import BadQuery
 
 Floats = NDArray[np.float64]
@@ -30,6 +31,7 @@ WITHIN: Final = ("game", "country_code", "format")
 _MOST_ALIKE: Final = 0.8  # the highest correlation of successive days that some weeks of data can tell from a trend
 
 
+@requires(frame=FrameRequirements(metrics=("ilrd_revenue",), every=("day",)))
 def ecpm_index(
     frame: DataFrame, by: str = "network", *, within: Sequence[str] = WITHIN, confidence: float = 0.95
 ) -> DataFrame:

@@ -16,6 +16,7 @@ from pandas import DataFrame, Series
 
 from gamelens.analysis.retention.retention_rates import is_retention_frame
 from gamelens.analysis.tidy_frames import column_of, dimension_columns, queried_metrics, sum_over, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 from gamelens.catalog import Quotient, find_metric
 from gamelens.errors import BadQuery
 
@@ -33,6 +34,11 @@ _CONVERSION: Final = "converting_users"
 _NUMBERS: Final = ("players", "amount")
 
 
+@requires(
+    since=("outcome", "installs"),
+    installs=FrameRequirements(metrics=("new_users",), every=("day",)),
+    outcome=FrameRequirements(splits=("installed_on",)),
+)
 def per_new_player(installs: DataFrame, outcome: DataFrame, *, metric: str = "revenue") -> DataFrame:
     """Return the players of each install day, and what they have brought until now.
 

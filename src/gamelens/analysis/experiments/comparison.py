@@ -13,6 +13,7 @@ from gamelens.analysis.experiments.arm_outcomes import MEASURE, VARIANT, groups,
 from gamelens.analysis.experiments.arm_pairs import ArmPair, arm_pairs
 from gamelens.analysis.significance import always_valid_half_width, holm
 from gamelens.analysis.tidy_frames import with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires
 from gamelens.errors import BadQuery
 
 TYPICAL_LIFT: Final = 0.2
@@ -28,6 +29,7 @@ _NUMBERS: Final = (
 )  # fmt: skip
 
 
+@requires(frames=ANY)
 def compare(
     *frames: DataFrame,
     arm: str = VARIANT,
@@ -75,6 +77,7 @@ def compare(
     return with_receipts_of(result.assign(p_adjusted=holm(result["p_value"])), *frames)
 
 
+@requires(frames=ANY)
 def probability_best(
     *frames: DataFrame,
     arm: str = VARIANT,

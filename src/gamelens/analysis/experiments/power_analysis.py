@@ -16,6 +16,7 @@ from pandas import DataFrame
 from gamelens.analysis.experiments.arm_outcomes import VARIANT, key_columns, outcomes_of
 from gamelens.analysis.experiments.arm_pairs import ArmPair, arm_pairs
 from gamelens.analysis.tidy_frames import with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires
 from gamelens.errors import BadQuery
 
 QUARTER_DAYS: Final = 91
@@ -96,6 +97,7 @@ def minimal_effect(
     return float("nan") if lack(most) < 0 else float(brentq(lack, 0.0, most, xtol=1e-9))
 
 
+@requires(frames=ANY)
 def detectable_effects(
     *frames: DataFrame,
     arm: str = VARIANT,

@@ -11,6 +11,7 @@ from pandas import DataFrame, Series
 
 from gamelens.analysis.experiments.arm_outcomes import EXPERIMENT, VARIANT, groups
 from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import ANY, FrameRequirements, requires
 from gamelens.errors import BadQuery
 
 SUSPECT: Final = 0.001
@@ -23,6 +24,7 @@ Days with fewer are tested together with the next.
 """
 
 
+@requires(installs=FrameRequirements(metrics=("new_users",), splits=(EXPERIMENT, VARIANT)))
 def arms(installs: DataFrame) -> DataFrame:
     """Return the arms of every experiment, from new_users by ab_id and ab_variant_id.
 
@@ -38,6 +40,7 @@ def arms(installs: DataFrame) -> DataFrame:
     return with_receipts_of(result.drop(columns="size").reset_index(drop=True), installs)
 
 
+@requires(installs=ANY, expected=ANY)
 def sample_ratio(installs: DataFrame, expected: Mapping[str, float] | DataFrame | None = None) -> DataFrame:
     """Compare the split of players with the *expected* weights, in total and day by day.
 

@@ -17,13 +17,19 @@ from gamelens.analysis.claims import Claim, Direction, direction_of
 from gamelens.analysis.experiments.arm_outcomes import EXPERIMENT, MEASURE, VARIANT, groups
 from gamelens.analysis.experiments.power_analysis import QUARTER_DAYS
 from gamelens.analysis.experiments.sample_ratios import SUSPECT
+from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
 
 _LEVEL: Final = 0.05
+_COMPARED: Final = result_of(
+    "experiments.compare(frame, arm=...)", "control", "unit", "difference", "low", "high", "p_adjusted"
+)
+_REACH: Final = result_of("experiments.detectable_effects(frame, arm=...)", "minimal_lift", "days_needed")
 _SCALE: Final = {"share": 100.0, "money": 1.0, "number": 1.0}
 _UNITS: Final = {"share": "pp", "money": "USD", "number": ""}
 _COLUMNS: Final = ("control", "unit", "design")
 
 
+@requires(checked=result_of("experiments.sample_ratio(installs)", VARIANT, "players", "p_value", "is_suspect"))
 def split_claims(checked: DataFrame) -> list[Claim]:
     """Return a claim on the split of each experiment, from the frame of `sample_ratio`.
 
@@ -33,6 +39,7 @@ def split_claims(checked: DataFrame) -> list[Claim]:
     return [_split_claim(rows) for rows in groups(checked, [EXPERIMENT])]
 
 
+@requires(compared=_COMPARED)
 def difference_claims(compared: DataFrame) -> list[Claim]:
     """Return a claim on each row of `experiments.compare`.
 
@@ -42,6 +49,7 @@ def difference_claims(compared: DataFrame) -> list[Claim]:
     return [_difference_claim(row, _keys(compared)) for row in compared.to_dict("records")]
 
 
+@requires(compared=_COMPARED, reach=_REACH)
 def advice_claims(
     compared: DataFrame, reach: DataFrame, *, lift: float = 0.05, measures: Sequence[str] | None = None
 ) -> list[Claim]:

@@ -137,11 +137,11 @@ def _read_file(path: Path, sheet: str | None, encoding: str | None, header_row: 
     if name.endswith((".xlsx", ".xlsm")):
         every_row = read_sheet(path, sheet) or [()]
         place = header_place(every_row) if header_row is None else min(header_row, len(every_row)) - 1
-        above, (header, *rows) = every_row[:place], every_row[place:]
+        header, *rows = every_row[place:]
         columns = [_to_array([row[place] for row in rows]) for place in range(len(header))]
         names = ["" if cell is None else str(cell) for cell in header]
         table = _numbered_table(path.name, pa.Table.from_arrays(columns, names=names), first=2 + place)
-        return _below_header(table, above)
+        return _below_header(table, every_row[:place])
     raise BadQuery("other", path.name, "is none of the files that can be read", _SUFFIXES)
 
 

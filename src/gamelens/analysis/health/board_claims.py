@@ -9,10 +9,13 @@ import pandas as pd
 from pandas import DataFrame
 
 from gamelens.analysis.claims import Claim, Direction
+from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
 
 _NORMAL_95: Final = 1.96
+_BOARD: Final = result_of("health.board(scores)", "timestamp", "game", "severity", "is_flagged")
 
 
+@requires(board=_BOARD)
 def headline(board: DataFrame) -> Claim:
     """Return the board in one sentence.
 
@@ -44,6 +47,7 @@ def headline(board: DataFrame) -> Claim:
     )
 
 
+@requires(board=_BOARD)
 def alarm_claims(board: DataFrame) -> list[Claim]:
     """Return a claim for each flagged row of a board, the worst first.
 

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame
 
 from gamelens.analysis.health.daily_series import SeriesGrid, series_grid
+from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
 from gamelens.errors import BadQuery
 
 Flags = NDArray[np.bool_]
@@ -154,6 +155,7 @@ def note_texts(series: SeriesGrid, notes: BoardNotes, since: Ints) -> list[str]:
     return [str(text) for text in texts.ravel()]
 
 
+@requires(daily=result_of("health.daily(answers)", "timestamp", "game", "value", "part", "whole"))
 def unmatched_notes(daily: DataFrame, notes: BoardNotes) -> list[str]:
     """Return a sentence for each accepted level and annotation that is about no series of *daily*."""
     series = series_grid(daily)

@@ -242,8 +242,8 @@ def _install_cost_bounds(result: DataFrame, paid: DataFrame, keys: list[str]) ->
     days["misfit"] = (days["paid_installs"] - expected) ** 2 / expected.where(expected > 0)
     spread = by_group["misfit"].sum() / (by_group.size() - 1)
     spread = spread.where(by_group.size() >= FEWEST_DAYS, 1.0).clip(lower=1.0).rename("spread")
-    wide = result.assign(all=0).merge(spread, left_on=groups, right_index=True, how="left")["spread"].fillna(1.0)
-    wide = wide.to_numpy(dtype="float64")
+    of_row = result.assign(all=0).merge(spread, left_on=groups, right_index=True, how="left")["spread"]
+    wide = of_row.fillna(1.0).to_numpy(dtype="float64")
     count = result["paid_installs"].to_numpy(dtype="float64") / wide
     with np.errstate(divide="ignore", invalid="ignore"):
         most, fewest = (wide * gammaincinv(count + more, p) for more, p in ((1, 0.975), (0, 0.025)))

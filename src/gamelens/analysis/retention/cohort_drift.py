@@ -15,6 +15,7 @@ from gamelens.analysis.claims import Claim, direction_of
 from gamelens.analysis.retention.cohort_triangles import CohortTriangle, cohorts_of
 from gamelens.analysis.retention.day_variation import chance_by_cohort, day_variance
 from gamelens.analysis.tidy_frames import UNKNOWN, with_ids
+from gamelens.analysis.tidy_frames.frame_requirements import RETENTION, requires
 
 Floats = NDArray[np.float64]
 
@@ -24,6 +25,7 @@ FEWEST_DAYS: Final = 6
 _STEPS: Final = 200
 
 
+@requires(frame=RETENTION)
 def drift_claims(frame: DataFrame, by: str | None = None) -> list[Claim]:
     """Return for each value of *by* whether retention changes over the install days.
 

@@ -24,6 +24,7 @@ from gamelens.analysis.retention.money_by_age import Band, CohortMoney, Floats, 
 from gamelens.analysis.retention.projection import project_retention
 from gamelens.analysis.retention.retention_rates import cohort_sizes
 from gamelens.analysis.tidy_frames import column_of, display_values, with_ids, with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import RETENTION, FrameRequirements, requires, result_of
 from gamelens.errors import BadQuery
 
 _DAY: Final = pd.Timedelta(days=1)
@@ -39,6 +40,12 @@ _COLUMNS: Final = {
 }
 
 
+@requires(
+    frame=RETENTION,
+    money=FrameRequirements(
+        metrics=("revenue", "ilrd_revenue", "user_unique"), every=("day",), splits=("installed_on",), is_split_by=True
+    ),
+)
 def ltv(
     frame: DataFrame,
     money: DataFrame,
@@ -206,6 +213,7 @@ def _tails(cells: DataFrame, shares: Mapping[str, Floats], measured: int, confid
     return [of_retention, *(decay.tail(retention, ahead, confidence) for decay in fitted)]
 
 
+@requires(values=result_of("retention.ltv(frame, money)", "age", "ltv", "low", "high"))
 def dearest_claim(values: DataFrame, by: str) -> Claim:
     """Return the value of *by* whose new players bring most by the last age.
 
