@@ -54,7 +54,7 @@ def test_one_of_many_comparisons_needs_the_corrected_level() -> None:
     others = [daily(40, 40, days=9, measure=f"measure {n}") for n in range(19)]
     claim = experiments.difference_claims(experiments.compare(alone, *others))[0]
     assert claim.direction == "no clear difference"
-    assert "of several comparisons" in str(claim)
+    assert "among so many comparisons" in str(claim)
 
 
 def test_a_difference_without_an_interval_is_unknown() -> None:

@@ -8,6 +8,7 @@ are looked at. Money is looked at from the seventh day on, the first with an int
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,7 @@ PLAYERS = 200
 """Players of a day, in both arms."""
 ARMS = ("ctrl", "new")
 
-Numbers = NDArray[np.float64]
+Numbers = NDArray[Any]
 Looks = Iterator[tuple[int, str, Numbers]]
 
 
@@ -31,7 +32,7 @@ def returned(players: Numbers, rng: np.random.Generator) -> Looks:
     share = 0.125 * np.linspace(1.3, 0.7, DAYS)[:, None]
     successes = rng.binomial(players.astype(int), share).astype("float64")
     for day in range(1, DAYS + 1):
-        yield day, "successes", np.asarray(successes, dtype="float64")
+        yield day, "successes", successes
 
 
 def converted(players: Numbers, rng: np.random.Generator) -> Looks:

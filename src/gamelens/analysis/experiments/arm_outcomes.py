@@ -171,7 +171,7 @@ def _ratios(frame: DataFrame) -> Iterator[DataFrame]:
     found = [(metric, field) for metric in map(find_metric, names) if metric for field in metric.fields]
     ratios = [(metric.name, field, field.combines) for metric, field in found if isinstance(field.combines, Quotient)]
     if not ratios:
-        rule = "hold nothing that can be compared: give a frame of lens.retention, of experiments.per_new_player, or a ratio"
+        rule = "hold nothing that can be compared: give a frame of lens.retention, of per_new_player, or a ratio"
         raise BadQuery("frame", names or list(frame.columns), rule)
     for name, field, quotient in ratios:
         parts = {part: frame[column_of(frame, name, part)].astype("Float64") for part in quotient.names}

@@ -28,7 +28,7 @@ FEWEST_DAYS: Final = 7
 _NAN: Final = float("nan")
 
 
-class Difference(NamedTuple):
+class ArmDifference(NamedTuple):
     """The difference of two arms, with its interval, its standard error and its p-value."""
 
     value: float
@@ -96,7 +96,7 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
         weight = n * base_n / (n + base_n) / (n * base_n / (n + base_n)).sum()
         return float((weight * self.treated.amount / n).sum()), float((weight * self.base.amount / base_n).sum())
 
-    def estimate(self, confidence: float = 0.95) -> Difference:
+    def estimate(self, confidence: float = 0.95) -> ArmDifference:
         """Return the estimate of the difference.
 
         Counted successes of random arms: Mantel and Haenszel's risk difference, the test of Cochran, Mantel and
@@ -112,12 +112,12 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
             raise BadQuery("confidence", confidence, "must lie between 0 and 1")
         value, base = self.values()
         if np.isnan(value) or np.isnan(base):
-            return Difference(value, base)
+            return ArmDifference(value, base)
         if self.is_counted and self.is_random and self.design != "between days":
             return self._counted(value, base, confidence)
         return self._clustered(value, base, confidence)
 
-    def _counted(self, value: float, base: float, confidence: float) -> Difference:
+    def _counted(self, value: float, base: float, confidence: float) -> ArmDifference:
         from scipy import stats
         from statsmodels.stats.contingency_tables import StratifiedTable
         from statsmodels.stats.proportion import confint_proportions_2indep
@@ -132,13 +132,13 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
         p = 1.0 if test is None else float(stats.chi2.sf(test.statistic, 1))
         added = [((share * n + 1) / (n + 2), n + 2) for share, n in ((value, size), (base, base_size))]
         error = float(np.sqrt(sum(share * (1 - share) / n for share, n in added)))
-        return Difference(value, base, float(low), float(high), error, p)
+        return ArmDifference(value, base, float(low), float(high), error, p)
 
-    def _clustered(self, value: float, base: float, confidence: float) -> Difference:
+    def _clustered(self, value: float, base: float, confidence: float) -> ArmDifference:
         from scipy import stats
 
         if min(len(self.treated.players), len(self.base.players)) < FEWEST_DAYS:
-            return Difference(value, base)
+            return ArmDifference(value, base)
         daily = [arm.amount / arm.players for arm in (self.treated, self.base)]
         sizes = [arm.players for arm in (self.treated, self.base)]
         parts = [_variance(values, weight) for values, weight in zip(daily, sizes, strict=True)]
@@ -155,7 +155,7 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
         half, gap = quantile * error, value - base
         p = float(2 * stats.t.sf(abs(gap) / error, freedom)) if error else float(gap == 0)
         widened = half / float(stats.norm.ppf((1 + confidence) / 2))  # a normal error as wide as Student's interval
-        return Difference(value, base, gap - half, gap + half, widened, p)
+        return ArmDifference(value, base, gap - half, gap + half, widened, p)
 
 
 def arm_pairs(

@@ -50,8 +50,8 @@ def compare(
     true difference on every day of the test at once (a mixture of sequential tests), so they may be read each morning.
 
     Args:
-        frames: of `Client.retention`, of `per_new_player`, of a query for a ratio, or with the columns measure, the arm,
-            players and successes or money; with or without timestamp.
+        frames: of `Client.retention`, of `per_new_player`, of a query for a ratio, or with the columns measure,
+            the arm, players and successes or money; with or without timestamp.
         arm: the column whose values are compared.
         control: the arm to compare with; None is `ctrl`, else the first variant by name, else the arm seen first.
         by: columns to compare within, such as country_code. Other columns are added up; experiments never are.

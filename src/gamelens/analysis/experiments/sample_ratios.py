@@ -44,10 +44,11 @@ def arms(installs: DataFrame) -> DataFrame:
 def sample_ratio(installs: DataFrame, expected: Mapping[str, float] | DataFrame | None = None) -> DataFrame:
     """Compare the split of players with the *expected* weights, in total and day by day.
 
-    The tests are Pearson's. *installs* is new_users by day and variant, or the frame of `arms`, which has no days. Without *expected* the arms
-    should be equally large. A planned ramp is a frame of weights by timestamp and ab_variant_id. With *expected* there
-    must be one experiment, and a variant without players gets a row too. A suspect split means that players were lost
-    on the way to one arm, so the players left differ in more than number, and no result can be trusted.
+    The tests are Pearson's. *installs* is new_users by day and variant, or the frame of `arms`, which has no days.
+    Without *expected* the arms should be equally large. A planned ramp is a frame of weight by timestamp and
+    ab_variant_id. With *expected* there must be one experiment, and a variant without players gets a row too. A suspect
+    split means that players were lost on the way to one arm, so the players left differ in more than number, and no
+    result can be trusted.
 
     Columns: ab_id (category, if there), ab_variant_id (category), players (Int64), share, expected_share (float64, 0
     to 1), expected_players (float64), p_value (float64, of the whole experiment; NA of a single arm), p_days (float64,

@@ -107,8 +107,8 @@ def _difference_claim(row: dict[Any, Any], keys: Sequence[str]) -> Claim:
     elif is_clear:
         end = f"{_signed(row['difference'], row['unit'])}, 95% interval {_interval(row, 'low', 'high')}"
     else:
-        end = f"no clear difference, 95% interval {_interval(row, 'low', 'high')}"
-        end += "" if direction == "no clear difference" else ", of several comparisons"
+        several = "" if direction == "no clear difference" else " among so many comparisons"
+        end = f"no clear difference{several}, 95% interval {_interval(row, 'low', 'high')}"
     text = f"{_name(row, keys)}: {value}, {row['control']} {base}; {end}.{between}"
     return _claim(str(row[MEASURE]), row, keys, shown, ("low", "high"), text)
 
