@@ -36,7 +36,7 @@ MOST_DRILLS: Final = 5
 MOST_GAMES: Final = 20
 _HEADER: Final = ["severity", "day", "game", "number", "of", "is", "usually", "change", "open since"]
 _BEFORE_DAYS: Final = 30
-"""Days queried before a change: together with a change of one day, as many as one request may have."""
+"""Days queried before a change: with a change of one day, as many as a request may have."""
 
 
 class HealthReport(msgspec.Struct, frozen=True):

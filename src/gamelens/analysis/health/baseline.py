@@ -99,7 +99,7 @@ class Levels:
         return Baseline(*(np.where(rare, np.nan, getattr(baseline, name)) for name in Baseline.__struct_fields__))
 
     def _score(self, day: int, scaled: Floats, is_usual: Flags, back: Callable[[Floats], Floats]) -> Baseline:
-        """Return the baseline on a scale of constant noise. *back* converts from the scale to values."""
+        """Return the baseline on a scale of constant noise, which *back* converts to values."""
         if day < 7 * FEWEST_WEEKDAYS:
             return Baseline(*(np.full(len(scaled), np.nan) for _ in Baseline.__struct_fields__))
         usual = np.where(is_usual[:, :day], scaled[:, :-1], np.nan)
@@ -154,11 +154,18 @@ def judge_shares(part: Floats, whole: Floats, is_usual: Flags, *, days: int = 1,
         z = (_deviations(recent_part, recent_whole, share, is_rate) - prediction) / noise
         reach = BAND_Z * noise / (2 * np.sqrt(recent_whole + 0.5))
     is_judged = (days_tested >= FEWEST_POOLED_DAYS) & (recent_whole > 0) & np.isfinite(z)
-    is_judged &= (days == 1) | (spread <= _WIDE)
+    is_judged &= (days == 1) | ~_may_wander(deviations, part[:, -days:], whole[:, -days:], is_rate)
     lines = share, *(_share_at(share, sign * reach, is_rate) for sign in (-1, 1)), z
     noise_days = memory.spread_days + np.where(memory.strength > 0, 0.0, 2 * chance_days)
     noise_days = np.where(spread > 1.0, noise_days, np.inf)
     return Baseline(*(np.where(is_judged, line, np.nan) for line in (*lines, noise_days)))
+
+
+def _may_wander(before: Floats, part: Floats, whole: Floats, is_rate: bool) -> Flags:
+    """Return whether days vary much more than chance, *before* a window and within it."""
+    share = _pooled_share(np.nan_to_num(part), np.nan_to_num(np.where(np.isfinite(part), whole, 0.0)), is_rate)
+    within = _deviations(part, whole, share[:, None], is_rate)
+    return np.asarray(_spread(np.concatenate([before, within], axis=1)) > _WIDE)
 
 
 class _Memory:
@@ -205,10 +212,10 @@ class _Memory:
         return np.asarray(np.sqrt(1 + 2 * ((1 - lags / days) * self.strength[:, None] ** lags).sum(axis=1)))
 
 
-def _geometric(ratio: Floats, terms: NDArray[np.int64]) -> Floats:
-    """Return the sum of the first *terms* powers of *ratio*, from 0 on."""
+def _geometric(ratio: Floats, powers: NDArray[np.int64]) -> Floats:
+    """Return the sum of the first *powers* of *ratio*, from 0 on."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.where(ratio < 1, (1 - ratio**terms) / (1 - ratio), terms), dtype="float64")
+        return np.asarray(np.where(ratio < 1, (1 - ratio**powers) / (1 - ratio), powers), dtype="float64")
 
 
 def _widened_chance(spread: Floats, days: NDArray[np.int64]) -> tuple[Floats, Floats]:

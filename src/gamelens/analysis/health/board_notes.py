@@ -136,7 +136,7 @@ def exempt_days(series: SeriesGrid, notes: BoardNotes) -> Flags:
 
 
 def note_texts(series: SeriesGrid, notes: BoardNotes, since: Ints) -> list[str]:
-    """Return what the notes say of each day of each series, one series after the other.
+    """Return the notes on each day, one series after the other.
 
     An annotation is about the days of its own, and about those of an incident that began then or a day later.
     """
@@ -157,7 +157,7 @@ def note_texts(series: SeriesGrid, notes: BoardNotes, since: Ints) -> list[str]:
 
 @requires(daily=result_of("health.daily(answers)", "timestamp", "game", "value", "part", "whole"))
 def unmatched_notes(daily: DataFrame, notes: BoardNotes) -> list[str]:
-    """Return a sentence for each accepted level and annotation that is about no series of *daily*."""
+    """Return a sentence for each note that is about no series of *daily*."""
     series = series_grid(daily)
     sentences = [
         f"accept: {entry.metric} of {entry.game}{f', {entry.segment}' if entry.segment else ''} is no row of this board"
@@ -195,7 +195,7 @@ def _is_segment(series: SeriesGrid, segment: str | None) -> Flags:
 
 
 def _day_number(series: SeriesGrid, day: date) -> int:
-    """Return the number of *day* in the grid; it may lie outside."""
+    """Return the number of *day* in the grid, which may lie outside."""
     return int((pd.Timestamp(day, tz="UTC") - series.days[0]) / pd.Timedelta(days=1))
 
 

@@ -196,7 +196,7 @@ def _game_sums(numbers: DataFrame) -> DataFrame:
 
 
 def _quotient_series(watch: WatchedMetric, grid: _DailyGrid, per: _DailyGrid) -> Iterator[SeriesGrid]:
-    """Yield one number by another, of the whole game and of each value of the split that is still there.
+    """Yield one number by another, of the game and of each segment still there.
 
     A value of the split that appeared later, for instance a build, is compared with the whole game before it: on those
     days it has the game's history and no value of its own.

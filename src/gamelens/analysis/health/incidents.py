@@ -1,9 +1,9 @@
 """Incidents: changes that stay open until the series returns, for all series at once.
 
-An incident opens with a flagged day. It began where the days up to it are best explained by one change (the
-change-point of a CUSUM), and its days are no longer usual ones, so the baseline stays what it was before. It closes once the days
-speak for the baseline and against the level of the incident (Page's test on the likelihood ratio), or if nothing is
-left of the deviation.
+An incident opens with a flagged day. It began where the days up to it are best explained by one change (the change-
+point of a CUSUM), and its days are no longer usual ones, so the baseline stays what it was before. It closes once the
+days speak for the baseline and against the level of the incident (Page's test on the likelihood ratio), or if nothing
+is left of the deviation.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Incidents:
         self._returned = np.full(series, -1)
 
     def update(self, day: int, z: Floats, *, side: Floats, codes: Ints, is_flagged: Flags, is_silent: Flags) -> None:
-        """Close the incidents that are over on *day*, and open those of the series in *is_flagged*.
+        """Close the incidents that are over on *day*, and open those in *is_flagged*.
 
         Args:
             day: the number of the day.
@@ -84,7 +84,7 @@ class Incidents:
                 self.since[row], self._evidence[row], self._returned[row] = -1, 0.0, -1
 
     def _change_points(self, day: int, rows: Ints, side: Floats) -> Ints:
-        """Return the first day of the level to the *side* of usual that each of *rows* has on *day*."""
+        """Return the first day of the level that each of *rows* has on *day*."""
         first = max(0, day - _REACH_DAYS)
         z = np.where(self.is_usual[rows, first : day + 1], self._z[rows, first : day + 1], np.nan)
         sums = np.cumsum(np.nan_to_num(z)[:, ::-1], axis=1)[:, ::-1]

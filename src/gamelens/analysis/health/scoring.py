@@ -1,4 +1,4 @@
-"""Scores of all days, one after the other: the clearest test, one cause for each event, and what stays open."""
+"""Scores of all days, one after the other: tests, causes and open incidents."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WORSE_HIGHER: Final = [key for key, watch in WATCHED.items() if watch.is_worse_
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """What is known of the days besides their numbers, arrays of series by days.
+    """Knowledge of the days besides their numbers, arrays of series by days.
 
     Attributes:
         is_settled: no more late rows are expected, by day.
@@ -189,7 +189,7 @@ class Scores:
             self._is_odd[group, day] = self._is_odd[group, day].any()
 
     def _score_levels(self, day: int, rows: Ints, is_rate: bool) -> None:
-        """Replace the score of the day by that of the last weeks if these show a clearer deviation."""
+        """Replace the score of the day where the last weeks show a clearer deviation."""
         is_usual = self._incidents.is_usual[rows, : day + 1]
         level_part, level_whole = self._level_numbers(rows, day)
         # the history that a new segment has from its game is no part of its own level
@@ -279,7 +279,10 @@ class Scores:
 
 
 def _row_groups(identity: DataFrame, keys: list[str], is_member: Flags | None = None) -> list[Ints]:
-    """Return the positions of the rows of *identity* for each group of *keys*, of the flagged rows alone."""
+    """Return the positions of the rows of *identity* for each group of *keys*.
+
+    With *is_member* only the rows that it flags belong to groups.
+    """
     rows = np.arange(len(identity)) if is_member is None else np.flatnonzero(is_member)
     groups: Any = identity.iloc[rows].groupby(keys, observed=True, dropna=False, sort=False).indices.values()
     return [rows[np.asarray(group, dtype=np.int64)] for group in groups]

@@ -161,7 +161,7 @@ def _parts_and_wholes(frame: DataFrame, watch: WatchedMetric, by: str, segment: 
 
 
 def _sum_contributions(wide: DataFrame, watch: WatchedMetric, since: pd.Timestamp) -> DataFrame:
-    """Return the contributions of segments to the change of a sum, against the days before *since*."""
+    """Return the contributions of segments to the change of a sum since *since*."""
     values = wide.to_numpy()
     if not values.size:
         empty = np.array([], dtype="float64")

@@ -37,14 +37,14 @@ _DAY: Final = pd.Timedelta(days=1)
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """What a finding takes: *least_change* of the number, and at most *most_q* false discoveries."""
+    """Limits of a finding: its least change, and the most false discoveries."""
 
     least_change: float = LEAST_CHANGE
     most_q: float = MOST_Q
 
 
 class DayFindings(msgspec.Struct, frozen=True):
-    """What one day shows, arrays by series.
+    """Findings of one day, arrays by series.
 
     Attributes:
         value, expected, p, q, weight: as in `Scores`.
@@ -66,7 +66,7 @@ class DayFindings(msgspec.Struct, frozen=True):
 
 
 def severity_codes(found: DayFindings, limits: Limits) -> tuple[Ints, Flags]:
-    """Return the severity of each series on a day as its place in `SEVERITIES`, and whether it is flagged.
+    """Return the place in `SEVERITIES` of each series, and whether it is flagged.
 
     A warning is beyond chance on the whole board (q) and changed by *least_change*. It is critical if a large enough
     part of a game lost half of it (of errors: has twice as many), or if the game is silent. Beyond chance alone is
@@ -98,7 +98,7 @@ def is_settled(days: DatetimeIndex, daily: DataFrame) -> Flags:
 
 
 def restated_days(series: SeriesGrid, restatements: DataFrame | None) -> tuple[Flags, Flags]:
-    """Return the days that the service restated upwards, and downwards, as flags of series by days.
+    """Return flags of the days that the service restated upwards, and downwards.
 
     A restatement explains a deviation if the service changed the number by more than a hundredth, in the direction of
     the deviation, after the day was over: a query in the middle of a day is always followed by a change, and late rows

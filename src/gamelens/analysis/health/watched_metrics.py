@@ -15,7 +15,7 @@ from gamelens.catalog import METRICS, Quotient, metric_named
 from gamelens.errors import BadQuery
 
 Kind = Literal["count", "money", "share", "rate", "number"]
-"""Scale of a series: square roots for counts and rates, ratios for money and other numbers, shares."""
+"""Scale of a series: square roots for counts and rates, ratios for money and numbers."""
 
 
 class HealthQuery(msgspec.Struct, frozen=True, kw_only=True):
