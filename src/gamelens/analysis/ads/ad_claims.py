@@ -1,4 +1,4 @@
-"""Claims about ad revenue: who earns most, how concentrated it is, and who pays more like for like."""
+"""Claims about ad revenue: largest shares, concentration, and prices like for like."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ COMPARABLE: Final = 0.5
 _WORDS: Final = {"network": "network", "format": "ad format", "country_code": "country", "game": "game"}
 
 
-def concentration_claim(held: DataFrame) -> Claim:
-    """Return what a row of `concentration` says: the largest share, and whether it is concentrated.
+def concentration_claim(measured: DataFrame) -> Claim:
+    """Return the claim of a row of `concentration`: the largest share, and its degree.
 
     Its size is the HHI, its bounds those of the unknown revenue; it is compared with `CONCENTRATED`.
     """
-    row = held.iloc[0]
+    row = measured.iloc[0]
     kind, unit = f"concentration of {row['dimension']}", "HHI"
     if pd.isna(row["hhi"]):
         return Claim(kind=kind, direction="unknown", unit=unit, text="Nothing was earned.")
@@ -71,7 +71,10 @@ def largest_share(earned: DataFrame, by: str) -> Claim:
 
 
 def unknown_networks(earned: DataFrame) -> Claim:
-    """Return the share of revenue without a network, by reason, from `earnings` by network and network_unknown."""
+    """Return the share of revenue without a network, by reason.
+
+    *earned* is `earnings` by network and network_unknown.
+    """
     kind = "ad revenue without a network"
     unknown = earned[earned["network"].isna()].set_index("network_unknown")["revenue_share"]
     total = float(unknown.sum())
@@ -90,7 +93,7 @@ def ecpm_claims(index: DataFrame, by: str = "network") -> list[Claim]:
 
 
 def ecpm_advice(index: DataFrame, by: str = "network") -> Claim:
-    """Return what the intervals of `ecpm_index` advise: the value of *by* to test with more impressions, or none.
+    """Return the value of *by* to test with more impressions, if an interval carries it.
 
     It is the one that surely pays most more than the others. Values of which few impressions are comparable are left
     out.
