@@ -219,7 +219,7 @@ def _install_cost_bounds(result: DataFrame, paid: DataFrame, keys: list[str]) ->
     They are those of a Poisson count (Garwood 1936). A count that differs between days by *spread* times its mean is
     worth as much as a *spread*-th of it.
     """
-    from scipy.special import gammaincinv
+    from scipy.special import gammaincinv, stdtrit
 
     groups = keys or ["all"]
     days = paid.assign(all=0).groupby([*groups, "day"], observed=True, dropna=False)[["paid_installs", "spend"]].sum()
@@ -228,8 +228,10 @@ def _install_cost_bounds(result: DataFrame, paid: DataFrame, keys: list[str]) ->
     sums = by_group.transform("sum")
     expected = days["spend"] * sums["paid_installs"] / sums["spend"]
     days["misfit"] = (days["paid_installs"] - expected) ** 2 / expected.where(expected > 0)
-    spread = by_group["misfit"].sum() / (by_group.size() - 1)
-    spread = spread.where(by_group.size() >= FEWEST_DAYS, 1.0).clip(lower=1.0).rename("spread")
+    number = by_group.size()
+    spread = (by_group["misfit"].sum() / (number - 1)).where(number >= FEWEST_DAYS, 1.0)
+    estimated = (stdtrit(number - 1, 0.975) / stdtrit(np.inf, 0.975)) ** 2  # the spread itself is known from few days
+    spread = spread.where(spread <= 1, spread * estimated).clip(lower=1.0).rename("spread")
     of_row = result.assign(all=0).merge(spread, left_on=groups, right_index=True, how="left")["spread"]
     wide = of_row.fillna(1.0).to_numpy(dtype="float64")
     count = result["paid_installs"].to_numpy(dtype="float64") / wide
