@@ -284,12 +284,12 @@ def test_an_install_never_bought_has_no_upper_bound(bought: DataFrame) -> None:
 
 
 def test_days_that_differ_widen_the_cost_of_an_install() -> None:
-    """Ten days of 100 installs have the interval of 1,000; ten of 40 and 160 in turn one six times as wide."""
+    """Ten days of 100 installs have the interval of 1,000; ten of 40 and 160 in turn one eight times as wide."""
     days = [f"2026-11-{day:02}" for day in range(1, 11)]
     even = tidy_frame("new_users", timestamp=days, new_users=[100] * 10, spend=[100.0] * 10)
     uneven = tidy_frame("new_users", timestamp=days, new_users=[40, 160] * 5, spend=[100.0] * 10)
     narrow, wide = (outside_data.cost_per_install(frame).iloc[0] for frame in (even, uneven))
-    assert (wide["high"] - wide["low"]) / (narrow["high"] - narrow["low"]) == pytest.approx(6.7, abs=0.5)
+    assert (wide["high"] - wide["low"]) / (narrow["high"] - narrow["low"]) == pytest.approx(8.2, abs=0.1)
 
 
 def test_the_return_has_the_interval_of_its_cohorts() -> None:

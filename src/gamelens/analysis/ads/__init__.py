@@ -1,4 +1,4 @@
-"""Ad revenue: what networks and formats earn, how they compare like for like, and where ads are lost.
+"""Ad revenue: income of networks and formats, their prices like for like, and lost ads.
 
 Never asks a service. Open `ad_revenue` first.
 """

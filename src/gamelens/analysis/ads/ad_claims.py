@@ -1,4 +1,4 @@
-"""Claims about ad revenue: who earns most, how concentrated it is, and who pays more like for like."""
+"""Claims about ad revenue: largest shares, concentration, and prices like for like."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _INDEX: Final = result_of("ads.ecpm_index(frame)", "index", "low", "high")
 _WORDS: Final = {"network": "network", "format": "ad format", "country_code": "country", "game": "game"}
 
 
-@requires(held=result_of("ads.concentration(frame, by=...)", "hhi", "largest", "largest_share"))
-def concentration_claim(held: DataFrame) -> Claim:
-    """Return what a row of `concentration` says: the largest share, and whether it is concentrated.
+@requires(measured=result_of("ads.concentration(frame, by=...)", "hhi", "largest", "largest_share"))
+def concentration_claim(measured: DataFrame) -> Claim:
+    """Return the claim of a row of `concentration`: the largest share, and its degree.
 
     Its size is the HHI, its bounds those of the unknown revenue; it is compared with `CONCENTRATED`.
     """
-    row = held.iloc[0]
+    row = measured.iloc[0]
     kind, unit = f"concentration of {row['dimension']}", "HHI"
     if pd.isna(row["hhi"]):
         return Claim(kind=kind, direction="unknown", unit=unit, text="Nothing was earned.")
@@ -77,7 +77,10 @@ def largest_share(earned: DataFrame, by: str) -> Claim:
 
 @requires(earned=_EARNED)
 def unknown_networks(earned: DataFrame) -> Claim:
-    """Return the share of revenue without a network, by reason, from `earnings` by network and network_unknown."""
+    """Return the share of revenue without a network, by reason.
+
+    *earned* is `earnings` by network and network_unknown.
+    """
     kind = "ad revenue without a network"
     unknown = earned[earned["network"].isna()].set_index("network_unknown")["revenue_share"]
     total = float(unknown.sum())
@@ -98,7 +101,7 @@ def ecpm_claims(index: DataFrame, by: str = "network") -> list[Claim]:
 
 @requires(index=_INDEX)
 def ecpm_advice(index: DataFrame, by: str = "network") -> Claim:
-    """Return what the intervals of `ecpm_index` advise: the value of *by* to test with more impressions, or none.
+    """Return the value of *by* to test with more impressions, if an interval carries it.
 
     It is the one that surely pays most more than the others. Values of which few impressions are comparable are left
     out.

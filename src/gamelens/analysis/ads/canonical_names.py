@@ -90,7 +90,7 @@ def canonical_values(column: Series[Any]) -> Series[Any]:
 
 
 def named_for(frame: DataFrame, by: str | Sequence[str] | None) -> DataFrame:
-    """Return the frame with the canonical columns that *by* names and the frame does not have yet."""
+    """Return the frame with the canonical columns that *by* names."""
     wanted = {by} if isinstance(by, str) else set(by or ())
     missing = (wanted & {"network", "format", UNKNOWN_REASON}) - set(frame.columns)
     return with_canonical_names(frame) if missing and set(RAW_COLUMNS) & set(frame.columns) else frame
@@ -98,7 +98,7 @@ def named_for(frame: DataFrame, by: str | Sequence[str] | None) -> DataFrame:
 
 @requires(frame=ANY)
 def unlisted_names(frame: DataFrame) -> list[str]:
-    """Return the names of networks and formats in the frame that the table does not list, sorted."""
+    """Return the names of networks and formats that the table does not list, sorted."""
     return sorted(
         {
             str(text)

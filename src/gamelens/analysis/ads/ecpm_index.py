@@ -35,7 +35,7 @@ _MOST_ALIKE: Final = 0.8  # the highest correlation of successive days that some
 def ecpm_index(
     frame: DataFrame, by: str = "network", *, within: Sequence[str] = WITHIN, confidence: float = 0.95
 ) -> DataFrame:
-    """Return how the eCPM of each value of *by* compares with that of the others, like for like.
+    """Return the eCPM of each value of *by* against that of the others, like for like.
 
     The intervals hold together with the probability *confidence* (Bonferroni's correction for the number of rows),
     because the best of several is looked at. They are those of the price in days like these: they do not tell what more
@@ -74,7 +74,7 @@ def ecpm_index(
 
 
 def _cells(named: DataFrame, by: str, keys: list[str], count: str, money: str) -> DataFrame:
-    """Return one row for each cell and value of *by*: its own money and that of the others, as both would have it.
+    """Return a row for each cell and value of *by*: its money and that of the others.
 
     Columns: *by*, timestamp, own (impressions), shared (those where others have some), paid and usual (USD, at the
     weight of the cell).
@@ -103,7 +103,7 @@ def _compared(days: DataFrame, confidence: float) -> tuple[float, float, float, 
 
 
 def _half_width(influence: Floats, confidence: float) -> float:
-    """Return half of the interval of the logarithm of a ratio of sums, from the influence of each day on it.
+    """Return half of the interval of a ratio's logarithm, from each day's influence on it.
 
     Successive days that are alike count for fewer (first-order autocorrelation, corrected for its bias in short
     series).

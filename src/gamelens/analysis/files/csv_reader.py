@@ -1,4 +1,4 @@
-"""Reader of delimited files: all cells as text, header and separator found from the first rows.
+"""Reader of delimited files: all cells as text, header and separator recognised.
 
 Only an empty cell is missing.
 """
@@ -40,7 +40,9 @@ class DelimitedFile(NamedTuple):
 
 
 def read_delimited(path: Path, encoding: str | None, header_row: int | None = None) -> DelimitedFile:
-    """Return the content of a delimited file, its header in row *header_row* (1 is the first) or recognised.
+    """Return the content of a delimited file.
+
+    *header_row* is the row of its header (1 is the first), None to recognise it.
 
     Raises:
         BadQuery: the file is not text in *encoding* (by default UTF-8, or that of its byte order mark), or its rows
@@ -63,7 +65,9 @@ def read_delimited(path: Path, encoding: str | None, header_row: int | None = No
 
 
 def _cells(source: str, text: str, width: int, separator: str, *, first: int) -> pa.Table:
-    """Return all cells as text, the header in the first row, *first* rows below the top of the file.
+    """Return all cells as text, the header in the first row.
+
+    *first* is the number of rows above it.
 
     Raises:
         BadQuery: a row is longer or shorter than the header.

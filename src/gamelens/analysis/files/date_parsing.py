@@ -75,9 +75,10 @@ def read_moments(values: Series[Any], *, field: str, day_first: bool | None = No
 
 
 def _written_out(texts: Sequence[str], field: str, day_first: bool | None) -> dict[str, str]:
-    """Return each text with a year of four digits, if all have two, and as a day, if all are a spreadsheet's numbers.
+    """Return each text with years of two digits and a spreadsheet's numbers written out.
 
-    A spreadsheet counts days from 1899-12-30, and exports that number from a cell without a date format.
+    All texts must be written the same way. A spreadsheet counts days from 1899-12-30, and exports that number from a
+    cell without a date format.
 
     Raises:
         BadQuery: the two digits of the year may come first or last.

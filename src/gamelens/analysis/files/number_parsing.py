@@ -184,7 +184,7 @@ def _convert(
 def _currency(
     texts: Series[Any], number_texts: Sequence[_NumberText], field: str
 ) -> tuple[Series[Any] | None, str | None]:
-    """Return the currency of each number, and a note if some name none or if there are several.
+    """Return the currency of each number, and a note if several or not all are named.
 
     Raises:
         BadQuery: there are several, and some numbers name none.

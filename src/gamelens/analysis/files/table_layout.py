@@ -27,7 +27,7 @@ _ROUNDING: Final = 0.005  # of a total that no word names; the rows it adds up a
 
 
 def header_place(rows: Sequence[Sequence[Any]]) -> int:
-    """Return the place of the header among the first *rows* of a table, 0 if nothing is above it.
+    """Return the place of the header among *rows*, 0 if nothing is above it.
 
     A line above a header has at most one filled cell, or fewer than half as many as the widest row. In a table of two
     columns it must also be shorter, because a header may leave a name out.
@@ -64,7 +64,10 @@ def total_rows(cells: pa.Table, keys: Collection[str]) -> NDArray[np.bool_]:
 
 
 def _adds_up(cells: pa.Table) -> bool:
-    """Return whether a number of the last row is the sum of those above it, which are not all 0."""
+    """Return whether a number of the last row is the sum of those above it.
+
+    Columns that are 0 above it are no evidence.
+    """
     numbers = [column for column in map(_numbers, cells.columns) if column is not None and np.any(column[:-1])]
     return any(abs(np.nansum(column[:-1]) - column[-1]) <= _ROUNDING * abs(column[-1]) for column in numbers)
 

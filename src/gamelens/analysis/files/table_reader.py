@@ -108,7 +108,10 @@ def read_table(
 
 
 def without_totals(table: ExternalTable, keys: Sequence[str]) -> ExternalTable:
-    """Return *table* without the rows that add up others, with a note about them. *keys* name its keys."""
+    """Return *table* without the rows that add up others, with a note about them.
+
+    *keys* name its keys.
+    """
     is_total = total_rows(table.cells, keys)
     if not is_total.any():
         return table

@@ -199,7 +199,7 @@ def rank_correlation(frame: DataFrame, value: str, rank: str, by: str | None = N
 
 
 def _check_columns(field: str, frame: DataFrame, names: Sequence[str], query: str) -> None:
-    """Raise `BadQuery` if a column of *names* is missing; *query* is the next step."""
+    """Raise `BadQuery` with *query* as the next step if a column of *names* is missing."""
     for name in names:
         if name not in frame:
             raise BadQuery(field, name, f"is not a column of the frame: {query}", [*map(str, frame.columns)])
@@ -214,10 +214,10 @@ def _check_dollars(frame: DataFrame, spend: str) -> None:
 
 
 def _daily_rates(frame: DataFrame, rate: str) -> Series[Any]:
-    """Return the rate of each row: its own, else that of its day, else the last before it, else the first.
+    """Return the rate of each row: its own, or the nearest of its day or before.
 
     Raises:
-        BadQuery: there is none at all.
+        BadQuery: no day has a rate.
     """
     own = frame[rate].astype("float64")
     by_day = own.groupby(frame["timestamp"]).first().sort_index().ffill().bfill()
@@ -227,11 +227,12 @@ def _daily_rates(frame: DataFrame, rate: str) -> Series[Any]:
 
 
 def _install_cost_bounds(result: DataFrame, paid: DataFrame, keys: list[str]) -> DataFrame:
-    """Return the bounds of the cost of an install, from those of the Poisson count of installs (Garwood 1936).
+    """Return the bounds of the cost of an install, from those of the count of installs.
 
-    A count that differs between days by *spread* times its mean is worth as much as a *spread*-th of it.
+    They are those of a Poisson count (Garwood 1936). A count that differs between days by *spread* times its mean is
+    worth as much as a *spread*-th of it.
     """
-    from scipy.special import gammaincinv
+    from scipy.special import gammaincinv, stdtrit
 
     groups = keys or ["all"]
     days = paid.assign(all=0).groupby([*groups, "day"], observed=True, dropna=False)[["paid_installs", "spend"]].sum()
@@ -240,8 +241,10 @@ def _install_cost_bounds(result: DataFrame, paid: DataFrame, keys: list[str]) ->
     sums = by_group.transform("sum")
     expected = days["spend"] * sums["paid_installs"] / sums["spend"]
     days["misfit"] = (days["paid_installs"] - expected) ** 2 / expected.where(expected > 0)
-    spread = by_group["misfit"].sum() / (by_group.size() - 1)
-    spread = spread.where(by_group.size() >= FEWEST_DAYS, 1.0).clip(lower=1.0).rename("spread")
+    number = by_group.size()
+    spread = (by_group["misfit"].sum() / (number - 1)).where(number >= FEWEST_DAYS, 1.0)
+    estimated = (stdtrit(number - 1, 0.975) / stdtrit(np.inf, 0.975)) ** 2  # the spread itself is known from few days
+    spread = spread.where(spread <= 1, spread * estimated).clip(lower=1.0).rename("spread")
     of_row = result.assign(all=0).merge(spread, left_on=groups, right_index=True, how="left")["spread"]
     wide = of_row.fillna(1.0).to_numpy(dtype="float64")
     count = result["paid_installs"].to_numpy(dtype="float64") / wide
@@ -252,7 +255,10 @@ def _install_cost_bounds(result: DataFrame, paid: DataFrame, keys: list[str]) ->
 
 
 def _ratio_half_width(result: DataFrame) -> Any:
-    """Return half of the 95 % interval of the logarithm of money / spend, from the differences between cohorts."""
+    """Return half of the 95 % interval of the logarithm of money / spend.
+
+    It comes from the differences between cohorts.
+    """
     from scipy.special import stdtrit
 
     cohorts = result["cohorts"].to_numpy(dtype="float64")
@@ -290,7 +296,7 @@ def _earned(money: DataFrame, keys: list[str]) -> DataFrame:
 
 
 def _at_age(cost: DataFrame, earned: DataFrame, keys: list[str], age: int, latest: Any) -> DataFrame:
-    """Return spend and revenue at *age* of the cohorts up to the install day *latest*, and how far they differ.
+    """Return spend and revenue at *age* of the cohorts up to the install day *latest*.
 
     *misfit* is the sum of the squared differences of a cohort's money from that of its spend at the common ratio.
     """

@@ -31,8 +31,13 @@ from gamelens.errors import BadQuery
 from gamelens.wire.receipts import RECEIPT, JoinRecord, Provenance, Receipt, merge_provenance
 
 How = Literal["left", "inner", "right", "outer"]
-_JOIN_KINDS: Final = ("left", "inner", "right", "outer")
-_VALIDATES: Final = ("one_to_one per key", "one_to_one")
+_ALLOWED: Final[dict[str, Sequence[str | None]]] = {
+    "how": ("left", "inner", "right", "outer"),
+    "validate": ("one_to_one per key", "one_to_one"),
+    "aggregate": (None, "sum"),
+    "decimal": (None, ".", ","),
+    "totals": ("skip", "keep"),
+}
 _NO_MATCH: Final = -1
 
 
@@ -91,13 +96,9 @@ def join(
     Raises:
         BadQuery: a name is missing, a key is there twice, or a cell can be read in two ways.
     """
-    _check_allowed("how", how, _JOIN_KINDS)
-    _check_allowed("validate", validate, _VALIDATES)
-    _check_allowed("aggregate", aggregate, (None, "sum"))
-    _check_allowed("decimal", decimal, (None, ".", ","))
+    _check_arguments(how=how, validate=validate, aggregate=aggregate, decimal=decimal, totals=totals)
     if not isinstance(df, DataFrame):
         raise BadQuery("df", f"a {type(df).__name__}", 'is not a pandas frame: query with to="pandas"')
-    _check_allowed("totals", totals, ("skip", "keep"))
     if header_row is not None and (not isinstance(header_row, int) or header_row < 1):
         raise BadQuery("header_row", header_row, "is no row: 1 is the first")
     table = read_table(other, sheet=sheet, encoding=encoding, missing=missing, header_row=header_row)
@@ -142,10 +143,11 @@ def join(
     return Joined(frame, report)
 
 
-def _check_allowed(field: str, value: object, allowed: Sequence[str | None]) -> None:
-    """Raise `BadQuery` if *value* is not one of *allowed*."""
-    if value not in allowed:
-        raise BadQuery(field, value, "is not possible", [str(name) for name in allowed])
+def _check_arguments(**arguments: str | None) -> None:
+    """Raise `BadQuery` if an argument has a value that it cannot have."""
+    for field, value in arguments.items():
+        if value not in _ALLOWED[field]:
+            raise BadQuery(field, value, "is not possible", [str(name) for name in _ALLOWED[field]])
 
 
 def _columns_to_bring(table: ExternalTable, pairs: dict[str, str], columns: Sequence[str] | None) -> list[str]:

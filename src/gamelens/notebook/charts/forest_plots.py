@@ -1,4 +1,4 @@
-"""Intervals as rows: differences from the control, chances to be the best, eCPM like for like."""
+"""Intervals as rows: differences from the control, chances, eCPM like for like."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def draw_chances(chances: DataFrame, *, title: str | None = None) -> Figure:
 
 
 def draw_ecpm_index(index: DataFrame, by: str = "network", *, title: str | None = None) -> Figure:
-    """Draw how the eCPM of each value of *by* differs from that of the others like for like, one row each.
+    """Draw the eCPM of each value of *by* against that of the others, like for like.
 
     A filled mark means that the interval excludes no difference, a cross means that there is no interval.
 
@@ -141,7 +141,7 @@ def _draw_rows(figure: Figure, rows: DataFrame, unit: str, place: int) -> None:
 
 
 def _draw_marks(figure: Figure, numbers: DataFrame, names: list[str], words: list[str], place: int) -> None:
-    """Draw estimates as row *place* of the figure, each under its name.
+    """Draw estimates as row *place* of the figure.
 
     *numbers* has difference, low and high, and may have the interval that holds at every look, which is drawn thinly.
     """
