@@ -82,7 +82,8 @@ def compare_curves(frame: DataFrame, by: str | None = None) -> DataFrame:
     """Return the fit of every curve for each value of *by*, and the curve that is chosen.
 
     BG/BB is chosen unless another curve, fitted to the earlier ages only, predicts the latest third of the ages clearly
-    better: then that one. With fewer ages than BG/BB needs, the shifted beta-geometric is chosen.
+    better, and fits all ages better as well (*weight*): then that one. With fewer ages than BG/BB needs, the shifted
+    beta-geometric is chosen.
 
     Columns: *by* (category), model (category), parameters, ages (Int64, ages reached), misfit (float64, binomial
     deviance, 0 through every point), aic (float64), held_out (Int64, ages predicted), held_out_misfit (float64),
@@ -143,8 +144,11 @@ def best_trial(trials: Sequence[CurveTrial]) -> tuple[CurveTrial | None, str]:
     tested = [trial for trial in fitted if trial.held_out]
     if first not in tested:
         return first, "too few ages have come to hold any out and try it on them"
-    best = min(tested, key=lambda trial: trial.held_out_misfit)
+    likely = [trial for trial in tested if trial is first or trial.weight > first.weight]
+    best = min(likely, key=lambda trial: trial.held_out_misfit)
     ages = f"the latest {first.held_out} age{'' if first.held_out == 1 else 's'}"
+    if best is first and len(likely) < len(tested):
+        return first, f"no curve that fits all ages as well foretells {ages} better, {_error_list(tested)}"
     if best is first:
         return first, f"it foretells {ages} best, {_error_list(tested)}"
     if best.held_out_misfit < first.held_out_misfit - CLEAR_DIFFERENCE:

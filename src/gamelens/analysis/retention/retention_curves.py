@@ -237,7 +237,7 @@ SHIFTED_BG: Final = RetentionCurve("shifted beta-geometric", _shifted_bg, centre
 POWER_LAW: Final = RetentionCurve("power law", _power_law, centre=(-1.0, -0.4), spread=(2.0, 1.5))
 """Parameters: logit of D1, log of the power."""
 
-WEIBULL: Final = RetentionCurve("Weibull", _weibull, centre=(0.4, -1.5, -0.7), spread=(1.5, 1.5, 0.5))
+WEIBULL: Final = RetentionCurve("Weibull", _weibull, centre=(1.0, -1.0, -0.9), spread=(2.5, 1.5, 0.7))
 """Parameters: logit of a, log of r, log of k."""
 
 CURVES: Final = (BG_BB, SHIFTED_BG, WEIBULL, POWER_LAW)
