@@ -112,10 +112,9 @@ def test_answers_from_arrays_are_those_of_the_ledger(ledger: Ledger, scenario: S
     for query, quick in zip(queries, answers_about(scenario, queries), strict=True):
         slow = answer(ledger, scenario, query)
         keys = ["timestamp", *("game_id" if name == "game" else name for name in query.by)]
-        both = [frame[slow.columns].sort_values(keys, ignore_index=True) for frame in (slow, quick)]
-        for frame in both:
-            frame.attrs = {}
-        pd.testing.assert_frame_equal(*both, check_dtype=False, rtol=1e-9)
+        expected, got = (frame[slow.columns].sort_values(keys, ignore_index=True) for frame in (slow, quick))
+        expected.attrs = got.attrs = {}
+        pd.testing.assert_frame_equal(got, expected, check_dtype=False, rtol=1e-9)
 
 
 def test_a_demo_without_incidents_raises_few_alarms() -> None:
