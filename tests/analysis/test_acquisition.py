@@ -257,7 +257,7 @@ def test_a_missing_column_is_named_with_the_next_step(bought: DataFrame, earned:
     """Not a KeyError."""
     with pytest.raises(BadQuery, match="campaign"):
         outside_data.cost_per_install(bought, by=[PUBLISHER, "campaign"])
-    with pytest.raises(BadQuery, match='has no campaign: use .*"install_publisher", "campaign"'):
+    with pytest.raises(BadQuery, match=r'has no campaign: use .*"install_publisher", "campaign"'):
         outside_data.return_on_spend(bought.assign(campaign="a"), earned, by=[PUBLISHER, "campaign"])
     with pytest.raises(BadQuery, match="join ad spend"):
         outside_data.return_on_spend(bought.drop(columns="spend"), earned)

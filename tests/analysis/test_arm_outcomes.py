@@ -51,7 +51,7 @@ def test_conversion_counts_variants_without_payers() -> None:
 def test_an_outcome_that_is_not_by_install_day_is_refused() -> None:
     """Without installed_on the days of the arms cannot be compared; the error says what to query."""
     paid = tidy_frame("converting_users", ab_variant_id=["ctrl"], converting_users=[3])
-    with pytest.raises(BadQuery, match='has no installed_on: use .*"converting_users"'):
+    with pytest.raises(BadQuery, match=r'has no installed_on: use .*"converting_users"'):
         experiments.per_new_player(installs(), paid, metric="converting_users")
 
 
