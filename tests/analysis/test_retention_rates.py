@@ -8,7 +8,6 @@ import pytest
 from pandas import DataFrame
 
 from gamelens.analysis import retention
-from gamelens.analysis.tidy_frames import first_row
 from gamelens.errors import BadQuery
 
 FIRST_DAY = pd.Timestamp("2026-11-01", tz="UTC")
@@ -115,21 +114,3 @@ def test_the_frame_given_stays_as_it_was(cohorts: DataFrame) -> None:
 def test_the_receipt_is_handed_on(cohorts: DataFrame) -> None:
     """The curve carries the receipt of the frame."""
     assert retention.average_curve(cohorts).attrs == cohorts.attrs
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "expected"),
-    [((0.3, 0.4), (0.1, 0.2), True), ((0.1, 0.2), (0.3, 0.4), True), ((0.1, 0.3), (0.2, 0.4), False)],
-)
-def test_intervals_that_do_not_touch_lie_apart(
-    first: tuple[float, float], second: tuple[float, float], expected: bool
-) -> None:
-    """Two intervals are apart if they do not overlap, in either order."""
-    rows = [pd.Series({"low": low, "high": high}) for low, high in (first, second)]
-    assert retention.intervals_are_disjoint(*rows) is expected
-
-
-def test_an_unknown_interval_does_not_lie_apart(cohorts: DataFrame) -> None:
-    """An interval of NA is not apart from any other."""
-    curve = retention.average_curve(cohorts, "game")
-    assert retention.intervals_are_disjoint(first_row(curve[:0]), curve.iloc[0]) is False

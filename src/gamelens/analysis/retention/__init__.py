@@ -13,7 +13,6 @@ from gamelens.analysis.retention.retention_rates import (
     cohort_matrix,
     cohort_sizes,
     day_spread,
-    intervals_are_disjoint,
     pooled,
     wilson,
 )
@@ -28,7 +27,6 @@ __all__ = [
     "day_spread",
     "dearest_claim",
     "drift_claims",
-    "intervals_are_disjoint",
     "ltv",
     "pooled",
     "project_retention",

@@ -7,7 +7,6 @@ Reads the frame of `Client.retention`: timestamp (datetime64[us, UTC], the insta
 from __future__ import annotations
 
 from math import nan, sqrt
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -110,18 +109,6 @@ def by_half(frame: DataFrame) -> DataFrame:
     return with_receipts_of(
         frame.assign(half=pd.Categorical(halves, categories=["earlier", "later"], ordered=True)), frame
     )
-
-
-def intervals_are_disjoint(first: Series[Any], second: Series[Any]) -> bool:
-    """Return whether the intervals of two rows of `average_curve` do not overlap.
-
-    Then chance alone hardly explains the difference. False if one of them is unknown. The rule is careful: two 95 %
-    intervals that overlap a little may still differ.
-    """
-    ends = first["low"], first["high"], second["low"], second["high"]
-    if any(pd.isna(end) for end in ends):
-        return False
-    return bool(first["high"] < second["low"] or second["high"] < first["low"])
 
 
 @requires(frame=RETENTION)
