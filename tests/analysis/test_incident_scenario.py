@@ -73,7 +73,8 @@ def test_the_dead_network_on_its_first_day_and_its_platform(
 def test_the_network_is_not_there_the_day_before_and_not_the_day_it_is_back(board_of: BoardOf) -> None:
     """The network raises no alarm the day before it dies nor the day it is back."""
     for day in (49, 53):
-        assert not (board_of(day)["watch"] == "network_share").any()
+        alarms = board_of(day)[lambda rows: rows["game"] == "Rooftop Dash"]
+        assert not (alarms["watch"] == "network_share").any()
 
 
 def test_the_silent_game_on_its_first_day(board_of: BoardOf, scenario: Scenario) -> None:

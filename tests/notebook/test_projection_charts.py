@@ -89,7 +89,7 @@ def test_only_the_chosen_curve_has_a_band(alone: DataFrame) -> None:
     """With all curves drawn only the chosen one has a band."""
     figure = charts.draw_projection(retention.project_retention(alone, model="all"))
     assert [trace.legendgroup for trace in figure.data if trace.fill == "toself"] == ["BG/BB"]
-    assert len(lines(figure, "solid")) == 3
+    assert len(lines(figure, "solid")) == 4
 
 
 def test_a_game_without_a_curve_shows_its_observed_points(frame: DataFrame) -> None:

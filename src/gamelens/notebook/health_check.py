@@ -180,7 +180,8 @@ def check_health(
         BadQuery: there is no such metric, or *accept* breaks a rule.
         NotYetAvailable: *over* begins after the available interval.
     """
-    watched = health.watches(metrics)
+    known = set(lens.dimensions())  # a service without severities has no critical errors to watch
+    watched = [watch for watch in health.watches(metrics) if {name for name, _ in watch.where} <= known]
     notes = health.BoardNotes.read(accept) if isinstance(accept, str | Path) else accept or health.BoardNotes()
     try:
         with warnings.catch_warnings():  # a game without ads or errors is no mistake in these filters
