@@ -1,4 +1,4 @@
-"""Comparison of arms on published cases, with a changing split, for builds, and before and after."""
+"""Comparison of arms: published cases, a split that changes, builds, and before and after a day."""
 
 from __future__ import annotations
 

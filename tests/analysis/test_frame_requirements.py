@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from inspect import isfunction
@@ -424,3 +425,12 @@ def test_a_call_with_wrong_arguments_is_a_type_error() -> None:
     """The declaration leaves the signature as it is."""
     with pytest.raises(TypeError, match=r"concentration\(\) missing 1 required positional argument: 'by'"):
         ads.concentration(ads_frame(["US"]))  # type: ignore[call-arg]
+
+
+def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without scipy, an analysis that needs it says which extra to install."""
+    monkeypatch.setitem(sys.modules, "scipy.stats", None)
+    days = ["2026-11-02", "2026-11-03"]
+    frame = tidy_frame(timestamp=days, game=["A", "A"], country_code=["US", "US"], event_count=[9, 9], sum=[1.0, 2.0])
+    with pytest.raises(ModuleNotFoundError, match=r"price_changes needs scipy: pip install 'gamelens\[analysis\]'"):
+        decomposition.price_changes(frame, frame, "country_code")

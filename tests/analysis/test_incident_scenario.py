@@ -108,7 +108,7 @@ def test_the_bad_build_is_open_on_the_last_day(board_of: BoardOf, scenario: Scen
 
 
 def test_answers_from_arrays_are_those_of_the_ledger(ledger: Ledger, scenario: Scenario) -> None:
-    """The quick answers of the bench have the rows and numbers of the ledger's."""
+    """Answers that the bench computes with numpy equal the ledger's, row by row."""
     queries = board_queries(watches())
     for query, quick in zip(queries, answers_about(scenario, queries), strict=True):
         slow = answer(ledger, scenario, query)

@@ -18,7 +18,7 @@ DAYS = 84
 
 
 def countries(count: int, special: Sequence[int], *, lift: float = 0.0, memory: float = 0.0) -> DataFrame:
-    """Return *count* countries of 12 weeks with more users at weekends and noise of 5 %.
+    """Return the daily users of *count* countries over 12 weeks: more at weekends, with noise of 5 %.
 
     Args:
         count: number of countries.

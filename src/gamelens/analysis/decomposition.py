@@ -23,11 +23,19 @@ from pandas import DataFrame, Series
 
 from gamelens._text import format_number
 from gamelens.analysis.claims import Claim, direction_of
-from gamelens.analysis.significance import holm, two_sided
-from gamelens.analysis.tidy_frames import column_of, ratio, series_names, sum_over, with_ids, with_receipts_of
+from gamelens.analysis.significance import LEVEL, holm, two_sided
+from gamelens.analysis.tidy_frames import (
+    metric_sums,
+    ratio,
+    series_names,
+    sum_over,
+    with_ids,
+    with_receipt,
+    with_receipts_of,
+)
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires, result_of
 from gamelens.wire.intervals import Interval
-from gamelens.wire.receipts import RECEIPT, Receipt
+from gamelens.wire.receipts import Receipt
 
 By = str | Sequence[str]
 
@@ -38,7 +46,6 @@ KINDS: Final = ("kept", "new", "vanished")
 PARTS: Final = ("volume", "mix", "price")
 FEWEST_DAYS: Final = 5  # with impressions in each period: fewer do not show how much days differ
 _WEEK: Final = 7
-_LEVEL: Final = 0.05
 _CHANGES: Final = result_of("decomposition.price_changes(before, after, by=...)", "ratio", "low", "high", "p_adjusted")
 _RESULT: Final = result_of("decomposition.decompose(before, after, by=...)", "before", "after", "change", *PARTS)
 
@@ -64,9 +71,14 @@ def decompose(before: DataFrame, after: DataFrame, by: By) -> DataFrame:
     order = result["change"].abs().sort_values(ascending=False, kind="stable").index
     columns = [*keys, "kind", "before", "after", "change", *PARTS, "volume_before", "volume_after"]
     result = result.loc[order, columns].reset_index(drop=True)
-    if _query_of(before) != _query_of(after):
+    first, second = Receipt.of(before.attrs), Receipt.of(after.attrs)
+    if first.within(None) != second.within(None):
         return with_receipts_of(result, before, after)
-    return _with_interval(with_receipts_of(result, before), _joint_interval(before, after))  # parts share requests
+    if first.interval and second.interval:  # two periods of one frame, which share its requests
+        first = first.within(
+            Interval(min(first.interval.start, second.interval.start), max(first.interval.end, second.interval.end))
+        )
+    return with_receipt(result, first)
 
 
 @requires(parts=_RESULT)
@@ -109,30 +121,8 @@ def split_in_halves(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
 
 def _part(frame: DataFrame, is_in: Series[bool], start: pd.Timestamp, end: pd.Timestamp) -> DataFrame:
     """Return the rows of *frame* from *start* to *end*, with a receipt of that interval."""
-    part = with_receipts_of(frame[is_in].copy(), frame)
-    return _with_interval(part, Interval(start.to_pydatetime(), end.to_pydatetime()))
-
-
-def _with_interval(frame: DataFrame, interval: Interval | None) -> DataFrame:
-    """Write *interval* to the receipt of *frame*, if it has one, as the interval of its rows."""
-    if (receipt := Receipt.of(frame.attrs)) and interval is not None:
-        text = str(interval)
-        asked = receipt.asked if receipt.clipped else replace(receipt.asked, interval=text)
-        receipt = replace(receipt, asked=asked, clipped=text if receipt.clipped else None)
-        frame.attrs = {RECEIPT: receipt.to_json()}
-    return frame
-
-
-def _joint_interval(before: DataFrame, after: DataFrame) -> Interval | None:
-    """Return the interval from the beginning of both periods to their end."""
-    first, second = (Receipt.of(frame.attrs).interval for frame in (before, after))
-    return Interval(min(first.start, second.start), max(first.end, second.end)) if first and second else None
-
-
-def _query_of(frame: DataFrame) -> Receipt:
-    """Return the receipt without its interval, which the parts of one frame have in common."""
-    receipt = Receipt.of(frame.attrs)
-    return replace(receipt, asked=replace(receipt.asked, interval=None), clipped=None)
+    period = Interval(start.to_pydatetime(), end.to_pydatetime())
+    return with_receipt(frame[is_in].copy(), Receipt.of(frame.attrs).within(period))
 
 
 @requires(equal_periods=("before", "after"), before=_DAILY, after=_DAILY)
@@ -181,18 +171,13 @@ def price_claims(changes: DataFrame, by: By) -> list[Claim]:
     the later price to the earlier one.
     """
     names = [by] if isinstance(by, str) else list(by)
-    moved = changes[changes["p_adjusted"] < _LEVEL]
+    moved = changes[changes["p_adjusted"] < LEVEL]
+    if changes["p_value"].isna().all():
+        text = "Too few days have impressions to tell whether prices changed."
+        return [Claim(kind="price", direction="unknown", text=text)]
     if moved.empty:
         text = "No price is seen to have changed, like for like, beyond what days differ by."
-        is_known = changes["p_value"].notna().any()
-        none = "Too few days have impressions to tell whether prices changed."
-        return [
-            Claim(
-                kind="price",
-                direction="no clear difference" if is_known else "unknown",
-                text=text if is_known else none,
-            )
-        ]
+        return [Claim(kind="price", direction="no clear difference", text=text)]
     return [
         Claim(
             kind="price",
@@ -213,9 +198,8 @@ def price_claims(changes: DataFrame, by: By) -> list[Claim]:
 
 
 def _period_sums(frame: DataFrame, by: By, name: str) -> DataFrame:
-    count, money = column_of(frame, "ilrd_revenue", "event_count"), column_of(frame, "ilrd_revenue", "sum")
-    names = {money: name, count: f"volume_{name}"}
-    result = sum_over(frame, by, names).rename(columns=names)
+    fields = {name: ("ilrd_revenue", "sum"), f"volume_{name}": ("ilrd_revenue", "event_count")}
+    result = metric_sums(frame, by, **fields)
     return result.astype({name: "float64", f"volume_{name}": "Int64"} | dict.fromkeys(with_ids(frame, by), "object"))
 
 
@@ -248,9 +232,9 @@ def _segment_kinds(result: DataFrame) -> Any:
 
 def _daily_sums(frame: DataFrame, cells: list[str]) -> DataFrame:
     """Return money and volume by day and cell, the cells as objects with None for null."""
-    count, money = column_of(frame, "ilrd_revenue", "event_count"), column_of(frame, "ilrd_revenue", "sum")
     cells = list(dict.fromkeys(cells))
-    sums = sum_over(frame, ["timestamp", *cells], [money, count]).rename(columns={money: "money", count: "volume"})
+    fields = {"money": ("ilrd_revenue", "sum"), "volume": ("ilrd_revenue", "event_count")}
+    sums = metric_sums(frame, ["timestamp", *cells], **fields)
     sums = sums.astype(dict.fromkeys(cells, "object") | {"money": "float64", "volume": "float64"})
     sums[cells] = sums[cells].where(sums[cells].notna(), None)
     return sums

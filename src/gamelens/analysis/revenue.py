@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from pandas import DataFrame
 
-from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_receipts_of
+from gamelens.analysis.tidy_frames import metric_sums, ratio, with_receipts_of
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 
 
@@ -21,8 +21,7 @@ def revenue_by_source(frame: DataFrame, by: str | Sequence[str] | None = None) -
     Columns: *by*, iap_revenue, ad_revenue, total_revenue (float64, USD), ads_share (float64, 0 to 1, NA without
     revenue).
     """
-    names = {column_of(frame, "revenue", "sum"): "iap_revenue", column_of(frame, "ilrd_revenue", "sum"): "ad_revenue"}
-    result = sum_over(frame, by, names).rename(columns=names)
+    result = metric_sums(frame, by, iap_revenue=("revenue", "sum"), ad_revenue=("ilrd_revenue", "sum"))
     result["total_revenue"] = result["iap_revenue"] + result["ad_revenue"]
     result["ads_share"] = ratio(result["ad_revenue"], result["total_revenue"])
     return with_receipts_of(result, frame)
@@ -39,8 +38,7 @@ def arpdau(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame
     Columns: *by*, player_days (Int64), iap_arpdau, ad_arpdau, arpdau (float64, USD per player and day, NA without
     players).
     """
-    players = column_of(frame, "user_unique", "user_unique")
-    result = sum_over(frame, by, [players]).rename(columns={players: "player_days"})
+    result = metric_sums(frame, by, player_days=("user_unique", "user_unique"))
     money = revenue_by_source(frame, by)
     result["iap_arpdau"] = ratio(money["iap_revenue"], result["player_days"])
     result["ad_arpdau"] = ratio(money["ad_revenue"], result["player_days"])
@@ -56,11 +54,12 @@ def payer_share(frame: DataFrame, by: str | Sequence[str] | None = None) -> Data
 
     Columns: *by*, player_days, paying_player_days (Int64), payer_share (float64, 0 to 1, NA without players).
     """
-    names = {
-        column_of(frame, "user_unique", "user_unique"): "player_days",
-        column_of(frame, "paying_users", "paying_users"): "paying_player_days",
-    }
-    result = sum_over(frame, by, names).rename(columns=names)
+    result = metric_sums(
+        frame,
+        by,
+        player_days=("user_unique", "user_unique"),
+        paying_player_days=("paying_users", "paying_users"),
+    )
     result["payer_share"] = ratio(result["paying_player_days"], result["player_days"])
     return with_receipts_of(result, frame)
 
@@ -75,10 +74,6 @@ def arppu(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame:
     Columns: *by*, paying_player_days (Int64), iap_revenue (float64, USD), arppu (float64, USD per payer and day, NA
     without payers).
     """
-    names = {
-        column_of(frame, "paying_users", "paying_users"): "paying_player_days",
-        column_of(frame, "revenue", "sum"): "iap_revenue",
-    }
-    result = sum_over(frame, by, names).rename(columns=names)
+    result = metric_sums(frame, by, paying_player_days=("paying_users", "paying_users"), iap_revenue=("revenue", "sum"))
     result["arppu"] = ratio(result["iap_revenue"], result["paying_player_days"])
     return with_receipts_of(result, frame)

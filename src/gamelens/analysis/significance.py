@@ -6,13 +6,16 @@ scipy and statsmodels compute them, from the extra `analysis`; added here is tha
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from pandas import Series
 
 Floats = NDArray[np.float64]
+
+LEVEL: Final = 0.05
+"""P-value, corrected for all tests of a frame, below which a difference is claimed."""
 
 
 def two_sided(z: Floats, observations: Floats | float = math.inf) -> Floats:

@@ -245,6 +245,18 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         """The interval whose events the frame counts, or None where the receipt does not say."""
         return _interval(self.clipped or self.asked.interval)
 
+    def within(self, interval: Interval | None) -> Receipt:
+        """Return the receipt of the same query for another *interval*, or for none.
+
+        An empty receipt stays empty.
+        """
+        if not self:
+            return self
+        text = str(interval) if interval is not None else None
+        if self.clipped and text:
+            return msgspec.structs.replace(self, clipped=text)
+        return msgspec.structs.replace(self, asked=msgspec.structs.replace(self.asked, interval=text), clipped=None)
+
     @property
     def is_complete(self) -> bool:
         """Whether no rows are missing: no gap, and nothing left out by `top`."""

@@ -18,7 +18,15 @@ from pandas import DataFrame, Series
 
 from gamelens.analysis.ads.ad_claims import concentration_claim
 from gamelens.analysis.ads.canonical_names import RAW_COLUMNS, named_for
-from gamelens.analysis.tidy_frames import column_of, display_values, ratio, sum_over, with_ids, with_receipts_of
+from gamelens.analysis.tidy_frames import (
+    column_of,
+    display_values,
+    metric_sums,
+    ratio,
+    sum_over,
+    with_ids,
+    with_receipts_of,
+)
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 
 By = str | Sequence[str] | None
@@ -37,8 +45,7 @@ def earnings(frame: DataFrame, by: By = None) -> DataFrame:
     NA without impressions), revenue_share (float64, 0 to 1, of all rows), impression_share (float64, 0 to 1).
     """
     frame = named_for(frame, by)
-    count, money = column_of(frame, "ilrd_revenue", "event_count"), column_of(frame, "ilrd_revenue", "sum")
-    result = sum_over(frame, by, [count, money]).rename(columns={count: "impressions", money: "ad_revenue"})
+    result = metric_sums(frame, by, impressions=("ilrd_revenue", "event_count"), ad_revenue=("ilrd_revenue", "sum"))
     result["ecpm"] = 1000 * ratio(result["ad_revenue"], result["impressions"])
     for share, part in (("revenue_share", "ad_revenue"), ("impression_share", "impressions")):
         result[share] = ratio(result[part], Series(result[part].sum(), index=result.index))
@@ -59,12 +66,13 @@ def per_player(frame: DataFrame, by: By = None) -> DataFrame:
     Columns: *by*, player_days (Int64), ads_shown (Int64), ad_revenue (float64, USD), impressions_per_dau (float64, ads
     per player and day), ad_arpdau (float64, USD per player and day).
     """
-    names = {
-        column_of(frame, "user_unique", "user_unique"): "player_days",
-        column_of(frame, "ad_impressions_count", "ad_impressions_count"): "ads_shown",
-        column_of(frame, "ilrd_revenue", "sum"): "ad_revenue",
-    }
-    result = sum_over(frame, by, names).rename(columns=names)
+    result = metric_sums(
+        frame,
+        by,
+        player_days=("user_unique", "user_unique"),
+        ads_shown=("ad_impressions_count", "ad_impressions_count"),
+        ad_revenue=("ilrd_revenue", "sum"),
+    )
     result["impressions_per_dau"] = ratio(result["ads_shown"], result["player_days"])
     result["ad_arpdau"] = ratio(result["ad_revenue"], result["player_days"])
     return with_receipts_of(result, frame)
@@ -79,11 +87,12 @@ def per_session(frame: DataFrame, by: By = None) -> DataFrame:
 
     Columns: *by*, sessions, ads_shown (Int64), impressions_per_session (float64, ads per session, NA without sessions).
     """
-    names = {
-        column_of(frame, "session_unique", "session_unique"): "sessions",
-        column_of(frame, "ad_impressions_count", "ad_impressions_count"): "ads_shown",
-    }
-    result = sum_over(frame, by, names).rename(columns=names)
+    result = metric_sums(
+        frame,
+        by,
+        sessions=("session_unique", "session_unique"),
+        ads_shown=("ad_impressions_count", "ad_impressions_count"),
+    )
     result["impressions_per_session"] = ratio(result["ads_shown"], result["sessions"])
     return with_receipts_of(result, frame)
 

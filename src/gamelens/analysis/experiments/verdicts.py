@@ -17,9 +17,9 @@ from gamelens.analysis.claims import Claim, Direction, direction_of
 from gamelens.analysis.experiments.arm_outcomes import EXPERIMENT, MEASURE, VARIANT, groups
 from gamelens.analysis.experiments.power_analysis import QUARTER_DAYS
 from gamelens.analysis.experiments.sample_ratios import SUSPECT
+from gamelens.analysis.significance import LEVEL
 from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
 
-_LEVEL: Final = 0.05
 _COMPARED: Final = result_of(
     "experiments.compare(frame, arm=...)", "control", "unit", "difference", "low", "high", "p_adjusted"
 )
@@ -95,7 +95,7 @@ def _split_claim(rows: DataFrame) -> Claim:
 
 
 def _difference_claim(row: dict[Any, Any], keys: Sequence[str]) -> Claim:
-    is_clear = row["p_adjusted"] < _LEVEL
+    is_clear = row["p_adjusted"] < LEVEL
     direction = direction_of(row["low"], row["high"])
     shown: Direction = direction if is_clear or direction == "unknown" else "no clear difference"
     value, base = (_value(row[name], row["unit"]) for name in ("value", "control_value"))
@@ -118,7 +118,7 @@ def _advice_claim(row: dict[Any, Any], keys: Sequence[str], lift: float) -> Clai
     name, control = _name(row, keys), row["control"]
     if direction in ("higher", "lower"):
         advice = f"{direction} than {control}, at whatever day it is looked at: decide now"
-    elif row["p_adjusted"] < _LEVEL:
+    elif row["p_adjusted"] < LEVEL:
         side = direction_of(row["low"], row["high"])
         advice = (
             f"{side} than {control} if today is the planned end of the test. Looked at daily, the difference may still "

@@ -118,7 +118,10 @@ class BoardNotes(msgspec.Struct, frozen=True):
 
 
 def accepted_starts(series: SeriesGrid, notes: BoardNotes) -> Ints:
-    """Return the number of the first day of each series' accepted level, 0 without one."""
+    """Return the number of the day from which each series has its accepted level.
+
+    It is 0, the first day, without an accepted level.
+    """
     starts = np.zeros(len(series.identity), dtype=np.int64)
     for entry in notes.accepted:
         rows = _rows_about(series, entry) & _is_segment(series, entry.segment)

@@ -1,4 +1,4 @@
-"""Drift: whether players who installed later come back more or less."""
+"""Test of whether later installs come back more or less often than earlier ones."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from gamelens.analysis.tidy_frames.frame_columns import (
     display_values,
     first_row,
     label_columns,
+    metric_sums,
     queried_metrics,
     ratio,
     series_names,
@@ -17,6 +18,7 @@ from gamelens.analysis.tidy_frames.frame_columns import (
     value_columns,
     warn_of_mixture,
     with_ids,
+    with_receipt,
     with_receipts_of,
 )
 
@@ -27,6 +29,7 @@ __all__ = [
     "display_values",
     "first_row",
     "label_columns",
+    "metric_sums",
     "queried_metrics",
     "ratio",
     "series_names",
@@ -34,5 +37,6 @@ __all__ = [
     "value_columns",
     "warn_of_mixture",
     "with_ids",
+    "with_receipt",
     "with_receipts_of",
 ]

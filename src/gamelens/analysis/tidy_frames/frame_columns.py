@@ -84,6 +84,16 @@ def sum_over(frame: DataFrame, by: str | Sequence[str] | None, columns: Iterable
     return frame.groupby(keys, observed=True, dropna=False, sort=False)[columns].sum().reset_index()
 
 
+def metric_sums(frame: DataFrame, by: str | Sequence[str] | None, **fields: tuple[str, str]) -> DataFrame:
+    """Return sums like `sum_over`, each column named by its keyword: *name*=(metric, field).
+
+    Raises:
+        BadQuery: the frame does not hold a field.
+    """
+    names = {column_of(frame, metric, field): name for name, (metric, field) in fields.items()}
+    return sum_over(frame, by, names).rename(columns=names)
+
+
 def first_row(frame: DataFrame) -> Series[Any]:
     """Return the first row, the leader of a sorted frame, or a row of NA without rows."""
     return frame.iloc[0] if len(frame) else Series(pd.NA, index=frame.columns, dtype="object")
@@ -130,9 +140,14 @@ def with_receipts_of(result: DataFrame, *sources: DataFrame) -> DataFrame:
         result.attrs = {RECEIPT: attrs[0][RECEIPT]}
         return result
     receipts = [Receipt.of(one) for one in attrs]
-    result.attrs = {RECEIPT: merge_receipts(receipts).to_json()} if attrs else {}
     warn_of_mixture([receipt.provenance for receipt in receipts])
-    return result
+    return with_receipt(result, merge_receipts(receipts))
+
+
+def with_receipt(frame: DataFrame, receipt: Receipt) -> DataFrame:
+    """Give *frame* this receipt, or none if it is empty, and return it."""
+    frame.attrs = {RECEIPT: receipt.to_json()} if receipt else {}
+    return frame
 
 
 def warn_of_mixture(origins: Sequence[Provenance]) -> list[str]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import Any, Final, ParamSpec, TypeVar
@@ -39,6 +40,7 @@ _DECLARED: Final = "frame_requirements"
 _TITLES: Final = frozenset({"game", "studio"})
 _EVENT_LEVEL: Final = frozenset({"ad", "ilrd"})
 _EVENT_DIMENSIONS: Final = frozenset({"category", "severity"})
+_EXTRA: Final = frozenset({"scipy", "statsmodels"})  # imported where they are used, by analyses that need them
 _ROWS: Final[dict[str, str]] = {
     "hour": "several rows a day",
     "day": "one row a day",
@@ -128,12 +130,26 @@ def requires(
             if since:
                 case = _Case(arguments[since[0]], frames[since[0]], by)
                 _judge_beginning(name, since, case, arguments[since[1]])
-            return function(*bound.args, **bound.kwargs)
+            with _extra_named(name):
+                return function(*bound.args, **bound.kwargs)
 
         vars(judged)[_DECLARED] = frames
         return judged
 
     return declare
+
+
+@contextmanager
+def _extra_named(function: str) -> Iterator[None]:
+    """Name the extra to install where *function* misses a library of it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        library = (error.name or "").partition(".")[0]
+        if library not in _EXTRA:
+            raise
+        hint = f"{function} needs {library}: pip install 'gamelens[analysis]'"
+        raise ModuleNotFoundError(hint, name=library) from None
 
 
 def declared_requirements(function: Callable[..., Any]) -> Mapping[str, FrameRequirements]:
