@@ -71,10 +71,15 @@ def test_the_dead_network_on_its_first_day_and_its_platform(
 
 
 def test_the_network_is_not_there_the_day_before_and_not_the_day_it_is_back(board_of: BoardOf) -> None:
-    """The network raises no alarm the day before it dies nor the day it is back."""
+    """No network of any game raises an alarm the day before one dies nor the day it is back."""
     for day in (49, 53):
-        alarms = board_of(day)[lambda rows: rows["game"] == "Rooftop Dash"]
-        assert not (alarms["watch"] == "network_share").any()
+        assert not (board_of(day)["watch"] == "network_share").any()
+
+
+def test_nothing_but_the_planted_faults_is_open_on_the_last_day(board_of: BoardOf, scenario: Scenario) -> None:
+    """The bad build, which is not mended, is the only row flagged on the last day."""
+    alarms = board_of(scenario.days - 1)
+    assert alarms[["game", "watch", "segment"]].to_numpy().tolist() == [["Rooftop Dash", "retention_d1", "BR"]]
 
 
 def test_the_silent_game_on_its_first_day(board_of: BoardOf, scenario: Scenario) -> None:

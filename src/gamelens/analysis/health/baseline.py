@@ -3,7 +3,7 @@
 Counts and money are compared with the median of the same weekday in the four weeks before, shifted by the drift of the
 preceding days. Their noise is the spread (MAD) of those days, and for counts at least the noise of chance. Shares and
 rates are compared with the pooled four weeks before, outliers left out. Their noise is that of chance, widened if the
-days before deviated further.
+days before deviated further. Several days together are also compared with how far a share wanders in such weeks.
 
 Usual days are those outside of incidents: while one is open its baseline stays what it was before. Where days follow
 each other (autocorrelation), a day is compared with what the day before it leads to, and the noise is that of such
@@ -46,7 +46,10 @@ _SMALL: Final = 0.1  # of a typical day's revenue: added so that the logarithm o
 _FAR: Final = 3.5
 _CHANCE_DAYS: Final = 14
 _CLEAR_MEMORY: Final = 2.0  # an autocorrelation below so many standard errors counts as none
-_WIDE: Final = 1.4  # a spread, in units of chance, beyond which several days together are not judged
+_WANDERING: Final = 0.9
+_WANDER_SIZE: Final = 0.05  # of a share: its usual wander, measured or not
+_DOUBT: Final = 2.0  # factor of a variance measured from a few weeks, for how much larger the true one may be
+_WIDE: Final = 1.25  # a spread, in units of chance, beyond which several days together are not judged
 
 
 class Baseline(msgspec.Struct, frozen=True):
@@ -122,50 +125,110 @@ class Levels:
         return Baseline(expected, low, high, (scaled[:, -1] - centre) / noise, noise_days)
 
 
-def judge_shares(part: Floats, whole: Floats, is_usual: Flags, *, days: int = 1, is_rate: bool = False) -> Baseline:
+def judge_shares(
+    part: Floats, whole: Floats, is_usual: Flags, *, days: int = 1, is_rate: bool = False, least_z: float = 0.0
+) -> Baseline:
     """Return the baseline of the share *part* / *whole* over the last *days* days.
 
     It is that of the days before these which are flagged in *is_usual*. A rate may be larger than 1. Several days
     together are not judged in a series that varies much more than chance does: it may wander, and their mean with it.
+    Series that chance alone keeps within *least_z* are left out (NaN), which saves most of the time.
     """
+    baseline = Baseline(*(np.full(len(part), np.nan) for _ in Baseline.__struct_fields__))
     if part.shape[1] <= max(days, FEWEST_POOLED_DAYS):
-        return Baseline(*(np.full(len(part), np.nan) for _ in Baseline.__struct_fields__))
-    is_there = np.isfinite(part[:, -days:])
-    recent_part, recent_whole = (_sum(_only(array[:, -days:], is_there)) for array in (part, whole))
-    is_known = is_usual & np.isfinite(part) & (whole > 0)
-    is_known = _is_newest(is_known[:, :-days], POOLED_DAYS)
-    first = int(np.argmax(is_known.any(axis=0)))
-    is_known = is_known[:, first:]
-    parts, wholes = (np.where(is_known, array[:, first:-days], 0.0) for array in (part, whole))
-    share = _pooled_share(parts, wholes, is_rate)
-    deviations = _deviations(parts, wholes, share[:, None], is_rate)
-    is_near = is_known & (np.abs(deviations) <= _FAR * np.maximum(_spread(_only(deviations, is_known)), 1)[:, None])
-    share = _pooled_share(np.where(is_near, parts, 0.0), np.where(is_near, wholes, 0.0), is_rate)
-    deviations = _only(_deviations(parts, wholes, share[:, None], is_rate), is_known)
-    memory = _Memory(deviations)
-    days_tested = is_known.sum(axis=1)
-    spread, chance_days = _widened_chance(_spread(memory.errors if days == 1 else deviations), days_tested)
+        return baseline
+    usual = _usual_share(part[:, :-days], whole[:, :-days], is_usual[:, :-days], is_rate)
+    window = [np.where(np.isfinite(part[:, -days:]), array[:, -days:], np.nan) for array in (part, whole)]
+    recent_part, recent_whole = (_sum(array) for array in window)
     with np.errstate(divide="ignore", invalid="ignore"):
-        follows = is_usual[:, -2] & (days == 1)
-        before = np.nan_to_num(_deviations(part[:, -2], whole[:, -2], share, is_rate))
-        prediction = np.where(follows, memory.strength * before, 0.0)
-        noise = spread * np.sqrt(1 + recent_whole / np.where(is_near, wholes, 0.0).sum(axis=1))
-        noise = noise * (memory.widening if days == 1 else memory.widening_over(days))
-        z = (_deviations(recent_part, recent_whole, share, is_rate) - prediction) / noise
-        reach = BAND_Z * noise / (2 * np.sqrt(recent_whole + 0.5))
-    is_judged = (days_tested >= FEWEST_POOLED_DAYS) & (recent_whole > 0) & np.isfinite(z)
-    is_judged &= (days == 1) | ~_may_wander(deviations, part[:, -days:], whole[:, -days:], is_rate)
-    lines = share, *(_share_at(share, sign * reach, is_rate) for sign in (-1, 1)), z
+        chance = np.sqrt(1 + recent_whole / usual.near_whole)
+        deviation = _deviations(recent_part, recent_whole, usual.share, is_rate)
+        is_judged = (usual.is_known.sum(axis=1) >= FEWEST_POOLED_DAYS) & (recent_whole > 0)
+        is_judged &= np.abs(deviation) >= least_z * chance
+    rows = np.flatnonzero(is_judged)
+    if not len(rows):
+        return baseline
+    usual, share = usual.of(rows), usual.share[rows]
+    deviations = _only(_deviations(usual.parts, usual.wholes, share[:, None], is_rate), usual.is_known)
+    memory = _Memory(deviations)
+    spread, chance_days = _widened_chance(
+        _spread(memory.errors if days == 1 else deviations), usual.is_known.sum(axis=1)
+    )
+    deviation, noise = deviation[rows], spread * chance[rows]
+    if days == 1:
+        before = np.nan_to_num(_deviations(part[rows, -2], whole[rows, -2], share, is_rate))
+        deviation = deviation - np.where(is_usual[rows, -2], memory.strength * before, 0.0)
+        noise = noise * memory.widening
+    else:
+        within = _around_own_share(window[0][rows], window[1][rows], is_rate)
+        varied = _spread(np.concatenate([deviations, within], axis=1))
+        most = _wander_of(share, recent_whole[rows] / np.isfinite(within).sum(axis=1), is_rate)
+        noise = np.fmax(noise * memory.widening_over(days), chance[rows] * _widening_if_wandering(varied, most, days))
+        deviation = np.where(varied > _WIDE, np.nan, deviation)
+    reach = BAND_Z * noise / (2 * np.sqrt(recent_whole[rows] + 0.5))
     noise_days = memory.spread_days + np.where(memory.strength > 0, 0.0, 2 * chance_days)
     noise_days = np.where(spread > 1.0, noise_days, np.inf)
-    return Baseline(*(np.where(is_judged, line, np.nan) for line in (*lines, noise_days)))
+    lines = share, *(_share_at(share, sign * reach, is_rate) for sign in (-1, 1)), deviation / noise, noise_days
+    for name, line in zip(Baseline.__struct_fields__, lines, strict=True):
+        getattr(baseline, name)[rows] = np.where(np.isfinite(deviation), line, np.nan)
+    return baseline
 
 
-def _may_wander(before: Floats, part: Floats, whole: Floats, is_rate: bool) -> Flags:
-    """Return whether days vary much more than chance, *before* a window and within it."""
+class _UsualShare(msgspec.Struct, frozen=True):
+    """The share of the usual days before a window, and these days.
+
+    Attributes:
+        share: by series, outliers left out.
+        near_whole: denominator of all days but outliers, by series.
+        parts, wholes: numerators and denominators by series and day, 0 on other days.
+        is_known: the usual days.
+    """
+
+    share: Floats
+    near_whole: Floats
+    parts: Floats
+    wholes: Floats
+    is_known: Flags
+
+    def of(self, rows: NDArray[np.int64]) -> _UsualShare:
+        """Return those of *rows*."""
+        return _UsualShare(*(getattr(self, name)[rows] for name in self.__struct_fields__))
+
+
+def _usual_share(part: Floats, whole: Floats, is_usual: Flags, is_rate: bool) -> _UsualShare:
+    """Return the share of the last days flagged in *is_usual*."""
+    is_known = _is_newest(is_usual & np.isfinite(part) & (whole > 0), POOLED_DAYS)
+    first = int(np.argmax(is_known.any(axis=0)))
+    is_known = is_known[:, first:]
+    parts, wholes = (np.where(is_known, array[:, first:], 0.0) for array in (part, whole))
+    share = _pooled_share(parts, wholes, is_rate)
+    deviations = _only(_deviations(parts, wholes, share[:, None], is_rate), is_known)
+    is_near = np.abs(deviations) <= _FAR * np.maximum(_spread(deviations), 1)[:, None]
+    near_wholes = np.where(is_near, wholes, 0.0)
+    share = _pooled_share(np.where(is_near, parts, 0.0), near_wholes, is_rate)
+    return _UsualShare(share, near_wholes.sum(axis=1), parts, wholes, is_known)
+
+
+def _widening_if_wandering(varied: Floats, most: Floats, days: int) -> Floats:
+    """Return the factor of the noise of *days* days together if what they vary by beyond chance lasts.
+
+    *varied* is the spread of days in units of chance, *most* the largest variance of a usual wander in those units. A
+    few weeks of history cannot tell noise of `_WANDERING` autocorrelation from independent days, nor its variance.
+    """
+    lags = np.arange(1, days)
+    together = 1 + 2 * ((1 - lags / days) * _WANDERING**lags).sum()
+    return np.asarray(np.sqrt(1 + np.clip(_DOUBT * varied**2 - 1, 0, most) * together))
+
+
+def _wander_of(share: Floats, whole: Floats, is_rate: bool) -> Floats:
+    """Return the variance of a wander by `_WANDER_SIZE` of *share*, in units of chance on a day of *whole*."""
+    return np.asarray(_WANDER_SIZE**2 * share * whole / (1.0 if is_rate else np.maximum(1 - share, 1e-9)))
+
+
+def _around_own_share(part: Floats, whole: Floats, is_rate: bool) -> Floats:
+    """Return the deviations of the days of a window from its own share, in units of chance noise."""
     share = _pooled_share(np.nan_to_num(part), np.nan_to_num(np.where(np.isfinite(part), whole, 0.0)), is_rate)
-    within = _deviations(part, whole, share[:, None], is_rate)
-    return np.asarray(_spread(np.concatenate([before, within], axis=1)) > _WIDE)
+    return _deviations(part, whole, share[:, None], is_rate)
 
 
 class _Memory:
@@ -292,17 +355,17 @@ def _spread(deviations: Floats) -> Floats:
 
 
 def _median(values: Floats) -> Floats:
-    """Return the median along the last axis, NaN left out.
+    """Return the median of each row, NaN left out.
 
     numpy's own takes a hundred times as long for many short rows.
     """
     if not values.shape[-1]:
         return np.full(values.shape[:-1], np.nan)
     ordered = np.sort(values, axis=-1)  # NaN last
-    count = np.isfinite(values).sum(axis=-1)
-    low, high = np.maximum(count - 1, 0) // 2, np.minimum(count // 2, values.shape[-1] - 1)
-    lower, upper = (np.take_along_axis(ordered, index[..., None], axis=-1)[..., 0] for index in (low, high))
-    return np.asarray((lower + upper) / 2)
+    count = np.count_nonzero(np.isfinite(ordered), axis=-1)
+    rows, most = np.arange(len(ordered)), ordered.shape[-1] - 1
+    low, high = np.maximum(count - 1, 0) // 2, np.minimum(count // 2, most)
+    return np.asarray((ordered[rows, low] + ordered[rows, high]) / 2)
 
 
 def _is_rare(values: Floats, is_usual: Flags) -> Flags:

@@ -29,6 +29,7 @@ _TESTS_PER_SHARE: Final = 1 + len(LEVEL_DAYS)
 _ACTIVITY: Final = ("user_unique", "session_unique", "event_count")  # every running game has them
 _SILENT_LEAST: Final = 7.0  # 0 instead of 7 expected happens by chance on one day in a thousand
 _LEVEL_P: Final = 0.01  # a level replaces the day only below this p-value
+_LEVEL_Z: Final = 2.57  # it is not below it within so many units of chance
 _CAUSE_P: Final = 1e-4
 _MIXES: Final = [key for key, watch in WATCHED.items() if watch.is_mix]
 _WORSE_HIGHER: Final = [key for key, watch in WATCHED.items() if watch.is_worse_higher]
@@ -90,7 +91,10 @@ class Scores:
         is_split = identity["dimension"].notna().to_numpy()
         is_mix = identity["watch"].isin(_MIXES).to_numpy()
         splits = _row_groups(identity, ["game_id", "watch"], is_split & np.isin(kinds, ["share", "rate"]))
-        self._split_shares = [(rows, bool(is_mix[rows[0]])) for rows in splits]
+        for rows in splits:  # a country by its installs; a share of a mix gets its weight each day
+            whole = np.nan_to_num(series.whole[rows])
+            with np.errstate(divide="ignore", invalid="ignore"):
+                self.weight[rows] = np.nan_to_num(whole / whole.sum(axis=0), nan=1.0)
         self._mixes = _row_groups(identity, ["game_id", "watch"], is_mix)
         self._games = _row_groups(identity, ["game_id"])
         self._is_activity = ~is_split & identity["watch"].isin(_ACTIVITY).to_numpy()
@@ -196,7 +200,7 @@ class Scores:
         is_earlier = np.isnan(self.series.value[rows, : day + 1]) & np.isfinite(level_part)
         for days in LEVEL_DAYS:
             part = np.where(is_earlier & (np.arange(day + 1) > day - days), np.nan, level_part)
-            level = judge_shares(part, level_whole, is_usual, days=days, is_rate=is_rate)
+            level = judge_shares(part, level_whole, is_usual, days=days, is_rate=is_rate, least_z=_LEVEL_Z)
             chance = two_sided(level.z, level.noise_days)
             with np.errstate(invalid="ignore", divide="ignore"):
                 is_clearer = (chance < _LEVEL_P) & ~(chance >= self.p[rows, day])
@@ -220,12 +224,9 @@ class Scores:
         return part, whole
 
     def _set_share_weights(self, day: int) -> None:
-        """Set the weight of each share: a network by its ads, a country by its installs."""
-        for segments, is_mix in self._split_shares:
-            whole = np.nan_to_num(self.series.whole[segments, day])
-            with np.errstate(divide="ignore", invalid="ignore"):
-                size = self.expected[segments, day] if is_mix else whole / whole.sum()
-            self.weight[segments, day] = np.nan_to_num(size, nan=1.0)
+        """Set the weight of each share of a mix, such as a network by its ads."""
+        for segments in self._mixes:
+            self.weight[segments, day] = np.nan_to_num(self.expected[segments, day], nan=1.0)
 
     def _fold_silent_games(self, day: int) -> None:
         """Fold the findings of a game that sends nothing into one.
