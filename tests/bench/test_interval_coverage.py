@@ -1,6 +1,11 @@
-"""Coverage of the intervals of eCPM like for like, of the cost of an install and of the return on ad spend."""
+"""Coverage of the intervals of eCPM like for like, of the cost of an install and of the return on ad spend.
+
+Run by `make bench`. SEEDS in the environment sets how many cases are drawn.
+"""
 
 from __future__ import annotations
+
+import os
 
 import numpy as np
 import pandas as pd
@@ -11,7 +16,7 @@ from gamelens.analysis import ads, outside_data
 from support.ad_prices import priced_impressions
 from support.tidy_frames import tidy_frame
 
-SEEDS = range(400)
+SEEDS = range(int(os.environ.get("SEEDS", "400")))
 
 
 @pytest.mark.parametrize(
