@@ -201,6 +201,8 @@ class Scores:
         for days in LEVEL_DAYS:
             part = np.where(is_earlier & (np.arange(day + 1) > day - days), np.nan, level_part)
             level = judge_shares(part, level_whole, is_usual, days=days, is_rate=is_rate, least_z=_LEVEL_Z)
+            if not np.isfinite(level.z).any():
+                continue
             chance = two_sided(level.z, level.noise_days)
             with np.errstate(invalid="ignore", divide="ignore"):
                 is_clearer = (chance < _LEVEL_P) & ~(chance >= self.p[rows, day])
