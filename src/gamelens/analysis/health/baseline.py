@@ -210,9 +210,9 @@ def _usual_share(part: Floats, whole: Floats, is_usual: Flags, is_rate: bool) ->
 
 
 def _widening_if_wandering(varied: Floats, most: Floats, days: int) -> Floats:
-    """Return the factor of the noise of *days* days together if what they vary by beyond chance lasts.
+    """Return the factor of the noise of *days* days together, of a share that wanders.
 
-    *varied* is the spread of days in units of chance, *most* the largest variance of a usual wander in those units. A
+    What days vary by beyond chance may last. *varied* is the spread of days in units of chance, *most* the largest variance of a usual wander in those units. A
     few weeks of history cannot tell noise of `_WANDERING` autocorrelation from independent days, nor its variance.
     """
     lags = np.arange(1, days)
@@ -221,12 +221,15 @@ def _widening_if_wandering(varied: Floats, most: Floats, days: int) -> Floats:
 
 
 def _wander_of(share: Floats, whole: Floats, is_rate: bool) -> Floats:
-    """Return the variance of a wander by `_WANDER_SIZE` of *share*, in units of chance on a day of *whole*."""
+    """Return the variance of a wander by `_WANDER_SIZE` of *share*.
+
+    Its unit is the variance of chance on a day of *whole*.
+    """
     return np.asarray(_WANDER_SIZE**2 * share * whole / (1.0 if is_rate else np.maximum(1 - share, 1e-9)))
 
 
 def _around_own_share(part: Floats, whole: Floats, is_rate: bool) -> Floats:
-    """Return the deviations of the days of a window from its own share, in units of chance noise."""
+    """Return the deviations of days from their own share, in units of chance noise."""
     share = _pooled_share(np.nan_to_num(part), np.nan_to_num(np.where(np.isfinite(part), whole, 0.0)), is_rate)
     return _deviations(part, whole, share[:, None], is_rate)
 
