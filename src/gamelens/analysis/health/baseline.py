@@ -212,8 +212,9 @@ def _usual_share(part: Floats, whole: Floats, is_usual: Flags, is_rate: bool) ->
 def _widening_if_wandering(varied: Floats, most: Floats, days: int) -> Floats:
     """Return the factor of the noise of *days* days together, of a share that wanders.
 
-    What days vary by beyond chance may last. *varied* is the spread of days in units of chance, *most* the largest variance of a usual wander in those units. A
-    few weeks of history cannot tell noise of `_WANDERING` autocorrelation from independent days, nor its variance.
+    What days vary by beyond chance may last. *varied* is the spread of days in units of chance, *most* the largest
+    variance of a usual wander in those units. A few weeks of history cannot tell noise of `_WANDERING` autocorrelation
+    from independent days, nor its variance.
     """
     lags = np.arange(1, days)
     together = 1 + 2 * ((1 - lags / days) * _WANDERING**lags).sum()
