@@ -183,7 +183,7 @@ def _over_days(rows: DataFrame) -> tuple[float, Any, float]:
     """Return the p-value of all days together, the worst day and its corrected p-value."""
     from scipy import stats
 
-    tables = [rows.pivot_table(index="timestamp", columns=VARIANT, values=name) for name in ("players", "target")]
+    tables = [rows.pivot(index="timestamp", columns=VARIANT, values=name) for name in ("players", "target")]
     by_day = _chi_squares(*_joined_days(*tables)) if len(rows) else DataFrame({"degrees": []})
     tested = by_day[by_day["degrees"] > 0]
     if tested.empty:
