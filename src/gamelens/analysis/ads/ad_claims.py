@@ -82,7 +82,7 @@ def first_share(earned: DataFrame, by: str, *, most: int = 10) -> Claim:
     if not total > 0:
         return Claim(kind=kind, direction="unknown", unit="share", text="Nothing was earned.")
     if len(earned) <= most:
-        text = f"No more {words} earned anything."
+        text = f"No other {words} earned anything."
         return Claim(kind=kind, direction="unknown", size=1.0, unit="share", text=text)
     share = float(earned["ad_revenue"].nlargest(most).sum() / total)
     text = f"The {most} {words} that earn most bring {format_number(share, 'share')} of it."
