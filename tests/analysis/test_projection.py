@@ -52,7 +52,7 @@ def test_the_power_law_is_taken_where_it_foretells_clearly_better() -> None:
     """Another curve than BG/BB is chosen only if it predicts the held-out ages clearly better."""
     frame = expected_frame(lambda age: 0.4 * age**-0.5, AGES)
     assert chosen(frame)["model"].item() == "power law"
-    assert "clearly better than BG/BB" in retention.curve_verdict(retention.compare_curves(frame))
+    assert "clearly better than BG/BB" in str(retention.curve_verdict(retention.compare_curves(frame)))
 
 
 def test_held_out_error_is_players_foretold_wrongly() -> None:
@@ -90,7 +90,7 @@ def test_what_cannot_be_fitted_names_the_rule(
 ) -> None:
     """Counts that no curve fits give NA everywhere and a verdict that states the reason."""
     frame = cut(casual).astype({"returned": "Int64"})
-    assert rule in retention.curve_verdict(retention.compare_curves(frame))
+    assert rule in str(retention.curve_verdict(retention.compare_curves(frame)))
     assert retention.project_retention(frame, ages=[30])["retention"].isna().all()
 
 
@@ -103,7 +103,7 @@ def test_one_cohort_is_enough_for_a_curve(casual: DataFrame) -> None:
 
 def test_a_verdict_on_several_groups_says_how_often_which(two_games: DataFrame) -> None:
     """The verdict on several groups counts how often each curve is chosen."""
-    verdict = retention.curve_verdict(retention.compare_curves(two_games, "game"))
+    verdict = str(retention.curve_verdict(retention.compare_curves(two_games, "game")))
     assert "3 groups" in verdict
     assert "the BG/BB curve for 2" in verdict
     assert "the shifted beta-geometric curve for 1" in verdict
@@ -205,8 +205,8 @@ def test_counts_on_no_curve_are_named_and_widen_the_band(casual: DataFrame) -> N
     assert on["fit_p_value"] > 0.5
     assert off["fit_p_value"] < 0.001
     assert off["high"] - off["low"] > 2 * (on["high"] - on["low"])
-    assert "No curve fits the counted ages" in retention.curve_verdict(retention.compare_curves(spike))
-    assert "No curve" not in retention.curve_verdict(retention.compare_curves(casual))
+    assert "No curve fits the counted ages" in str(retention.curve_verdict(retention.compare_curves(spike)))
+    assert "No curve" not in str(retention.curve_verdict(retention.compare_curves(casual)))
 
 
 ANSWERS: dict[str, Analysis] = {

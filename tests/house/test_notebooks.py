@@ -19,6 +19,8 @@ from gamelens.notebook.reports.notebook_parameters import parameters_of
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SCENARIOS = (ROOT / "src/gamelens/simulator/scenarios").glob("*.toml")
+OF_CLAIMS = {"01_ad_revenue", "02_retention", "03_health", "05_experiments"}
+FORMATTED = re.compile(r"\{[^{}\n]*:[.,\w%+]+\}")
 every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
@@ -112,6 +114,13 @@ def test_a_notebook_ends_in_conclusions(path: Path) -> None:
         place for place, cell in enumerate(end) if cell.cell_type == "markdown" and cell.source.startswith("## ")
     )
     assert any("say(" in cell.source for cell in end[last + 1 :] if cell.cell_type == "code")
+
+
+@every_notebook
+def test_computed_sentences_are_claims(path: Path) -> None:
+    """In notebooks whose sentences are judged, `say` formats no number: claims bring them."""
+    formats = FORMATTED.findall("\n".join(cell.source for cell in cells(path, "code") if "say(" in cell.source))
+    assert bool(formats) == (path.stem not in OF_CLAIMS)
 
 
 @every_notebook

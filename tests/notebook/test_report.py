@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -22,26 +23,62 @@ def notebook(folder: Path, *cells: str) -> Path:
     return write_notebook(notebook_of(code_cell(first, is_parameters=True), *others), folder / "made.ipynb")
 
 
-def test_parameters_reach_the_cells_and_the_foot_of_the_page(tmp_path: Path) -> None:
+class Run(NamedTuple):
+    """A notebook that ran: its page, and what was passed to `say`."""
+
+    page: str
+    name: str
+    messages: list[str]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """One run of cells that print parameters and variables, warn, and show a bar of progress."""
+    cells = (
+        "print('the number is', top * 2, over)",
+        "import os; print(os.environ['OURS'] + os.environ['ADDED'], 'is there')",
+        "import ipywidgets\nipywidgets.IntProgress()",
+        "import warnings\nwarnings.warn('old news')",
+        "print('the last number is 7')",
+    )
+    messages: list[str] = []
+    folder = tmp_path_factory.mktemp("run")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("OURS", "a")
+        page = write_report(
+            notebook(folder, PARAMETERS, *cells),
+            folder / "one.html",
+            parameters=[("top", "21")],
+            environment={"ADDED": "b"},
+            say=messages.append,
+        )
+    return Run(page.read_text(), page.name, messages)
+
+
+def test_parameters_reach_the_cells_and_the_foot_of_the_page(run: Run) -> None:
     """Given parameters replace the defaults in cells and in the footer."""
-    path = notebook(tmp_path, PARAMETERS, "print('the number is', top * 2, over)")
-    page = write_report(path, tmp_path / "out", parameters=[("top", "21")]).read_text()
-    assert "the number is 42 last 7 complete days" in page
-    assert "top = 21, over = &#x27;last 7 complete days&#x27;" in page
+    assert "the number is 42 last 7 complete days" in run.page
+    assert "top = 21, over = &#x27;last 7 complete days&#x27;" in run.page
 
 
-def test_a_kernel_has_our_environment_and_what_is_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_has_our_environment_and_what_is_added(run: Run) -> None:
     """The kernel has the environment of this process and the variables given."""
-    monkeypatch.setenv("OURS", "a")
-    path = notebook(tmp_path, "import os; print(os.environ['OURS'] + os.environ['ADDED'], 'is there')")
-    assert "ab is there" in write_report(path, tmp_path, environment={"ADDED": "b"}).read_text()
+    assert "ab is there" in run.page
 
 
-def test_a_bar_of_progress_leaves_nothing_to_fetch(tmp_path: Path) -> None:
+def test_a_bar_of_progress_leaves_nothing_to_fetch(run: Run) -> None:
     """A progress bar leaves no widget and no URL in the page."""
-    path = notebook(tmp_path, "import ipywidgets\nipywidgets.IntProgress()", "print('the number is 7')")
-    page = write_report(path, tmp_path / "out").read_text()
-    assert ("unpkg.com" in page, "widget-view" in page, "the number is 7" in page) == (False, False, True)
+    assert ("unpkg.com" in run.page, "widget-view" in run.page) == (False, False)
+    assert "the last number is 7" in run.page
+
+
+def test_warnings_of_cells_are_passed_on_and_not_shown(run: Run) -> None:
+    """A warning of a cell is passed to `say` with its cell, and is not on the page."""
+    assert run.name == "one.html"
+    assert "old news" not in run.page
+    assert len(run.messages) == 1
+    assert run.messages[0].startswith("made.ipynb, cell 5 (import warnings): ")
+    assert "old news" in run.messages[0]
 
 
 def test_a_cell_that_fails_is_named_and_the_last_report_stays(tmp_path: Path) -> None:
@@ -53,17 +90,6 @@ def test_a_cell_that_fails_is_named_and_the_last_report_stays(tmp_path: Path) ->
     with pytest.raises(Refused, match=r"made\.ipynb did not run: cell 3 \(days = \[\]\): ValueError: no such day"):
         write_report(path, report, parameters=[("top", "1")])
     assert {entry.name: entry.read_text() for entry in report.parent.iterdir()} == {"made.html": "of yesterday"}
-
-
-def test_warnings_of_cells_are_passed_on_and_not_shown(tmp_path: Path) -> None:
-    """A warning of a cell is passed to `say` with its cell, and is not on the page."""
-    messages: list[str] = []
-    path = notebook(tmp_path, "import warnings\nwarnings.warn('old news')", "print('7')")
-    page = write_report(path, tmp_path / "one.html", say=messages.append)
-    assert (page.name, "old news" in page.read_text()) == ("one.html", False)
-    assert len(messages) == 1
-    assert messages[0].startswith("made.ipynb, cell 1 (import warnings): ")
-    assert "old news" in messages[0]
 
 
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")

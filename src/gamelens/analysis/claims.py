@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-__all__ = ["Claim", "Direction", "clear_claims", "direction_of", "sentences"]
+__all__ = ["Claim", "Direction", "clear_claims", "direction_of", "paragraph", "sentences"]
 
 Direction = Literal["higher", "lower", "no clear difference", "unknown"]
 
@@ -25,7 +25,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
         subject: the segment it is about, by dimension: {"ad_network": "unity", "country_code": "BR"}. Empty for the
             whole.
         direction: how the subject compares with what the words name. "no clear difference" if the interval holds both
-            signs, "unknown" if the data cannot say.
+            signs, "unknown" if the data cannot say, or if the words compare nothing (a level).
         size: the estimated difference in *unit*, NaN if no number was estimated.
         low, high: bounds of its 95 % interval, NaN like *size*.
         unit: the unit of *size*, for instance "ratio", "pp" or "USD".
@@ -62,3 +62,8 @@ def clear_claims(claims: Iterable[Claim]) -> list[Claim]:
 def sentences(claims: Iterable[Claim], *, otherwise: str) -> str:
     """Return the sentences of the claims that carry a direction, or *otherwise* without any."""
     return " ".join(map(str, clear_claims(claims))) or otherwise
+
+
+def paragraph(claims: Iterable[Claim]) -> str:
+    """Return the sentences of all claims, each once."""
+    return " ".join(dict.fromkeys(map(str, claims)))

@@ -13,6 +13,7 @@ vanished loses its revenue as volume and mix. Null is a segment like any other.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -22,7 +23,7 @@ from msgspec.structs import replace
 from pandas import DataFrame, Series
 
 from gamelens._text import format_number
-from gamelens.analysis.claims import Claim, direction_of
+from gamelens.analysis.claims import Claim, Direction, direction_of
 from gamelens.analysis.significance import LEVEL, holm, two_sided
 from gamelens.analysis.tidy_frames import (
     metric_sums,
@@ -97,6 +98,27 @@ def dominant_effect(parts: DataFrame) -> str:
     """Return the part with the largest effect: volume, mix or price, else "none"."""
     effects = total_change(parts).iloc[0][list(PARTS)].astype("float64")
     return str(effects.abs().idxmax()) if effects.abs().max() > 0 else "none"
+
+
+@requires(parts=_RESULT)
+def change_claim(parts: DataFrame) -> Claim:
+    """Return how ad revenue changed between the periods of `decompose`, and by what.
+
+    Its size is the relative change, infinite if there was none before. Revenue is counted, not estimated, so the claim
+    has no interval; whether a price changed beyond what days differ by is for `price_claims`.
+    """
+    whole = total_change(parts).iloc[0]
+    before, after, change = (float(whole[name]) for name in ("before", "after", "change"))
+    if not (before > 0 or after > 0):
+        return Claim(kind="ad revenue change", direction="unknown", unit="ratio", text="Nothing was earned.")
+    size = change / before if before > 0 else math.inf
+    share = f" ({format_number(size, 'change')})" if before > 0 else ""
+    effects = sorted(PARTS, key=lambda name: -abs(float(whole[name])))
+    first, *others = (f"{name} {_signed_money(float(whole[name]))}" for name in effects)
+    text = f"Ad revenue went from {format_number(before, 'money')} to {format_number(after, 'money')}{share}."
+    text += f" The largest effect is {first}, beside {' and '.join(others)}."
+    direction: Direction = "higher" if change > 0 else "lower" if change < 0 else "no clear difference"
+    return Claim(kind="ad revenue change", direction=direction, size=size, unit="ratio", text=text)
 
 
 @requires(frame=replace(_REVENUE, every=("day",), takes_top=True, takes_rest=True, takes_gaps=True))
@@ -195,6 +217,10 @@ def price_claims(changes: DataFrame, by: By) -> list[Claim]:
         )
         for name, row in zip(series_names(moved, names), moved.to_dict("records"), strict=True)
     ]
+
+
+def _signed_money(dollars: float) -> str:
+    return f"{'+' if dollars > 0 else ''}{format_number(dollars, 'money')}"
 
 
 def _period_sums(frame: DataFrame, by: By, name: str) -> DataFrame:

@@ -10,7 +10,10 @@ from collections.abc import Sequence
 
 from pandas import DataFrame
 
-from gamelens.analysis.tidy_frames import metric_sums, ratio, with_receipts_of
+from gamelens._text import format_number
+from gamelens.analysis.ads.rate_claims import day_rates, leader_claim, level_claim
+from gamelens.analysis.claims import Claim
+from gamelens.analysis.tidy_frames import display_values, metric_sums, ratio, with_receipts_of
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 
 
@@ -77,3 +80,56 @@ def arppu(frame: DataFrame, by: str | Sequence[str] | None = None) -> DataFrame:
     result = metric_sums(frame, by, paying_player_days=("paying_users", "paying_users"), iap_revenue=("revenue", "sum"))
     result["arppu"] = ratio(result["iap_revenue"], result["paying_player_days"])
     return with_receipts_of(result, frame)
+
+
+@requires(frame=FrameRequirements(metrics=("revenue", "ilrd_revenue")))
+def source_claims(frame: DataFrame, by: str = "game") -> list[Claim]:
+    """Return the share of ads in all income, and the value of *by* that depends on them most.
+
+    kind "share of ads"; size is the share. Income is counted, not estimated, so the claims have no interval: few payers
+    bring most of the purchases, and another month may have others.
+    """
+    both = revenue_by_source(frame).iloc[0]
+    if not both["total_revenue"] > 0:
+        text = "There was no income in this period."
+        return [Claim(kind="share of ads", direction="unknown", unit="share", text=text)]
+    share, total = format_number(both["ads_share"], "share"), format_number(both["total_revenue"], "money")
+    text = f"Ads are {share} of all income, which is {total}."
+    claims = [Claim(kind="share of ads", direction="unknown", size=float(both["ads_share"]), unit="share", text=text)]
+    rows = revenue_by_source(frame, by)
+    rows = rows[rows["total_revenue"] > 0].sort_values("ads_share", ascending=False)
+    if len(rows) < 2:
+        return claims
+    top, last = rows.iloc[0], rows.iloc[-1]
+    first_name, *_, last_name = display_values(rows[by])
+    most, least = (format_number(row["ads_share"], "share") for row in (top, last))
+    text = f"Their share is largest in {first_name}, {most}, and smallest in {last_name}, {least}."
+    kind, size = f"share of ads by {by}", float(top["ads_share"])
+    return [*claims, Claim(kind=kind, subject={by: first_name}, direction="higher", size=size, unit="share", text=text)]
+
+
+@requires(
+    frame=FrameRequirements(metrics=("revenue", "ilrd_revenue", "user_unique"), every=("day",), counts_players=True)
+)
+def arpdau_claims(frame: DataFrame, by: str = "game") -> list[Claim]:
+    """Return what a player's day is worth, and the value of *by* in which it is worth most.
+
+    kind "ARPDAU"; sizes are dollars, and the multiple of the next value. The intervals come from the differences
+    between days: few payers bring most of the purchases, so they are wide.
+    """
+    money = metric_sums(
+        frame,
+        ["timestamp", by],
+        iap=("revenue", "sum"),
+        ads=("ilrd_revenue", "sum"),
+        players=("user_unique", "user_unique"),
+    )
+    money["income"] = money["iap"].fillna(0.0) + money["ads"].fillna(0.0)
+    otherwise = "No players were active in this period."
+    whole, by_value = (day_rates(money, split, "income", "players", "money") for split in (None, by))
+    if not whole:
+        return [Claim(kind="ARPDAU", direction="unknown", unit="USD", text=otherwise)]
+    return [
+        level_claim(whole, "ARPDAU", "With purchases, a player's day is worth {rate}.", unit="USD"),
+        leader_claim(by_value, by, f"ARPDAU by {by}", "It is worth most in {name}, {rate}"),
+    ]

@@ -18,6 +18,11 @@ Floats = NDArray[np.float64]
 LEVEL: Final = 0.05
 """P-value, corrected for all tests of a frame, below which a difference is claimed."""
 
+FEWEST_DAYS: Final = 7
+"""Days that an interval needs whose repetitions are days."""
+
+_MOST_ALIKE: Final = 0.8  # the highest correlation of successive days that some weeks of data can tell from a trend
+
 
 def two_sided(z: Floats, observations: Floats | float = math.inf) -> Floats:
     """Return the probability of a deviation of at least *z* standard errors to either side.
@@ -75,3 +80,42 @@ def always_valid_half_width(error: float, scale: float, *, confidence: float = 0
     if information == 0:
         return math.inf
     return error * math.sqrt((1 + 1 / information) * (math.log1p(information) - 2 * math.log(1 - confidence)))
+
+
+def half_width_of_days(influence: Floats, confidence: float = 0.95) -> float:
+    """Return half the width of an interval whose repetitions are days.
+
+    Args:
+        influence: what each day adds to the estimate, in the order of the days; their sum is 0. For the logarithm of a
+            ratio of two sums it is the day's share of the numerator less its share of the denominator.
+        confidence: level of the interval.
+
+    Successive days that are alike count for fewer (first-order autocorrelation, corrected for its bias in short
+    series), and Student's t has as many degrees of freedom as there are independent days. NaN with fewer than
+    `FEWEST_DAYS` days.
+    """
+    from scipy.special import stdtrit
+
+    days = len(influence)
+    square = float((influence**2).sum())
+    if days < FEWEST_DAYS or not math.isfinite(square):
+        return math.nan
+    if square == 0.0:
+        return 0.0
+    alike = float((influence[1:] * influence[:-1]).sum()) / square
+    alike = min(max(0.0, alike + (1 + 3 * alike) / days), _MOST_ALIKE)
+    widening = (1 + alike) / (1 - alike)
+    independent = max(days / widening, 2.0)
+    return float(stdtrit(independent - 1, (1 + confidence) / 2) * math.sqrt(square * widening * days / (days - 1)))
+
+
+def difference_of(first: tuple[float, float, float], second: tuple[float, float, float]) -> tuple[float, float, float]:
+    """Return the difference of two independent estimates and its bounds.
+
+    By the method MOVER (Zou and Donner 2008). Each is a value with the bounds of its interval. Bands that overlap may
+    still differ.
+    """
+    size = first[0] - second[0]
+    down = math.hypot(first[0] - first[1], second[2] - second[0])
+    up = math.hypot(first[2] - first[0], second[0] - second[1])
+    return size, size - down, size + up

@@ -89,10 +89,10 @@ def _print(report: HealthReport) -> None:
         click.echo()
         print_table(report.table(report.alarms.head(_SHOWN)))
         click.echo()
-    for row, (sentence, more) in zip(report.alarms.to_dict("records"), report.explained()[:_SHOWN], strict=False):
-        click.secho(terminal_line(sentence), fg=_COLOURS[str(row["severity"])])
-        for line in more:
-            click.echo(f"    {terminal_line(line)}")
+    for row, (alarm, segments) in zip(report.alarms.to_dict("records"), report.explained()[:_SHOWN], strict=False):
+        click.secho(terminal_line(str(alarm)), fg=_COLOURS[str(row["severity"])])
+        for segment in segments:
+            click.echo(f"    {terminal_line(str(segment))}")
     if len(overview := report.overview()):
         click.echo("\nChange against a usual day:")
         print_table(overview)
@@ -128,7 +128,7 @@ def _as_json(report: HealthReport) -> dict[str, Any]:
         "unmatched": list(report.unmatched),
         "provenance": Receipt(provenance=report.provenance).to_json()["provenance"],
         "counts": {severity: report.count(severity) for severity in reversed(SEVERITIES)},
-        "alarms": [{"sentence": sentence, "segments": more} for sentence, more in report.explained()],
+        "alarms": [{"sentence": str(one), "segments": [*map(str, more)]} for one, more in report.explained()],
         "board": as_json(report.board),
     }
 

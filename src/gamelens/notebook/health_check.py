@@ -20,6 +20,7 @@ from pandas import DataFrame
 
 from gamelens._text import escape_markdown, format_number, markdown_table
 from gamelens.analysis import health
+from gamelens.analysis.claims import Claim
 from gamelens.analysis.health import HealthQuery
 from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.errors import NotYetAvailable
@@ -133,24 +134,23 @@ class HealthReport(msgspec.Struct, frozen=True):
             parts.append(f"{escape_markdown(line)}.")
         return "\n\n".join(parts)
 
-    def explained(self) -> list[tuple[str, list[str]]]:
-        """Return the sentence of each alarm and the sentences about its segments, as plain text."""
-        return [(str(row["sentence"]), list(self._says(row))) for row in self.alarms.to_dict("records")]
+    def explained(self) -> list[tuple[Claim, list[Claim]]]:
+        """Return the claim of each alarm, and those about its segments."""
+        alarms = zip(health.alarm_claims(self.board), self.alarms.to_dict("records"), strict=True)
+        return [(claim, self._segment_claims(row)) for claim, row in alarms]
 
-    def _says(self, row: dict[Any, Any]) -> Iterator[str]:
-        """Yield the sentences about the segments of a row.
+    def _segment_claims(self, row: dict[Any, Any]) -> list[Claim]:
+        """Return the claims about the segments of a row.
 
         A split in which all segments changed alike is left out where another split shows a difference.
         """
-        if not len(self.moved):
-            return
         same = (self.moved["game_id"] == row["game_id"]) & (self.moved["watch"] == row["watch"])
         same &= self.moved["timestamp"] == row["timestamp"]
         of = self.moved["of_segment"]
         same &= of.isna() if pd.isna(row["segment"]) else of == row["segment"]
-        rows = self.moved[same & (self.moved["says"] != "")].drop_duplicates("says")
+        rows = self.moved[same & (self.moved["says"] != "")]
         different = rows[rows["verdict"] != "all alike"]
-        yield from different["says"] if len(different) else rows["says"]
+        return health.segment_claims(different if len(different) else rows)
 
 
 def check_health(

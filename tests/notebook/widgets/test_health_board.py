@@ -86,7 +86,7 @@ def test_hostile_names_are_only_text(board: HealthBoard) -> None:
 def test_a_service_that_fails_is_a_message(world: World, lens: Client) -> None:
     """If the service fails, a message says what to do, and a click recovers."""
     world.fail(status=500)
-    board = widgets.health_board(lens)
+    board = widgets.health_board(lens, metrics=["user_unique"])
     assert board.settled()
     assert "press Ask again" in board.static().html
     assert board.seen is None

@@ -9,8 +9,8 @@ from pandas import DataFrame
 
 from gamelens._text import format_number
 from gamelens.analysis.claims import Claim, direction_of
-from gamelens.analysis.tidy_frames import display_values
-from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
+from gamelens.analysis.tidy_frames import column_of, display_values
+from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires, result_of
 
 CONCENTRATED: Final = 0.18
 """HHI from which a market is concentrated.
@@ -56,6 +56,39 @@ def concentration_claim(measured: DataFrame) -> Claim:
     )
 
 
+@requires(frame=FrameRequirements(metrics=("ilrd_revenue",)))
+def earned_claim(frame: DataFrame) -> Claim:
+    """Return the ad revenue of all rows and the days that it came from.
+
+    Revenue is counted, not estimated, so the claim has no interval.
+    """
+    total = float(frame[column_of(frame, "ilrd_revenue", "sum")].sum())
+    if not total > 0:
+        return Claim(kind="ad revenue", direction="unknown", unit="USD", text="Nothing was earned.")
+    days = frame["timestamp"].nunique() if "timestamp" in frame else 1
+    period = f" over {days:,} days" if days > 1 else ""
+    text = f"Ads earned {format_number(total, 'money')}{period}."
+    return Claim(kind="ad revenue", direction="unknown", size=total, unit="USD", text=text)
+
+
+@requires(earned=_EARNED)
+def first_share(earned: DataFrame, by: str, *, most: int = 10) -> Claim:
+    """Return the share of revenue of the *most* values of *by* that earn most, of `earnings`.
+
+    Revenue is counted, not estimated, so the claim has no interval.
+    """
+    words = _plural(_WORDS.get(by, by), 2)
+    kind, total = f"ad revenue of the first {words}", earned["ad_revenue"].sum()
+    if not total > 0:
+        return Claim(kind=kind, direction="unknown", unit="share", text="Nothing was earned.")
+    if len(earned) <= most:
+        text = f"No other {words} earned anything."
+        return Claim(kind=kind, direction="unknown", size=1.0, unit="share", text=text)
+    share = float(earned["ad_revenue"].nlargest(most).sum() / total)
+    text = f"The {most} {words} that earn most bring {format_number(share, 'share')} of it."
+    return Claim(kind=kind, direction="unknown", size=share, unit="share", text=text)
+
+
 @requires(earned=_EARNED)
 def largest_share(earned: DataFrame, by: str) -> Claim:
     """Return which value of *by* brings most of the revenue of `earnings`.
@@ -68,8 +101,10 @@ def largest_share(earned: DataFrame, by: str) -> Claim:
     place = int(earned["ad_revenue"].argmax())
     top, name = earned.iloc[place], display_values(earned[by]).iloc[place]
     known = int(earned[by].notna().sum())
-    text = f"Of {known:,} {_plural(words, known)}, {name} brings the largest share of the ad revenue: "
-    text += f"{format_number(top['revenue_share'], 'share')}, at an eCPM of {format_number(top['ecpm'], 'money')}."
+    start = f"Of {known:,} {_plural(words, known)}, {name} brings the largest share of the ad revenue"
+    start = start if len(earned) > 1 else f"{name} brings all of the ad revenue"
+    share = f": {format_number(top['revenue_share'], 'share')}" if len(earned) > 1 else ""
+    text = f"{start}{share}, at an eCPM of {format_number(top['ecpm'], 'money')}."
     return Claim(
         kind=kind, subject={by: name}, direction="higher", size=float(top["revenue_share"]), unit="share", text=text
     )

@@ -19,16 +19,14 @@ from numpy.typing import NDArray
 from pandas import DataFrame
 
 from gamelens.analysis.ads.canonical_names import named_for
+from gamelens.analysis.significance import half_width_of_days
 from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_receipts_of
 from gamelens.analysis.tidy_frames.frame_requirements import FrameRequirements, requires
 from gamelens.errors import BadQuery
 
 Floats = NDArray[np.float64]
 
-FEWEST_DAYS: Final = 7
-"""Days with comparable impressions that an interval needs."""
 WITHIN: Final = ("game", "country_code", "format")
-_MOST_ALIKE: Final = 0.8  # the highest correlation of successive days that some weeks of data can tell from a trend
 
 
 @requires(frame=FrameRequirements(metrics=("ilrd_revenue",), every=("day",)))
@@ -50,7 +48,7 @@ def ecpm_index(
     Columns: *by* (category, null left out), impressions (Int64), ad_revenue (float64, USD), ecpm (float64, USD per 1000
     impressions), comparable_share (float64, 0 to 1: the impressions in cells where others have some too), index
     (float64, 1.1 is 10 % more than the others like for like, NA if nothing is comparable), low, high (float64, NA with
-    fewer than `FEWEST_DAYS` days), days (Int64, with comparable impressions). Highest index first.
+    fewer than `significance.FEWEST_DAYS` days), days (Int64, with comparable impressions). Highest index first.
 
     Raises:
         BadQuery: a column is missing.
@@ -98,26 +96,5 @@ def _compared(days: DataFrame, confidence: float) -> tuple[float, float, float, 
     if not (paid.sum() > 0 and usual.sum() > 0):
         return share, float("nan"), float("nan"), float("nan"), len(used)
     index = float(paid.sum() / usual.sum())
-    half = _half_width(paid / paid.sum() - usual / usual.sum(), confidence)
+    half = half_width_of_days(paid / paid.sum() - usual / usual.sum(), confidence)
     return share, index, index * float(np.exp(-half)), index * float(np.exp(half)), len(used)
-
-
-def _half_width(influence: Floats, confidence: float) -> float:
-    """Return half of the interval of a ratio's logarithm, from each day's influence on it.
-
-    Successive days that are alike count for fewer (first-order autocorrelation, corrected for its bias in short
-    series).
-    """
-    from scipy.special import stdtrit
-
-    days = len(influence)
-    square = float((influence**2).sum())
-    if days < FEWEST_DAYS:
-        return float("nan")
-    if square == 0.0:
-        return 0.0
-    alike = float((influence[1:] * influence[:-1]).sum()) / square
-    alike = min(max(0.0, alike + (1 + 3 * alike) / days), _MOST_ALIKE)
-    widening = (1 + alike) / (1 - alike)
-    independent = max(days / widening, 2.0)
-    return float(stdtrit(independent - 1, (1 + confidence) / 2) * np.sqrt(square * widening * days / (days - 1)))

@@ -1,4 +1,4 @@
-"""The sizes of an experiment's arms, and whether its players were split as intended."""
+"""The sizes of arms, the newest of them, and whether its players were split as intended."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 from pandas import DataFrame, Series
 
 from gamelens.analysis.experiments.arm_outcomes import EXPERIMENT, VARIANT, groups
-from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_receipts_of
+from gamelens.analysis.tidy_frames import column_of, ratio, sum_over, with_ids, with_receipts_of
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, FrameRequirements, requires
 from gamelens.errors import BadQuery
 
@@ -38,6 +38,29 @@ def arms(installs: DataFrame) -> DataFrame:
     size = result.groupby(EXPERIMENT, observed=True)["players"].transform("sum")
     result = result.assign(size=size).sort_values(["size", EXPERIMENT, VARIANT], ascending=[False, True, True])
     return with_receipts_of(result.drop(columns="size").reset_index(drop=True), installs)
+
+
+@requires(frame=ANY)
+def newest_arms(frame: DataFrame, arm: str, by: str | None = None, *, most: int = 2) -> DataFrame:
+    """Return the rows of the arms of each value of *by* that began last, *most* of them.
+
+    Such as the newest builds. An arm begins on its first install day with players. Players of no arm are left out.
+    *frame* is one of `Client.retention`, or has timestamp, the arm and players.
+
+    Raises:
+        BadQuery: a column is missing.
+    """
+    keys = with_ids(frame, by)
+    for name in (arm, "timestamp"):
+        if name not in frame:
+            raise BadQuery("frame", name, "is not a column of the frame", [*map(str, frame.columns)])
+    size = next((name for name in ("installs", "players") if name in frame), None)
+    has_players = frame[arm].notna() & (frame[size] > 0 if size else True)
+    began = frame[has_players].groupby([*keys, arm], observed=True, dropna=False, sort=False)["timestamp"].min()
+    order = began.reset_index().sort_values("timestamp", kind="stable")
+    newest = order.groupby(keys, observed=True, dropna=False).tail(most) if keys else order.tail(most)
+    rows = frame.merge(newest[[*keys, arm]], on=[*keys, arm], how="inner")
+    return with_receipts_of(rows.astype(dict.fromkeys([*keys, arm], "category")), frame)
 
 
 @requires(installs=ANY, expected=ANY)
@@ -160,7 +183,7 @@ def _over_days(rows: DataFrame) -> tuple[float, Any, float]:
     """Return the p-value of all days together, the worst day and its corrected p-value."""
     from scipy import stats
 
-    tables = [rows.pivot_table(index="timestamp", columns=VARIANT, values=name) for name in ("players", "target")]
+    tables = [rows.pivot(index="timestamp", columns=VARIANT, values=name) for name in ("players", "target")]
     by_day = _chi_squares(*_joined_days(*tables)) if len(rows) else DataFrame({"degrees": []})
     tested = by_day[by_day["degrees"] > 0]
     if tested.empty:

@@ -1,4 +1,4 @@
-"""The verdicts on experiments as claims: the split, the differences, and what to do next.
+"""Verdicts on experiments as claims: split, differences, reach, and what to do next.
 
 Every claim is data besides its sentence (`analysis.claims`). Directions are those that the figures carry: a difference
 is called higher or lower only if it stays so after the correction for all comparisons of its frame.
@@ -24,6 +24,10 @@ _COMPARED: Final = result_of(
     "experiments.compare(frame, arm=...)", "control", "unit", "difference", "low", "high", "p_adjusted"
 )
 _REACH: Final = result_of("experiments.detectable_effects(frame, arm=...)", "minimal_lift", "days_needed")
+_PER_PLAYER: Final = result_of("experiments.per_new_player(installs, frame)", "players")
+_SURE: Final = 0.975
+_ROUND: Final = 0.1  # changes from here on are written without decimals
+_MOST_DAYS: Final = 365
 _SCALE: Final = {"share": 100.0, "money": 1.0, "number": 1.0}
 _UNITS: Final = {"share": "pp", "money": "USD", "number": ""}
 _COLUMNS: Final = ("control", "unit", "design")
@@ -64,6 +68,116 @@ def advice_claims(
     rows = compared.merge(reach.drop(columns=["players", "control_players", "control_value"]), on=keys, how="left")
     wanted = rows if measures is None else rows[rows[MEASURE].isin(measures)]
     return [_advice_claim(row, _keys(compared), lift) for row in wanted.to_dict("records")]
+
+
+@requires(sizes=result_of("experiments.arms(installs)", EXPERIMENT, "players"))
+def arms_claim(sizes: DataFrame) -> Claim:
+    """Return how many experiments and new players there are.
+
+    *sizes* is the frame of `arms`. Players are counted, not estimated, so the claim has no interval.
+    """
+    kind, total = "experiments", int(sizes["players"].sum())
+    if not total:
+        text = "No experiment has new players in this period: look at another one with `over`."
+        return Claim(kind=kind, direction="unknown", unit="players", text=text)
+    names = [*dict.fromkeys(sizes[EXPERIMENT].astype(str))]
+    text = (
+        f"{_number_of('experiment', len(names))} with new players in this period, {total:,} in all: {', '.join(names)}."
+    )
+    return Claim(kind=kind, direction="unknown", size=float(total), unit="players", text=text)
+
+
+@requires(conversions=_PER_PLAYER, money=_PER_PLAYER)
+def payers_claim(conversions: DataFrame, money: DataFrame) -> Claim:
+    """Return how many players paid, and how much, of two frames of `per_new_player`.
+
+    kind "payers"; size is their share. It is counted for these players and has no interval: arms are compared by
+    `compare`.
+    """
+    players, payers = int(conversions["players"].sum()), int(conversions["successes"].sum())
+    if not players:
+        text = "No player of an experiment has installed in this period."
+        return Claim(kind="payers", direction="unknown", unit="share", text=text)
+    spent = format_number(money["money"].sum(), "money")
+    text = f"{payers:,} of {players:,} players have paid, {spent} in all{': revenue rests on them' if payers else ''}."
+    return Claim(kind="payers", direction="unknown", size=payers / players, unit="share", text=text)
+
+
+@requires(chances=result_of("experiments.probability_best(frame)", MEASURE, "chance_best", "expected_loss"))
+def best_claims(chances: DataFrame, arm: str = VARIANT) -> list[Claim]:
+    """Return the likeliest best arm of each measure, of the frame of `probability_best`.
+
+    kind "best" and the measure; size is its chance. The direction is "higher" from a chance of 97.5 % on, which for two
+    arms is a two-sided test at 5 %.
+    """
+    keys = [*chances.columns][: [*chances.columns].index(arm) + 1]
+    known = chances[chances["chance_best"].notna()].sort_values("chance_best", ascending=False, kind="stable")
+    best = known.drop_duplicates(keys[:-1]).sort_index() if len(keys) > 1 else known.head(1)
+    return [_best_claim(row, keys, arm) for row in best.to_dict("records")]
+
+
+@requires(reach=_REACH)
+def reach_claims(reach: DataFrame, *, lift: float = 0.05) -> list[Claim]:
+    """Return what the players of each comparison can show.
+
+    *reach* is the frame of `detectable_effects`. kind "reach of" the measure; size is the smallest change that is found
+    with the frame's power, relative to the control's value. It is planned, not estimated, so the claim has no interval.
+    *lift* is that of the frame.
+    """
+    keys = [*reach.columns][: [*reach.columns].index("players")]
+    return [_reach_claim(row, keys, lift) for row in reach.to_dict("records")]
+
+
+def _best_claim(row: dict[Any, Any], keys: Sequence[str], arm: str) -> Claim:
+    others = [str(row[key]) for key in keys if key not in (MEASURE, arm) and pd.notna(row[key])]
+    of = f" of {', '.join(others)}" if others else ""
+    chance, loss = float(row["chance_best"]), 100 * float(row["expected_loss"])
+    text = (
+        f"{row[MEASURE]}{of}: {row[arm]} is the best with a chance of {format_number(chance, 'share')}; choosing it "
+        f"gives up {loss:.2g} percentage points on average."
+    )
+    return Claim(
+        kind=f"best {row[MEASURE]}",
+        subject={key: str(row[key]) for key in keys if key != MEASURE and pd.notna(row[key])},
+        direction="higher" if chance >= _SURE else "no clear difference",
+        size=chance,
+        unit="share",
+        text=text,
+    )
+
+
+def _reach_claim(row: dict[Any, Any], keys: Sequence[str], lift: float) -> Claim:
+    name, needed = _name(row, keys), row["days_needed"]
+    if pd.isna(row["minimal_lift"]):
+        text = f"{name}: these players are too few to show any change."
+    else:
+        text = f"{name}: these players show changes of {_change_text(row['minimal_lift'])} or more of the "
+        text += f"control's value{_quarter(row)}."
+    if pd.notna(needed):
+        takes = f"{int(needed):,} install days" if needed <= _MOST_DAYS else f"more than {_MOST_DAYS:,} install days"
+        text += f" A change of {format_number(lift, 'share', places=0)} takes {takes}."
+    return Claim(
+        kind=f"reach of {row[MEASURE]}",
+        subject={key: str(row[key]) for key in keys if key != MEASURE and pd.notna(row[key])},
+        direction="unknown",
+        size=float(row["minimal_lift"]),
+        unit="ratio",
+        text=text,
+    )
+
+
+def _quarter(row: dict[Any, Any]) -> str:
+    if pd.isna(row["quarter_lift"]):
+        return ""
+    return f"; a quarter would show {_change_text(row['quarter_lift'])}"
+
+
+def _change_text(lift: float) -> str:
+    return format_number(lift, "share", places=0 if lift >= _ROUND else 1)
+
+
+def _number_of(word: str, count: int) -> str:
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def _split_claim(rows: DataFrame) -> Claim:

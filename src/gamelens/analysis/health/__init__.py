@@ -19,7 +19,15 @@ stays open.
 
 from gamelens.analysis.health.baseline import BAND_Z
 from gamelens.analysis.health.board import board, flagged, score_days, silent_games
-from gamelens.analysis.health.board_claims import alarm_claims, headline
+from gamelens.analysis.health.board_claims import (
+    alarm_claims,
+    coverage_claim,
+    headline,
+    incidents_claim,
+    segment_claims,
+    severity_claim,
+    silence_claim,
+)
 from gamelens.analysis.health.board_notes import Accepted, Annotation, BoardNotes, unmatched_notes
 from gamelens.analysis.health.daily_series import IDENTITY, daily, measured
 from gamelens.analysis.health.health_text import as_json, dimension_words, moved_sentence, row_sentence, subject
@@ -48,16 +56,21 @@ __all__ = [
     "as_json",
     "board",
     "board_queries",
+    "coverage_claim",
     "daily",
     "dimension_words",
     "drill_queries",
     "flagged",
     "headline",
+    "incidents_claim",
     "measured",
     "moved_sentence",
     "row_sentence",
     "score_days",
+    "segment_claims",
     "segments",
+    "severity_claim",
+    "silence_claim",
     "silent_games",
     "subject",
     "unmatched_notes",

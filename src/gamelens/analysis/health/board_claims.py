@@ -9,9 +9,12 @@ import pandas as pd
 from pandas import DataFrame
 
 from gamelens.analysis.claims import Claim, Direction
+from gamelens.analysis.health.daily_series import IDENTITY
+from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
 
 _NORMAL_95: Final = 1.96
+_MOVED: Final = ("game_id", "game", "watch", "timestamp", "of_segment", "dimension", "segment", "verdict", "says")
 _BOARD: Final = result_of("health.board(scores)", "timestamp", "game", "severity", "is_flagged")
 
 
@@ -55,6 +58,92 @@ def alarm_claims(board: DataFrame) -> list[Claim]:
     segment by its dimension.
     """
     return [_alarm_claim(row) for _, row in board[board["is_flagged"].astype(bool)].iterrows()]
+
+
+@requires(scores=result_of("health.score_days(daily)", "game_id", *IDENTITY, "timestamp"))
+def coverage_claim(scores: DataFrame) -> Claim:
+    """Return how much is watched: games, series and days of history. All of it is counted."""
+    if not len(scores):
+        return Claim(kind="health coverage", direction="unknown", unit="series", text="There is nothing to judge yet.")
+    games, days = scores["game_id"].nunique(), scores["timestamp"].nunique()
+    series = len(scores[IDENTITY].drop_duplicates())
+    last = scores["timestamp"].max()
+    text = f"{_count(games, 'game')}, {series:,} series, {_count(days, 'day')} of history; judged is {last:%Y-%m-%d}."
+    return Claim(kind="health coverage", direction="unknown", size=float(series), unit="series", text=text)
+
+
+@requires(board=result_of("health.board(scores)", "game", "is_silent"))
+def silence_claim(board: DataFrame) -> Claim:
+    """Return which games sent nothing on the last day, of `board`. Games are counted."""
+    kind, unit = "silent games", "games"
+    if not len(board):
+        return Claim(kind=kind, direction="unknown", unit=unit, text="There is no day to judge yet.")
+    silent = [*dict.fromkeys(board.loc[board["is_silent"].fillna(False).astype(bool), "game"].astype(str))]
+    if not silent:
+        text = "Every game with players sent data on the last day."
+        return Claim(kind=kind, direction="no clear difference", size=0.0, unit=unit, text=text)
+    text = f"Silent now: {', '.join(silent)}."
+    subject = {"game": silent[0]} if len(silent) == 1 else {}
+    return Claim(kind=kind, subject=subject, direction="lower", size=float(len(silent)), unit=unit, text=text)
+
+
+@requires(board=_BOARD)
+def severity_claim(board: DataFrame) -> Claim:
+    """Return how many rows of a board have each severity. Size is the number of alarms."""
+    counts = board["severity"].astype(str).value_counts()
+    critical, warning, info = (int(counts.get(name, 0)) for name in ("critical", "warning", "info"))
+    text = f"Critical: {critical:,}; warning: {warning:,}; to know about: {info:,}."
+    size = float(critical + warning)
+    direction: Direction = "unknown" if not len(board) or not size else _direction(board.iloc[0])
+    return Claim(kind="severities", direction=direction, size=size, unit="alarms", text=text)
+
+
+@requires(flags=result_of("health.flagged(scores)", *IDENTITY, "timestamp", "since"))
+def incidents_claim(flags: DataFrame, last_day: pd.Timestamp | None) -> Claim:
+    """Return how many incidents there were, and how many are open on *last_day*.
+
+    *flags* is the frame of `flagged`. Incidents are counted.
+    """
+    found = flags.drop_duplicates([*IDENTITY, "since"])
+    if not len(found):
+        return Claim(kind="incidents", direction="unknown", size=0.0, unit="incidents", text="No day stood out.")
+    still_open = int((found["timestamp"] == last_day).sum())
+    newest = found["since"].max()
+    text = f"Incidents in all this time: {len(found):,}; still open: {still_open:,}; "
+    text += f"the newest began on {newest:%Y-%m-%d}."
+    return Claim(kind="incidents", direction="unknown", size=float(len(found)), unit="incidents", text=text)
+
+
+@requires(moved=result_of("notebook.check_health(lens).moved", *_MOVED))
+def segment_claims(moved: DataFrame) -> list[Claim]:
+    """Return what each split shows of an alarm.
+
+    *moved* has the segments that a health report has queried. kind "segments of" the metric; the subject is the game,
+    and the segment if one of them explains the change; size is its share of the change. Changes are counted, so there
+    is no interval: whether a segment moved beyond chance is judged before it is named.
+    """
+    rows = moved[moved["says"] != ""]
+    keys = ["game_id", "watch", "timestamp", "of_segment", "dimension"]
+    return [_segment_claim(row) for row in rows.drop_duplicates(keys).to_dict("records")]
+
+
+def _segment_claim(row: dict[Any, Any]) -> Claim:
+    subject = {"game": str(row["game"])}
+    if row["verdict"] == "one segment":
+        subject[str(row["dimension"])] = UNKNOWN if pd.isna(row["segment"]) else str(row["segment"])
+    direction: Direction = "lower" if row["contribution"] < 0 else "higher"
+    return Claim(
+        kind=f"segments of {row['watch']}",
+        subject=subject,
+        direction=direction,
+        size=float(row["share_of_change"]),
+        unit="share",
+        text=str(row["says"]),
+    )
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def _alarm_claim(row: Any) -> Claim:

@@ -7,6 +7,12 @@ from gamelens.analysis.retention.cohort_drift import drift_claims
 from gamelens.analysis.retention.curve_selection import compare_curves, curve_verdict
 from gamelens.analysis.retention.lifetime_value import dearest_claim, ltv
 from gamelens.analysis.retention.projection import project_retention
+from gamelens.analysis.retention.retention_claims import (
+    day_range_claim,
+    installs_claim,
+    level_claims,
+    longest_claim,
+)
 from gamelens.analysis.retention.retention_rates import (
     average_curve,
     by_half,
@@ -24,9 +30,13 @@ __all__ = [
     "cohort_sizes",
     "compare_curves",
     "curve_verdict",
+    "day_range_claim",
     "day_spread",
     "dearest_claim",
     "drift_claims",
+    "installs_claim",
+    "level_claims",
+    "longest_claim",
     "ltv",
     "pooled",
     "project_retention",

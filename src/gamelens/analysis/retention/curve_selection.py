@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame, Series
 
+from gamelens.analysis.claims import Claim, Direction
 from gamelens.analysis.retention.cohort_triangles import CohortTriangle, cohorts_of, concat_groups
 from gamelens.analysis.retention.day_variation import chance_and_days, day_variance
 from gamelens.analysis.retention.retention_curves import (
@@ -100,22 +101,32 @@ def compare_curves(frame: DataFrame, by: str | None = None) -> DataFrame:
 
 
 @requires(comparison=result_of("retention.compare_curves(frame)", "model", "is_chosen", "why"))
-def curve_verdict(comparison: DataFrame) -> str:
-    """Return the choice of `compare_curves` and its reason in one sentence.
+def curve_verdict(comparison: DataFrame) -> Claim:
+    """Return the choice of `compare_curves` and its reason.
 
-    Of several groups it says how often each curve is chosen.
+    kind "retention curve"; the subject names the model; size is its misfit at the ages held out (deviance, lower is
+    better). The direction is "higher" if it predicts clearly better than BG/BB. Of several groups it says how
+    often each curve is chosen.
     """
-    chosen = comparison[comparison["is_chosen"]]
+    kind, chosen = "retention curve", comparison[comparison["is_chosen"]]
     if not len(chosen):
         rules = comparison["why"].tolist()
-        return (
+        text = (
             f"No curve can be fitted: even the simplest {rules[-1]}." if rules else "There are no new players to fit."
         )
+        return Claim(kind=kind, direction="unknown", text=text)
     if len(chosen) == 1:
-        return f"The {chosen['model'].iloc[0]} curve is taken: {chosen['why'].iloc[0]}.{_doubts(comparison)}"
+        row = chosen.iloc[0]
+        model, size = str(row["model"]), float(row["held_out_misfit"])
+        text = f"The {model} curve is taken: {row['why']}.{_doubts(comparison)}"
+        is_tried = pd.notna(row["held_out"])
+        direction: Direction = "unknown" if not is_tried else "no clear difference"
+        direction = "higher" if is_tried and model != BG_BB.name and "clearly better" in row["why"] else direction
+        return Claim(kind=kind, subject={"model": model}, direction=direction, size=size, unit="deviance", text=text)
     counts = chosen["model"].astype(str).value_counts()
     parts = [f"the {model} curve for {count}" for model, count in counts.items()]
-    return f"Of {len(chosen)} groups that can be fitted, we take {' and '.join(parts)}, whichever foretells better."
+    text = f"Of {len(chosen)} groups that can be fitted, we take {' and '.join(parts)}, whichever foretells better."
+    return Claim(kind=kind, direction="unknown", text=text)
 
 
 def _doubts(comparison: DataFrame) -> str:
@@ -148,12 +159,12 @@ def best_trial(trials: Sequence[CurveTrial]) -> tuple[CurveTrial | None, str]:
     best = min(likely, key=lambda trial: trial.held_out_misfit)
     ages = f"the latest {first.held_out} age{'' if first.held_out == 1 else 's'}"
     if best is first and len(likely) < len(tested):
-        return first, f"no curve that fits all ages as well foretells {ages} better, {_error_list(tested)}"
+        return first, f"no curve that fits all ages as well foretells {ages} better, {_misfit_list(tested)}"
     if best is first:
-        return first, f"it foretells {ages} best, {_error_list(tested)}"
+        return first, f"it foretells {ages} best, {_misfit_list(tested)}"
     if best.held_out_misfit < first.held_out_misfit - CLEAR_DIFFERENCE:
-        return best, f"it foretells {ages} clearly better than {BG_BB.name}, {_error_list(tested)}"
-    return first, f"no other curve foretells {ages} clearly better, {_error_list(tested)}"
+        return best, f"it foretells {ages} clearly better than {BG_BB.name}, {_misfit_list(tested)}"
+    return first, f"no other curve foretells {ages} clearly better, {_misfit_list(tested)}"
 
 
 def averaged(trials: Sequence[CurveTrial], chosen: CurveTrial) -> CurveTrial:
@@ -227,10 +238,10 @@ def _reason_not_fitted(curve: RetentionCurve, cohorts: CohortTriangle) -> str:
     return "" if has_both else "needs players who came back and players who did not"
 
 
-def _error_list(tested: Sequence[CurveTrial]) -> str:
-    """Return the prediction errors of the tested curves as text."""
-    parts = [f"{trial.curve.name} {trial.held_out_error:.1%}" for trial in tested if trial.held_out_error >= 0]
-    return f"off by: {', '.join(parts)}" if parts else "where nobody came back"
+def _misfit_list(tested: Sequence[CurveTrial]) -> str:
+    """Return the misfit of the tested curves at the ages held out, which decides, as text."""
+    parts = [f"{trial.curve.name} {trial.held_out_misfit:.3g}" for trial in tested if trial.held_out_error >= 0]
+    return f"misfit there: {', '.join(parts)}" if parts else "where nobody came back"
 
 
 def _comparison_frame(trials: Sequence[CurveTrial], cohorts: CohortTriangle | None) -> DataFrame:

@@ -16,13 +16,14 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from pandas import DataFrame, Series
+from pandas import DataFrame
 
 from gamelens._text import format_number
 from gamelens.analysis.claims import Claim, direction_of
 from gamelens.analysis.retention.money_by_age import Band, CohortMoney, Floats, fit_decay, with_tails
 from gamelens.analysis.retention.projection import project_retention
 from gamelens.analysis.retention.retention_rates import cohort_sizes
+from gamelens.analysis.significance import difference_of
 from gamelens.analysis.tidy_frames import column_of, display_values, with_ids, with_receipts_of
 from gamelens.analysis.tidy_frames.frame_requirements import RETENTION, FrameRequirements, requires, result_of
 from gamelens.errors import BadQuery
@@ -234,7 +235,7 @@ def dearest_claim(values: DataFrame, by: str) -> Claim:
         text += f"; {share} of it is measured, up to day {until['age'].iloc[-1]}"
     if not rest:
         return Claim(kind=kind, subject={by: name}, direction="unknown", text=f"{text}.")
-    size, low, high = _difference(best, others.iloc[0])
+    size, low, high = difference_of(*((row["ltv"], row["low"], row["high"]) for row in (best, others.iloc[0])))
     direction = direction_of(low, high)
     compared = "more than" if direction == "higher" else "not clearly more than"
     next_worth = format_number(others["ltv"].iloc[0], "money")
@@ -242,11 +243,3 @@ def dearest_claim(values: DataFrame, by: str) -> Claim:
     return Claim(
         kind=kind, subject={by: name}, direction=direction, size=size, low=low, high=high, unit="USD", text=text
     )
-
-
-def _difference(first: Series[Any], second: Series[Any]) -> tuple[float, float, float]:
-    """Return the difference of two independent values and its interval (MOVER)."""
-    size = first["ltv"] - second["ltv"]
-    down = np.hypot(first["ltv"] - first["low"], second["high"] - second["ltv"])
-    up = np.hypot(first["high"] - first["ltv"], second["ltv"] - second["low"])
-    return float(size), float(size - down), float(size + up)

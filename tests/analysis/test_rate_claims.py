@@ -1,0 +1,216 @@
+"""Claims about rates, with days planted so that the truth is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import pytest
+from pandas import DataFrame
+
+from gamelens.analysis import ads, revenue
+from gamelens.analysis.ads.rate_claims import day_rates
+from gamelens.errors import BadQuery
+from support.tidy_frames import tidy_frame
+
+DAYS = [str(day.date()) for day in pd.date_range("2026-11-01", periods=28)]
+RNG_SEED = 11
+
+
+def requests(fills: dict[str, float], *, days: Sequence[str] = DAYS, size: int = 1000) -> DataFrame:
+    """Return requests and shown ads of each network by day, filled at its rate."""
+    rng = np.random.default_rng(RNG_SEED)
+    rows = [
+        (day, name, action, count)
+        for day in days
+        for name, rate in fills.items()
+        for action, count in (("request", size), ("show", int(rng.binomial(size, rate))), ("failed_show", 10))
+    ]
+    day, name, action, count = zip(*rows, strict=True)
+    return tidy_frame("event_count", timestamp=day, ad_sdk_name=name, ad_action=action, event_count=count)
+
+
+def breaks(empty: dict[str, float], *, days: Sequence[str] = DAYS, size: int = 2000) -> DataFrame:
+    """Return shown, empty and clicked ads of each type by day; 2 % of the shown ads are clicked."""
+    rng = np.random.default_rng(RNG_SEED)
+    rows = []
+    for day in days:
+        for name, rate in empty.items():
+            failed = int(rng.binomial(size, rate))
+            shown = size - failed
+            rows += [(day, name, "show", shown), (day, name, "failed_show", failed)]
+            rows += [(day, name, "clicked", int(rng.binomial(shown, 0.02)))]
+    at, names, actions, counts = zip(*rows, strict=True)
+    return tidy_frame("event_count", timestamp=at, ad_type=names, ad_action=actions, event_count=counts)
+
+
+def players(worth: dict[str, float], *, days: Sequence[str] = DAYS, spread: float = 0.05) -> DataFrame:
+    """Return money, ads, sessions and players of each game by day; ad revenue per player is *worth*."""
+    rng = np.random.default_rng(RNG_SEED)
+    rows = [
+        (day, name, 1000, 2000, 6000, 1000 * dollars * float(rng.normal(1, spread)))
+        for day in days
+        for name, dollars in worth.items()
+    ]
+    day, name, active, sessions, shown, money = zip(*rows, strict=True)
+    return tidy_frame(
+        ["ilrd_revenue", "revenue", "user_unique", "session_unique", "ad_impressions_count"],
+        timestamp=day,
+        game=name,
+        user_unique=active,
+        session_unique=sessions,
+        ad_impressions_count=shown,
+        ilrd_revenue_sum=money,
+        ilrd_revenue_event_count=shown,
+        revenue_sum=[0.0] * len(rows),
+    )
+
+
+def test_the_network_that_fills_most_is_named_with_its_multiple() -> None:
+    """Unity fills 40 %, the next one 20 %: the multiple of 2 lies in the interval."""
+    claim = ads.fill_claim(requests({"Unity": 0.4, "AdMob": 0.2, "Meta": 0.1}))
+    assert (claim.subject, claim.direction, claim.unit) == ({"network": "Unity Ads"}, "higher", "ratio")
+    assert 1 < claim.low < 2 < claim.high < 2.2
+    assert "clearly more than Google AdMob" in claim.text
+    assert "least is Meta" in claim.text
+
+
+def test_networks_that_fill_alike_carry_no_order() -> None:
+    """Two rates of 20 % are not told apart, and the sentence says so."""
+    claim = ads.fill_claim(requests({"Unity": 0.2, "AdMob": 0.2}))
+    assert claim.direction == "no clear difference"
+    assert claim.low < 1 < claim.high
+    assert "not clearly more than" in claim.text
+
+
+def test_a_rate_without_days_is_counted() -> None:
+    """One row for the whole interval gives the rates, no interval and no direction."""
+    claim = ads.fill_claim(requests({"Unity": 0.4, "AdMob": 0.2}, days=DAYS[:1]))
+    assert claim.direction == "unknown"
+    assert claim.size == pytest.approx(2.0, rel=0.2)
+    assert math.isnan(claim.low)
+    assert "followed by Google AdMob" in claim.text
+
+
+def test_a_network_with_few_requests_is_no_leader() -> None:
+    """Five requests on one day, all filled, do not lead those that have an interval."""
+    large, small = requests({"Unity": 0.4, "AdMob": 0.2}), requests({"Tiny": 1.0}, days=DAYS[:1], size=5)
+    frame = pd.concat([large, small], ignore_index=True).astype({"ad_sdk_name": "category", "ad_action": "category"})
+    assert ads.fill_claim(frame).subject == {"network": "Unity Ads"}
+    assert ads.fill_claim(small).subject == {"network": "Tiny"}
+
+
+def test_an_interval_holds_the_rate_that_was_planted() -> None:
+    """Over 200 draws of 28 days the interval of 95 % holds a fill rate of 30 % in 90 to 99 %."""
+    rng, held = np.random.default_rng(5), 0
+    for _ in range(200):
+        frame = DataFrame({"timestamp": pd.to_datetime(DAYS), "part": rng.binomial(500, 0.3, 28), "whole": 500})
+        low, high = day_rates(frame, None, "part", "whole", "share")[0].bounds()
+        held += low <= 0.3 <= high
+    assert 180 <= held <= 198
+
+
+def test_empty_breaks_are_a_share_and_the_worst_type() -> None:
+    """Of rewarded breaks 8 % stay empty, of the others 2 %; all together 4 %."""
+    whole, worst = ads.empty_break_claims(breaks({"rewarded": 0.08, "banner": 0.02, "video": 0.02}))
+    assert whole.low < 0.04 < whole.high
+    assert (worst.subject, worst.direction) == ({"ad_type": "rewarded"}, "higher")
+    assert worst.low < 4 < worst.high
+
+
+def test_without_ads_rates_are_unknown() -> None:
+    """A frame without rows has no rate, and the sentences say that nothing was asked for."""
+    nothing = breaks({"banner": 0.1})[:0]
+    claims = [ads.click_claim(nothing), *ads.empty_break_claims(nothing), ads.fill_claim(nothing, by="ad_type")]
+    assert {claim.direction for claim in claims} == {"unknown"}
+    assert {claim.text for claim in claims} == {"No ads were asked for in this period."}
+
+
+def test_no_empty_break_is_no_loss() -> None:
+    """Breaks that all had an ad are said to be so, at a share of 0 and without dollars."""
+    frame = breaks({"banner": 0.0})
+    assert [claim.text for claim in ads.empty_break_claims(frame)] == ["No ad break stayed empty."]
+    assert ads.empty_break_worth(frame, players({"Tile": 0.1})).size == 0
+
+
+def test_the_worth_of_empty_breaks_is_their_number_at_the_average_ecpm() -> None:
+    """1,000 empty breaks at an eCPM of 10 dollars are 10 dollars."""
+    frame = tidy_frame("event_count", ad_type=["banner"], ad_action=["failed_show"], event_count=[1000])
+    daily = tidy_frame("ilrd_revenue", event_count=[2000], sum=[20.0])
+    claim = ads.empty_break_worth(frame, daily)
+    assert (claim.size, claim.unit) == (10.0, "USD")
+    assert "$10.00" in claim.text
+    assert ads.empty_break_worth(frame, daily[:0]).direction == "unknown"
+
+
+def test_clicks_are_those_of_shown_ads() -> None:
+    """Two of a hundred shown ads are clicked, and the interval holds that share."""
+    claim = ads.click_claim(breaks({"banner": 0.1}))
+    assert claim.low < 0.02 < claim.high
+    assert claim.text.startswith("50.4k ads were shown and 2.0%")
+
+
+def test_ads_and_money_per_player_have_the_intervals_of_days() -> None:
+    """Six ads a day, three a session; Tile's players are worth twice those of Farm."""
+    shown, session, worth, leader = ads.per_player_claims(players({"Tile": 0.10, "Farm": 0.05}))
+    assert (shown.size, session.size) == (6.0, 3.0)
+    assert worth.low < 0.075 < worth.high
+    assert (leader.subject, leader.direction) == ({"game": "Tile"}, "higher")
+    assert leader.low < 2 < leader.high
+
+
+def test_games_whose_players_are_worth_the_same_are_not_ranked() -> None:
+    """The leader of two equal games is not clearly above the other."""
+    for claim in (
+        ads.per_player_claims(players({"Tile": 0.1, "Farm": 0.1}))[-1],
+        revenue.arpdau_claims(players({"Tile": 0.1, "Farm": 0.1}))[-1],
+    ):
+        assert claim.direction == "no clear difference"
+        assert "not clearly more than" in claim.text
+
+
+def test_equal_games_are_ranked_in_one_of_twenty_draws_at_most() -> None:
+    """Of 300 pairs of equal games, 5 % or so get a direction: at most 8 %."""
+    rng, ranked = np.random.default_rng(3), 0
+    for _ in range(300):
+        money = rng.normal(100.0, 10.0, 56)
+        frame = DataFrame({"timestamp": pd.to_datetime(DAYS * 2), "game": ["A"] * 28 + ["B"] * 28, "money": money})
+        best, other = day_rates(frame.assign(players=1000), "game", "money", "players", "money")
+        ranked += best.ratio_to(other, confidence=0.95)[1] > 1
+    assert ranked <= 24
+
+
+def test_arpdau_counts_purchases_and_ads() -> None:
+    """Purchases of 50 dollars a day beside 100 of ads make 15 cents for each of 1,000 players."""
+    frame = players({"Tile": 0.1}, spread=0.0).assign(revenue_sum=50.0)
+    whole, alone = revenue.arpdau_claims(frame)
+    assert whole.size == pytest.approx(0.15)
+    assert (alone.direction, alone.subject) == ("unknown", {"game": "Tile"})
+    assert revenue.arpdau_claims(frame[:0])[0].direction == "unknown"
+
+
+def test_the_share_of_ads_is_counted() -> None:
+    """Farm lives on ads alone; of all income they are 150 of 200 dollars."""
+    frame = tidy_frame(
+        ["revenue", "ilrd_revenue"],
+        timestamp=["2026-11-01"] * 2,
+        game=["Tile", "Farm"],
+        revenue_sum=[50.0, 0.0],
+        ilrd_revenue_sum=[50.0, 100.0],
+    )
+    whole, most = revenue.source_claims(frame)
+    assert (whole.size, most.subject, most.size) == (0.75, {"game": "Farm"}, 1.0)
+    assert "smallest in Tile, 50.0%" in most.text
+    assert math.isnan(whole.low)
+    assert revenue.source_claims(frame[:0])[0].text == "There was no income in this period."
+
+
+def test_weeks_are_refused() -> None:
+    """A player counts once in a week, so numbers per player and day take days only."""
+    weeks = players({"Tile": 0.1}, days=[str(day.date()) for day in pd.date_range("2026-10-05", periods=8, freq="7D")])
+    with pytest.raises(BadQuery, match="one row a week"):
+        ads.per_player_claims(weeks)
+    with pytest.raises(BadQuery, match="one row a week"):
+        revenue.arpdau_claims(weeks)
