@@ -45,7 +45,8 @@ def generate(state: Path, events: int) -> dict[str, Any]:
     days = play_columns(scenario, scratch, ends_on=ENDS_AT.date(), game_ids=GAMES)
     made = time.perf_counter()
     processed_ms = round(ENDS_AT.timestamp() * 1000)
-    commit_staged({ORGANISATION: days}, lake, scratch, processed_ms=processed_ms, last_batch=WRITTEN)
+    staged = {ORGANISATION: [path for day in sorted(days) for path in days[day]]}
+    commit_staged(staged, lake, scratch, processed_ms=processed_ms, last_batch=WRITTEN)
     done = time.perf_counter()
     rows = dict(store.execute("SELECT kind, sum(rows) FROM files GROUP BY kind"))
     store.close()

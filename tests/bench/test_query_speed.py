@@ -7,18 +7,12 @@ the same run. `pytest tests/bench/test_query_speed.py -k 10M` leaves out the hun
 from __future__ import annotations
 
 import contextlib
-import json
 import statistics
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import duckdb
-import httpx
 import pytest
 
 from gamelens.catalog import METRICS
@@ -30,10 +24,8 @@ from gamelens.sandbox.storage.lake import Lake
 from gamelens.wire.limits import REQUESTS_AT_ONCE
 from gamelens.wire.queries import decode_query
 from support.process_memory import memory_mib
-from support.sandbox_stage import CONFIG
+from support.served_lake import MONTH, Served
 
-HERE = Path(__file__).parent
-MONTH = "2026-10-01/2026-11-01"
 IN_MONTH = "ts >= TIMESTAMP '2026-10-01' AND ts < TIMESTAMP '2026-11-01'"
 RATES = "(VALUES ('USD', 1000000000), ('EUR', 1162100000), ('JPY', 6500000)) AS rates(currency, scaled)"
 INSTALLS = (
@@ -41,52 +33,6 @@ INSTALLS = (
 )
 grouped_month_s: dict[str, float] = {}
 """Seconds of a grouped month by size and metric, measured by one test and compared by another."""
-
-
-class Served(NamedTuple):
-    """A sandbox over a generated lake, and DuckDB over its event files for the raw SQL."""
-
-    size: str
-    made: dict[str, Any]
-    pid: int
-    state: Path
-    http: httpx.Client
-    raw: duckdb.DuckDBPyConnection
-
-    def query(self, metric: str, **body: Any) -> Any:
-        """Return the result of a query over HTTP, by default one bucket of a month."""
-        answer = self.http.post(f"/metrics/v1/metrics/{metric}", json={"interval": MONTH, "granularity": "all"} | body)
-        assert answer.status_code == 200, answer.text
-        return answer.json()["result"]
-
-
-@pytest.fixture(scope="module", params=[10_000_000, 100_000_000], ids=["10M", "100M"])
-def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Generate a lake and start a sandbox over it."""
-    folder = tmp_path_factory.mktemp("lake")
-    state, ready, config = folder / "state", folder / "ready.json", folder / "sandbox.toml"
-    (state / "lake").mkdir(parents=True)
-    config.write_text(CONFIG)
-    command = [sys.executable, str(HERE / "generate_lake.py"), str(state), str(request.param)]
-    made = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    options = ["--state", str(state), "--ready", str(ready), "--config", str(config)]
-    options += ["--rate", "100000", "--concurrency", "1000"]
-    process = subprocess.Popen([sys.executable, "-m", "gamelens", "sandbox", "up", *options])
-    try:
-        while not ready.exists():
-            assert process.poll() is None
-            time.sleep(0.05)
-        url = json.loads(ready.read_text())["metrics_url"]
-        with (
-            httpx.Client(base_url=url, headers={"X-API-Key": "key-of-acme"}, timeout=120) as http,
-            duckdb.connect() as raw,
-        ):
-            raw.execute(f"CREATE VIEW events AS FROM read_parquet('{state}/lake/*/org-acme/2*.parquet')")
-            raw.execute(f"SET temp_directory = '{folder}'")
-            yield Served(f"{made['events']:,} events", made, process.pid, state, http, raw)
-    finally:
-        process.terminate()
-        process.wait()
 
 
 def seconds(work: Callable[[], Any], *, times: int) -> float:

@@ -105,7 +105,7 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> tuple[BatchSenders, lis
 def _builds(state: Path) -> list[str]:
     """Return every build in the lake, of which the service would list only a part."""
     with contextlib.closing(open_store(state / "gamelens.db")) as store:
-        files = [str(path) for path in Lake(state / "lake", store).snapshot("acme").days.values()]
+        files = [str(path) for path in Lake(state / "lake", store).snapshot("acme").files("events")]
     rows = duckdb.execute("SELECT DISTINCT build FROM read_parquet(?)", [files]).fetchall()
     return [build for (build,) in rows]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 
 from gamelens.sandbox.control.control_app import control_app
 from support.app_requests import Call, call
+from support.reference_stage import ReferenceStage
 from support.sandbox_stage import Stage
 
 
@@ -20,6 +21,20 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     stage = Stage(tmp_path_factory.mktemp("refused") / "state")
     yield stage
     stage.sandbox.close()
+
+
+@pytest.fixture
+def make_reference_stage(tmp_path: Path) -> Iterator[Callable[..., Stage]]:
+    """Return a function that opens a sandbox whose lake is made by the tests, in parts cut at random."""
+    stages: list[Stage] = []
+
+    def make(**options: Any) -> Stage:
+        stages.append(ReferenceStage(tmp_path / "reference", **options))
+        return stages[-1]
+
+    yield make
+    for stage in stages:
+        stage.sandbox.close()
 
 
 @pytest.fixture

@@ -166,7 +166,7 @@ def test_hourly_processing_goes_on_after_a_failed_run(stage: Stage, caplog: pyte
                 await asyncio.sleep(0.02)
 
     async def run_two_hours() -> None:
-        processing = asyncio.create_task(stage.sandbox._process_hourly())
+        processing = asyncio.create_task(stage.sandbox.runs.process_hourly())
         await asyncio.sleep(0)
         stage.clock.advance(HOUR)
         await wait_until(lambda: "hourly processing failed" in caplog.text)

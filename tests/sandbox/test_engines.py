@@ -6,10 +6,13 @@ import shutil
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import duckdb
 import pytest
+from msgspec.structs import replace
+from sqlglot import parse_one
 
 from gamelens.catalog import METRICS
 from gamelens.errors import Refused
@@ -17,10 +20,11 @@ from gamelens.sandbox.engines.duckdb_engine import DuckDBReader
 from gamelens.sandbox.engines.engine import LakeLocation
 from gamelens.sandbox.engines.open_engine import open_engine
 from gamelens.sandbox.engines.sql_dialects import render
-from gamelens.sandbox.metrics.sql_planner import compile_query
+from gamelens.sandbox.metrics.sql_planner import TABLES, compile_query
 from gamelens.sandbox.storage.lake import Snapshot
 from gamelens.wire.queries import decode_query
 from support.game_events import event
+from support.random_worlds import random_query
 from support.sandbox_stage import Stage
 
 BODY = {"interval": "2026-11-01/P30D", "granularity": "all", "query": {"type": "group", "dimension": "platform"}}
@@ -74,13 +78,12 @@ def test_a_lake_at_a_url_is_read_through_fsspec(played: Stage, in_memory: str) -
 @pytest.mark.parametrize("path", ["../other/secret.parquet", "../../etc/hostname"])
 def test_nothing_outside_the_lake_is_read(played: Stage, in_memory: str, path: str) -> None:
     """DuckDB refuses a path outside the lake, of the same filesystem or of the machine."""
-    outside = {name: dict.fromkeys(days, played.sandbox.lake.root / path) for name, days in _tables(played).items()}
+    outside = {
+        name: [replace(part, path=played.sandbox.lake.root / path) for part in parts]
+        for name, parts in played.sandbox.lake.snapshot("acme").tables.items()
+    }
     with pytest.raises(duckdb.PermissionException):
         rows_at(played, in_memory, snapshot=Snapshot(outside))
-
-
-def _tables(stage: Stage) -> dict[str, Any]:
-    return dict(stage.sandbox.lake.snapshot("acme").tables)
 
 
 def test_a_url_of_an_unknown_filesystem_is_refused(stage: Stage) -> None:
@@ -107,6 +110,22 @@ def test_an_unknown_engine_is_refused(stage: Stage) -> None:
 def test_sql_is_translated_for_spark(written: str, in_spark: str) -> None:
     """Types, rows and quotients of DuckDB are written as Spark has them."""
     assert render(f"SELECT {written}", "spark") == f"SELECT {in_spark}"
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_statement_is_one_of_spark(name: str) -> None:
+    """Statements of every metric, over all kinds of tables, are translated to what Spark's grammar reads."""
+    random, texts = Random(name), set[str]()
+    while len(texts) < 12:
+        reference = random_query(random, "acme")
+        if reference.metric == name:
+            query = decode_query(reference.body, granularity="day" if name == "retention_retro" else None)
+            plan = compile_query(METRICS[name], query, games=["1001"], tables=random.choice((TABLES, TABLES, ())))
+            texts.add(plan.statement.sql("spark"))
+    for text in texts:
+        assert "HUGEINT" not in text
+        assert " ROW(" not in text
+        assert parse_one(text, dialect="spark").sql("spark")
 
 
 def test_whole_quotients_in_spark_avoid_div() -> None:

@@ -130,7 +130,7 @@ def test_new_batches_are_numbered_after_the_damaged_ones(store: Path) -> None:
     """New batches get numbers after the processed ones, so that none is skipped."""
     with contextlib.closing(open_store(store)) as connection:
         ((last_page,),) = connection.execute("PRAGMA page_count")
-        Lake(store.parent, connection).commit(processed_ms=1, last_batch=300, duplicates=0, files=[])
+        Lake(store.parent, connection).commit(processed_ms=1, last_batch=300, duplicates=0, files=[], retired=())
     for page in range(last_page // 2, last_page):
         overwrite(store, page * PAGE, bytes(PAGE))
     recover_store(store)

@@ -5,34 +5,32 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
+from gamelens.sandbox.processing.compaction import FAN_IN, due_steps, take_step
 from gamelens.sandbox.server import Sandbox, SandboxOptions
 from gamelens.sandbox.storage.lake import folder_of
 from gamelens.wire.intervals import Interval
 from support.game_events import NOW, event
 from support.sandbox_stage import CONFIG, Stage, metric_value
 
-DAY = date(2026, 11, 20)
-
 
 def files(stage: Stage) -> set[Path]:
-    """Return all Parquet files of the lake."""
-    return set(stage.sandbox.lake.root.rglob("*.parquet"))
+    """Return all files of the lake."""
+    return {path for path in stage.sandbox.lake.root.rglob("*") if path.is_file()}
 
 
-def build_day_twice(stage: Stage) -> tuple[set[Path], set[Path]]:
-    """Submit and process twice on one day, and return the files of both versions."""
-    stage.submit([event()])
-    stage.process()
-    first = files(stage)
-    stage.submit([event()])
-    stage.process()
-    return first, files(stage) - first
+def compact_once(stage: Stage) -> tuple[set[Path], set[Path]]:
+    """Process as often as makes a step of compaction due, take one, and return the files before and the new ones."""
+    for _ in range(FAN_IN):
+        stage.submit([event()])
+        stage.process()
+    before = files(stage)
+    take_step(next(due_steps(stage.sandbox.lake)), stage.sandbox.lake, stage.sandbox.options.state / "scratch")
+    return before, files(stage) - before
 
 
 @pytest.mark.parametrize("name", ["x" * 100, "游" * 24, "𠀀" * 24, "游" * 100, "../..", "a/b", "..", "%"])
@@ -78,22 +76,35 @@ def test_a_snapshot_keeps_its_version(stage: Stage) -> None:
     stage.submit([event(), event()])
     stage.process()
     new_snapshot = stage.sandbox.lake.snapshot("acme")
-    assert [pq.read_metadata(snapshot.days[DAY]).num_rows for snapshot in (old_snapshot, new_snapshot)] == [1, 3]
+    assert [snapshot.rows("events") for snapshot in (old_snapshot, new_snapshot)] == [1, 3]
+
+
+def test_a_run_adds_parts_and_changes_none(stage: Stage) -> None:
+    """Files of the first run are as they were after a second one that touches the same day, in every table."""
+    stage.submit([event()])
+    stage.process()
+    before = {path: path.read_bytes() for path in files(stage)}
+    stage.submit([event(), event(user_id="bob")])
+    stage.process()
+    assert {path: path.read_bytes() for path in before} == before
+    assert len(stage.sandbox.lake.snapshot("acme").parts("events")) == 2
 
 
 def test_replaced_files_are_kept_for_a_while(stage: Stage) -> None:
     """Replaced files stay during the grace period, for readers of old snapshots."""
-    first, second = build_day_twice(stage)
+    before, new = compact_once(stage)
     stage.sandbox.lake.sweep(grace_s=60)
-    assert files(stage) == first | second
+    assert files(stage) == before | new
 
 
 def test_replaced_files_are_removed_after_the_grace_period(stage: Stage) -> None:
     """Replaced files are removed after the grace period, and answers do not change."""
-    _, second = build_day_twice(stage)
+    before, new = compact_once(stage)
     stage.sandbox.lake.sweep(grace_s=0)
-    assert files(stage) == second
-    assert metric_value(stage) == 2
+    assert len(new) == 1
+    assert files(stage) & new == new
+    assert len(before - files(stage)) == FAN_IN
+    assert metric_value(stage) == FAN_IN
 
 
 def test_orphaned_files_are_removed_at_the_next_start(make_stage: Callable[..., Stage]) -> None:
@@ -102,7 +113,7 @@ def test_orphaned_files_are_removed_at_the_next_start(make_stage: Callable[..., 
     stage.submit([event()])
     stage.process()
     named = files(stage)
-    orphan = stage.sandbox.lake.root / "2" / "org-acme" / "2026-11-20.parquet"
+    orphan = stage.sandbox.lake.root / "2" / "org-acme" / "events-1.parquet"
     orphan.parent.mkdir(parents=True)
     shutil.copy(next(iter(named)), orphan)
     stage.sandbox.close()
@@ -111,12 +122,15 @@ def test_orphaned_files_are_removed_at_the_next_start(make_stage: Callable[..., 
     assert metric_value(restarted) == 1
 
 
-def test_a_snapshot_lists_only_the_days_of_an_interval(stage: Stage) -> None:
-    """A query opens the files of the days it touches, one file per day."""
-    stage.submit([event(client_ts=int(NOW.timestamp()) - days * 86_400) for days in range(5)])
-    stage.process()
-    paths = stage.sandbox.lake.snapshot("acme").files("events", Interval.parse("2026-11-17T12:00/2026-11-19T00:00"))
-    assert [path.stem for path in paths] == ["2026-11-17", "2026-11-18"]
+def test_a_snapshot_lists_only_the_parts_of_an_interval(stage: Stage) -> None:
+    """A query opens the parts that may have rows of its days."""
+    for days in range(5):
+        stage.submit([event(client_ts=int(NOW.timestamp()) - days * 86_400)])
+        stage.process()
+    snapshot = stage.sandbox.lake.snapshot("acme")
+    wanted = snapshot.files("events", Interval.parse("2026-11-17T12:00/2026-11-19T00:00"))
+    days_of = {part.path: part.first_day for part in snapshot.parts("events")}
+    assert sorted(str(days_of[path]) for path in wanted) == ["2026-11-17", "2026-11-18"]
 
 
 def test_versions_are_numbered_from_one(stage: Stage) -> None:

@@ -26,6 +26,15 @@ def test_every_answer_is_the_one_plain_python_gives(make_stage: Callable[..., St
     assert_equal_answers(make_stage(), seed, queries=QUERIES)
 
 
+@pytest.mark.parametrize("seed", range(100, 106))
+def test_every_answer_over_parts_that_add_up(make_reference_stage: Callable[..., Stage], seed: int) -> None:
+    """The same for lakes whose parts are batches in random order, cut at random.
+
+    Rows without new memberships, negative returns and replaced first events are among them.
+    """
+    assert_equal_answers(make_reference_stage(seed=seed), seed, queries=QUERIES)
+
+
 @pytest.mark.parametrize("seed", [3])
 def test_every_list_of_values_is_the_one_plain_python_gives(make_stage: Callable[..., Stage], seed: int) -> None:
     """The values of every dimension are those of the reference implementation.

@@ -11,13 +11,17 @@ import pytest
 from gamelens.catalog import METRICS
 from gamelens.sandbox.engines.sql_query import SqlQuery
 from gamelens.sandbox.metrics.sql_planner import TABLES, compile_dimension_values, compile_query
+from gamelens.sandbox.storage.lake_schema import COLUMNS
 from gamelens.wire.queries import MetricQuery, decode_query
 from support.random_worlds import GAMES, POOLS, UNUSED_VALUES, play, random_query
 from support.sandbox_stage import Stage
 
 pytestmark = pytest.mark.slow
 
-WHOLE_DAYS = ("2026-11-01/P20D", "2026-10-20/P31D", "2026-11-20/P1D", "2026-10-01/P60D")
+WHOLE_DAYS = (
+    *("2026-11-01/P20D", "2026-10-20/P31D", "2026-11-20/P1D", "2026-11-16/P1W", "2026-11-01/P1M", "2026-10-05/P30D"),
+    "2026-10-01/P60D",
+)
 
 
 def random_metric_query(random: Random) -> tuple[str, MetricQuery]:
@@ -25,7 +29,7 @@ def random_metric_query(random: Random) -> tuple[str, MetricQuery]:
     query = random_query(random, "acme")
     body = dict(query.body)
     if random.random() < 0.5:
-        body["interval"] = random.choice(WHOLE_DAYS[: 3 if query.granularity == "day" else 4])
+        body["interval"] = random.choice(WHOLE_DAYS[: -1 if query.granularity == "day" else None])
     return query.metric, decode_query(body, granularity="day" if query.metric == "retention_retro" else None)
 
 
@@ -34,21 +38,35 @@ def rows(stage: Stage, plan: SqlQuery) -> list[dict[str, Any]]:
     return stage.sandbox.reader.rows(plan, stage.sandbox.lake.snapshot("acme"))
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_every_table_that_can_answer_gives_the_same_answer(make_stage: Callable[..., Stage], seed: int) -> None:
+@pytest.fixture(params=["processed", "reference"])
+def make_any_stage(
+    request: pytest.FixtureRequest, make_stage: Callable[..., Stage], make_reference_stage: Callable[..., Stage]
+) -> Callable[[int], Stage]:
+    """Return a function from a seed to a sandbox whose lake is processed, or cut into parts at random."""
+    return lambda seed: make_stage() if request.param == "processed" else make_reference_stage(seed=seed)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_table_that_can_answer_gives_the_same_answer(make_any_stage: Callable[[int], Stage], seed: int) -> None:
     """A query gives the rows of the events, whatever tables the planner may use."""
-    random, stage = Random(1000 + seed), make_stage()
+    random, stage = Random(1000 + seed), make_any_stage(seed)
     play(stage, random)
-    used: set[str] = set()
     for _ in range(150):
         metric, query = random_metric_query(random)
         expected = rows(stage, compile_query(METRICS[metric], query, games=GAMES["acme"], tables=()))
         for tables in (*((name,) for name in TABLES), TABLES):
             plan = compile_query(METRICS[metric], query, games=GAMES["acme"], tables=tables)
-            used |= plan.reads.keys()
             assert rows(stage, plan) == expected, (metric, query, tables)
         assert rows(stage, compile_query(METRICS[metric], query, games=None)) == expected, (metric, query)
-    assert used == {"events", "players", "slim", "cube", "active", "sessions", "returns"}
+
+
+def test_every_table_answers_some_query() -> None:
+    """No table is kept that no query reads, but the one that processing needs."""
+    random, used = Random(5), set[str]()
+    for _ in range(3000):
+        metric, query = random_metric_query(random)
+        used |= compile_query(METRICS[metric], query, games=None).reads.keys()
+    assert used == COLUMNS.keys() - {"combinations"}
 
 
 def test_every_table_lists_the_same_values(make_stage: Callable[..., Stage]) -> None:
@@ -105,32 +123,66 @@ def test_a_longer_list_makes_no_longer_statement() -> None:
     assert len(texts) == 1
 
 
+INSTALLS = {"installs", "installs_moved"}
+PAYMENTS = {"payments", "payments_moved"}
+DAILY = {"daily_players", "daily_players_shared"}
+WEEKLY = {"weekly_players", "weekly_players_shared"}
+MONTHLY = {"monthly_players", "monthly_players_shared"}
+SESSIONS = {"sessions", "sessions_shared"}
+BY_DAY = {"granularity": "day"}
+BY_WEEK = {"granularity": "week", "interval": "2026-11-02/P14D"}
+BY_MONTH = {"granularity": "month", "interval": "2026-10-01/P2M"}
+
+
 @pytest.mark.parametrize(
     ("metric", "change", "tables"),
     [
         ("event_count", {}, {"slim"}),
         ("event_count", {"filter": {"ad_type": "banner"}}, {"cube"}),
-        ("event_count", {"filter": {"ab_id": "exp1"}}, {"active"}),
-        ("event_count", {"filter": {"is_paying": "true"}}, {"events", "players"}),
+        ("event_count", {"filter": {"ab_id": "exp1"}}, {"daily_players"}),
+        ("event_count", {"filter": {"first_build": "1.0"}}, {"active"} | INSTALLS),
+        ("event_count", {"filter": {"is_paying": "true"}}, {"events"} | PAYMENTS),
         ("event_count", {"interval": "2026-11-01T01:00/P5D"}, {"slim", "events"}),
         ("event_count", {"interval": "2026-11-01T01:00/PT20H"}, {"events"}),
         ("revenue", {}, {"slim"}),
+        ("revenue", {"filter": {"is_converting": "true"}}, {"active"} | PAYMENTS),
         ("ilrd_revenue", {"filter": {"ilrd_network_name": "NetA"}}, {"cube"}),
         ("user_unique", {}, {"active"}),
+        ("user_unique", BY_DAY, DAILY),
+        ("user_unique", BY_DAY | {"filter": {"first_build": "1.0"}}, {"active", "daily_players_shared"} | INSTALLS),
+        ("user_unique", BY_DAY | {"interval": "2026-11-01T01:00/P5D"}, DAILY | {"events", "installs"}),
+        ("user_unique", BY_WEEK, WEEKLY),
+        ("user_unique", BY_WEEK | {"interval": "2026-11-01/P14D"}, WEEKLY | {"active"}),
+        ("user_unique", BY_WEEK | {"interval": "2026-11-03/P5D"}, {"active"}),
+        ("user_unique", BY_WEEK | {"filter": {"first_build": "1.0"}}, {"active"} | INSTALLS),
+        ("user_unique", BY_MONTH, MONTHLY),
+        ("user_unique", BY_MONTH | {"interval": "2026-10-01T01:00/P2M"}, MONTHLY | {"active", "events", "installs"}),
+        ("user_unique", {"interval": "2026-11-01/P1D"}, DAILY),
+        ("user_unique", {"interval": "2026-11-02/P7D"}, WEEKLY),
+        ("user_unique", {"interval": "2026-11-01/P1M"}, MONTHLY),
         ("user_unique", {"filter": {"category": "ads"}}, {"events"}),
+        ("paying_users", BY_DAY, DAILY),
         ("arpu", {}, {"slim", "active"}),
-        ("new_users", {"interval": "2026-11-01T01:00/PT20H", "filter": {"category": "ads"}}, {"players"}),
-        ("converting_users", {"filter": {"is_paying": "true"}}, {"players"}),
-        ("session_unique", {}, {"sessions"}),
-        ("session_length", {}, {"slim", "sessions"}),
-        ("session_unique", {"filter": {"first_build": "1.0"}}, {"events", "players"}),
-        ("ilrd_id_unique", {}, {"events"}),
+        ("arpu", BY_DAY, {"slim"} | DAILY),
+        ("returning_users", BY_DAY, {"active", "daily_players_shared"} | INSTALLS),
+        ("new_users", {"interval": "2026-11-01T01:00/PT20H", "filter": {"category": "ads"}}, INSTALLS),
+        ("new_users", {"filter": {"is_paying": "true"}}, INSTALLS | PAYMENTS),
+        ("converting_users", {"filter": {"is_paying": "true"}}, PAYMENTS),
+        ("converting_users", {"filter": {"first_build": "1.0"}}, INSTALLS | PAYMENTS),
+        ("session_unique", {}, SESSIONS),
+        ("session_unique", {"interval": "2026-11-01T01:00/P5D"}, SESSIONS | {"events"}),
+        ("session_length", {}, {"slim"} | SESSIONS),
+        ("session_unique", {"filter": {"first_build": "1.0"}}, {"events"} | INSTALLS),
+        ("ilrd_id_unique", {}, {"slim", "impressions_shared"}),
+        ("ilrd_id_unique", {"filter": {"ilrd_network_name": "NetA"}}, {"cube", "impressions_shared"}),
+        ("ilrd_id_unique", {"filter": {"ab_id": "exp1"}}, {"daily_players", "impressions_shared"}),
+        ("ilrd_id_unique", {"filter": {"and": [{"ab_id": "exp1"}, {"ad_type": "banner"}]}}, {"events"}),
     ],
 )
 def test_the_smallest_table_is_read(metric: str, change: dict[str, Any], tables: set[str]) -> None:
     """The planner reads the smallest tables that can answer exactly."""
     body: dict[str, Any] = {
-        "interval": "2026-11-01/P7D",
+        "interval": "2026-11-01/P5D",
         "granularity": "all",
         "query": {"type": "timeseries"},
     } | change

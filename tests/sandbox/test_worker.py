@@ -17,11 +17,12 @@ from uuid import UUID
 import httpx
 import pytest
 
-from gamelens.client.connection.control_api import ControlApi
+from gamelens.client.connection.control_api import ControlApi, ProcessingProgress
 from gamelens.errors import Refused, Unreachable
 from gamelens.local.sandbox_info import SandboxInfo
 from gamelens.local.sandbox_process import call_control_api, process_at, running_sandbox
 from gamelens.sandbox.clock import Clock
+from gamelens.sandbox.processing.pipeline import RunProgress
 from gamelens.sandbox.processing.worker import process_in_worker
 from gamelens.sandbox.state_directory import lock_state_directory
 from gamelens.wire.signing import sign
@@ -52,6 +53,31 @@ def test_a_worker_makes_the_same_lake(make_stage: Callable[..., Stage]) -> None:
     again = make_stage()
     assert (metric_value(again), metric_value(again, "user_unique")) == (60, 30)
     assert again.sandbox.lake.last_run().processed_ms == NOW.timestamp() * 1000
+
+
+def test_a_worker_reports_its_progress(make_stage: Callable[..., Stage]) -> None:
+    """The last report of a worker says that all events are in the lake, and how fast that was."""
+    stage = make_stage()
+    for user in range(30):
+        stage.submit([event(user_id=f"u{user}"), event(user_id=f"u{user}")])
+    stage.sandbox.close()
+    clock, reports = Clock(), list[RunProgress]()
+    with lock_state_directory(stage.sandbox.options.state) as lock:
+        asyncio.run(process_in_worker(stage.sandbox.options.state, clock, lock=lock, report=reports.append))
+    last = reports[-1]
+    assert (last.events, last.decoded, last.committed, last.rest_s) == (60, 60, 60, 0.0)
+    assert last.events_per_s == pytest.approx(60 / last.seconds)
+
+
+def test_a_stopped_sandbox_reports_its_progress(make_stage: Callable[..., Stage]) -> None:
+    """Processing of a sandbox that does not run reports in the form of the control API's summary."""
+    stage = make_stage()
+    stage.submit([event(), event()])
+    assert stage.sandbox.summary()["processing"] is None
+    stage.sandbox.close()
+    reports: list[ProcessingProgress] = []
+    process_at(stage.sandbox.options.state, report=reports.append)
+    assert (reports[-1].events, reports[-1].committed, reports[-1].rest_s) == (2, 2, 0.0)
 
 
 def test_a_failure_of_a_worker_is_refused_with_its_reason(make_stage: Callable[..., Stage]) -> None:

@@ -63,6 +63,9 @@ NO_EVENTS = {"accepted": 0, "rejected": 0, "pending": 0, "processed": 0, "duplic
 class Stage:
     """A sandbox in process: its collector takes events, its metrics service answers queries."""
 
+    makes_lake_anew = False
+    """Whether `process` takes all events, so that a call between two others changes nothing."""
+
     def __init__(self, state: Path, *, tenants: str = CONFIG, **options: Any) -> None:
         self.clock = Clock()
         self.clock.freeze(NOW)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gamelens.cli.command_group import cli
 from gamelens.cli.completion import scenarios
 from gamelens.wire.limits import REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
+
+if TYPE_CHECKING:
+    from gamelens.client.connection.control_api import ProcessingProgress
 
 
 @cli.group()
@@ -137,12 +141,20 @@ def sandbox_process(state: Path, as_json: bool) -> None:
     """
     from gamelens.local.sandbox_process import process_at
 
-    available = process_at(state)
+    available = process_at(state, report=_show_progress if sys.stderr.isatty() else None)
     if as_json:
         click.echo(json.dumps(available))
     else:
         for name, interval in available.items():
             click.echo(f"{name}  {interval}")
+
+
+def _show_progress(progress: ProcessingProgress) -> None:
+    """Write the progress of a run over the last line of the terminal."""
+    text = f"{progress.decoded:,} of {progress.events:,} events decoded, {progress.committed:,} in the lake"
+    if progress.rest_s is not None:
+        text += f"; {progress.events_per_s:,} a second, about {progress.rest_s:.0f} s left"
+    click.echo(f"\r\033[K{text}", nl=progress.committed == progress.events, err=True)
 
 
 @sandbox.command("verify")
@@ -189,7 +201,7 @@ def lake_export(state: Path, kind: str, out: str, as_json: bool) -> None:
     """
     import msgspec
 
-    from gamelens.sandbox.processing.delta_export import export_delta
+    from gamelens.sandbox.storage.delta_export import export_delta
 
     exported = export_delta(state, out)
     if as_json:

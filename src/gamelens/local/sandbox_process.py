@@ -14,19 +14,24 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
 
 from gamelens.errors import Refused, Unreachable
 from gamelens.local.sandbox_info import SandboxInfo, read_sandbox_info
 
 if TYPE_CHECKING:
-    from gamelens.client.connection.control_api import ControlApi
+    from gamelens.client.connection.control_api import ControlApi, ProcessingProgress
+    from gamelens.sandbox.processing.pipeline import RunProgress
 
 T = TypeVar("T")
 IDLE_S: Final = 4 * 3600.0
 _START_S: Final = 30.0
 _STOP_S: Final = 15.0
+_REPORT_EVERY_S: Final = 0.5
 _DETACHED: Final[list[subprocess.Popen[bytes]]] = []  # a Popen that is collected while its process runs warns
 
 
@@ -113,17 +118,32 @@ def stop_sandbox(state: Path) -> None:
         time.sleep(0.02)
 
 
-def process_at(state: Path) -> dict[str, str]:
+def process_at(state: Path, *, report: Callable[[ProcessingProgress], None] | None = None) -> dict[str, str]:
     """Process everything received so far by the sandbox over *state*, whether it runs or not.
+
+    Args:
+        state: state directory.
+        report: function that is told the progress, some times a second.
 
     Returns:
         The available interval of each organisation, by name.
     """
-    if ready := find_sandbox(state):
-        return call_control_api(ready, lambda api: api.process())
-    from gamelens.sandbox.server import process_stopped
+    ready = find_sandbox(state)
+    if ready is None:
+        from gamelens.client.connection.control_api import ProcessingProgress
+        from gamelens.sandbox.server import process_stopped
 
-    return process_stopped(state)
+        def pass_on(progress: RunProgress) -> None:
+            if report is not None:
+                report(msgspec.convert(progress.to_json(), ProcessingProgress))
+
+        return process_stopped(state, report=pass_on)
+    with ThreadPoolExecutor(1) as pool:
+        run: Future[dict[str, str]] = pool.submit(call_control_api, ready, lambda api: api.process())
+        while report is not None and not wait([run], timeout=_REPORT_EVERY_S).done:
+            if progress := call_control_api(ready, lambda api: api.summary()).processing:
+                report(progress)
+        return run.result()
 
 
 def control_api_of(ready: SandboxInfo, *, within_s: float = 600.0) -> ControlApi:

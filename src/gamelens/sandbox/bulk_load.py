@@ -48,7 +48,7 @@ class BulkLoad:
             Refused: the engine or the disk failed; the sandbox is as before.
         """
         lake, clock = self._sandbox.lake, self._sandbox.clock
-        staged = {self._organisation.name: dict(days)}
+        staged = {self._organisation.name: [path for day in sorted(days) for path in days[day]]}
         try:
             commit_staged(staged, lake, self.folder, processed_ms=round(clock.now_s() * 1000), last_batch=WRITTEN)
         except OSError as error:

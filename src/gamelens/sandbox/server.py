@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import math
 import os
 import secrets
@@ -16,7 +15,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import uvloop
@@ -35,8 +34,9 @@ from gamelens.sandbox.http.certificates import load_certificate
 from gamelens.sandbox.http.http_server import http_server
 from gamelens.sandbox.http.rate_limiter import RateLimits
 from gamelens.sandbox.metrics.metrics_app import MetricsApp
-from gamelens.sandbox.processing.pipeline import process
-from gamelens.sandbox.processing.worker import process_in_worker
+from gamelens.sandbox.processing.compaction import compact
+from gamelens.sandbox.processing.pipeline import Report
+from gamelens.sandbox.processing.scheduler import Scheduler
 from gamelens.sandbox.state_directory import READY_FILE, check_state, lock_state_directory
 from gamelens.sandbox.storage.event_counts import EventCounter
 from gamelens.sandbox.storage.inbox import (
@@ -54,9 +54,7 @@ from gamelens.sandbox.tenants import TenantDirectory, Titles, describe, load_ten
 from gamelens.wire.event_validator import Validation
 from gamelens.wire.limits import REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
 
-_log = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
-_WORKER_EVENTS: Final = 20_000  # below this, processing takes less time than starting a worker process
 
 
 class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,7 +124,6 @@ class Sandbox:
         except BaseException:
             self._lock.close()
             raise
-        self._processing = asyncio.Lock()
         self.last_request_s = monotonic()
         self.faults = FaultInjector()
         self._open()
@@ -138,6 +135,7 @@ class Sandbox:
         self.store = open_store(state / "gamelens.db")
         self.lake = Lake(state / "lake", self.store)
         self.lake.recover()
+        self.runs = Scheduler(state, self.lake, self.clock, lock=self._lock)
         self.inbox = Inbox(state / "gamelens.db", reserved_bytes=self.options.reserved_bytes)
         self._totals = EventCounter(self.store)
         self.live = _restored_live_feed(self.tenants, self.store, self.clock)
@@ -163,25 +161,9 @@ class Sandbox:
 
     async def process(self) -> dict[str, str]:
         """Process everything received and return the available intervals, by organisation."""
-        await self._run_processing()
+        await self.runs.process()
         self.metrics.forget_availability()
         return available_intervals(self.tenants, self.lake, self.clock)
-
-    async def _run_processing(self) -> None:
-        """Process, one run at a time: few events in a thread, many in a worker process."""
-        async with self._processing:
-            if self._pending_events() < _WORKER_EVENTS:
-                await asyncio.to_thread(process, self.options.state, self.clock)
-            else:
-                await process_in_worker(self.options.state, self.clock, lock=self._lock)
-
-    def _pending_events(self) -> int:
-        """Return the number of unprocessed events in up to `_WORKER_EVENTS` batches."""
-        ((events,),) = self.store.execute(
-            "SELECT coalesce(sum(events), 0) FROM (SELECT events FROM batches WHERE id > ? LIMIT ?)",
-            (self.lake.last_run().last_batch, _WORKER_EVENTS),
-        )
-        return int(events)
 
     def summary(self) -> dict[str, Any]:
         """Return the counts of `GET /summary` (Wire 5.1, Control API)."""
@@ -202,6 +184,7 @@ class Sandbox:
             "available": available_intervals(self.tenants, self.lake, self.clock),
             "games": per_game,
             "since_start": self.live.counts(),
+            "processing": self.runs.progress and self.runs.progress.to_json(),
             "faults": len(self.faults.listed()),
             "damaged": {
                 "batches": sum(batch is not None for batch, _ in damaged),
@@ -211,7 +194,7 @@ class Sandbox:
 
     async def reset(self) -> None:
         """Delete every event and the scenario. Keys, ports and clock stay."""
-        async with self._processing:
+        async with self.runs.exclusively():
             with self.store:
                 self.store.execute("BEGIN IMMEDIATE")
                 delete_batches(self.store)
@@ -264,12 +247,14 @@ class Sandbox:
         for path in filter(None, (self.options.ready, self.options.state / READY_FILE)):
             write_private(path, ready)
         background_tasks = [
-            asyncio.create_task(self._process_hourly()),
+            asyncio.create_task(self.runs.process_hourly()),
+            asyncio.create_task(self.runs.compact_after_runs()),
             asyncio.create_task(self._stop_when_idle(stop)),
         ]
         await stop.wait()
         for task in background_tasks:
             task.cancel()
+        await self.runs.stop_compaction()
         self.live.close()
         for server, _ in servers:
             server.should_exit = True
@@ -284,18 +269,6 @@ class Sandbox:
             await app(scope, receive, send)
 
         return noted
-
-    async def _process_hourly(self) -> None:
-        """Process whenever the sandbox's clock enters another hour."""
-        last = int(self.clock.now_s() // 3600)
-        while True:
-            await asyncio.sleep(1)
-            if (hour := int(self.clock.now_s() // 3600)) != last:
-                last = hour
-                try:
-                    await self._run_processing()
-                except Exception:  # whatever failed, the next hour tries again
-                    _log.exception("hourly processing failed: the lake is as it was")
 
     async def _stop_when_idle(self, stop: asyncio.Event) -> None:
         """Stop after `stop_after_idle_s` seconds without a request."""
@@ -318,8 +291,8 @@ class Sandbox:
         )
 
 
-def process_stopped(state: Path) -> dict[str, str]:
-    """Process a state directory that no sandbox serves.
+def process_stopped(state: Path, *, report: Report | None = None) -> dict[str, str]:
+    """Process a state directory that no sandbox serves, and *report* how far the run is.
 
     Returns:
         The available interval of each organisation, by name.
@@ -330,7 +303,10 @@ def process_stopped(state: Path) -> dict[str, str]:
     check_state(state)
     sandbox = Sandbox(SandboxOptions(state=state))
     try:
-        return asyncio.run(sandbox.process())
+        sandbox.runs.report = report
+        available = asyncio.run(sandbox.process())
+        compact(state)
+        return available
     finally:
         sandbox.close()
 

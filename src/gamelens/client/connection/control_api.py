@@ -57,6 +57,25 @@ class DamagedBatches(msgspec.Struct, frozen=True):
     files: list[str] = msgspec.field(default_factory=list, name="kept_in")
 
 
+class ProcessingProgress(msgspec.Struct, frozen=True):
+    """Progress of a processing run.
+
+    Attributes:
+        events: number of events to take in.
+        decoded, committed: numbers of those that are decoded, and in the tables.
+        seconds: time since the run began.
+        events_per_s: events a second so far.
+        rest_s: seconds that the rest takes at this speed, None before the first event.
+    """
+
+    events: int = 0
+    decoded: int = 0
+    committed: int = 0
+    seconds: float = 0.0
+    events_per_s: int = 0
+    rest_s: float | None = None
+
+
 class ControlSummary(msgspec.Struct, frozen=True):
     """Counts of everything a sandbox has received.
 
@@ -71,6 +90,7 @@ class ControlSummary(msgspec.Struct, frozen=True):
         since_start: counts since the sandbox was started.
         faults: the number of fault rules.
         damaged: batches that could not be read.
+        processing: the run that is under way.
     """
 
     accepted: int = 0
@@ -84,6 +104,7 @@ class ControlSummary(msgspec.Struct, frozen=True):
     since_start: CountsSinceStart = CountsSinceStart()
     faults: int = 0
     damaged: DamagedBatches = DamagedBatches()
+    processing: ProcessingProgress | None = None
 
 
 class ReceivedEvent(msgspec.Struct, frozen=True):

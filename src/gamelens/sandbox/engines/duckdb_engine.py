@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import pyarrow as pa
 from pyarrow import RecordBatchReader
 
 from gamelens.errors import Refused
@@ -90,8 +91,6 @@ class DuckDBWriter:
         self._connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
         self._connection.execute(f"SET temp_directory = {literal(str(scratch))}")
         self._connection.execute("SET preserve_insertion_order = false")
-        # Late events touch many days, and a file that DuckDB closes and opens again becomes two files.
-        self._connection.execute("SET partitioned_write_max_open_files = 1000")
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Run one statement and return its rows.
@@ -102,11 +101,29 @@ class DuckDBWriter:
         try:
             return self._connection.execute(sql, list(parameters)).fetchall()
         except duckdb.Error as error:
-            raise Refused(f"processing stopped, nothing was changed: {error}") from error
+            raise _stopped(error) from error
 
-    def view_batches(self, name: str, batches: RecordBatchReader) -> None:
-        """Make *batches* readable as *name*, once."""
-        self._connection.register(name, batches)
+    def table(self, sql: str) -> pa.Table:
+        """Return the rows of one statement.
+
+        Raises:
+            Refused: the statement failed.
+        """
+        try:
+            return self._connection.sql(sql).to_arrow_table()
+        except duckdb.Error as error:
+            raise _stopped(error) from error
+
+    def batches(self, sql: str, rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one statement, about *rows* at a time.
+
+        Only one such statement may be under way.
+        """
+        yield from self._connection.sql(sql).to_arrow_reader(rows)
+
+    def view(self, name: str, rows: pa.Table | RecordBatchReader) -> None:
+        """Make *rows* readable as *name*: a table, or batches that can be read once."""
+        self._connection.register(name, rows)
 
     def view_files(self, name: str, paths: Sequence[Path], columns: Mapping[str, str]) -> None:
         """Make the files *paths* readable as *name*, an empty table of *columns* without them."""
@@ -116,6 +133,10 @@ class DuckDBWriter:
     def close(self) -> None:
         """Release the engine's memory."""
         self._connection.close()
+
+
+def _stopped(error: duckdb.Error) -> Refused:
+    return Refused(f"processing stopped, nothing was changed: {error}")
 
 
 def _select_sql(names: Sequence[str], columns: Mapping[str, str]) -> str:

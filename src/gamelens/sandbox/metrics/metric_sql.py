@@ -1,8 +1,8 @@
 """Each metric in SQL: integer parts of a statement, and the row fields computed from them.
 
 A statement returns integers, the *parts* of a metric. Means, ratios and money are computed from them in Python, so that
-every engine gives the same digits (Wire 4.13, Numbers). Each part sums or counts one *atom*, a column that
-`table_sources` can derive from the rows of each table.
+every engine gives the same digits (Wire 4.13, Numbers). Each part sums one *atom* or counts its different values: a
+column that `table_sources` can derive from the rows of each table.
 """
 
 from __future__ import annotations
@@ -25,20 +25,35 @@ _CENT_SCALE: Final = 100 * RATE_SCALE  # of purchase sums per US dollar
 _NANO_SCALE: Final = NANO * RATE_SCALE  # of impression sums per US dollar
 
 
+class Sum(msgspec.Struct, frozen=True):
+    """A part of a metric: the sum of *atom*, 0 without rows."""
+
+    atom: str
+
+
+class Distinct(msgspec.Struct, frozen=True):
+    """A part of a metric: the number of different values of *atom*."""
+
+    atom: str
+
+
 class MetricSql(msgspec.Struct, frozen=True):
     """A metric in SQL.
 
     Attributes:
-        parts: SQL of each integer that the statement returns, by name.
-        atoms: columns that the parts are made of; `table_sources` defines them.
+        parts: each integer that the statement returns, by name.
         sort: terms that order the rows, highest first (Wire 2.10, Row order).
         row: function from the parts to the fields of a row.
     """
 
-    parts: dict[str, str]
-    atoms: tuple[str, ...]
+    parts: dict[str, Sum | Distinct]
     sort: tuple[str, ...]
     row: Callable[[Parts], Row]
+
+    @property
+    def atoms(self) -> tuple[str, ...]:
+        """The columns that the parts are made of, as `table_sources` defines them."""
+        return tuple(dict.fromkeys(part.atom for part in self.parts.values()))
 
 
 def _ratio(numerator: int, denominator: int) -> float | None:
@@ -46,11 +61,11 @@ def _ratio(numerator: int, denominator: int) -> float | None:
 
 
 def _summed(name: str, atom: str) -> MetricSql:
-    return MetricSql({name: f"COALESCE(SUM({atom}), 0)"}, (atom,), (name,), lambda parts: {name: parts[name]})
+    return MetricSql({name: Sum(atom)}, (name,), lambda parts: {name: parts[name]})
 
 
 def _distinct(name: str, atom: str) -> MetricSql:
-    return MetricSql({name: f"COUNT(DISTINCT {atom})"}, (atom,), (name,), lambda parts: {name: parts[name]})
+    return MetricSql({name: Distinct(atom)}, (name,), lambda parts: {name: parts[name]})
 
 
 def _order_by_quotient(numerator: str, denominator: str) -> tuple[str, ...]:
@@ -65,7 +80,6 @@ def _share(name: str, numerator: str, denominator: str) -> MetricSql:
     """Return the ratio of two counting metrics."""
     return MetricSql(
         {**METRIC_SQL[numerator].parts, **METRIC_SQL[denominator].parts},
-        (*METRIC_SQL[numerator].atoms, *METRIC_SQL[denominator].atoms),
         _order_by_quotient(numerator, denominator),
         lambda parts: {
             name: _ratio(parts[numerator], parts[denominator]),
@@ -81,8 +95,7 @@ def _money(count: str, earned: str, scale: int) -> MetricSql:
     *count* is the atom of its events, *earned* that of their amounts in US dollars times *scale*.
     """
     return MetricSql(
-        {"event_count": f"COALESCE(SUM({count}), 0)", "usd": f"COALESCE(SUM({earned}), 0)"},
-        (count, earned),
+        {"event_count": Sum(count), "usd": Sum(earned)},
         ("usd",),
         lambda parts: {
             "event_count": parts["event_count"],
@@ -97,7 +110,6 @@ def _revenue_per(name: str, players: str) -> MetricSql:
     """Return the revenue per counted player, with the revenue in US cents."""
     return MetricSql(
         {"usd": METRIC_SQL["revenue"].parts["usd"], **METRIC_SQL[players].parts},
-        ("paid", *METRIC_SQL[players].atoms),
         _order_by_quotient("usd", players),
         lambda parts: {
             name: _ratio(parts["usd"], _CENT_SCALE * parts[players]),
@@ -121,11 +133,10 @@ METRIC_SQL: dict[str, MetricSql] = {
     "ilrd_revenue": _money("impressions", "earned", _NANO_SCALE),
     "session_length": MetricSql(
         {
-            "total_session_length": "COALESCE(SUM(seconds), 0)",
-            "ended": "COALESCE(SUM(ended), 0)",
-            "session_unique": "COUNT(DISTINCT ended_session)",
+            "total_session_length": Sum("seconds"),
+            "ended": Sum("ended"),
+            "session_unique": Distinct("ended_session"),
         },
-        ("seconds", "ended", "ended_session"),
         _order_by_quotient("total_session_length", "ended"),
         lambda parts: {
             "session_length": _ratio(parts["total_session_length"], parts["ended"]),
@@ -142,8 +153,7 @@ METRIC_SQL |= {
     "arpu": _revenue_per("arpu", "user_unique"),
     "arppu": _revenue_per("arppu", "paying_users"),
     "retention_retro": MetricSql(
-        {"installed": "COALESCE(SUM(cohort), 0)", "returned": "COALESCE(SUM(returned), 0)"},
-        ("cohort", "returned"),
+        {"installed": Sum("cohort"), "returned": Sum("returned")},
         _order_by_quotient("returned", "installed"),
         lambda parts: {"retention": parts["returned"] / parts["installed"]},
     ),

@@ -1,42 +1,49 @@
 """Compiler from a metric query to one SQL statement over the smallest exact tables.
 
-Names come from the catalog, and values are always bound as parameters. `metric_sql` says what a metric is in SQL and
-`table_sources` what each table can answer; this module combines the two.
+Names come from the catalog, and values are always bound as parameters. `metric_sql` says what a metric is in SQL,
+`table_sources` what each table can answer, and `sql_builder` writes statements; this module combines the three.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from gamelens.catalog import DIMENSIONS, Metric
+from gamelens.catalog import Metric
 from gamelens.sandbox.engines.sql_query import SqlQuery, SqlStatement
-from gamelens.sandbox.metrics.metric_sql import METRIC_SQL
+from gamelens.sandbox.metrics.filter_sql import FilterSql, column
+from gamelens.sandbox.metrics.metric_sql import METRIC_SQL, Distinct, Sum
+from gamelens.sandbox.metrics.sql_builder import Parameters, Select, named, nested, union_all, when, with_tables
 from gamelens.sandbox.metrics.table_sources import (
     ACTIVE,
-    COUNTED_PLAYERS,
     EVENTS,
     INSTALLS,
     RETURNS,
+    SHARED_SOURCES,
     SOURCES,
     TableSource,
 )
-from gamelens.wire.filters import And, Filter, Match, Not, Or, comparisons_in, dimensions_in
-from gamelens.wire.intervals import Interval, bucket_start
+from gamelens.wire.filters import Filter, dimensions_in
+from gamelens.wire.intervals import Granularity, Interval, bucket_start
 from gamelens.wire.queries import Group, MetricQuery
 
 TABLES: Final = (RETURNS.name, *(source.name for source in SOURCES))
-"""Names of all sources, smallest first."""
+"""Names of all sources, smallest first.
+
+Shared tables go with the sources that they complete.
+"""
 
 _FOREVER_DAYS: Final = 10**9
-_MOST_NAMED: Final = 20  # values with a parameter each; longer lists are one parameter
-_MOST_JOINED: Final = 16  # such lists; DuckDB takes long to plan a statement with many joins
 _RETENTION: Final = ("cohort", "returned")
-_PARAMETERS: Final = re.compile(r":(\w+)")
+_BUCKETS: Final = {
+    "day": "CAST(day AS TIMESTAMP)",
+    "week": "CAST(date_trunc('week', day) AS TIMESTAMP)",
+    "month": "CAST(date_trunc('month', day) AS TIMESTAMP)",
+}
+_PERIODS: Final[tuple[Granularity, ...]] = ("day", "week", "month")
 
 
 def compile_query(
@@ -58,26 +65,25 @@ def compile_query(
         names = (query.split_by, "game_id")
     builder = _QueryBuilder(query.interval, games, query.filter, names, tables)
     if metric.kinds == "retention":
-        source = builder.cohort_source(query.since_days_ago or 0)
+        rows = builder.cohort_tables(query.since_days_ago or 0)
     else:
-        source = builder.event_source(metric_sql.atoms, query)
-    columns = ["bucket", *map(_column, names)]
-    parts = ", ".join(f"{builder.part_sql(sql)} AS {part}" for part, sql in metric_sql.parts.items())
-    by = ", ".join(columns)
-    shown = ["returned"] if metric.kinds == "retention" else list(metric_sql.parts)
-    is_shown = " OR ".join(f"{part} <> 0" for part in shown)
-    grouped = f"SELECT * FROM (SELECT {by}, {parts} FROM source GROUP BY {by}) AS every_group WHERE {is_shown}"  # noqa: S608
-    rank = [f"{term} DESC NULLS LAST" for term in metric_sql.sort]
-    rank += [f"{_column(name)} ASC NULLS LAST" for name in names]
-    rows = "grouped"
-    if isinstance(query.query, Group):
-        place = f"row_number() OVER (PARTITION BY bucket ORDER BY {', '.join(rank)}) AS place"
-        rows = f"(SELECT *, {place} FROM grouped) AS ranked WHERE place <= :limit"  # noqa: S608
-        builder.parameters["limit"] = query.query.limit
-    return builder.build(
-        f"{source}, grouped AS ({grouped}) "  # noqa: S608
-        f"SELECT {by}, {', '.join(metric_sql.parts)} FROM {rows} ORDER BY {', '.join(['bucket', *rank])}"
+        rows = builder.event_tables(metric_sql.atoms, query.granularity, query.since_days_ago)
+    by = ("bucket", *map(column, names))
+    parts = {name: builder.part_sql(part) for name, part in metric_sql.parts.items()}
+    shown = ["returned"] if metric.kinds == "retention" else list(parts)
+    every_group = Select(columns=named(*by) | parts, source="source", by=by)
+    rows["grouped"] = Select(
+        source=nested(every_group, "every_group"), where=(" OR ".join(f"{part} <> 0" for part in shown),)
     )
+    rank = [f"{term} DESC NULLS LAST" for term in metric_sql.sort]
+    rank += [f"{column(name)} ASC NULLS LAST" for name in names]
+    source = "grouped"
+    where: tuple[str, ...] = ()
+    if isinstance(query.query, Group):
+        place = f"row_number() OVER (PARTITION BY bucket ORDER BY {', '.join(rank)})"
+        source = nested(Select(columns={"*": "*", "place": place}, source="grouped"), "ranked")
+        where = (f"place <= {builder.parameters.bind(query.query.limit, 'limit')}",)
+    return builder.build(rows, Select(columns=named(*by, *parts), source=source, where=where, order=("bucket", *rank)))
 
 
 def compile_dimension_values(
@@ -88,13 +94,17 @@ def compile_dimension_values(
     The rows have one column, `value`, ascending and without null (Wire 2.11, Lists).
     """
     builder = _QueryBuilder(interval, games, None, (dimension,), tables)
-    source = builder.event_source(("events",), None)
-    name = _column(dimension)
-    builder.parameters["limit"] = limit
-    return builder.build(
-        f"{source} SELECT DISTINCT {name} AS value FROM source "  # noqa: S608
-        f"WHERE {name} IS NOT NULL ORDER BY value LIMIT {limit:d}"
+    rows = builder.event_tables(("events",), "all", None)
+    name = column(dimension)
+    values = Select(
+        columns={"value": name},
+        source="source",
+        where=(f"{name} IS NOT NULL",),
+        is_distinct=True,
+        order=("value",),
+        limit=limit,
     )
+    return builder.build(rows, values)
 
 
 class _Branch(msgspec.Struct, frozen=True):
@@ -103,6 +113,21 @@ class _Branch(msgspec.Struct, frozen=True):
     source: TableSource
     interval: Interval
     atoms: frozenset[str]
+
+
+class _Names(dict[str, str]):
+    """Names in the SQL of atoms: a player's key, and numbers of the query.
+
+    A number is bound as a parameter when it is used.
+    """
+
+    def __init__(self, player_key: str, numbers: dict[str, int], parameters: Parameters) -> None:
+        super().__init__(player_key=player_key)
+        self._numbers = numbers
+        self._parameters = parameters
+
+    def __missing__(self, name: str) -> str:
+        return self._parameters.bind(self._numbers[name], name)
 
 
 class _QueryBuilder:
@@ -125,53 +150,50 @@ class _QueryBuilder:
         tables: Collection[str],
     ) -> None:
         self._interval = interval
+        self._whole = _whole_buckets(interval, "day")
         self._where = where
-        self._names = tuple(dict.fromkeys(map(_column, names)))
+        self._names = tuple(dict.fromkeys(map(column, names)))
         self._dimensions = frozenset(names) | frozenset(dimensions_in(where) if where is not None else ())
         self._tables = tables
         self._reads: dict[str, tuple[Interval, ...]] = {}
         self._games = games
-        lists = sum(len(part.values) > _MOST_NAMED for part in comparisons_in(where)) if where is not None else 0
-        self._joins_lists = lists <= _MOST_JOINED
-        self._counts_single_rows = False
-        self.parameters: dict[str, Any] = {}
+        self._period: Granularity = "all"
+        self._in_cells: frozenset[str] = frozenset()
+        self._by_number = False
+        self._numbers: dict[str, int] = {}
+        self.parameters = Parameters()
+        self._filters = FilterSql(where, self.parameters)
 
-    def build(self, statement: str) -> SqlQuery:
-        """Return *statement* with the parameters it uses and the intervals it reads."""
-        used = {name: self.parameters[name] for name in _PARAMETERS.findall(statement)}
-        return SqlQuery(SqlStatement(statement), used, self._reads)
+    def build(self, tables: dict[str, str | Select], select: Select) -> SqlQuery:
+        """Return the statement *select* over *tables*, its parameters and its reads."""
+        return SqlQuery(SqlStatement(with_tables(tables, select)), self.parameters.values, self._reads)
 
-    def event_source(self, atoms: Sequence[str], query: MetricQuery | None) -> str:
-        """Return `WITH source AS (...)`: rows of the interval with their bucket and *atoms*."""
-        granularity = "all" if query is None else query.granularity
-        since = None if query is None else query.since_days_ago
-        self.parameters["nearest"] = min(since or 1, _FOREVER_DAYS)
-        self.parameters["farthest"] = min(since or _FOREVER_DAYS, _FOREVER_DAYS)
-        self.parameters["start"] = _naive(self._interval.start)
-        bucket = {
-            "day": "CAST(day AS TIMESTAMP)",
-            "week": "CAST(date_trunc('week', day) AS TIMESTAMP)",
-            "month": "CAST(date_trunc('month', day) AS TIMESTAMP)",
-            "all": "CAST(:start AS TIMESTAMP)",
-        }[granularity]
+    def event_tables(
+        self, atoms: Sequence[str], granularity: Granularity, since: int | None
+    ) -> dict[str, str | Select]:
+        """Return the table `source`: rows of the interval with their bucket and *atoms*."""
+        nearest, farthest = since or 1, since or _FOREVER_DAYS
+        self._numbers = {"nearest": min(nearest, _FOREVER_DAYS), "farthest": min(farthest, _FOREVER_DAYS)}
+        self._period = self._period_of(granularity)
+        bucket = _BUCKETS.get(granularity)
+        if bucket is None:
+            bucket = f"CAST({self.parameters.bind(_naive(self._interval.start), 'start')} AS TIMESTAMP)"
         branches = self._branches(atoms)
-        self._counts_single_rows = granularity == "day" and any(branch.source.marks_single_rows for branch in branches)
-        is_mixed = any(branch.source.is_numbered for branch in branches)
-        selects = [self._select(branch, bucket, atoms, by_number=is_mixed) for branch in branches]
-        return f"WITH source AS ({' UNION ALL '.join(selects)})"
+        self._by_number = any(branch.source.numbers_players(branch.atoms) for branch in branches)
+        self._in_cells = frozenset(
+            atom for branch in branches for atom in branch.atoms if self._counts_cells(branch.source, atom)
+        )
+        return {"source": union_all(self._select(branch, bucket, atoms) for branch in branches)}
 
-    def part_sql(self, part: str) -> str:
-        """Return the SQL of *part*.
+    def part_sql(self, part: Sum | Distinct) -> str:
+        """Return the SQL of *part* over the table `source`."""
+        if isinstance(part, Sum):
+            return f"COALESCE(SUM({part.atom}), 0)"
+        distinct = f"COUNT(DISTINCT {part.atom})"
+        return f"{distinct} + COALESCE(SUM({_cells(part.atom)}), 0)" if part.atom in self._in_cells else distinct
 
-        By day, a player whose only row of the day is marked in the table is counted without the search for duplicates.
-        """
-        if self._counts_single_rows:
-            for atom in COUNTED_PLAYERS:
-                part = part.replace(f"COUNT(DISTINCT {atom})", f"(COUNT(DISTINCT {atom}) + COUNT({atom}_alone))")
-        return part
-
-    def cohort_source(self, since: int) -> str:
-        """Return `WITH ... source AS (...)`: cohorts of *since* days earlier and their returns.
+    def cohort_tables(self, since: int) -> dict[str, str | Select]:
+        """Return the table `source`: cohorts of *since* days earlier and their returns.
 
         The cohort of a day is the players installed *since* days before it; the bucket is the day of return
         (Wire 4.12, Retention).
@@ -181,171 +203,167 @@ class _QueryBuilder:
             installed = Interval(days[0].start - timedelta(days=since), days[-1].end - timedelta(days=since))
         except OverflowError:  # the cohort days lie before the first year of the calendar
             since, installed = 0, Interval(days[0].start, days[0].start)
-        self.parameters["since"] = since
-        returns = "CAST(day + CAST(:since AS INTEGER) AS TIMESTAMP)"
+        self._numbers = {"since": since}
+        returns = f"CAST(day + CAST({self.parameters.bind(since, 'since')} AS INTEGER) AS TIMESTAMP)"
         if since and self._can_use_returns():
             cohort = self._select(_Branch(RETURNS, installed, frozenset(("cohort",))), returns, _RETENTION)
             returned = _Branch(RETURNS, self._interval, frozenset(("returned",)))
-            return f"WITH source AS ({cohort} UNION ALL {self._select(returned, 'CAST(day AS TIMESTAMP)', _RETENTION)})"
-        cohort = self._select(_Branch(INSTALLS, installed, frozenset(("who",))), returns, ("who",), by_number=True)
-        whole = _whole_days(self._interval) if ACTIVE.name in self._tables else None
+            return {"source": union_all((cohort, self._select(returned, _BUCKETS["day"], _RETENTION)))}
+        self._by_number = True
+        whole = self._whole if ACTIVE.name in self._tables else None
         active = [
-            self._active_players(EVENTS, interval)
+            _Branch(EVENTS, interval, frozenset(("player_key",)))
             for interval in (_edges(self._interval, whole) if whole else [self._interval])
         ]
-        active += [self._active_players(ACTIVE, whole)] if whole else []
-        return (
-            f"WITH cohort AS ({cohort}), active AS ({' UNION ALL '.join(active)}), returned AS ("  # noqa: S608
-            "SELECT DISTINCT cohort.who AS returner, cohort.bucket AS returned_on FROM active "
-            "JOIN cohort ON cohort.who = active.who AND cohort.bucket = active.moment"
-            "), source AS (SELECT cohort.*, 1 AS cohort, "
-            "CASE WHEN returned_on IS NULL THEN 0 ELSE 1 END AS returned FROM cohort "
-            "LEFT JOIN returned ON returned.returner = cohort.who AND returned.returned_on = cohort.bucket)"
-        )
+        active += [_Branch(ACTIVE, whole, frozenset(("player_key",)))] if whole else []
+        joined = "present JOIN cohort ON cohort.player_key = present.player_key AND cohort.bucket = present.moment"
+        back = "returned ON returned.returner = cohort.player_key AND returned.returned_on = cohort.bucket"
+        return {
+            "cohort": self._select(_Branch(INSTALLS, installed, frozenset(("player_key",))), returns, ("player_key",)),
+            "present": union_all(map(self._players_of_days, active)),
+            "returned": Select(
+                columns={"returner": "cohort.player_key", "returned_on": "cohort.bucket"},
+                source=joined,
+                is_distinct=True,
+            ),
+            "source": Select(
+                columns={
+                    **{name: f"cohort.{name}" for name in ("bucket", *self._names)},
+                    "cohort": "1",
+                    "returned": when("returned_on IS NULL", "0", "1"),
+                },
+                source=f"cohort LEFT JOIN {back}",
+            ),
+        }
 
     def _can_use_returns(self) -> bool:
         """Return whether the table of returns can answer: whole days, and its dimensions only."""
-        is_whole = _whole_days(self._interval) == self._interval
+        is_whole = self._whole == self._interval
         return is_whole and RETURNS.name in self._tables and self._dimensions <= RETURNS.dimensions
 
-    def _active_players(self, source: TableSource, interval: Interval) -> str:
-        """Return a SELECT of the players with an event, once or more per day."""
-        rows, _ = source.rows(joins_players=source is EVENTS)
-        inside = self._inside(source, interval)
-        return f"SELECT player AS who, CAST(day AS TIMESTAMP) AS moment FROM {rows} WHERE {inside}"  # noqa: S608
+    def _players_of_days(self, branch: _Branch) -> Select:
+        """Return the players with an event, once or more per day."""
+        rows = branch.source.rows(branch.atoms, frozenset(), by_number=True)
+        self._add_reads(branch, rows.tables)
+        columns = {"player_key": rows.player_key, "moment": _BUCKETS["day"]}
+        return Select(columns=columns, source=rows.sql, where=self._inside(branch))
+
+    def _period_of(self, granularity: Granularity) -> Granularity:
+        """Return the bucket in which the query counts.
+
+        It is a finer one than that of the query if the interval is one such bucket. That needs no other table than
+        the finer bucket does.
+        """
+        finer = _PERIODS[: _PERIODS.index(granularity)] if granularity in _PERIODS else _PERIODS
+        for period in finer:
+            only = next(self._interval.buckets(period), None)
+            if only == self._interval:
+                return period if granularity == "all" or period == "day" else granularity
+        return granularity
+
+    def _counts_cells(self, source: TableSource, atom: str) -> bool:
+        return source.counts_by_cells(atom, self._period)
 
     def _branches(self, atoms: Sequence[str]) -> list[_Branch]:
         """Choose the tables that answer, each with its interval and its atoms."""
-        whole = _whole_days(self._interval)
         chosen: dict[str, list[str]] = {}
         for atom in dict.fromkeys(atoms):
-            chosen.setdefault(self._smallest_source(atom, whole).name, []).append(atom)
-        by_day = [source for source in SOURCES if source.name in chosen and source.is_by_day]
-        if EVENTS.name in chosen or whole is None:  # events are read anyway and hold all that daily tables do
-            for source in by_day:
-                chosen.setdefault(EVENTS.name, []).extend(chosen.pop(source.name))
-            by_day = []
-        branches = [
-            _Branch(source, whole if source in by_day and whole else self._interval, frozenset(chosen[source.name]))
-            for source in SOURCES
-            if source.name in chosen
-        ]
-        if by_day and whole:
-            of_edges = frozenset(atom for source in by_day for atom in chosen[source.name])
-            branches += [_Branch(EVENTS, interval, of_edges) for interval in _edges(self._interval, whole)]
-        return branches
+            chosen.setdefault(self._smallest_source(atom).name, []).append(atom)
+        if EVENTS.name in chosen:  # events are read anyway and hold all that daily tables do
+            for source in SOURCES:
+                if source.is_by_day and source.name in chosen:
+                    chosen[EVENTS.name] += chosen.pop(source.name)
+        places: dict[tuple[str, Interval], tuple[TableSource, list[str]]] = {}
+        for source in SOURCES:
+            for atom in chosen.get(source.name, ()):
+                for table, interval in self._reads_of(source, atom):
+                    places.setdefault((table.name, interval), (table, []))[1].append(atom)
+        return [_Branch(table, place[1], frozenset(some)) for place, (table, some) in places.items()]
 
-    def _smallest_source(self, atom: str, whole: Interval | None) -> TableSource:
+    def _reads_of(self, source: TableSource, atom: str) -> list[tuple[TableSource, Interval]]:
+        """Return the sources that together have *atom* in the whole interval.
+
+        Each comes with the part of the interval that it reads.
+        """
+        whole = self._whole
+        if not source.is_by_day or whole is None:
+            return [(source, self._interval)]
+        inside: Interval | None = whole
+        if atom not in source.atoms and source.period(atom) in ("week", "month"):
+            inside = _whole_buckets(whole, source.period(atom))
+        reads = [(source, inside)] if inside else []
+        if inside and self._counts_cells(source, atom):
+            reads.append((SHARED_SOURCES[source.shared[atom]], inside))
+        rest = ACTIVE if ACTIVE.name in self._tables else EVENTS
+        reads += [(rest, edge) for edge in (_edges(whole, inside) if inside else [whole])]
+        return reads + [(EVENTS, edge) for edge in _edges(self._interval, whole)]
+
+    def _smallest_source(self, atom: str) -> TableSource:
         """Return the first table that has *atom* and every dimension of the query."""
         for source in SOURCES:
-            is_exact = whole is not None or not source.is_by_day
-            if source.name in self._tables and is_exact and source.has(atom, self._dimensions):
+            is_exact = self._whole is not None or not source.is_by_day
+            if source.name in self._tables and is_exact and source.has(atom, self._dimensions, self._period):
                 return source
         return EVENTS
 
-    def _select(self, branch: _Branch, bucket: str, atoms: Sequence[str], *, by_number: bool = False) -> str:
+    def _select(self, branch: _Branch, bucket: str, atoms: Sequence[str]) -> Select:
         """Return the SELECT of *branch*, with null for the atoms of other branches."""
         source = branch.source
-        joins_players = source.needs_players(branch.atoms, self._dimensions, by_number=by_number)
-        rows, values = source.rows(joins_players=joins_players, joins_rates=bool(branch.atoms & {"paid", "earned"}))
-        if joins_players or source is INSTALLS:
-            self._add_read("players", branch.interval)
-        columns = [f"{bucket} AS bucket", *(f"{values.get(name, name)} AS {name}" for name in self._names)]
-        for atom in dict.fromkeys(atoms):
-            sql, alone = "NULL", "NULL"
-            if atom in branch.atoms and self._counts_single_rows and atom in COUNTED_PLAYERS:
-                sql, alone = source.daily_atoms(atom, by_number=joins_players)
-            elif atom in branch.atoms:
-                sql = source.atom(atom, by_number=joins_players)
-            columns.append(f"{sql} AS {atom}")
-            columns += [f"{alone} AS {atom}_alone"] if self._counts_single_rows and atom in COUNTED_PLAYERS else []
-        conditions = [self._inside(source, branch.interval)]
+        rows = source.rows(branch.atoms, self._dimensions, by_number=self._by_number)
+        self._add_reads(branch, rows.tables)
+        names = _Names(rows.player_key, self._numbers, self.parameters)
+        columns = {"bucket": bucket, **{name: source.values.get(name, name) for name in self._names}}
+        for atom in atoms:
+            is_there = atom in branch.atoms
+            in_cells = is_there and self._counts_cells(source, atom)
+            has_key = is_there and not (in_cells and atom in source.shared)
+            columns[atom] = source.atoms[atom].format_map(names) if has_key else "NULL"
+            if atom in self._in_cells:
+                columns[_cells(atom)] = source.cells[atom].format_map(names) if in_cells else "NULL"
+        conditions = self._inside(branch)
         if self._games is not None:
-            conditions.append(self._one_of("game_id", self._games))
+            conditions.append(self._filters.one_of("game_id", self._games))
         if (condition := source.condition(branch.atoms)) is not None:
-            conditions.append(condition)
+            conditions.append(condition.format_map(names))
         if self._where is not None:
-            conditions += self._conditions(self._where, values)
-        return f"SELECT {', '.join(columns)} FROM {rows} WHERE {' AND '.join(conditions)}"  # noqa: S608
+            conditions += self._filters.conditions(self._where, source.values)
+        return Select(columns=columns, source=rows.sql, where=conditions)
 
-    def _inside(self, source: TableSource, interval: Interval) -> str:
-        """Return the condition that a row lies in *interval*, and add its files to the reads."""
-        self._add_read(source.table, interval)
-        number = len(self.parameters)
-        first, last = f"from{number}", f"to{number}"
-        self.parameters |= {first: _naive(interval.start), last: _naive(interval.end)}
-        if not source.is_by_day:
-            return f"ts >= :{first} AND ts < :{last}"
-        return f"day >= CAST(:{first} AS DATE) AND day < CAST(:{last} AS DATE)"
+    def _inside(self, branch: _Branch) -> list[str]:
+        """Return the conditions that a row lies in the interval of *branch*."""
+        first, last = (self.parameters.bind(_naive(edge)) for edge in (branch.interval.start, branch.interval.end))
+        if not branch.source.is_by_day:
+            return [f"ts >= {first}", f"ts < {last}"]
+        return [f"day >= CAST({first} AS DATE)", f"day < CAST({last} AS DATE)"]
 
-    def _add_read(self, table: str, interval: Interval) -> None:
-        self._reads[table] = (*self._reads.get(table, ()), interval)
+    def _add_reads(self, branch: _Branch, tables: Collection[str]) -> None:
+        """Add the files of *tables* to the reads.
 
-    def _conditions(self, node: Filter, values: dict[str, str]) -> list[str]:
-        """Return conditions that must all be true.
-
-        Outside any negation null may stand for false, which is faster: with plain comparisons an engine skips
-        row groups that cannot match.
+        Of the table of *branch* these are the files of its interval, of a joined table all.
         """
-        match node:
-            case And(members):
-                return [condition for member in members for condition in self._conditions(member, values)]
-            case Match(dimension, wanted):
-                return [self._one_of(values.get(dimension, _column(dimension)), wanted)]
-        return [self._condition(node, values)]
-
-    def _one_of(self, value: str, wanted: Sequence[str], *, most_named: int = _MOST_NAMED) -> str:
-        """Return the condition that *value* is one of *wanted*, which is null for a null value.
-
-        Up to *most_named* values get a parameter each; more are bound as one list.
-        """
-        first = len(self.parameters)
-        if not wanted:
-            return "FALSE"
-        if len(wanted) > most_named:
-            self.parameters[f"p{first}"] = list(wanted)
-            if self._joins_lists and len(wanted) > _MOST_NAMED:  # list_contains scans the list for each row
-                return f"{value} IN (SELECT unnest(:p{first}))"
-            return f"list_contains(:p{first}, {value})"
-        named = {f"p{number}": text for number, text in enumerate(wanted, first)}
-        self.parameters |= named
-        return f"{value} IN ({', '.join(f':{name}' for name in named)})"
-
-    def _condition(self, node: Filter, values: dict[str, str]) -> str:
-        """Return *node* as a condition that is never null, so that `not` is plain negation."""
-        match node:
-            case Match(dimension, wanted):
-                is_one = self._one_of(values.get(dimension, _column(dimension)), wanted, most_named=1)
-                return f"COALESCE({is_one}, FALSE)"
-            case And(members):
-                return "(" + " AND ".join(self._condition(member, values) for member in members) + ")"
-            case Or(members):
-                return "(" + " OR ".join(self._condition(member, values) for member in members) + ")"
-            case Not(member):
-                return f"(NOT {self._condition(member, values)})"
-        raise TypeError(f"no filter: {node!r}")
+        for table in sorted(tables):
+            inside = (branch.interval,) if table == branch.source.table else ()
+            self._reads[table] = (*self._reads.get(table, ()), *inside)
 
 
-def _whole_days(interval: Interval) -> Interval | None:
-    """Return the whole UTC days inside *interval*, or None if there are none."""
-    first = bucket_start(interval.start, "day")
-    first += timedelta(days=first < interval.start)
-    last = bucket_start(interval.end, "day")
-    return Interval(first, last) if first < last else None
+def _cells(atom: str) -> str:
+    """Return the column of the memberships of *atom* in cells."""
+    return f"{atom}_cells"
+
+
+def _whole_buckets(interval: Interval, period: Granularity) -> Interval | None:
+    """Return the whole UTC days, weeks or months inside *interval*, or None if there are none."""
+    first = next(interval.buckets(period), None)
+    if first is None:
+        return None
+    start = first.start if first.start == interval.start else first.end
+    end = bucket_start(interval.end, period)
+    return Interval(start, end) if start < end else None
 
 
 def _edges(interval: Interval, whole: Interval) -> list[Interval]:
     """Return the parts of *interval* before and after *whole*, without empty ones."""
     return [edge for edge in (Interval(interval.start, whole.start), Interval(whole.end, interval.end)) if edge]
-
-
-def _column(dimension: str) -> str:
-    """Return the column of *dimension*, which must be in the catalog.
-
-    Raises:
-        KeyError: the catalog does not list it.
-    """
-    return DIMENSIONS[dimension].name
 
 
 def _naive(moment: datetime) -> datetime:

@@ -1,27 +1,73 @@
 """Processing from the inbox to the lake, in three steps.
 
-*Stage* (`staging`) decodes new batches into Parquet. *Build* (`day_builder`) drops repeated events and writes the days
-they touch anew, with the players and the aggregates of those days. *Commit* makes all of it one version of the lake. A
-crash before the commit changes nothing: the next run takes the same batches again. Late events need no special case,
-because a day is always written whole and the earliest event of a player can only move earlier (Wire 4.9, Late events).
+*Stage* (`staging`) decodes new batches into Parquet. *Build* (`batch_builder`) drops repeated events and writes the
+parts that the others add to each table. *Commit* makes all of it one version of the lake. A crash before the commit
+changes nothing: the next run takes the same batches again. Late events need no special case, because no table is sorted
+by arrival and the earliest event of a player can only move earlier (Wire 4.9, Late events).
 """
 
 from __future__ import annotations
 
 import shutil
 import sqlite3
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from time import monotonic
+from typing import Final
+
+import msgspec
 
 from gamelens.errors import Refused
 from gamelens.sandbox.clock import Clock
-from gamelens.sandbox.processing.day_builder import build_files
+from gamelens.sandbox.processing.batch_builder import MOST_EVENTS, build_parts
 from gamelens.sandbox.processing.staging import StagedFiles, stage
-from gamelens.sandbox.storage.inbox import open_store, pending
+from gamelens.sandbox.storage.inbox import InboxBatch, open_store, pending, pending_events
 from gamelens.sandbox.storage.lake import Lake, LakeFile
 
+_REPORT_EVERY_S: Final = 0.25
 
-def process(state: Path, clock: Clock) -> int:
+
+class RunProgress(msgspec.Struct, frozen=True):
+    """RunProgress of a run.
+
+    Attributes:
+        events: number of events to take in.
+        decoded: number of those that are decoded.
+        committed: number of those that are in the lake.
+        seconds: time since the run began.
+    """
+
+    events: int
+    decoded: int
+    committed: int
+    seconds: float
+
+    @property
+    def events_per_s(self) -> float:
+        """Events a second so far, decoding and building taken for halves of the work."""
+        return (self.decoded + self.committed) / 2 / self.seconds if self.seconds else 0.0
+
+    @property
+    def rest_s(self) -> float | None:
+        """Seconds that the rest takes at this speed, None before the first event."""
+        rest = self.events - (self.decoded + self.committed) / 2
+        return rest / self.events_per_s if self.events_per_s else None
+
+    def to_json(self) -> dict[str, float | None]:
+        """Return the progress as `GET /summary` shows it, rounded."""
+        rest = None if self.rest_s is None else round(self.rest_s, 1)
+        shown = {"events": self.events, "decoded": self.decoded, "committed": self.committed}
+        return {**shown, "seconds": round(self.seconds, 1), "events_per_s": round(self.events_per_s), "rest_s": rest}
+
+
+Report = Callable[[RunProgress], None]
+"""A function that is told the progress of a run, some times a second."""
+
+
+def process(state: Path, clock: Clock, *, report: Report | None = None) -> int:
     """Process everything received so far into the lake of *state* and return its version.
+
+    *report* is told how far the run is.
 
     Raises:
         Refused: the engine or the disk failed. The lake is as before.
@@ -33,9 +79,19 @@ def process(state: Path, clock: Clock) -> int:
         scratch.mkdir(parents=True)
         lake = Lake(state / "lake", store)
         after = lake.last_run().last_batch
-        (last_batch,) = store.execute("SELECT coalesce(max(id), 0) FROM batches").fetchone()
-        staged = stage(pending(store, after=after, up_to=last_batch), scratch) if last_batch > after else {}
-        return commit_staged(staged, lake, scratch, processed_ms=round(clock.now_s() * 1000), last_batch=last_batch)
+        processed_ms = round(clock.now_s() * 1000)
+        version = 0
+        reporter = _Reporter(pending_events(store, after=after), report)
+        for up_to in _portions(store, after, is_empty=not lake.organisations()):
+            folder = scratch / str(up_to)
+            folder.mkdir()
+            batches = reporter.counted(pending(store, after=after, up_to=up_to))
+            staged = stage(batches, folder) if up_to > after else {}
+            version = commit_staged(staged, lake, folder, processed_ms=processed_ms, last_batch=up_to)
+            reporter.tell_committed()
+            shutil.rmtree(folder)
+            after = up_to
+        return version
     except (OSError, sqlite3.Error) as error:
         raise Refused(f"processing stopped, nothing was changed: {error}") from error
     finally:
@@ -43,23 +99,70 @@ def process(state: Path, clock: Clock) -> int:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
+class _Reporter:
+    """Counts the events of a run and tells how far it is."""
+
+    def __init__(self, events: int, report: Report | None) -> None:
+        self._events, self._report = events, report
+        self._began = self._reported = monotonic()
+        self._decoded = self._committed = 0
+
+    def counted(self, batches: Iterable[InboxBatch]) -> Iterator[InboxBatch]:
+        """Yield *batches* as they are decoded."""
+        for batch in batches:
+            yield batch
+            self._decoded += batch.events
+            if monotonic() - self._reported >= _REPORT_EVERY_S:
+                self._tell()
+
+    def tell_committed(self) -> None:
+        """Tell that all events decoded so far are in the lake."""
+        self._committed = self._decoded
+        self._tell()
+
+    def _tell(self) -> None:
+        self._reported = monotonic()
+        if self._report is not None:
+            self._report(RunProgress(self._events, self._decoded, self._committed, self._reported - self._began))
+
+
 def commit_staged(staged: StagedFiles, lake: Lake, scratch: Path, *, processed_ms: int, last_batch: int) -> int:
     """Build and commit *staged* files as the next version of *lake*, and return its number.
 
     Args:
-        staged: files of new events, by organisation and day.
+        staged: files of new events, by organisation.
         lake: the lake to extend.
         scratch: folder for temporary files of the engine.
         processed_ms: time of the processing, in milliseconds since the epoch.
         last_batch: id of the last batch that the version includes.
     """
-    version = lake.last_run().version + 1
+    folder = str(lake.last_run().version + 1)
     files: list[LakeFile] = []
+    retired: list[Path] = []
     duplicates = 0
-    for organisation, days in staged.items():
-        built, repeated = build_files(organisation, days, lake, scratch, version=version)
+    for organisation, paths in staged.items():
+        built, replaced, repeated = build_parts(organisation, paths, lake, scratch, folder=folder)
         files += built
+        retired += replaced
         duplicates += repeated
-    version = lake.commit(processed_ms=processed_ms, last_batch=last_batch, duplicates=duplicates, files=files)
+    version = lake.commit(
+        processed_ms=processed_ms, last_batch=last_batch, duplicates=duplicates, files=files, retired=retired
+    )
     lake.sweep()
     return version
+
+
+def _portions(store: sqlite3.Connection, after: int, *, is_empty: bool) -> Iterator[int]:
+    """Yield the id of the last batch of each portion, at least one.
+
+    A portion has about `MOST_EVENTS` events. An empty lake takes everything at once, which costs less: nothing has to
+    be looked up.
+    """
+    events, ends = 0, []
+    last = after
+    for last, count in store.execute("SELECT id, events FROM batches WHERE id > ? ORDER BY id", (after,)):
+        events += count
+        if events >= MOST_EVENTS and not is_empty:
+            ends.append(last)
+            events = 0
+    yield from ends if ends and not events else [*ends, last]

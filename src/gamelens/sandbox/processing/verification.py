@@ -1,47 +1,37 @@
 """Verification that the lake agrees with the inbox, by a second reading in plain Python.
 
 It uses neither the engine nor the SQL of processing. Every event is read again, because an install may lie anywhere.
-Compared are the counts of all days, all players, and each row of each table on a sample of days.
+Compared are the counts of all days, all players, the memberships of all sessions, weeks and months, and each row of
+the other tables on a sample of days. Rows of several parts are added up first.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import date, datetime, timedelta
+from collections.abc import Iterator, Mapping
+from datetime import date
 from pathlib import Path
 from random import Random
 from typing import Any, Final, NamedTuple
-from zlib import decompress
 
 import msgspec
 import pyarrow.parquet as pq
 
 from gamelens.errors import Refused
-from gamelens.sandbox.processing.impression_fields import read_impression
+from gamelens.sandbox.processing.expected_tables import Cell, ExpectedTables, Player, Rows, sum_known, tables_of_day
 from gamelens.sandbox.state_directory import check_state
-from gamelens.sandbox.storage.inbox import InboxBatch, open_store, pending
-from gamelens.sandbox.storage.lake import Lake, Snapshot, month_of
-from gamelens.sandbox.storage.lake_schema import AGGREGATES, EVENT_COLUMNS, MEASURES, OF_EVENT, RETURN_DIMENSIONS
-from gamelens.wire.limits import FUTURE_S
+from gamelens.sandbox.storage.inbox import open_store, pending
+from gamelens.sandbox.storage.lake import Lake, Snapshot, TablePart
+from gamelens.sandbox.storage.lake_schema import COLUMNS, MEASURES, OF_EVENT
 
 DAYS: Final = 7
 """Number of days of each organisation to compare row by row, by default."""
-_LATEST_TS: Final = 99_999_999_999
-_EVENTS_PER_BATCH: Final = 1 << 20
-_EPOCH: Final = datetime(1970, 1, 1)  # UTC, without a zone as the lake keeps it
-_COPIED: Final = (
-    *("category", "user_id", "session_id", "event_uuid", "platform", "build"),
-    *("install_publisher", "ab_id", "ab_variant_id"),
-)
-_ONE_CATEGORY: Final = {"ad_sdk_name": "ads", "ad_type": "ads", "ad_action": "ads", "severity": "error"}
+_OF_FIRST: Final = ("ts", "seq", *OF_EVENT)
+_ADDED: Final = (*MEASURES, "seconds", "money", "players", "counts")
+_NOBODY: Final = (None, None)
 
 _ORGANISATIONS: Final = "SELECT organisation FROM batches UNION SELECT organisation FROM files WHERE removed IS NULL"
-
-Event = dict[str, Any]
-Player = tuple[str, str]
-Rows = Counter[tuple[Any, ...]]
 
 
 class Difference(NamedTuple):
@@ -105,13 +95,13 @@ def verify(state: Path, *, days: int = DAYS, seed: int | None = None) -> Verific
         differences: list[Difference] = []
         compared_days: list[str] = []
         for name, snapshot in snapshots.items():
-            days_there = sorted(day for day in snapshot.days if day)
-            sample = set(Random(seed).sample(days_there, min(days, len(days_there))))  # noqa: S311
-            expected = _ExpectedTables(pending(store, after=0, up_to=last_batch, organisation=name), sample)
+            counted = _stored_days(snapshot)
+            sample = set(Random(seed).sample(sorted(counted), min(days, len(counted))))  # noqa: S311
+            expected = ExpectedTables(pending(store, after=0, up_to=last_batch, organisation=name), sample)
             events += sum(expected.counts.values())
             players += len(expected.installs)
             compared_days += [f"{name} {day}" for day in sorted(sample)]
-            differences += _compare_tables(name, expected, snapshot, sorted(sample))
+            differences += _compare_tables(_Stored(name, snapshot), expected, counted, sample)
         return VerificationResult(events, players, compared_days, differences)
     except (OSError, ValueError, sqlite3.Error, msgspec.DecodeError) as error:
         raise Refused(f"cannot be verified: {error}") from error
@@ -119,162 +109,123 @@ def verify(state: Path, *, days: int = DAYS, seed: int | None = None) -> Verific
         store.close()
 
 
-class _ExpectedTables:
-    """Events and players of one organisation, read from its inbox.
+class _Stored(NamedTuple):
+    """The tables of one organisation in the lake."""
 
-    Attributes:
-        counts: number of events of each day.
-        events: all events of the days of the sample.
-        installs: earliest event of each player.
-        purchases: earliest purchase of each player.
-    """
+    organisation: str
+    snapshot: Snapshot
 
-    def __init__(self, batches: Iterable[InboxBatch], sample: set[date]) -> None:
-        self.counts: Counter[date] = Counter()
-        self.events: dict[date, list[Event]] = defaultdict(list)
-        self.installs: dict[Player, Event] = {}
-        self.purchases: dict[Player, Event] = {}
-        seen: set[tuple[str, str]] = set()
-        for event in _read_events(batches):
-            key = (event["game_id"], event["event_uuid"])
-            if event["event_uuid"] is not None and key in seen:
-                continue
-            seen.add(key)
-            self.counts[event["day"]] += 1
-            if event["day"] in sample:
-                self.events[event["day"]].append(event)
-            if event["user_id"] is not None:
-                player = (event["game_id"], event["user_id"])
-                _keep_earliest(self.installs, player, event)
-                if event["category"] == "business":
-                    _keep_earliest(self.purchases, player, event)
+    def rows(self, table: str, day: date | None = None) -> list[dict[str, Any]]:
+        """Return the rows of *table*, of one *day* or all."""
+        filters = [("day", "=", day)] if day else None
+        parts = [part for part in self.snapshot.parts(table) if not day or _has_day(part, day)]
+        return [row for part in parts for row in pq.read_table(part.path, filters=filters).to_pylist()]
+
+    def firsts(self, table: str) -> list[dict[str, Any]]:
+        """Return the rows of `installs` or `payments`, moved ones replaced."""
+        moved = self.rows(f"{table}_moved")
+        replaced = {row["player"] for row in moved}
+        return [*moved, *(row for row in self.rows(table) if row["player"] not in replaced)]
+
+    def difference(self, table: str, where: str, expected: Rows, found: Rows) -> Iterator[Difference]:
+        """Yield the difference of *expected* and *found* rows, if there is one."""
+        missing, surplus = expected - found, found - expected
+        if missing or surplus:
+            yield Difference(self.organisation, table, where, missing.total(), surplus.total())
 
 
-def _keep_earliest(firsts: dict[Player, Event], player: Player, event: Event) -> None:
-    first = firsts.get(player)
-    if first is None or (event["ts"], event["seq"]) < (first["ts"], first["seq"]):
-        firsts[player] = event
+def _has_day(part: TablePart, day: date) -> bool:
+    return part.first_day is None or part.last_day is None or part.first_day <= day <= part.last_day
 
 
-def _read_events(batches: Iterable[InboxBatch]) -> Iterator[Event]:
-    for batch in batches:
-        body = decompress(batch.body, wbits=31) if batch.is_gzipped else batch.body
-        for position, event in enumerate(msgspec.json.decode(body, type=list[dict[str, Any]])):
-            yield _event_row(event, batch, seq=batch.id * _EVENTS_PER_BATCH + position)
+def _stored_days(snapshot: Snapshot) -> Counter[date]:
+    """Return the number of stored events of each day."""
+    days: Counter[date] = Counter()
+    for path in snapshot.files("events"):
+        days.update(pq.read_table(path, columns=["day"])["day"].to_pylist())
+    return days
 
 
-def _event_row(event: dict[str, Any], batch: InboxBatch, *, seq: int) -> Event:
-    """Return an event as a row with the columns of the lake."""
-    client_ts = event.get("client_ts")
-    latest = min(_LATEST_TS, batch.arrival_ms // 1000 + FUTURE_S)
-    ms = client_ts * 1000 if client_ts is not None and 0 <= client_ts <= latest else batch.arrival_ms
-    ts = _EPOCH + timedelta(milliseconds=ms)
-    category = event["category"]
-    row: Event = dict.fromkeys(EVENT_COLUMNS)
-    row |= {"seq": seq, "ts": ts, "day": ts.date(), "game_id": batch.game_id}
-    row |= {name: event.get(name) for name in _COPIED}
-    row |= {name: event[name] for name, only in _ONE_CATEGORY.items() if category == only}
-    row["country_code"] = event["country_code"].upper() if event.get("country_code") else batch.country
-    if category == "session_end":
-        row["length"] = event["length"]
-    if category == "business":
-        row |= {"money": event["amount"], "currency": event["currency"]}
-    if category == "impression":
-        impression = read_impression(event["ad_network_name"], event["impression_data"])
-        row |= {"ilrd_sdk_vendor": event["ad_network_name"], "ilrd_network_name": impression.network}
-        row |= {"ilrd_adunit_name": impression.unit, "ilrd_adunit_format": impression.format}
-        uuid = event.get("event_uuid")
-        row["ilrd_id"] = f"i{impression.id}" if impression.id is not None else f"s{seq}" if uuid is None else f"u{uuid}"
-        row |= {"money": impression.nanos, "currency": impression.currency}
-    return row
-
-
-def _compare_tables(name: str, expected: _ExpectedTables, snapshot: Snapshot, days: list[date]) -> Iterator[Difference]:
-    counted = Counter({day: pq.read_metadata(path).num_rows for day, path in snapshot.days.items() if day})
+def _compare_tables(
+    stored: _Stored, expected: ExpectedTables, counted: Counter[date], days: set[date]
+) -> Iterator[Difference]:
     for day in sorted(expected.counts.keys() | counted.keys()):
-        if expected.counts[day] != counted[day]:
-            more = counted[day] - expected.counts[day]
-            yield Difference(name, "events", f"of {day}", max(0, -more), max(0, more))
-    players = pq.read_table(snapshot.players).to_pylist() if snapshot.players else []
-    numbers = {(row["game_id"], row["user_id"]): row["player"] for row in players}
-    yield from _difference(name, "players", "all", _player_rows(expected), _count_rows(players, _PLAYER_FIELDS))
-    yield from _difference(
-        name,
-        "players",
-        "by number",
-        Counter((number,) for number in set(numbers.values())),
-        _count_rows(players, ["player"]),
-    )
-    for day in days:
-        events = expected.events[day]
-        tables = {"events": Counter(tuple(event[column] for column in EVENT_COLUMNS) for event in events)}
-        tables |= {aggregate.name: _aggregate_rows(aggregate.name, events, numbers) for aggregate in AGGREGATES}
-        tables["returns"] = _return_rows(day, events, expected)
-        fields = {"events": list(EVENT_COLUMNS), "returns": ["day", "age", *RETURN_DIMENSIONS, "players"]}
-        for aggregate in AGGREGATES:
-            fields[aggregate.name] = ["day", *aggregate.dimensions, *aggregate.keys, *MEASURES, "seconds", "money"]
-        for table, rows in tables.items():
-            path = snapshot.tables[table].get(day if table == "events" else month_of(day))
-            stored = pq.read_table(path, filters=[("day", "=", day)]).to_pylist() if path else []
-            yield from _difference(name, table, f"of {day}", rows, _count_rows(stored, fields[table]))
+        more = counted[day] - expected.counts[day]
+        if more:
+            yield Difference(stored.organisation, "events", f"of {day}", max(0, -more), max(0, more))
+    for table, firsts in (("installs", expected.installs), ("payments", expected.purchases)):
+        rows = Counter((*player, *(event[name] for name in _OF_FIRST)) for player, event in firsts.items())
+        yield from stored.difference(
+            table, "all", rows, _count_rows(stored.firsts(table), ["game_id", "user_id", *_OF_FIRST])
+        )
+    installs = stored.firsts("installs")
+    numbers = {row["player"]: (row["game_id"], row["user_id"]) for row in installs}
+    wanted = Counter((number,) for number in range(1, len(expected.installs) + 1))
+    yield from stored.difference("installs", "by number", wanted, _count_rows(installs, ["player"]))
+    yield from _compare_memberships(stored, expected, numbers)
+    for day in sorted(days):
+        for table, rows in tables_of_day(day, expected).items():
+            found = stored.rows(table, day)
+            named = [row | {"user_id": numbers.get(row["player"], _NOBODY)[1]} for row in found if "player" in row]
+            yield from stored.difference(table, f"of {day}", rows, _added_up(table, named or found))
 
 
-def _difference(name: str, table: str, where: str, expected: Rows, found: Rows) -> Iterator[Difference]:
-    missing, surplus = expected - found, found - expected
-    if missing or surplus:
-        yield Difference(name, table, where, missing.total(), surplus.total())
+def _compare_memberships(
+    stored: _Stored, expected: ExpectedTables, numbers: Mapping[int, Player]
+) -> Iterator[Difference]:
+    """Compare the cells of weeks, months and sessions, and the shared memberships.
+
+    The shared tables have every membership of the players and sessions that have several.
+    """
+    for table, members in expected.members.items():
+        cells = Counter(cell for own in members.values() for cell in own)
+        ended = Counter(cell for own in expected.ended.values() for cell in own)
+        counts = ["sessions", "ended_sessions"] if table == "sessions" else ["players"]
+        keys = [name for name in COLUMNS[table] if name not in counts]
+        rows = {cell: (count, ended[cell]) if table == "sessions" else (count,) for cell, count in cells.items()}
+        found = _sums(stored.rows(table), keys, counts)
+        yield from stored.difference(
+            table,
+            "all",
+            Counter((*cell, *row) for cell, row in rows.items()),
+            Counter((*k, *v) for k, v in found.items()),
+        )
+        shared: Rows = Counter()
+        for member, own in members.items():
+            if len(own) > 1:
+                has_ended = expected.ended.get(member, set())
+                shared.update(
+                    (*cell, member[-1], *((1, int(cell in has_ended)) if table == "sessions" else (1,))) for cell in own
+                )
+        name = f"{table}_shared"
+        id_column = "session_id" if table == "sessions" else "user_id"
+        stored_rows = stored.rows(name)
+        if id_column == "user_id":
+            stored_rows = [row | {"user_id": numbers.get(row["player"], _NOBODY)[1]} for row in stored_rows]
+        counts = ["counts", "ended_counts"] if table == "sessions" else ["counts"]
+        summed = _sums(stored_rows, [*keys, id_column], counts)
+        yield from stored.difference(name, "all", shared, Counter((*k, *v) for k, v in summed.items()))
 
 
 def _count_rows(rows: list[dict[str, Any]], fields: list[str]) -> Rows:
     return Counter(tuple(row[field] for field in fields) for row in rows)
 
 
-_PLAYER_FIELDS: Final = [
-    *("game_id", "user_id", "installed_at", "install_seq", *(f"install_{name}" for name in OF_EVENT)),
-    *("paid_at", "paid_seq", *(f"paid_{name}" for name in OF_EVENT)),
-]
+def _added_up(table: str, rows: list[dict[str, Any]]) -> Rows:
+    """Return the rows of a table of the sample, those of equal keys added up."""
+    columns = [*COLUMNS[table]]
+    if "player" in columns:
+        columns[columns.index("player")] = "user_id"
+    sums = [] if table in ("events", "impressions_shared") else [name for name in columns if name in _ADDED]
+    if not sums:
+        return _count_rows(rows, columns)
+    summed = _sums(rows, [name for name in columns if name not in sums], sums)
+    return Counter((*key, *values) for key, values in summed.items() if any(values))
 
 
-def _player_rows(expected: _ExpectedTables) -> Rows:
-    no_purchase: Mapping[str, Any] = dict.fromkeys(EVENT_COLUMNS)
-    wanted = ("ts", "seq", *OF_EVENT)
-    return Counter(
-        (
-            *player,
-            *(install[name] for name in wanted),
-            *(expected.purchases.get(player, no_purchase)[name] for name in wanted),
-        )
-        for player, install in expected.installs.items()
-    )
-
-
-def _aggregate_rows(name: str, events: list[Event], numbers: Mapping[Player, int]) -> Rows:
-    aggregate = next(aggregate for aggregate in AGGREGATES if aggregate.name == name)
-    groups: dict[tuple[Any, ...], list[Event]] = defaultdict(list)
-    for event in events:
-        is_purchase = event["category"] == "business"
-        player = None if event["user_id"] is None else numbers.get((event["game_id"], event["user_id"]), -1)
-        keys = {"currency": event["currency"] if name != "active" or is_purchase else None, "player": player}
-        keys["session_id"] = event["session_id"]
-        values = (event[dimension] for dimension in aggregate.dimensions)
-        groups[event["day"], *values, *(keys[key] for key in aggregate.keys)].append(event)
-    return Counter((*group, *_measures(name, members)) for group, members in groups.items())
-
-
-def _measures(name: str, events: list[Event]) -> tuple[int | None, ...]:
-    categories = Counter(event["category"] for event in events)
-    shown = sum(event["category"] == "ads" and event["ad_action"] == "show" for event in events)
-    seconds = [event["length"] for event in events if event["category"] == "session_end"]
-    paid_categories = {"active": ("business",), "sessions": ()}.get(name, ("business", "impression"))
-    money = [event["money"] for event in events if event["category"] in paid_categories]
-    counts = len(events), shown, categories["business"], categories["impression"], categories["session_end"]
-    return *counts, sum(seconds) if seconds else None, sum(money) if money else None
-
-
-def _return_rows(day: date, events: list[Event], expected: _ExpectedTables) -> Rows:
-    players = {(event["game_id"], event["user_id"]) for event in events if event["user_id"] is not None}
-    installs = [expected.installs[player] for player in players]
-    groups = Counter(
-        ((day - install["day"]).days, *(install[name] for name in RETURN_DIMENSIONS)) for install in installs
-    )
-    return Counter((day, *group, count) for group, count in groups.items())
+def _sums(rows: list[dict[str, Any]], keys: list[str], sums: list[str]) -> dict[Cell, Cell]:
+    """Return the sums of each key, null where no row has a number."""
+    groups: dict[Cell, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        groups[tuple(row[name] for name in keys)].append(row)
+    return {key: tuple(sum_known(row[name] for row in members) for name in sums) for key, members in groups.items()}

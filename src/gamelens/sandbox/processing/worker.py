@@ -1,7 +1,8 @@
-"""Processing in a process of its own, with a lower priority than the services.
+"""Processing and compaction in a process of their own.
 
-The worker shares its server's lock on the state directory, so that no other process can take the directory before both
-have ended. It ends when its standard input does, which happens when the server is killed.
+The worker has a lower priority than the services. It shares its server's lock on the state directory, so that no other
+process can take the directory before both have ended. It ends when its standard input does, which happens when the
+server is killed.
 """
 
 from __future__ import annotations
@@ -14,26 +15,48 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
+import msgspec
+
 from gamelens.errors import Refused
 from gamelens.sandbox.clock import Clock
+from gamelens.sandbox.processing.compaction import compact
+from gamelens.sandbox.processing.pipeline import Report, RunProgress, process
 
 _NICENESS = 10
 
 
-async def process_in_worker(state: Path, clock: Clock, *, lock: IO[str]) -> None:
+async def process_in_worker(state: Path, clock: Clock, *, lock: IO[str], report: Report | None = None) -> None:
     """Process *state* in a worker, which inherits the *lock* on it.
+
+    *report* is given the progress.
 
     Raises:
         Refused: the worker failed. The lake is as before.
     """
+    await _run_worker(state, clock.now().isoformat(), lock=lock, report=report)
+
+
+async def compact_in_worker(state: Path, *, lock: IO[str]) -> None:
+    """Compact the lake of *state* in a worker, until nothing is due.
+
+    It may be cancelled at any time.
+
+    Raises:
+        Refused: the worker failed. The lake is as after its last step.
+    """
+    await _run_worker(state, lock=lock)
+
+
+async def _run_worker(*arguments: Path | str, lock: IO[str], report: Report | None = None) -> None:
     worker = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", __name__, str(state), clock.now().isoformat()),
+        *(sys.executable, "-m", __name__, *map(str, arguments)),
         stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         pass_fds=(lock.fileno(),),
     )
     try:
-        errors = await worker.stderr.read() if worker.stderr else b""
+        errors, _ = await asyncio.gather(_read(worker.stderr), _pass_on(worker.stdout, report))
         status = await worker.wait()
     except asyncio.CancelledError:
         worker.kill()
@@ -44,16 +67,37 @@ async def process_in_worker(state: Path, clock: Clock, *, lock: IO[str]) -> None
         raise Refused(reason[-1] if reason else f"the processing worker ended with status {status}")
 
 
-def main() -> None:
-    """Process the state directory in the first argument, at the time in the second."""
-    from gamelens.sandbox.processing.pipeline import process
+async def _read(stream: asyncio.StreamReader | None) -> bytes:
+    return await stream.read() if stream else b""
 
+
+async def _pass_on(stream: asyncio.StreamReader | None, report: Report | None) -> None:
+    """Pass the progress that the worker writes, a line each, on to *report*."""
+    while stream and (line := await stream.readline()):
+        if report is not None:
+            report(msgspec.json.decode(line, type=RunProgress))
+
+
+def _write_progress(progress: RunProgress) -> None:
+    sys.stdout.write(msgspec.json.encode(progress).decode() + "\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """Process the state directory in the first argument, or compact it.
+
+    A second argument is the time at which it is processed. Without one it is compacted.
+    """
     threading.Thread(target=_exit_with_server, daemon=True).start()
     os.nice(_NICENESS)
+    state, *times = sys.argv[1:]
     clock = Clock()
-    clock.freeze(datetime.fromisoformat(sys.argv[2]).astimezone(UTC))
     try:
-        process(Path(sys.argv[1]), clock)
+        if not times:
+            compact(Path(state))
+            return
+        clock.freeze(datetime.fromisoformat(times[0]).astimezone(UTC))
+        process(Path(state), clock, report=_write_progress)
     except Refused as error:
         sys.exit(str(error))
 

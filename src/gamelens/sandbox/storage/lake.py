@@ -1,9 +1,9 @@
 """Immutable Parquet files, and the manifest that lists them.
 
-An organisation has its events by UTC day, each aggregate by month, and one table of players. A reader takes a
-`Snapshot` and sees one version, complete. A writer adds files and retires others in one transaction. Retired files
-stay on disk for a while, for the readers of older snapshots. Files that are in no version are left over from a crash
-and are removed at the next start.
+Each table of an organisation is a list of parts, and a run adds at most one part to each, whatever the days it
+touches. Compaction replaces several parts by one with the same sums. A reader takes a `Snapshot` and sees one version,
+complete. A writer adds files and retires others in one transaction. Retired files stay on disk for a while, for the
+readers of older snapshots. Files that are in no version are left over from a crash and are removed at the next start.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import time as real_time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from urllib.parse import quote
@@ -19,11 +19,12 @@ from urllib.parse import quote
 import msgspec
 
 from gamelens.sandbox.storage.inbox import edition, scenario
-from gamelens.sandbox.storage.lake_schema import COLUMNS, FORMAT
-from gamelens.wire.intervals import Interval, bucket_start
+from gamelens.sandbox.storage.lake_schema import FORMAT
+from gamelens.wire.intervals import Interval
 
 GRACE_S = 120
 """Seconds for which a replaced file stays on disk."""
+_DAY = timedelta(days=1)
 _FOLDER_LETTERS = 120  # encrypted file systems take 143 in a name, others 255
 WRITTEN = -1
 """The `last_batch` of a run that took in files instead of batches (`bulk_load`)."""
@@ -35,12 +36,14 @@ CREATE TABLE IF NOT EXISTS runs (           -- one row for each processing run: 
     last_batch INTEGER NOT NULL,            -- batches up to this id are in the lake
     duplicates INTEGER NOT NULL
 );
-CREATE TABLE IF NOT EXISTS files (          -- the manifest: the files of each version
+CREATE TABLE IF NOT EXISTS files (          -- the manifest: the parts of each version
     path TEXT PRIMARY KEY,
     organisation TEXT NOT NULL,
     kind TEXT NOT NULL,                     -- the table that it is a part of
-    period TEXT NOT NULL,                   -- first day of event time in it; empty for players
+    first_day TEXT,                         -- days of event time in it; null where all parts are always read
+    last_day TEXT,
     rows INTEGER NOT NULL,
+    level INTEGER NOT NULL,                 -- of compaction; 0 is what a run wrote
     added INTEGER NOT NULL,
     removed INTEGER,
     removed_ms INTEGER
@@ -49,21 +52,25 @@ CREATE TABLE IF NOT EXISTS files (          -- the manifest: the files of each v
 
 
 class LakeFile(msgspec.Struct, frozen=True, kw_only=True):
-    """One Parquet file of a table.
+    """One file of a table.
 
     Attributes:
         path: relative to the lake's root.
         organisation: name of its organisation.
-        kind: the table that it belongs to, one of `lake_schema.COLUMNS`.
-        period: the day of its events, the first day of the month of an aggregate; None for players.
+        kind: the table that it belongs to, one of `lake_schema.COLUMNS` or a keyed run (`keyed_runs`).
+        first_day: first day of its rows, None where readers take every part.
+        last_day: last day of its rows.
         rows: number of rows.
+        level: 0 for a part that a run wrote, more for one that compaction made of several.
     """
 
     path: str
     organisation: str
     kind: str
-    period: date | None
+    first_day: date | None
+    last_day: date | None
     rows: int
+    level: int = 0
 
 
 class ProcessingRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,26 +87,45 @@ class ProcessingRun(msgspec.Struct, frozen=True, kw_only=True):
     last_batch: int = 0
 
 
+class TablePart(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of a table in a snapshot, with an absolute path (`LakeFile`)."""
+
+    path: Path
+    first_day: date | None
+    last_day: date | None
+    rows: int
+    level: int
+
+    def overlaps(self, interval: Interval) -> bool:
+        """Return whether rows of the part may lie in *interval*."""
+        if self.first_day is None or self.last_day is None:
+            return True
+        return bool(Interval(_start(self.first_day), _start(self.last_day) + _DAY) & interval)
+
+
 class Snapshot(msgspec.Struct, frozen=True):
-    """Files of one organisation in one version of the lake, by table and first day."""
+    """Parts of one organisation in one version of the lake, by table.
 
-    tables: Mapping[str, Mapping[date | None, Path]]
+    They are in the order in which they were added.
+    """
 
-    @property
-    def days(self) -> Mapping[date | None, Path]:
-        """Files of events, by day."""
-        return self.tables["events"]
+    tables: Mapping[str, Sequence[TablePart]]
 
-    @property
-    def players(self) -> Path | None:
-        """File of all players, None before the first event."""
-        return self.tables["players"].get(None)
+    def parts(self, table: str) -> Sequence[TablePart]:
+        """Return all parts of *table*."""
+        return self.tables.get(table, ())
 
     def files(self, table: str, *intervals: Interval) -> list[Path]:
-        """Return the files of *table* that overlap at least one of *intervals*, in time order."""
-        dated = sorted(((day, path) for day, path in self.tables[table].items() if day), key=lambda part: part[0])
-        undated = [path for day, path in self.tables[table].items() if day is None]
-        return undated + [path for day, path in dated if any(_period(table, day) & each for each in intervals)]
+        """Return the files of *table* that may have rows in one of *intervals*.
+
+        Without intervals these are all files.
+        """
+        parts = self.parts(table)
+        return [part.path for part in parts if not intervals or any(map(part.overlaps, intervals))]
+
+    def rows(self, table: str) -> int:
+        """Return the number of rows of *table*."""
+        return sum(part.rows for part in self.parts(table))
 
 
 class Lake:
@@ -107,7 +133,7 @@ class Lake:
 
     def __init__(self, root: Path, store: sqlite3.Connection) -> None:
         self.root = root
-        self._store = store
+        self.store = store
         self._snapshots: dict[str, tuple[int, Snapshot]] = {}
         self._create_manifest()
 
@@ -116,28 +142,28 @@ class Lake:
 
         Nothing is lost by that: the inbox still has all events.
         """
-        (stored_format,) = self._store.execute("PRAGMA user_version").fetchone()
+        (stored_format,) = self.store.execute("PRAGMA user_version").fetchone()
         if stored_format == FORMAT:
             return
-        self._store.executescript(
+        self.store.executescript(
             f"BEGIN IMMEDIATE; DROP TABLE IF EXISTS runs; DROP TABLE IF EXISTS files; {_SCHEMA} "
             f"PRAGMA user_version = {FORMAT}; COMMIT;"
         )
 
     def last_run(self) -> ProcessingRun:
         """Return the newest version, or version 0 before the first run."""
-        row = self._store.execute(
+        row = self.store.execute(
             "SELECT version, processed_ms, last_batch FROM runs ORDER BY version DESC LIMIT 1"
         ).fetchone()
         return ProcessingRun(version=row[0], processed_ms=row[1], last_batch=row[2]) if row else ProcessingRun()
 
     def is_written(self) -> bool:
         """Return whether the lake has events that were loaded as files and never received."""
-        return self._store.execute("SELECT 1 FROM runs WHERE last_batch = ?", (WRITTEN,)).fetchone() is not None
+        return self.store.execute("SELECT 1 FROM runs WHERE last_batch = ?", (WRITTEN,)).fetchone() is not None
 
     def organisations(self) -> list[str]:
         """Return the names of the organisations with files in the newest version, sorted."""
-        rows = self._store.execute("SELECT DISTINCT organisation FROM files WHERE removed IS NULL ORDER BY 1")
+        rows = self.store.execute("SELECT DISTINCT organisation FROM files WHERE removed IS NULL ORDER BY 1")
         return [name for (name,) in rows]
 
     def snapshot(self, organisation: str) -> Snapshot:
@@ -150,12 +176,15 @@ class Lake:
         return snapshot
 
     def _read_snapshot(self, organisation: str) -> Snapshot:
-        rows = self._store.execute(
-            "SELECT kind, period, path FROM files WHERE organisation = ? AND removed IS NULL", (organisation,)
+        rows = self.store.execute(
+            "SELECT kind, path, first_day, last_day, rows, level FROM files "
+            "WHERE organisation = ? AND removed IS NULL ORDER BY added, path",
+            (organisation,),
         )
-        tables: dict[str, dict[date | None, Path]] = {name: {} for name in COLUMNS}
-        for kind, period, path in rows:
-            tables[kind][date.fromisoformat(period) if period else None] = self.root / path
+        tables: dict[str, list[TablePart]] = {}
+        for kind, path, first, last, count, level in rows:
+            part = TablePart(path=self.root / path, first_day=_day(first), last_day=_day(last), rows=count, level=level)
+            tables.setdefault(kind, []).append(part)
         return Snapshot(tables)
 
     def available(self, organisation: str, *, now: datetime) -> Interval:
@@ -166,67 +195,96 @@ class Lake:
         processed_ms = self.last_run().processed_ms
         end = now if processed_ms is None else datetime.fromtimestamp(processed_ms / 1000, UTC)
         end = end.replace(minute=0, second=0, microsecond=0)
-        first = min((_start(day) for day in self.snapshot(organisation).days if day), default=end)
+        days = [part.first_day for part in self.snapshot(organisation).parts("events")]
+        first = min((_start(day) for day in days if day), default=end)
         return Interval(min(first, end), end)
 
-    def commit(self, *, processed_ms: int, last_batch: int, duplicates: int, files: Iterable[LakeFile]) -> int:
+    def commit(
+        self, *, processed_ms: int, last_batch: int, duplicates: int, files: Iterable[LakeFile], retired: Iterable[Path]
+    ) -> int:
         """Add a version in one transaction and return its number.
-
-        Each of *files* replaces the file of its organisation, table and period.
 
         Args:
             processed_ms: time of the run, epoch milliseconds on the sandbox's clock.
             last_batch: id of the last batch that is in the files.
             duplicates: repeated events that the run left out.
-            files: the new files, relative to the root.
+            files: the new parts, relative to the root.
+            retired: parts that *files* replace.
         """
-        with self._store:
-            self._store.execute("BEGIN IMMEDIATE")
-            version = self._store.execute(
+        with self.store:
+            self.store.execute("BEGIN IMMEDIATE")
+            version = self.store.execute(
                 "INSERT INTO runs (processed_ms, last_batch, duplicates) VALUES (?, ?, ?)",
                 (processed_ms, last_batch, duplicates),
             ).lastrowid
-            for file in files:
-                period = file.period.isoformat() if file.period else ""
-                self._store.execute(
-                    "UPDATE files SET removed = ?, removed_ms = ? "
-                    "WHERE organisation = ? AND kind = ? AND period = ? AND removed IS NULL",
-                    (version, _real_ms(), file.organisation, file.kind, period),
-                )
-                self._store.execute(
-                    "INSERT INTO files (path, organisation, kind, period, rows, added) VALUES (?, ?, ?, ?, ?, ?)",
-                    (file.path, file.organisation, file.kind, period, file.rows, version),
-                )
+            self._replace(files, retired, version or 0)
         return version or 0
+
+    def compact(self, files: Iterable[LakeFile], retired: Iterable[Path]) -> None:
+        """Replace parts by others with the same rows or sums.
+
+        This is one more version, made in one transaction.
+        """
+        with self.store:
+            self.store.execute("BEGIN IMMEDIATE")
+            version = self.store.execute(
+                "INSERT INTO runs (processed_ms, last_batch, duplicates) "
+                "SELECT processed_ms, last_batch, 0 FROM runs ORDER BY version DESC LIMIT 1"
+            ).lastrowid
+            self._replace(files, retired, version or 0)
+
+    def _replace(self, files: Iterable[LakeFile], retired: Iterable[Path], version: int) -> None:
+        now_ms = _real_ms()
+        self.store.executemany(
+            "UPDATE files SET removed = ?, removed_ms = ? WHERE path = ? AND removed IS NULL",
+            [(version, now_ms, str(path.relative_to(self.root))) for path in retired],
+        )
+        self.store.executemany(
+            "INSERT INTO files (path, organisation, kind, first_day, last_day, rows, level, added) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (
+                    file.path,
+                    file.organisation,
+                    file.kind,
+                    file.first_day and file.first_day.isoformat(),
+                    file.last_day and file.last_day.isoformat(),
+                    file.rows,
+                    file.level,
+                    version,
+                )
+                for file in files
+            ],
+        )
 
     @property
     def edition(self) -> str:
         """Random id of the collection of events that the lake is built from (`inbox.edition`)."""
-        return edition(self._store)
+        return edition(self.store)
 
     @property
     def scenario(self) -> str | None:
         """The scenario that the events are of (see `inbox.scenario`)."""
-        return scenario(self._store)
+        return scenario(self.store)
 
     def forget(self) -> None:
         """Delete every version from the manifest, inside the caller's transaction."""
-        self._store.execute("DELETE FROM runs")
-        self._store.execute("DELETE FROM files")
+        self.store.execute("DELETE FROM runs")
+        self.store.execute("DELETE FROM files")
 
     def sweep(self, *, grace_s: float = GRACE_S) -> None:
         """Delete the files that were replaced more than *grace_s* seconds ago."""
         before_ms = _real_ms() - round(grace_s * 1000)
-        rows = self._store.execute("SELECT path FROM files WHERE removed_ms <= ?", (before_ms,)).fetchall()
+        rows = self.store.execute("SELECT path FROM files WHERE removed_ms <= ?", (before_ms,)).fetchall()
         for (path,) in rows:
             (self.root / path).unlink(missing_ok=True)
-            self._store.execute("DELETE FROM files WHERE path = ?", (path,))
+            self.store.execute("DELETE FROM files WHERE path = ?", (path,))
 
     def recover(self) -> None:
         """Delete files that are in no version: a crash left them."""
-        named = {path for (path,) in self._store.execute("SELECT path FROM files")}
-        for file in self.root.rglob("*.parquet"):
-            if str(file.relative_to(self.root)) not in named:
+        named = {path for (path,) in self.store.execute("SELECT path FROM files")}
+        for file in self.root.rglob("*.*"):
+            if file.is_file() and str(file.relative_to(self.root)) not in named:
                 file.unlink()
 
 
@@ -240,17 +298,8 @@ def folder_of(organisation: str) -> str:
     return f"org-{quoted if is_short else hashlib.sha256(organisation.encode()).hexdigest()}"
 
 
-def month_of(day: date) -> date:
-    """Return the first day of the month of *day*."""
-    return day.replace(day=1)
-
-
-def _period(table: str, first: date) -> Interval:
-    """Return the interval of a file of *table*: a day of events, a month of any other."""
-    start = _start(first)
-    if table == "events":
-        return Interval(start, start + timedelta(days=1))
-    return Interval(start, bucket_start(start + timedelta(days=32), "month"))
+def _day(text: str | None) -> date | None:
+    return date.fromisoformat(text) if text else None
 
 
 def _start(day: date) -> datetime:

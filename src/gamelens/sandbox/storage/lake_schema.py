@@ -1,17 +1,24 @@
-"""Schema of the lake: events, players, and the aggregates that answer most queries.
+"""Schema of the lake: events, what is summed and counted from them, and players.
 
-An aggregate is the events of a day, grouped by some dimensions, with the measures summed. Measures are defined over
-event rows here and nowhere else: processing computes the sums, the planner reads them. Nothing in an aggregate
-depends on when a player installed or first paid, so a late event changes only the day it falls on.
+Every table only grows: a processing run adds rows and changes none. Sums of measures add up over the rows of all runs.
+Measures are defined over event rows here and nowhere else: processing computes the sums, the planner reads them.
+
+Distinct counts are kept in two tables that add up as well. A *cell* is a period with the values of some dimensions, and
+a *membership* is one player or session in one cell. The table of cells has the number of memberships of each; the
+table beside it, `..._shared`, has every membership of each player (in a day, week or month) or session (ever) that has
+several. Then
+
+    distinct = sum of cells + (COUNT(DISTINCT x) - memberships) over the shared table
+
+under the same filter and grouping: a player with one membership counts through the cells, one with several through
+the distinct values. `counts` is 1 for a new membership and 0 for a row that adds something else to an old one.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-import msgspec
-
-FORMAT: Final = 4
+FORMAT: Final = 5
 """Version of the lake's layout. A lake of another version is rebuilt from the inbox."""
 
 BIG: Final = "DECIMAL(38, 0)"
@@ -38,19 +45,7 @@ EVENT_COLUMNS: Final = {
 }
 
 OF_EVENT: Final = tuple(name for name in EVENT_DIMENSIONS if name != "game_id")
-"""Dimensions of a player's install and first purchase that the players' table repeats."""
-
-PLAYER_COLUMNS: Final = {
-    "player": "BIGINT",  # a number, unique within the organisation
-    "game_id": "VARCHAR",
-    "user_id": "VARCHAR",
-    "installed_at": "TIMESTAMP",
-    "install_seq": "BIGINT",
-    **{f"install_{name}": "VARCHAR" for name in OF_EVENT},
-    "paid_at": "TIMESTAMP",  # the first purchase; null without one
-    "paid_seq": "BIGINT",
-    **{f"paid_{name}": "VARCHAR" for name in OF_EVENT},
-}
+"""Dimensions of an event that `installs` and `payments` repeat."""
 
 MEASURES: Final = {
     "events": "1",
@@ -64,94 +59,75 @@ MEASURES: Final = {
 SECONDS: Final = "CASE WHEN category = 'session_end' THEN length END"
 """Length of a session that ended, as SQL over an event row."""
 
+PURCHASE_CURRENCY: Final = "CASE WHEN category = 'business' THEN currency END"
+"""Currency of a purchase, as SQL over an event row.
 
-class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
-    """The events of each day, grouped and with sums of the measures.
-
-    Attributes:
-        name: name of the table.
-        dimensions: dimensions it is grouped by.
-        keys: further columns it is grouped by, each with its SQL over an event row.
-        money: SQL over an event row of the amount that is summed.
-        order: sort order of the rows.
-    """
-
-    name: str
-    dimensions: tuple[str, ...]
-    keys: dict[str, str]
-    money: str
-    order: str = "category, day"
-    """Sort order of the rows, such that a query skips most row groups of a file."""
-
-    @property
-    def columns(self) -> dict[str, str]:
-        """Every column with its type."""
-        kinds = {"player": "BIGINT", "session_id": "VARCHAR", "currency": "VARCHAR"}
-        return {
-            "day": "DATE",
-            **dict.fromkeys(self.dimensions, "VARCHAR"),
-            **{name: kinds[name] for name in self.keys},
-            **dict.fromkeys(MEASURES, "BIGINT"),
-            "seconds": BIG,
-            "money": BIG,
-            **({"is_alone": "BOOLEAN"} if self.is_of_players else {}),
-        }
-
-    @property
-    def is_of_players(self) -> bool:
-        """Whether players are among the keys.
-
-        The column `is_alone` then marks a row that is the only one of its player on that day.
-        """
-        return "player" in self.keys
-
-
-_SLIM: Final = ("game_id", "country_code", "platform", "build", "category")
-
-AGGREGATES: Final = (
-    Aggregate(name="slim", dimensions=_SLIM, keys={"currency": "currency"}, money="money"),
-    Aggregate(
-        name="cube",
-        dimensions=tuple(
-            name for name in EVENT_DIMENSIONS if name not in ("install_publisher", "ab_id", "ab_variant_id")
-        ),
-        keys={"currency": "currency"},
-        money="money",
-    ),
-    # A player has one set of values for most of a day, so these dimensions make few more rows than players.
-    Aggregate(
-        name="active",
-        dimensions=("game_id", "country_code", "platform", "build", "install_publisher", "ab_id", "ab_variant_id"),
-        keys={"player": "player", "currency": "CASE WHEN category = 'business' THEN currency END"},
-        money="CASE WHEN category = 'business' THEN money END",
-        order="day",
-    ),
-    Aggregate(
-        name="sessions",
-        dimensions=("game_id", "country_code", "platform", "build", "install_publisher", "ab_id", "ab_variant_id"),
-        keys={"session_id": "session_id"},
-        money="NULL",
-        order="day",
-    ),
-)
-"""Aggregates, smallest first: the planner takes the first one that can answer."""
-
-RETURN_DIMENSIONS: Final = ("game_id", "country_code", "platform", "build")
-RETURN_COLUMNS: Final = {
-    "day": "DATE",
-    "age": "BIGINT",  # days since the install; age 0 counts all installs of the day
-    **dict.fromkeys(RETURN_DIMENSIONS, "VARCHAR"),  # as the install event had them
-    "players": "BIGINT",
-}
-"""Players active on a day, by age.
-
-Unlike the aggregates it depends on installs, and is rebuilt when they move.
+It is null for any other event, so that it tells payers.
 """
 
-COLUMNS: Final = {
+SLIM_DIMENSIONS: Final = ("game_id", "country_code", "platform", "build", "category")
+CUBE_DIMENSIONS: Final = tuple(
+    name for name in EVENT_DIMENSIONS if name not in ("install_publisher", "ab_id", "ab_variant_id")
+)
+PLAYER_DIMENSIONS: Final = (
+    *("game_id", "country_code", "platform", "build", "install_publisher", "ab_id", "ab_variant_id"),
+)
+"""Dimensions of memberships. A player has one set of values for most of a day."""
+RETURN_DIMENSIONS: Final = ("game_id", "country_code", "platform", "build")
+"""Dimensions of returns, as the install event had them."""
+
+_SUMS: Final = {**dict.fromkeys(MEASURES, "BIGINT"), "seconds": BIG, "money": BIG}
+_MEMBER_CELL: Final = {"day": "DATE", **dict.fromkeys(PLAYER_DIMENSIONS, "VARCHAR"), "currency": "VARCHAR"}
+_SESSION_CELL: Final = {"day": "DATE", **dict.fromkeys(PLAYER_DIMENSIONS, "VARCHAR")}
+_FIRST_EVENTS: Final = {
+    "player": "BIGINT",  # a number, unique within the organisation; players are numbered from 1 without a gap
+    "game_id": "VARCHAR",
+    "user_id": "VARCHAR",
+    "ts": "TIMESTAMP",
+    "seq": "BIGINT",
+    **dict.fromkeys(OF_EVENT, "VARCHAR"),
+}
+
+PLAYER_PERIODS: Final = ("daily", "weekly", "monthly")
+"""Periods of which the distinct players are kept.
+
+Their `day` is the first day of the period (Monday, the first).
+"""
+
+COLUMNS: Final[dict[str, dict[str, str]]] = {
     "events": EVENT_COLUMNS,
-    "players": PLAYER_COLUMNS,
-    **{aggregate.name: aggregate.columns for aggregate in AGGREGATES},
-    "returns": RETURN_COLUMNS,
+    "slim": {"day": "DATE", **dict.fromkeys(SLIM_DIMENSIONS, "VARCHAR"), "currency": "VARCHAR", **_SUMS},
+    "cube": {"day": "DATE", **dict.fromkeys(CUBE_DIMENSIONS, "VARCHAR"), "currency": "VARCHAR", **_SUMS},
+    # each player's events of a day; `player` is null for events without a user
+    "active": {**_MEMBER_CELL, "player": "BIGINT", **_SUMS, "counts": "BIGINT"},
+    "daily_players": {**_MEMBER_CELL, **_SUMS, "players": "BIGINT"},
+    "daily_players_shared": {**_MEMBER_CELL, "player": "BIGINT", "counts": "BIGINT"},
+    "weekly_players": {**_MEMBER_CELL, "players": "BIGINT"},
+    "weekly_players_shared": {**_MEMBER_CELL, "player": "BIGINT", "counts": "BIGINT"},
+    "monthly_players": {**_MEMBER_CELL, "players": "BIGINT"},
+    "monthly_players_shared": {**_MEMBER_CELL, "player": "BIGINT", "counts": "BIGINT"},
+    "sessions": {**_SESSION_CELL, "sessions": "BIGINT", "ended_sessions": "BIGINT"},
+    "sessions_shared": {**_SESSION_CELL, "session_id": "VARCHAR", "counts": "BIGINT", "ended_counts": "BIGINT"},
+    # every impression whose id came more than once; all impressions are counted by the measure of the cube
+    "impressions_shared": {"day": "DATE", **dict.fromkeys(EVENT_DIMENSIONS, "VARCHAR"), "ilrd_id": "VARCHAR"},
+    # the first event and the first purchase of each player, as known when the player was new ...
+    "installs": _FIRST_EVENTS,
+    "payments": _FIRST_EVENTS,
+    # ... and as it is now, of players with an earlier event that came later: these rows replace those
+    "installs_moved": _FIRST_EVENTS,
+    "payments_moved": _FIRST_EVENTS,
+    # active players by days since their install; age 0 counts all installs of the day; negative where one has moved
+    "returns": {"day": "DATE", "age": "BIGINT", **dict.fromkeys(RETURN_DIMENSIONS, "VARCHAR"), "players": "BIGINT"},
+    # numbers of the sets of dimensions and currency that memberships have; read by processing alone
+    "combinations": {"combination": "BIGINT", **dict.fromkeys(PLAYER_DIMENSIONS, "VARCHAR"), "currency": "VARCHAR"},
 }
 """Columns of every table with their types, by table name."""
+
+REPLACED: Final = frozenset(("installs_moved", "payments_moved"))
+"""Tables of one file each, which a run replaces as a whole.
+
+All others have parts that are added.
+"""
+
+UNDATED: Final = frozenset((*REPLACED, "installs", "payments", "combinations"))
+"""Tables of which a reader needs every part, whatever the interval."""

@@ -197,6 +197,13 @@ function drawTotals() {
   at("pending").textContent = number(Math.max(0, summary.pending + fresh));
   const ends = Object.values(summary.available).map((interval) => new Date(interval.split("/")[1])).sort((a, b) => a - b);
   if (ends.length) at("available").textContent = `${dayOf(ends[0])}, ${ends[0].toISOString().slice(11, 16)}`;
+  at("processing").hidden = !summary.processing;
+  if (summary.processing) {
+    const { events, committed, decoded, events_per_s, rest_s } = summary.processing;
+    const rest = rest_s === null ? "" : `; ${number(events_per_s)} a second, about ${number(Math.ceil(rest_s))} s left`;
+    at("processing").textContent =
+      `Processing: ${number(decoded)} of ${number(events)} events decoded, ${number(committed)} in the tables${rest}.`;
+  }
   at("faults").hidden = !summary.faults;
   at("faults").textContent = `${plural(summary.faults, "fault rule")} in force: the services fail on purpose.`;
 }

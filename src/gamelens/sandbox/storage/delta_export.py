@@ -11,21 +11,19 @@ import os
 import shutil
 import sqlite3
 import time as real_time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem, LocalFileSystem, copy_files
 
 from gamelens.errors import Refused
 from gamelens.sandbox.state_directory import check_state
-from gamelens.sandbox.storage.lake import Lake, folder_of
+from gamelens.sandbox.storage.lake import Lake, TablePart, folder_of
 from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS, FORMAT
 
 if TYPE_CHECKING:
@@ -70,9 +68,8 @@ def export_delta(state: Path, out: str) -> dict[str, ExportedTable]:
         raise Refused("Delta needs deltalake: pip install 'gamelens[delta]'") from None
     try:
         with _open_lake(state) as lake:
-            snapshots = {name: lake.snapshot(name).days for name in lake.organisations()}
-        days = {name: {day: path for day, path in files.items() if day} for name, files in snapshots.items()}
-        return {name: _update_table(_TargetFolder(out, name), files) for name, files in days.items()}
+            parts = {name: lake.snapshot(name).parts("events") for name in lake.organisations()}
+        return {name: _update_table(_TargetFolder(out, name), of_events) for name, of_events in parts.items()}
     except FileNotFoundError as error:
         raise Refused(f"{error.filename} was replaced while it was exported: export again") from error
     except (OSError, pa.ArrowException, DeltaError, sqlite3.Error) as error:
@@ -103,26 +100,26 @@ class _TargetFolder:
             shutil.copyfile(path, target)
 
 
-def _update_table(target: _TargetFolder, days: dict[date, Path]) -> ExportedTable:
-    """Commit a version of the table in *target* that consists of the files of *days*."""
+def _update_table(target: _TargetFolder, parts: Sequence[TablePart]) -> ExportedTable:
+    """Commit a version of the table in *target* that consists of *parts*."""
     from deltalake import CommitProperties, DeltaTable
     from deltalake.transaction import RemoveAction
 
     table = (
         DeltaTable(target.table) if DeltaTable.is_deltatable(target.table) else DeltaTable.create(target.table, _EVENTS)
     )
-    wanted = {_unique_name(path): (day, path) for day, path in days.items()}
+    wanted = {_unique_name(part.path): part for part in parts}
     present = {uri.rpartition("/")[2] for uri in table.file_uris()}
     for name in wanted.keys() - present:
-        target.add_file(wanted[name][1], name)
-    adds = [_add_action(name, *wanted[name]) for name in sorted(wanted.keys() - present)]
+        target.add_file(wanted[name].path, name)
+    adds = [_add_action(name, wanted[name]) for name in sorted(wanted.keys() - present)]
     now_ms = round(real_time.time() * 1000)
     removes = [RemoveAction(name, True, now_ms) for name in sorted(present - wanted.keys())]
     if adds or removes:
         properties = CommitProperties(custom_metadata={"lake_format": str(FORMAT)})
         table.create_write_transaction([*adds, *removes], "append", _EVENTS, commit_properties=properties)
         table.update_incremental()
-    rows = sum(pq.read_metadata(path).num_rows for path in days.values())
+    rows = sum(part.rows for part in parts)
     return ExportedTable(table=target.table, version=table.version(), files=len(wanted), rows=rows)
 
 
@@ -131,14 +128,13 @@ def _unique_name(path: Path) -> str:
     return f"{path.stem}-{path.stat().st_mtime_ns:x}.parquet"
 
 
-def _add_action(name: str, day: date, path: Path) -> AddAction:
+def _add_action(name: str, part: TablePart) -> AddAction:
     from deltalake.transaction import AddAction
 
-    status = path.stat()
-    # With the day of its rows, readers skip the files that a query does not touch.
-    bounds = {"day": day.isoformat()}
-    rows = pq.read_metadata(path).num_rows
-    stats = {"numRecords": rows, "minValues": bounds, "maxValues": bounds, "nullCount": {"day": 0}}
+    status = part.path.stat()
+    # With the days of its rows, readers skip the files that a query does not touch.
+    first, last = ({"day": day.isoformat()} if day else {} for day in (part.first_day, part.last_day))
+    stats = {"numRecords": part.rows, "minValues": first, "maxValues": last, "nullCount": {"day": 0}}
     return AddAction(name, status.st_size, {}, status.st_mtime_ns // 1_000_000, True, json.dumps(stats))
 
 

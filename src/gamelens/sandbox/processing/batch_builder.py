@@ -1,0 +1,221 @@
+"""Builder of the parts that new events add to an organisation.
+
+Nothing that exists is rewritten: each table gets at most one new part, whatever the days of the events, and what must
+be known of earlier events is looked up in the keyed runs. So the cost is that of the new events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
+from gamelens.sandbox.processing.first_events import DAY_US, number_players
+from gamelens.sandbox.processing.memberships import write_impressions, write_players, write_sessions
+from gamelens.sandbox.processing.part_writer import PartWriter
+from gamelens.sandbox.storage.keyed_runs import LAST_DAY, Keys, day_of, player_day, text_keys
+from gamelens.sandbox.storage.lake import Lake, LakeFile
+from gamelens.sandbox.storage.lake_schema import (
+    BIG,
+    CUBE_DIMENSIONS,
+    EVENT_COLUMNS,
+    MEASURES,
+    PLAYER_DIMENSIONS,
+    PURCHASE_CURRENCY,
+    RETURN_DIMENSIONS,
+    SECONDS,
+    SLIM_DIMENSIONS,
+)
+
+MOST_EVENTS: Final = 2_000_000
+"""Events that are taken at once. More are split, but for those of an empty lake."""
+
+_NAMES_AT_ONCE: Final = 1_000_000
+_COLUMNS: Final = ", ".join(EVENT_COLUMNS)
+_DIMENSIONS: Final = ", ".join(PLAYER_DIMENSIONS)
+_SAME: Final = " AND ".join(f"{{0}}.{name} IS NOT DISTINCT FROM combined.{name}" for name in PLAYER_DIMENSIONS)
+_SAME_WITHOUT_MONEY: Final = f"{_SAME} AND combined.currency IS NULL"
+
+# The first copy to arrive counts, whether the others arrive with it or years later (Wire 4.8, Repeated events). Most
+# events have no other copy: grouping hashes shows that in a fraction of the memory that the UUIDs would take, and UUIDs
+# are compared only where hashes are equal.
+_REPEATED: Final = """
+    CREATE TEMP TABLE repeated AS
+    WITH named AS (SELECT seq, game_id, event_uuid FROM staged WHERE event_uuid IS NOT NULL),
+    suspects AS (
+        SELECT hash(game_id, event_uuid) AS number FROM named GROUP BY number HAVING count(*) > 1
+    ), firsts AS (
+        SELECT game_id, event_uuid, min(seq) AS first_seq
+        FROM named SEMI JOIN suspects ON hash(game_id, event_uuid) = number GROUP BY ALL HAVING count(*) > 1
+    )
+    SELECT seq FROM named JOIN firsts USING (game_id, event_uuid) WHERE seq > first_seq"""
+
+
+def build_parts(
+    organisation: str, staged: Sequence[Path], lake: Lake, scratch: Path, *, folder: str
+) -> tuple[list[LakeFile], list[Path], int]:
+    """Write the parts that the *staged* events add.
+
+    Returns the parts, the files that they replace, and the number of repeated events, which are dropped (Wire 4.8,
+    Repeated events). Nothing of the last version is changed.
+
+    Args:
+        organisation: name of the organisation.
+        staged: files of new events, with the columns `EVENT_COLUMNS`.
+        lake: the lake to extend.
+        scratch: folder for temporary files of the engine.
+        folder: name of a new folder of the lake.
+    """
+    sql = DuckDBWriter(scratch)
+    try:
+        writer = PartWriter(organisation, lake, sql, folder)
+        sql.view_files("staged", staged, EVENT_COLUMNS)
+        repeated = _drop_repeated(writer)
+        ((fresh,),) = sql.run("SELECT count(*) FROM fresh")
+        if fresh:
+            _group(writer)
+            _combine(writer)
+            number_players(writer, same=_SAME_WITHOUT_MONEY.format("fresh"))
+            _join_numbers(writer)
+            write_players(writer)
+            write_sessions(writer)
+            write_impressions(writer)
+            _write_returns(writer)
+            _write_events(writer, staged, is_whole=not repeated and fresh > MOST_EVENTS)
+        writer.sync()
+        return writer.files, writer.retired, repeated
+    finally:
+        sql.close()
+
+
+def _drop_repeated(writer: PartWriter) -> int:
+    """Create the relation `fresh` of events that are not repeated, and count the others.
+
+    Writes the run of their names.
+    """
+    sql, runs = writer.sql, writer.runs("names")
+    sql.run(_REPEATED)
+    named = """
+        SELECT seq, game_id, event_uuid FROM staged ANTI JOIN repeated USING (seq) WHERE event_uuid IS NOT NULL"""
+    known = [np.empty(0, dtype=np.int64)]
+    for batch in sql.batches(named, _NAMES_AT_ONCE):
+        keys = text_keys(batch.column("game_id"), batch.column("event_uuid"))
+        places = np.unique(runs.find(keys).places)
+        known.append(batch.column("seq").to_numpy()[places])
+        is_new = np.ones(len(batch), dtype=np.bool_)
+        is_new[places] = False
+        writer.add_keys("names", Keys(keys.high[is_new], keys.low[is_new]), {})
+    sql.view("known_names", pa.table({"seq": np.concatenate(known)}))
+    sql.run("INSERT INTO repeated FROM known_names")
+    ((repeated,),) = sql.run("SELECT count(*) FROM repeated")
+    ((events,),) = sql.run("SELECT count(*) FROM staged")
+    rows = f"SELECT {_COLUMNS} FROM staged" + (" ANTI JOIN repeated USING (seq)" if repeated else "")  # noqa: S608
+    sql.run(f"CREATE TEMP {'TABLE' if events <= MOST_EVENTS else 'VIEW'} fresh AS {rows}")
+    return int(repeated)
+
+
+def _group(writer: PartWriter) -> None:
+    """Create `users` and `visits`.
+
+    They have the events of each user, and of each session, by day and dimensions.
+    """
+    writer.sql.run(f"""
+        CREATE TEMP TABLE users AS
+        SELECT day, {_DIMENSIONS}, user_id, {PURCHASE_CURRENCY} AS currency,
+            {_sums("CASE WHEN category = 'business' THEN money END")}
+        FROM fresh GROUP BY ALL""")  # noqa: S608
+    writer.sql.run(f"""
+        CREATE TEMP TABLE visits AS
+        SELECT day, {_DIMENSIONS}, session_id, bool_or(category = 'session_end') AS ended
+        FROM fresh WHERE session_id IS NOT NULL GROUP BY ALL""")  # noqa: S608
+
+
+def _combine(writer: PartWriter) -> None:
+    """Create `combined` and write the combinations that are new.
+
+    It has a number for each combination of dimensions and currency.
+    """
+    sql = writer.sql
+    writer.view("known_combinations", "combinations")
+    known = writer.snapshot.rows("combinations")
+    sql.run(f"""
+        CREATE TEMP TABLE added_combinations AS
+        SELECT {known} + row_number() OVER () AS combination, * FROM (
+            SELECT {_DIMENSIONS}, currency FROM users UNION SELECT {_DIMENSIONS}, NULL FROM users
+            EXCEPT SELECT {_DIMENSIONS}, currency FROM known_combinations)""")  # noqa: S608
+    sql.run("CREATE TEMP TABLE combined AS FROM known_combinations UNION ALL BY NAME FROM added_combinations")
+    writer.add("combinations", "FROM added_combinations")
+
+
+def _join_numbers(writer: PartWriter) -> None:
+    """Create `active_rows`, `session_ids` and `session_rows` (see `memberships`)."""
+    sql = writer.sql
+    sql.run(f"""
+        CREATE TEMP TABLE active_rows AS
+        SELECT users.* EXCLUDE (user_id), player, combination FROM users
+        LEFT JOIN (SELECT game_id, user_id, player FROM numbers) USING (game_id, user_id)
+        JOIN combined ON {_SAME.format("users")} AND users.currency IS NOT DISTINCT FROM combined.currency""")  # noqa: S608
+    sql.run("""
+        CREATE TEMP TABLE session_ids AS
+        SELECT row_number() OVER () - 1 AS sid, * FROM (SELECT DISTINCT game_id, session_id FROM visits)""")
+    sql.run(f"""
+        CREATE TEMP TABLE session_rows AS SELECT sid, day, combination, ended FROM visits
+        JOIN session_ids USING (game_id, session_id) JOIN combined ON {_SAME_WITHOUT_MONEY.format("visits")}""")  # noqa: S608
+
+
+def _write_returns(writer: PartWriter) -> None:
+    """Write the new returns, and move those of players whose install has moved.
+
+    A return moves from the age by the old install to that by the new one.
+    """
+    sql = writer.sql
+    moved = sql.table(
+        "SELECT player, old_us, old_combination, installed_us, combination FROM numbers WHERE install = 2"
+    )
+    player = moved.column("player").to_numpy()
+    hits = writer.runs("player_days").between(*(player_day(player, np.full(len(player), day)) for day in (0, LAST_DAY)))
+    sql.view("moved_days", pa.table({"player": player[hits.places], "number": day_of(hits.keys)}))
+    rows = f"""
+        SELECT day, CAST(floor(installed_us / {DAY_US}) AS BIGINT) AS install, combination, 1 AS n
+        FROM new_days JOIN numbers USING (player)
+        UNION ALL
+        SELECT day, CAST(floor(us / {DAY_US}) AS BIGINT), of_install, n FROM (
+            SELECT DISTINCT player, CAST(DATE '1970-01-01' + CAST(number AS INTEGER) AS DATE) AS day FROM moved_days
+        ) JOIN (
+            SELECT player, old_us AS us, old_combination AS of_install, -1 AS n FROM numbers WHERE install = 2
+            UNION ALL
+            SELECT player, installed_us, combination, 1 FROM numbers WHERE install = 2
+        ) USING (player)"""  # noqa: S608
+    dimensions = ", ".join(RETURN_DIMENSIONS)
+    writer.add(
+        "returns",
+        f"SELECT day, day - DATE '1970-01-01' - install AS age, {dimensions}, sum(n) AS players "  # noqa: S608
+        f"FROM ({rows}) JOIN combined USING (combination) GROUP BY ALL HAVING sum(n) <> 0",
+    )
+
+
+def _write_events(writer: PartWriter, staged: Sequence[Path], *, is_whole: bool) -> None:
+    """Write the events and the tables that are sums of them.
+
+    Args:
+        writer: the writer of the run.
+        staged: files of the events.
+        is_whole: whether these are many, and all of them new: the files then become the parts.
+    """
+    for name, dimensions in (("slim", SLIM_DIMENSIONS), ("cube", CUBE_DIMENSIONS)):
+        grouped = f"SELECT day, {', '.join(dimensions)}, currency, {_sums('money')} FROM fresh GROUP BY ALL"  # noqa: S608
+        writer.add(name, grouped)
+    if not is_whole:
+        writer.add("events", "FROM fresh")
+        return
+    for path in staged:
+        writer.adopt("events", path)
+
+
+def _sums(money: str) -> str:
+    sums = [f"CAST(sum({sql}) AS BIGINT) AS {measure}" for measure, sql in MEASURES.items()]
+    return ", ".join([*sums, f"CAST(sum({SECONDS}) AS {BIG}) AS seconds", f"CAST(sum({money}) AS {BIG}) AS money"])

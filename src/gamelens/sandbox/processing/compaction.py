@@ -1,0 +1,126 @@
+"""Compaction: several parts of a table become one with the same rows or sums.
+
+Parts are merged in tiers: eight of one level make one of the next, up to the size at which a part is left alone. So a
+table of a sandbox that runs for years keeps few parts, and a row is rewritten about once per level. Each step is a
+version of its own, and one that is killed changes nothing.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from gamelens.errors import Refused
+from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
+from gamelens.sandbox.processing.part_writer import PartWriter
+from gamelens.sandbox.storage.inbox import open_store
+from gamelens.sandbox.storage.keyed_runs import PREFIX, merge_columns
+from gamelens.sandbox.storage.lake import Lake, Snapshot, TablePart
+from gamelens.sandbox.storage.lake_schema import COLUMNS, MEASURES
+
+FAN_IN: Final = 8
+"""Parts of one level that are merged at once."""
+SETTLED_ROWS: Final = 1_000_000
+"""Rows of a part that is merged no more. What a step makes has at most twice as many."""
+
+_ADDED: Final = frozenset(
+    (*MEASURES, "seconds", "money", "players", "sessions", "ended_sessions", "counts", "ended_counts")
+)
+
+
+class Step(msgspec.Struct, frozen=True):
+    """Parts of one table that are due to be merged."""
+
+    organisation: str
+    kind: str
+    parts: tuple[TablePart, ...]
+
+
+def due_steps(lake: Lake) -> Iterator[Step]:
+    """Yield the steps that are due in the newest version, those of few rows first."""
+    steps = [step for name in lake.organisations() for step in due_in(name, lake.snapshot(name))]
+    yield from sorted(steps, key=lambda step: sum(part.rows for part in step.parts))
+
+
+def compact(state: Path) -> int:
+    """Take steps until none is due, and return their number.
+
+    Raises:
+        Refused: the engine or the disk failed. The lake is as after the last step.
+    """
+    store = open_store(state / "gamelens.db")
+    steps = 0
+    try:
+        lake = Lake(state / "lake", store)
+        while step := next(due_steps(lake), None):
+            take_step(step, lake, state / "scratch")
+            steps += 1
+        lake.sweep()
+        return steps
+    except (OSError, sqlite3.Error) as error:
+        raise Refused(f"compaction stopped, nothing was changed: {error}") from error
+    finally:
+        store.close()
+
+
+def take_step(step: Step, lake: Lake, scratch: Path) -> None:
+    """Replace the parts of *step* by one."""
+    scratch.mkdir(exist_ok=True)
+    sql = DuckDBWriter(scratch)
+    try:
+        writer = PartWriter(step.organisation, lake, sql, str(lake.last_run().version + 1))
+        paths, level = [part.path for part in step.parts], max(part.level for part in step.parts) + 1
+        if step.kind.startswith(PREFIX):
+            kind = step.kind.removeprefix(PREFIX)
+            columns = merge_columns(paths)
+            writer.add_run(kind, columns.pop("high"), columns.pop("low", None), columns, level=level)
+        else:
+            sql.view_files("parts", paths, COLUMNS[step.kind])
+            writer.add(step.kind, _merged_sql(step.kind), level=level)
+        writer.sync()
+        lake.compact(writer.files, paths)
+    finally:
+        sql.close()
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def due_in(organisation: str, snapshot: Snapshot) -> Iterator[Step]:
+    """Yield the steps that are due in *snapshot*."""
+    for kind, parts in snapshot.tables.items():
+        levels: dict[int, list[TablePart]] = defaultdict(list)
+        for part in parts:
+            if part.rows < SETTLED_ROWS:
+                levels[part.level].append(part)
+        for of_level in levels.values():
+            if len(of_level) >= FAN_IN:
+                yield Step(organisation, kind, _oldest(of_level))
+
+
+def _oldest(parts: Sequence[TablePart]) -> tuple[TablePart, ...]:
+    """Return the first parts, as many as make one that is not too large."""
+    chosen: list[TablePart] = []
+    rows = 0
+    for part in parts[:FAN_IN]:
+        if rows >= SETTLED_ROWS:
+            break
+        chosen.append(part)
+        rows += part.rows
+    return tuple(chosen)
+
+
+def _merged_sql(table: str) -> str:
+    """Return the rows of `parts`, summed up where rows of one key add up."""
+    columns = COLUMNS[table]
+    added = [name for name in columns if name in _ADDED and table != "events"]
+    if not added:
+        return "FROM parts"
+    keys = [name for name in columns if name not in added]
+    sums = ", ".join(f"sum({name}) AS {name}" for name in added)
+    some = " OR ".join(f"coalesce({name}, 0) <> 0" for name in added)
+    return f"SELECT * FROM (SELECT {', '.join(keys)}, {sums} FROM parts GROUP BY ALL) WHERE {some}"  # noqa: S608

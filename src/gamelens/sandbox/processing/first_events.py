@@ -1,0 +1,113 @@
+"""Players of a batch: their numbers, first events and first purchases.
+
+A new player gets the next number and a row of `installs`. A player whose event comes late may have an earlier first
+event than was known: its row in `installs_moved` then replaces that of `installs` (Wire 4.9, Late events). First
+purchases are kept in the same way.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from gamelens.sandbox.processing.part_writer import PartWriter
+from gamelens.sandbox.storage.keyed_runs import Columns, Hits, Keys, text_keys
+from gamelens.sandbox.storage.lake_schema import OF_EVENT
+
+Ints = NDArray[np.int64]
+
+NEVER: Final = np.iinfo(np.int64).max
+"""Time and arrival of an event that there is not."""
+DAY_US: Final = 86_400_000_000
+
+_SAME, _NEW, _MOVED = range(3)
+
+# Earliest by event time, then by arrival: MIN of a row compares its values from the left.
+_FOUND: Final = f"""
+    WITH firsts AS (
+        SELECT game_id, user_id, min(row(ts, seq)) AS install,
+            min(CASE WHEN category = 'business' THEN row(ts, seq) END) AS purchase
+        FROM fresh WHERE user_id IS NOT NULL GROUP BY ALL
+    )
+    SELECT firsts.game_id, firsts.user_id, epoch_us(install[1]) AS installed_us, install[2] AS install_seq,
+        coalesce(epoch_us(purchase[1]), {NEVER}) AS paid_us, coalesce(purchase[2], {NEVER}) AS paid_seq,
+        combination
+    FROM firsts JOIN fresh ON fresh.seq = install[2] JOIN combined ON {{same}}
+    ORDER BY installed_us, install_seq"""  # noqa: S608
+
+
+def number_players(writer: PartWriter, *, same: str) -> None:
+    """Create the table `numbers` of all players of `fresh`, and write what is new of them.
+
+    `numbers` has game_id, user_id, player; install (0 known, 1 new, 2 moved); installed_us and combination of the
+    first event after this batch; old_us and old_combination, those before it, where it has moved.
+
+    Args:
+        writer: the writer of the run.
+        same: SQL condition that a row of `fresh` has the dimensions of a row of `combined`.
+    """
+    found = writer.sql.table(_FOUND.format(same=same))
+    keys = text_keys(*(found.column(name).combine_chunks() for name in ("game_id", "user_id")))
+    own = {name: found.column(name).to_numpy() for name in found.column_names[2:]}
+    known = _earliest(writer.runs("players").find(keys), len(keys.high))
+    is_new = known["player"] == 0
+    player = known["player"].copy()
+    player[is_new] = writer.snapshot.rows("installs") + 1 + np.arange(is_new.sum())
+    is_earlier = _is_before(own["installed_us"], own["install_seq"], known["installed_us"], known["install_seq"])
+    pays_earlier = _is_before(own["paid_us"], own["paid_seq"], known["paid_us"], known["paid_seq"])
+    install = np.where(is_new, _NEW, np.where(is_earlier, _MOVED, _SAME))
+    payment = np.where(~pays_earlier, _SAME, np.where(known["paid_us"] == NEVER, _NEW, _MOVED))
+    now = {
+        "player": player,
+        **{
+            name: np.where(is_earlier, own[name], known[name])
+            for name in ("installed_us", "install_seq", "combination")
+        },
+        **{name: np.where(pays_earlier, own[name], known[name]) for name in ("paid_us", "paid_seq")},
+    }
+    numbers = found.select(["game_id", "user_id"])
+    columns: Columns = {"install": install, "payment": payment, **now}
+    columns |= {"old_us": known["installed_us"], "old_combination": known["combination"]}
+    for name, values in columns.items():
+        numbers = numbers.append_column(name, pa.array(values))
+    writer.sql.view("numbered", numbers)
+    writer.sql.run("CREATE TEMP TABLE numbers AS FROM numbered")
+    for table, kind in (("installs", "install"), ("payments", "payment")):
+        _write_firsts(writer, table, kind)
+    is_changed = is_new | is_earlier | pays_earlier
+    changed = Keys(keys.high[is_changed], keys.low[is_changed])
+    writer.add_keys("players", changed, {name: values[is_changed] for name, values in now.items()})
+
+
+def _earliest(hits: Hits, players: int) -> Columns:
+    """Return the earliest events that the runs have of each player, number 0 without any."""
+    known: Columns = {name: np.full(players, NEVER) for name in ("installed_us", "install_seq", "paid_us", "paid_seq")}
+    known |= {"player": np.zeros(players, dtype=np.int64), "combination": np.zeros(players, dtype=np.int64)}
+    known["player"][hits.places] = hits.columns["player"]
+    for time, seq, others in (("installed_us", "install_seq", ("combination",)), ("paid_us", "paid_seq", ())):
+        order = np.lexsort((hits.columns[seq], hits.columns[time], hits.places))
+        places, first = np.unique(hits.places[order], return_index=True)
+        for name in (time, seq, *others):
+            known[name][places] = hits.columns[name][order][first]
+    return known
+
+
+def _is_before(time: Ints, seq: Ints, other_time: Ints, other_seq: Ints) -> NDArray[np.bool_]:
+    return np.asarray((time < other_time) | ((time == other_time) & (seq < other_seq)))
+
+
+def _write_firsts(writer: PartWriter, table: str, kind: str) -> None:
+    """Write the new rows of *table*, and its moved ones, which replace those of before."""
+    seq = {"install": "install_seq", "payment": "paid_seq"}[kind]
+    columns = ", ".join(f"fresh.{name}" for name in ("game_id", "user_id", "ts", "seq", *OF_EVENT))
+    rows = f"SELECT player, {columns} FROM fresh JOIN numbers ON fresh.seq = numbers.{seq} WHERE {kind} = {{}}"  # noqa: S608
+    writer.add(table, rows.format(_NEW))
+    ((moved,),) = writer.sql.run(f"SELECT count(*) FROM numbers WHERE {kind} = {_MOVED}")  # noqa: S608
+    if moved:
+        writer.view("old_moved", f"{table}_moved")
+        kept = f"FROM old_moved WHERE player NOT IN (SELECT player FROM numbers WHERE {kind} = {_MOVED})"  # noqa: S608
+        writer.retire(writer.snapshot.files(f"{table}_moved"))
+        writer.add(f"{table}_moved", f"{rows.format(_MOVED)} UNION ALL BY NAME {kept}")

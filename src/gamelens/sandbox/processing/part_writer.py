@@ -1,0 +1,139 @@
+"""Writer of one organisation's new parts and runs, and its view of the last version."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Final
+
+import pyarrow.parquet as pq
+
+from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter, literal
+from gamelens.sandbox.storage.keyed_runs import PREFIX, Columns, KeyedRuns, Keys, UInts, write_run
+from gamelens.sandbox.storage.lake import Lake, LakeFile, Snapshot, folder_of
+from gamelens.sandbox.storage.lake_schema import COLUMNS, UNDATED
+
+_GROUP_ROWS: Final = 122_880
+_SMALL_GROUP_ROWS: Final = 8192
+_SMALL_GROUPS: Final = frozenset(("returns", "sessions_shared", "daily_players_shared"))
+_ORDER: Final = {  # such that a query skips most row groups of a file
+    "events": "day, ts",
+    "slim": "category, day",
+    "cube": "category, day",
+    "returns": "age, day",
+    "installs": "player",
+    "payments": "player",
+    "combinations": "combination",
+    **dict.fromkeys(("installs_moved", "payments_moved"), "player"),
+}
+
+
+class PartWriter:
+    """The files that a run adds to an organisation.
+
+    Attributes:
+        snapshot: the last version, which the run does not change.
+        sql: the engine that writes.
+        files: entries of the new files for the manifest.
+        retired: files of the last version that new ones replace.
+    """
+
+    def __init__(self, organisation: str, lake: Lake, sql: DuckDBWriter, folder: str) -> None:
+        self.snapshot: Snapshot = lake.snapshot(organisation)
+        self.sql = sql
+        self.files: list[LakeFile] = []
+        self.retired: list[Path] = []
+        self._organisation = organisation
+        self._root = lake.root
+        self._folder = lake.root / folder / folder_of(organisation)
+        shutil.rmtree(self._folder, ignore_errors=True)  # what a run that was killed has left there
+        self._count = 0
+
+    def view(self, name: str, table: str) -> None:
+        """Make the rows of *table* in the last version readable as *name*."""
+        self.sql.view_files(name, self.snapshot.files(table), COLUMNS[table])
+
+    def runs(self, kind: str) -> KeyedRuns:
+        """Return the runs of *kind* of the last version."""
+        return KeyedRuns(kind, self.snapshot.files(PREFIX + kind))
+
+    def add(self, table: str, select: str, *, level: int = 0) -> None:
+        """Write the rows of *select* as a part of *table*, if there are any."""
+        path = self._new_path(table, "parquet")
+        columns = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in COLUMNS[table].items())
+        rows = f"SELECT {columns} FROM ({select}) ORDER BY {_ORDER.get(table, 'day')}"  # noqa: S608
+        group_rows = _SMALL_GROUP_ROWS if table in _SMALL_GROUPS else _GROUP_ROWS
+        options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {group_rows}"
+        self.sql.run(f"COPY ({rows}) TO {literal(str(path))} ({options})")
+        self._list_part(table, path, level)
+
+    def adopt(self, table: str, path: Path) -> None:
+        """Make the file at *path*, which has the columns of *table*, a part of it."""
+        own = self._new_path(table, "parquet")
+        path.rename(own)
+        self._list_part(table, own, 0)
+
+    def add_run(self, kind: str, high: UInts, low: UInts | None, columns: Columns, *, level: int = 0) -> None:
+        """Write a keyed run of *kind*, if it has rows."""
+        if not len(high):
+            return
+        path = self._new_path(PREFIX + kind, "arrow")
+        write_run(path, kind, high, low, columns)
+        self._list(PREFIX + kind, path, None, None, len(high), level)
+
+    def add_keys(self, kind: str, keys: Keys, columns: Columns) -> None:
+        """Write a keyed run of keys of 128 bits."""
+        self.add_run(kind, keys.high, keys.low, columns)
+
+    def retire(self, paths: Iterable[Path]) -> None:
+        """Leave the files *paths* of the last version out of the new one."""
+        self.retired += paths
+
+    def sync(self) -> None:
+        """Sync the folders, so that the names of the new files survive a crash."""
+        if self.files:
+            for folder in (self._folder, self._folder.parent, self._root):
+                descriptor = os.open(folder, os.O_RDONLY)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+
+    def _new_path(self, kind: str, ending: str) -> Path:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._count += 1
+        return self._folder / f"{kind}-{self._count}.{ending}"
+
+    def _list_part(self, table: str, path: Path, level: int) -> None:
+        metadata = pq.read_metadata(path)
+        if not metadata.num_rows:
+            path.unlink()
+            return
+        first, last = (None, None) if table in UNDATED else _days(metadata)
+        self._list(table, path, first, last, metadata.num_rows, level)
+
+    def _list(self, kind: str, path: Path, first: date | None, last: date | None, rows: int, level: int) -> None:
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+        self.files.append(
+            LakeFile(
+                path=str(path.relative_to(self._root)),
+                organisation=self._organisation,
+                kind=kind,
+                first_day=first,
+                last_day=last,
+                rows=rows,
+                level=level,
+            )
+        )
+
+
+def _days(metadata: pq.FileMetaData) -> tuple[date, date]:
+    """Return the first and the last day in a file, by the statistics of its row groups."""
+    place = metadata.schema.names.index("day")
+    groups: Sequence[pq.RowGroupMetaData] = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    statistics = [group.column(place).statistics for group in groups]
+    return min(each.min for each in statistics), max(each.max for each in statistics)

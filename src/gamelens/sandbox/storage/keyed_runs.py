@@ -1,0 +1,235 @@
+"""Keyed runs: facts about all earlier events that processing looks up by key.
+
+A run is a file of fixed-width columns (uncompressed Arrow IPC), sorted by key and memory-mapped. Looking up the keys of
+new events is a binary search that touches a few pages, whatever the size of the lake. Each processing run adds one run
+per kind, and one key may lie in several runs. Texts are keyed by 128 bits: a lower-case UUID by its own, any other text
+by its BLAKE2b digest, both mixed with the game's.
+
+Questions never read a run, and every run can be made again from the tables of the lake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+UInts = NDArray[np.uint64]
+Ints = NDArray[np.int64]
+Columns = dict[str, NDArray[Any]]
+
+PREFIX: Final = "run_"
+"""First letters of the kind of a run in the manifest."""
+
+PAYLOADS: Final[dict[str, dict[str, str]]] = {
+    "names": {},  # (game, event_uuid) of every event that has one
+    # (game, user): number, times in microseconds and arrivals of the first event and first purchase
+    "players": {
+        **{"player": "int64", "installed_us": "int64", "install_seq": "int64"},
+        **{"paid_us": "int64", "paid_seq": "int64", "combination": "int32"},
+    },
+    "player_days": {"combination": "int32"},  # a number and a day, exact: see `player_day`
+    "sessions": {"day": "int32", "combination": "int32", "ended": "int8"},  # (game, session)
+    "impressions": {"day": "int32"},  # (game, vendor's id), one row per event
+}
+"""Columns beside the key, by kind."""
+
+_DAY_BITS: Final = 22
+LAST_DAY: Final = (1 << _DAY_BITS) - 1
+"""The last day since 1970 that a key of `player_day` can hold, far after the year 9999."""
+_UUID_LETTERS: Final = 36
+_HYPHENS: Final = (8, 13, 18, 23)
+_DIGITS: Final = [place for place in range(_UUID_LETTERS) if place not in _HYPHENS]
+_NO_DIGIT: Final = 255
+_NIBBLES: Final = np.full(256, _NO_DIGIT, dtype=np.uint8)
+_NIBBLES[[ord(digit) for digit in "0123456789abcdef"]] = np.arange(16)
+_TEXTS_AT_ONCE: Final = 1 << 18
+
+
+class Keys(NamedTuple):
+    """Keys of 128 bits, in two halves."""
+
+    high: UInts
+    low: UInts
+
+
+class Hits(NamedTuple):
+    """Rows of runs under the keys that were looked up.
+
+    Attributes:
+        places: for each row the place of its key among those.
+        columns: the payload.
+        keys: the higher halves of the keys of the rows.
+    """
+
+    places: Ints
+    columns: Columns
+    keys: UInts
+
+
+def text_keys(games: pa.Array[Any], texts: pa.Array[Any]) -> Keys:
+    """Return the key of each text within its game, without nulls."""
+    dictionary = games.dictionary_encode()
+    salts = np.array([_salt(game) for game in dictionary.dictionary.to_pylist()], dtype=np.uint64).reshape(-1, 2)
+    of_game = salts[dictionary.indices.to_numpy(zero_copy_only=False)]
+    high, low = (np.empty(len(texts), dtype=np.uint64) for _ in range(2))
+    for start in range(0, len(texts), _TEXTS_AT_ONCE):
+        part = slice(start, start + _TEXTS_AT_ONCE)
+        high[part], low[part] = _bits(texts.slice(start, _TEXTS_AT_ONCE).cast(pa.string()))
+    return Keys(high ^ of_game[:, 0], low ^ of_game[:, 1])
+
+
+def player_day(player: Ints, day: Ints) -> UInts:
+    """Return the key of a player on a day since 1970.
+
+    The keys of a player's days follow each other.
+    """
+    return (player.astype(np.uint64) << np.uint64(_DAY_BITS)) | day.astype(np.uint64)
+
+
+def day_of(keys: UInts) -> Ints:
+    """Return the day in each key of `player_day`."""
+    return (keys & np.uint64(LAST_DAY)).astype(np.int64)
+
+
+class KeyedRun:
+    """One run, mapped into memory."""
+
+    def __init__(self, path: Path) -> None:
+        with pa.memory_map(str(path)) as source:
+            batch = pa.ipc.open_file(source).get_batch(0)  # a run is one batch, so that its columns are contiguous
+        self.columns: Columns = {
+            name: batch.column(place).to_numpy(zero_copy_only=True) for place, name in enumerate(batch.schema.names)
+        }
+
+    def __len__(self) -> int:
+        return len(self.columns["high"])
+
+    def rows_between(self, first: UInts, last: UInts) -> tuple[Ints, Ints]:
+        """Return the rows whose key is at least *first* and at most *last*.
+
+        Each comes with the place of its pair of bounds.
+        """
+        high = self.columns["high"]
+        start = np.searchsorted(high, first, "left")
+        end = start.copy()
+        is_found = high[np.minimum(start, len(high) - 1)] <= last  # most keys are in no run or in one
+        is_found &= start < len(high)
+        end[is_found] = np.searchsorted(high, last[is_found], "right")
+        counts = end - start
+        places = np.repeat(np.arange(len(first)), counts)
+        offsets = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return np.repeat(start, counts) + offsets, places
+
+
+class KeyedRuns:
+    """All runs of one kind.
+
+    Args:
+        kind: one of `PAYLOADS`.
+        paths: the files.
+    """
+
+    def __init__(self, kind: str, paths: Sequence[Path]) -> None:
+        self._kind = kind
+        self._runs = [KeyedRun(path) for path in paths]
+
+    def find(self, keys: Keys) -> Hits:
+        """Return all rows of *keys*."""
+        order = np.argsort(keys.high)  # neighbouring keys share pages
+        high, low = keys.high[order], keys.low[order]
+        found = []
+        for run in self._runs:
+            rows, places = run.rows_between(high, high)
+            is_same = run.columns["low"][rows] == low[places]
+            found.append((run, rows[is_same], order[places[is_same]]))
+        return self._hits(found)
+
+    def between(self, first: UInts, last: UInts) -> Hits:
+        """Return all rows of each range of keys, both ends included."""
+        order = np.argsort(first)
+        found = []
+        for run in self._runs:
+            rows, places = run.rows_between(first[order], last[order])
+            found.append((run, rows, order[places]))
+        return self._hits(found)
+
+    def _hits(self, found: Sequence[tuple[KeyedRun, Ints, Ints]]) -> Hits:
+        def joined(arrays: Iterable[NDArray[Any]], dtype: str) -> NDArray[Any]:
+            parts = [np.empty(0, dtype=dtype), *arrays]
+            return np.concatenate(parts)
+
+        places = joined((places for *_, places in found), "int64")
+        keys = joined((run.columns["high"][rows] for run, rows, _ in found), "uint64")
+        columns = {
+            name: joined((run.columns[name][rows] for run, rows, _ in found), dtype)
+            for name, dtype in PAYLOADS[self._kind].items()
+        }
+        return Hits(places, columns, keys)
+
+
+def write_run(path: Path, kind: str, high: UInts, low: UInts | None, columns: Columns) -> None:
+    """Write a run of *kind* to *path*, sorted by the higher half of its keys.
+
+    Different keys hardly ever share that half, so those that do need no order.
+    """
+    order = np.argsort(high)
+    arrays = {"high": high} | ({} if low is None else {"low": low})
+    arrays |= {name: columns[name].astype(dtype, copy=False) for name, dtype in PAYLOADS[kind].items()}
+    batch = pa.record_batch({name: array[order] for name, array in arrays.items()})
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+
+
+def merge_columns(paths: Sequence[Path]) -> Columns:
+    """Return the columns of the runs at *paths* together, key included, not sorted."""
+    runs = [KeyedRun(each).columns for each in paths]
+    return {name: np.concatenate([run[name] for run in runs]) for name in runs[0]}
+
+
+def _bits(texts: pa.Array[Any]) -> tuple[UInts, UInts]:
+    """Return both halves of the 128 bits of each text."""
+    high, low = (np.zeros(len(texts), dtype=np.uint64) for _ in range(2))
+    is_long = pc.equal(pc.binary_length(texts), _UUID_LETTERS).to_numpy(zero_copy_only=False)
+    places = np.flatnonzero(is_long)
+    if len(places):
+        letters = _letters(texts if len(places) == len(texts) else texts.take(pa.array(places)))
+        nibbles = _NIBBLES[letters[:, _DIGITS]]
+        is_uuid = (letters[:, _HYPHENS] == ord("-")).all(axis=1) & (nibbles != _NO_DIGIT).all(axis=1)
+        packed = (nibbles[is_uuid, 0::2] << 4) | nibbles[is_uuid, 1::2]
+        halves = packed.view(">u8").astype(np.uint64)
+        high[places[is_uuid]], low[places[is_uuid]] = halves[:, 0], halves[:, 1]
+        places = np.setdiff1d(np.arange(len(texts)), places[is_uuid], assume_unique=True)
+    else:
+        places = np.arange(len(texts))
+    if len(places):
+        digests = b"".join(_digest(text) for text in texts.take(pa.array(places)).to_pylist())
+        halves = np.frombuffer(digests, dtype=">u8").astype(np.uint64).reshape(-1, 2)
+        high[places], low[places] = halves[:, 0], halves[:, 1]
+    return high, low
+
+
+def _letters(texts: pa.Array[Any]) -> NDArray[np.uint8]:
+    """Return the bytes of texts of one length, a row for each."""
+    joined = pa.concat_arrays([texts])  # without the offset of a slice
+    offsets = np.frombuffer(joined.buffers()[1], dtype=np.int32)
+    first = offsets[joined.offset]
+    data = np.frombuffer(joined.buffers()[2], dtype=np.uint8)
+    return data[first : first + len(joined) * _UUID_LETTERS].reshape(-1, _UUID_LETTERS)
+
+
+@lru_cache(maxsize=4096)
+def _salt(game: str) -> tuple[int, int]:
+    digest = blake2b(game.encode(), digest_size=16).digest()
+    return int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big")
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode(), digest_size=16, person=b"text").digest()

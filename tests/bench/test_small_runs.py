@@ -1,0 +1,86 @@
+"""Cost of taking in few events, in lakes of 10 and of 100 million: it follows what is new.
+
+Run by `make bench`, after the questions to the same lakes. Events are submitted over HTTP, a run is ordered over HTTP.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import httpx
+import pytest
+
+from gamelens.wire.signing import sign
+from support.game_events import event
+from support.served_lake import Served
+
+LAST_DAY = datetime(2026, 11, 19, tzinfo=UTC)
+DAYS = 60
+EVENTS_EACH = 100
+SIZES = {"1 event": (1, 1), "10k of one day": (10_000, 1), "10k late": (10_000, DAYS), "100k late": (100_000, DAYS)}
+BARS_S = {"1 event": 0.5, "10k of one day": 1.0, "10k late": 1.2, "100k late": 4.0}
+took_s: dict[str, dict[str, float]] = {}
+"""Seconds of a run by kind of batch and size of the lake."""
+
+
+def submit(served: Served, count: int, days: int, seed: int) -> None:
+    """Submit *count* events of the last *days* days: nine of ten of players that are known, with new names."""
+    source = random.Random(seed)
+    players = [row[0] for row in served.raw.execute("SELECT DISTINCT user_id FROM events LIMIT 5000").fetchall()]
+    game = served.info["organisations"][0]["studios"][0]["games"][0]
+    events = []
+    for _ in range(count):
+        known = source.random() < 0.9
+        moment = LAST_DAY - timedelta(days=source.randrange(days), seconds=source.randrange(80_000))
+        events.append(
+            event(
+                user_id=source.choice(players) if known else str(UUID(int=source.getrandbits(128))),
+                session_id=str(UUID(int=source.getrandbits(128))),
+                client_ts=int(moment.timestamp()),
+                event_uuid=str(UUID(int=source.getrandbits(128))),
+            )
+        )
+    url = f"{served.info['collector_url']}/v2/{game['game_key']}/events"
+    with httpx.Client(timeout=60) as http:
+        for start in range(0, count, EVENTS_EACH):
+            body = json.dumps(events[start : start + EVENTS_EACH]).encode()
+            answer = http.post(url, content=body, headers={"Authorization": sign(body, secret_key=game["secret_key"])})
+            assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize("kind", SIZES)
+def test_a_run_costs_what_is_new(served: Served, kind: str) -> None:
+    """A run takes at most the seconds of its bar, and writes at most 3 MB for 10,000 events."""
+    runs = []
+    for seed in range(3):
+        submit(served, *SIZES[kind], seed=seed)
+        before = files(served)
+        began = time.perf_counter()
+        httpx.post(f"{served.info['console_url']}/process", timeout=300).raise_for_status()
+        runs.append(time.perf_counter() - began)
+        written = sum(size for path, size in files(served).items() if path not in before)
+        if seed == 0:
+            first = runs[0]
+    took_s.setdefault(kind, {})[served.size] = sorted(runs)[1]
+    print(f"\n{served.size}: {kind}: {sorted(runs)[1]:.2f} s, the first {first:.2f} s; written {written / 1e6:.2f} MB")
+    assert sorted(runs)[1] <= BARS_S[kind]
+    assert written <= 3e6 * max(SIZES[kind][0] / 10_000, 1)
+
+
+def files(served: Served) -> dict[str, int]:
+    """Return the sizes of the lake's files."""
+    return {str(path): path.stat().st_size for path in (served.state / "lake").rglob("*") if path.is_file()}
+
+
+def test_the_size_of_the_lake_does_not_matter() -> None:
+    """A run into a lake of 100 million events takes at most 1.3 times one into 10 million."""
+    for kind, of_size in took_s.items():
+        if len(of_size) < 2:
+            pytest.skip("only one size was measured")
+        small, large = (of_size[size] for size in sorted(of_size, key=len))
+        print(f"\n{kind}: ten times the lake costs {large / small:.2f} x")
+        assert large <= 1.3 * small

@@ -1,0 +1,111 @@
+"""Compaction: fewer parts with the same answers, and what happens while runs go on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from gamelens.sandbox.processing import scheduler
+from gamelens.sandbox.processing.compaction import FAN_IN, SETTLED_ROWS, compact, due_in, due_steps
+from gamelens.sandbox.processing.verification import verify
+from gamelens.sandbox.processing.worker import compact_in_worker
+from gamelens.sandbox.state_directory import lock_state_directory
+from gamelens.sandbox.storage.keyed_runs import PAYLOADS, PREFIX
+from gamelens.sandbox.storage.lake import Snapshot, TablePart
+from gamelens.sandbox.storage.lake_schema import COLUMNS, REPLACED
+from support.game_events import NOW, event
+from support.sandbox_stage import Stage, metric_value
+
+HOURS_A_YEAR: Final = 24 * 365
+KINDS: Final = (*(name for name in COLUMNS if name not in REPLACED), *(PREFIX + kind for kind in PAYLOADS))
+ROWS_A_RUN: Final = {"events": 10_000, "active": 3000, "cube": 1000, "installs": 500} | {
+    f"{PREFIX}{kind}": rows for kind, rows in {"names": 10_000, "player_days": 3000, "sessions": 1500}.items()
+}
+"""Rows that an hour adds to the larger kinds. Rows of cells do not add up, which leaves fewer than is simulated."""
+
+
+def fill(stage: Stage, runs: int) -> None:
+    """Process *runs* batches, each of two days."""
+    for number in range(runs):
+        day_before = int(NOW.timestamp()) - 86_400
+        stage.submit([event(user_id=f"u{number}"), event(user_id="ann", client_ts=day_before)])
+        stage.process()
+
+
+def test_fewer_parts_give_the_same_answers(stage: Stage) -> None:
+    """After compaction each table has one part, and answers and verification are as before."""
+    fill(stage, FAN_IN)
+    before = [metric_value(stage, name) for name in ("event_count", "user_unique", "session_unique")]
+    state = stage.sandbox.options.state
+    assert compact(state) > 0
+    assert next(due_steps(stage.sandbox.lake), None) is None
+    parts = stage.sandbox.lake.snapshot("acme").tables
+    assert {len(parts[name]) for name in ("events", "slim", "active", f"{PREFIX}players")} == {1}
+    assert [metric_value(stage, name) for name in ("event_count", "user_unique", "session_unique")] == before
+    assert verify(state).differences == []
+
+
+def test_a_worker_compacts(make_stage: Callable[..., Stage]) -> None:
+    """A worker process takes all steps that are due."""
+    stage = make_stage()
+    fill(stage, FAN_IN)
+    state = stage.sandbox.options.state
+    stage.sandbox.close()
+    with lock_state_directory(state) as lock:
+        asyncio.run(compact_in_worker(state, lock=lock))
+    again = make_stage()
+    assert next(due_steps(again.sandbox.lake), None) is None
+    assert metric_value(again) == 2 * FAN_IN
+
+
+def test_a_run_does_not_wait_for_a_compaction(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processing ends a compaction that is under way."""
+    fill(stage, FAN_IN - 1)
+    stage.submit([event()])
+    began, ended = asyncio.Event(), asyncio.Event()
+
+    async def endless(*_: Any, **__: Any) -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(scheduler, "compact_in_worker", endless)
+
+    async def play() -> None:
+        runs = stage.sandbox.runs
+        background = asyncio.create_task(runs.compact_after_runs())
+        await runs.process()
+        await asyncio.wait_for(began.wait(), 10)
+        await asyncio.wait_for(runs.process(), 10)
+        assert ended.is_set()
+        background.cancel()
+        await runs.stop_compaction()
+
+    asyncio.run(play())
+    assert metric_value(stage) == 2 * FAN_IN - 1
+
+
+def test_a_year_of_hourly_runs_leaves_few_parts() -> None:
+    """A year of 10,000 events an hour never makes more than 800 files, nor 32 unsettled parts of a table."""
+    parts: dict[str, list[TablePart]] = {kind: [] for kind in KINDS}
+    most_files = most_unsettled = 0
+    for hour in range(HOURS_A_YEAR):
+        for kind, own in parts.items():
+            rows = ROWS_A_RUN.get(kind, 300)
+            own.append(TablePart(path=Path(f"{kind}-{hour}"), first_day=None, last_day=None, rows=rows, level=0))
+        most_files = max(most_files, sum(map(len, parts.values())))
+        while step := next(due_in("acme", Snapshot(parts)), None):
+            level = max(part.level for part in step.parts) + 1
+            rows = sum(part.rows for part in step.parts)
+            merged = TablePart(path=step.parts[0].path, first_day=None, last_day=None, rows=rows, level=level)
+            parts[step.kind] = [merged, *(part for part in parts[step.kind] if part not in step.parts)]
+        unsettled = (sum(part.rows < SETTLED_ROWS for part in own) for own in parts.values())
+        most_unsettled = max(most_unsettled, *unsettled)
+    assert most_unsettled <= 32
+    assert most_files <= 800
