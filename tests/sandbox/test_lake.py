@@ -107,6 +107,17 @@ def test_replaced_files_are_removed_after_the_grace_period(stage: Stage) -> None
     assert metric_value(stage) == FAN_IN
 
 
+def test_no_empty_folder_is_left(stage: Stage) -> None:
+    """The folder of a version goes with its last file: a sandbox that runs for a year has thousands of versions."""
+    compact_once(stage)
+    lake = stage.sandbox.lake
+    while (step := next(due_steps(lake), None)) is not None:
+        take_step(step, lake, stage.sandbox.options.state / "scratch")
+    lake.sweep(grace_s=0)
+    folders = {path for path in lake.root.rglob("*") if path.is_dir()}
+    assert folders == {folder for path in files(stage) for folder in path.parents[:2]}
+
+
 def test_orphaned_files_are_removed_at_the_next_start(make_stage: Callable[..., Stage]) -> None:
     """Files that no version names, as a crash leaves them, are removed at the start."""
     stage = make_stage()

@@ -8,6 +8,7 @@ readers of older snapshots. Files that are in no version are left over from a cr
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import sqlite3
 import time as real_time
@@ -279,6 +280,9 @@ class Lake:
         for (path,) in rows:
             (self.root / path).unlink(missing_ok=True)
             self.store.execute("DELETE FROM files WHERE path = ?", (path,))
+            for folder in (self.root / path).parents[:2]:  # of the organisation, and of the version
+                with contextlib.suppress(OSError):  # other files are in it
+                    folder.rmdir()
 
     def recover(self) -> None:
         """Delete files that are in no version: a crash left them."""
