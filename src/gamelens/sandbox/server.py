@@ -184,12 +184,12 @@ class Sandbox:
             "available": available_intervals(self.tenants, self.lake, self.clock),
             "games": per_game,
             "since_start": self.live.counts(),
-            "processing": self.runs.progress and self.runs.progress.to_json(),
             "faults": len(self.faults.listed()),
             "damaged": {
                 "batches": sum(batch is not None for batch, _ in damaged),
                 "kept_in": sorted({file for _, file in damaged if file}),
             },
+            "processing": self.runs.progress and self.runs.progress.to_json(),
         }
 
     async def reset(self) -> None:
