@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from gamelens.sandbox.processing import scheduler
-from gamelens.sandbox.processing.compaction import FAN_IN, SETTLED_ROWS, compact, due_in, due_steps
+from gamelens.sandbox.processing.compaction import FAN_IN, compact, due_in, due_steps, settled_rows
 from gamelens.sandbox.processing.verification import verify
 from gamelens.sandbox.processing.worker import compact_in_worker
 from gamelens.sandbox.state_directory import lock_state_directory
@@ -105,7 +105,7 @@ def test_a_year_of_hourly_runs_leaves_few_parts() -> None:
             rows = sum(part.rows for part in step.parts)
             merged = TablePart(path=step.parts[0].path, first_day=None, last_day=None, rows=rows, level=level)
             parts[step.kind] = [merged, *(part for part in parts[step.kind] if part not in step.parts)]
-        unsettled = (sum(part.rows < SETTLED_ROWS for part in own) for own in parts.values())
+        unsettled = (sum(part.rows < settled_rows(kind) for part in own) for kind, own in parts.items())
         most_unsettled = max(most_unsettled, *unsettled)
     assert most_unsettled <= 32
     assert most_files <= 800

@@ -28,6 +28,8 @@ FAN_IN: Final = 8
 """Parts of one level that are merged at once."""
 SETTLED_ROWS: Final = 1_000_000
 """Rows of a part that is merged no more. What a step makes has at most twice as many."""
+SETTLED_KEYS: Final = 4_000_000
+"""Rows of a keyed run that is merged no more: they are few bytes each, and every run is searched."""
 
 _ADDED: Final = frozenset(
     (*MEASURES, "seconds", "money", "players", "sessions", "ended_sessions", "counts", "ended_counts")
@@ -95,19 +97,24 @@ def due_in(organisation: str, snapshot: Snapshot) -> Iterator[Step]:
     for kind, parts in snapshot.tables.items():
         levels: dict[int, list[TablePart]] = defaultdict(list)
         for part in parts:
-            if part.rows < SETTLED_ROWS:
+            if part.rows < settled_rows(kind):
                 levels[part.level].append(part)
         for of_level in levels.values():
             if len(of_level) >= FAN_IN:
-                yield Step(organisation, kind, _oldest(of_level))
+                yield Step(organisation, kind, _oldest(of_level, settled_rows(kind)))
 
 
-def _oldest(parts: Sequence[TablePart]) -> tuple[TablePart, ...]:
+def settled_rows(kind: str) -> int:
+    """Return the rows of a part of *kind* that is merged no more."""
+    return SETTLED_KEYS if kind.startswith(PREFIX) else SETTLED_ROWS
+
+
+def _oldest(parts: Sequence[TablePart], most_rows: int) -> tuple[TablePart, ...]:
     """Return the first parts, as many as make one that is not too large."""
     chosen: list[TablePart] = []
     rows = 0
     for part in parts[:FAN_IN]:
-        if rows >= SETTLED_ROWS:
+        if rows >= most_rows:
             break
         chosen.append(part)
         rows += part.rows
