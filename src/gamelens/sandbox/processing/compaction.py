@@ -29,7 +29,7 @@ FAN_IN: Final = 8
 SETTLED_ROWS: Final = 1_000_000
 """Rows of a part that is merged no more. What a step makes has at most twice as many."""
 SETTLED_KEYS: Final = 4_000_000
-"""Rows of a keyed run that is merged no more: they are few bytes each, and every run is searched."""
+"""Rows of a keyed run that is merged no more: rows are small, and every run is searched."""
 
 _ADDED: Final = frozenset(
     (*MEASURES, "seconds", "money", "players", "sessions", "ended_sessions", "counts", "ended_counts")
