@@ -74,6 +74,11 @@ def format_number(value: Any, kind: NumberKind = "number", *, places: int = 1) -
     return f"{sign}{'$' if kind == 'money' else ''}{_short(abs(number), kind)}"
 
 
+def counted(number: int, word: str) -> str:
+    """Return *number* and *word*, in the plural unless it is 1: `1 day`, `1,200 days`."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
 def _is_finite(value: Any) -> bool:
     try:
         return math.isfinite(value)

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pandas as pd
 from pandas import DataFrame
 
-from gamelens._text import format_number
+from gamelens._text import counted, format_number
 from gamelens.analysis.claims import Claim, Direction, direction_of
 from gamelens.analysis.experiments.arm_outcomes import EXPERIMENT, MEASURE, VARIANT, groups
 from gamelens.analysis.experiments.power_analysis import QUARTER_DAYS
@@ -81,9 +81,7 @@ def arms_claim(sizes: DataFrame) -> Claim:
         text = "No experiment has new players in this period: look at another one with `over`."
         return Claim(kind=kind, direction="unknown", unit="players", text=text)
     names = [*dict.fromkeys(sizes[EXPERIMENT].astype(str))]
-    text = (
-        f"{_number_of('experiment', len(names))} with new players in this period, {total:,} in all: {', '.join(names)}."
-    )
+    text = f"{counted(len(names), 'experiment')} with new players in this period, {total:,} in all: {', '.join(names)}."
     return Claim(kind=kind, direction="unknown", size=float(total), unit="players", text=text)
 
 
@@ -174,10 +172,6 @@ def _quarter(row: dict[Any, Any]) -> str:
 
 def _change_text(lift: float) -> str:
     return format_number(lift, "share", places=0 if lift >= _ROUND else 1)
-
-
-def _number_of(word: str, count: int) -> str:
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def _split_claim(rows: DataFrame) -> Claim:

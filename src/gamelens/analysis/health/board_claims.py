@@ -8,6 +8,7 @@ from typing import Any, Final
 import pandas as pd
 from pandas import DataFrame
 
+from gamelens._text import counted
 from gamelens.analysis.claims import Claim, Direction
 from gamelens.analysis.health.daily_series import IDENTITY
 from gamelens.analysis.tidy_frames import UNKNOWN
@@ -68,7 +69,7 @@ def coverage_claim(scores: DataFrame) -> Claim:
     games, days = scores["game_id"].nunique(), scores["timestamp"].nunique()
     series = len(scores[IDENTITY].drop_duplicates())
     last = scores["timestamp"].max()
-    text = f"{_count(games, 'game')}, {series:,} series, {_count(days, 'day')} of history; judged is {last:%Y-%m-%d}."
+    text = f"{counted(games, 'game')}, {series:,} series, {counted(days, 'day')} of history; judged is {last:%Y-%m-%d}."
     return Claim(kind="health coverage", direction="unknown", size=float(series), unit="series", text=text)
 
 
@@ -140,10 +141,6 @@ def _segment_claim(row: dict[Any, Any]) -> Claim:
         unit="share",
         text=str(row["says"]),
     )
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def _alarm_claim(row: Any) -> Claim:

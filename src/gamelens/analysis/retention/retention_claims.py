@@ -8,7 +8,7 @@ from typing import Any, Final
 import pandas as pd
 from pandas import DataFrame, Series
 
-from gamelens._text import format_number
+from gamelens._text import counted, format_number
 from gamelens.analysis.claims import Claim, Direction, direction_of
 from gamelens.analysis.retention.retention_rates import day_spread, pooled
 from gamelens.analysis.significance import LEVEL, difference_of
@@ -33,7 +33,7 @@ def installs_claim(sizes: DataFrame, by: str = "game") -> Claim:
     names = display_values(sizes[by]).rename(by)
     won = sizes.groupby(names, sort=False)["installs"].sum().sort_values(ascending=False)
     days = int(sizes["timestamp"].nunique())
-    text = f"{total:,} players installed on {days:,} day{'' if days == 1 else 's'}"
+    text = f"{total:,} players installed on {counted(days, 'day')}"
     text += f"; {won.index[0]} won the most, {won.iloc[0]:,}." if len(won) > 1 else f", all of them {won.index[0]}'s."
     size = float(won.iloc[0])
     return Claim(kind=kind, subject={by: str(won.index[0])}, direction="higher", size=size, unit="players", text=text)

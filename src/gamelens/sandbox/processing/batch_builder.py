@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
 from gamelens.sandbox.processing.first_events import DAY_US, number_players
-from gamelens.sandbox.processing.memberships import write_impressions, write_players, write_sessions
+from gamelens.sandbox.processing.memberships import EPOCH_DAY, write_impressions, write_players, write_sessions
 from gamelens.sandbox.processing.part_writer import PartWriter
 from gamelens.sandbox.storage.keyed_runs import LAST_DAY, Keys, day_of, player_day, text_keys
 from gamelens.sandbox.storage.lake import Lake, LakeFile
@@ -173,10 +173,7 @@ def _write_returns(writer: PartWriter) -> None:
     A return moves from the age by the old install to that by the new one.
     """
     sql = writer.sql
-    moved = sql.table(
-        "SELECT player, old_us, old_combination, installed_us, combination FROM numbers WHERE install = 2"
-    )
-    player = moved.column("player").to_numpy()
+    player = sql.table("SELECT player FROM numbers WHERE install = 2").column("player").to_numpy()
     hits = writer.runs("player_days").between(*(player_day(player, np.full(len(player), day)) for day in (0, LAST_DAY)))
     sql.view("moved_days", pa.table({"player": player[hits.places], "number": day_of(hits.keys)}))
     rows = f"""
@@ -184,7 +181,7 @@ def _write_returns(writer: PartWriter) -> None:
         FROM new_days JOIN numbers USING (player)
         UNION ALL
         SELECT day, CAST(floor(us / {DAY_US}) AS BIGINT), of_install, n FROM (
-            SELECT DISTINCT player, CAST(DATE '1970-01-01' + CAST(number AS INTEGER) AS DATE) AS day FROM moved_days
+            SELECT DISTINCT player, {EPOCH_DAY.format("number")} AS day FROM moved_days
         ) JOIN (
             SELECT player, old_us AS us, old_combination AS of_install, -1 AS n FROM numbers WHERE install = 2
             UNION ALL

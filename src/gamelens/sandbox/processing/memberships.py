@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from gamelens.sandbox.processing.part_writer import PartWriter
-from gamelens.sandbox.storage.keyed_runs import Columns, Hits, Keys, day_of, player_day, text_keys
+from gamelens.sandbox.storage.keyed_runs import Hits, Keys, day_of, player_day, text_keys
 from gamelens.sandbox.storage.lake_schema import MEASURES, PLAYER_DIMENSIONS
 
 PERIODS: Final = {
@@ -21,7 +21,8 @@ PERIODS: Final = {
     "monthly": "CAST(date_trunc('month', day) AS DATE)",
 }
 _TEXTS_AT_ONCE: Final = 1_000_000
-_EPOCH_DAY: Final = "CAST(DATE '1970-01-01' + CAST({} AS INTEGER) AS DATE)"
+EPOCH_DAY: Final = "CAST(DATE '1970-01-01' + CAST({} AS INTEGER) AS DATE)"
+"""SQL of the date of a number of days since 1970."""
 _DIMENSIONS: Final = ", ".join(PLAYER_DIMENSIONS)
 
 
@@ -114,7 +115,7 @@ def _view_known_days(writer: PartWriter) -> None:
     writer.sql.view("found_days", pa.table(known))
     writer.sql.run(f"""
         CREATE TEMP TABLE known_days AS
-        SELECT DISTINCT player, {_EPOCH_DAY.format("number")} AS day, combination FROM found_days""")  # noqa: S608
+        SELECT DISTINCT player, {EPOCH_DAY.format("number")} AS day, combination FROM found_days""")  # noqa: S608
 
 
 def write_sessions(writer: PartWriter) -> None:
@@ -124,11 +125,11 @@ def write_sessions(writer: PartWriter) -> None:
     """
     sql = writer.sql
     keys, old = _known_texts(writer, "sessions", "SELECT game_id, session_id FROM session_ids ORDER BY sid")
-    sql.view("found_sessions", pa.table({"sid": old.places, "number": old.columns["day"], **_payload(old.columns)}))
+    sql.view("found_sessions", pa.table({"sid": old.places, **old.columns}))
     sql.run(f"""
         CREATE TEMP TABLE old_sessions AS
-        SELECT sid, {_EPOCH_DAY.format("number")} AS day, combination, max(ended) > 0 AS ended
-        FROM found_sessions GROUP BY ALL""")  # noqa: S608
+        SELECT sid, {EPOCH_DAY.format("found.day")} AS day, combination, max(ended) > 0 AS ended
+        FROM found_sessions found GROUP BY ALL""")  # noqa: S608
     sql.run("""
         CREATE TEMP TABLE session_changes AS
         SELECT sid, day, combination, CAST(old.ended IS NULL AS INTEGER) AS counts,
@@ -182,7 +183,7 @@ def write_impressions(writer: PartWriter) -> None:
         CREATE TEMP TABLE repeated_impressions AS
         SELECT game_id, ilrd_id, coalesce(had, 0) AS had, day FROM impression_ids
         LEFT JOIN (
-            SELECT iid, count(*) AS had, {_EPOCH_DAY.format("min(number)")} AS day FROM found_impressions GROUP BY iid
+            SELECT iid, count(*) AS had, {EPOCH_DAY.format("min(number)")} AS day FROM found_impressions GROUP BY iid
         ) USING (iid) WHERE added + coalesce(had, 0) >= 2""")  # noqa: S608
     ((repeated, single),) = sql.run("SELECT count(*), count(*) FILTER (WHERE had = 1) FROM repeated_impressions")
     if repeated:
@@ -208,7 +209,3 @@ def _known_texts(writer: PartWriter, kind: str, query: str) -> tuple[Keys, Hits]
         (np.concatenate([nothing, *halves]) for halves in zip(*keys, strict=True)) if keys else (nothing, nothing)
     )
     return Keys(high, low), writer.runs(kind).find(Keys(high, low))
-
-
-def _payload(columns: Columns) -> Columns:
-    return {name: values for name, values in columns.items() if name != "day"}

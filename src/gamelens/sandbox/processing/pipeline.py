@@ -28,7 +28,7 @@ _REPORT_EVERY_S: Final = 0.25
 
 
 class RunProgress(msgspec.Struct, frozen=True):
-    """RunProgress of a run.
+    """Progress of a processing run.
 
     Attributes:
         events: number of events to take in.
@@ -61,7 +61,7 @@ class RunProgress(msgspec.Struct, frozen=True):
 
 
 Report = Callable[[RunProgress], None]
-"""A function that is told the progress of a run, some times a second."""
+"""A function that takes the progress of a run, up to four times a second."""
 
 
 def process(state: Path, clock: Clock, *, report: Report | None = None) -> int:

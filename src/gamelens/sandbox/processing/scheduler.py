@@ -34,9 +34,9 @@ class Scheduler:
         self._has_processed = asyncio.Event()
         self._compaction: asyncio.Task[None] | None = None
         self.progress: RunProgress | None = None
-        """RunProgress of the run that is under way."""
+        """Progress of the run that is under way, None between runs."""
         self.report: Report | None = None
-        """Function that is told of it."""
+        """Function that takes it whenever it changes."""
 
     async def process(self) -> None:
         """Process everything received: few events in a thread, many in a worker process."""

@@ -1,9 +1,9 @@
 """Keyed runs: facts about all earlier events that processing looks up by key.
 
 A run is a file of fixed-width columns (uncompressed Arrow IPC), sorted by key and memory-mapped. Looking up the keys of
-new events is a binary search that touches a few pages, whatever the size of the lake. Processing adds a run
-per kind, or one per million names, and one key may lie in several runs. Texts are keyed by 128 bits: a lower-case UUID
-by its own, any other text by its BLAKE2b digest, both mixed with the game's.
+new events is a binary search that touches a few pages, whatever the size of the lake. Processing adds a run per kind,
+or one per million names, and one key may lie in several runs. Texts are keyed by 128 bits: a lower-case UUID by its
+own, any other text by its BLAKE2b digest, both mixed with the game's.
 
 Questions never read a run, and every run can be made again from the tables of the lake.
 """
