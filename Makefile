@@ -47,7 +47,7 @@ coverage: $(INSTALLED)
 
 bench: $(INSTALLED)
 	@$(BIN)/pytest -s tests/bench
-	@KILLS=500 $(BIN)/pytest tests/journey/test_repeated_crashes.py
+	@KILLS=500 $(BIN)/pytest tests/journey/test_repeated_crashes.py tests/sandbox/test_killed_runs.py
 
 # What the notebooks ask, asked of a sandbox and written down.
 record: $(INSTALLED)

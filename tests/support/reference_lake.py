@@ -35,7 +35,10 @@ TABLES: Final = tuple(name for name in COLUMNS if name != "combinations")
 
 _CELL: Final = ", ".join(PLAYER_DIMENSIONS)
 _PERIODS: Final = {"weekly": "week", "monthly": "month"}
-_SUMMED: Final = (*MEASURES, "seconds", "money", "counts", "ended_counts", "players", "sessions", "ended_sessions")
+_SUMMED: Final = (
+    *(*MEASURES, "seconds", "money", "players", "sessions", "ended_sessions"),
+    *("counts", "ended_counts", "returners"),
+)
 _SCOPES: Final = {  # what has several memberships, in each shared table
     "daily_players_shared": "day, game_id, user_id",
     "weekly_players_shared": "day, game_id, user_id",
@@ -196,15 +199,18 @@ def _tables(connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
         CREATE OR REPLACE TEMP TABLE visits AS
         SELECT day, {_CELL}, session_id, 1 AS counts, max(CAST(category = 'session_end' AS BIGINT)) AS ended_counts
         FROM events WHERE session_id IS NOT NULL GROUP BY ALL""")
+    of_players = (
+        "memberships LEFT JOIN (SELECT player, min(day) AS installed FROM memberships GROUP BY player) USING (player)"
+    )
     selects = {
         "events": "FROM events",
         "slim": f"SELECT day, {', '.join(SLIM_DIMENSIONS)}, currency, {_sums('money')} FROM events GROUP BY ALL",
         "cube": f"SELECT day, {', '.join(CUBE_DIMENSIONS)}, currency, {_sums('money')} FROM events GROUP BY ALL",
         "active": "FROM memberships",
-        "daily_players": f"SELECT day, {_CELL}, currency, {_added_up()}, sum(counts) AS players "
-        "FROM memberships GROUP BY ALL",
-        "daily_players_shared": f"SELECT day, {_CELL}, currency, player, counts FROM memberships "
-        "WHERE player IS NOT NULL QUALIFY count(*) OVER (PARTITION BY day, player) > 1",
+        "daily_players": f"SELECT day, {_CELL}, currency, {_added_up()}, sum(counts) AS players, "
+        f"coalesce(sum(counts) FILTER (WHERE day > installed), 0) AS returners FROM {of_players} GROUP BY ALL",
+        "daily_players_shared": f"SELECT day, {_CELL}, currency, player, counts, day > installed AS returners "
+        f"FROM {of_players} WHERE player IS NOT NULL QUALIFY count(*) OVER (PARTITION BY day, player) > 1",
         "sessions": f"SELECT day, {_CELL}, sum(counts) AS sessions, sum(ended_counts) AS ended_sessions "
         "FROM visits GROUP BY ALL",
         "sessions_shared": "FROM visits QUALIFY count(*) OVER (PARTITION BY game_id, session_id) > 1",

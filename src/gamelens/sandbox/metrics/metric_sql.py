@@ -160,6 +160,10 @@ METRIC_SQL |= {
 }
 
 
+RETURNING_AFTER: Final = _distinct("returning_users", "returner_after")
+"""Returning players of one age."""
+
+
 def row_of(metric: Metric, parts: Parts) -> Row:
     """Return the metric's row fields from the integers of a statement, 0 for missing ones."""
     metric_sql = METRIC_SQL[metric.name]

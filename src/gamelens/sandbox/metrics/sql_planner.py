@@ -15,7 +15,7 @@ import msgspec
 from gamelens.catalog import Metric
 from gamelens.sandbox.engines.sql_query import SqlQuery, SqlStatement
 from gamelens.sandbox.metrics.filter_sql import FilterSql, column
-from gamelens.sandbox.metrics.metric_sql import METRIC_SQL, Distinct, Sum
+from gamelens.sandbox.metrics.metric_sql import METRIC_SQL, RETURNING_AFTER, Distinct, Sum
 from gamelens.sandbox.metrics.sql_builder import Parameters, Select, named, nested, union_all, when, with_tables
 from gamelens.sandbox.metrics.table_sources import (
     ACTIVE,
@@ -59,15 +59,16 @@ def compile_query(
         games: ids of the games to read. An empty list reads none, None reads all in the tables (see `game_scope`).
         tables: names of the tables to choose from. Events can answer every query and are always allowed.
     """
-    metric_sql = METRIC_SQL[metric.name]
+    since = query.since_days_ago or 0
+    metric_sql = RETURNING_AFTER if since and metric.name == "returning_users" else METRIC_SQL[metric.name]
     names = query.dimensions
     if query.split_by is not None and query.split_by != "game_id":
         names = (query.split_by, "game_id")
     builder = _QueryBuilder(query.interval, games, query.filter, names, tables)
     if metric.kinds == "retention":
-        rows = builder.cohort_tables(query.since_days_ago or 0)
+        rows = builder.cohort_tables(since)
     else:
-        rows = builder.event_tables(metric_sql.atoms, query.granularity, query.since_days_ago)
+        rows = builder.event_tables(metric_sql.atoms, query.granularity, since)
     by = ("bucket", *map(column, names))
     parts = {name: builder.part_sql(part) for name, part in metric_sql.parts.items()}
     shown = ["returned"] if metric.kinds == "retention" else list(parts)
@@ -94,7 +95,7 @@ def compile_dimension_values(
     The rows have one column, `value`, ascending and without null (Wire 2.11, Lists).
     """
     builder = _QueryBuilder(interval, games, None, (dimension,), tables)
-    rows = builder.event_tables(("events",), "all", None)
+    rows = builder.event_tables(("events",), "all", 0)
     name = column(dimension)
     values = Select(
         columns={"value": name},
@@ -116,18 +117,18 @@ class _Branch(msgspec.Struct, frozen=True):
 
 
 class _Names(dict[str, str]):
-    """Names in the SQL of atoms: a player's key, and numbers of the query.
+    """Names in the SQL of atoms: a player's key, and the days since the install.
 
-    A number is bound as a parameter when it is used.
+    The days are bound as a parameter when they are used.
     """
 
-    def __init__(self, player_key: str, numbers: dict[str, int], parameters: Parameters) -> None:
+    def __init__(self, player_key: str, since: int, parameters: Parameters) -> None:
         super().__init__(player_key=player_key)
-        self._numbers = numbers
+        self._since = since
         self._parameters = parameters
 
     def __missing__(self, name: str) -> str:
-        return self._parameters.bind(self._numbers[name], name)
+        return self._parameters.bind(self._since, name)
 
 
 class _QueryBuilder:
@@ -160,7 +161,7 @@ class _QueryBuilder:
         self._period: Granularity = "all"
         self._in_cells: frozenset[str] = frozenset()
         self._by_number = False
-        self._numbers: dict[str, int] = {}
+        self._since = 0
         self.parameters = Parameters()
         self._filters = FilterSql(where, self.parameters)
 
@@ -168,12 +169,9 @@ class _QueryBuilder:
         """Return the statement *select* over *tables*, its parameters and its reads."""
         return SqlQuery(SqlStatement(with_tables(tables, select)), self.parameters.values, self._reads)
 
-    def event_tables(
-        self, atoms: Sequence[str], granularity: Granularity, since: int | None
-    ) -> dict[str, str | Select]:
+    def event_tables(self, atoms: Sequence[str], granularity: Granularity, since: int) -> dict[str, str | Select]:
         """Return the table `source`: rows of the interval with their bucket and *atoms*."""
-        nearest, farthest = since or 1, since or _FOREVER_DAYS
-        self._numbers = {"nearest": min(nearest, _FOREVER_DAYS), "farthest": min(farthest, _FOREVER_DAYS)}
+        self._since = min(since, _FOREVER_DAYS)
         self._period = self._period_of(granularity)
         bucket = _BUCKETS.get(granularity)
         if bucket is None:
@@ -203,7 +201,7 @@ class _QueryBuilder:
             installed = Interval(days[0].start - timedelta(days=since), days[-1].end - timedelta(days=since))
         except OverflowError:  # the cohort days lie before the first year of the calendar
             since, installed = 0, Interval(days[0].start, days[0].start)
-        self._numbers = {"since": since}
+        self._since = since
         returns = f"CAST(day + CAST({self.parameters.bind(since, 'since')} AS INTEGER) AS TIMESTAMP)"
         if since and self._can_use_returns():
             cohort = self._select(_Branch(RETURNS, installed, frozenset(("cohort",))), returns, _RETENTION)
@@ -311,7 +309,7 @@ class _QueryBuilder:
         source = branch.source
         rows = source.rows(branch.atoms, self._dimensions, by_number=self._by_number)
         self._add_reads(branch, rows.tables)
-        names = _Names(rows.player_key, self._numbers, self.parameters)
+        names = _Names(rows.player_key, self._since, self.parameters)
         columns = {"bucket": bucket, **{name: source.values.get(name, name) for name in self._names}}
         for atom in atoms:
             is_there = atom in branch.atoms

@@ -5,7 +5,7 @@ atom has the same meaning in every table that offers it, so the planner may choo
 
 A key may also be counted by *cells*: rows of one source add the number of memberships in them, and rows of the table
 beside it add the keys that have several and take their memberships off again (`lake_schema`). SQL of atoms may name
-`{player_key}`, a player's key, and the parameters `{nearest}`, `{farthest}` and `{since}`.
+`{player_key}`, a player's key, and the parameter `{since}`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ _EVENT_VALUES: Final = {
 _PLAYER_KEY: Final = when("user_id IS NOT NULL", "ROW(game_id, user_id)")
 _SESSION_KEY: Final = when("session_id IS NOT NULL", "ROW(game_id, session_id)")
 _IMPRESSION_KEY: Final = "ROW(game_id, ilrd_id)"
-_HAS_RETURNED: Final = "date_diff('day', install_day, day) BETWEEN {nearest} AND {farthest}"
+_HAS_RETURNED: Final = "day > install_day"
+_HAS_RETURNED_AFTER: Final = "date_diff('day', install_day, day) = {since}"
 _HAS_PAID: Final = "currency IS NOT NULL"
 _USD: Final = "CAST(money AS HUGEINT) * scaled"
 _CONDITIONS: Final = {
@@ -52,10 +53,8 @@ _CONDITIONS: Final = {
     **dict.fromkeys(("impressions", "earned", "impression"), "category = 'impression'"),
     **dict.fromkeys(("ended", "seconds", "ended_session"), "category = 'session_end'"),
 }
-_PLAYERS: Final = frozenset(("player", "payer", "returner", "player_key"))
+_PLAYERS: Final = frozenset(("player", "payer", "returner", "returner_after", "player_key"))
 _NEEDS_RATES: Final = frozenset(("paid", "earned"))
-_NEEDS_INSTALLS: Final = frozenset(("returner", "installed"))
-_NEEDS_PAYMENTS: Final = frozenset(("converted",))
 
 
 class TableSource(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,7 +122,8 @@ class TableSource(msgspec.Struct, frozen=True, kw_only=True):
         if self.first_events:
             tables.add(f"{self.table}_moved")
             sql = nested(_replaced(self.table, _FIRST_EVENT), "first_events")
-        joins_installs = bool(self.player_key) and bool(dimensions & _BY_INSTALL or atoms & _NEEDS_INSTALLS)
+        named_sql = " ".join(sql[atom] for sql in (self.atoms, self.cells) for atom in atoms if atom in sql)
+        joins_installs = bool(self.player_key) and bool(dimensions & _BY_INSTALL or "install_" in named_sql)
         joins_installs &= self.table != "installs"
         key = ("player",) if self.first_events else self.player_key
         if joins_installs:
@@ -134,7 +134,7 @@ class TableSource(msgspec.Struct, frozen=True, kw_only=True):
             tables.add("installs")
             numbers = Select(columns=named(*key, "player"), source="installs")
             sql = left_join(sql, nested(numbers, "numbers"), *key)
-        if self.player_key and self.table != "payments" and (dimensions & _BY_PURCHASE or atoms & _NEEDS_PAYMENTS):
+        if self.player_key and self.table != "payments" and (dimensions & _BY_PURCHASE or "paid_" in named_sql):
             tables |= {"payments", "payments_moved"}
             sql = left_join(sql, nested(_replaced("payments", named(*key) | _PURCHASE), "of_purchase"), *key)
         if atoms & _NEEDS_RATES:
@@ -180,6 +180,7 @@ _OF_FIRST_EVENTS: Final = frozenset(EVENT_DIMENSIONS) | _BY_INSTALL | _BY_PURCHA
 _IMPRESSION: Final = {"impression": "impressions"}
 _IMPRESSION_SHARED: Final = {"impression": "impressions_shared"}
 _PLAYER: Final = {"player": "player", "payer": when(_HAS_PAID, "player")}
+_RETURNERS: Final = ("returner", "returner_after")
 
 
 def _cube(name: str, dimensions: tuple[str, ...]) -> TableSource:
@@ -207,20 +208,19 @@ def _players_of(period: Granularity, table: str, atoms: dict[str, str], *, other
         dimensions=_PLAYER_SET,
         atoms=atoms,
         cells={"player": "players", "payer": when(_HAS_PAID, "players"), **other_cells},
-        shared={**dict.fromkeys(_PLAYER, shared), **(_IMPRESSION_SHARED if other_cells else {})},
-        periods=dict.fromkeys(_PLAYER, period),
+        shared=dict.fromkeys((*_PLAYER, *other_cells), shared) | (_IMPRESSION_SHARED if other_cells else {}),
+        periods=dict.fromkeys((*_PLAYER, *other_cells), period) | ({"impression": "all"} if other_cells else {}),
         is_by_day=True,
     )
 
 
-def _shared_players_of(table: str) -> TableSource:
-    returned = when(_HAS_RETURNED, "player")
+def _shared_players_of(table: str, atoms: dict[str, str], *, cells: dict[str, str]) -> TableSource:
     return TableSource(
         name=table,
         table=table,
         dimensions=_PLAYER_SET | _OF_DAYS,
-        atoms=_PLAYER | {"returner": returned},
-        cells={"player": "-counts", "payer": when(_HAS_PAID, "-counts"), "returner": when(_HAS_RETURNED, "-counts")},
+        atoms=_PLAYER | atoms,
+        cells={"player": "-counts", "payer": when(_HAS_PAID, "-counts"), **cells},
         is_by_day=True,
         player_key=("player",),
         values=_PLAYER_DAY_VALUES,
@@ -254,10 +254,22 @@ ACTIVE: Final = TableSource(
     name="active",
     table="active",
     dimensions=_PLAYER_SET | _OF_DAYS,
-    atoms={**_SUMS, "paid": _USD, **_PLAYER, "returner": when(_HAS_RETURNED, "player"), "player_key": "player"},
-    cells={"player": "counts", "payer": when(_HAS_PAID, "counts"), "returner": when(_HAS_RETURNED, "counts")},
-    shared=dict.fromkeys((*_PLAYER, "returner"), "daily_players_shared"),
-    periods=dict.fromkeys((*_PLAYER, "returner"), "day"),
+    atoms={
+        **_SUMS,
+        "paid": _USD,
+        **_PLAYER,
+        "returner": when(_HAS_RETURNED, "player"),
+        "returner_after": when(_HAS_RETURNED_AFTER, "player"),
+        "player_key": "player",
+    },
+    cells={
+        "player": "counts",
+        "payer": when(_HAS_PAID, "counts"),
+        "returner": when(_HAS_RETURNED, "counts"),
+        "returner_after": when(_HAS_RETURNED_AFTER, "counts"),
+    },
+    shared=dict.fromkeys((*_PLAYER, *_RETURNERS), "daily_players_shared"),
+    periods=dict.fromkeys((*_PLAYER, *_RETURNERS), "day"),
     is_by_day=True,
     player_key=("player",),
     values=_PLAYER_DAY_VALUES,
@@ -282,6 +294,7 @@ EVENTS: Final = TableSource(
         "player": "{player_key}",
         "payer": in_category("business", "{player_key}"),
         "returner": when(_HAS_RETURNED, "{player_key}"),
+        "returner_after": when(_HAS_RETURNED_AFTER, "{player_key}"),
         "player_key": "{player_key}",
         "session": _SESSION_KEY,
         "ended_session": in_category("session_end", _SESSION_KEY),
@@ -309,7 +322,7 @@ SOURCES: Final = (
     _cube("cube", CUBE_DIMENSIONS),
     _players_of("month", "monthly_players", {}, other_cells={}),
     _players_of("week", "weekly_players", {}, other_cells={}),
-    _players_of("day", "daily_players", {**_SUMS, "paid": _USD}, other_cells=_IMPRESSION),
+    _players_of("day", "daily_players", {**_SUMS, "paid": _USD}, other_cells=_IMPRESSION | {"returner": "returners"}),
     SESSIONS,
     ACTIVE,
     EVENTS,
@@ -321,7 +334,13 @@ Those of weeks and months answer whole weeks and months only.
 SHARED_SOURCES: Final = {
     source.name: source
     for source in (
-        *map(_shared_players_of, ("daily_players_shared", "weekly_players_shared", "monthly_players_shared")),
+        _shared_players_of(
+            "daily_players_shared",
+            {"returner": when("returners > 0", "player"), "returner_after": when(_HAS_RETURNED_AFTER, "player")},
+            cells={"returner": "-returners", "returner_after": when(_HAS_RETURNED_AFTER, "-counts")},
+        ),
+        _shared_players_of("weekly_players_shared", {}, cells={}),
+        _shared_players_of("monthly_players_shared", {}, cells={}),
         TableSource(
             name="sessions_shared",
             table="sessions_shared",

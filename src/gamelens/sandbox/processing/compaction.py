@@ -32,7 +32,7 @@ SETTLED_KEYS: Final = 4_000_000
 """Rows of a keyed run that is merged no more: rows are small, and every run is searched."""
 
 _ADDED: Final = frozenset(
-    (*MEASURES, "seconds", "money", "players", "sessions", "ended_sessions", "counts", "ended_counts")
+    (*MEASURES, "seconds", "money", "players", "sessions", "ended_sessions", "counts", "ended_counts", "returners")
 )
 
 

@@ -143,8 +143,15 @@ def tables_of_day(day: date, expected: ExpectedTables) -> dict[str, Rows]:
     for event in events:
         if event["user_id"] is not None:
             by_user[event["game_id"], event["user_id"]].add(_cell(event, (*PLAYER_DIMENSIONS, "purchase")))
+    returning = {player for player in by_user if expected.installs[player]["day"] < day}
     cells = Counter(cell for own in by_user.values() for cell in own)
-    shared = [(*cell, user, 1) for (_, user), own in by_user.items() if len(own) > 1 for cell in own]
+    returners = Counter(cell for player in returning for cell in by_user[player])
+    shared = [
+        (*cell, player[1], 1, int(player in returning))
+        for player, own in by_user.items()
+        if len(own) > 1
+        for cell in own
+    ]
     daily = _grouped(events, (*PLAYER_DIMENSIONS, "purchase"), ("business",))
     repeated = [
         event
@@ -159,7 +166,7 @@ def tables_of_day(day: date, expected: ExpectedTables) -> dict[str, Rows]:
             (*key, *sums, int(key[-1] is not None))
             for key, sums in _grouped(events, (*PLAYER_DIMENSIONS, "purchase", "user_id"), ("business",)).items()
         ),
-        "daily_players": Counter((*key, *sums, cells[key]) for key, sums in daily.items()),
+        "daily_players": Counter((*key, *sums, cells[key], returners[key]) for key, sums in daily.items()),
         "daily_players_shared": Counter(shared),
         "impressions_shared": Counter(
             (day, *(event[name] for name in EVENT_DIMENSIONS), event["ilrd_id"]) for event in repeated

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from gamelens.sandbox.processing.first_events import DAY_US
 from gamelens.sandbox.processing.part_writer import PartWriter
 from gamelens.sandbox.storage.keyed_runs import Hits, Keys, day_of, player_day, text_keys
 from gamelens.sandbox.storage.lake_schema import MEASURES, PLAYER_DIMENSIONS
@@ -24,6 +25,8 @@ _TEXTS_AT_ONCE: Final = 1_000_000
 EPOCH_DAY: Final = "CAST(DATE '1970-01-01' + CAST({} AS INTEGER) AS DATE)"
 """SQL of the date of a number of days since 1970."""
 _DIMENSIONS: Final = ", ".join(PLAYER_DIMENSIONS)
+_RETURNERS: Final = f"CAST(day - DATE '1970-01-01' > installed_us // {DAY_US} AS BIGINT) AS returners"
+_INSTALLS: Final = "(SELECT player, installed_us FROM numbers)"
 
 
 def write_players(writer: PartWriter) -> None:
@@ -32,6 +35,7 @@ def write_players(writer: PartWriter) -> None:
     Reads `active_rows` and `numbers`. Creates `new_days` of the (day, player) that had no event before.
     """
     _view_known_days(writer)
+    _find_later_returns(writer)
     for period, first_day in PERIODS.items():
         _write_shared_players(writer, period, first_day)
     _write_active(writer)
@@ -81,21 +85,34 @@ def _write_shared_players(writer: PartWriter, period: str, first_day: str) -> No
         UNION ALL
         SELECT day, player, combination, 1 FROM old_{period}
         SEMI JOIN (FROM several_{period} WHERE had = 1) USING (day, player)"""  # noqa: S608
+    columns = "player, counts"
+    if period == "daily":
+        columns += ", returners"
+        shared = f"""
+            SELECT day, player, combination, counts, {_RETURNERS} FROM ({shared}) JOIN {_INSTALLS} USING (player)
+            UNION ALL
+            SELECT day, player, combination, 0, 1 FROM later_returns WHERE is_shared"""  # noqa: S608
     writer.add(
         f"{period}_players_shared",
-        f"SELECT day, {_DIMENSIONS}, currency, player, counts FROM ({shared}) JOIN combined USING (combination)",  # noqa: S608
+        f"SELECT day, {_DIMENSIONS}, currency, {columns} FROM ({shared}) JOIN combined USING (combination)",  # noqa: S608
     )
 
 
 def _write_active(writer: PartWriter) -> None:
     """Write `active` and the cells of days, from `active_rows` and `new_daily`."""
     sums = ", ".join(f"sum({name}) AS {name}" for name in (*MEASURES, "seconds", "money"))
-    counted = "SELECT day, player, combination, 1 AS counts FROM new_daily"
+    members = f"new_daily JOIN {_INSTALLS} USING (player)"
+    counted = f"SELECT day, player, combination, 1 AS counts, {_RETURNERS} FROM {members}"  # noqa: S608
     rows = f"active_rows LEFT JOIN ({counted}) USING (day, player, combination)"
-    writer.add("active", f"SELECT * EXCLUDE (combination, counts), coalesce(counts, 0) AS counts FROM {rows}")  # noqa: S608
+    writer.add(
+        "active",
+        f"SELECT * EXCLUDE (combination, counts, returners), coalesce(counts, 0) AS counts FROM {rows}",  # noqa: S608
+    )
+    later = f"SELECT day, {_DIMENSIONS}, currency, 1 AS returners FROM later_returns JOIN combined USING (combination)"  # noqa: S608
     writer.add(
         "daily_players",
-        f"SELECT day, {_DIMENSIONS}, currency, {sums}, coalesce(sum(counts), 0) AS players FROM {rows} GROUP BY ALL",  # noqa: S608
+        f"SELECT day, {_DIMENSIONS}, currency, {sums}, coalesce(sum(counts), 0) AS players, "  # noqa: S608
+        f"coalesce(sum(returners), 0) AS returners FROM (FROM {rows} UNION ALL BY NAME {later}) GROUP BY ALL",
     )
 
 
@@ -116,6 +133,25 @@ def _view_known_days(writer: PartWriter) -> None:
     writer.sql.run(f"""
         CREATE TEMP TABLE known_days AS
         SELECT DISTINCT player, {EPOCH_DAY.format("number")} AS day, combination FROM found_days""")  # noqa: S608
+
+
+def _find_later_returns(writer: PartWriter) -> None:
+    """Create `later_returns`: known memberships that a moved install makes returns.
+
+    They lie on the day of the old install. `is_shared` tells those that the shared table has.
+    """
+    moved = writer.sql.table(f"""
+        SELECT player, old_us // {DAY_US} AS day FROM numbers
+        WHERE install = 2 AND installed_us // {DAY_US} < old_us // {DAY_US}""")  # noqa: S608
+    player, day = (moved.column(name).to_numpy() for name in ("player", "day"))
+    key = player_day(player, day)
+    hits = writer.runs("player_days").between(key, key)
+    found = {"player": player[hits.places], "number": day[hits.places], "combination": hits.columns["combination"]}
+    writer.sql.view("found_returns", pa.table(found))
+    writer.sql.run(f"""
+        CREATE TEMP TABLE later_returns AS
+        SELECT *, count(*) OVER (PARTITION BY player) > 1 AS is_shared FROM (
+            SELECT DISTINCT player, {EPOCH_DAY.format("number")} AS day, combination FROM found_returns)""")  # noqa: S608
 
 
 def write_sessions(writer: PartWriter) -> None:

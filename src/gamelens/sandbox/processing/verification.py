@@ -28,7 +28,7 @@ from gamelens.sandbox.storage.lake_schema import COLUMNS, MEASURES, OF_EVENT
 DAYS: Final = 7
 """Number of days of each organisation to compare row by row, by default."""
 _OF_FIRST: Final = ("ts", "seq", *OF_EVENT)
-_ADDED: Final = (*MEASURES, "seconds", "money", "players", "counts")
+_ADDED: Final = (*MEASURES, "seconds", "money", "players", "counts", "returners")
 _NOBODY: Final = (None, None)
 
 _ORGANISATIONS: Final = "SELECT organisation FROM batches UNION SELECT organisation FROM files WHERE removed IS NULL"

@@ -12,13 +12,14 @@ several. Then
 
 under the same filter and grouping: a player with one membership counts through the cells, one with several through
 the distinct values. `counts` is 1 for a new membership and 0 for a row that adds something else to an old one.
+Returning players are counted in the same way: `returners` are the memberships on a day after the player's install.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 """Version of the lake's layout. A lake of another version is rebuilt from the inbox."""
 
 BIG: Final = "DECIMAL(38, 0)"
@@ -100,8 +101,8 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
     "cube": {"day": "DATE", **dict.fromkeys(CUBE_DIMENSIONS, "VARCHAR"), "currency": "VARCHAR", **_SUMS},
     # each player's events of a day; `player` is null for events without a user
     "active": {**_MEMBER_CELL, "player": "BIGINT", **_SUMS, "counts": "BIGINT"},
-    "daily_players": {**_MEMBER_CELL, **_SUMS, "players": "BIGINT"},
-    "daily_players_shared": {**_MEMBER_CELL, "player": "BIGINT", "counts": "BIGINT"},
+    "daily_players": {**_MEMBER_CELL, **_SUMS, "players": "BIGINT", "returners": "BIGINT"},
+    "daily_players_shared": {**_MEMBER_CELL, "player": "BIGINT", "counts": "BIGINT", "returners": "BIGINT"},
     "weekly_players": {**_MEMBER_CELL, "players": "BIGINT"},
     "weekly_players_shared": {**_MEMBER_CELL, "player": "BIGINT", "counts": "BIGINT"},
     "monthly_players": {**_MEMBER_CELL, "players": "BIGINT"},

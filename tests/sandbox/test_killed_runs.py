@@ -1,0 +1,94 @@
+"""Runs that are killed at every write to the disk: a version is there as a whole, or it is not.
+
+`make test` kills a few, `make bench` one at every write (KILLS=500).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from gamelens.sandbox.processing.compaction import FAN_IN
+from gamelens.sandbox.processing.verification import verify
+from gamelens.sandbox.storage.inbox import open_store
+from gamelens.sandbox.storage.lake import Lake
+from support.game_events import NOW, event
+from support.killed_runs import kill, writes
+from support.sandbox_stage import Stage
+
+pytestmark = pytest.mark.slow
+KILLS = int(os.environ.get("KILLS", "5"))
+
+
+def submit(stage: Stage, random: Random, games: Sequence[str]) -> None:
+    """Submit thirty events to each of *games*: late ones, repeated ones, purchases and impressions."""
+    now_s = int(NOW.timestamp())
+    for game_id in games:
+        batch = []
+        for _ in range(30):
+            of_player = {
+                "user_id": f"u{random.randrange(12)}",
+                "session_id": f"s{random.randrange(20)}",
+                "client_ts": now_s - random.randrange(9 * 86_400),
+                "event_uuid": f"e{random.randrange(2000)}",
+                "platform": random.choice(("ios", "android")),
+            }
+            if random.random() < 0.2:
+                of_player |= {"category": "business", "event_id": "a:b", "amount": 99, "currency": "USD"}
+                of_player |= {"transaction_num": 1}
+            batch.append(event(**of_player))
+        assert stage.submit(batch, game_id=game_id).status_code == 200
+
+
+def events_of(state: Path) -> int:
+    """Return the events in the lake of *state*, which must agree with its inbox."""
+    verified = verify(state, days=100)
+    assert verified.differences == []
+    return verified.events
+
+
+def files_beside(state: Path) -> set[str]:
+    """Return the files of the lake that the manifest does not list, after the clean-up of a start."""
+    store = open_store(state / "gamelens.db")
+    lake = Lake(state / "lake", store)
+    lake.recover()
+    listed = {path for (path,) in store.execute("SELECT path FROM files")}
+    store.close()
+    return {str(path.relative_to(lake.root)) for path in lake.root.rglob("*.*") if path.is_file()} - listed
+
+
+@pytest.mark.parametrize(
+    ("order", "runs", "games"), [("process", 2, ("1001", "1002", "9001")), ("compact", FAN_IN, ("1001",))]
+)
+def test_a_run_killed_at_any_write_has_done_all_or_nothing(
+    make_stage: Callable[..., Stage], tmp_path: Path, order: str, runs: int, games: Sequence[str]
+) -> None:
+    """A run that is killed leaves the version of before or the next one, and the run after it completes it."""
+    random, stage = Random(runs), make_stage()
+    for _ in range(runs):
+        submit(stage, random, games)
+        stage.process()
+    base = stage.sandbox.options.state
+    if order == "process":
+        submit(stage, random, games)
+    stage.sandbox.close()
+    before = events_of(base)
+    whole = tmp_path / "whole"
+    shutil.copytree(base, whole)
+    last = writes(order, whole)
+    after = events_of(whole)
+    for number in sorted(random.sample(range(1, last + 1), min(KILLS, last))):
+        state = tmp_path / str(number)
+        shutil.copytree(base, state)
+        kill(order, state, before=number)
+        assert events_of(state) in (before, after)
+        writes(order, state)
+        assert events_of(state) == after
+        assert files_beside(state) == set()
+        shutil.rmtree(state)
+    print(f"\n{order}: killed at {min(KILLS, last)} of {last} writes")
