@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
-from gamelens.sandbox.processing.first_events import DAY_US, number_players
+from gamelens.sandbox.processing.first_events import DAY_US, MOMENT, number_players
 from gamelens.sandbox.processing.memberships import EPOCH_DAY, write_impressions, write_players, write_sessions
 from gamelens.sandbox.processing.part_writer import PartWriter
 from gamelens.sandbox.storage.keyed_runs import LAST_DAY, Keys, day_of, player_day, text_keys
@@ -79,7 +79,7 @@ def build_parts(
         if fresh:
             _group(writer)
             _combine(writer)
-            number_players(writer, same=_SAME_WITHOUT_MONEY.format("fresh"))
+            number_players(writer, same=_SAME_WITHOUT_MONEY.format("users"))
             _join_numbers(writer)
             write_players(writer)
             write_sessions(writer)
@@ -121,12 +121,12 @@ def _drop_repeated(writer: PartWriter) -> int:
 def _group(writer: PartWriter) -> None:
     """Create `users` and `visits`.
 
-    They have the events of each user, and of each session, by day and dimensions.
+    They have the events of each user, and of each session, by day and dimensions. `first` is the earliest of them.
     """
     writer.sql.run(f"""
         CREATE TEMP TABLE users AS
         SELECT day, {_DIMENSIONS}, user_id, {PURCHASE_CURRENCY} AS currency,
-            {_sums("CASE WHEN category = 'business' THEN money END")}
+            {_sums("CASE WHEN category = 'business' THEN money END")}, min({MOMENT}) AS first
         FROM fresh GROUP BY ALL""")  # noqa: S608
     writer.sql.run(f"""
         CREATE TEMP TABLE visits AS
@@ -156,7 +156,7 @@ def _join_numbers(writer: PartWriter) -> None:
     sql = writer.sql
     sql.run(f"""
         CREATE TEMP TABLE active_rows AS
-        SELECT users.* EXCLUDE (user_id), player, combination FROM users
+        SELECT users.* EXCLUDE (user_id, first), player, combination FROM users
         LEFT JOIN (SELECT game_id, user_id, player FROM numbers) USING (game_id, user_id)
         JOIN combined ON {_SAME.format("users")} AND users.currency IS NOT DISTINCT FROM combined.currency""")  # noqa: S608
     sql.run("""

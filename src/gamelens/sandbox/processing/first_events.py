@@ -25,29 +25,32 @@ DAY_US: Final = 86_400_000_000
 
 _SAME, _NEW, _MOVED = range(3)
 
-# Earliest by event time, then by arrival: MIN of a row compares its values from the left.
+_SEQ_LIMIT: Final = 1 << 63
+MOMENT: Final = f"(CAST(epoch_us(ts) AS HUGEINT) * {_SEQ_LIMIT} + seq)"
+"""SQL of the place of an event in time: by event time, then by arrival."""
+
 _FOUND: Final = f"""
     WITH firsts AS (
-        SELECT game_id, user_id, min(row(ts, seq)) AS install,
-            min(CASE WHEN category = 'business' THEN row(ts, seq) END) AS purchase
-        FROM fresh WHERE user_id IS NOT NULL GROUP BY ALL
+        SELECT users.game_id, users.user_id, min(first) AS install, arg_min(combination, first) AS combination,
+            min(first) FILTER (WHERE users.currency IS NOT NULL) AS purchase
+        FROM users JOIN combined ON {{same}} WHERE users.user_id IS NOT NULL GROUP BY ALL
     )
-    SELECT firsts.game_id, firsts.user_id, epoch_us(install[1]) AS installed_us, install[2] AS install_seq,
-        coalesce(epoch_us(purchase[1]), {NEVER}) AS paid_us, coalesce(purchase[2], {NEVER}) AS paid_seq,
-        combination
-    FROM firsts JOIN fresh ON fresh.seq = install[2] JOIN combined ON {{same}}
-    ORDER BY installed_us, install_seq"""  # noqa: S608
+    SELECT game_id, user_id,
+        CAST(install // {_SEQ_LIMIT} AS BIGINT) AS installed_us, CAST(install % {_SEQ_LIMIT} AS BIGINT) AS install_seq,
+        coalesce(CAST(purchase // {_SEQ_LIMIT} AS BIGINT), {NEVER}) AS paid_us,
+        coalesce(CAST(purchase % {_SEQ_LIMIT} AS BIGINT), {NEVER}) AS paid_seq, combination
+    FROM firsts ORDER BY install"""  # noqa: S608
 
 
 def number_players(writer: PartWriter, *, same: str) -> None:
-    """Create the table `numbers` of all players of `fresh`, and write what is new of them.
+    """Create the table `numbers` of all players of `users`, and write what is new of them.
 
     `numbers` has game_id, user_id, player; install (0 known, 1 new, 2 moved); installed_us and combination of the
     first event after this batch; old_us and old_combination, those before it, where it has moved.
 
     Args:
         writer: the writer of the run.
-        same: SQL condition that a row of `fresh` has the dimensions of a row of `combined`.
+        same: SQL condition that a row of `users` has the dimensions of a row of `combined`.
     """
     found = writer.sql.table(_FOUND.format(same=same))
     keys = text_keys(*(found.column(name).combine_chunks() for name in ("game_id", "user_id")))

@@ -10,11 +10,13 @@ Questions never read a run, and every run can be made again from the tables of t
 
 from __future__ import annotations
 
+from binascii import unhexlify
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -45,11 +47,8 @@ _DAY_BITS: Final = 22
 LAST_DAY: Final = (1 << _DAY_BITS) - 1
 """The last day since 1970 that a key of `player_day` can hold, far after the year 9999."""
 _UUID_LETTERS: Final = 36
-_HYPHENS: Final = (8, 13, 18, 23)
-_DIGITS: Final = [place for place in range(_UUID_LETTERS) if place not in _HYPHENS]
-_NO_DIGIT: Final = 255
-_NIBBLES: Final = np.full(256, _NO_DIGIT, dtype=np.uint8)
-_NIBBLES[[ord(digit) for digit in "0123456789abcdef"]] = np.arange(16)
+_KINDS: Final = bytes(1 if chr(code) in "0123456789abcdef" else 2 if chr(code) == "-" else 0 for code in range(256))
+_UUID_KINDS: Final = np.frombuffer(str(UUID(int=0)).encode().translate(_KINDS), dtype=np.uint32)
 _TEXTS_AT_ONCE: Final = 1 << 18
 
 
@@ -201,19 +200,20 @@ def _bits(texts: pa.Array[Any]) -> tuple[UInts, UInts]:
     places = np.flatnonzero(is_long)
     if len(places):
         letters = _letters(texts if len(places) == len(texts) else texts.take(pa.array(places)))
-        nibbles = _NIBBLES[letters[:, _DIGITS]]
-        is_uuid = (letters[:, _HYPHENS] == ord("-")).all(axis=1) & (nibbles != _NO_DIGIT).all(axis=1)
-        packed = (nibbles[is_uuid, 0::2] << 4) | nibbles[is_uuid, 1::2]
-        halves = packed.view(">u8").astype(np.uint64)
-        high[places[is_uuid]], low[places[is_uuid]] = halves[:, 0], halves[:, 1]
-        places = np.setdiff1d(np.arange(len(texts)), places[is_uuid], assume_unique=True)
-    else:
-        places = np.arange(len(texts))
+        kinds = np.frombuffer(letters.tobytes().translate(_KINDS), dtype=np.uint32).reshape(-1, len(_UUID_KINDS))
+        is_uuid = (kinds == _UUID_KINDS).all(axis=1)
+        places = places[is_uuid]
+        high[places], low[places] = _halves(unhexlify(letters[is_uuid].tobytes().translate(None, b"-")))
+    places = np.setdiff1d(np.arange(len(texts)), places, assume_unique=True)
     if len(places):
         digests = b"".join(_digest(text) for text in texts.take(pa.array(places)).to_pylist())
-        halves = np.frombuffer(digests, dtype=">u8").astype(np.uint64).reshape(-1, 2)
-        high[places], low[places] = halves[:, 0], halves[:, 1]
+        high[places], low[places] = _halves(digests)
     return high, low
+
+
+def _halves(numbers: bytes) -> NDArray[np.uint64]:
+    """Return both halves of numbers of 128 bits, as two rows."""
+    return np.frombuffer(numbers, dtype=">u8").astype(np.uint64).reshape(-1, 2).T
 
 
 def _letters(texts: pa.Array[Any]) -> NDArray[np.uint8]:
