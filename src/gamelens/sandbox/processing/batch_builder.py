@@ -6,9 +6,11 @@ be known of earlier events is looked up in the keyed runs. So the cost is that o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +19,17 @@ from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
 from gamelens.sandbox.processing.first_events import DAY_US, MOMENT, number_players
 from gamelens.sandbox.processing.memberships import EPOCH_DAY, write_impressions, write_players, write_sessions
 from gamelens.sandbox.processing.part_writer import PartWriter
-from gamelens.sandbox.storage.keyed_runs import LAST_DAY, Keys, day_of, player_day, text_keys
+from gamelens.sandbox.storage.keyed_runs import (
+    LAST_DAY,
+    Columns,
+    Ints,
+    Keys,
+    day_of,
+    numbered,
+    player_day,
+    repeated_rows,
+    text_keys,
+)
 from gamelens.sandbox.storage.lake import Lake, LakeFile
 from gamelens.sandbox.storage.lake_schema import (
     BIG,
@@ -31,28 +43,18 @@ from gamelens.sandbox.storage.lake_schema import (
     SLIM_DIMENSIONS,
 )
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
 MOST_EVENTS: Final = 2_000_000
 """Events that are taken at once. More are split, but for those of an empty lake."""
 
 _NAMES_AT_ONCE: Final = 1_000_000
+_THREADS: Final = 2
 _COLUMNS: Final = ", ".join(EVENT_COLUMNS)
 _DIMENSIONS: Final = ", ".join(PLAYER_DIMENSIONS)
 _SAME: Final = " AND ".join(f"{{0}}.{name} IS NOT DISTINCT FROM combined.{name}" for name in PLAYER_DIMENSIONS)
 _SAME_WITHOUT_MONEY: Final = f"{_SAME} AND combined.currency IS NULL"
-
-# The first copy to arrive counts, whether the others arrive with it or years later (Wire 4.8, Repeated events). Most
-# events have no other copy: grouping hashes shows that in a fraction of the memory that the UUIDs would take, and UUIDs
-# are compared only where hashes are equal.
-_REPEATED: Final = """
-    CREATE TEMP TABLE repeated AS
-    WITH named AS (SELECT seq, game_id, event_uuid FROM staged WHERE event_uuid IS NOT NULL),
-    suspects AS (
-        SELECT hash(game_id, event_uuid) AS number FROM named GROUP BY number HAVING count(*) > 1
-    ), firsts AS (
-        SELECT game_id, event_uuid, min(seq) AS first_seq
-        FROM named SEMI JOIN suspects ON hash(game_id, event_uuid) = number GROUP BY ALL HAVING count(*) > 1
-    )
-    SELECT seq FROM named JOIN firsts USING (game_id, event_uuid) WHERE seq > first_seq"""
 
 
 def build_parts(
@@ -74,7 +76,7 @@ def build_parts(
     try:
         writer = PartWriter(organisation, lake, sql, folder)
         sql.view_files("staged", staged, EVENT_COLUMNS)
-        repeated = _drop_repeated(writer)
+        repeated = _drop_repeated(writer, scratch)
         ((fresh,),) = sql.run("SELECT count(*) FROM fresh")
         if fresh:
             _group(writer)
@@ -92,30 +94,50 @@ def build_parts(
         sql.close()
 
 
-def _drop_repeated(writer: PartWriter) -> int:
+def _drop_repeated(writer: PartWriter, scratch: Path) -> int:
     """Create the relation `fresh` of events that are not repeated, and count the others.
 
-    Writes the run of their names.
+    The first copy to arrive counts, whether the others arrive with it or years later (Wire 4.8, Repeated events).
+    Writes the runs of the names.
     """
     sql, runs = writer.sql, writer.runs("names")
-    sql.run(_REPEATED)
-    named = """
-        SELECT seq, game_id, event_uuid FROM staged ANTI JOIN repeated USING (seq) WHERE event_uuid IS NOT NULL"""
-    known = [np.empty(0, dtype=np.int64)]
-    for batch in sql.batches(named, _NAMES_AT_ONCE):
+    repeated = [np.empty(0, dtype=np.int64)]
+    added: list[Columns] = []
+
+    def sorted_names(batch: pa.RecordBatch) -> tuple[Keys, Ints, Ints]:
+        """Return the keys that no run has, the numbers of their events, and those of the other events."""
         keys = text_keys(batch.column("game_id"), batch.column("event_uuid"))
-        places = np.unique(runs.find(keys).places)
-        known.append(batch.column("seq").to_numpy()[places])
-        is_new = np.ones(len(batch), dtype=np.bool_)
-        is_new[places] = False
-        writer.add_keys("names", Keys(keys.high[is_new], keys.low[is_new]), {})
-    sql.view("known_names", pa.table({"seq": np.concatenate(known)}))
-    sql.run("INSERT INTO repeated FROM known_names")
+        seq = batch.column("seq").to_numpy()
+        is_known = np.zeros(len(batch), dtype=np.bool_)
+        is_known[runs.find(keys).places] = True
+        order = np.argsort(keys.high)
+        order = order[~is_known[order]]
+        return Keys(keys.high[order], keys.low[order]), seq[order], seq[is_known]
+
+    named = "SELECT seq, game_id, event_uuid FROM staged WHERE event_uuid IS NOT NULL"
+    for keys, seq, known in _in_threads(sorted_names, sql.batches(named, _NAMES_AT_ONCE)):
+        repeated.append(known)
+        path = writer.add_keys("names", keys, {})
+        if path:
+            added.append(numbered(path, seq, scratch / f"{path.stem}.npy"))
+    sql.view("repeated_names", pa.table({"seq": np.concatenate([*repeated, *repeated_rows(added)])}))
+    sql.run("CREATE TEMP TABLE repeated AS FROM repeated_names")
     ((repeated,),) = sql.run("SELECT count(*) FROM repeated")
     ((events,),) = sql.run("SELECT count(*) FROM staged")
     rows = f"SELECT {_COLUMNS} FROM staged" + (" ANTI JOIN repeated USING (seq)" if repeated else "")  # noqa: S608
     sql.run(f"CREATE TEMP {'TABLE' if events <= MOST_EVENTS else 'VIEW'} fresh AS {rows}")
     return int(repeated)
+
+
+def _in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """Yield *function* of each item in order, a few of them computed ahead."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        ahead: deque[Future[Result]] = deque()
+        for item in items:
+            ahead.append(pool.submit(function, item))
+            if len(ahead) > _THREADS:
+                yield ahead.popleft().result()
+        yield from (future.result() for future in ahead)
 
 
 def _group(writer: PartWriter) -> None:

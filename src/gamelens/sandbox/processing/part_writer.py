@@ -76,17 +76,18 @@ class PartWriter:
         path.rename(own)
         self._list_part(table, own, 0)
 
-    def add_run(self, kind: str, high: UInts, low: UInts | None, columns: Columns, *, level: int = 0) -> None:
-        """Write a keyed run of *kind*, if it has rows."""
+    def add_run(self, kind: str, high: UInts, low: UInts | None, columns: Columns, *, level: int = 0) -> Path | None:
+        """Write a keyed run of *kind* and return its path, if it has rows."""
         if not len(high):
-            return
+            return None
         path = self._new_path(PREFIX + kind, "arrow")
         write_run(path, kind, high, low, columns)
         self._list(PREFIX + kind, path, None, None, len(high), level)
+        return path
 
-    def add_keys(self, kind: str, keys: Keys, columns: Columns) -> None:
-        """Write a keyed run of keys of 128 bits."""
-        self.add_run(kind, keys.high, keys.low, columns)
+    def add_keys(self, kind: str, keys: Keys, columns: Columns) -> Path | None:
+        """Write a keyed run of keys of 128 bits and return its path, if it has rows."""
+        return self.add_run(kind, keys.high, keys.low, columns)
 
     def retire(self, paths: Iterable[Path]) -> None:
         """Leave the files *paths* of the last version out of the new one."""

@@ -11,9 +11,10 @@ Questions never read a run, and every run can be made again from the tables of t
 from __future__ import annotations
 
 from binascii import unhexlify
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -50,6 +51,8 @@ _UUID_LETTERS: Final = 36
 _KINDS: Final = bytes(1 if chr(code) in "0123456789abcdef" else 2 if chr(code) == "-" else 0 for code in range(256))
 _UUID_KINDS: Final = np.frombuffer(str(UUID(int=0)).encode().translate(_KINDS), dtype=np.uint32)
 _TEXTS_AT_ONCE: Final = 1 << 18
+_SAMPLE_EVERY: Final = 1 << 16
+_SAMPLES: Final = 64  # of as many rows as are compared at once
 
 
 class Keys(NamedTuple):
@@ -172,6 +175,41 @@ class KeyedRuns:
             for name, dtype in PAYLOADS[self._kind].items()
         }
         return Hits(places, columns, keys)
+
+
+def numbered(run: Path, numbers: Ints, path: Path) -> Columns:
+    """Return the columns of *run* and a number for each of its rows, which is kept in the file *path*."""
+    np.save(path, numbers)
+    return KeyedRun(run).columns | {"number": np.load(path, mmap_mode="r")}
+
+
+def repeated_rows(runs: Sequence[Columns]) -> Iterator[Ints]:
+    """Yield the numbers of the rows whose key a row of a lower number has too.
+
+    Keys are compared a range at a time, so that memory does not grow with them.
+
+    Args:
+        runs: columns of runs with the column `number` (`numbered`).
+    """
+    samples = [run["high"][::_SAMPLE_EVERY] for run in runs]
+    marks = np.unique(np.sort(np.concatenate([np.empty(0, dtype=np.uint64), *samples]))[_SAMPLES::_SAMPLES])
+    cuts = [(0, *np.searchsorted(run["high"], marks).tolist(), len(run["high"])) for run in runs]
+    for bounds in zip(*map(pairwise, cuts), strict=True):
+        parts = [
+            {name: column[start:end] for name, column in run.items()}
+            for run, (start, end) in zip(runs, bounds, strict=True)
+        ]
+        yield _repeated({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+
+
+def _repeated(rows: Columns) -> Ints:
+    order = np.argsort(rows["high"])
+    is_same = np.diff(rows["high"][order]) == 0
+    suspects = order[np.append(is_same, False) | np.append(False, is_same)]
+    high, low, number = (rows[name][suspects] for name in ("high", "low", "number"))
+    order = np.lexsort((number, low, high))
+    is_repeated = (np.diff(high[order]) == 0) & (np.diff(low[order]) == 0)
+    return np.asarray(number[order][1:][is_repeated])
 
 
 def write_run(path: Path, kind: str, high: UInts, low: UInts | None, columns: Columns) -> None:
