@@ -70,7 +70,8 @@ def random_batches(random: Random) -> list[list[Row]]:
     count = random.randrange(5, 300)
     names = [str(UUID(int=random.getrandbits(128))) for _ in range(count)]
     names += [random.choice(names).upper(), f"event-{count}", "é" * 12, names[0][:-1] + "g"]
-    rows = [random_event(random, seq, names) for seq in range(count)]
+    first = random.choice((0, -count // 2))  # events that were written by columns have numbers below zero
+    rows = [random_event(random, first + place, names) for place in range(count)]
     cuts = sorted(random.sample(range(1, count), random.randrange(1, min(8, count))))
     batches = [rows[start:end] for start, end in zip([0, *cuts], [*cuts, count], strict=True)]
     again = [row | {"seq": row["seq"] + count} for row in batches[0] if row["event_uuid"]]

@@ -21,11 +21,9 @@ from gamelens.sandbox.processing.memberships import EPOCH_DAY, write_impressions
 from gamelens.sandbox.processing.part_writer import PartWriter
 from gamelens.sandbox.storage.keyed_runs import (
     LAST_DAY,
-    Columns,
     Ints,
     Keys,
     day_of,
-    numbered,
     player_day,
     repeated_rows,
     text_keys,
@@ -102,7 +100,7 @@ def _drop_repeated(writer: PartWriter, scratch: Path) -> int:
     """
     sql, runs = writer.sql, writer.runs("names")
     repeated = [np.empty(0, dtype=np.int64)]
-    added: list[Columns] = []
+    added: list[tuple[Path, Path]] = []
 
     def sorted_names(batch: pa.RecordBatch) -> tuple[Keys, Ints, Ints]:
         """Return the keys that no run has, the numbers of their events, and those of the other events."""
@@ -119,7 +117,8 @@ def _drop_repeated(writer: PartWriter, scratch: Path) -> int:
         repeated.append(known)
         path = writer.add_keys("names", keys, {})
         if path:
-            added.append(numbered(path, seq, scratch / f"{path.stem}.npy"))
+            added.append((path, scratch / f"{path.stem}.npy"))
+            np.save(added[-1][1], seq)
     sql.view("repeated_names", pa.table({"seq": np.concatenate([*repeated, *repeated_rows(added)])}))
     sql.run("CREATE TEMP TABLE repeated AS FROM repeated_names")
     ((repeated,),) = sql.run("SELECT count(*) FROM repeated")

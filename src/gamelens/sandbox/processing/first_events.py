@@ -25,9 +25,12 @@ DAY_US: Final = 86_400_000_000
 
 _SAME, _NEW, _MOVED = range(3)
 
-_SEQ_LIMIT: Final = 1 << 63
-MOMENT: Final = f"(CAST(epoch_us(ts) AS HUGEINT) * {_SEQ_LIMIT} + seq)"
+_SEQS: Final = 1 << 64
+_LEAST_SEQ: Final = -(1 << 63)
+MOMENT: Final = f"(CAST(epoch_us(ts) AS HUGEINT) * {_SEQS} + (CAST(seq AS HUGEINT) - {_LEAST_SEQ}))"
 """SQL of the place of an event in time: by event time, then by arrival."""
+_TIME: Final = f"CAST({{}} // {_SEQS} AS BIGINT)"
+_SEQ: Final = f"CAST({{}} % {_SEQS} + {_LEAST_SEQ} AS BIGINT)"
 
 _FOUND: Final = f"""
     WITH firsts AS (
@@ -36,9 +39,9 @@ _FOUND: Final = f"""
         FROM users JOIN combined ON {{same}} WHERE users.user_id IS NOT NULL GROUP BY ALL
     )
     SELECT game_id, user_id,
-        CAST(install // {_SEQ_LIMIT} AS BIGINT) AS installed_us, CAST(install % {_SEQ_LIMIT} AS BIGINT) AS install_seq,
-        coalesce(CAST(purchase // {_SEQ_LIMIT} AS BIGINT), {NEVER}) AS paid_us,
-        coalesce(CAST(purchase % {_SEQ_LIMIT} AS BIGINT), {NEVER}) AS paid_seq, combination
+        {_TIME.format("install")} AS installed_us, {_SEQ.format("install")} AS install_seq,
+        coalesce({_TIME.format("purchase")}, {NEVER}) AS paid_us,
+        coalesce({_SEQ.format("purchase")}, {NEVER}) AS paid_seq, combination
     FROM firsts ORDER BY install"""  # noqa: S608
 
 

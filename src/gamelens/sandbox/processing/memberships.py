@@ -22,6 +22,7 @@ PERIODS: Final = {
     "monthly": "CAST(date_trunc('month', day) AS DATE)",
 }
 _TEXTS_AT_ONCE: Final = 1_000_000
+_ROWS_AT_ONCE: Final = 3_000_000
 EPOCH_DAY: Final = "CAST(DATE '1970-01-01' + CAST({} AS INTEGER) AS DATE)"
 """SQL of the date of a number of days since 1970."""
 _DIMENSIONS: Final = ", ".join(PLAYER_DIMENSIONS)
@@ -193,12 +194,11 @@ def write_sessions(writer: PartWriter) -> None:
         "SEMI JOIN (FROM several_sessions WHERE had = 1 AND added > 0) USING (sid)"
         ") JOIN combined USING (combination) JOIN (SELECT sid, session_id FROM session_ids) USING (sid)",
     )
-    changes = sql.table(
-        "SELECT sid, day - DATE '1970-01-01' AS day, combination, ended_counts AS ended FROM session_changes"
-    )
-    columns = {name: changes.column(name).to_numpy() for name in changes.column_names}
-    place = columns.pop("sid")
-    writer.add_keys("sessions", Keys(keys.high[place], keys.low[place]), columns)
+    changes = "SELECT sid, day - DATE '1970-01-01' AS day, combination, ended_counts AS ended FROM session_changes"
+    for batch in sql.batches(changes, _ROWS_AT_ONCE):
+        columns = {name: batch.column(name).to_numpy() for name in batch.schema.names}
+        place = columns.pop("sid")
+        writer.add_keys("sessions", Keys(keys.high[place], keys.low[place]), columns)
 
 
 def write_impressions(writer: PartWriter) -> None:

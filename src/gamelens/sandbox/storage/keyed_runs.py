@@ -14,7 +14,6 @@ from binascii import unhexlify
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -177,35 +176,35 @@ class KeyedRuns:
         return Hits(places, columns, keys)
 
 
-def numbered(run: Path, numbers: Ints, path: Path) -> Columns:
-    """Return the columns of *run* and a number for each of its rows, which is kept in the file *path*."""
-    np.save(path, numbers)
-    return KeyedRun(run).columns | {"number": np.load(path, mmap_mode="r")}
-
-
-def repeated_rows(runs: Sequence[Columns]) -> Iterator[Ints]:
+def repeated_rows(runs: Sequence[tuple[Path, Path]]) -> Iterator[Ints]:
     """Yield the numbers of the rows whose key a row of a lower number has too.
 
     Keys are compared a range at a time, so that memory does not grow with them.
 
     Args:
-        runs: columns of runs with the column `number` (`numbered`).
+        runs: paths of runs, each with that of a file of numbers for its rows (`numpy.save`).
     """
-    samples = [run["high"][::_SAMPLE_EVERY] for run in runs]
+    samples = [KeyedRun(run).columns["high"][::_SAMPLE_EVERY].copy() for run, _ in runs]
     marks = np.unique(np.sort(np.concatenate([np.empty(0, dtype=np.uint64), *samples]))[_SAMPLES::_SAMPLES])
-    cuts = [(0, *np.searchsorted(run["high"], marks).tolist(), len(run["high"])) for run in runs]
-    for bounds in zip(*map(pairwise, cuts), strict=True):
-        parts = [
-            {name: column[start:end] for name, column in run.items()}
-            for run, (start, end) in zip(runs, bounds, strict=True)
-        ]
+    for place in range(len(marks) + 1 if runs else 0):
+        parts = [_range_of(*paths, marks, place) for paths in runs]
         yield _repeated({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+
+
+def _range_of(run: Path, numbers: Path, marks: UInts, place: int) -> Columns:
+    """Return a copy of the rows of a run in the range of keys before the mark at *place*."""
+    columns = KeyedRun(run).columns | {"number": np.load(numbers, mmap_mode="r")}
+    cuts = (0, *np.searchsorted(columns["high"], marks), len(columns["high"]))
+    return {name: column[cuts[place] : cuts[place + 1]].copy() for name, column in columns.items()}
 
 
 def _repeated(rows: Columns) -> Ints:
     order = np.argsort(rows["high"])
     is_same = np.diff(rows["high"][order]) == 0
-    suspects = order[np.append(is_same, False) | np.append(False, is_same)]
+    has_neighbour = np.zeros(len(order), dtype=np.bool_)
+    has_neighbour[:-1] |= is_same
+    has_neighbour[1:] |= is_same
+    suspects = order[has_neighbour]
     high, low, number = (rows[name][suspects] for name in ("high", "low", "number"))
     order = np.lexsort((number, low, high))
     is_repeated = (np.diff(high[order]) == 0) & (np.diff(low[order]) == 0)
@@ -215,9 +214,9 @@ def _repeated(rows: Columns) -> Ints:
 def write_run(path: Path, kind: str, high: UInts, low: UInts | None, columns: Columns) -> None:
     """Write a run of *kind* to *path*, sorted by the higher half of its keys.
 
-    Different keys hardly ever share that half, so those that do need no order.
+    Different keys hardly ever share that half: those that do stay in the order that they have.
     """
-    order = np.argsort(high)
+    order = np.argsort(high, kind="stable")
     arrays = {"high": high} | ({} if low is None else {"low": low})
     arrays |= {name: columns[name].astype(dtype, copy=False) for name, dtype in PAYLOADS[kind].items()}
     batch = pa.record_batch({name: array[order] for name, array in arrays.items()})
