@@ -99,11 +99,11 @@ def _drop_repeated(writer: PartWriter, scratch: Path) -> int:
     Writes the runs of the names.
     """
     sql, runs = writer.sql, writer.runs("names")
-    repeated = [np.empty(0, dtype=np.int64)]
+    numbers = [np.empty(0, dtype=np.int64)]
     added: list[tuple[Path, Path]] = []
 
     def sorted_names(batch: pa.RecordBatch) -> tuple[Keys, Ints, Ints]:
-        """Return the keys that no run has, the numbers of their events, and those of the other events."""
+        """Return the keys that no run has with the numbers of their events, and other numbers."""
         keys = text_keys(batch.column("game_id"), batch.column("event_uuid"))
         seq = batch.column("seq").to_numpy()
         is_known = np.zeros(len(batch), dtype=np.bool_)
@@ -114,12 +114,12 @@ def _drop_repeated(writer: PartWriter, scratch: Path) -> int:
 
     named = "SELECT seq, game_id, event_uuid FROM staged WHERE event_uuid IS NOT NULL"
     for keys, seq, known in _in_threads(sorted_names, sql.batches(named, _NAMES_AT_ONCE)):
-        repeated.append(known)
+        numbers.append(known)
         path = writer.add_keys("names", keys, {})
         if path:
             added.append((path, scratch / f"{path.stem}.npy"))
             np.save(added[-1][1], seq)
-    sql.view("repeated_names", pa.table({"seq": np.concatenate([*repeated, *repeated_rows(added)])}))
+    sql.view("repeated_names", pa.table({"seq": np.concatenate([*numbers, *repeated_rows(added)])}))
     sql.run("CREATE TEMP TABLE repeated AS FROM repeated_names")
     ((repeated,),) = sql.run("SELECT count(*) FROM repeated")
     ((events,),) = sql.run("SELECT count(*) FROM staged")

@@ -22,7 +22,7 @@ PERIODS: Final = {
     "monthly": "CAST(date_trunc('month', day) AS DATE)",
 }
 _TEXTS_AT_ONCE: Final = 1_000_000
-_ROWS_AT_ONCE: Final = 3_000_000
+_ROWS_AT_ONCE: Final = 2_000_000
 EPOCH_DAY: Final = "CAST(DATE '1970-01-01' + CAST({} AS INTEGER) AS DATE)"
 """SQL of the date of a number of days since 1970."""
 _DIMENSIONS: Final = ", ".join(PLAYER_DIMENSIONS)
