@@ -152,7 +152,7 @@ class RecordingEngine(Engine):
     """An engine that records the plans it runs."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        self._engine, self.bounds = engine, engine.bounds
         self.plans: list[SqlQuery] = []
 
     def rows(self, plan: SqlQuery, snapshot: Snapshot) -> list[dict[str, Any]]:

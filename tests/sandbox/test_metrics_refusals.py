@@ -58,6 +58,8 @@ REFUSED: list[tuple[str, dict[str, Any], int, str]] = [
     ("event_count", TIMESERIES | {"interval": "2026-11-15"}, 400, "interval"),
     ("event_count", TIMESERIES | {"interval": ""}, 400, "interval"),
     ("event_count", TIMESERIES | {"interval": "2026-11-15/2026-11-15"}, 400, "interval"),
+    ("event_count", TIMESERIES | {"interval": "0001-01-01/9999-12-31", "granularity": "week"}, 422, "interval"),
+    ("event_count", TIMESERIES | {"interval": "1600-01-01/P417Y", "granularity": "month"}, 422, "interval"),
     ("event_count", TIMESERIES | {"interval": "2026-11-15/2026-11-14"}, 400, "interval"),
     ("event_count", TIMESERIES | {"interval": "2026-10-01/P32D"}, 422, "interval"),
     ("event_count", without(TIMESERIES, "granularity"), 422, "granularity"),

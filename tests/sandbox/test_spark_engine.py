@@ -21,10 +21,12 @@ import pytest
 from gamelens.catalog import METRICS, Metric
 from gamelens.errors import Refused
 from gamelens.local.sandbox_info import read_sandbox_info
-from gamelens.sandbox.engines.engine import LakeLocation
+from gamelens.sandbox.engines.engine import LakeLocation, QueryBounds, QueryStopped
 from gamelens.sandbox.engines.spark_engine import SparkReader
 from gamelens.sandbox.engines.sql_query import SqlQuery, SqlStatement
 from gamelens.sandbox.metrics.sql_planner import TABLES, compile_dimension_values, compile_query
+from gamelens.sandbox.storage.lake import Snapshot
+from gamelens.wire.currencies import SCALED_RATES
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import decode_query
 from support.brute_force import ReferenceQuery
@@ -57,6 +59,23 @@ def spark_reader(spark_stage: Stage, tmp_path_factory: pytest.TempPathFactory) -
     reader = SparkReader(LakeLocation(spark_stage.sandbox.lake.root), master=MASTER)
     yield reader
     reader.close()
+
+
+def test_a_long_query_is_stopped(spark_reader: SparkReader) -> None:
+    """A query that takes too long ends soon after its time, and one of too many rows is cut off."""
+    tables = " CROSS JOIN ".join(f"rates AS r{number}" for number in range(5))
+    endless = SqlQuery(SqlStatement(f"SELECT SUM(r0.scaled % 7 + r4.scaled % 5) AS n FROM {tables}"), {}, {})
+    currencies = SqlQuery(SqlStatement("SELECT currency FROM rates ORDER BY currency"), {}, {})
+    bounds, spark_reader.bounds = spark_reader.bounds, QueryBounds(seconds=2, rows=3)
+    try:
+        began = time.monotonic()
+        with pytest.raises(QueryStopped, match="took more than 2 s"):
+            spark_reader.rows(endless, Snapshot({}))
+        assert time.monotonic() - began < 60
+        spark_reader.bounds = QueryBounds(rows=3)
+        assert [row["currency"] for row in spark_reader.rows(currencies, Snapshot({}))] == sorted(SCALED_RATES)[:4]
+    finally:
+        spark_reader.bounds = bounds
 
 
 def query_kinds(metric: Metric) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import click
 
 from gamelens.cli.command_group import cli
 from gamelens.cli.completion import scenarios
-from gamelens.wire.limits import REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
+from gamelens.wire.limits import QUERY_S, REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
 
 if TYPE_CHECKING:
     from gamelens.client.connection.control_api import ProcessingProgress
@@ -56,6 +56,7 @@ def sandbox() -> None:
     default=REQUESTS_AT_ONCE,
     help="Requests at once for each organisation.",
 )
+@click.option("--query-seconds", type=click.FloatRange(min=0.001), default=QUERY_S, help="Time of a metric query.")
 @click.option("--geoip", type=click.Path(path_type=Path, dir_okay=False), help="Countries by IP address (.mmdb).")
 @click.option("--nodes", type=click.IntRange(1, 100), default=1, help="Nodes, each with limits of its own.")
 @click.option("--tls", is_flag=True, help="HTTPS, with a certificate made at the first start and stored in the state.")
@@ -81,6 +82,7 @@ def sandbox_up(
     refresh: float,
     rate: int,
     concurrency: int,
+    query_seconds: float,
     geoip: Path | None,
     nodes: int,
     tls: bool,
@@ -118,6 +120,7 @@ def sandbox_up(
         refresh_s=refresh,
         rate=rate,
         at_once=concurrency,
+        query_s=query_seconds,
         geoip=geoip,
         nodes=nodes,
         tls=tls or bool(tls_name),

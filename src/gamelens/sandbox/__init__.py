@@ -42,6 +42,11 @@ Our choices, where the public documentation of the services is silent:
   no room for is 503. The query parameters `interval` and `limit` are given once (Wire 2.11, Lists).
 - `GET /metrics/v1/interval` has the header `X-Data-Edition`: a random id that stays while events are added, and
   changes after a reset, after damage to the store and between state directories (Wire 2.4, Available interval).
+- A query that takes over 30 s or more than the memory of all is 503, and so is one that waits as long for one of 6
+  places, of which an organisation has 3 (Wire 2.3, Rate limits). At most 5,000 buckets (Wire 2.8, Intervals and
+  buckets) and 250,000 rows are answered (Wire 2.10, Row order).
+- Each organisation is processed by a run of its own, which is tried again after a pause that grows
+  (Wire 2.4, Available interval).
 - Each of several nodes limits alone, and a request comes to a random one (Wire 2.3, Rate limits). The description
   needs no key (Wire 2.1, Metrics addresses).
 - API keys are stored as SHA-256 digests, game secrets as they are, because a signature cannot be checked with less. An

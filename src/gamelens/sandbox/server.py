@@ -28,7 +28,7 @@ from gamelens.sandbox.collector.geoip import GeoIp
 from gamelens.sandbox.collector.live_feed import LiveFeed
 from gamelens.sandbox.control.control_app import control_app
 from gamelens.sandbox.control.fault_injection import FaultInjector
-from gamelens.sandbox.engines.engine import LakeLocation
+from gamelens.sandbox.engines.engine import LakeLocation, QueryBounds
 from gamelens.sandbox.engines.open_engine import open_engine
 from gamelens.sandbox.http.certificates import load_certificate
 from gamelens.sandbox.http.http_server import http_server
@@ -52,7 +52,7 @@ from gamelens.sandbox.storage.inbox_recovery import recover_store
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.tenants import TenantDirectory, Titles, describe, load_tenants
 from gamelens.wire.event_validator import Validation
-from gamelens.wire.limits import REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
+from gamelens.wire.limits import QUERY_S, REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
 
 LOOPBACK = "127.0.0.1"
 
@@ -80,6 +80,7 @@ class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
         reserved_bytes: bytes of the disk that the inbox never fills.
         engine: `duckdb`, `spark`, or the address of a Spark master.
         lake_url: URL of the lake for an engine that sees it elsewhere than in *state*.
+        query_s: time after which a query is stopped.
     """
 
     state: Path
@@ -101,6 +102,7 @@ class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
     reserved_bytes: int = RESERVED_BYTES
     engine: str = "duckdb"
     lake_url: str | None = None
+    query_s: float = QUERY_S
 
 
 class Sandbox:
@@ -120,7 +122,8 @@ class Sandbox:
             self.tenants, self._api_keys = load_tenants(options.state, options.config, options.titles)
             self._certificate = load_certificate(options.state, options.tls_names) if options.tls else None
             self._countries = GeoIp(options.geoip)
-            self.reader = open_engine(options.engine, LakeLocation(options.state / "lake", options.lake_url))
+            location = LakeLocation(options.state / "lake", options.lake_url)
+            self.reader = open_engine(options.engine, location, QueryBounds(seconds=options.query_s))
         except BaseException:
             self._lock.close()
             raise

@@ -21,4 +21,7 @@ MAX_LIMIT: Final = 30_000  # Wire 2.5, Query body
 MAX_DAYS: Final = 31  # Wire 2.8, Intervals and buckets: day granularity only
 FILTER_DEPTH: Final = 16  # Our choice: Wire 2.7, Filters
 FILTER_OBJECTS: Final = 500  # Our choice: a list of values counts as one, however long (Wire 2.7, Filters)
+MAX_BUCKETS: Final = 5000  # Our choice: Wire 2.8, Intervals and buckets
+MAX_ROWS: Final = 250_000  # Our choice: Wire 2.10, Row order
+QUERY_S: Final = 30.0  # Our choice: Wire 2.3, Rate limits
 REFRESH_S: Final = 3600.0  # Wire 2.4, Available interval

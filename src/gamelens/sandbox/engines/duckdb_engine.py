@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -11,7 +13,7 @@ import pyarrow as pa
 from pyarrow import RecordBatchReader
 
 from gamelens.errors import Refused
-from gamelens.sandbox.engines.engine import LOCAL_SCHEME, LakeLocation
+from gamelens.sandbox.engines.engine import LOCAL_SCHEME, LakeLocation, QueryBounds, QueryStopped
 from gamelens.sandbox.storage.lake import Snapshot
 from gamelens.sandbox.storage.lake_schema import COLUMNS
 from gamelens.wire.currencies import SCALED_RATES
@@ -20,24 +22,28 @@ if TYPE_CHECKING:
     from gamelens.sandbox.engines.sql_query import SqlQuery
 
 MEMORY_LIMIT = "1GB"
-"""Memory limit of each connection."""
+"""Memory limit of each connection of processing."""
+_ROWS_AT_ONCE = 10_000
 
 
 class DuckDBReader:
     """A locked-down DuckDB connection over the tables of a snapshot and the table `rates`.
 
+    A query may take what *bounds* allow.
+
     Raises:
         Refused: *location* is at a URL that no installed package can read.
     """
 
-    def __init__(self, location: LakeLocation) -> None:
+    def __init__(self, location: LakeLocation, bounds: QueryBounds = QueryBounds()) -> None:  # noqa: B008
         self._location = location
+        self.bounds = bounds
         self._connection = duckdb.connect()
         self._connection.execute("CREATE TABLE rates (currency VARCHAR PRIMARY KEY, scaled BIGINT)")
         rates = [list(SCALED_RATES), list(SCALED_RATES.values())]
         self._connection.execute("INSERT INTO rates SELECT unnest(?), unnest(?)", rates)
         for setting in (
-            f"SET memory_limit = '{MEMORY_LIMIT}'",
+            f"SET memory_limit = '{bounds.memory}'",
             f"SET allowed_directories = [{literal(self._allowed_folder(location))}]",
             "SET autoinstall_known_extensions = false",
             "SET autoload_known_extensions = false",
@@ -47,22 +53,47 @@ class DuckDBReader:
             self._connection.execute(setting)
 
     def rows(self, query: SqlQuery, snapshot: Snapshot) -> list[dict[str, Any]]:
-        """Return all rows of *query* over *snapshot*, in the order of its statement.
+        """Return the rows of *query* over *snapshot*, in the order of its statement.
 
-        Safe to call from several threads at once.
+        Safe to call from several threads at once. Rows beyond the bound and one more are left out.
+
+        Raises:
+            QueryStopped: it takes more time or memory than a query may take.
         """
-        with self._connection.cursor() as cursor:
+        with self._connection.cursor() as cursor, self._stopped_in_time(cursor):
             for table, intervals in query.reads.items():
                 urls = self._location.urls_of(snapshot.files(table, *intervals))
                 files = [url.removeprefix(LOCAL_SCHEME) for url in urls]
                 cursor.execute(f"CREATE TEMP VIEW {table} AS {_select_sql(files, COLUMNS[table])}")
             cursor.execute(query.statement.sql("duckdb"), query.parameters)
             names = [column[0] for column in cursor.description or ()]
-            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+            rows: list[dict[str, Any]] = []
+            while more := cursor.fetchmany(min(_ROWS_AT_ONCE, self.bounds.rows + 1 - len(rows))):
+                rows += (dict(zip(names, row, strict=True)) for row in more)
+            return rows
 
     def close(self) -> None:
         """Release the engine's memory."""
         self._connection.close()
+
+    @contextlib.contextmanager
+    def _stopped_in_time(self, cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
+        """Interrupt the statement of *cursor* when its time is over."""
+        timer = Timer(self.bounds.seconds, cursor.interrupt)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except duckdb.InterruptException:
+            raise self.bounds.too_slow from None
+        except duckdb.OutOfMemoryException:
+            raise QueryStopped(
+                f"the query, with those beside it, takes more memory than the {self.bounds.memory} for all: "
+                "ask for a shorter interval, fewer dimensions, or one query at a time"
+            ) from None
+        finally:
+            timer.cancel()
+            timer.join()  # or it might interrupt a cursor that is closed
 
     def _allowed_folder(self, location: LakeLocation) -> str:
         """Return the folder to allow, and register the file system of a remote one.

@@ -14,13 +14,41 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from gamelens.errors import Refused
 from gamelens.sandbox.storage.lake import Snapshot
+from gamelens.wire.limits import MAX_ROWS, QUERY_S
 
 if TYPE_CHECKING:
     from gamelens.sandbox.engines.sql_query import SqlQuery
 
 LOCAL_SCHEME = "file://"
 """Start of the URL of a local file."""
+
+
+class QueryStopped(Refused):
+    """A query that was ended because it takes more than one query may take."""
+
+
+class QueryBounds(msgspec.Struct, frozen=True, kw_only=True):
+    """Bounds of one query.
+
+    Attributes:
+        seconds: time after which it is stopped.
+        rows: rows that are read of its result. One more tells that there are more.
+        memory: memory of all queries together, as DuckDB writes it; Spark has a setting of its own.
+    """
+
+    seconds: float = QUERY_S
+    rows: int = MAX_ROWS
+    memory: str = "1GB"
+
+    @property
+    def too_slow(self) -> QueryStopped:
+        """The error of a query that takes longer."""
+        return QueryStopped(
+            f"the query took more than {self.seconds:g} s and was stopped: "
+            "ask for a shorter interval, or for fewer dimensions and filters"
+        )
 
 
 class LakeLocation(msgspec.Struct, frozen=True):
@@ -52,12 +80,21 @@ class LakeLocation(msgspec.Struct, frozen=True):
 
 
 class Engine(Protocol):
-    """A query engine. All of them return the same rows for the same query."""
+    """A query engine. All of them return the same rows for the same query.
+
+    Attributes:
+        bounds: what one query may take.
+    """
+
+    bounds: QueryBounds
 
     def rows(self, query: SqlQuery, snapshot: Snapshot) -> list[dict[str, Any]]:
-        """Return all rows of *query* over *snapshot*, in the order of its statement.
+        """Return the rows of *query* over *snapshot*, in the order of its statement.
 
-        Safe to call from several threads at once.
+        Safe to call from several threads at once. Rows beyond the bound and one more are left out.
+
+        Raises:
+            QueryStopped: it takes more time or memory than a query may take.
         """
         ...
 

@@ -12,14 +12,16 @@ import json
 import os
 import shutil
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
+from threading import Event, Timer
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 from gamelens.errors import Refused
-from gamelens.sandbox.engines.engine import LakeLocation
+from gamelens.sandbox.engines.engine import LakeLocation, QueryBounds
 from gamelens.sandbox.storage.lake import Snapshot
 from gamelens.sandbox.storage.lake_schema import COLUMNS
 from gamelens.wire.currencies import SCALED_RATES
@@ -55,27 +57,40 @@ _RATES: Final = "SELECT explode(from_json(:rates, 'MAP<STRING, BIGINT>')) AS (cu
 class SparkReader:
     """A Spark driver over the tables of a snapshot, connected to the master at *master*.
 
+    A query may take what *bounds* allow.
+
     Raises:
         Refused: Spark or Java is missing, the master does not answer, or this process already runs Spark.
     """
 
-    def __init__(self, location: LakeLocation, *, master: str = "local[*]") -> None:
+    def __init__(
+        self,
+        location: LakeLocation,
+        bounds: QueryBounds = QueryBounds(),  # noqa: B008
+        *,
+        master: str = "local[*]",
+    ) -> None:
         self._location = location
+        self.bounds = bounds
         self._spark = _start_session(master)
 
     def rows(self, query: SqlQuery, snapshot: Snapshot) -> list[dict[str, Any]]:
-        """Return all rows of *query* over *snapshot*, in the order of its statement.
+        """Return the rows of *query* over *snapshot*, in the order of its statement.
 
-        Safe to call from several threads at once.
+        Safe to call from several threads at once. Rows beyond the bound and one more are left out.
+
+        Raises:
+            QueryStopped: it takes more time than a query may take.
         """
         session = self._spark.newSession()
         session.sql(_RATES, {"rates": json.dumps(SCALED_RATES)}).createTempView("rates")
         for table, intervals in query.reads.items():
             self._read_table(session, snapshot.files(table, *intervals), COLUMNS[table]).createTempView(table)
         parameters = {name: _as_parameter(value) for name, value in query.parameters.items()}
-        frame = session.sql(query.statement.sql("spark"), parameters)
-        names = frame.columns
-        return [dict(zip(names, map(_as_integer, row), strict=True)) for row in frame.collect()]
+        with self._stopped_in_time():
+            frame = session.sql(query.statement.sql("spark"), parameters).limit(self.bounds.rows + 1)
+            names = frame.columns
+            return [dict(zip(names, map(_as_integer, row), strict=True)) for row in frame.collect()]
 
     def close(self) -> None:
         """Stop the driver and its work on the cluster, unless it was killed before."""
@@ -83,6 +98,32 @@ class SparkReader:
 
         with contextlib.suppress(Py4JError, OSError):
             self._spark.stop()
+
+    @contextlib.contextmanager
+    def _stopped_in_time(self) -> Iterator[None]:
+        """Cancel the Spark jobs that this thread starts inside when their time is over."""
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        context, tag, is_over = self._spark.sparkContext, uuid4().hex, Event()
+
+        def stop() -> None:
+            is_over.set()
+            context.cancelJobsWithTag(tag)
+
+        timer = Timer(self.bounds.seconds, stop)
+        timer.daemon = True
+        context.addJobTag(tag)
+        timer.start()
+        try:
+            yield
+        except (Py4JError, PySparkException):
+            if is_over.is_set():
+                raise self.bounds.too_slow from None
+            raise
+        finally:
+            timer.cancel()
+            context.removeJobTag(tag)
 
     def _read_table(self, session: SparkSession, paths: Sequence[Path], columns: Mapping[str, str]) -> DataFrame:
         kinds = {name: _TYPES.get(kind, kind) for name, kind in columns.items()}

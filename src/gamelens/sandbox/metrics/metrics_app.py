@@ -5,7 +5,6 @@ Routes are those of Wire 2.1, Metrics addresses.
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime
@@ -21,16 +20,18 @@ from starlette.routing import Route
 from gamelens.catalog import DIMENSIONS, METRICS, Metric, check_query, metric_named
 from gamelens.errors import BadQuery, RateLimited
 from gamelens.sandbox.clock import Clock
-from gamelens.sandbox.engines.engine import Engine
+from gamelens.sandbox.engines.engine import Engine, QueryStopped
 from gamelens.sandbox.engines.sql_query import SqlQuery
 from gamelens.sandbox.http.openapi import METRICS_ADDRESS, metrics_description
 from gamelens.sandbox.http.rate_limiter import NodeLimiters, RateLimits
 from gamelens.sandbox.http.responses import answer_json, on_bad_query, on_failure, on_wrong_address, refuse
 from gamelens.sandbox.metrics.game_scope import GameScope, games_in_scope
 from gamelens.sandbox.metrics.metric_sql import row_of
+from gamelens.sandbox.metrics.query_places import QueryPlaces
 from gamelens.sandbox.metrics.request_parsing import (
     BODY_DEADLINE_S,
     UnreadableBody,
+    check_buckets,
     ids_parameter,
     interval_parameter,
     limit_parameter,
@@ -80,6 +81,7 @@ class MetricsApp:
         self._clock = clock
         self._refresh_s = refresh_s
         self._body_deadline_s = body_deadline_s
+        self._places = QueryPlaces(within_s=reader.bounds.seconds)
         listing = RateLimits(METRIC_LISTS_PER_SECOND, METRIC_LISTS_PER_SECOND)
         self._limiter = NodeLimiters(limits, nodes=nodes, clock=clock.monotonic_s)
         self._list_limiter = NodeLimiters(listing, nodes=nodes, clock=clock.monotonic_s)
@@ -128,6 +130,8 @@ class MetricsApp:
                     return await handler(request, organisation)
             except UnreadableBody as error:
                 return refuse(error.status, str(error), field="body", value=None, allowed=[], did_you_mean=None)
+            except QueryStopped as error:
+                return refuse(503, str(error), field="query", value=None, allowed=[], did_you_mean=None)
             except RateLimited as error:
                 retry_after = str(max(1, math.ceil(error.retry_after or 1)))
                 return refuse(429, f"{error}: wait {retry_after} s", {"Retry-After": retry_after})
@@ -157,6 +161,7 @@ class MetricsApp:
         body = await read_json_object(request, deadline_s=self._body_deadline_s)
         query = decode_query(body, granularity="day" if metric.kinds == "retention" else None)
         check_query(metric, query)
+        check_buckets(query)
         games = games_in_scope(organisation, games=query.games, studios=query.studios, game=query.game)
         snapshot = self._lake.snapshot(organisation.name)
 
@@ -166,9 +171,12 @@ class MetricsApp:
             Runs in a thread as a whole: with long filters and many buckets no step of it is short.
             """
             rows = self._read_rows(partial(compile_query, metric, query), organisation, games, snapshot)
+            if len(rows) > (most := self._reader.bounds.rows):
+                rule = f"must have at most {most} rows: ask for a shorter interval, a filter or a lower limit"
+                raise BadQuery("query", body.get("query"), rule)
             return encode_answer(query, _buckets(metric, query, rows))
 
-        return answer_json(await asyncio.to_thread(answer))
+        return answer_json(await self._places.run(organisation.name, answer))
 
     async def _values(self, request: Request, organisation: Organisation) -> Response:
         dimension = request.path_params["dimension"]
@@ -206,7 +214,8 @@ class MetricsApp:
         """Return the first *limit* values of *dimension* in events of *games* in *interval*."""
         compile_for = partial(compile_dimension_values, dimension, interval, limit=limit)
         snapshot = self._lake.snapshot(organisation.name)
-        rows = await asyncio.to_thread(self._read_rows, compile_for, organisation, games, snapshot)
+        read = partial(self._read_rows, compile_for, organisation, games, snapshot)
+        rows = await self._places.run(organisation.name, read)
         return [row["value"] for row in rows]
 
     def _read_rows(

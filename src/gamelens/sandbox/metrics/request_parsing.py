@@ -7,6 +7,7 @@ Wire 2.11, Lists).
 from __future__ import annotations
 
 import asyncio
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -15,7 +16,8 @@ from starlette.requests import Request
 from gamelens.errors import BadQuery, Refused
 from gamelens.sandbox.http.request_body import BodyTooLarge, ClientDisconnected, read_body
 from gamelens.wire.intervals import Interval, MalformedInterval
-from gamelens.wire.limits import BODY_BYTES, DEFAULT_LIMIT, MAX_LIMIT
+from gamelens.wire.limits import BODY_BYTES, DEFAULT_LIMIT, MAX_BUCKETS, MAX_LIMIT
+from gamelens.wire.queries import MetricQuery
 
 BODY_DEADLINE_S: Final = 15.0
 """Seconds in which a body must be complete."""
@@ -60,6 +62,20 @@ def interval_parameter(request: Request) -> Interval:
     if not interval:
         raise MalformedInterval(text)
     return interval
+
+
+def check_buckets(query: MetricQuery) -> None:
+    """Refuse a query of more buckets than are answered.
+
+    Wire 2.8, Intervals and buckets.
+
+    Raises:
+        BadQuery: it asks for more.
+    """
+    buckets = query.interval.buckets(query.granularity)
+    if next(islice(buckets, MAX_BUCKETS, None), None) is not None:
+        rule = f"must touch at most {MAX_BUCKETS} buckets: ask for a shorter interval, or for a larger granularity"
+        raise BadQuery("interval", str(query.interval), rule)
 
 
 def limit_parameter(request: Request) -> int:
