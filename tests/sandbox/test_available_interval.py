@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from gamelens.sandbox.processing.pipeline import process
 from support.game_events import NOW, event
 from support.sandbox_stage import Stage
 
@@ -28,7 +27,7 @@ def cached(make_stage: Callable[..., Stage]) -> Stage:
 
 def process_hourly(stage: Stage) -> None:
     """Run the processing that the sandbox does every hour."""
-    process(stage.sandbox.options.state, stage.clock)
+    asyncio.run(stage.sandbox.runs.process())
 
 
 def test_with_no_events_the_interval_is_empty(stage: Stage) -> None:
@@ -172,7 +171,7 @@ def test_hourly_processing_goes_on_after_a_failed_run(stage: Stage, caplog: pyte
         await wait_until(lambda: "hourly processing failed" in caplog.text)
         obstacle.unlink()
         stage.clock.advance(HOUR)
-        await wait_until(lambda: stage.sandbox.lake.last_run().version)
+        await wait_until(lambda: not stage.sandbox.summary()["failing"])
         processing.cancel()
 
     asyncio.run(run_two_hours())

@@ -45,7 +45,7 @@ def test_no_name_of_an_organisation_stops_the_processing(make_stage: Callable[..
     assert set(stage.process()) == {"acme", name}
     assert [metric_value(stage, api_key=f"key-of-{each}") for each in ("acme", "rival")] == [1, 1]
     folders = {path.parent for path in files(stage)}
-    assert {folder.parent for folder in folders} == {stage.sandbox.lake.root / "1"}
+    assert {folder.parent.parent for folder in folders} == {stage.sandbox.lake.root}
     assert len(folders) == 2
     assert max(len(folder.name.encode()) for folder in folders) <= 143
 

@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gamelens.errors import Refused
-from gamelens.sandbox.processing.pipeline import process
 from gamelens.wire.event_validator import LENIENT
 from support.candidate_events import near_events
 from support.game_events import NOW, event
@@ -332,6 +331,6 @@ def test_every_admitted_event_can_be_processed(stage: Stage, events: list[Any]) 
     before = event_counts(stage)["accepted"]
     good = len([repeated for repeated in events if not LENIENT.violations(repeated)])
     stage.submit(events)
-    process(stage.sandbox.options.state, stage.clock)
+    stage.process()
     counts = event_counts(stage)
     assert (counts["accepted"] - before, counts["pending"]) == (good, 0)

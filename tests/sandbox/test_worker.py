@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import json
 import os
@@ -21,10 +22,11 @@ from gamelens.client.connection.control_api import ControlApi, ProcessingProgres
 from gamelens.errors import Refused, Unreachable
 from gamelens.local.sandbox_info import SandboxInfo
 from gamelens.local.sandbox_process import call_control_api, process_at, running_sandbox
-from gamelens.sandbox.clock import Clock
-from gamelens.sandbox.processing.pipeline import RunProgress
+from gamelens.sandbox.processing.pipeline import Report, RunOrder, RunProgress
 from gamelens.sandbox.processing.worker import process_in_worker
 from gamelens.sandbox.state_directory import lock_state_directory
+from gamelens.sandbox.storage.backlog import note_waiting
+from gamelens.sandbox.storage.inbox import open_store
 from gamelens.wire.signing import sign
 from support.game_events import NOW, event
 from support.sandbox_stage import Stage, metric_value
@@ -35,12 +37,18 @@ STARTS_WITHIN_S = 30
 BATCH_EVENTS = 25_000
 
 
-def process_in_own_process(state: Path) -> None:
+def order_of(state: Path) -> RunOrder:
+    """Return the order to process all batches of the first organisation."""
+    with contextlib.closing(open_store(state / "gamelens.db")) as store:
+        ((newest,),) = store.execute("SELECT max(id) FROM batches")
+        note_waiting(store, {"acme": 1}, last_batch=0)
+    return RunOrder("acme", newest, round(NOW.timestamp() * 1000))
+
+
+def process_in_own_process(state: Path, report: Report | None = None) -> None:
     """Run the processing of *state* in a worker process, at the time `NOW`."""
-    clock = Clock()
-    clock.freeze(NOW)
     with lock_state_directory(state) as lock:
-        asyncio.run(process_in_worker(state, clock, lock=lock))
+        asyncio.run(process_in_worker(state, order_of(state), lock=lock, report=report))
 
 
 def test_a_worker_makes_the_same_lake(make_stage: Callable[..., Stage]) -> None:
@@ -61,9 +69,8 @@ def test_a_worker_reports_its_progress(make_stage: Callable[..., Stage]) -> None
     for user in range(30):
         stage.submit([event(user_id=f"u{user}"), event(user_id=f"u{user}")])
     stage.sandbox.close()
-    clock, reports = Clock(), list[RunProgress]()
-    with lock_state_directory(stage.sandbox.options.state) as lock:
-        asyncio.run(process_in_worker(stage.sandbox.options.state, clock, lock=lock, report=reports.append))
+    reports = list[RunProgress]()
+    process_in_own_process(stage.sandbox.options.state, reports.append)
     last = reports[-1]
     assert (last.events, last.decoded, last.committed, last.rest_s) == (60, 60, 60, 0.0)
     assert last.events_per_s == pytest.approx(60 / last.seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sqlite3
@@ -13,14 +14,16 @@ from typing import Any, Final
 
 from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.processing.compaction import compact
-from gamelens.sandbox.processing.pipeline import process
+from gamelens.sandbox.processing.scheduler import Scheduler
+from gamelens.sandbox.storage.inbox import open_store
+from gamelens.sandbox.storage.lake import Lake
 from support.game_events import NOW
 
 NEVER: Final = 1_000_000_000
 _WRITES: Final = ("fsync", "unlink", "rename", "replace", "rmdir")
 _STATEMENTS: Final = ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT")
 _context = get_context("forkserver")
-_context.set_forkserver_preload([compact.__module__, process.__module__])
+_context.set_forkserver_preload([compact.__module__, Scheduler.__module__])
 
 
 def writes(order: str, state: Path) -> int:
@@ -69,6 +72,8 @@ def _run(order: str, state: Path, before: int, number: Synchronized[int]) -> Non
     clock = Clock()
     clock.freeze(NOW)
     if order == "process":
-        process(state, clock)
+        lake = Lake(state / "lake", open_store(state / "gamelens.db"))
+        with (state / "lock").open("a") as lock:
+            asyncio.run(Scheduler(state, lake, clock, lock=lock).process())
     else:
         compact(state)

@@ -38,6 +38,7 @@ from gamelens.sandbox.processing.compaction import compact
 from gamelens.sandbox.processing.pipeline import Report
 from gamelens.sandbox.processing.scheduler import Scheduler
 from gamelens.sandbox.state_directory import READY_FILE, check_state, lock_state_directory
+from gamelens.sandbox.storage.backlog import backlogs
 from gamelens.sandbox.storage.event_counts import EventCounter
 from gamelens.sandbox.storage.inbox import (
     RESERVED_BYTES,
@@ -79,8 +80,8 @@ class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
         geoip: database of countries by address in MaxMind's format (Wire 1.17, Country).
         reserved_bytes: bytes of the disk that the inbox never fills.
         engine: `duckdb`, `spark`, or the address of a Spark master.
-        lake_url: URL of the lake for an engine that sees it elsewhere than in *state*.
         query_s: time after which a query is stopped.
+        lake_url: URL of the lake for an engine that sees it elsewhere than in *state*.
     """
 
     state: Path
@@ -101,8 +102,8 @@ class SandboxOptions(msgspec.Struct, frozen=True, kw_only=True):
     geoip: Path | None = None
     reserved_bytes: int = RESERVED_BYTES
     engine: str = "duckdb"
-    lake_url: str | None = None
     query_s: float = QUERY_S
+    lake_url: str | None = None
 
 
 class Sandbox:
@@ -164,8 +165,10 @@ class Sandbox:
 
     async def process(self) -> dict[str, str]:
         """Process everything received and return the available intervals, by organisation."""
-        await self.runs.process()
-        self.metrics.forget_availability()
+        try:
+            await self.runs.process()
+        finally:
+            self.metrics.forget_availability()
         return available_intervals(self.tenants, self.lake, self.clock)
 
     def summary(self) -> dict[str, Any]:
@@ -193,6 +196,7 @@ class Sandbox:
                 "kept_in": sorted({file for _, file in damaged if file}),
             },
             "processing": self.runs.progress and self.runs.progress.to_json(),
+            "failing": {name: behind.to_json() for name, behind in backlogs(self.store).items() if behind.failures},
         }
 
     async def reset(self) -> None:

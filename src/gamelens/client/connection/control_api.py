@@ -76,6 +76,20 @@ class ProcessingProgress(msgspec.Struct, frozen=True):
     rest_s: float | None = None
 
 
+class FailingOrganisation(msgspec.Struct, frozen=True):
+    """An organisation whose events cannot be processed.
+
+    Attributes:
+        reason: the reason of the last failure.
+        failures: the number of runs in a row that failed.
+        retry_ts: the time of the next attempt, epoch seconds.
+    """
+
+    reason: str = ""
+    failures: int = 0
+    retry_ts: int = 0
+
+
 class ControlSummary(msgspec.Struct, frozen=True):
     """Counts of everything a sandbox has received.
 
@@ -90,7 +104,8 @@ class ControlSummary(msgspec.Struct, frozen=True):
         since_start: counts since the sandbox was started.
         faults: the number of fault rules.
         damaged: batches that could not be read.
-        processing: the run that is under way.
+        processing: the processing that is under way.
+        failing: the organisations whose events cannot be processed, by name.
     """
 
     accepted: int = 0
@@ -105,6 +120,7 @@ class ControlSummary(msgspec.Struct, frozen=True):
     faults: int = 0
     damaged: DamagedBatches = DamagedBatches()
     processing: ProcessingProgress | None = None
+    failing: dict[str, FailingOrganisation] = {}
 
 
 class ReceivedEvent(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Processing from the inbox to the lake, in three steps.
+"""Processing of one organisation from the inbox to the lake, in three steps.
 
 *Stage* (`staging`) decodes new batches into Parquet. *Build* (`batch_builder`) drops repeated events and writes the
 parts that the others add to each table. *Commit* makes all of it one version of the lake. A crash before the commit
@@ -18,10 +18,9 @@ from typing import Final
 import msgspec
 
 from gamelens.errors import Refused
-from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.processing.batch_builder import MOST_EVENTS, build_parts
 from gamelens.sandbox.processing.staging import StagedFiles, stage
-from gamelens.sandbox.storage.inbox import InboxBatch, open_store, pending, pending_events
+from gamelens.sandbox.storage.inbox import InboxBatch, open_store, pending
 from gamelens.sandbox.storage.lake import Lake, LakeFile
 
 _REPORT_EVERY_S: Final = 0.25
@@ -64,13 +63,27 @@ Report = Callable[[RunProgress], None]
 """A function that takes the progress of a run, up to four times a second."""
 
 
-def process(state: Path, clock: Clock, *, report: Report | None = None) -> int:
-    """Process everything received so far into the lake of *state* and return its version.
+class RunOrder(msgspec.Struct, frozen=True):
+    """An order to process one organisation.
+
+    Attributes:
+        organisation: its name. It is listed as behind (`backlog`).
+        last_batch: id of the last batch to take in.
+        processed_ms: time of the processing, epoch milliseconds on the sandbox's clock.
+    """
+
+    organisation: str
+    last_batch: int
+    processed_ms: int
+
+
+def process(state: Path, order: RunOrder, *, report: Report | None = None) -> None:
+    """Process the batches of *order* into the lake of *state*.
 
     *report* is told how far the run is.
 
     Raises:
-        Refused: the engine or the disk failed. The lake is as before.
+        Refused: the engine or the disk failed. The lake is as after the last portion.
     """
     store = open_store(state / "gamelens.db")
     scratch = state / "scratch"
@@ -78,20 +91,27 @@ def process(state: Path, clock: Clock, *, report: Report | None = None) -> int:
     try:
         scratch.mkdir(parents=True)
         lake = Lake(state / "lake", store)
-        after = lake.last_run().last_batch
-        processed_ms = round(clock.now_s() * 1000)
-        version = 0
-        reporter = _Reporter(pending_events(store, after=after), report)
-        for up_to in _portions(store, after, is_empty=not lake.organisations()):
+        organisation = order.organisation
+        after = lake.last_run_of(organisation).last_batch
+        batches = _batches(store, order, after)
+        reporter = _Reporter(sum(events for _, events in batches), report)
+        is_empty = not lake.snapshot(organisation).tables
+        for up_to in _portions(batches, order.last_batch, is_empty=is_empty):
             folder = scratch / str(up_to)
             folder.mkdir()
-            batches = reporter.counted(pending(store, after=after, up_to=up_to))
-            staged = stage(batches, folder) if up_to > after else {}
-            version = commit_staged(staged, lake, folder, processed_ms=processed_ms, last_batch=up_to)
+            received = pending(store, after=after, up_to=up_to, organisation=organisation)
+            staged = stage(reporter.counted(received), folder) if batches else {}
+            commit_staged(
+                staged,
+                lake,
+                folder,
+                processed_ms=order.processed_ms,
+                last_batch=order.last_batch,
+                reached=(organisation, up_to),
+            )
             reporter.tell_committed()
             shutil.rmtree(folder)
             after = up_to
-        return version
     except (OSError, sqlite3.Error) as error:
         raise Refused(f"processing stopped, nothing was changed: {error}") from error
     finally:
@@ -126,7 +146,15 @@ class _Reporter:
             self._report(RunProgress(self._events, self._decoded, self._committed, self._reported - self._began))
 
 
-def commit_staged(staged: StagedFiles, lake: Lake, scratch: Path, *, processed_ms: int, last_batch: int) -> int:
+def commit_staged(
+    staged: StagedFiles,
+    lake: Lake,
+    scratch: Path,
+    *,
+    processed_ms: int,
+    last_batch: int,
+    reached: tuple[str, int] | None = None,
+) -> int:
     """Build and commit *staged* files as the next version of *lake*, and return its number.
 
     Args:
@@ -134,7 +162,8 @@ def commit_staged(staged: StagedFiles, lake: Lake, scratch: Path, *, processed_m
         lake: the lake to extend.
         scratch: folder for temporary files of the engine.
         processed_ms: time of the processing, in milliseconds since the epoch.
-        last_batch: id of the last batch that the version includes.
+        last_batch: id of the last batch that the version includes, but for organisations that are behind.
+        reached: an organisation that was behind, and the id of its last batch that the version includes.
     """
     folder = str(lake.last_run().version + 1)
     files: list[LakeFile] = []
@@ -146,23 +175,37 @@ def commit_staged(staged: StagedFiles, lake: Lake, scratch: Path, *, processed_m
         retired += replaced
         duplicates += repeated
     version = lake.commit(
-        processed_ms=processed_ms, last_batch=last_batch, duplicates=duplicates, files=files, retired=retired
+        processed_ms=processed_ms,
+        last_batch=last_batch,
+        duplicates=duplicates,
+        files=files,
+        retired=retired,
+        reached=reached,
     )
     lake.sweep()
     return version
 
 
-def _portions(store: sqlite3.Connection, after: int, *, is_empty: bool) -> Iterator[int]:
-    """Yield the id of the last batch of each portion, at least one.
+def _batches(store: sqlite3.Connection, order: RunOrder, after: int) -> list[tuple[int, int]]:
+    """Return id and number of events of each batch of *order* after the one with id *after*."""
+    return store.execute(
+        "SELECT id, events FROM batches WHERE id > ? AND id <= ? AND organisation = ? ORDER BY id",
+        (after, order.last_batch, order.organisation),
+    ).fetchall()
+
+
+def _portions(batches: Iterable[tuple[int, int]], last: int, *, is_empty: bool) -> Iterator[int]:
+    """Yield the id of the last batch of each portion, *last* at the end.
 
     A portion has about `MOST_EVENTS` events. An empty lake takes everything at once, which costs less: nothing has to
     be looked up.
     """
-    events, ends = 0, []
-    last = after
-    for last, count in store.execute("SELECT id, events FROM batches WHERE id > ? ORDER BY id", (after,)):
+    events, end = 0, None
+    for number, count in batches:
+        if end is not None:
+            yield end
+            end = None
         events += count
         if events >= MOST_EVENTS and not is_empty:
-            ends.append(last)
-            events = 0
-    yield from ends if ends and not events else [*ends, last]
+            end, events = number, 0
+    yield last

@@ -1,6 +1,8 @@
-"""Processing and compaction of a sandbox, one at a time.
+"""Processing and compaction of a sandbox, one run at a time.
 
-Processing goes first: a compaction that is under way ends at once, which loses nothing but its last step.
+Each organisation is processed by a run of its own, those with few events first. One that fails holds up no other, and
+is tried again after a pause that grows. Processing goes before compaction: one that is under way ends at once, which
+loses nothing but its last step.
 """
 
 from __future__ import annotations
@@ -8,16 +10,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
+from time import monotonic
 from typing import IO, Final
 
 from gamelens.errors import Refused
 from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.processing.compaction import due_steps
-from gamelens.sandbox.processing.pipeline import Report, RunProgress, process
+from gamelens.sandbox.processing.pipeline import Report, RunOrder, RunProgress, process
 from gamelens.sandbox.processing.worker import compact_in_worker, process_in_worker
-from gamelens.sandbox.storage.inbox import pending_events
+from gamelens.sandbox.storage.backlog import backlogs, note_failure, note_waiting, waiting_events
 from gamelens.sandbox.storage.lake import Lake
 
 _WORKER_EVENTS: Final = 20_000  # below this, processing takes less time than starting a worker process
@@ -33,25 +37,62 @@ class Scheduler:
         self._one_at_a_time = asyncio.Lock()
         self._has_processed = asyncio.Event()
         self._compaction: asyncio.Task[None] | None = None
+        self._began, self._events, self._done = 0.0, 0, 0
         self.progress: RunProgress | None = None
-        """Progress of the run that is under way, None between runs."""
+        """Progress of the runs that are under way, None between them."""
         self.report: Report | None = None
         """Function that takes it whenever it changes."""
 
-    async def process(self) -> None:
-        """Process everything received: few events in a thread, many in a worker process."""
+    async def process(self, *, with_paused: bool = True) -> None:
+        """Process everything received: few events in a thread, many in a worker process.
+
+        *with_paused* says whether organisations are tried whose pause after a failure is not over.
+
+        Raises:
+            Refused: an organisation could not be processed. The others are.
+        """
         async with self.exclusively():
-            after = self._lake.last_run().last_batch
-            events = pending_events(self._lake.store, after=after, most=_WORKER_EVENTS)
-            self.progress = RunProgress(events, 0, 0, 0.0)
             try:
-                if events < _WORKER_EVENTS:
-                    await asyncio.to_thread(process, self._state, self._clock, report=self._note)
-                else:
-                    await process_in_worker(self._state, self._clock, lock=self._lock, report=self._note)
+                reasons = await self._process_each(with_paused=with_paused)
+            except sqlite3.Error as error:
+                raise Refused(f"processing stopped, nothing was changed: {error}") from error
             finally:
                 self.progress = None
         self._has_processed.set()
+        if reasons:
+            raise Refused("; ".join(f"{name}: {reason}" for name, reason in reasons.items()))
+
+    async def _process_each(self, *, with_paused: bool) -> dict[str, str]:
+        """Process the organisations with new events, and return the reasons of failures by name."""
+        lake, store = self._lake, self._lake.store
+        last_run = lake.last_run()
+        ((newest,),) = store.execute("SELECT max(coalesce(max(id), -1), ?) FROM batches", (last_run.last_batch,))
+        processed_ms = round(self._clock.now_s() * 1000)
+        waiting = waiting_events(store, after=last_run.last_batch, up_to=newest)
+        note_waiting(store, waiting, last_batch=last_run.last_batch)
+        paused = {name for name, behind in backlogs(store).items() if behind.has_pause and not with_paused}
+        self._began, self._events, self._done = monotonic(), sum(waiting.values()), 0
+        reasons: dict[str, str] = {}
+        for name in [name for name in waiting if name not in paused]:
+            try:
+                await self._process_one(RunOrder(name, newest, processed_ms), waiting[name])
+            except Exception as error:  # whatever failed, the others go on
+                if not isinstance(error, Refused):
+                    _log.exception("a defect stopped the processing of %s", name)
+                reasons[name] = str(error) or type(error).__name__
+                behind = note_failure(store, name, reasons[name])
+                _log.warning("processing of %s failed %d times in a row: %s", name, behind.failures, behind.reason)
+            self._done += waiting[name]
+        if not waiting.keys() - paused - reasons.keys():
+            lake.commit(processed_ms=processed_ms, last_batch=newest)  # organisations without new events go on
+        return reasons
+
+    async def _process_one(self, order: RunOrder, events: int) -> None:
+        self._note(RunProgress(events, 0, 0, 0.0))
+        if events < _WORKER_EVENTS:
+            await asyncio.to_thread(process, self._state, order, report=self._note)
+        else:
+            await process_in_worker(self._state, order, lock=self._lock, report=self._note)
 
     @contextlib.asynccontextmanager
     async def exclusively(self) -> AsyncIterator[None]:
@@ -61,16 +102,20 @@ class Scheduler:
             yield
 
     async def process_hourly(self) -> None:
-        """Process whenever the sandbox's clock enters another hour."""
+        """Process whenever the clock enters another hour, or a pause after a failure ends."""
         last = int(self._clock.now_s() // 3600)
         while True:
             await asyncio.sleep(1)
-            if (hour := int(self._clock.now_s() // 3600)) != last:
-                last = hour
-                try:
-                    await self.process()
-                except Exception:  # whatever failed, the next hour tries again
-                    _log.exception("hourly processing failed: the lake is as it was")
+            hour = int(self._clock.now_s() // 3600)
+            is_retry = hour == last
+            failed = [behind for behind in backlogs(self._lake.store).values() if behind.failures]
+            if is_retry and all(behind.has_pause for behind in failed):
+                continue
+            last = hour
+            try:
+                await self.process(with_paused=not is_retry)
+            except Exception:  # whatever failed is tried again
+                _log.exception("hourly processing failed: what failed is as it was")
 
     async def compact_after_runs(self) -> None:
         """Compact the lake after each run, until the next one."""
@@ -87,10 +132,12 @@ class Scheduler:
             self._compaction.cancel()
             await asyncio.wait([self._compaction])
 
-    def _note(self, progress: RunProgress) -> None:
-        self.progress = progress
+    def _note(self, of_run: RunProgress) -> None:
+        """Add the progress of one run to what is done before it."""
+        decoded, committed = self._done + of_run.decoded, self._done + of_run.committed
+        self.progress = RunProgress(self._events, decoded, committed, monotonic() - self._began)
         if self.report is not None:
-            self.report(progress)
+            self.report(self.progress)
 
     async def _compact(self) -> None:
         async with self._one_at_a_time:

@@ -89,7 +89,7 @@ def verify(state: Path, *, days: int = DAYS, seed: int | None = None) -> Verific
         if lake.is_written():
             raise Refused(f"the lake of {state} was written, not received: it has no raw events to be compared with")
         names = [name for (name,) in store.execute(_ORGANISATIONS)]
-        last_batch = lake.last_run().last_batch
+        last_batches = {name: lake.last_run_of(name).last_batch for name in names}
         snapshots = {name: lake.snapshot(name) for name in names}
         events = players = 0
         differences: list[Difference] = []
@@ -97,7 +97,7 @@ def verify(state: Path, *, days: int = DAYS, seed: int | None = None) -> Verific
         for name, snapshot in snapshots.items():
             counted = _stored_days(snapshot)
             sample = set(Random(seed).sample(sorted(counted), min(days, len(counted))))  # noqa: S311
-            expected = ExpectedTables(pending(store, after=0, up_to=last_batch, organisation=name), sample)
+            expected = ExpectedTables(pending(store, after=0, up_to=last_batches[name], organisation=name), sample)
             events += sum(expected.counts.values())
             players += len(expected.installs)
             compared_days += [f"{name} {day}" for day in sorted(sample)]

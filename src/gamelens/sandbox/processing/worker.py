@@ -11,29 +11,27 @@ import asyncio
 import os
 import sys
 import threading
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
 import msgspec
 
 from gamelens.errors import Refused
-from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.processing.compaction import compact
-from gamelens.sandbox.processing.pipeline import Report, RunProgress, process
+from gamelens.sandbox.processing.pipeline import Report, RunOrder, RunProgress, process
 
 _NICENESS = 10
 
 
-async def process_in_worker(state: Path, clock: Clock, *, lock: IO[str], report: Report | None = None) -> None:
-    """Process *state* in a worker, which inherits the *lock* on it.
+async def process_in_worker(state: Path, order: RunOrder, *, lock: IO[str], report: Report | None = None) -> None:
+    """Process the batches of *order* in a worker, which inherits the *lock* on *state*.
 
     *report* is given the progress.
 
     Raises:
-        Refused: the worker failed. The lake is as before.
+        Refused: the worker failed. The lake is as after the last portion.
     """
-    await _run_worker(state, clock.now().isoformat(), lock=lock, report=report)
+    await _run_worker(state, msgspec.json.encode(order).decode(), lock=lock, report=report)
 
 
 async def compact_in_worker(state: Path, *, lock: IO[str]) -> None:
@@ -86,18 +84,16 @@ def _write_progress(progress: RunProgress) -> None:
 def main() -> None:
     """Process the state directory in the first argument, or compact it.
 
-    A second argument is the time at which it is processed. Without one it is compacted.
+    A second argument is the order to process, as JSON. Without one it is compacted.
     """
     threading.Thread(target=_exit_with_server, daemon=True).start()
     os.nice(_NICENESS)
-    state, *times = sys.argv[1:]
-    clock = Clock()
+    state, *orders = sys.argv[1:]
     try:
-        if not times:
+        if not orders:
             compact(Path(state))
-            return
-        clock.freeze(datetime.fromisoformat(times[0]).astimezone(UTC))
-        process(Path(state), clock, report=_write_progress)
+        for order in orders:
+            process(Path(state), msgspec.json.decode(order, type=RunOrder), report=_write_progress)
     except Refused as error:
         sys.exit(str(error))
 

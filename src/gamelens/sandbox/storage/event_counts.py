@@ -43,7 +43,8 @@ class EventCounter:
         stored batches, is written `organisation/id`.
 
         Args:
-            processed_up_to: id of the last processed batch. Events of later batches are pending.
+            processed_up_to: id of the last processed batch. Events of later batches are pending, and of organisations
+                that are behind those after their own last one (`backlog`).
             shared: game ids that several organisations are configured with.
         """
         (last,) = self._store.execute("SELECT coalesce(max(id), 0) FROM batches").fetchone()
@@ -55,7 +56,7 @@ class EventCounter:
         shared_ids = {
             game_id for game_id, owners in Counter(game_id for _, game_id in self._by_game).items() if owners > 1
         }
-        pending = {owned: accepted for owned, accepted, _ in self._sums(processed_up_to, last)}
+        pending = dict(self._pending(processed_up_to, last))
         named = {
             f"{organisation}/{game_id}" if game_id in shared_ids.union(shared) else game_id: EventCounts(
                 received.accepted, received.rejected, pending.get((organisation, game_id), 0)
@@ -67,6 +68,16 @@ class EventCounter:
     def forget(self) -> None:
         """Start from zero after the batches were deleted. Batch ids are never reused."""
         self._by_game.clear()
+
+    def _pending(self, after: int, up_to: int) -> list[tuple[_Owned, int]]:
+        """Return the events that wait for a run, by organisation and game."""
+        rows = self._store.execute(
+            "SELECT organisation, game_id, sum(events) FROM batches LEFT JOIN behind USING (organisation) "
+            "WHERE id > min(:after, coalesce((SELECT min(last_batch) FROM behind), :after)) AND id <= :up_to "
+            "AND id > coalesce(behind.last_batch, :after) GROUP BY organisation, game_id",
+            {"after": after, "up_to": up_to},
+        )
+        return [((organisation, game_id), events) for organisation, game_id, events in rows]
 
     def _sums(self, after: int, up_to: int) -> list[tuple[_Owned, int, int]]:
         """Return accepted and rejected events by organisation and game, after batch *after*."""

@@ -286,17 +286,6 @@ def pending(
             mark_unreadable(connection, [batch.id], file=None)
 
 
-def pending_events(connection: sqlite3.Connection, *, after: int, most: int = -1) -> int:
-    """Return the number of events in the batches after the one with id *after*.
-
-    Only the first *most* of them count; a negative number takes all.
-    """
-    ((events,),) = connection.execute(
-        "SELECT coalesce(sum(events), 0) FROM (SELECT events FROM batches WHERE id > ? LIMIT ?)", (after, most)
-    )
-    return int(events)
-
-
 def newest(connection: sqlite3.Connection, *, most: int = 2000) -> Iterator[InboxBatch]:
     """Yield the last *most* batches to arrive, newest first, without damaged ones."""
     return (batch for batch in _read(connection, "ORDER BY id DESC LIMIT ?", most) if batch.is_sound)

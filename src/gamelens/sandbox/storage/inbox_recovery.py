@@ -136,8 +136,8 @@ def _copy_manifest(old: sqlite3.Connection, new: sqlite3.Connection) -> None:
     """Copy the lake's manifest if it can be read, or leave the lake to be rebuilt."""
     try:
         (lake_format,) = old.execute("PRAGMA user_version").fetchone()
-        tables = old.execute("SELECT name, sql FROM sqlite_master WHERE name IN ('runs', 'files')").fetchall()
-        rows = {name: _select(old, f"SELECT * FROM {name}") for name in ("damaged", "runs", "files")}  # noqa: S608
+        tables = old.execute("SELECT name, sql FROM sqlite_master WHERE name IN ('runs', 'files', 'behind')").fetchall()
+        rows = {name: _select(old, f"SELECT * FROM {name}") for name in ("damaged", *dict(tables))}  # noqa: S608
     except sqlite3.DatabaseError:
         return
     for _, sql in tables:

@@ -19,6 +19,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from gamelens.sandbox.storage import backlog
 from gamelens.sandbox.storage.inbox import edition, scenario
 from gamelens.sandbox.storage.lake_schema import FORMAT
 from gamelens.wire.intervals import Interval
@@ -34,7 +35,7 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (           -- one row for each processing run: the versions of the lake
     version INTEGER PRIMARY KEY AUTOINCREMENT,
     processed_ms INTEGER NOT NULL,
-    last_batch INTEGER NOT NULL,            -- batches up to this id are in the lake
+    last_batch INTEGER NOT NULL,            -- batches up to this id are in the lake (see `backlog`)
     duplicates INTEGER NOT NULL
 );
 CREATE TABLE IF NOT EXISTS files (          -- the manifest: the parts of each version
@@ -80,7 +81,7 @@ class ProcessingRun(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         version: number of the run; 0 before the first.
         processed_ms: epoch milliseconds on the sandbox's clock; None before the first.
-        last_batch: id of the last batch that is in the lake.
+        last_batch: id of the last batch that is in the lake, but for organisations that are behind.
     """
 
     version: int = 0
@@ -143,12 +144,13 @@ class Lake:
 
         Nothing is lost by that: the inbox still has all events.
         """
+        self.store.executescript(backlog.SCHEMA)
         (stored_format,) = self.store.execute("PRAGMA user_version").fetchone()
         if stored_format == FORMAT:
             return
         self.store.executescript(
-            f"BEGIN IMMEDIATE; DROP TABLE IF EXISTS runs; DROP TABLE IF EXISTS files; {_SCHEMA} "
-            f"PRAGMA user_version = {FORMAT}; COMMIT;"
+            f"BEGIN IMMEDIATE; DROP TABLE IF EXISTS runs; DROP TABLE IF EXISTS files; DROP TABLE IF EXISTS behind; "
+            f"{_SCHEMA} {backlog.SCHEMA} PRAGMA user_version = {FORMAT}; COMMIT;"
         )
 
     def last_run(self) -> ProcessingRun:
@@ -157,6 +159,14 @@ class Lake:
             "SELECT version, processed_ms, last_batch FROM runs ORDER BY version DESC LIMIT 1"
         ).fetchone()
         return ProcessingRun(version=row[0], processed_ms=row[1], last_batch=row[2]) if row else ProcessingRun()
+
+    def last_run_of(self, organisation: str) -> ProcessingRun:
+        """Return the newest version as far as it goes for *organisation*, which may be behind."""
+        behind = backlog.backlogs(self.store).get(organisation)
+        last = self.last_run()
+        if behind is None:
+            return last
+        return ProcessingRun(version=last.version, processed_ms=behind.processed_ms, last_batch=behind.last_batch)
 
     def is_written(self) -> bool:
         """Return whether the lake has events that were loaded as files and never received."""
@@ -191,9 +201,11 @@ class Lake:
     def available(self, organisation: str, *, now: datetime) -> Interval:
         """Return the available interval: first day of an event to hour of the last run.
 
+        A run of the organisation that failed does not count.
+
         Before the first run it ends at the hour of *now* (Wire 2.4, Available interval).
         """
-        processed_ms = self.last_run().processed_ms
+        processed_ms = self.last_run_of(organisation).processed_ms
         end = now if processed_ms is None else datetime.fromtimestamp(processed_ms / 1000, UTC)
         end = end.replace(minute=0, second=0, microsecond=0)
         days = [part.first_day for part in self.snapshot(organisation).parts("events")]
@@ -201,16 +213,24 @@ class Lake:
         return Interval(min(first, end), end)
 
     def commit(
-        self, *, processed_ms: int, last_batch: int, duplicates: int, files: Iterable[LakeFile], retired: Iterable[Path]
+        self,
+        *,
+        processed_ms: int,
+        last_batch: int,
+        duplicates: int = 0,
+        files: Iterable[LakeFile] = (),
+        retired: Iterable[Path] = (),
+        reached: tuple[str, int] | None = None,
     ) -> int:
         """Add a version in one transaction and return its number.
 
         Args:
             processed_ms: time of the run, epoch milliseconds on the sandbox's clock.
-            last_batch: id of the last batch that is in the files.
+            last_batch: id of the last batch that is in the lake, but for organisations that are behind.
             duplicates: repeated events that the run left out.
             files: the new parts, relative to the root.
             retired: parts that *files* replace.
+            reached: an organisation that was behind, and the id of its last batch that is now in the lake.
         """
         with self.store:
             self.store.execute("BEGIN IMMEDIATE")
@@ -218,6 +238,9 @@ class Lake:
                 "INSERT INTO runs (processed_ms, last_batch, duplicates) VALUES (?, ?, ?)",
                 (processed_ms, last_batch, duplicates),
             ).lastrowid
+            if reached is not None:
+                organisation, up_to = reached
+                backlog.note_committed(self.store, organisation, up_to=up_to, last_batch=last_batch)
             self._replace(files, retired, version or 0)
         return version or 0
 
@@ -271,6 +294,7 @@ class Lake:
     def forget(self) -> None:
         """Delete every version from the manifest, inside the caller's transaction."""
         self.store.execute("DELETE FROM runs")
+        self.store.execute("DELETE FROM behind")
         self.store.execute("DELETE FROM files")
 
     def sweep(self, *, grace_s: float = GRACE_S) -> None:
