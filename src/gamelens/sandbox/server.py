@@ -118,6 +118,8 @@ class Sandbox:
         self.options = options
         self.clock = clock or Clock()
         self.token = secrets.token_urlsafe(16)
+        self.last_request_s = monotonic()
+        self.faults = FaultInjector()
         self._lock = lock_state_directory(options.state)
         try:
             self.tenants, self._api_keys = load_tenants(options.state, options.config, options.titles)
@@ -125,12 +127,10 @@ class Sandbox:
             self._countries = GeoIp(options.geoip)
             location = LakeLocation(options.state / "lake", options.lake_url)
             self.reader = open_engine(options.engine, location, QueryBounds(seconds=options.query_s))
+            self._open()
         except BaseException:
             self._lock.close()
             raise
-        self.last_request_s = monotonic()
-        self.faults = FaultInjector()
-        self._open()
 
     def _open(self) -> None:
         state = self.options.state
