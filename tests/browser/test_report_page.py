@@ -26,6 +26,9 @@ frame = pd.DataFrame({{"game": [name, None], "installs": [7, 5]}})
 frame""",
     "say('Best is {game}, with {installs:count}.', game=name, installs=7)",
     "charts.draw_bars(frame, 'installs', by='game', title=name)",
+    """arm = {"measure": "D1 retention", "ab_id": "starter_price", "ab_variant_id": "half_price"}
+numbers = ["value", "control_value", "difference", "low", "high", "p_adjusted"]
+pd.DataFrame([arm | dict.fromkeys(numbers, -0.123)])""",
 ]
 
 
@@ -99,6 +102,14 @@ def test_a_still_report_fits_the_window(browser: Browser, still: Path, width: in
     assert box is not None
     assert box["width"] > 0.7 * min(width, 984)
     assert problems == []
+
+
+@pytest.mark.parametrize("width", [800, 1280])
+def test_a_table_of_ten_columns_fits_the_window(browser: Browser, still: Path, width: int) -> None:
+    """A comparison of variants, the widest table of the shipped notebooks, needs no scrolling."""
+    page, _ = opened(browser, still, viewport={"width": width, "height": 900})
+    widths = page.locator(".output_html", has_text="p_adjusted").evaluate("it => [it.scrollWidth, it.clientWidth]")
+    assert widths[0] <= widths[1]
 
 
 def test_names_from_outside_are_words_in_a_still_report(browser: Browser, still: Path) -> None:
