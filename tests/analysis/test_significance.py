@@ -39,6 +39,16 @@ def test_holm_raises_p_values_step_by_step_and_skips_nan() -> None:
     assert pd.isna(raised.iloc[2])
 
 
+def test_holm_is_what_statsmodels_says() -> None:
+    """Corrected p-values equal those of statsmodels, whatever the order and the index of the rows."""
+    from statsmodels.stats.multitest import multipletests
+
+    chance = np.random.default_rng(2).uniform(size=30) ** 3
+    rows = pd.Series(chance, index=[*range(30, 0, -1)])
+    assert holm(rows).tolist() == pytest.approx(multipletests(chance, method="holm")[1].tolist())
+    assert holm(pd.Series([float("nan")])).isna().all()
+
+
 def test_always_valid_intervals_hold_one_path_in_twenty_at_most() -> None:
     """Of 4,000 means of up to 500 normal values at most 5 % ever leave the interval, and 30 % one for a single look."""
     rng, count = np.random.default_rng(6), np.arange(1, 501)

@@ -361,7 +361,7 @@ def _spread(deviations: Floats) -> Floats:
 def _median(values: Floats) -> Floats:
     """Return the median of each row, NaN left out.
 
-    numpy's own takes a hundred times as long for many short rows.
+    numpy's own takes seven to ten times as long for the series of a board.
     """
     if not values.shape[-1]:
         return np.full(values.shape[:-1], np.nan)

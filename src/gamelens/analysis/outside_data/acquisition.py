@@ -232,7 +232,8 @@ def _install_cost_bounds(result: DataFrame, paid: DataFrame, keys: list[str]) ->
     They are those of a Poisson count (Garwood 1936). A count that differs between days by *spread* times its mean is
     worth as much as a *spread*-th of it.
     """
-    from scipy.special import gammaincinv, stdtrit
+    from scipy.special import stdtrit
+    from statsmodels.stats.rates import confint_poisson
 
     groups = keys or ["all"]
     days = paid.assign(all=0).groupby([*groups, "day"], observed=True, dropna=False)[["paid_installs", "spend"]].sum()
@@ -249,7 +250,7 @@ def _install_cost_bounds(result: DataFrame, paid: DataFrame, keys: list[str]) ->
     wide = of_row.fillna(1.0).to_numpy(dtype="float64")
     count = result["paid_installs"].to_numpy(dtype="float64") / wide
     with np.errstate(divide="ignore", invalid="ignore"):
-        most, fewest = (wide * gammaincinv(count + more, p) for more, p in ((1, 0.975), (0, 0.025)))
+        fewest, most = (wide * bound for bound in confint_poisson(count, 1, method="exact-c"))
         cost = result["spend"].to_numpy(dtype="float64")
         return DataFrame({"low": cost / most, "high": np.where(count > 0, cost / fewest, np.nan)}, index=result.index)
 

@@ -29,6 +29,7 @@ together.
 _BORROWED_DAYS: Final = 4.0
 """Weight of all ages together in the variance of one age, in install days."""
 _STEPS: Final = 30
+_SETTLED: Final = 1e-12
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -63,6 +64,7 @@ def day_variance(cohorts: CohortTriangle) -> DayVariance:
     mean = np.nan_to_num(cohorts.shares())
     pooled, by_age = 0.0, np.zeros(len(mean))
     for _ in range(_STEPS if degrees.any() else 0):
+        before = np.concatenate([mean, by_age])
         positive = np.where(mean > 0, mean, np.inf)
         chance = (1 - mean) / positive / sizes
         weights = np.divide(at, chance + by_age, out=np.zeros_like(sizes), where=at & (chance + by_age > 0))
@@ -75,6 +77,8 @@ def day_variance(cohorts: CohortTriangle) -> DayVariance:
         pooled = beyond.sum() / size.sum() if size.sum() else 0.0
         own = np.divide(beyond, size, out=np.full_like(size, pooled), where=size > 0)
         by_age = np.maximum(0.0, (degrees * own + _BORROWED_DAYS * pooled) / (degrees + _BORROWED_DAYS))
+        if np.abs(np.concatenate([mean, by_age]) - before).max() < _SETTLED:
+            break
     return DayVariance(float(max(0.0, pooled)), by_age, np.minimum(degrees + _BORROWED_DAYS, degrees.max(initial=0.0)))
 
 
