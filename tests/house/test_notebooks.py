@@ -14,12 +14,15 @@ from typing import Any
 import nbformat
 import pytest
 
+from gamelens import analysis
 from gamelens.notebook.reports.notebook_parameters import parameters_of
+from support.notebook_claims import COUNTED
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SCENARIOS = (ROOT / "src/gamelens/simulator/scenarios").glob("*.toml")
 OF_CLAIMS = {"01_ad_revenue", "02_retention", "03_health", "05_experiments"}
+JUDGED = OF_CLAIMS - {"03_health"}  # whose alarms have a bench of their own
 FORMATTED = re.compile(r"\{[^{}\n]*:[.,\w%+]+\}")
 every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
@@ -121,6 +124,33 @@ def test_computed_sentences_are_claims(path: Path) -> None:
     """In notebooks whose sentences are judged, `say` formats no number: claims bring them."""
     formats = FORMATTED.findall("\n".join(cell.source for cell in cells(path, "code") if "say(" in cell.source))
     assert bool(formats) == (path.stem not in OF_CLAIMS)
+
+
+def claim_functions() -> set[str]:
+    """Return the public functions of `analysis` whose result is a claim, or a list of claims."""
+    public = {name: it for topic in analysis.__all__ for name, it in vars(getattr(analysis, topic)).items()}
+    returned = {name: str(getattr(it, "__annotations__", {}).get("return")) for name, it in public.items()}
+    return {name for name, kind in returned.items() if kind in ("Claim", "list[Claim]")}
+
+
+def test_claims_of_the_notebooks_are_judged() -> None:
+    """What 01, 02 and 05 claim is judged by `bench/test_claims.py`, or its function is known to count only."""
+    sources = ["\n".join(cell.source for cell in cells(path, "code")) for path in NOTEBOOKS if path.stem in JUDGED]
+    shown = {name for name in claim_functions() if any(f"{name}(" in source for source in sources)}
+    judged = (ROOT / "tests/support/notebook_claims.py").read_text()
+    assert len(shown) > len(COUNTED)
+    assert {name for name in shown - COUNTED if f"{name}(" not in judged} == set()
+    assert shown >= COUNTED
+
+
+def test_rates_are_queried_by_day() -> None:
+    """What 01 says of ad events has intervals from days, so none of those queries asks for one bucket."""
+    (path,) = (path for path in NOTEBOOKS if path.stem == "01_ad_revenue")
+    sources = [cell.source for cell in cells(path, "code")]
+    lines = [line for source in sources for line in source.splitlines()]
+    of_events = [line for line in lines if "event_count" in line or "of_ads =" in line]
+    assert len(of_events) == 3
+    assert not [line for line in of_events if "every" in line]
 
 
 @every_notebook

@@ -1,0 +1,162 @@
+"""The claims of the notebooks 01, 02 and 05 about what a client answers, and the sums behind their leaders.
+
+The queries and the functions are those of the notebooks. Sentences that only count have no interval and are not here:
+`COUNTED` names their functions. Those of notebook 03 have a bench of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import pandas as pd
+from pandas import DataFrame
+
+from gamelens import dim
+from gamelens.analysis import ads, decomposition, experiments, retention, revenue
+from gamelens.analysis.claims import Claim
+from gamelens.analysis.tidy_frames import display_values
+from gamelens.client.sync_client import Client
+
+MONTH, INSTALLED, LONGER = "last 28 complete days", "last 31 complete days", "last 56 complete days"
+AGES: Final = [1, 2, 3, 4, 5, 6, 7, 14, 21, 28]
+HORIZON: Final = 90
+DECIDES: Final = ["D7 retention", "conversion"]
+COUNTED: Final = {
+    "arms_claim",
+    "change_claim",
+    "concentration_claim",
+    "earned_claim",
+    "empty_break_worth",
+    "first_share",
+    "installs_claim",
+    "largest_share",
+    "payers_claim",
+    "reach_claims",
+    "source_claims",
+    "unknown_networks",
+}
+"""Functions whose claims are counts or plans: `analysis/test_counted_claims.py` holds them to sums by hand."""
+
+
+@dataclass
+class Page:
+    """What the notebooks say of one population.
+
+    Attributes:
+        claims: their claims.
+        sums: for each kind of claim about a leader, name, part and whole of all values: the truth is the ratio of the
+            sums over all populations.
+    """
+
+    claims: list[Claim] = field(default_factory=list)
+    sums: dict[str, DataFrame] = field(default_factory=dict)
+
+    def note(self, kind: str, frame: DataFrame, by: str, part: str, whole: str | float) -> None:
+        """Keep *part* and *whole* of each value of *by*."""
+        size = frame[whole] if isinstance(whole, str) else whole
+        self.sums[kind] = DataFrame(
+            {"name": display_values(frame[by]), "part": frame[part].astype("float64"), "whole": size}
+        )
+
+
+def page_of(lens: Client, *, draws: int = 200) -> Page:
+    """Return the claims about everything that *lens* answers, from *draws* curves for each band."""
+    page = Page()
+    page.claims += _of_ads(lens, page)
+    page.claims += _of_retention(lens, page, draws)
+    page.claims += _of_sources(lens)
+    page.claims += _of_experiments(lens)
+    return page
+
+
+def _of_ads(lens: Client, page: Page) -> Iterator[Claim]:
+    """Yield the claims of notebook 01."""
+    metrics = ["ilrd_revenue", "revenue", "user_unique", "session_unique", "ad_impressions_count"]
+    daily = lens.query(metrics, by="game", over=MONTH)
+    yield from ads.per_player_claims(daily)
+    page.note("ad ARPDAU by game", ads.per_player(daily, by="game"), "game", "ad_revenue", "player_days")
+    yield from revenue.arpdau_claims(daily)
+    page.note("ARPDAU by game", revenue.arpdau(daily, by="game"), "game", "arpdau", 1.0)
+    split = ["game", "country_code", "ilrd_adunit_format", "ilrd_network_name"]
+    index = ads.ecpm_index(ads.with_canonical_names(lens.query("ilrd_revenue", by=split, over=MONTH)))
+    yield from ads.ecpm_claims(index)
+    yield ads.ecpm_advice(index)
+    longer = lens.query("ilrd_revenue", by=["game", "ilrd_network_name", "country_code"], over=LONGER)
+    before, after = decomposition.split_in_halves(ads.with_canonical_names(longer))
+    segment = ["network", "country_code"]
+    yield from decomposition.price_claims(decomposition.price_changes(before, after, by=segment), by=segment)
+    actions, by_sdk = (
+        lens.query("event_count", by=["ad_action", name], over=MONTH, where=dim.category == "ads")
+        for name in ("ad_type", "ad_sdk_name")
+    )
+    yield ads.click_claim(actions)
+    yield from ads.empty_break_claims(actions)
+    breaks = ads.fill_rates(actions, by="ad_type").assign(breaks=lambda it: it["shown"] + it["failed"])
+    page.note("empty ad breaks by ad_type", breaks, "ad_type", "failed", "breaks")
+    yield ads.fill_claim(by_sdk)
+    page.note("fill rate by network", ads.fill_rates(by_sdk, by="network"), "network", "shown", "requested")
+
+
+def _of_retention(lens: Client, page: Page, draws: int) -> Iterator[Claim]:
+    """Yield the claims of notebook 02 that take its usual install days."""
+    ret = lens.retention(AGES, by="game", over=INSTALLED)
+    yield retention.day_range_claim(ret)
+    curve = retention.average_curve(ret, widened=True)
+    yield from retention.level_claims(curve, ages=[1, 7, 28])
+    by_game = retention.average_curve(ret, by="game", widened=True)
+    day_7 = by_game[by_game["age"] == 7].sort_values("retention", ascending=False)
+    yield from retention.level_claims(day_7.head(1), by="game")
+    best = day_7["game"].iloc[0]
+    between = experiments.compare(ret[ret["age"] == 7], arm="game", control=best)
+    yield from experiments.difference_claims(between)
+    yield retention.curve_verdict(retention.compare_curves(ret))
+    yield from retention.drift_claims(ret)
+    ahead = retention.project_retention(ret, by="game", ages=range(1, HORIZON + 1), draws=draws)
+    yield retention.longest_claim(ahead, by="game")
+    money = lens.query(["revenue", "ilrd_revenue", "user_unique"], by=["game", "installed_on"], over=INSTALLED)
+    values = retention.ltv(ret, money, by="game", to=HORIZON, draws=draws)
+    yield retention.dearest_claim(values, by="game")
+    page.note("lifetime value by game", values[values["age"] == HORIZON], "game", "ltv", 1.0)
+
+
+def _of_sources(lens: Client) -> Iterator[Claim]:
+    """Yield the claims of notebook 02 about platforms, builds and publishers, over more install days."""
+    platforms = lens.retention([1, 7], by=["game", "platform"], over=LONGER)
+    yield from experiments.difference_claims(experiments.compare(platforms, arm="platform", by="game"))
+    builds = lens.retention([1, 7], by=["game", "first_build", "platform"], over=LONGER)
+    compared = experiments.compare(builds, arm="first_build", by=["game", "platform"])
+    yield from experiments.difference_claims(compared)
+    sources = lens.retention([1, 7], by=["game", "install_publisher"], over=LONGER)
+    sources["publisher"] = display_values(sources["install_publisher"])
+    compared = experiments.compare(sources, arm="publisher", by="game", control="(unknown)")
+    yield from experiments.difference_claims(compared)
+
+
+def _of_experiments(lens: Client) -> Iterator[Claim]:
+    """Yield the claims of notebook 05."""
+    split = ["ab_id", "ab_variant_id"]
+    installs = lens.query("new_users", by=split, over=LONGER)
+    arms = experiments.arms(installs)
+    arrived = installs[installs["ab_id"].isin(arms["ab_id"].astype("object").unique())]
+    yield from experiments.split_claims(experiments.sample_ratio(arrived))
+    member = dim.ab_id.isin(arms["ab_id"].astype("str").unique().tolist())
+    came_back = lens.retention([1, 3, 7], by=split, where=member, over=LONGER)
+    days = pd.DatetimeIndex(arrived["timestamp"]).strftime("%Y-%m-%d").unique().tolist()
+    same = member & dim.installed_on.isin(days)
+    paid, spent = (
+        lens.query(metric, by=["installed_on", *split], where=same, every="all", over=LONGER)
+        for metric in ("converting_users", "revenue")
+    )
+    conversions = experiments.per_new_player(arrived, paid, metric="converting_users")
+    money = experiments.per_new_player(arrived, spent)
+    changed = experiments.compare(came_back, conversions, money)
+    yield from experiments.difference_claims(changed)
+    best = experiments.probability_best(came_back, conversions)
+    yield from experiments.best_claims(best[best["measure"].isin(DECIDES)])
+    reach = experiments.detectable_effects(came_back, conversions, money)
+    yield from experiments.advice_claims(changed, reach, measures=DECIDES)
+    newest = lens.retention([1], by=["game", "first_build"], over=LONGER)
+    newest = experiments.newest_arms(newest, "first_build", by="game")
+    yield from experiments.difference_claims(experiments.compare(newest, arm="first_build", by="game"))
