@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from pandas import DataFrame
 
-from gamelens.analysis.decomposition import FEWEST_DAYS, price_changes, price_claims
+from gamelens.analysis.decomposition import FEWEST_DAYS, price_changes, price_claims, split_in_halves
 from support.tidy_frames import tidy_frame
 
 NETWORK = "ilrd_network_name"
@@ -90,6 +90,26 @@ def test_periods_without_rows_have_no_changes() -> None:
     assert changes.empty
     assert list(changes.columns) == list(price_changes(some, some, NETWORK).columns)
     assert [claim.direction for claim in price_claims(changes, NETWORK)] == ["unknown"]
+
+
+def test_prices_that_wander_are_no_changes() -> None:
+    """Of 300 segments whose prices wander (autocorrelation 0.8), 80 % hold a ratio of 1, and at most 3 are claimed."""
+    rng = np.random.default_rng(7)
+    walk = rng.normal(size=(300, 2 * DAYS))
+    for day in range(1, 2 * DAYS):
+        walk[:, day] = 0.8 * walk[:, day - 1] + 0.6 * walk[:, day]
+    stamps = [str(day) for day in pd.date_range("2026-10-01", periods=2 * DAYS)]
+    frame = tidy_frame(
+        "ilrd_revenue",
+        timestamp=stamps * 300,
+        game=["Tile"] * walk.size,
+        **{NETWORK: [f"network {number}" for number in range(300) for _ in stamps]},
+        event_count=[100] * walk.size,
+        sum=(0.01 * np.exp(0.2 * walk)).ravel().tolist(),
+    )
+    changes = price_changes(*split_in_halves(frame), NETWORK)
+    assert ((changes["low"] < 1) & (changes["high"] > 1)).mean() >= 0.8
+    assert sum(claim.direction in ("higher", "lower") for claim in price_claims(changes, NETWORK)) <= 3
 
 
 def test_intervals_hold_the_true_ratio_in_95_of_100() -> None:

@@ -24,7 +24,7 @@ from pandas import DataFrame, Series
 
 from gamelens._text import format_number
 from gamelens.analysis.claims import Claim, Direction, direction_of
-from gamelens.analysis.significance import LEVEL, holm, two_sided
+from gamelens.analysis.significance import LEVEL, holm, two_sided, widening_of_days
 from gamelens.analysis.tidy_frames import (
     metric_sums,
     ratio,
@@ -153,8 +153,8 @@ def price_changes(before: DataFrame, after: DataFrame, by: By, *, within: str = 
 
     Both are frames of ilrd_revenue by day, *by* and *within*. Each value of *within* is compared with itself, weighted
     by its later impressions, so a shift between games changes nothing; one without impressions in a period is left out.
-    Days are the repetitions that the intervals rest on. Segments with impressions on fewer than `FEWEST_DAYS` days of a
-    period have none. Largest effect first.
+    Days are the repetitions that the intervals rest on, and count for fewer where successive ones are alike. Segments
+    with impressions on fewer than `FEWEST_DAYS` days of a period have none. Largest effect first.
 
     Columns: *by* (category), ratio (later price as a multiple of the earlier one), low, high (its 95 % interval,
     Student's t on the logarithm), p_value, p_adjusted (Holm, for all segments), effect (USD, what the change did to the
@@ -169,8 +169,8 @@ def price_changes(before: DataFrame, after: DataFrame, by: By, *, within: str = 
     old_price, new_price = both["money_before"] / both["volume_before"], both["money_after"] / both["volume_after"]
     both["usual"] = both["money_before"] * weight
     result = both.groupby(keys, dropna=False, sort=False)[["usual", "money_after", "volume_after"]].sum().reset_index()
-    earlier = _day_variance(old, both.assign(price=old_price, weight=weight), keys)
-    later = _day_variance(new, both.assign(price=new_price, weight=1.0), keys)
+    earlier = _day_squares(old, both.assign(price=old_price, weight=weight), keys)
+    later = _day_squares(new, both.assign(price=new_price, weight=1.0), keys)
     result = result.merge(earlier, on=keys, how="left").merge(
         later, on=keys, how="left", suffixes=("_before", "_after")
     )
@@ -270,32 +270,39 @@ def _totals(daily: DataFrame, cells: list[str]) -> DataFrame:
     return daily.groupby(cells, dropna=False, sort=False)[["money", "volume"]].sum().reset_index()
 
 
-def _day_variance(daily: DataFrame, cells: DataFrame, keys: list[str]) -> DataFrame:
-    """Return the days of each segment, and the variance of its money around its price.
+def _day_squares(daily: DataFrame, cells: DataFrame, keys: list[str]) -> DataFrame:
+    """Return how much the money of each segment differs between days from that of its price.
 
-    *cells* has price and weight of each cell.
+    *cells* has price and weight of each cell. Columns: *keys*, square and product (sums over the days, of the
+    difference and with that of the day before), days.
     """
     on = [name for name in daily.columns if name in cells.columns and name not in ("money", "volume")]
     rows = daily[daily["volume"] > 0].merge(cells[[*on, "price", "weight"]], on=on)
     rows["off"] = rows["weight"] * (rows["money"] - rows["price"] * rows["volume"])
     by_day = rows.groupby([*keys, "timestamp"], dropna=False, sort=False)["off"].sum().reset_index()
-    by_day["variance"] = by_day["off"] ** 2
-    result = by_day.groupby(keys, dropna=False, sort=False).agg(variance=("variance", "sum"), days=("off", "size"))
-    result["variance"] *= result["days"] / (result["days"] - 1).where(result["days"] >= FEWEST_DAYS)
-    return result.reset_index()
+    by_day = by_day.sort_values("timestamp", kind="stable")
+    before = by_day.groupby(keys, dropna=False, sort=False)["off"].shift(1)
+    by_day = by_day.assign(square=by_day["off"] ** 2, product=before * by_day["off"])
+    sums = by_day.groupby(keys, dropna=False, sort=False).agg(
+        square=("square", "sum"), product=("product", "sum"), days=("off", "size")
+    )
+    return sums.reset_index()
 
 
 def _ratio_interval(result: DataFrame) -> DataFrame:
     """Return the 95 % interval of each ratio, and the p-value of a ratio of 1 (Welch)."""
     from scipy.stats import t
 
-    parts = [
-        result[f"variance_{name}"] / result[of] ** 2 for name, of in (("before", "usual"), ("after", "money_after"))
-    ]
+    # one correlation of both periods, each of which has a mean of its own
+    mean = [(result[f"{name}_before"] + result[f"{name}_after"]) / 2 for name in ("product", "square", "days")]
+    widening = widening_of_days(*mean)
+    parts, terms = [], []
+    for name, of in (("before", "usual"), ("after", "money_after")):
+        days = result[f"days_{name}"].where(result[f"days_{name}"] >= FEWEST_DAYS)
+        parts.append(widening * result[f"square_{name}"] * days / (days - 1) / result[of] ** 2)
+        terms.append(parts[-1] ** 2 / (np.maximum(days / widening, 2.0) - 1))
     variance = parts[0] + parts[1]
-    freedom = variance**2 / sum(
-        part**2 / (result[f"days_{name}"] - 1) for part, name in zip(parts, ("before", "after"), strict=True)
-    )
+    freedom = variance**2 / (terms[0] + terms[1])
     error, log_ratio = np.sqrt(variance), np.log(result["ratio"].where(result["ratio"] > 0))
     reach = t.ppf(0.975, freedom) * error
     p_value = two_sided((log_ratio / error.where(error > 0)).to_numpy(), freedom.to_numpy())

@@ -79,6 +79,18 @@ def always_valid_half_width(error: float, scale: float, *, confidence: float = 0
     return error * math.sqrt((1 + 1 / information) * (math.log1p(information) - 2 * math.log(1 - confidence)))
 
 
+def widening_of_days(products: Any, squares: Any, days: Any) -> Floats:
+    """Return the factor, at least 1, by which days that are alike widen a variance.
+
+    *products* is the sum of the products of successive deviations, *squares* that of their squares. The factor is that
+    of first-order autocorrelation, corrected for its bias in short series. *days* / the factor is the number of
+    independent days.
+    """
+    alike = np.divide(products, squares, out=np.zeros(np.shape(squares)), where=np.asarray(squares) > 0)
+    alike = np.clip(alike + (1 + 3 * alike) / days, 0.0, _MOST_ALIKE)
+    return np.asarray((1 + alike) / (1 - alike))
+
+
 def half_width_of_days(influence: Floats, confidence: float = 0.95) -> float:
     """Return half the width of an interval whose repetitions are days.
 
@@ -87,9 +99,8 @@ def half_width_of_days(influence: Floats, confidence: float = 0.95) -> float:
             ratio of two sums it is the day's share of the numerator less its share of the denominator.
         confidence: level of the interval.
 
-    Successive days that are alike count for fewer (first-order autocorrelation, corrected for its bias in short
-    series), and Student's t has as many degrees of freedom as there are independent days. NaN with fewer than
-    `FEWEST_DAYS` days.
+    Successive days that are alike count for fewer (`widening_of_days`), and Student's t has as many degrees of freedom
+    as there are independent days. NaN with fewer than `FEWEST_DAYS` days.
     """
     from scipy.special import stdtrit
 
@@ -99,9 +110,7 @@ def half_width_of_days(influence: Floats, confidence: float = 0.95) -> float:
         return math.nan
     if square == 0.0:
         return 0.0
-    alike = float((influence[1:] * influence[:-1]).sum()) / square
-    alike = min(max(0.0, alike + (1 + 3 * alike) / days), _MOST_ALIKE)
-    widening = (1 + alike) / (1 - alike)
+    widening = float(widening_of_days((influence[1:] * influence[:-1]).sum(), square, days))
     independent = max(days / widening, 2.0)
     return float(stdtrit(independent - 1, (1 + confidence) / 2) * math.sqrt(square * widening * days / (days - 1)))
 
