@@ -204,7 +204,7 @@ class Sandbox:
         async with self.runs.exclusively():
             with self.store:
                 self.store.execute("BEGIN IMMEDIATE")
-                delete_batches(self.store)
+                self.inbox.forget(delete_batches(self.store))
                 self.lake.forget()
             for folder in self.lake.root.iterdir():
                 shutil.rmtree(folder)

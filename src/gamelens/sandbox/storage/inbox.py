@@ -2,7 +2,7 @@
 
 One writer thread commits everything that has queued up since its last commit as one transaction (group commit). A
 commit that fails fails every request in it. Batches stay after processing, because the lake is built from them. Each
-has a checksum: SQLite does not notice when a stored byte changes.
+has a checksum: SQLite does not notice when a stored byte changes. `acknowledged_batches` tells how many there were.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from zlib import crc32
 import msgspec
 
 from gamelens.errors import Refused
+from gamelens.sandbox.storage.acknowledged_batches import AcknowledgedBatches
 
 QUEUED_BYTES: Final = 64 << 20
 """Bytes that may wait to be written. Beyond it a request is answered 503."""
@@ -146,12 +147,18 @@ def set_scenario(connection: sqlite3.Connection, name: str | None) -> None:
         connection.execute("INSERT OR REPLACE INTO population VALUES (1, ?)", (name,))
 
 
-def delete_batches(connection: sqlite3.Connection) -> None:
-    """Delete every batch, inside the caller's transaction, and renew the edition."""
+def delete_batches(connection: sqlite3.Connection) -> int:
+    """Delete every batch, inside the caller's transaction, and renew the edition.
+
+    Returns:
+        The highest id that a batch ever had.
+    """
     connection.execute("DELETE FROM batches")
     connection.execute("DELETE FROM damaged")
     set_scenario(connection, None)
     renew_edition(connection)
+    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'batches'").fetchone()
+    return int(row[0]) if row else 0
 
 
 def free_bytes(path: Path) -> int:
@@ -192,6 +199,7 @@ class Inbox:
         self._reserved_bytes = reserved_bytes
         self._free = free
         self._retry_s = retry_s
+        self._acknowledged = AcknowledgedBatches(path)
         self.trouble: str | None = None
         self._accepted_bytes = 0  # changed by callers only
         self._finished_bytes = 0  # changed by the thread only
@@ -220,6 +228,14 @@ class Inbox:
         self._enqueue()
         self._queue.put(None)
         self._thread.join()
+        self._acknowledged.close()
+
+    def forget(self, last: int) -> None:
+        """Expect no batch with an id up to *last* any more.
+
+        Called within the transaction that deletes them, so that no commit is between.
+        """
+        self._acknowledged.delete(last)
 
     def _enqueue(self) -> None:
         """Hand all gathered batches to the writer thread at once."""
@@ -254,6 +270,8 @@ class Inbox:
         self.trouble = self._insert(connection, [batch for batch, _ in group])
         self._finished_bytes += sum(len(batch.body) for batch, _ in group)
         _resolve([done for _, done in group], StoreUnavailable(self.trouble) if self.trouble else None)
+        with contextlib.suppress(OSError):  # the next commit fails too and says why
+            self._acknowledged.sync_if_due()
 
     def _insert(self, connection: sqlite3.Connection, group: list[InboxBatch]) -> str | None:
         """Commit all of *group* or none of it, and return the reason of a failure."""
@@ -263,7 +281,8 @@ class Inbox:
             if group:
                 # One statement for all, because each statement releases the GIL and has to get it back.
                 statement = f"INSERT INTO batches ({_COLUMNS}) VALUES {', '.join([_VALUES] * len(group))}"  # noqa: S608
-                connection.execute(statement, [value for batch in group for value in _row(batch)])
+                cursor = connection.execute(statement, [value for batch in group for value in _row(batch)])
+                self._acknowledged.acknowledge(cursor.lastrowid or 0)
             elif self.trouble:
                 connection.execute("PRAGMA application_id = 0")  # a write that changes nothing
         except (OSError, sqlite3.Error) as error:

@@ -2,28 +2,31 @@
 
 Every start checks the store (`recover_store`). A damaged one is copied row by row into a new file, which takes its
 place in steps that a crash may interrupt anywhere: only a complete copy is named `.mended`, and a start that finds
-one goes on from there. SQLite stops reading a damaged write-ahead log without an error, so the log is checked as
-well. A store that was damaged gets a new edition: answers that a client has cached may count events that are gone.
+one goes on from there. A damaged write-ahead log is repaired before SQLite reads it. Whatever was damaged, batches
+that were acknowledged and are missing afterwards are recorded. A store that was damaged gets a new edition: answers
+that a client has cached may count events that are gone.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import shutil
 import sqlite3
-import struct
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
+from gamelens.sandbox.storage.acknowledged_batches import AcknowledgedBatches, acknowledged_file
 from gamelens.sandbox.storage.inbox import mark_unreadable, open_store, renew_edition
+from gamelens.sandbox.storage.write_ahead_log import repair_log
 
 _log = logging.getLogger(__name__)
 
 _IDS_AT_ONCE: Final = 512
 _SUFFIXES: Final = ("-wal", "-shm", "")  # the store itself last: while it is there, a start repeats the work
+_PAGE_SIZES: Final = frozenset(1 << power for power in range(9, 16))
+_USUAL_PAGE_SIZE: Final = 4096
 _CORRUPT, _NO_DATABASE = 11, 26  # result codes of SQLite; after any other the disk may work at the next start
 _LAST_NUMBERS: Final = (
     "SELECT max(last_batch) FROM runs",
@@ -49,17 +52,17 @@ def recover_store(store: Path) -> None:
                 store.with_name(store.name + suffix).rename(quarantined.with_name(quarantined.name + suffix))
         copy.rename(store)
         _log.warning("the damaged file is kept: %s", quarantined)
+    _record_missing(store)
 
 
 def _find_damage(store: Path) -> str | None:
-    """Return a description of the damage of *store*, or None if it is sound."""
-    log = store.with_name(f"{store.name}-wal")
-    committed = _last_commit(log)
+    """Repair the log of *store*, and return a description of other damage, None without any."""
+    kept_log = _repair_log(store)
     try:
         with contextlib.closing(open_store(store)) as connection:
-            ((_, read, _),) = connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
-            if read < committed:
-                _preserve_unread_log(log, connection, store)
+            if kept_log:
+                mark_unreadable(connection, [None], file=kept_log)
+                renew_edition(connection)
             ((check_result,),) = connection.execute("PRAGMA quick_check(1)")
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorcode & 0xFF not in (_CORRUPT, _NO_DATABASE):
@@ -68,35 +71,57 @@ def _find_damage(store: Path) -> str | None:
     return None if check_result == "ok" else " ".join(str(check_result).split())
 
 
-def _last_commit(log: Path) -> int:
-    """Return the number of the last frame in a log that ends a transaction, 0 for none.
+def _repair_log(store: Path) -> str | None:
+    """Repair the log of *store* if it is damaged.
 
-    The format is SQLite's (fileformat2, The Write-Ahead Log). Frames of an earlier round have another salt.
+    Returns:
+        The file that keeps the damaged log, relative to the state directory.
     """
-    last = 0
-    with contextlib.suppress(FileNotFoundError), log.open("rb") as file:
-        header = file.read(32)
-        if len(header) < 32:
-            return 0
-        (page_size,), salt = struct.unpack_from(">I", header, 8), header[16:24]
-        whole_frames = (log.stat().st_size - 32) // (24 + page_size)
-        for number in range(1, whole_frames + 1):
-            frame = file.read(24)
-            if frame[8:16] != salt:
-                break
-            if frame[4:8] != b"\0\0\0\0":  # the size of the database after the commit
-                last = number
-            file.seek(page_size, 1)
-    return last
+    log, repaired = store.with_name(f"{store.name}-wal"), store.with_suffix(".repaired-wal")
+    with store.open("rb") as file:
+        page_size = int.from_bytes(file.read(18)[16:], "big")
+    lost = repair_log(log, repaired, page_size=page_size if page_size in _PAGE_SIZES else _USUAL_PAGE_SIZE)
+    if lost is None:
+        return None
+    kept = _quarantine_path(store).with_suffix(".unread-wal")
+    kept.hardlink_to(log)
+    repaired.rename(log)
+    _log.warning("the write-ahead log was damaged, pages that cannot be repaired: %d; it is kept: %s", lost, kept)
+    return str(kept.relative_to(store.parent))
 
 
-def _preserve_unread_log(log: Path, connection: sqlite3.Connection, store: Path) -> None:
-    """Copy *log* to quarantine: transactions at its end are damaged or incomplete."""
-    preserved = _quarantine_path(store).with_suffix(".unread-wal")
-    shutil.copy(log, preserved)
-    mark_unreadable(connection, [None], file=str(preserved.relative_to(store.parent)))
-    renew_edition(connection)
-    _log.warning("the last transactions before the stop cannot be read; the log that holds them is kept: %s", preserved)
+def _record_missing(store: Path) -> None:
+    """Record as damaged every batch that was acknowledged and is not in *store*."""
+    is_damaged = acknowledged_file(store).exists()
+    with (
+        contextlib.closing(AcknowledgedBatches(store)) as acknowledged,
+        contextlib.closing(open_store(store)) as connection,
+    ):
+        first, last = _read_number(connection, "SELECT min(id) FROM batches"), _last_number(connection)
+        if acknowledged.is_new:
+            acknowledged.delete(first - 1 if first else last)
+            if is_damaged:
+                _log.warning("the record of acknowledged batches was damaged and begins anew: %s", store)
+        if missing := _missing_batches(connection, acknowledged):
+            connection.execute("BEGIN IMMEDIATE")
+            mark_unreadable(connection, missing, file=None)
+            renew_edition(connection)
+            _continue_after(connection, max(last, acknowledged.last))
+            connection.execute("COMMIT")
+            _log.warning("batches that were acknowledged and are missing: %d", len(missing))
+        if last > acknowledged.last:
+            acknowledged.acknowledge(last)
+
+
+def _missing_batches(connection: sqlite3.Connection, acknowledged: AcknowledgedBatches) -> list[int]:
+    """Return the ids of acknowledged batches that are neither stored nor recorded as damaged."""
+    expected = range(acknowledged.deleted + 1, acknowledged.last + 1)
+    bounds = (acknowledged.deleted, acknowledged.last)
+    ((stored,),) = connection.execute("SELECT count(*) FROM batches WHERE id > ? AND id <= ?", bounds)
+    if stored == len(expected):
+        return []
+    known = {number for (number,) in connection.execute("SELECT id FROM batches UNION SELECT batch FROM damaged")}
+    return [number for number in expected if number not in known]
 
 
 def _copy_readable(damaged: Path, copy: Path) -> int:
@@ -120,14 +145,12 @@ def _copy_rows(old: sqlite3.Connection, new: sqlite3.Connection) -> list[int]:
     _copy_manifest(old, new)
     with contextlib.suppress(sqlite3.DatabaseError):  # the scenario's name is lost, and no event
         _insert(new, "population", _select(old, "SELECT * FROM population"))
-    last = max(_read_number(old, statement) for statement in _LAST_NUMBERS)
+    last = _last_number(old)
     first = _read_number(old, "SELECT min(id) FROM batches") or 1
     for start in range(first, last + 1, _IDS_AT_ONCE):
         for rows in _readable_batches(old, start, min(start + _IDS_AT_ONCE - 1, last)):
             _insert(new, "batches", rows)
-    # Ids go on after the highest that was ever given, or the next batch would count as processed already.
-    new.execute("DELETE FROM sqlite_sequence WHERE name = 'batches'")
-    new.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('batches', ?)", (last,))
+    _continue_after(new, last)
     copied = {number for (number,) in new.execute("SELECT id FROM batches")}
     return [number for number in range(first, last + 1) if number not in copied]
 
@@ -170,6 +193,20 @@ def _insert(new: sqlite3.Connection, table: str, rows: list[dict[str, Any]]) -> 
         names = ", ".join(rows[0])
         values = ", ".join(f":{name}" for name in rows[0])
         new.executemany(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({values})", rows)  # noqa: S608
+
+
+def _continue_after(connection: sqlite3.Connection, last: int) -> None:
+    """Let ids go on after *last*, the highest ever given.
+
+    With a lower id the next batch would count as processed already.
+    """
+    connection.execute("DELETE FROM sqlite_sequence WHERE name = 'batches'")
+    connection.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('batches', ?)", (last,))
+
+
+def _last_number(old: sqlite3.Connection) -> int:
+    """Return the highest id of a batch that *old* knows of."""
+    return max(_read_number(old, statement) for statement in _LAST_NUMBERS)
 
 
 def _read_number(old: sqlite3.Connection, statement: str) -> int:
