@@ -158,6 +158,41 @@ def test_an_unreadable_order_does_not_change_the_clock(control_api: Call, stage:
     assert stage.clock.now() == NOW
 
 
+@pytest.mark.parametrize(
+    "order",
+    [
+        *({"freeze": "0001-01-01T00:00:00Z"}, {"freeze": "1969-12-31T23:59:59Z"}, {"freeze": "9999-01-01T00:00:00Z"}),
+        *({"freeze": "1970-01-01T00:00:00+01:00"}, {"advance": "-P57Y"}, {"advance": "P7973Y"}),
+        {"freeze": "2026-12-24T18:00:00Z", "advance": "P1D"},
+    ],
+)
+def test_an_order_that_leads_out_of_range_does_not_change_the_clock(
+    control_api: Call, stage: Stage, order: Any
+) -> None:
+    """A time before 1970 or after 9998, or two orders at once, get 422 and change nothing.
+
+    Wire 5.1, Control API.
+    """
+    answer = control_api("POST", "/clock", json=order)
+    assert answer.status_code == 422
+    assert stage.clock.now() == NOW
+
+
+@pytest.mark.parametrize("moment", ["1970-01-01T00:00:00Z", "9998-12-31T23:59:59Z"])
+def test_the_sandbox_works_at_either_end_of_its_clock(control_api: Call, stage: Stage, moment: str) -> None:
+    """Events are taken, processed and answered for at the first and the last second that the clock can show.
+
+    Wire 5.1, Control API.
+    """
+    set_clock(control_api, {"freeze": moment})
+    assert stage.submit([event()]).status_code == 200
+    assert control_api("POST", "/process").status_code == 200
+    set_clock(control_api, {"freeze": NOW.isoformat()})
+    assert stage.submit([event(user_id="later")]).status_code == 200
+    assert control_api("POST", "/process").json()["acme"].endswith("2026-11-20T10:00Z")
+    assert control_api("GET", "/summary").json()["processed"] == 2
+
+
 def test_the_summary_counts_events_by_their_state(control_api: Call, stage: Stage) -> None:
     """The summary has the counts of every state, per game, and the available intervals.
 

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime, timedelta
+from typing import Final
+
+EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
+LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
+"""Times that the clock can show: from *EARLIEST* on, and before *LATEST*.
+
+Stored times count from 1970, and intervals end within the year 9999.
+"""
 
 
 class Clock:
@@ -26,13 +34,28 @@ class Clock:
         return time.monotonic()
 
     def freeze(self, at: datetime) -> None:
-        """Stop the clock at *at*."""
-        self._frozen_at, self._ahead_s = at.timestamp(), 0.0
+        """Stop the clock at *at*.
+
+        Raises:
+            ValueError: the clock cannot show that time. It goes on as before.
+        """
+        self._frozen_at, self._ahead_s = _checked(at.timestamp()), 0.0
 
     def advance(self, by: timedelta) -> None:
-        """Move the clock by *by*, frozen or not. Negative moves it back."""
+        """Move the clock by *by*, frozen or not. Negative moves it back.
+
+        Raises:
+            ValueError: the clock cannot show that time. It goes on as before.
+        """
+        _checked(self.now_s() + by.total_seconds())
         self._ahead_s += by.total_seconds()
 
     def resume(self) -> None:
         """Return to real time."""
         self._frozen_at, self._ahead_s = None, 0.0
+
+
+def _checked(seconds: float) -> float:
+    if not EARLIEST.timestamp() <= seconds < LATEST.timestamp():
+        raise ValueError(f"the clock shows times from {EARLIEST.year} to {LATEST.year - 1}")
+    return seconds

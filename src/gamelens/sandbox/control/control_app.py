@@ -20,7 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 
 from gamelens.errors import BadQuery, Refused
-from gamelens.sandbox.clock import Clock
+from gamelens.sandbox.clock import EARLIEST, LATEST, Clock
 from gamelens.sandbox.collector.live_feed import LiveFeed
 from gamelens.sandbox.control.fault_injection import FaultInjector, read_rule
 from gamelens.sandbox.control.live_routes import live_routes
@@ -176,21 +176,26 @@ def _scenario_name(order: dict[str, Any]) -> str | None:
 
 
 def _set_clock(clock: Clock, order: dict[str, Any]) -> None:
-    """Apply `{"freeze": moment}`, `{"advance": duration}` or `{"resume": true}`."""
+    """Apply one order to the clock, or change nothing.
+
+    It is `{"freeze": moment}`, `{"advance": duration}` or `{"resume": true}`.
+    """
     try:
-        match order:
-            case {"freeze": str(text)}:
+        match list(order.items()):
+            case [("freeze", str(text))]:
                 moment = datetime.fromisoformat(text)
                 clock.freeze(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
-            case {"advance": str(duration)}:
+            case [("advance", str(duration))]:
                 now = clock.now()  # the length of a month depends on where it starts
                 clock.advance(now + isodate.parse_duration(duration) - now)
-            case {"resume": True}:
+            case [("resume", True)]:
                 clock.resume()
             case _:
-                raise BadQuery("body", order, "must hold freeze, advance or resume")
+                raise BadQuery("body", order, "must hold one of freeze, advance and resume")
     except (ValueError, OverflowError, isodate.ISO8601Error):
-        raise BadQuery("body", order, "must hold an ISO 8601 moment or duration") from None
+        years = f"from {EARLIEST.year} to {LATEST.year - 1}"
+        rule = f"must hold an ISO 8601 moment or duration that leads to a time {years}"
+        raise BadQuery("body", order, rule) from None
 
 
 async def _on_refused(_: Request, error: Exception) -> Response:
