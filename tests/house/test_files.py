@@ -8,7 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from gamelens._files import DRAFT_NAME, replace_file, write_private
+import gamelens
+from gamelens._files import DRAFT_NAME, create_private, replace_file, write_private
+
+SRC = Path(gamelens.__file__).parent
+WRITERS = {
+    "sandbox/server.py",  # the ready file
+    "client/cache/parquet_files.py",
+    "client/connection/recording.py",
+    "analysis/files/csv_export.py",
+    "notebook/reports/report.py",
+    "cli/query_commands.py",
+}
+"""The modules that write what a service answered, or its keys."""
 
 
 def _mode(path: Path) -> int:
@@ -39,13 +51,42 @@ def test_a_failure_leaves_the_old_file_and_no_draft(tmp_path: Path, error: type[
     assert (path.read_text(), os.listdir(tmp_path)) == ("old", ["x.csv"])
 
 
-def test_the_mode_holds_from_the_first_byte_and_for_a_file_that_was_open_to_all(tmp_path: Path) -> None:
-    path = tmp_path / "keys.json"
-    path.touch(mode=0o644)
-    with replace_file(path, mode=0o600) as draft:
+def test_a_draft_is_private_and_so_is_a_new_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    with replace_file(path) as draft:
         assert (_mode(draft), draft.stat().st_size) == (0o600, 0)
-        draft.write_bytes(b"{}")
+        draft.write_text("x")
     assert _mode(path) == 0o600
+
+
+def test_a_file_that_is_replaced_stays_open_to_those_it_was_opened_to(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.touch()
+    path.chmod(0o644)
+    with replace_file(path) as draft:
+        assert _mode(draft) == 0o600
+    assert _mode(path) == 0o644
+
+
+def test_a_private_file_is_private_whatever_was_there_before(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    path.touch()
+    path.chmod(0o644)
+    write_private(path, b"{}")
+    assert _mode(path) == 0o600
+
+
+def test_a_private_file_is_not_created_where_something_is(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(FileExistsError):
+        create_private(tmp_path / "link")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("module", sorted(WRITERS))
+def test_every_writer_of_answers_uses_the_one_helper(module: str) -> None:
+    source = (SRC / module).read_text(encoding="utf-8")
+    assert "replace_file(" in source or "write_private(" in source
 
 
 def test_a_private_file_replaces_a_link_and_does_not_follow_it(tmp_path: Path) -> None:

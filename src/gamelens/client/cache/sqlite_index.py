@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from gamelens._files import create_private
 from gamelens.client.cache.index_queries import APPLICATION, SCHEMA, VERSION
 
 T = TypeVar("T")
@@ -168,7 +169,7 @@ def _connect(path: Path, patience_s: float) -> sqlite3.Connection:
         sqlite3.DatabaseError: the file is another program's, or of another version.
     """
     with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
+        create_private(path)
     db = sqlite3.connect(path, timeout=patience_s, isolation_level=None, check_same_thread=False)
     try:
         db.execute(

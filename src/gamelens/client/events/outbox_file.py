@@ -8,7 +8,6 @@ sync for every event in the middle of the game. The file holds no key.
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from typing import Final
 
 import msgspec
 
+from gamelens._files import create_private
 from gamelens.errors import BadQuery, Retryable
 from gamelens.wire.remote_config import InitAnswer
 
@@ -143,7 +143,7 @@ def _open(path: Path | str | None, game_key: str) -> sqlite3.Connection:
         if path is not None:
             # An existing file is never opened here: closing it would release the lock that SQLite has on it.
             with contextlib.suppress(FileExistsError):
-                os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
+                create_private(Path(path))
         db = sqlite3.connect(path or ":memory:", timeout=_BUSY_S, check_same_thread=False)
     except (OSError, sqlite3.Error) as error:
         raise BadQuery("queue", str(path), f"cannot be opened: {error}") from None
