@@ -17,6 +17,7 @@ from packaging.requirements import Requirement
 from house.source import ROOT, TOP, modules, place
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+BUILD = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]
 EXTRAS = {"cli": "cli", "notebook": "lab", "sandbox": "sandbox"}
 """Extra that a room needs as a whole; the others need what is always installed."""
 PLUGIN = PROJECT["entry-points"]["pytest11"]["gamelens"]
@@ -99,3 +100,23 @@ def test_without_sniffio_every_request_looks_for_it(searched: list[str], monkeyp
     monkeypatch.setattr(sys, "meta_path", sys.meta_path[:1])
     asyncio.run(request_twice(searched.clear))
     assert set(searched) == {"sniffio"}
+
+
+@pytest.mark.parametrize("file", ["constraints.txt", "constraints-spark.txt"])
+def test_every_pin_has_hashes_and_no_address(file: str) -> None:
+    """An installer takes a package from wherever it is set up to, and nothing that differs from what was tested."""
+    pins = re.sub(r"\\\n", "", (ROOT / file).read_text(encoding="utf-8")).splitlines()
+    for pin in pins:
+        requirement, *hashes = pin.split(" --hash=sha256:")
+        assert re.fullmatch(r"[\w.-]+==\S+( ; .+)?\s*", requirement.rstrip()), pin[:80]
+        assert hashes, requirement
+        assert all(re.fullmatch(r"[0-9a-f]{64}\s*", value) for value in hashes), requirement
+
+
+def test_everything_that_is_declared_is_pinned() -> None:
+    """The pins hold what the development environment needs and what builds the package."""
+    pinned = {
+        normal(line.split("==")[0]) for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line
+    }
+    build = {normal(Requirement(name).name) for name in BUILD["requires"]}
+    assert pinned >= declared("dev") | build
