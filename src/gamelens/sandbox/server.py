@@ -37,7 +37,7 @@ from gamelens.sandbox.metrics.metrics_app import MetricsApp
 from gamelens.sandbox.processing.compaction import compact
 from gamelens.sandbox.processing.pipeline import Report
 from gamelens.sandbox.processing.scheduler import Scheduler
-from gamelens.sandbox.state_directory import READY_FILE, check_state, lock_state_directory
+from gamelens.sandbox.state_directory import READY_FILE, check_state, keep_spare_room, lock_state_directory
 from gamelens.sandbox.storage.backlog import backlogs
 from gamelens.sandbox.storage.event_counts import EventCounter
 from gamelens.sandbox.storage.inbox import (
@@ -122,6 +122,7 @@ class Sandbox:
         self.faults = FaultInjector()
         self._lock = lock_state_directory(options.state)
         try:
+            keep_spare_room(options.state)
             self.tenants, self._api_keys = load_tenants(options.state, options.config, options.titles)
             self._certificate = load_certificate(options.state, options.tls_names) if options.tls else None
             self._countries = GeoIp(options.geoip)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import fcntl
+import shutil
 from pathlib import Path
 from time import monotonic, sleep
 from typing import IO, Final
 
+from gamelens._files import write_private
 from gamelens.errors import Refused
 
 READY_FILE = "ready.json"
 _PATIENCE_S: Final = 2.0
+_SPARE_BYTES: Final = 1 << 20
 
 
 def lock_state_directory(state: Path) -> IO[str]:
@@ -35,6 +38,18 @@ def lock_state_directory(state: Path) -> IO[str]:
             sleep(0.02)
         else:
             return lock
+
+
+def keep_spare_room(state: Path) -> None:
+    """Keep some of the disk for a start that finds it full, or make that room free now.
+
+    A start needs files of its own, such as SQLite's shared memory and the ready file.
+    """
+    spare, free = state / "spare", shutil.disk_usage(state).free
+    if free < _SPARE_BYTES:
+        spare.unlink(missing_ok=True)
+    elif free > 4 * _SPARE_BYTES and not spare.exists():
+        write_private(spare, bytes(_SPARE_BYTES))
 
 
 def check_state(state: Path) -> None:

@@ -208,9 +208,15 @@ def load_tenants(state: Path, config: Path | None, titles: Titles = ()) -> tuple
     }
     api_keys = generated_keys | configured_keys
     tenants = TenantDirectory(tuple(_with_digest(org, api_keys) for org in organisations))
-    write_private(state / "keys.json", msgspec.json.encode(generated_keys))
-    write_private(state / "tenants.json", msgspec.json.encode(_StoredTenants(tenants.organisations)))
+    _store(state / "keys.json", msgspec.json.encode(generated_keys))
+    _store(state / "tenants.json", msgspec.json.encode(_StoredTenants(tenants.organisations)))
     return tenants, api_keys
+
+
+def _store(path: Path, content: bytes) -> None:
+    """Write *content* unless it is there already: a full disk stops no later start."""
+    if not path.exists() or path.read_bytes() != content:
+        write_private(path, content)
 
 
 def describe(tenants: TenantDirectory, api_keys: Mapping[str, str]) -> list[dict[str, Any]]:

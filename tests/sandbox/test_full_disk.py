@@ -1,0 +1,72 @@
+"""A sandbox on a full disk starts and answers; only new events are refused."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gamelens.sandbox.state_directory import keep_spare_room
+from support.game_events import event
+from support.sandbox_stage import Stage
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Mount a disk of 8 MiB, where the machine allows that."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(disk)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("no disk can be mounted here")
+    yield disk
+    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def fill(disk: Path) -> None:
+    """Write to *disk* until nothing more fits on it."""
+    with (disk / "others").open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+
+
+def test_a_sandbox_starts_on_a_full_disk_and_refuses_only_events(small_disk: Path) -> None:
+    """A start without a free byte makes its own room: counts are answered, new events get 503, nothing is lost.
+
+    Wire 1.7, Submitting events.
+    """
+    stage = Stage(small_disk / "state", reserved_bytes=2 * MIB)
+    assert stage.submit([event()]).status_code == 200
+    stage.sandbox.close()
+    fill(small_disk)
+    restarted = Stage(small_disk / "state", reserved_bytes=2 * MIB)
+    try:
+        assert restarted.sandbox.summary()["accepted"] == 1
+        assert restarted.get("interval").status_code == 200
+        assert restarted.submit([event(user_id="late")]).status_code == 503
+        assert restarted.sandbox.summary()["accepted"] == 1
+    finally:
+        restarted.sandbox.close()
+
+
+def test_the_spare_room_is_kept_while_there_is_enough(state: Path) -> None:
+    """A start on a disk with room keeps 1 MiB aside, once."""
+    keep_spare_room(state)
+    first = (state / "spare").stat()
+    keep_spare_room(state)
+    assert (first.st_size, first.st_ino) == (MIB, (state / "spare").stat().st_ino)
+
+
+def test_a_start_writes_no_keys_that_are_stored_already(make_stage: Callable[..., Stage]) -> None:
+    """Organisations and keys are written when they change, not with every start."""
+    stage = make_stage()
+    stage.sandbox.close()
+    files = [stage.sandbox.options.state / name for name in ("keys.json", "tenants.json")]
+    before = [file.stat().st_ino for file in files]
+    make_stage()
+    assert [file.stat().st_ino for file in files] == before
