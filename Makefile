@@ -61,7 +61,7 @@ constraints:
 	@$(PYTHON) -m venv .cache/lock
 	@.cache/lock/bin/python -m pip install --quiet --disable-pip-version-check 'uv>=0.13'
 	@$(LOCK) $(UPGRADE) pyproject.toml --extra dev --group build --output-file constraints.txt
-	@printf 'pyspark\npy4j\n' | $(LOCK) $(UPGRADE) - --output-file constraints-spark.txt
+	@printf 'pyspark\npy4j\n' | $(LOCK) $(UPGRADE) - --output-file .ci/constraints-spark.txt
 
 # Lines and branches of src that the whole suite runs, also in the processes it starts. Limits of time may not hold while
 # every line is counted, so a test that fails is shown and does not end it: `make test` is the judge of that.

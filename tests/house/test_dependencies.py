@@ -102,7 +102,7 @@ def test_without_sniffio_every_request_looks_for_it(searched: list[str], monkeyp
     assert set(searched) == {"sniffio"}
 
 
-@pytest.mark.parametrize("file", ["constraints.txt", "constraints-spark.txt"])
+@pytest.mark.parametrize("file", ["constraints.txt", ".ci/constraints-spark.txt"])
 def test_every_pin_has_hashes_and_no_address(file: str) -> None:
     """An installer takes a package from wherever it is set up to, and nothing that differs from what was tested."""
     pins = re.sub(r"\\\n", "", (ROOT / file).read_text(encoding="utf-8")).splitlines()
