@@ -138,7 +138,7 @@ def test_a_worker_ends_with_its_server_and_nothing_is_lost(tmp_path: Path) -> No
             time.sleep(wait_s)
             os.kill(ready.pid, signal.SIGKILL)
             assert isinstance(processing.exception(), Unreachable | None)
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + STARTS_WITHIN_S
         while Path(f"/proc/{worker}").exists():
             assert time.monotonic() < deadline
             time.sleep(0.01)
