@@ -291,6 +291,9 @@ def ensure_populated(
     wanted = load_scenario(scenario)
     previous = read_population_record(state)
     if previous is not None and _as_population_id(previous) == population_id(wanted, today()):
+        if call_control_api(ready, lambda api: api.summary()).pending:  # as after an upgrade, which drops the lake
+            say("processing")
+            call_control_api(ready, lambda api: api.process())
         return previous, True
     say(f"playing the scenario {scenario}")
     call_control_api(ready, lambda api: api.reset())
