@@ -3,53 +3,70 @@
 Run by `make bench`. It prints, for each kind of fault, how often the sandbox starts, how many wrong answers it gives
 and how many acknowledged events are gone without a report, both of which must be 0, and how often and how fast it
 heals.
-FAULT_FLIPS bits are flipped in each kind of file (1000 for a whole campaign), and FAULT_KILLS sandboxes are killed and
-stopped. 500 kills under load are in `tests/journey/test_repeated_crashes.py`.
+FAULT_FLIPS bits are flipped in each kind of file (1000 for a whole campaign), FAULT_KILLS processes are killed and as
+many stopped (500). Kills over HTTP are in `tests/journey/test_repeated_crashes.py`, kills of large runs at each write
+in `tests/sandbox/test_killed_runs.py`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from random import Random
 
-import httpx
+import msgspec
 import pytest
 
-from gamelens.errors import Refused
+from gamelens.errors import GamelensError, Refused
+from gamelens.local.sandbox_info import read_sandbox_info
+from gamelens.sandbox.tenants import describe, load_tenants
 from support.fault_campaign import (
+    Damage,
     Template,
     Trial,
     ask_all,
+    copied,
+    count_wrong,
     flip,
     flip_log_header,
     flip_manifest,
     make_template,
-    run_trials,
+    report_of,
+    try_start,
+    try_store,
+    try_tables,
 )
-from support.full_disk import full_disk
 from support.game_events import event
-from support.killable_sandbox import Service
+from support.killed_stage import lost_and_repeated, play_rounds
 from support.sandbox_stage import Stage, event_counts
 
 FLIPS = int(os.environ.get("FAULT_FLIPS", "60"))
-KILLS = int(os.environ.get("FAULT_KILLS", "5"))
+KILLS = int(os.environ.get("FAULT_KILLS", "20"))
+FEW = max(5, FLIPS // 20)
+"""Number of trials of a kind that takes long."""
 SHOWN = 5
+MIB = 1 << 20
 HEADER = (
-    f"{'fault':<34}{'tried':>6}{'starts':>8}{'noticed':>9}{'wrong':>7}"
-    f"{'unreported':>12}{'500s':>6}{'healed':>8}{'s':>7}"
+    f"{'fault':<30}{'tried':>7}{'starts':>8}{'noticed':>9}{'wrong':>7}"
+    f"{'unreported':>12}{'500s':>6}{'crashed':>9}{'healed':>11}{'s':>7}"
 )
-FILES = {
-    "log": "gamelens.db-wal",
-    "database": "gamelens.db",
-    "ready file": "ready.json",
-    "keys": "tenants.json",
+RECORDS = [*range(64), *range(4096, 4160)]
+"""Bytes of `gamelens.acknowledged` that are not empty."""
+STORE: dict[str, Damage] = {
+    "log": lambda state, random: flip(state / "gamelens.db-wal", random),
+    "headers of the log": lambda state, random: flip_log_header(state / "gamelens.db-wal", random),
+    "database": lambda state, random: flip(state / "gamelens.db", random),
+    "rows of the manifest": flip_manifest,
+    "acknowledged batches": lambda state, random: flip(
+        state / "gamelens.acknowledged", random, place=random.choice(RECORDS)
+    ),
 }
 
 
@@ -67,177 +84,213 @@ def header() -> None:
 
 def report(fault: str, trials: Sequence[Trial], took_s: float) -> None:
     """Print the line of *fault*, and the first trials that went wrong."""
-    noticed = [trial for trial in trials if trial.is_noticed or not trial.is_healed]
-    healed = [trial for trial in noticed if trial.is_healed]
+    tried_to_heal = [trial for trial in trials if trial.is_noticed and trial.is_healed is not None]
+    healed = [trial for trial in tried_to_heal if trial.is_healed]
     heal_s = max((trial.heal_s for trial in healed), default=0.0)
+    crashed = sum(trial.outcome == "crashed" for trial in trials)
     print(
-        f"{fault:<34}{len(trials):>6}{sum(trial.outcome == 'starts' for trial in trials):>8}"
-        f"{sum(trial.is_noticed for trial in trials):>9}{sum(trial.wrong for trial in trials):>7}"
-        f"{sum(trial.unreported for trial in trials):>12}{sum(trial.failed for trial in trials):>6}"
-        f"{f'{len(healed)}/{len(noticed)}':>8}{heal_s:>7.2f}   {len(trials) / took_s:.1f} a second"
+        f"{fault:<30}{len(trials):>7,}{sum(trial.outcome == 'starts' for trial in trials):>8,}"
+        f"{sum(trial.is_noticed for trial in trials):>9,}{sum(trial.wrong for trial in trials):>7}"
+        f"{sum(trial.unreported for trial in trials):>12}{sum(trial.failed for trial in trials):>6}{crashed:>9}"
+        f"{f'{len(healed):,}/{len(tried_to_heal):,}':>11}{heal_s:>7.2f}   {len(trials) / took_s:.1f} a second"
     )
-    bad = [trial for trial in trials if trial.wrong or trial.unreported or trial.outcome == "crashed"]
+    bad = [trial for trial in trials if _is_bad(trial)]
     for trial in bad[:SHOWN]:
         print(f"    {trial.outcome}, {trial.wrong} wrong, {trial.unreported} unreported: {trial.detail[:300]}")
 
 
-def campaign(fault: str, trials: Callable[[], Iterator[Trial]]) -> list[Trial]:
-    """Run *trials*, report them, and return them."""
+def _is_bad(trial: Trial) -> bool:
+    return bool(trial.wrong or trial.unreported or trial.failed or trial.outcome == "crashed")
+
+
+def campaign(fault: str, trials: Iterator[Trial]) -> None:
+    """Run *trials* and report them.
+
+    No answer may be wrong or a 500, no loss unreported, and no start may end without a reason.
+    """
     began = time.monotonic()
-    found = list(trials())
+    found = list(trials)
     report(fault, found, time.monotonic() - began)
-    return found
+    assert [trial.detail for trial in found if _is_bad(trial)] == []
 
 
-def check(trials: Sequence[Trial]) -> None:
-    """Check that no answer is wrong, no loss unreported, and no start ends without a reason."""
-    assert sum(trial.wrong for trial in trials) == 0
-    assert sum(trial.unreported for trial in trials) == 0
-    assert [trial.detail for trial in trials if trial.outcome == "crashed"] == []
-
-
-@pytest.mark.parametrize("fault", FILES)
-def test_flips_in_files_of_the_state(template: Template, tmp_path: Path, fault: str) -> None:
-    """A flipped bit in a file of the state gives no wrong answer and no unreported loss."""
-    file = Path(FILES[fault])
-    check(campaign(fault, lambda: run_trials(template, tmp_path, flip, count=FLIPS, whole=lambda _: file)))
-
-
-def test_flips_in_headers_of_the_log(template: Template, tmp_path: Path) -> None:
-    """A flipped bit in a header of the write-ahead log, where SQLite stops reading, loses nothing unreported."""
-    file = Path(FILES["log"])
-    check(
-        campaign(
-            "log headers", lambda: run_trials(template, tmp_path, flip_log_header, count=FLIPS, whole=lambda _: file)
-        )
-    )
-
-
-def test_flips_in_rows_of_the_manifest(template: Template, tmp_path: Path) -> None:
-    """A changed value in the manifest gives no wrong answer and no unreported loss."""
-    check(campaign("manifest rows", lambda: run_trials(template, tmp_path, flip_manifest, count=FLIPS)))
+@pytest.mark.parametrize("fault", STORE)
+def test_flips_in_the_store(template: Template, tmp_path: Path, fault: str) -> None:
+    """A flipped bit in the store, its log or what was acknowledged gives no wrong answer and no unreported loss."""
+    campaign(fault, try_store(template, tmp_path, STORE[fault], count=FLIPS))
 
 
 def test_flips_in_each_table(template: Template, tmp_path: Path) -> None:
-    """A flipped bit in a file of any table gives no wrong answer."""
-    trials: list[Trial] = []
-    for table, files in sorted(template.tables.items()):
-        is_internal = table == "combinations" or files[0].suffix != ".parquet"
-        trials += campaign(
-            f"table {table}",
-            lambda files=files, is_internal=is_internal: run_trials(  # type: ignore[misc]
-                template,
-                tmp_path,
-                flip,
-                count=max(1, FLIPS // 10) if FLIPS < 1000 else FLIPS,
-                whole=lambda random: random.choice(files),
-                with_run=is_internal,
-            ),
-        )
-    check(trials)
+    """A flipped bit in a file of any table or keyed run gives no wrong answer."""
+    for table in sorted(template.tables):
+        campaign(f"table {table}", try_tables(template, tmp_path, table, count=FLIPS))
+
+
+@pytest.mark.parametrize("name", ["tenants.json", "keys.json"])
+def test_flips_in_organisations_and_keys(template: Template, tmp_path: Path, name: str) -> None:
+    """A flipped bit changes no organisation, game or key. Some sandboxes are started and asked."""
+    with copied(template, tmp_path, with_lake=False) as state:
+        truth = load_tenants(state, None)[0].organisations, load_tenants(state, None)[1]
+
+    def trials() -> Iterator[Trial]:
+        for seed in range(FLIPS):
+            with copied(template, tmp_path, with_lake=False) as state:
+                where, began = flip(state / name, Random(seed)), time.monotonic()
+                try:
+                    tenants, keys = load_tenants(state, None)
+                except Refused as error:
+                    yield Trial("refused", is_noticed=True, is_healed=False, detail=f"{where}: {error}")
+                    continue
+                is_right = (tenants.organisations, keys) == truth
+                yield Trial("starts", not is_right, 0, 0, True, is_right, time.monotonic() - began, where)
+        for seed in range(FEW):
+            with copied(template, tmp_path) as state:
+                yield try_start(template, state, flip(state / name, Random(seed)))
+
+    campaign(name, trials())
+
+
+def test_flips_in_the_ready_file(template: Template, tmp_path: Path) -> None:
+    """A flipped bit in a ready file is refused with the reason, or changes one value. A start ignores it."""
+    with copied(template, tmp_path, with_lake=False) as state:
+        organisations = describe(*load_tenants(state, None))
+    ready = {
+        "collector_url": "http://127.0.0.1:1",
+        "metrics_url": "http://127.0.0.1:2",
+        "console_url": "http://127.0.0.1:3/t",
+    }
+
+    def trials() -> Iterator[Trial]:
+        for seed in range(FLIPS + FEW):
+            with copied(template, tmp_path, with_lake=seed < FEW) as state:
+                (state / "ready.json").write_bytes(
+                    msgspec.json.encode({**ready, "pid": 1, "organisations": organisations})
+                )
+                where = flip(state / "ready.json", Random(seed))
+                if seed < FEW:
+                    yield try_start(template, state, where)
+                    continue
+                try:
+                    read_sandbox_info(state / "ready.json")
+                except GamelensError:
+                    yield Trial("starts", is_noticed=True, detail=where)
+                except Exception as error:  # the campaign counts what it is
+                    yield Trial("crashed", detail=f"{where}: {error!r}")
+                else:
+                    yield Trial("starts", detail=where)
+
+    campaign("ready file", trials())
 
 
 def test_a_full_disk(template: Template, tmp_path: Path) -> None:
-    """On a full disk the sandbox starts and answers, and takes nothing that it cannot keep."""
+    """On a disk with little or no room the sandbox starts and answers, and takes nothing that it cannot keep.
+
+    Without the room that an earlier start kept, it refuses the start with the reason.
+    """
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", disk], capture_output=True).returncode:
+        pytest.skip("a small disk needs the right to mount")
 
     def trials() -> Iterator[Trial]:
-        began = time.monotonic()
-        state = tmp_path / "state"
-        shutil.copytree(template.state, state)
-        stage = Stage(state, reserved_bytes=1 << 60)
-        answers = ask_all(stage)
-        status = stage.submit([event()]).status_code
-        right = answers == template.before and status == 503
-        with full_disk(at_bytes=1000):
-            try:
-                stage.process()
-            except Refused:
-                pass
-            else:
-                right = False
-        wrong = sum(status == 200 and (status, body) not in template.before for status, body in ask_all(stage))
-        stage.process()
-        is_healed = ask_all(stage) == template.after
-        stage.sandbox.close()
-        yield Trial("starts", wrong, 0, 0, right, is_healed, time.monotonic() - began)
+        for seed in range(2 * FEW):
+            random = Random(seed)
+            state = Path(shutil.copytree(template.state, disk / "state"))
+            if random.random() < 0.2:
+                (state / "spare").unlink()
+            room = random.choice((0, 0, random.randrange(64 << 10), random.randrange(3 * MIB)))
+            (disk / "others").write_bytes(bytes(max(0, shutil.disk_usage(disk).free - room)))
+            yield _try_full(template, state, disk / "others", f"{room} bytes of room")
+            shutil.rmtree(state)
 
-    (trial,) = campaign("full disk", trials)
-    assert trial.is_noticed
-    assert trial.is_healed
-    check([trial])
+    try:
+        campaign("full disk", trials())
+    finally:
+        subprocess.run(["umount", "--lazy", disk], check=True)
+
+
+def _try_full(template: Template, state: Path, others: Path, where: str) -> Trial:
+    """Start on a full disk, ask, submit and process. Then there is room again: all must be right."""
+    began, wrong, failed, is_accepted, truth = time.monotonic(), 0, 0, False, template
+    try:
+        stage = Stage(state, tenants=None, reserved_bytes=2 * MIB)
+    except Refused as error:
+        outcome, where = "refused", f"{where}: {error}"
+    except Exception as error:  # the campaign counts what it is
+        return Trial("crashed", detail=f"{where}: {error!r}")
+    else:
+        outcome = "starts"
+        with contextlib.closing(stage.sandbox):
+            answers = ask_all(stage)
+            is_accepted = stage.submit([event(user_id="late", client_ts=None)]).status_code == 200
+            with contextlib.suppress(Refused):
+                stage.process()
+            if not event_counts(stage)["pending"]:
+                truth = template._replace(before=template.after)
+            wrong = count_wrong(answers, template.before)
+            failed = sum(status == 500 for status, _ in answers + ask_all(stage))
+    others.unlink()
+    healed = try_start(truth, state, where)
+    return healed._replace(
+        outcome=outcome if healed.outcome == "starts" else healed.outcome,
+        wrong=wrong + (0 if is_accepted else healed.wrong),
+        failed=failed + healed.failed,
+        is_noticed=outcome == "refused" or not is_accepted,
+        is_healed=is_accepted or healed.is_healed,
+        heal_s=time.monotonic() - began,
+    )
 
 
 def test_a_state_that_cannot_be_written(template: Template, tmp_path: Path) -> None:
     """On a read-only disk the sandbox refuses to start with the reason, and nothing is changed."""
-    state = tmp_path / "state"
-    shutil.copytree(template.state, state)
+    state = Path(shutil.copytree(template.state, tmp_path / "state"))
     for command in (["--bind", state, state], ["-o", "remount,ro,bind", state]):
         if subprocess.run(["mount", *map(str, command)], capture_output=True).returncode:
             pytest.skip("a read-only disk needs the right to mount")
-
-    def trials() -> Iterator[Trial]:
-        try:
-            Stage(state)
-        except Refused as error:
-            yield Trial("refused", is_noticed=True, is_healed=False, detail=str(error))
-        except Exception as error:  # the campaign counts what it is
-            yield Trial("crashed", is_healed=False, detail=f"{type(error).__name__}: {error}")
-        else:
-            yield Trial("starts")
-
-    try:
-        found = campaign("read-only state", trials)
-    finally:
-        subprocess.run(["umount", str(state)], check=True)
-    check(found)
+    began = time.monotonic()
+    refused = try_start(template, state, "read-only")
+    subprocess.run(["umount", str(state)], check=True)
+    healed = try_start(template, state, "writable again")
+    trial = healed._replace(outcome=refused.outcome, is_noticed=refused.is_noticed, heal_s=time.monotonic() - began)
+    campaign("read-only state", iter([trial]))
 
 
 def test_clock_jumps(template: Template, tmp_path: Path) -> None:
     """A clock that jumps by hours or years, forwards and backwards, loses no event."""
-    state = tmp_path / "state"
-    shutil.copytree(template.state, state)
+    state = Path(shutil.copytree(template.state, tmp_path / "state"))
     random = Random(3)
 
     def trials() -> Iterator[Trial]:
-        stage = Stage(state)
-        for _ in range(max(10, FLIPS // 10)):
-            began = time.monotonic()
-            stage.clock.advance(timedelta(hours=random.choice((-9000, -700, -25, -1, 1, 25, 700, 9000))))
-            accepted = event_counts(stage)["accepted"]
-            status = stage.submit([event(user_id=f"{random.random()}", client_ts=None)]).status_code
-            stage.process()
-            counts = event_counts(stage)
-            lost = accepted + 1 - counts["accepted"] + counts["pending"]
-            wrong = sum(status != 200 for status, _ in ask_all(stage)) + (status != 200)
-            yield Trial("starts", wrong, lost, heal_s=time.monotonic() - began)
-        stage.sandbox.close()
+        stage = Stage(state, tenants=None)
+        with contextlib.closing(stage.sandbox):
+            for _ in range(2 * FEW):
+                stage.clock.advance(timedelta(hours=random.choice((-9000, -700, -25, -1, 1, 25, 700, 9000))))
+                before = event_counts(stage)["processed"]
+                waiting = event_counts(stage)["pending"]
+                status = stage.submit([event(user_id=f"{random.random()}", client_ts=None)]).status_code
+                stage.process()
+                lost = before + waiting + 1 - event_counts(stage)["processed"]
+                wrong = sum(answer != 200 for answer, _ in ask_all(stage)) + (status != 200)
+                yield Trial("starts", wrong, lost, is_noticed=bool(report_of(stage)))
 
-    check(campaign("clock jumps", trials))
+    campaign("clock jumps", trials())
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_processes(tmp_path: Path, number: signal.Signals) -> None:
-    """A sandbox process that is killed, or stopped for a moment, keeps what it has acknowledged."""
-    service = Service(tmp_path)
+    """A sandbox process that is killed, or stopped for a moment, keeps what it has acknowledged, once."""
+    state = tmp_path / "state"
 
     def trials() -> Iterator[Trial]:
-        for kill in range(1, KILLS + 1):
-            began = time.monotonic()
-            assert service.ready.pid is not None
-            service.populate(days=3)
-            accepted = httpx.get(f"{service.ready.console_url}/summary").json()["accepted"]
-            os.kill(service.ready.pid, number)
-            if number == signal.SIGSTOP:
-                time.sleep(0.2)
-                os.kill(service.ready.pid, signal.SIGCONT)
-            else:
-                service.kill()
-                service.start()
-            summary = httpx.get(f"{service.ready.console_url}/summary", timeout=30).json()
-            lost = accepted - summary["accepted"] + summary["pending"]
-            yield Trial("starts", 0, lost, heal_s=time.monotonic() - began, detail=f"round {kill}")
+        acknowledged: set[str] = set()
+        slowest_s = 0.0
+        for played in play_rounds(state, number, rounds=KILLS):
+            acknowledged.update(played.acknowledged)
+            slowest_s = max(slowest_s, played.start_s or 0.0)
+            yield Trial("starts", detail=f"{len(played.acknowledged)} batches")
+        lost, repeated = lost_and_repeated(state, acknowledged)
+        detail = f"{lost} of {len(acknowledged)} batches lost, {repeated} events repeated"
+        print(f"    {len(acknowledged):,} acknowledged batches, slowest start {slowest_s:.2f} s")
+        yield Trial("starts", repeated, lost, is_noticed=True, is_healed=not lost, heal_s=slowest_s, detail=detail)
 
-    try:
-        check(campaign(f"processes {number.name}", trials))
-    finally:
-        service.stop()
+    campaign(f"processes {number.name}", trials())

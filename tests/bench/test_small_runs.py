@@ -8,12 +8,17 @@ from __future__ import annotations
 import json
 import random
 import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from statistics import median
+from typing import Any
 from uuid import UUID
 
 import httpx
+import psutil
 import pytest
 
+from gamelens.sandbox.processing.compaction import FAN_IN
 from gamelens.wire.signing import sign
 from support.game_events import event
 from support.served_lake import Served
@@ -74,6 +79,63 @@ def test_a_run_costs_what_is_new(served: Served, kind: str) -> None:
 def files(served: Served) -> dict[str, int]:
     """Return the sizes of the lake's files."""
     return {str(path): path.stat().st_size for path in (served.state / "lake").rglob("*") if path.is_file()}
+
+
+QUESTIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "a grouped month": ("event_count", {"query": {"type": "group", "dimension": "country_code"}}),
+    "daily actives": ("user_unique", {"granularity": "day", "query": {"type": "timeseries"}}),
+    "session length": ("session_length", {"granularity": "day", "query": {"type": "timeseries"}}),
+}
+
+
+def test_questions_beside_compaction(served: Served) -> None:
+    """A question takes at most twice its time while the lake is compacted."""
+    wait_for_compaction(served)
+    alone_s = {name: [seconds_of(served, name) for _ in range(20)] for name in QUESTIONS}
+    for seed in range(FAN_IN):
+        submit(served, 10_000, DAYS, seed=1000 + seed)
+        httpx.post(f"{served.info['console_url']}/process", timeout=300).raise_for_status()
+    until = time.monotonic() + 10
+    while not is_compacting(served) and time.monotonic() < until:
+        time.sleep(0.01)
+    began, beside_s = time.perf_counter(), {name: list[float]() for name in QUESTIONS}
+    while is_compacting(served):
+        for name, measured in beside_s.items():
+            measured.append(seconds_of(served, name))
+    compacted_s = time.perf_counter() - began
+    for name, measured in beside_s.items():
+        alone, beside = median(alone_s[name]), median(measured)
+        print(
+            f"\n{served.size}: {name}: alone {1000 * alone:.0f} ms, beside {compacted_s:.0f} s of compaction "
+            f"{1000 * beside:.0f} ms, slowest of {len(measured)} {1000 * max(measured):.0f} ms"
+        )
+        assert beside <= 2 * alone
+
+
+def seconds_of(served: Served, name: str) -> float:
+    """Return the seconds of one of the `QUESTIONS`."""
+    metric, body = QUESTIONS[name]
+    began = time.perf_counter()
+    served.query(metric, **body)
+    return time.perf_counter() - began
+
+
+def is_compacting(served: Served) -> bool:
+    """Return whether the sandbox has a worker, which compacts when nothing is processed."""
+    children = psutil.Process(served.pid).children()
+    running = [child for child in children if child.status() != psutil.STATUS_ZOMBIE]
+    with suppress(psutil.NoSuchProcess):  # one that has just ended
+        return any("worker" in " ".join(child.cmdline()) for child in running)
+    return False
+
+
+def wait_for_compaction(served: Served) -> None:
+    """Wait until the sandbox has had no worker for a second."""
+    quiet_since = time.monotonic()
+    while time.monotonic() - quiet_since < 1:
+        if is_compacting(served):
+            quiet_since = time.monotonic()
+        time.sleep(0.05)
 
 
 def test_the_size_of_the_lake_does_not_matter() -> None:

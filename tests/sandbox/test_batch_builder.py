@@ -23,6 +23,7 @@ from gamelens.sandbox.storage.inbox import open_store
 from gamelens.sandbox.storage.keyed_runs import PAYLOADS, PREFIX
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
+from support.hypothesis_profiles import examples
 from support.reference_lake import differences, lake_tables, rebuild
 
 pytestmark = pytest.mark.slow
@@ -93,7 +94,7 @@ def first_of_each_name(batches: list[list[Row]]) -> pa.Table:
     return pa.Table.from_pylist(list(kept.values()), schema=EVENTS)
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(examples(6)))
 def test_batches_add_up_to_a_rebuild(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Every table has the rows of a rebuild, whatever the batches and the steps of compaction between them."""
     random = Random(seed)

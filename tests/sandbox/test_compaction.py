@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import pytest
 
+from gamelens.sandbox.maintenance.table_verification import verify
 from gamelens.sandbox.processing import scheduler
 from gamelens.sandbox.processing.compaction import FAN_IN, compact, due_in, due_steps, settled_rows
-from gamelens.sandbox.processing.verification import verify
 from gamelens.sandbox.processing.worker import compact_in_worker
 from gamelens.sandbox.state_directory import lock_state_directory
 from gamelens.sandbox.storage.keyed_runs import PAYLOADS, PREFIX
@@ -98,12 +98,18 @@ def test_a_year_of_hourly_runs_leaves_few_parts() -> None:
     for hour in range(HOURS_A_YEAR):
         for kind, own in parts.items():
             rows = ROWS_A_RUN.get(kind, 300)
-            own.append(TablePart(path=Path(f"{kind}-{hour}"), first_day=None, last_day=None, rows=rows, level=0))
+            own.append(
+                TablePart(
+                    path=Path(f"{kind}-{hour}"), first_day=None, last_day=None, rows=rows, level=0, bytes=0, content=0
+                )
+            )
         most_files = max(most_files, sum(map(len, parts.values())))
         while step := next(due_in("acme", Snapshot(parts)), None):
             level = max(part.level for part in step.parts) + 1
             rows = sum(part.rows for part in step.parts)
-            merged = TablePart(path=step.parts[0].path, first_day=None, last_day=None, rows=rows, level=level)
+            merged = TablePart(
+                path=step.parts[0].path, first_day=None, last_day=None, rows=rows, level=level, bytes=0, content=0
+            )
             parts[step.kind] = [merged, *(part for part in parts[step.kind] if part not in step.parts)]
         unsettled = (sum(part.rows < settled_rows(kind) for part in own) for kind, own in parts.items())
         most_unsettled = max(most_unsettled, *unsettled)

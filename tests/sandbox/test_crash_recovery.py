@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gamelens.sandbox.processing.verification import verify
+from gamelens.sandbox.maintenance.table_verification import verify
 from gamelens.wire.signing import sign
 from support.game_events import NOW, event
 from support.sandbox_stage import Stage
@@ -65,6 +65,7 @@ def test_what_was_acknowledged_outlives_the_process(tmp_path: Path) -> None:
     process = start_process(state, ready_file)
     try:
         with httpx.Client(timeout=30) as http:
+            assert (state / "ready.json").stat().st_mtime_ns <= ready_file.stat().st_mtime_ns
             restarted = json.loads(ready_file.read_text())
             http.post(f"{restarted['console_url']}/process").raise_for_status()
             summary = http.get(f"{restarted['console_url']}/summary").json()

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gamelens.errors import Refused
-from gamelens.sandbox.storage.delta_export import ExportedTable, export_delta
+from gamelens.sandbox.maintenance.delta_export import ExportedTable, export_delta
 from support.game_events import NOW, event
 from support.sandbox_stage import Stage
 

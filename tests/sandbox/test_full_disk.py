@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from gamelens.errors import Refused
+from gamelens.sandbox.server import Sandbox, SandboxOptions
 from gamelens.sandbox.state_directory import keep_spare_room
 from support.game_events import event
 from support.sandbox_stage import Stage
@@ -52,6 +54,33 @@ def test_a_sandbox_starts_on_a_full_disk_and_refuses_only_events(small_disk: Pat
         assert restarted.sandbox.summary()["accepted"] == 1
     finally:
         restarted.sandbox.close()
+
+
+def test_a_start_without_spare_room_says_what_to_do(small_disk: Path) -> None:
+    """A full disk on which no earlier start kept room refuses the start with the reason, and starts once it has room.
+
+    Earlier versions kept none.
+    """
+    stage = Stage(small_disk / "state", reserved_bytes=2 * MIB)
+    assert stage.submit([event()]).status_code == 200
+    stage.sandbox.close()
+    (small_disk / "state" / "spare").unlink()
+    fill(small_disk)
+    with pytest.raises(Refused, match="Make 1 MB of its disk free, and start again"):
+        Stage(small_disk / "state", reserved_bytes=2 * MIB)
+    with (small_disk / "others").open("r+b") as others:
+        others.truncate((small_disk / "others").stat().st_size - MIB)
+    restarted = Stage(small_disk / "state", reserved_bytes=2 * MIB)
+    assert restarted.sandbox.summary()["accepted"] == 1
+    restarted.sandbox.close()
+
+
+def test_a_disk_that_cannot_be_written_refuses_the_start(small_disk: Path) -> None:
+    """A read-only disk refuses the start with the reason, and changes nothing."""
+    Stage(small_disk / "state").sandbox.close()
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    with pytest.raises(Refused, match=r"Read-only file system.*See that its disk is whole and can be written"):
+        Sandbox(SandboxOptions(state=small_disk / "state"))
 
 
 def test_the_spare_room_is_kept_while_there_is_enough(state: Path) -> None:

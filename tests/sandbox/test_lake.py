@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,7 +57,8 @@ def test_a_name_stored_by_an_earlier_start_is_processed(make_stage: Callable[...
     stage = make_stage()
     stage.sandbox.close()
     stored = stage.sandbox.options.state / "tenants.json"
-    stored.write_text(stored.read_text().replace('"acme"', f'"{"游" * 300}"'))
+    content = json.loads(stored.read_text())["content"]
+    stored.write_text(json.dumps(content).replace('"acme"', f'"{"游" * 300}"'))
     stage.sandbox = Sandbox(SandboxOptions(state=stage.sandbox.options.state), clock=stage.clock)
     stage.submit([event()])
     assert set(stage.process()) == {"游" * 300, "rival"}
@@ -162,7 +165,7 @@ def test_an_empty_lake_has_an_empty_available_interval(stage: Stage, name: str) 
 
 
 def test_a_lake_of_another_format_is_rebuilt_from_the_inbox(make_stage: Callable[..., Stage]) -> None:
-    """A lake that an older release wrote is emptied, and the next run rebuilds it."""
+    """A lake that an older release wrote is dropped and answers nothing; the next run rebuilds it."""
     stage = make_stage()
     stage.submit([event(), event(user_id="bob")])
     stage.process()
@@ -171,11 +174,14 @@ def test_a_lake_of_another_format_is_rebuilt_from_the_inbox(make_stage: Callable
     stage.sandbox.close()
     with sqlite3.connect(state / "gamelens.db") as store:
         store.execute("PRAGMA user_version = 1")
-        store.execute("ALTER TABLE files DROP COLUMN kind")
+        for table in ("runs_copy", "files_copy"):
+            store.execute(f"DROP TABLE {table}")
+        store.execute("ALTER TABLE runs DROP COLUMN format")
     store.close()
     restarted = make_stage()
     assert old_snapshot
     assert not files(restarted)
-    assert metric_value(restarted) == 0
+    query: dict[str, Any] = {"interval": "2026-11-01/2026-12-01", "granularity": "day", "query": {"type": "timeseries"}}
+    assert restarted.ask("event_count", **query).status_code == 503
     restarted.process()
     assert metric_value(restarted) == 2

@@ -155,7 +155,7 @@ def test_a_run_that_ends_between_two_organisations_loses_nothing(stage: Stage) -
     stage.submit([event(user_id="mine")])
     stage.submit([event(user_id="theirs")], game_id="9001")
     sandbox = stage.sandbox
-    note_waiting(sandbox.store, {"acme": 1, "rival": 1}, last_batch=0)
+    note_waiting(sandbox.store, {"acme": 1, "rival": 1}, last_batch=0, processed_ms=None)
     process(sandbox.options.state, RunOrder("rival", 2, round(NOW.timestamp() * 1000)))
     assert (metric_value(stage, api_key=RIVAL), metric_value(stage), event_counts(stage)["pending"]) == (1, 0, 1)
     stage.process()

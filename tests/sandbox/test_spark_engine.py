@@ -29,6 +29,7 @@ from gamelens.sandbox.storage.lake import Snapshot
 from gamelens.wire.currencies import SCALED_RATES
 from gamelens.wire.intervals import Interval
 from gamelens.wire.queries import decode_query
+from support.bounded_queries import ENDLESS
 from support.brute_force import ReferenceQuery
 from support.random_worlds import GAMES, POOLS, play, random_query
 from support.sandbox_stage import Stage
@@ -63,19 +64,34 @@ def spark_reader(spark_stage: Stage, tmp_path_factory: pytest.TempPathFactory) -
 
 def test_a_long_query_is_stopped(spark_reader: SparkReader) -> None:
     """A query that takes too long ends soon after its time, and one of too many rows is cut off."""
-    tables = " CROSS JOIN ".join(f"rates AS r{number}" for number in range(5))
-    endless = SqlQuery(SqlStatement(f"SELECT SUM(r0.scaled % 7 + r4.scaled % 5) AS n FROM {tables}"), {}, {})
     currencies = SqlQuery(SqlStatement("SELECT currency FROM rates ORDER BY currency"), {}, {})
     bounds, spark_reader.bounds = spark_reader.bounds, QueryBounds(seconds=2, rows=3)
     try:
         began = time.monotonic()
         with pytest.raises(QueryStopped, match="took more than 2 s"):
-            spark_reader.rows(endless, Snapshot({}))
+            spark_reader.rows(ENDLESS, Snapshot({}))
         assert time.monotonic() - began < 60
         spark_reader.bounds = QueryBounds(rows=3)
         assert [row["currency"] for row in spark_reader.rows(currencies, Snapshot({}))] == sorted(SCALED_RATES)[:4]
     finally:
         spark_reader.bounds = bounds
+
+
+@pytest.fixture
+def bounded(spark_reader: SparkReader) -> Iterator[SparkReader]:
+    """Return the reader for a test to change its bounds."""
+    bounds = spark_reader.bounds
+    yield spark_reader
+    spark_reader.bounds = bounds
+
+
+def test_a_job_that_begins_after_its_time_is_stopped(bounded: SparkReader) -> None:
+    """A query whose time is over before its job begins is stopped all the same."""
+    bounded.bounds = QueryBounds(seconds=0.001)
+    began = time.monotonic()
+    with pytest.raises(QueryStopped, match=r"took more than 0\.001 s"):
+        bounded.rows(ENDLESS, Snapshot({}))
+    assert time.monotonic() - began < 60
 
 
 def query_kinds(metric: Metric) -> tuple[str, ...]:

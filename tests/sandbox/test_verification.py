@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,10 @@ from click.testing import CliRunner
 
 from gamelens.cli import cli
 from gamelens.errors import Refused
-from gamelens.sandbox.processing.verification import verify
+from gamelens.sandbox.maintenance.expected_tables import KEYS_AND_SUMS, OF_FIRST
+from gamelens.sandbox.maintenance.table_verification import verify
+from gamelens.sandbox.storage.lake_schema import COLUMNS
+from support.damaged_lake import flip_bit
 from support.game_events import event
 from support.random_worlds import play
 from support.sandbox_stage import Stage
@@ -32,6 +36,15 @@ def test_late_batches_leave_no_difference(make_stage: Callable[..., Stage], seed
     assert 0 < result.events <= sum(map(len, arrived.values()))
 
 
+@pytest.fixture(scope="module")
+def played_state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The state directory of a closed sandbox with a random world."""
+    stage = Stage(tmp_path_factory.mktemp("played") / "state")
+    play(stage, Random(60))
+    stage.sandbox.close()
+    return stage.sandbox.options.state
+
+
 @pytest.mark.parametrize(
     "table",
     [
@@ -40,10 +53,12 @@ def test_late_batches_leave_no_difference(make_stage: Callable[..., Stage], seed
         *("daily_players_shared", "weekly_players_shared", "monthly_players_shared", "sessions_shared"),
     ],
 )
-def test_a_missing_row_is_found(make_stage: Callable[..., Stage], table: str) -> None:
+def test_a_missing_row_is_found(
+    played_state: Path, make_stage: Callable[..., Stage], tmp_path: Path, table: str
+) -> None:
     """A row missing from any table is reported, with table and organisation."""
+    shutil.copytree(played_state, tmp_path / "state")
     stage = make_stage()
-    play(stage, Random(60))
     path = max(stage.sandbox.lake.snapshot("acme").parts(table), key=lambda part: part.rows).path
     pq.write_table(pq.read_table(path).slice(1), path)
     differences = verify(stage.sandbox.options.state, days=1000).differences
@@ -69,13 +84,39 @@ def test_the_command_fails_on_a_difference(stage: Stage) -> None:
     stage.process()
     state = stage.sandbox.options.state
     success = CliRunner().invoke(cli, ["sandbox", "verify", "--state", str(state)])
-    assert (success.exit_code, success.output) == (0, "2 events, 2 players and 1 days row by row: no difference\n")
+    assert success.exit_code == 0
+    assert success.output == ("row by row: acme 2026-11-20\n2 events, 2 players and 1 days row by row: no difference\n")
     with sqlite3.connect(state / "gamelens.db") as store:
         store.execute("DELETE FROM batches")
     failure = CliRunner().invoke(cli, ["sandbox", "verify", "--state", str(state)])
     assert failure.exit_code == 1
     assert "acme: events of 2026-11-20: 0 rows missing, 2 too many\n" in failure.output
     assert failure.output.endswith("differences\n")
+
+
+def test_the_command_finds_damaged_files(stage: Stage) -> None:
+    """`sandbox verify --files` compares files with their checksums, and names those that are damaged."""
+    stage.submit([event()])
+    stage.process()
+    command = ["sandbox", "verify", "--files", "--state", str(stage.sandbox.options.state)]
+    success = CliRunner().invoke(cli, command)
+    assert success.exit_code == 0
+    assert success.output.endswith(" files: none is damaged\n")
+    (path,) = stage.sandbox.lake.snapshot("acme").files("slim")
+    flip_bit(path, Random(1))
+    failure = CliRunner().invoke(cli, command)
+    assert failure.exit_code == 1
+    assert f"acme: {path.relative_to(stage.sandbox.lake.root)} is damaged" in failure.output
+
+
+def test_its_own_columns_are_those_of_the_lake() -> None:
+    """Verification lists the columns by itself; a table or column of the lake that it does not know fails here."""
+    for table, (keys, sums) in KEYS_AND_SUMS.items():
+        columns = ["user_id" if name == "player" else name for name in COLUMNS[table]]
+        assert sorted(columns) == sorted((*keys, *sums)), table
+    others = ("combinations", "installs", "payments", "installs_moved", "payments_moved")
+    assert COLUMNS.keys() == {*KEYS_AND_SUMS, *others}
+    assert set(COLUMNS["installs"]) == {"player", "game_id", "user_id", *OF_FIRST}
 
 
 def test_a_folder_without_a_sandbox_is_refused(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def order_of(state: Path) -> RunOrder:
     """Return the order to process all batches of the first organisation."""
     with contextlib.closing(open_store(state / "gamelens.db")) as store:
         ((newest,),) = store.execute("SELECT max(id) FROM batches")
-        note_waiting(store, {"acme": 1}, last_batch=0)
+        note_waiting(store, {"acme": 1}, last_batch=0, processed_ms=None)
     return RunOrder("acme", newest, round(NOW.timestamp() * 1000))
 
 

@@ -1,4 +1,8 @@
-"""Damage to a state directory, and what a sandbox then does with it."""
+"""Damage to a state directory, and what a sandbox then makes of it.
+
+A damaged store is opened as a start opens it. If everything that a start reads from it is as it was, answers are as
+well, and only some of these trials go on. All others do: a sandbox is started, asked and told to process.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +21,20 @@ from typing import Any, NamedTuple
 import httpx
 
 from gamelens.errors import GamelensError
-from gamelens.sandbox.storage.inbox import pending
+from gamelens.sandbox.storage.backlog import backlogs
+from gamelens.sandbox.storage.inbox import InboxBatch, open_store, pending, scenario
+from gamelens.sandbox.storage.inbox_recovery import recover_store
+from gamelens.sandbox.storage.lake import TablePart
+from gamelens.sandbox.storage.manifest import LakeUnavailable, Manifest
 from support.game_events import event
 from support.random_worlds import play
-from support.sandbox_stage import Stage
+from support.sandbox_stage import CONFIG, Stage
 
-DAMAGED = ("gamelens.db", "gamelens.db-wal", "gamelens.db-shm", "ready.json", "keys.json", "tenants.json")
-"""Files that are copied for each trial. All others are links, because nothing writes into them."""
+GENERATED = CONFIG.replace('api_key = "key-of-rival"\n', "")
+"""Organisations of which one has a generated key, which is in `keys.json`."""
 
 _LOG_HEADER, _FRAME_HEADER, _PAGE = 32, 24, 4096
+_FULL_EVERY = 100  # of the trials whose store reads as it was, one in so many goes on
 _MONTH = {"interval": "2026-10-01/2026-12-01", "granularity": "month"}
 _WEEKS = {"interval": "2026-11-01/P28D", "granularity": "week"}
 _DAYS = {"interval": "2026-11-01/P28D", "granularity": "day"}
@@ -46,6 +55,8 @@ QUESTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 """Questions that together read every table."""
 
 Answers = list[tuple[int, bytes]]
+Damage = Callable[[Path, Random], str]
+"""A function that damages a state directory and says where."""
 
 
 class Template(NamedTuple):
@@ -53,14 +64,16 @@ class Template(NamedTuple):
 
     Attributes:
         state: the directory.
-        batches: the bodies of all acknowledged batches, by id.
+        batches: all acknowledged batches, by id.
+        content: what a start reads from the store.
         before: answers before the pending events are processed.
         after: answers after that.
         tables: files of each table, relative to the directory.
     """
 
     state: Path
-    batches: dict[int, bytes]
+    batches: dict[int, InboxBatch]
+    content: tuple[Any, ...]
     before: Answers
     after: Answers
     tables: dict[str, list[Path]]
@@ -71,11 +84,11 @@ class Trial(NamedTuple):
 
     Attributes:
         outcome: "starts", "refused" with a reason, or "crashed" without one.
-        wrong: number of answers with status 200 that differ from the truth, while nothing is reported.
+        wrong: number of answers with status 200 that differ from the truth, though no batch is reported as missing.
         unreported: number of acknowledged batches that are gone, while nothing is reported.
         failed: number of answers with status 500.
-        is_noticed: whether anything is reported or not answered.
-        is_healed: whether everything is right again after a run.
+        is_noticed: whether anything is reported, repaired or not answered.
+        is_healed: whether everything is right again after a run; None where that was not tried.
         heal_s: seconds from the start until then.
         detail: what went wrong, for the report.
     """
@@ -85,7 +98,7 @@ class Trial(NamedTuple):
     unreported: int = 0
     failed: int = 0
     is_noticed: bool = False
-    is_healed: bool = True
+    is_healed: bool | None = None
     heal_s: float = 0.0
     detail: str = ""
 
@@ -93,20 +106,17 @@ class Trial(NamedTuple):
 def make_template(folder: Path, *, seed: int = 5) -> Template:
     """Play events of two organisations, process most of them, and copy the state while it runs."""
     folder.mkdir(parents=True)
-    stage = Stage(folder / "running")
-    random = Random(seed)
+    stage = Stage(folder / "running", tenants=GENERATED)
+    running, random = stage.sandbox.options.state, Random(seed)
     for _ in range(2):
         play(stage, random, batches=8)
     stage.sandbox.store.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # only what follows is in the log
     for number in range(40):
         stage.submit([event(user_id=f"waiting{number}", x="y" * random.randrange(2000))])
-    state = folder / "state"
-    shutil.copytree(stage.sandbox.options.state, state)
-    (state / "ready.json").write_bytes(b'{"collector_url": "http://127.0.0.1:1", "pid": 1}')
-    batches = stored_batches(stage.sandbox.store)
+    state = Path(shutil.copytree(running, folder / "state"))
     before = ask_all(stage)
     tables = {
-        kind: [part.path.relative_to(stage.sandbox.options.state) for part in parts]
+        kind: [part.path.relative_to(running) for part in parts]
         for kind, parts in stage.sandbox.lake.snapshot("acme").tables.items()
     }
     stage.process()
@@ -114,44 +124,62 @@ def make_template(folder: Path, *, seed: int = 5) -> Template:
     stage.sandbox.close()
     assert all(status == 200 for status, _ in before + after)
     assert before != after
-    return Template(state, batches, before, after, tables)
+    read = Path(shutil.copytree(state, folder / "read"))
+    content, is_repaired = read_content(read)
+    assert not is_repaired
+    return Template(state, content[0], content, before, after, tables)
 
 
-def stored_batches(store: sqlite3.Connection) -> dict[int, bytes]:
-    """Return the bodies of all batches that can be read, by id."""
-    return {batch.id: batch.body for batch in pending(store, after=0, up_to=2**62)}
+def read_content(state: Path) -> tuple[tuple[Any, ...], bool]:
+    """Recover the store of *state* as a start does, and return all that it then reads, and whether it was repaired.
+
+    It reads batches, runs and files of the lake, what is lost of it, backlogs and scenario.
+    """
+    numbers = (state / "gamelens.acknowledged").read_bytes()
+    recover_store(state / "gamelens.db")
+    is_repaired = (state / "quarantine").exists() or (state / "gamelens.acknowledged").read_bytes() != numbers
+    with contextlib.closing(open_store(state / "gamelens.db")) as store:
+        manifest = Manifest(store)
+        is_repaired |= manifest.repair()
+        batches = {batch.id: batch for batch in pending(store, after=0, up_to=2**62)}
+        return (batches, manifest.read(), backlogs(store), scenario(store)), is_repaired
 
 
 def ask_all(stage: Stage) -> Answers:
-    """Return status and body of the answer to each question, over one event loop."""
+    """Return status and body of the answer to each question."""
+    return ask(stage, *range(len(QUESTIONS)))
+
+
+def ask(stage: Stage, *numbers: int) -> Answers:
+    """Return status and body of the answers to the questions called *numbers*, over one event loop."""
     headers = {"X-API-Key": "key-of-acme"}
 
-    async def ask() -> Answers:
+    async def send() -> Answers:
         transport = httpx.ASGITransport(stage.metrics_app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             found = []
-            for metric, body in QUESTIONS:
+            for metric, body in (QUESTIONS[number] for number in numbers):
                 answer = await client.post(f"/metrics/v1/metrics/{metric}", json=body, headers=headers)
                 found.append((answer.status_code, answer.content))
             return found
 
-    return asyncio.run(ask())
+    return asyncio.run(send())
 
 
 @contextlib.contextmanager
-def copied(template: Template, folder: Path, *, whole: Path | None = None) -> Iterator[Path]:
-    """Yield a copy of the template's state, in which *whole* is a copy of its own as well and no link."""
+def copied(template: Template, folder: Path, *, with_lake: bool = True) -> Iterator[Path]:
+    """Yield a copy of the template's state, in which the files of the lake are links: replace them, do not write."""
     state = folder / "state"
-    own = {Path(name) for name in DAMAGED} | ({whole} if whole else set())
 
     def copy(source: str, target: str) -> str:
-        if Path(source).relative_to(template.state) in own:
-            shutil.copyfile(source, target)
-        else:
+        if "lake" in Path(source).relative_to(template.state).parts:
             os.link(source, target)
+        else:
+            shutil.copyfile(source, target)
         return target
 
-    shutil.copytree(template.state, state, copy_function=copy, symlinks=True)
+    ignored = None if with_lake else shutil.ignore_patterns("lake", "spare")
+    shutil.copytree(template.state, state, copy_function=copy, symlinks=True, ignore=ignored)
     try:
         yield state
     finally:
@@ -168,13 +196,15 @@ def flip_log_header(path: Path, random: Random) -> str:
 
 
 def flip(path: Path, random: Random, *, place: int | None = None) -> str:
-    """Flip one bit of the file *path*, at *place* or anywhere, and return which."""
-    place, bit = random.randrange(path.stat().st_size) if place is None else place, random.randrange(8)
-    with path.open("r+b") as file:
-        file.seek(place)
-        (byte,) = file.read(1)
-        file.seek(place)
-        file.write(bytes([byte ^ 1 << bit]))
+    """Put a file with one other bit in the place of *path*, and return which.
+
+    The bit is at *place* or anywhere.
+    """
+    content = bytearray(path.read_bytes())
+    place, bit = random.randrange(len(content)) if place is None else place, random.randrange(8)
+    content[place] ^= 1 << bit
+    path.unlink()
+    path.write_bytes(content)
     return f"{path.name}: bit {bit} of byte {place}"
 
 
@@ -199,36 +229,45 @@ def _flipped(value: int | str, random: Random) -> int | str:
     return value[:place] + chr(ord(value[place]) ^ 1 << random.randrange(5)) + value[place + 1 :]
 
 
-def try_damage(template: Template, state: Path, where: str, *, with_run: bool) -> Trial:
-    """Start a sandbox on the damaged *state*, ask, read the inbox, and process.
+def try_store(template: Template, folder: Path, damage: Damage, *, count: int) -> Iterator[Trial]:
+    """Yield what a start makes of each of *count* damages to the store or its log."""
+    for seed in range(count):
+        with copied(template, folder, with_lake=False) as state:
+            where, began = damage(state, Random(seed)), time.monotonic()
+            try:
+                content, is_repaired = read_content(state)
+            except Exception:  # the sandbox below says what it makes of it
+                content, is_repaired = (), False
+            took_s = time.monotonic() - began
+        if content == template.content and seed % _FULL_EVERY:
+            yield Trial("starts", is_noticed=is_repaired, is_healed=is_repaired or None, heal_s=took_s, detail=where)
+            continue
+        with copied(template, folder) as state:
+            damage(state, Random(seed))
+            yield try_start(template, state, where)
 
-    Args:
-        template: the state before the damage.
-        state: the damaged state.
-        where: what was damaged.
-        with_run: whether to process even if nothing has been noticed.
-    """
+
+def try_start(template: Template, state: Path, where: str) -> Trial:
+    """Start a sandbox on the damaged *state*, ask, read the inbox, process and ask again."""
     began = time.monotonic()
     try:
-        stage = Stage(state)
+        stage = Stage(state, tenants=None)
     except GamelensError as error:
-        return Trial("refused", is_noticed=True, is_healed=False, detail=f"{where}: {error}")
+        return Trial("refused", is_noticed=True, detail=f"{where}: {error}")
     except Exception as error:  # the campaign counts what it is
-        return Trial("crashed", is_healed=False, detail=f"{where}: {type(error).__name__}: {error}")
+        return Trial("crashed", detail=f"{where}: {type(error).__name__}: {error}")
     try:
-        return _examine(template, stage, where, began, with_run=with_run)
+        return _examine(template, stage, where, began)
     finally:
         stage.sandbox.close()
 
 
-def _examine(template: Template, stage: Stage, where: str, began: float, *, with_run: bool) -> Trial:
+def _examine(template: Template, stage: Stage, where: str, began: float) -> Trial:
     first = ask_all(stage)
+    for name in stage.sandbox.lake.organisations():
+        stage.sandbox.health.check_all(stage.sandbox.lake.snapshot(name), pause=0)
     missing = _missing(template, stage)
-    notices = _is_reported(stage)
-    wrong = _wrong(first, template.before) if not notices else 0
-    is_right = first == template.before and not missing
-    if is_right and not with_run and not notices:
-        return Trial("starts")
+    reported = report_of(stage)
     failures = ""
     try:
         stage.process()
@@ -237,15 +276,18 @@ def _examine(template: Template, stage: Stage, where: str, began: float, *, with
     except Exception as error:  # the campaign counts what it is
         failures = f"{type(error).__name__}: {error}"
     second = ask_all(stage)
-    notices = notices or _is_reported(stage) or bool(failures)
-    wrong += _wrong(second, template.after) if not notices else 0
+    reported |= report_of(stage)
+    wrong = count_wrong(first, template.before)
+    if "batches" not in reported:  # without these batches other answers are right
+        wrong += count_wrong(second, template.after)
     statuses = Counter(status for status, _ in first + second)
     return Trial(
         "starts",
         wrong=wrong,
-        unreported=len(missing) if not notices else 0,
+        unreported=len(missing) if "batches" not in reported else 0,
         failed=statuses[500],
-        is_noticed=notices or set(statuses) != {200},
+        is_noticed=bool(reported or failures or (stage.sandbox.options.state / "quarantine").exists())
+        or statuses.keys() != {200},
         is_healed=second == template.after and not missing,
         heal_s=time.monotonic() - began,
         detail=f"{where}: {dict(statuses)}, {len(missing)} batches missing, {failures or 'processed'}",
@@ -253,48 +295,80 @@ def _examine(template: Template, stage: Stage, where: str, began: float, *, with
 
 
 def _missing(template: Template, stage: Stage) -> set[int]:
-    try:
-        stored = stored_batches(stage.sandbox.store)
-    except sqlite3.DatabaseError:
-        stored = {}
-    return {number for number, body in template.batches.items() if stored.get(number) != body}
+    stored = {batch.id: batch for batch in pending(stage.sandbox.store, after=0, up_to=2**62)}
+    return {number for number, batch in template.batches.items() if stored.get(number) != batch}
 
 
-def _is_reported(stage: Stage) -> bool:
-    """Return whether the sandbox says that something is wrong with its state."""
-    try:
-        summary = stage.sandbox.summary()
-    except Exception:  # a summary that fails reports nothing
-        return False
-    return bool(any(summary["damaged"].values()) or summary["failing"] or stage.sandbox.unhealthy_because())
+def report_of(stage: Stage) -> set[str]:
+    """Return what the sandbox reports as wrong with its state: batches, the lake, a failing run, the disk."""
+    summary = stage.sandbox.summary()
+    found = {
+        "batches": summary["damaged"]["batches"] or summary["damaged"]["kept_in"],
+        "lake": summary["damaged"]["lake"],
+        "failing": summary["failing"],
+        "disk": stage.sandbox.unhealthy_because(),
+    }
+    return {name for name, is_reported in found.items() if is_reported}
 
 
-def _wrong(found: Answers, true: Answers) -> int:
-    return sum(status == 200 and (status, body) != truth for (status, body), truth in zip(found, true, strict=True))
+def count_wrong(found: Answers, true: Answers) -> int:
+    """Return how many answers with status 200 are not the true ones."""
+    return sum(answer[0] == 200 and answer != truth for answer, truth in zip(found, true, strict=True))
 
 
-def run_trials(
-    template: Template,
-    folder: Path,
-    damage: Callable[[Path, Random], str],
-    *,
-    count: int,
-    whole: Callable[[Random], Path] | None = None,
-    with_run: bool = False,
-) -> Iterator[Trial]:
-    """Yield what a sandbox makes of each of *count* random damages.
+def try_tables(template: Template, folder: Path, table: str, *, count: int) -> Iterator[Trial]:
+    """Yield what a sandbox makes of each of *count* flipped bits in the files of one table.
 
-    Args:
-        template: the state to damage.
-        folder: where the copies go.
-        damage: damages a file of a state, and says where.
-        count: number of damages.
-        whole: chooses the file to damage, relative to the state; None for a damage of the state.
-        with_run: whether to process even if nothing has been noticed.
+    It serves all the while, with each file as if it were new to it. Some flips are tried by a start and a run as well.
     """
-    for seed in range(count):
-        random = Random(seed)
-        file = whole(random) if whole else None
-        with copied(template, folder, whole=file) as state:
-            where = damage(state / file if file else state, random)
-            yield try_damage(template, state, where, with_run=with_run)
+    files = template.tables[table]
+    random = Random(table)
+    with copied(template, folder) as state:
+        stage = Stage(state, tenants=None)
+        with contextlib.closing(stage.sandbox):
+            parts = stage.sandbox.lake.snapshot("acme").parts(table)
+            readers = _readers(stage, [part.path for part in parts])
+            for _ in range(count):
+                yield _try_flip(template, stage, random.choice(parts), readers, random)
+    for seed in range(max(1, count // 200)):
+        with copied(template, folder) as state:
+            yield try_start(template, state, flip(state / files[seed % len(files)], Random(seed)))
+
+
+def _try_flip(template: Template, stage: Stage, part: TablePart, readers: list[int], random: Random) -> Trial:
+    whole = part.path.read_bytes()
+    where = flip(part.path, random)
+    numbers = [*random.sample(readers, min(1, len(readers))), random.randrange(len(QUESTIONS))]
+    answers = ask(stage, *numbers)
+    is_noticed = bool(stage.sandbox.cannot_answer()) or not _is_whole(stage, part)  # no question reads a keyed run
+    part.path.unlink()
+    part.path.write_bytes(whole)
+    assert _is_whole(stage, part)
+    return Trial(
+        "starts",
+        wrong=count_wrong(answers, [template.before[number] for number in numbers]),
+        unreported=not is_noticed,
+        failed=sum(status == 500 for status, _ in answers),
+        is_noticed=is_noticed,
+        detail=f"{where}: {[status for status, _ in answers]}",
+    )
+
+
+def _is_whole(stage: Stage, part: TablePart) -> bool:
+    try:
+        stage.sandbox.health.require("acme", [part])
+    except LakeUnavailable:
+        return False
+    return True
+
+
+def _readers(stage: Stage, paths: list[Path]) -> list[int]:
+    """Return the numbers of the questions that read one of *paths*."""
+    for path in paths:
+        path.rename(path.with_suffix(".away"))
+    refused = [number for number, (status, _) in enumerate(ask_all(stage)) if status == 503]
+    for path in paths:
+        path.with_suffix(".away").rename(path)
+    stage.sandbox.health.check_all(stage.sandbox.lake.snapshot("acme"), pause=0)
+    assert not stage.sandbox.cannot_answer()
+    return refused

@@ -87,6 +87,11 @@ class Service:
 
     def populate(self, *, days: int) -> None:
         """Submit and process a few events of each game on each of the last *days* days."""
+        self.submit(days=days)
+        httpx.post(f"{self.ready.console_url}/process", timeout=60).raise_for_status()
+
+    def submit(self, *, days: int) -> None:
+        """Submit a few events of each game on each of the last *days* days."""
         chance, now = random.Random(3), datetime.now(UTC)
         for game in self.ready.organisations[0].games:
             if game.title == "Live":  # a production game, whose events the sandbox refuses
@@ -104,4 +109,3 @@ class Service:
             headers = {"Authorization": sign(body, secret_key=game.secret_key), "Content-Encoding": "gzip"}
             address = f"{self.ready.collector_url}/v2/{game.game_key}/events"
             httpx.post(address, content=body, headers=headers).raise_for_status()
-        httpx.post(f"{self.ready.console_url}/process", timeout=60).raise_for_status()

@@ -17,6 +17,7 @@ from gamelens.sandbox.processing.compaction import compact
 from gamelens.sandbox.processing.scheduler import Scheduler
 from gamelens.sandbox.storage.inbox import open_store
 from gamelens.sandbox.storage.lake import Lake
+from gamelens.sandbox.storage.lake_health import LakeHealth
 from support.game_events import NOW
 
 NEVER: Final = 1_000_000_000
@@ -74,6 +75,6 @@ def _run(order: str, state: Path, before: int, number: Synchronized[int]) -> Non
     if order == "process":
         lake = Lake(state / "lake", open_store(state / "gamelens.db"))
         with (state / "lock").open("a") as lock:
-            asyncio.run(Scheduler(state, lake, clock, lock=lock).process())
+            asyncio.run(Scheduler(state, lake, clock, lock=lock, health=LakeHealth(lake)).process())
     else:
         compact(state)

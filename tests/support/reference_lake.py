@@ -15,7 +15,7 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
-from gamelens.sandbox.storage.lake import LakeFile, Snapshot, folder_of
+from gamelens.sandbox.storage.lake import Snapshot, folder_of
 from gamelens.sandbox.storage.lake_schema import (
     COLUMNS,
     CUBE_DIMENSIONS,
@@ -29,6 +29,7 @@ from gamelens.sandbox.storage.lake_schema import (
     SLIM_DIMENSIONS,
     UNDATED,
 )
+from gamelens.sandbox.storage.manifest import LakeFile
 
 TABLES: Final = tuple(name for name in COLUMNS if name != "combinations")
 """Names of the tables that are rebuilt."""

@@ -13,8 +13,8 @@ import pyarrow as pa
 from gamelens.sandbox.processing.staging import stage
 from gamelens.sandbox.server import available_intervals
 from gamelens.sandbox.storage.inbox import pending
-from gamelens.sandbox.storage.lake import LakeFile
 from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
+from gamelens.sandbox.storage.manifest import LakeFile
 from support.reference_lake import write_parts
 from support.sandbox_stage import Stage
 

@@ -66,11 +66,12 @@ class Stage:
     makes_lake_anew = False
     """Whether `process` takes all events, so that a call between two others changes nothing."""
 
-    def __init__(self, state: Path, *, tenants: str = CONFIG, **options: Any) -> None:
+    def __init__(self, state: Path, *, tenants: str | None = CONFIG, **options: Any) -> None:
         self.clock = Clock()
         self.clock.freeze(NOW)
-        config = state.parent / "sandbox.toml"
-        config.write_text(tenants)
+        config = state.parent / "sandbox.toml" if tenants else None
+        if config and tenants:
+            config.write_text(tenants)
         options = {"refresh_s": 0, "rate": 10_000, "at_once": 10_000} | options
         self.sandbox = Sandbox(SandboxOptions(state=state, config=config, **options), clock=self.clock)
         self.metrics_app = self.sandbox.metrics.app()

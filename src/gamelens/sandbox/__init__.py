@@ -47,6 +47,8 @@ Our choices, where the public documentation of the services is silent:
   buckets) and 250,000 rows are answered (Wire 2.10, Row order).
 - Each organisation is processed by a run of its own, which is tried again after a pause that grows
   (Wire 2.4, Available interval).
+- An answer that would need a damaged or missing file of the lake is 503, with the reason; the others are given
+  (Wire 2.12, Refusals).
 - Each of several nodes limits alone, and a request comes to a random one (Wire 2.3, Rate limits). The description
   needs no key (Wire 2.1, Metrics addresses).
 - API keys are stored as SHA-256 digests, game secrets as they are, because a signature cannot be checked with less. An

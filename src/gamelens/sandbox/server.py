@@ -12,13 +12,12 @@ import signal
 import socket
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 import msgspec
-import uvloop
 
 from gamelens._files import write_private
 from gamelens.errors import Refused
@@ -28,16 +27,18 @@ from gamelens.sandbox.collector.geoip import GeoIp
 from gamelens.sandbox.collector.live_feed import LiveFeed
 from gamelens.sandbox.control.control_app import control_app
 from gamelens.sandbox.control.fault_injection import FaultInjector
+from gamelens.sandbox.engines.checked_engine import CheckedEngine
 from gamelens.sandbox.engines.engine import LakeLocation, QueryBounds
 from gamelens.sandbox.engines.open_engine import open_engine
 from gamelens.sandbox.http.certificates import load_certificate
-from gamelens.sandbox.http.http_server import http_server
+from gamelens.sandbox.http.http_server import http_server, loop_factory
 from gamelens.sandbox.http.rate_limiter import RateLimits
 from gamelens.sandbox.metrics.metrics_app import MetricsApp
 from gamelens.sandbox.processing.compaction import compact
 from gamelens.sandbox.processing.pipeline import Report
+from gamelens.sandbox.processing.rebuild import rebuild
 from gamelens.sandbox.processing.scheduler import Scheduler
-from gamelens.sandbox.state_directory import READY_FILE, check_state, keep_spare_room, lock_state_directory
+from gamelens.sandbox.state_directory import READY_FILE, check_state, explained_trouble, lock_state_directory
 from gamelens.sandbox.storage.backlog import backlogs
 from gamelens.sandbox.storage.event_counts import EventCounter
 from gamelens.sandbox.storage.inbox import (
@@ -51,6 +52,7 @@ from gamelens.sandbox.storage.inbox import (
 )
 from gamelens.sandbox.storage.inbox_recovery import recover_store
 from gamelens.sandbox.storage.lake import Lake
+from gamelens.sandbox.storage.lake_health import LakeHealth
 from gamelens.sandbox.tenants import TenantDirectory, Titles, describe, load_tenants
 from gamelens.wire.event_validator import Validation
 from gamelens.wire.limits import QUERY_S, REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
@@ -110,7 +112,7 @@ class Sandbox:
     """Both services and the control API over one state directory, which this process locks.
 
     Raises:
-        Refused: another process has locked *state*, or a file of the options cannot be read.
+        Refused: another process has locked *state*, its disk fails, or a file of the options cannot be read.
         BadQuery: the configuration file breaks a rule.
     """
 
@@ -120,18 +122,15 @@ class Sandbox:
         self.token = secrets.token_urlsafe(16)
         self.last_request_s = monotonic()
         self.faults = FaultInjector()
-        self._lock = lock_state_directory(options.state)
-        try:
-            keep_spare_room(options.state)
+        with explained_trouble(options.state), contextlib.ExitStack() as on_failure:
+            self._lock = on_failure.enter_context(lock_state_directory(options.state))
             self.tenants, self._api_keys = load_tenants(options.state, options.config, options.titles)
             self._certificate = load_certificate(options.state, options.tls_names) if options.tls else None
             self._countries = GeoIp(options.geoip)
             location = LakeLocation(options.state / "lake", options.lake_url)
             self.reader = open_engine(options.engine, location, QueryBounds(seconds=options.query_s))
             self._open()
-        except BaseException:
-            self._lock.close()
-            raise
+            on_failure.pop_all()
 
     def _open(self) -> None:
         state = self.options.state
@@ -140,7 +139,8 @@ class Sandbox:
         self.store = open_store(state / "gamelens.db")
         self.lake = Lake(state / "lake", self.store)
         self.lake.recover()
-        self.runs = Scheduler(state, self.lake, self.clock, lock=self._lock)
+        self.health = LakeHealth(self.lake)
+        self.runs = Scheduler(state, self.lake, self.clock, lock=self._lock, health=self.health)
         self.inbox = Inbox(state / "gamelens.db", reserved_bytes=self.options.reserved_bytes)
         self._totals = EventCounter(self.store)
         self.live = _restored_live_feed(self.tenants, self.store, self.clock)
@@ -157,7 +157,7 @@ class Sandbox:
         self.metrics = MetricsApp(
             self.tenants,
             self.lake,
-            self.reader,
+            CheckedEngine(self.reader, self.health),
             self.clock,
             limits=limits,
             nodes=self.options.nodes,
@@ -178,7 +178,7 @@ class Sandbox:
             processed_up_to=self.lake.last_run().last_batch, shared=self.tenants.shared_game_ids
         )
         per_game = {game: msgspec.structs.asdict(counts) for game, counts in received.items()}
-        (duplicates,) = self.store.execute("SELECT coalesce(sum(duplicates), 0) FROM runs").fetchone()
+        duplicates = self.lake.last_run().duplicates
         damaged = self.store.execute("SELECT batch, kept_in FROM damaged").fetchall()
         totals = {
             name: sum(counts[name] for counts in per_game.values()) for name in ("accepted", "rejected", "pending")
@@ -195,6 +195,7 @@ class Sandbox:
             "damaged": {
                 "batches": sum(batch is not None for batch, _ in damaged),
                 "kept_in": sorted({file for _, file in damaged if file}),
+                "lake": self.health.reasons(),
             },
             "processing": self.runs.progress and self.runs.progress.to_json(),
             "failing": {name: behind.to_json() for name, behind in backlogs(self.store).items() if behind.failures},
@@ -220,6 +221,10 @@ class Sandbox:
     def unhealthy_because(self) -> str | None:
         """Return the reason why requests cannot be taken, or None."""
         return self.inbox.trouble
+
+    def cannot_answer(self) -> dict[str, str]:
+        """Return why questions are not answered, by organisation."""
+        return self.health.reasons()
 
     def close(self) -> None:
         """Commit what is queued and release everything."""
@@ -252,11 +257,13 @@ class Sandbox:
             await asyncio.sleep(0.01)
         scheme = "https" if self._certificate else "http"
         ready = self._ready_file(_address(collector, scheme), _address(metrics, scheme), _address(control, "http"))
-        for path in filter(None, (self.options.ready, self.options.state / READY_FILE)):
+        # The one that is waited for comes last: a killed sandbox leaves its own in the state directory.
+        for path in filter(None, (self.options.state / READY_FILE, self.options.ready)):
             write_private(path, ready)
         background_tasks = [
             asyncio.create_task(self.runs.process_hourly()),
             asyncio.create_task(self.runs.compact_after_runs()),
+            asyncio.create_task(self.runs.keep_whole()),
             asyncio.create_task(self._stop_when_idle(stop)),
         ]
         await stop.wait()
@@ -319,20 +326,40 @@ def process_stopped(state: Path, *, report: Report | None = None) -> dict[str, s
         sandbox.close()
 
 
+def rebuild_stopped(state: Path, organisations: Sequence[str] = ()) -> list[str]:
+    """Make the tables of a state directory that no sandbox serves again (`rebuild`).
+
+    Returns the names of the organisations.
+
+    Raises:
+        Refused: *state* is not a state directory, another process has locked it, or events are lost.
+    """
+    check_state(state)
+    sandbox = Sandbox(SandboxOptions(state=state))
+    try:
+        return rebuild(state, organisations)
+    finally:
+        sandbox.close()
+
+
 def serve(sandbox: Sandbox) -> None:
     """Run *sandbox* in this process until it is stopped. Everything received is then on disk."""
     try:
         # The inbox commits in its own thread, which would wait up to 5 ms for the GIL each time.
         sys.setswitchinterval(0.0005)
-        # uvloop answers about twice as many small requests as asyncio's own loop and changes nothing else.
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(sandbox.run())
     finally:
         sandbox.close()
 
 
 def available_intervals(tenants: TenantDirectory, lake: Lake, clock: Clock) -> dict[str, str]:
-    """Return the available interval of each organisation, ISO 8601, by name."""
+    """Return the available interval of each organisation, ISO 8601, by name.
+
+    The result is empty while the lake is lost.
+    """
+    if lake.lost_because:
+        return {}
     return {org.name: str(lake.available(org.name, now=clock.now())) for org in tenants.organisations}
 
 

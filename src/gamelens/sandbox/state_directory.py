@@ -1,12 +1,18 @@
-"""The state directory of a sandbox: its lock and the names of its files."""
+"""The state directory of a sandbox: its lock, its small files and trouble with its disk."""
 
 from __future__ import annotations
 
-import fcntl
+import contextlib
 import shutil
+import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic, sleep
-from typing import IO, Final
+from typing import IO, Final, TypeVar
+from zlib import crc32
+
+import msgspec
+from filelock import lock_descriptor
 
 from gamelens._files import write_private
 from gamelens.errors import Refused
@@ -14,10 +20,29 @@ from gamelens.errors import Refused
 READY_FILE = "ready.json"
 _PATIENCE_S: Final = 2.0
 _SPARE_BYTES: Final = 1 << 20
+_Value = TypeVar("_Value")
+
+
+class _CheckedContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A small file: its content, and the CRC-32 of the content's JSON."""
+
+    checksum: int
+    content: msgspec.Raw
+
+
+@contextlib.contextmanager
+def explained_trouble(state: Path) -> Iterator[None]:
+    """Turn errors of the disk and of SQLite into `Refused`, with what to do about them."""
+    try:
+        yield
+    except (OSError, sqlite3.Error) as error:
+        is_full = state.exists() and shutil.disk_usage(state).free < _SPARE_BYTES
+        advice = "Make 1 MB of its disk free" if is_full else "See that its disk is whole and can be written"
+        raise Refused(f"{state} cannot be used: {error}. {advice}, and start again") from error
 
 
 def lock_state_directory(state: Path) -> IO[str]:
-    """Create *state* if necessary and lock it for this process.
+    """Create *state* if necessary, see to its spare room and lock it for this process.
 
     Closing the returned file unlocks it. Waits up to 2 s for another process that is about to exit.
 
@@ -26,18 +51,15 @@ def lock_state_directory(state: Path) -> IO[str]:
     """
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
     state.chmod(0o700)
+    keep_spare_room(state)
     lock = (state / "lock").open("w")
     deadline = monotonic() + _PATIENCE_S  # the worker of a killed sandbox may still be exiting
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            if monotonic() > deadline:
-                lock.close()
-                raise Refused(f"{state} belongs to a running sandbox: stop that one, or name another --state") from None
-            sleep(0.02)
-        else:
-            return lock
+    while not lock_descriptor(lock.fileno(), blocking=False):
+        if monotonic() > deadline:
+            lock.close()
+            raise Refused(f"{state} belongs to a running sandbox: stop that one, or name another --state")
+        sleep(0.02)
+    return lock
 
 
 def keep_spare_room(state: Path) -> None:
@@ -50,6 +72,53 @@ def keep_spare_room(state: Path) -> None:
         spare.unlink(missing_ok=True)
     elif free > 4 * _SPARE_BYTES and not spare.exists():
         write_private(spare, bytes(_SPARE_BYTES))
+
+
+def store_twice(path: Path, value: object) -> None:
+    """Write *value* as JSON, with a checksum, to *path* and to a copy beside it.
+
+    Nothing is written where it is there already: a full disk stops no later start.
+    """
+    content = msgspec.json.encode(value)
+    file = msgspec.json.encode(_CheckedContent(crc32(content), msgspec.Raw(content)))
+    for each in (path, _copy_of(path)):
+        if not each.exists() or each.read_bytes() != file:
+            write_private(each, file)
+
+
+def read_stored(path: Path, kind: type[_Value], *, default: _Value) -> _Value:
+    """Return what an earlier start stored at *path*, *default* if there is nothing.
+
+    If *path* is damaged or missing, its copy is read.
+
+    Raises:
+        Refused: both are damaged.
+    """
+    errors = []
+    for each in (path, _copy_of(path)):
+        try:
+            return _read_checked(each.read_bytes(), kind)
+        except FileNotFoundError:
+            continue
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            errors.append(str(error))
+    if errors:
+        raise Refused(f"{path} is damaged: {errors[0]}. Restore it, or start on another --state")
+    return default
+
+
+def _read_checked(file: bytes, kind: type[_Value]) -> _Value:
+    try:
+        stored = msgspec.json.decode(file, type=_CheckedContent)
+    except msgspec.ValidationError:  # as earlier versions wrote it, or damaged in a way that *kind* refuses as well
+        return msgspec.json.decode(file, type=kind)
+    if crc32(stored.content) != stored.checksum:
+        raise msgspec.DecodeError("its checksum is wrong")
+    return msgspec.json.decode(stored.content, type=kind)
+
+
+def _copy_of(path: Path) -> Path:
+    return path.with_suffix(f".copy{path.suffix}")
 
 
 def check_state(state: Path) -> None:

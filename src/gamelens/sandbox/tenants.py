@@ -3,7 +3,7 @@
 The services know only the SHA-256 digest of an API key, in memory (`TenantDirectory`) and on disk (`tenants.json`).
 Keys that the sandbox generated are also in `keys.json`, because every start writes them into its ready file. Nothing
 else reads that file. A key from a configuration file is written to the ready file only. Game secrets are stored as
-they are, because a signature cannot be checked with less.
+they are, because a signature cannot be checked with less. Both files have a checksum and a copy.
 """
 
 from __future__ import annotations
@@ -15,20 +15,19 @@ import secrets
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeVar, get_args
+from typing import Annotated, Any, Final, Literal, get_args
 
 import msgspec
 
-from gamelens._files import write_private
 from gamelens._text import printable
 from gamelens.errors import BadQuery, Refused
+from gamelens.sandbox.state_directory import read_stored, store_twice
 
 Environment = Literal["sandbox", "production"]
 Titles = tuple[tuple[str, tuple[str, ...]], ...]
 """Names of studios, each with the titles of its games."""
 NAME_LETTERS: Final = 100
 """Most characters of an organisation's name (Wire 5.4, Sandbox configuration)."""
-_Value = TypeVar("_Value")
 
 
 class TenantConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,8 +133,8 @@ class _Configuration(msgspec.Struct, frozen=True):
     organisations: tuple[_ConfiguredOrganisation, ...] = msgspec.field(name="organisation")
 
 
-class _StoredTenants(msgspec.Struct, frozen=True):
-    organisations: tuple[Organisation, ...] = msgspec.field(default=(), name="organisation")
+class _StoredTenants(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    organisations: tuple[Organisation, ...] = msgspec.field(name="organisation")
 
 
 class TenantDirectory:
@@ -190,8 +189,8 @@ def load_tenants(state: Path, config: Path | None, titles: Titles = ()) -> tuple
         BadQuery: the configuration file breaks a rule.
         Refused: a file cannot be read.
     """
-    stored = _read_stored(state / "tenants.json", _StoredTenants, default=_StoredTenants()).organisations
-    stored_keys = _read_stored(state / "keys.json", dict[str, str], default={})
+    stored = read_stored(state / "tenants.json", _StoredTenants, default=_StoredTenants(())).organisations
+    stored_keys = read_stored(state / "keys.json", dict[str, str], default={})
     if config:
         configured = _read_configuration(config)
     elif titles or not stored:
@@ -208,15 +207,9 @@ def load_tenants(state: Path, config: Path | None, titles: Titles = ()) -> tuple
     }
     api_keys = generated_keys | configured_keys
     tenants = TenantDirectory(tuple(_with_digest(org, api_keys) for org in organisations))
-    _store(state / "keys.json", msgspec.json.encode(generated_keys))
-    _store(state / "tenants.json", msgspec.json.encode(_StoredTenants(tenants.organisations)))
+    store_twice(state / "keys.json", generated_keys)
+    store_twice(state / "tenants.json", _StoredTenants(tenants.organisations))
     return tenants, api_keys
-
-
-def _store(path: Path, content: bytes) -> None:
-    """Write *content* unless it is there already: a full disk stops no later start."""
-    if not path.exists() or path.read_bytes() != content:
-        write_private(path, content)
 
 
 def describe(tenants: TenantDirectory, api_keys: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -275,14 +268,6 @@ def _read_configuration(path: Path) -> tuple[_ConfiguredOrganisation, ...]:
     for org in organisations:
         _check_api_key(org.api_key)
     return organisations
-
-
-def _read_stored(path: Path, kind: type[_Value], *, default: _Value) -> _Value:
-    """Return what an earlier start stored at *path*, else *default*."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=kind) if path.exists() else default
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Refused(f"{path} is damaged: {error}. Restore it, or start on another --state") from None
 
 
 def _check_content(content: object, kind: type[msgspec.Struct], *, path: str = "") -> None:

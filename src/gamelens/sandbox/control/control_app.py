@@ -65,6 +65,10 @@ class SandboxControl(Protocol):
         """Return the reason why requests cannot be taken, or None."""
         ...
 
+    def cannot_answer(self) -> dict[str, str]:
+        """Return why questions are not answered, by organisation."""
+        ...
+
 
 def control_app(sandbox: SandboxControl, *, token: str) -> Starlette:
     """Build the ASGI application, with all addresses below `/<token>`."""
@@ -103,7 +107,10 @@ def _sandbox_routes(sandbox: SandboxControl) -> list[Route]:
 
     async def health(_: Request) -> Response:
         reason = sandbox.unhealthy_because()
-        return refuse(503, reason) if reason else answer_json({"status": "ok"})
+        if reason:
+            return refuse(503, reason)
+        cannot_answer = sandbox.cannot_answer()
+        return answer_json({"status": "damaged", "cannot_answer": cannot_answer} if cannot_answer else {"status": "ok"})
 
     return [
         Route("/summary", _loopback_only(summary)),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -14,6 +13,7 @@ from pyarrow import RecordBatchReader
 
 from gamelens.errors import Refused
 from gamelens.sandbox.engines.engine import LOCAL_SCHEME, LakeLocation, QueryBounds, QueryStopped
+from gamelens.sandbox.engines.time_limit import TimeLimit
 from gamelens.sandbox.storage.lake import Snapshot
 from gamelens.sandbox.storage.lake_schema import COLUMNS
 from gamelens.wire.currencies import SCALED_RATES
@@ -38,12 +38,14 @@ class DuckDBReader:
     def __init__(self, location: LakeLocation, bounds: QueryBounds = QueryBounds()) -> None:  # noqa: B008
         self._location = location
         self.bounds = bounds
+        self._time_limit = TimeLimit(bounds.seconds)
         self._connection = duckdb.connect()
         self._connection.execute("CREATE TABLE rates (currency VARCHAR PRIMARY KEY, scaled BIGINT)")
         rates = [list(SCALED_RATES), list(SCALED_RATES.values())]
         self._connection.execute("INSERT INTO rates SELECT unnest(?), unnest(?)", rates)
         for setting in (
             f"SET memory_limit = '{bounds.memory}'",
+            "SET GLOBAL parquet_metadata_cache = true",  # files never change under one name
             f"SET allowed_directories = [{literal(self._allowed_folder(location))}]",
             "SET autoinstall_known_extensions = false",
             "SET autoload_known_extensions = false",
@@ -74,16 +76,15 @@ class DuckDBReader:
 
     def close(self) -> None:
         """Release the engine's memory."""
+        self._time_limit.close()
         self._connection.close()
 
     @contextlib.contextmanager
     def _stopped_in_time(self, cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
         """Interrupt the statement of *cursor* when its time is over."""
-        timer = Timer(self.bounds.seconds, cursor.interrupt)
-        timer.daemon = True
-        timer.start()
         try:
-            yield
+            with self._time_limit.over(cursor.interrupt):
+                yield
         except duckdb.InterruptException:
             raise self.bounds.too_slow from None
         except duckdb.OutOfMemoryException:
@@ -91,9 +92,6 @@ class DuckDBReader:
                 f"the query, with those beside it, takes more memory than the {self.bounds.memory} for all: "
                 "ask for a shorter interval, fewer dimensions, or one query at a time"
             ) from None
-        finally:
-            timer.cancel()
-            timer.join()  # or it might interrupt a cursor that is closed
 
     def _allowed_folder(self, location: LakeLocation) -> str:
         """Return the folder to allow, and register the file system of a remote one.

@@ -101,15 +101,20 @@ class SparkReader:
 
     @contextlib.contextmanager
     def _stopped_in_time(self) -> Iterator[None]:
-        """Cancel the Spark jobs that this thread starts inside when their time is over."""
+        """Cancel the Spark jobs that this thread starts inside when their time is over.
+
+        Jobs that begin later than that are cancelled too.
+        """
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
-        context, tag, is_over = self._spark.sparkContext, uuid4().hex, Event()
+        context, tag, is_over, has_ended = self._spark.sparkContext, uuid4().hex, Event(), Event()
 
         def stop() -> None:
             is_over.set()
             context.cancelJobsWithTag(tag)
+            while not has_ended.wait(1):
+                context.cancelJobsWithTag(tag)
 
         timer = Timer(self.bounds.seconds, stop)
         timer.daemon = True
@@ -123,6 +128,7 @@ class SparkReader:
             raise
         finally:
             timer.cancel()
+            has_ended.set()
             context.removeJobTag(tag)
 
     def _read_table(self, session: SparkSession, paths: Sequence[Path], columns: Mapping[str, str]) -> DataFrame:

@@ -34,7 +34,7 @@ _REASONS: Final = {
     413: "the body is too large",
     422: "readable and not allowed",
     429: "above the rate limit of the organisation",
-    503: "no room at the moment: send it again",
+    503: "no room for it at the moment, or the lake is damaged and being made again: send it again",
 }
 
 
@@ -302,7 +302,9 @@ def _get(
     schema = types.ref(answer)
     if values:
         schema = {**schema, "items": {"enum": list(values)}}
-    statuses = (400, 401, 422, 429) if parameters else (401, 429)
+    statuses: tuple[int, ...] = (400, 401, 422, 429) if parameters else (401, 429)
+    if parameters or headers:  # it is read from the lake
+        statuses = (*statuses, 503)
     success = _json(schema) | ({"headers": headers} if headers else {})
     described = {
         "summary": summary,

@@ -14,6 +14,7 @@ from gamelens.errors import BadQuery
 from gamelens.sandbox.engines.engine import Engine
 from gamelens.sandbox.metrics.sql_planner import compile_dimension_values
 from gamelens.sandbox.storage.lake import Snapshot
+from gamelens.sandbox.storage.manifest import LakeUnavailable
 from gamelens.sandbox.tenants import Organisation
 from gamelens.wire.intervals import Interval
 
@@ -78,7 +79,10 @@ class GameScope:
 
         A condition that every row meets would still be evaluated for every row. Blocks on the first use of a snapshot.
         """
-        return None if self._games_in_tables(organisation.name, snapshot) <= frozenset(games) else games
+        try:
+            return None if self._games_in_tables(organisation.name, snapshot) <= frozenset(games) else games
+        except LakeUnavailable:  # the query may read other files, which are whole
+            return games
 
     def _games_in_tables(self, organisation: str, snapshot: Snapshot) -> frozenset[str]:
         cached_for, games = self._games_by_name.get(organisation, (None, frozenset[str]()))

@@ -9,6 +9,7 @@ import math
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
+from typing import Final
 from urllib.parse import quote
 
 from starlette.applications import Starlette
@@ -39,11 +40,14 @@ from gamelens.sandbox.metrics.request_parsing import (
 )
 from gamelens.sandbox.metrics.sql_planner import compile_dimension_values, compile_query
 from gamelens.sandbox.storage.lake import Lake, Snapshot
+from gamelens.sandbox.storage.manifest import LakeUnavailable
 from gamelens.sandbox.tenants import Organisation, TenantDirectory
 from gamelens.wire.intervals import Interval
 from gamelens.wire.limits import METRIC_LISTS_PER_SECOND, REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
 from gamelens.wire.queries import Group, MetricQuery, Timeseries, decode_query
 from gamelens.wire.results import Game, Row, Rows, Studio, Values, encode_answer
+
+_RETRY_S: Final = 5
 
 Handler = Callable[[Request, Organisation], Awaitable[Response]]
 
@@ -107,6 +111,7 @@ class MetricsApp:
             exception_handlers={
                 HTTPException: on_wrong_address([route.path for route in routes]),
                 BadQuery: on_bad_query,
+                LakeUnavailable: _on_unavailable,
                 Exception: on_failure,
             },
         )
@@ -249,6 +254,11 @@ def _buckets(metric: Metric, query: MetricQuery, rows: list[Row]) -> Iterator[Ro
 async def _describe(_: Request) -> Response:
     """Answer the OpenAPI description, which needs no key (Wire 5.5, Service descriptions)."""
     return answer_json(metrics_description())
+
+
+async def _on_unavailable(_: Request, error: Exception) -> Response:
+    """Answer 503 with the damage and what becomes of it (Wire 2.12, Refusals)."""
+    return refuse(503, str(error), {"Retry-After": str(_RETRY_S)})
 
 
 def _in_seconds(moment: datetime) -> str:

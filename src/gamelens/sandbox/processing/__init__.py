@@ -1,4 +1,4 @@
-"""Processing: turns the raw events of the inbox into tables of the lake and checks them.
+"""Processing: turns the raw events of the inbox into tables of the lake.
 
 The part never answers a query and never changes the inbox. Open `pipeline` first.
 """

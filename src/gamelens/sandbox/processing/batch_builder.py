@@ -18,9 +18,10 @@ import pyarrow as pa
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
 from gamelens.sandbox.processing.first_events import DAY_US, MOMENT, number_players
 from gamelens.sandbox.processing.memberships import EPOCH_DAY, write_impressions, write_players, write_sessions
-from gamelens.sandbox.processing.part_writer import PartWriter
+from gamelens.sandbox.processing.part_writer import GROUP_ROWS, PartWriter
 from gamelens.sandbox.storage.keyed_runs import (
     LAST_DAY,
+    SETTLED_KEYS,
     Ints,
     Keys,
     day_of,
@@ -28,7 +29,7 @@ from gamelens.sandbox.storage.keyed_runs import (
     repeated_rows,
     text_keys,
 )
-from gamelens.sandbox.storage.lake import Lake, LakeFile
+from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_schema import (
     BIG,
     CUBE_DIMENSIONS,
@@ -40,6 +41,10 @@ from gamelens.sandbox.storage.lake_schema import (
     SECONDS,
     SLIM_DIMENSIONS,
 )
+from gamelens.sandbox.storage.manifest import LakeFile
+
+NewNames = tuple[Keys, Ints, Ints]
+"""Sorted keys that no run has, the numbers of their events, and those of others."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -56,7 +61,7 @@ _SAME_WITHOUT_MONEY: Final = f"{_SAME} AND combined.currency IS NULL"
 
 
 def build_parts(
-    organisation: str, staged: Sequence[Path], lake: Lake, scratch: Path, *, folder: str
+    organisation: str, staged: Sequence[Path], lake: Lake, scratch: Path, *, folder: str, is_anew: bool = False
 ) -> tuple[list[LakeFile], list[Path], int]:
     """Write the parts that the *staged* events add.
 
@@ -69,10 +74,11 @@ def build_parts(
         lake: the lake to extend.
         scratch: folder for temporary files of the engine.
         folder: name of a new folder of the lake.
+        is_anew: whether the events are all there are, and the parts replace those of the last version.
     """
     sql = DuckDBWriter(scratch)
     try:
-        writer = PartWriter(organisation, lake, sql, folder)
+        writer = PartWriter(organisation, lake, sql, folder, is_anew=is_anew)
         sql.view_files("staged", staged, EVENT_COLUMNS)
         repeated = _drop_repeated(writer, scratch)
         ((fresh,),) = sql.run("SELECT count(*) FROM fresh")
@@ -85,7 +91,7 @@ def build_parts(
             write_sessions(writer)
             write_impressions(writer)
             _write_returns(writer)
-            _write_events(writer, staged, is_whole=not repeated and fresh > MOST_EVENTS)
+            _write_events(writer, staged, fresh, is_whole=not repeated)
         writer.sync()
         return writer.files, writer.retired, repeated
     finally:
@@ -102,8 +108,7 @@ def _drop_repeated(writer: PartWriter, scratch: Path) -> int:
     numbers = [np.empty(0, dtype=np.int64)]
     added: list[tuple[Path, Path]] = []
 
-    def sorted_names(batch: pa.RecordBatch) -> tuple[Keys, Ints, Ints]:
-        """Return the keys that no run has with the numbers of their events, and other numbers."""
+    def sorted_names(batch: pa.RecordBatch) -> NewNames:
         keys = text_keys(batch.column("game_id"), batch.column("event_uuid"))
         seq = batch.column("seq").to_numpy()
         is_known = np.zeros(len(batch), dtype=np.bool_)
@@ -113,12 +118,14 @@ def _drop_repeated(writer: PartWriter, scratch: Path) -> int:
         return Keys(keys.high[order], keys.low[order]), seq[order], seq[is_known]
 
     named = "SELECT seq, game_id, event_uuid FROM staged WHERE event_uuid IS NOT NULL"
-    for keys, seq, known in _in_threads(sorted_names, sql.batches(named, _NAMES_AT_ONCE)):
-        numbers.append(known)
-        path = writer.add_keys("names", keys, {})
+    for chunks in _grouped(_in_threads(sorted_names, sql.batches(named, _NAMES_AT_ONCE)), SETTLED_KEYS):
+        numbers += [known for _, _, known in chunks]
+        high, low = (np.concatenate(halves) for halves in zip(*(keys for keys, _, _ in chunks), strict=True))
+        order = np.argsort(high, kind="stable")
+        path = writer.add_keys("names", Keys(high[order], low[order]), {})
         if path:
             added.append((path, scratch / f"{path.stem}.npy"))
-            np.save(added[-1][1], seq)
+            np.save(added[-1][1], np.concatenate([seq for _, seq, _ in chunks])[order])
     sql.view("repeated_names", pa.table({"seq": np.concatenate([*numbers, *repeated_rows(added)])}))
     sql.run("CREATE TEMP TABLE repeated AS FROM repeated_names")
     ((repeated,),) = sql.run("SELECT count(*) FROM repeated")
@@ -126,6 +133,21 @@ def _drop_repeated(writer: PartWriter, scratch: Path) -> int:
     rows = f"SELECT {_COLUMNS} FROM staged" + (" ANTI JOIN repeated USING (seq)" if repeated else "")  # noqa: S608
     sql.run(f"CREATE TEMP {'TABLE' if events <= MOST_EVENTS else 'VIEW'} fresh AS {rows}")
     return int(repeated)
+
+
+def _grouped(chunks: Iterable[NewNames], most: int) -> Iterator[list[NewNames]]:
+    """Yield *chunks* in groups of at least *most* names.
+
+    Every run is searched, so that few large ones are better.
+    """
+    group: list[NewNames] = []
+    for chunk in chunks:
+        group.append(chunk)
+        if sum(len(seq) for _, seq, _ in group) >= most:
+            yield group
+            group = []
+    if group:
+        yield group
 
 
 def _in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
@@ -216,22 +238,26 @@ def _write_returns(writer: PartWriter) -> None:
     )
 
 
-def _write_events(writer: PartWriter, staged: Sequence[Path], *, is_whole: bool) -> None:
+def _write_events(writer: PartWriter, staged: Sequence[Path], fresh: int, *, is_whole: bool) -> None:
     """Write the events and the tables that are sums of them.
+
+    Files that need no sorting become parts as they are: many files, and one of a single row group.
 
     Args:
         writer: the writer of the run.
         staged: files of the events.
-        is_whole: whether these are many, and all of them new: the files then become the parts.
+        fresh: number of new events.
+        is_whole: whether all events of the files are new.
     """
     for name, dimensions in (("slim", SLIM_DIMENSIONS), ("cube", CUBE_DIMENSIONS)):
         grouped = f"SELECT day, {', '.join(dimensions)}, currency, {_sums('money')} FROM fresh GROUP BY ALL"  # noqa: S608
         writer.add(name, grouped)
-    if not is_whole:
+    is_one_group = len(staged) == 1 and fresh <= GROUP_ROWS
+    if is_whole and (is_one_group or fresh > MOST_EVENTS):
+        for path in staged:
+            writer.adopt("events", path)
+    else:
         writer.add("events", "FROM fresh")
-        return
-    for path in staged:
-        writer.adopt("events", path)
 
 
 def _sums(money: str) -> str:

@@ -20,16 +20,20 @@ from gamelens.errors import Refused
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
 from gamelens.sandbox.processing.part_writer import PartWriter
 from gamelens.sandbox.storage.inbox import open_store
-from gamelens.sandbox.storage.keyed_runs import PREFIX, merge_columns
+from gamelens.sandbox.storage.keyed_runs import PREFIX, SETTLED_KEYS, merge_columns
 from gamelens.sandbox.storage.lake import Lake, Snapshot, TablePart
 from gamelens.sandbox.storage.lake_schema import COLUMNS, MEASURES
+from gamelens.sandbox.storage.manifest import file_checksum
 
 FAN_IN: Final = 8
 """Parts of one level that are merged at once."""
 SETTLED_ROWS: Final = 1_000_000
 """Rows of a part that is merged no more. What a step makes has at most twice as many."""
-SETTLED_KEYS: Final = 4_000_000
-"""Rows of a keyed run that is merged no more: rows are small, and every run is searched."""
+SETTLED_EVENTS: Final = 600_000
+"""Rows of a part of events that is merged no more.
+
+They are wide, and a step is to take less than two seconds.
+"""
 
 _ADDED: Final = frozenset(
     (*MEASURES, "seconds", "money", "players", "sessions", "ended_sessions", "counts", "ended_counts", "returners")
@@ -72,11 +76,18 @@ def compact(state: Path) -> int:
 
 
 def take_step(step: Step, lake: Lake, scratch: Path) -> None:
-    """Replace the parts of *step* by one."""
+    """Replace the parts of *step* by one.
+
+    Raises:
+        Refused: a part is damaged, or the engine failed.
+    """
+    for part in step.parts:
+        if file_checksum(part.path) != part.content:
+            raise Refused(f"{part.path} is damaged: it is not merged")
     scratch.mkdir(exist_ok=True)
     sql = DuckDBWriter(scratch)
     try:
-        writer = PartWriter(step.organisation, lake, sql, str(lake.last_run().version + 1))
+        writer = PartWriter(step.organisation, lake, sql, str(lake.next_version()))
         paths, level = [part.path for part in step.parts], max(part.level for part in step.parts) + 1
         if step.kind.startswith(PREFIX):
             kind = step.kind.removeprefix(PREFIX)
@@ -106,7 +117,9 @@ def due_in(organisation: str, snapshot: Snapshot) -> Iterator[Step]:
 
 def settled_rows(kind: str) -> int:
     """Return the rows of a part of *kind* that is merged no more."""
-    return SETTLED_KEYS if kind.startswith(PREFIX) else SETTLED_ROWS
+    if kind.startswith(PREFIX):
+        return SETTLED_KEYS
+    return SETTLED_EVENTS if kind == "events" else SETTLED_ROWS
 
 
 def _oldest(parts: Sequence[TablePart], most_rows: int) -> tuple[TablePart, ...]:

@@ -13,10 +13,12 @@ import pyarrow.parquet as pq
 
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter, literal
 from gamelens.sandbox.storage.keyed_runs import PREFIX, Columns, KeyedRuns, Keys, UInts, write_run
-from gamelens.sandbox.storage.lake import Lake, LakeFile, Snapshot, folder_of
+from gamelens.sandbox.storage.lake import Lake, Snapshot, folder_of
 from gamelens.sandbox.storage.lake_schema import COLUMNS, UNDATED
+from gamelens.sandbox.storage.manifest import LakeFile
 
-_GROUP_ROWS: Final = 122_880
+GROUP_ROWS: Final = 122_880
+"""Most rows in a row group of a part."""
 _SMALL_GROUP_ROWS: Final = 8192
 _SMALL_GROUPS: Final = frozenset(("returns", "sessions_shared", "daily_players_shared"))
 _ORDER: Final = {  # such that a query skips most row groups of a file
@@ -35,14 +37,14 @@ class PartWriter:
     """The files that a run adds to an organisation.
 
     Attributes:
-        snapshot: the last version, which the run does not change.
+        snapshot: the last version, which the run does not change, or an empty one for a lake that is made anew.
         sql: the engine that writes.
         files: entries of the new files for the manifest.
         retired: files of the last version that new ones replace.
     """
 
-    def __init__(self, organisation: str, lake: Lake, sql: DuckDBWriter, folder: str) -> None:
-        self.snapshot: Snapshot = lake.snapshot(organisation)
+    def __init__(self, organisation: str, lake: Lake, sql: DuckDBWriter, folder: str, *, is_anew: bool = False) -> None:
+        self.snapshot = Snapshot({}, organisation) if is_anew else lake.snapshot(organisation)
         self.sql = sql
         self.files: list[LakeFile] = []
         self.retired: list[Path] = []
@@ -65,7 +67,7 @@ class PartWriter:
         path = self._new_path(table, "parquet")
         columns = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in COLUMNS[table].items())
         rows = f"SELECT {columns} FROM ({select}) ORDER BY {_ORDER.get(table, 'day')}"  # noqa: S608
-        group_rows = _SMALL_GROUP_ROWS if table in _SMALL_GROUPS else _GROUP_ROWS
+        group_rows = _SMALL_GROUP_ROWS if table in _SMALL_GROUPS else GROUP_ROWS
         options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {group_rows}"
         self.sql.run(f"COPY ({rows}) TO {literal(str(path))} ({options})")
         self._list_part(table, path, level)

@@ -21,7 +21,8 @@ from gamelens.errors import Refused
 from gamelens.sandbox.processing.batch_builder import MOST_EVENTS, build_parts
 from gamelens.sandbox.processing.staging import StagedFiles, stage
 from gamelens.sandbox.storage.inbox import InboxBatch, open_store, pending
-from gamelens.sandbox.storage.lake import Lake, LakeFile
+from gamelens.sandbox.storage.lake import Lake
+from gamelens.sandbox.storage.manifest import LakeFile
 
 _REPORT_EVERY_S: Final = 0.25
 
@@ -165,7 +166,7 @@ def commit_staged(
         last_batch: id of the last batch that the version includes, but for organisations that are behind.
         reached: an organisation that was behind, and the id of its last batch that the version includes.
     """
-    folder = str(lake.last_run().version + 1)
+    folder = str(lake.next_version())
     files: list[LakeFile] = []
     retired: list[Path] = []
     duplicates = 0

@@ -19,10 +19,12 @@ from typing import IO, Final
 from gamelens.errors import Refused
 from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.processing.compaction import due_steps
+from gamelens.sandbox.processing.healing import Healer
 from gamelens.sandbox.processing.pipeline import Report, RunOrder, RunProgress, process
 from gamelens.sandbox.processing.worker import compact_in_worker, process_in_worker
 from gamelens.sandbox.storage.backlog import backlogs, note_failure, note_waiting, waiting_events
 from gamelens.sandbox.storage.lake import Lake
+from gamelens.sandbox.storage.lake_health import LakeHealth
 
 _WORKER_EVENTS: Final = 20_000  # below this, processing takes less time than starting a worker process
 
@@ -32,8 +34,9 @@ _log = logging.getLogger(__name__)
 class Scheduler:
     """The runs of one state directory, of which this process holds the *lock*."""
 
-    def __init__(self, state: Path, lake: Lake, clock: Clock, *, lock: IO[str]) -> None:
+    def __init__(self, state: Path, lake: Lake, clock: Clock, *, lock: IO[str], health: LakeHealth) -> None:
         self._state, self._lake, self._clock, self._lock = state, lake, clock, lock
+        self._healer = Healer(state, lake, health, lock=lock)
         self._one_at_a_time = asyncio.Lock()
         self._has_processed = asyncio.Event()
         self._compaction: asyncio.Task[None] | None = None
@@ -52,6 +55,7 @@ class Scheduler:
             Refused: an organisation could not be processed. The others are.
         """
         async with self.exclusively():
+            await self._healer.prepare_run()
             try:
                 reasons = await self._process_each(with_paused=with_paused)
             except sqlite3.Error as error:
@@ -69,7 +73,7 @@ class Scheduler:
         ((newest,),) = store.execute("SELECT max(coalesce(max(id), -1), ?) FROM batches", (last_run.last_batch,))
         processed_ms = round(self._clock.now_s() * 1000)
         waiting = waiting_events(store, after=last_run.last_batch, up_to=newest)
-        note_waiting(store, waiting, last_batch=last_run.last_batch)
+        note_waiting(store, waiting, last_batch=last_run.last_batch, processed_ms=last_run.processed_ms)
         paused = {name for name, behind in backlogs(store).items() if behind.has_pause and not with_paused}
         self._began, self._events, self._done = monotonic(), sum(waiting.values()), 0
         reasons: dict[str, str] = {}
@@ -89,6 +93,7 @@ class Scheduler:
 
     async def _process_one(self, order: RunOrder, events: int) -> None:
         self._note(RunProgress(events, 0, 0, 0.0))
+        self._healer.refuse_damaged(order.organisation)
         if events < _WORKER_EVENTS:
             await asyncio.to_thread(process, self._state, order, report=self._note)
         else:
@@ -116,6 +121,22 @@ class Scheduler:
                 await self.process(with_paused=not is_retry)
             except Exception:  # whatever failed is tried again
                 _log.exception("hourly processing failed: what failed is as it was")
+
+    async def keep_whole(self) -> None:
+        """Check the files of each new version, and make damaged tables again."""
+        while True:
+            try:
+                await self.check()
+            except Exception:  # whatever failed, the next round tries again
+                _log.exception("the lake could not be checked")
+            await asyncio.sleep(1)
+
+    async def check(self) -> None:
+        """Check the files of a new version, and make damaged tables again."""
+        await self._healer.check_version()
+        if self._healer.is_due():
+            async with self.exclusively():
+                await self._healer.heal()
 
     async def compact_after_runs(self) -> None:
         """Compact the lake after each run, until the next one."""

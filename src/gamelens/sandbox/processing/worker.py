@@ -11,6 +11,7 @@ import asyncio
 import os
 import sys
 import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -19,8 +20,10 @@ import msgspec
 from gamelens.errors import Refused
 from gamelens.sandbox.processing.compaction import compact
 from gamelens.sandbox.processing.pipeline import Report, RunOrder, RunProgress, process
+from gamelens.sandbox.processing.rebuild import rebuild
 
 _NICENESS = 10
+_REBUILD = "rebuild"
 
 
 async def process_in_worker(state: Path, order: RunOrder, *, lock: IO[str], report: Report | None = None) -> None:
@@ -43,6 +46,21 @@ async def compact_in_worker(state: Path, *, lock: IO[str]) -> None:
         Refused: the worker failed. The lake is as after its last step.
     """
     await _run_worker(state, lock=lock)
+
+
+async def rebuild_in_worker(
+    state: Path, organisations: Sequence[str], *, lock: IO[str], report: Callable[[float], None]
+) -> None:
+    """Make the tables of *organisations* again in a worker (`rebuild.rebuild`).
+
+    Raises:
+        Refused: the worker failed, or events are lost. The lake is as before.
+    """
+
+    def pass_on(progress: RunProgress) -> None:
+        report(progress.committed / progress.events)
+
+    await _run_worker(state, _REBUILD, *organisations, lock=lock, report=pass_on)
 
 
 async def _run_worker(*arguments: Path | str, lock: IO[str], report: Report | None = None) -> None:
@@ -81,10 +99,15 @@ def _write_progress(progress: RunProgress) -> None:
     sys.stdout.flush()
 
 
-def main() -> None:
-    """Process the state directory in the first argument, or compact it.
+def _write_share(share: float) -> None:
+    _write_progress(RunProgress(100, 0, round(100 * share), 0.0))
 
-    A second argument is the order to process, as JSON. Without one it is compacted.
+
+def main() -> None:
+    """Process the state directory in the first argument, compact it or rebuild it.
+
+    A second argument is the order to process, as JSON, or the order to rebuild the organisations in those that follow.
+    Without one it is compacted.
     """
     threading.Thread(target=_exit_with_server, daemon=True).start()
     os.nice(_NICENESS)
@@ -92,8 +115,10 @@ def main() -> None:
     try:
         if not orders:
             compact(Path(state))
-        for order in orders:
-            process(Path(state), msgspec.json.decode(order, type=RunOrder), report=_write_progress)
+        elif orders[0] == _REBUILD:
+            rebuild(Path(state), orders[1:], report=_write_share)
+        else:
+            process(Path(state), msgspec.json.decode(orders[0], type=RunOrder), report=_write_progress)
     except Refused as error:
         sys.exit(str(error))
 

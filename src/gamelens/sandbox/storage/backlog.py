@@ -85,7 +85,14 @@ def waiting_events(store: sqlite3.Connection, *, after: int, up_to: int) -> dict
     return dict(sorted(counts.items(), key=lambda item: (item[1], item[0])))
 
 
-def note_waiting(store: sqlite3.Connection, organisations: Mapping[str, int], *, last_batch: int) -> None:
+def forget(store: sqlite3.Connection) -> None:
+    """Delete the list, inside the caller's transaction: no organisation is behind."""
+    store.execute("DELETE FROM behind")
+
+
+def note_waiting(
+    store: sqlite3.Connection, organisations: Mapping[str, int], *, last_batch: int, processed_ms: int | None
+) -> None:
     """List *organisations* as behind, from the last batch on that is in the lake.
 
     A commit for one of them then says nothing about the others.
@@ -93,9 +100,8 @@ def note_waiting(store: sqlite3.Connection, organisations: Mapping[str, int], *,
     with store:
         store.execute("BEGIN IMMEDIATE")
         store.executemany(
-            "INSERT OR IGNORE INTO behind (organisation, last_batch, processed_ms) "
-            "VALUES (?, ?, (SELECT processed_ms FROM runs ORDER BY version DESC LIMIT 1))",
-            [(name, last_batch) for name in organisations],
+            "INSERT OR IGNORE INTO behind (organisation, last_batch, processed_ms) VALUES (?, ?, ?)",
+            [(name, last_batch, processed_ms) for name in organisations],
         )
 
 

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from gamelens.sandbox.storage.acknowledged_batches import AcknowledgedBatches, acknowledged_file
 from gamelens.sandbox.storage.inbox import mark_unreadable, open_store, renew_edition
+from gamelens.sandbox.storage.manifest import MANIFEST_TABLES
 from gamelens.sandbox.storage.write_ahead_log import repair_log
 
 _log = logging.getLogger(__name__)
@@ -156,18 +157,28 @@ def _copy_rows(old: sqlite3.Connection, new: sqlite3.Connection) -> list[int]:
 
 
 def _copy_manifest(old: sqlite3.Connection, new: sqlite3.Connection) -> None:
-    """Copy the lake's manifest if it can be read, or leave the lake to be rebuilt."""
+    """Copy the readable tables of the lake's manifest.
+
+    Of each table and its copy one is enough (`manifest`).
+    """
+    with contextlib.suppress(sqlite3.DatabaseError):
+        _insert(new, "damaged", _select(old, "SELECT * FROM damaged"))
     try:
-        (lake_format,) = old.execute("PRAGMA user_version").fetchone()
-        tables = old.execute("SELECT name, sql FROM sqlite_master WHERE name IN ('runs', 'files', 'behind')").fetchall()
-        rows = {name: _select(old, f"SELECT * FROM {name}") for name in ("damaged", *dict(tables))}  # noqa: S608
+        _copy_table(old, new, "behind")
     except sqlite3.DatabaseError:
-        return
-    for _, sql in tables:
-        new.execute(sql)
-    for name, copied in rows.items():
-        _insert(new, name, copied)
-    new.execute(f"PRAGMA user_version = {lake_format}")
+        return  # without it, batches might be taken for processed: the lake is made again
+    for name in MANIFEST_TABLES:
+        with contextlib.suppress(sqlite3.DatabaseError):
+            _copy_table(old, new, name)
+    with contextlib.suppress(sqlite3.DatabaseError):
+        (lake_format,) = old.execute("PRAGMA user_version").fetchone()
+        new.execute(f"PRAGMA user_version = {lake_format}")
+
+
+def _copy_table(old: sqlite3.Connection, new: sqlite3.Connection, name: str) -> None:
+    rows = _select(old, f"SELECT * FROM {name}")  # noqa: S608
+    new.execute(*old.execute("SELECT sql FROM sqlite_master WHERE name = ?", (name,)).fetchone())
+    _insert(new, name, rows)
 
 
 def _readable_batches(old: sqlite3.Connection, first: int, last: int) -> Iterator[list[dict[str, Any]]]:

@@ -1,9 +1,9 @@
 """Keyed runs: facts about all earlier events that processing looks up by key.
 
 A run is a file of fixed-width columns (uncompressed Arrow IPC), sorted by key and memory-mapped. Looking up the keys of
-new events is a binary search that touches a few pages, whatever the size of the lake. Processing adds a run per kind,
-or one per million names, and one key may lie in several runs. Texts are keyed by 128 bits: a lower-case UUID by its
-own, any other text by its BLAKE2b digest, both mixed with the game's.
+new events is a binary search that touches a few pages, whatever the size of the lake. Processing adds a run per kind
+and four million names, and one key may lie in several runs. Texts are keyed by 128 bits: a lower-case UUID by its own,
+any other text by its BLAKE2b digest, both mixed with the game's.
 
 Questions never read a run, and every run can be made again from the tables of the lake.
 """
@@ -29,6 +29,9 @@ Columns = dict[str, NDArray[Any]]
 
 PREFIX: Final = "run_"
 """First letters of the kind of a run in the manifest."""
+
+SETTLED_KEYS: Final = 4_000_000
+"""Rows of a run that is merged no more: rows are small, and every run is searched."""
 
 PAYLOADS: Final[dict[str, dict[str, str]]] = {
     "names": {},  # (game, event_uuid) of every event that has one

@@ -4,15 +4,19 @@ Each table of an organisation is a list of parts, and a run adds at most one par
 touches. Compaction replaces several parts by one with the same sums. A reader takes a `Snapshot` and sees one version,
 complete. A writer adds files and retires others in one transaction. Retired files stay on disk for a while, for the
 readers of older snapshots. Files that are in no version are left over from a crash and are removed at the next start.
+
+The manifest has size and checksum of every file (`lake_health`), and is kept twice itself (`manifest`). If both copies
+of a row are damaged, the number of files is not that of the newest run: the lake is then *lost* and answers nothing
+until it is made again from the inbox (`processing/rebuild`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import sqlite3
-import time as real_time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from urllib.parse import quote
@@ -21,72 +25,24 @@ import msgspec
 
 from gamelens.sandbox.storage import backlog
 from gamelens.sandbox.storage.inbox import edition, scenario
-from gamelens.sandbox.storage.lake_schema import FORMAT
+from gamelens.sandbox.storage.manifest import (
+    WRITTEN,
+    LakeFile,
+    LakeUnavailable,
+    Manifest,
+    ProcessingRun,
+    StoredFile,
+    file_checksum,
+    real_ms,
+)
 from gamelens.wire.intervals import Interval
+
+_log = logging.getLogger(__name__)
 
 GRACE_S = 120
 """Seconds for which a replaced file stays on disk."""
 _DAY = timedelta(days=1)
 _FOLDER_LETTERS = 120  # encrypted file systems take 143 in a name, others 255
-WRITTEN = -1
-"""The `last_batch` of a run that took in files instead of batches (`bulk_load`)."""
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS runs (           -- one row for each processing run: the versions of the lake
-    version INTEGER PRIMARY KEY AUTOINCREMENT,
-    processed_ms INTEGER NOT NULL,
-    last_batch INTEGER NOT NULL,            -- batches up to this id are in the lake (see `backlog`)
-    duplicates INTEGER NOT NULL
-);
-CREATE TABLE IF NOT EXISTS files (          -- the manifest: the parts of each version
-    path TEXT PRIMARY KEY,
-    organisation TEXT NOT NULL,
-    kind TEXT NOT NULL,                     -- the table that it is a part of
-    first_day TEXT,                         -- days of event time in it; null where all parts are always read
-    last_day TEXT,
-    rows INTEGER NOT NULL,
-    level INTEGER NOT NULL,                 -- of compaction; 0 is what a run wrote
-    added INTEGER NOT NULL,
-    removed INTEGER,
-    removed_ms INTEGER
-);
-"""
-
-
-class LakeFile(msgspec.Struct, frozen=True, kw_only=True):
-    """One file of a table.
-
-    Attributes:
-        path: relative to the lake's root.
-        organisation: name of its organisation.
-        kind: the table that it belongs to, one of `lake_schema.COLUMNS` or a keyed run (`keyed_runs`).
-        first_day: first day of its rows, None where readers take every part.
-        last_day: last day of its rows.
-        rows: number of rows.
-        level: 0 for a part that a run wrote, more for one that compaction made of several.
-    """
-
-    path: str
-    organisation: str
-    kind: str
-    first_day: date | None
-    last_day: date | None
-    rows: int
-    level: int = 0
-
-
-class ProcessingRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One processing run: a version of the lake.
-
-    Attributes:
-        version: number of the run; 0 before the first.
-        processed_ms: epoch milliseconds on the sandbox's clock; None before the first.
-        last_batch: id of the last batch that is in the lake, but for organisations that are behind.
-    """
-
-    version: int = 0
-    processed_ms: int | None = None
-    last_batch: int = 0
 
 
 class TablePart(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,6 +53,8 @@ class TablePart(msgspec.Struct, frozen=True, kw_only=True):
     last_day: date | None
     rows: int
     level: int
+    bytes: int
+    content: int
 
     def overlaps(self, interval: Interval) -> bool:
         """Return whether rows of the part may lie in *interval*."""
@@ -112,18 +70,22 @@ class Snapshot(msgspec.Struct, frozen=True):
     """
 
     tables: Mapping[str, Sequence[TablePart]]
+    organisation: str = ""
 
     def parts(self, table: str) -> Sequence[TablePart]:
         """Return all parts of *table*."""
         return self.tables.get(table, ())
 
-    def files(self, table: str, *intervals: Interval) -> list[Path]:
-        """Return the files of *table* that may have rows in one of *intervals*.
+    def parts_in(self, table: str, *intervals: Interval) -> list[TablePart]:
+        """Return the parts of *table* that may have rows in one of *intervals*.
 
-        Without intervals these are all files.
+        Without intervals these are all parts.
         """
-        parts = self.parts(table)
-        return [part.path for part in parts if not intervals or any(map(part.overlaps, intervals))]
+        return [part for part in self.parts(table) if not intervals or any(map(part.overlaps, intervals))]
+
+    def files(self, table: str, *intervals: Interval) -> list[Path]:
+        """Return the files of *table* that may have rows in one of *intervals* (`parts_in`)."""
+        return [part.path for part in self.parts_in(table, *intervals)]
 
     def rows(self, table: str) -> int:
         """Return the number of rows of *table*."""
@@ -136,29 +98,14 @@ class Lake:
     def __init__(self, root: Path, store: sqlite3.Connection) -> None:
         self.root = root
         self.store = store
-        self._snapshots: dict[str, tuple[int, Snapshot]] = {}
-        self._create_manifest()
-
-    def _create_manifest(self) -> None:
-        """Create the manifest's tables, and drop a lake of another format.
-
-        Nothing is lost by that: the inbox still has all events.
-        """
-        self.store.executescript(backlog.SCHEMA)
-        (stored_format,) = self.store.execute("PRAGMA user_version").fetchone()
-        if stored_format == FORMAT:
-            return
-        self.store.executescript(
-            f"BEGIN IMMEDIATE; DROP TABLE IF EXISTS runs; DROP TABLE IF EXISTS files; DROP TABLE IF EXISTS behind; "
-            f"{_SCHEMA} {backlog.SCHEMA} PRAGMA user_version = {FORMAT}; COMMIT;"
-        )
+        self._manifest = Manifest(store)
+        self.explain_loss: Callable[[], str] | None = None
+        """Function that returns what becomes of a lake that is lost."""
+        self._newest: tuple[int, dict[str, Snapshot], str | None] | None = None
 
     def last_run(self) -> ProcessingRun:
         """Return the newest version, or version 0 before the first run."""
-        row = self.store.execute(
-            "SELECT version, processed_ms, last_batch FROM runs ORDER BY version DESC LIMIT 1"
-        ).fetchone()
-        return ProcessingRun(version=row[0], processed_ms=row[1], last_batch=row[2]) if row else ProcessingRun()
+        return self._manifest.last_run()
 
     def last_run_of(self, organisation: str) -> ProcessingRun:
         """Return the newest version as far as it goes for *organisation*, which may be behind."""
@@ -166,37 +113,61 @@ class Lake:
         last = self.last_run()
         if behind is None:
             return last
-        return ProcessingRun(version=last.version, processed_ms=behind.processed_ms, last_batch=behind.last_batch)
+        return msgspec.structs.replace(last, processed_ms=behind.processed_ms, last_batch=behind.last_batch)
 
-    def is_written(self) -> bool:
-        """Return whether the lake has events that were loaded as files and never received."""
-        return self.store.execute("SELECT 1 FROM runs WHERE last_batch = ?", (WRITTEN,)).fetchone() is not None
+    def next_version(self) -> int:
+        """Return the number of the next version."""
+        return self._manifest.next_version()
+
+    @property
+    def lost_because(self) -> str | None:
+        """The reason why the files of the newest version are not known, None if they are."""
+        return self._read_version()[1]
+
+    @property
+    def known_loss(self) -> str | None:
+        """`lost_because` as it was read last, for threads that have no connection of their own."""
+        return self._newest[2] if self._newest else None
 
     def organisations(self) -> list[str]:
         """Return the names of the organisations with files in the newest version, sorted."""
-        rows = self.store.execute("SELECT DISTINCT organisation FROM files WHERE removed IS NULL ORDER BY 1")
-        return [name for (name,) in rows]
+        return sorted(self._read_version()[0])
 
     def snapshot(self, organisation: str) -> Snapshot:
-        """Return the newest version of an organisation's files, cached until the next run."""
-        version = self.last_run().version
-        cached_version, snapshot = self._snapshots.get(organisation, (None, None))
-        if snapshot is None or cached_version != version:
-            snapshot = self._read_snapshot(organisation)
-            self._snapshots[organisation] = version, snapshot
-        return snapshot
+        """Return the newest version of an organisation's files, cached until the next run.
 
-    def _read_snapshot(self, organisation: str) -> Snapshot:
-        rows = self.store.execute(
-            "SELECT kind, path, first_day, last_day, rows, level FROM files "
-            "WHERE organisation = ? AND removed IS NULL ORDER BY added, path",
-            (organisation,),
-        )
-        tables: dict[str, list[TablePart]] = {}
-        for kind, path, first, last, count, level in rows:
-            part = TablePart(path=self.root / path, first_day=_day(first), last_day=_day(last), rows=count, level=level)
-            tables.setdefault(kind, []).append(part)
-        return Snapshot(tables)
+        Raises:
+            LakeUnavailable: the lake is lost.
+        """
+        snapshots, lost_because = self._read_version()
+        if lost_because:
+            raise LakeUnavailable(self.explain_loss() if self.explain_loss else lost_because)
+        return snapshots.get(organisation) or Snapshot({}, organisation)
+
+    def _read_version(self) -> tuple[dict[str, Snapshot], str | None]:
+        """Return the newest version by organisation, and the reason why it is lost, if it is."""
+        try:
+            if self._newest is None or self._newest[0] != self.last_run().version:
+                run, files, lost_because = self._manifest.read()
+                self._newest = run.version, {} if lost_because else self._snapshots(files), lost_because
+        except sqlite3.DatabaseError as error:
+            self._newest = -1, {}, f"the lake's manifest cannot be read: {error}"
+        return self._newest[1:]
+
+    def _snapshots(self, files: Iterable[StoredFile]) -> dict[str, Snapshot]:
+        tables: dict[str, dict[str, list[TablePart]]] = {}
+        for file in sorted(files, key=lambda file: (file.added, file.path)):
+            part = TablePart(
+                path=self.root / file.path,
+                first_day=_day(file.first_day),
+                last_day=_day(file.last_day),
+                rows=file.rows,
+                level=file.level,
+                bytes=file.bytes,
+                content=file.content,
+            )
+            tables.setdefault(file.organisation, {}).setdefault(file.kind, []).append(part)
+        return {organisation: Snapshot(parts, organisation) for organisation, parts in tables.items()}
 
     def available(self, organisation: str, *, now: datetime) -> Interval:
         """Return the available interval: first day of an event to hour of the last run.
@@ -232,54 +203,63 @@ class Lake:
             retired: parts that *files* replace.
             reached: an organisation that was behind, and the id of its last batch that is now in the lake.
         """
-        with self.store:
-            self.store.execute("BEGIN IMMEDIATE")
-            version = self.store.execute(
-                "INSERT INTO runs (processed_ms, last_batch, duplicates) VALUES (?, ?, ?)",
-                (processed_ms, last_batch, duplicates),
-            ).lastrowid
+        added = self._described(files)
+        with self._manifest.transaction():
+            last = self.last_run()
+            run = msgspec.structs.replace(
+                last,
+                processed_ms=processed_ms,
+                last_batch=last_batch,
+                duplicates=last.duplicates + duplicates,
+                is_written=last.is_written or last_batch == WRITTEN,
+            )
             if reached is not None:
                 organisation, up_to = reached
                 backlog.note_committed(self.store, organisation, up_to=up_to, last_batch=last_batch)
-            self._replace(files, retired, version or 0)
-        return version or 0
+            return self._manifest.add_run(run, added, self._names(retired))
 
     def compact(self, files: Iterable[LakeFile], retired: Iterable[Path]) -> None:
         """Replace parts by others with the same rows or sums.
 
         This is one more version, made in one transaction.
         """
-        with self.store:
-            self.store.execute("BEGIN IMMEDIATE")
-            version = self.store.execute(
-                "INSERT INTO runs (processed_ms, last_batch, duplicates) "
-                "SELECT processed_ms, last_batch, 0 FROM runs ORDER BY version DESC LIMIT 1"
-            ).lastrowid
-            self._replace(files, retired, version or 0)
+        added = self._described(files)
+        with self._manifest.transaction():
+            self._manifest.add_run(self.last_run(), added, self._names(retired))
 
-    def _replace(self, files: Iterable[LakeFile], retired: Iterable[Path], version: int) -> None:
-        now_ms = _real_ms()
-        self.store.executemany(
-            "UPDATE files SET removed = ?, removed_ms = ? WHERE path = ? AND removed IS NULL",
-            [(version, now_ms, str(path.relative_to(self.root))) for path in retired],
-        )
-        self.store.executemany(
-            "INSERT INTO files (path, organisation, kind, first_day, last_day, rows, level, added) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                (
-                    file.path,
-                    file.organisation,
-                    file.kind,
-                    file.first_day and file.first_day.isoformat(),
-                    file.last_day and file.last_day.isoformat(),
-                    file.rows,
-                    file.level,
-                    version,
-                )
-                for file in files
-            ],
-        )
+    def restore(self, run: ProcessingRun, files: Iterable[LakeFile]) -> None:
+        """Make *files* the whole lake in place of all others.
+
+        They are the version *run*, made in one transaction.
+        """
+        added = self._described(files)
+        with self._manifest.transaction():
+            backlog.forget(self.store)
+            live = [file.path for file in self._manifest.files().values() if file.removed is None]
+            self._manifest.add_run(run, added, live, is_whole=True)
+
+    def _names(self, paths: Iterable[Path]) -> set[str]:
+        return {str(path.relative_to(self.root)) for path in paths}
+
+    def _described(self, files: Iterable[LakeFile]) -> list[StoredFile]:
+        """Return the rows of new files.
+
+        They are read for their checksums while they are still in memory.
+        """
+        return [
+            StoredFile(
+                path=file.path,
+                organisation=file.organisation,
+                kind=file.kind,
+                first_day=_text(file.first_day),
+                last_day=_text(file.last_day),
+                rows=file.rows,
+                level=file.level,
+                bytes=(self.root / file.path).stat().st_size,
+                content=file_checksum(self.root / file.path),
+            )
+            for file in files
+        ]
 
     @property
     def edition(self) -> str:
@@ -293,27 +273,35 @@ class Lake:
 
     def forget(self) -> None:
         """Delete every version from the manifest, inside the caller's transaction."""
-        self.store.execute("DELETE FROM runs")
-        self.store.execute("DELETE FROM behind")
-        self.store.execute("DELETE FROM files")
+        self._manifest.forget()
+        backlog.forget(self.store)
 
     def sweep(self, *, grace_s: float = GRACE_S) -> None:
         """Delete the files that were replaced more than *grace_s* seconds ago."""
-        before_ms = _real_ms() - round(grace_s * 1000)
-        rows = self.store.execute("SELECT path FROM files WHERE removed_ms <= ?", (before_ms,)).fetchall()
-        for (path,) in rows:
-            (self.root / path).unlink(missing_ok=True)
-            self.store.execute("DELETE FROM files WHERE path = ?", (path,))
-            for folder in (self.root / path).parents[:2]:  # of the organisation, and of the version
+        before_ms = real_ms() - round(grace_s * 1000)
+        for number, file in self._manifest.files().items():
+            if file.removed_ms is None or file.removed_ms > before_ms:
+                continue
+            path = self.root / file.path
+            path.unlink(missing_ok=True)
+            self._manifest.delete(number)
+            for folder in path.parents[:2]:  # of the organisation, and of the version
                 with contextlib.suppress(OSError):  # other files are in it
                     folder.rmdir()
 
     def recover(self) -> None:
-        """Delete files that are in no version: a crash left them."""
-        named = {path for (path,) in self.store.execute("SELECT path FROM files")}
-        for file in self.root.rglob("*.*"):
-            if file.is_file() and str(file.relative_to(self.root)) not in named:
-                file.unlink()
+        """Mend the manifest, and delete files that are in no version: a crash left them.
+
+        Of a written lake that is lost nothing is deleted, because nothing makes it again.
+        """
+        if self._manifest.repair():
+            _log.warning("the lake's manifest was damaged, and mended from its copy where that was whole")
+        if self.lost_because and self.last_run().is_written:
+            return
+        named = {file.path for file in self._manifest.files().values()}
+        for path in self.root.rglob("*.*"):
+            if path.is_file() and str(path.relative_to(self.root)) not in named:
+                path.unlink()
 
 
 def folder_of(organisation: str) -> str:
@@ -330,10 +318,9 @@ def _day(text: str | None) -> date | None:
     return date.fromisoformat(text) if text else None
 
 
+def _text(day: date | None) -> str | None:
+    return day.isoformat() if day else None
+
+
 def _start(day: date) -> datetime:
     return datetime.combine(day, time(), tzinfo=UTC)
-
-
-def _real_ms() -> int:
-    """Return real time: readers of retained files do not follow the sandbox's clock."""
-    return round(real_time.time() * 1000)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Final
 
-FORMAT: Final = 6
+FORMAT: Final = 7
 """Version of the lake's layout. A lake of another version is rebuilt from the inbox."""
 
 BIG: Final = "DECIMAL(38, 0)"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from random import Random
@@ -19,19 +19,23 @@ import msgspec
 import pyarrow.parquet as pq
 
 from gamelens.errors import Refused
-from gamelens.sandbox.processing.expected_tables import Cell, ExpectedTables, Player, Rows, sum_known, tables_of_day
+from gamelens.sandbox.maintenance.expected_tables import (
+    KEYS_AND_SUMS,
+    OF_FIRST,
+    Cell,
+    ExpectedTables,
+    Player,
+    Rows,
+    sum_known,
+    tables_of_day,
+)
 from gamelens.sandbox.state_directory import check_state
 from gamelens.sandbox.storage.inbox import open_store, pending
 from gamelens.sandbox.storage.lake import Lake, Snapshot, TablePart
-from gamelens.sandbox.storage.lake_schema import COLUMNS, MEASURES, OF_EVENT
 
 DAYS: Final = 7
 """Number of days of each organisation to compare row by row, by default."""
-_OF_FIRST: Final = ("ts", "seq", *OF_EVENT)
-_ADDED: Final = (*MEASURES, "seconds", "money", "players", "counts", "returners")
 _NOBODY: Final = (None, None)
-
-_ORGANISATIONS: Final = "SELECT organisation FROM batches UNION SELECT organisation FROM files WHERE removed IS NULL"
 
 
 class Difference(NamedTuple):
@@ -71,12 +75,12 @@ class VerificationResult(msgspec.Struct, frozen=True):
     differences: list[Difference]
 
 
-def verify(state: Path, *, days: int = DAYS, seed: int | None = None) -> VerificationResult:
+def verify(state: Path, *, days: int | None = DAYS, seed: int | None = None) -> VerificationResult:
     """Compare the lake of *state* with its inbox, while a sandbox may be running on it.
 
     Args:
         state: state directory.
-        days: number of days of each organisation to compare row by row.
+        days: number of days of each organisation to compare row by row; None takes all.
         seed: seed of the choice of days.
 
     Raises:
@@ -86,9 +90,10 @@ def verify(state: Path, *, days: int = DAYS, seed: int | None = None) -> Verific
     store = open_store(state / "gamelens.db")
     try:
         lake = Lake(state / "lake", store)
-        if lake.is_written():
+        if lake.last_run().is_written:
             raise Refused(f"the lake of {state} was written, not received: it has no raw events to be compared with")
-        names = [name for (name,) in store.execute(_ORGANISATIONS)]
+        received = {name for (name,) in store.execute("SELECT DISTINCT organisation FROM batches")}
+        names = sorted(received.union(lake.organisations()))
         last_batches = {name: lake.last_run_of(name).last_batch for name in names}
         snapshots = {name: lake.snapshot(name) for name in names}
         events = players = 0
@@ -96,7 +101,8 @@ def verify(state: Path, *, days: int = DAYS, seed: int | None = None) -> Verific
         compared_days: list[str] = []
         for name, snapshot in snapshots.items():
             counted = _stored_days(snapshot)
-            sample = set(Random(seed).sample(sorted(counted), min(days, len(counted))))  # noqa: S311
+            wanted = len(counted) if days is None else min(days, len(counted))
+            sample = set(Random(seed).sample(sorted(counted), wanted))  # noqa: S311
             expected = ExpectedTables(pending(store, after=0, up_to=last_batches[name], organisation=name), sample)
             events += sum(expected.counts.values())
             players += len(expected.installs)
@@ -154,9 +160,9 @@ def _compare_tables(
         if more:
             yield Difference(stored.organisation, "events", f"of {day}", max(0, -more), max(0, more))
     for table, firsts in (("installs", expected.installs), ("payments", expected.purchases)):
-        rows = Counter((*player, *(event[name] for name in _OF_FIRST)) for player, event in firsts.items())
+        rows = Counter((*player, *(event[name] for name in OF_FIRST)) for player, event in firsts.items())
         yield from stored.difference(
-            table, "all", rows, _count_rows(stored.firsts(table), ["game_id", "user_id", *_OF_FIRST])
+            table, "all", rows, _count_rows(stored.firsts(table), ["game_id", "user_id", *OF_FIRST])
         )
     installs = stored.firsts("installs")
     numbers = {row["player"]: (row["game_id"], row["user_id"]) for row in installs}
@@ -180,8 +186,7 @@ def _compare_memberships(
     for table, members in expected.members.items():
         cells = Counter(cell for own in members.values() for cell in own)
         ended = Counter(cell for own in expected.ended.values() for cell in own)
-        counts = ["sessions", "ended_sessions"] if table == "sessions" else ["players"]
-        keys = [name for name in COLUMNS[table] if name not in counts]
+        keys, counts = KEYS_AND_SUMS[table]
         rows = {cell: (count, ended[cell]) if table == "sessions" else (count,) for cell, count in cells.items()}
         found = _sums(stored.rows(table), keys, counts)
         yield from stored.difference(
@@ -198,32 +203,27 @@ def _compare_memberships(
                     (*cell, member[-1], *((1, int(cell in has_ended)) if table == "sessions" else (1,))) for cell in own
                 )
         name = f"{table}_shared"
-        id_column = "session_id" if table == "sessions" else "user_id"
         stored_rows = stored.rows(name)
-        if id_column == "user_id":
+        if table != "sessions":
             stored_rows = [row | {"user_id": numbers.get(row["player"], _NOBODY)[1]} for row in stored_rows]
-        counts = ["counts", "ended_counts"] if table == "sessions" else ["counts"]
-        summed = _sums(stored_rows, [*keys, id_column], counts)
+        summed = _sums(stored_rows, *KEYS_AND_SUMS[name])
         yield from stored.difference(name, "all", shared, Counter((*k, *v) for k, v in summed.items()))
 
 
-def _count_rows(rows: list[dict[str, Any]], fields: list[str]) -> Rows:
+def _count_rows(rows: list[dict[str, Any]], fields: Sequence[str]) -> Rows:
     return Counter(tuple(row[field] for field in fields) for row in rows)
 
 
 def _added_up(table: str, rows: list[dict[str, Any]]) -> Rows:
     """Return the rows of a table of the sample, those of equal keys added up."""
-    columns = [*COLUMNS[table]]
-    if "player" in columns:
-        columns[columns.index("player")] = "user_id"
-    sums = [] if table in ("events", "impressions_shared") else [name for name in columns if name in _ADDED]
+    keys, sums = KEYS_AND_SUMS[table]
     if not sums:
-        return _count_rows(rows, columns)
-    summed = _sums(rows, [name for name in columns if name not in sums], sums)
+        return _count_rows(rows, keys)
+    summed = _sums(rows, keys, sums)
     return Counter((*key, *values) for key, values in summed.items() if any(values))
 
 
-def _sums(rows: list[dict[str, Any]], keys: list[str], sums: list[str]) -> dict[Cell, Cell]:
+def _sums(rows: list[dict[str, Any]], keys: Sequence[str], sums: Sequence[str]) -> dict[Cell, Cell]:
     """Return the sums of each key, null where no row has a number."""
     groups: dict[Cell, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:

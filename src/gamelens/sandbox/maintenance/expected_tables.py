@@ -15,16 +15,48 @@ import msgspec
 
 from gamelens.sandbox.processing.impression_fields import read_impression
 from gamelens.sandbox.storage.inbox import InboxBatch
-from gamelens.sandbox.storage.lake_schema import (
-    CUBE_DIMENSIONS,
-    EVENT_COLUMNS,
-    EVENT_DIMENSIONS,
-    PLAYER_DIMENSIONS,
-    RETURN_DIMENSIONS,
-    SLIM_DIMENSIONS,
-)
-from gamelens.wire.limits import FUTURE_S
 
+# The lists of the lake are written again here: with those of `lake_schema`, a column that processing forgets would be
+# forgotten here as well.
+EVENT_DIMENSIONS: Final = (
+    *("game_id", "country_code", "platform", "build", "category"),
+    *("ad_sdk_name", "ad_type", "ad_action", "severity"),
+    *("ilrd_sdk_vendor", "ilrd_adunit_name", "ilrd_network_name", "ilrd_adunit_format"),
+    *("install_publisher", "ab_id", "ab_variant_id"),
+)
+EVENT_COLUMNS: Final = (
+    *("seq", "ts", "day", *EVENT_DIMENSIONS),
+    *("user_id", "session_id", "event_uuid", "ilrd_id", "length", "money", "currency"),
+)
+SLIM_DIMENSIONS: Final = ("game_id", "country_code", "platform", "build", "category")
+CUBE_DIMENSIONS: Final = EVENT_DIMENSIONS[:13]
+PLAYER_DIMENSIONS: Final = (
+    *("game_id", "country_code", "platform", "build", "install_publisher", "ab_id", "ab_variant_id"),
+)
+RETURN_DIMENSIONS: Final = ("game_id", "country_code", "platform", "build")
+OF_FIRST: Final = ("ts", "seq", *EVENT_DIMENSIONS[1:])
+"""Columns of a player's first event."""
+_MEMBER: Final = ("day", *PLAYER_DIMENSIONS, "currency")
+_SUMS: Final = ("events", "shown", "purchases", "impressions", "ended", "seconds", "money")
+KEYS_AND_SUMS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
+    "events": (EVENT_COLUMNS, ()),
+    "slim": (("day", *SLIM_DIMENSIONS, "currency"), _SUMS),
+    "cube": (("day", *CUBE_DIMENSIONS, "currency"), _SUMS),
+    "active": ((*_MEMBER, "user_id"), (*_SUMS, "counts")),
+    "daily_players": (_MEMBER, (*_SUMS, "players", "returners")),
+    "daily_players_shared": ((*_MEMBER, "user_id"), ("counts", "returners")),
+    "weekly_players": (_MEMBER, ("players",)),
+    "weekly_players_shared": ((*_MEMBER, "user_id"), ("counts",)),
+    "monthly_players": (_MEMBER, ("players",)),
+    "monthly_players_shared": ((*_MEMBER, "user_id"), ("counts",)),
+    "sessions": (("day", *PLAYER_DIMENSIONS), ("sessions", "ended_sessions")),
+    "sessions_shared": (("day", *PLAYER_DIMENSIONS, "session_id"), ("counts", "ended_counts")),
+    "impressions_shared": (("day", *EVENT_DIMENSIONS, "ilrd_id"), ()),
+    "returns": (("day", "age", *RETURN_DIMENSIONS), ("players",)),
+}
+"""Columns of each compared table that tell its rows apart, and those that are added up."""
+
+_FUTURE_S: Final = 24 * 3600
 _LATEST_TS: Final = 99_999_999_999
 _EVENTS_PER_BATCH: Final = 1 << 20
 _EPOCH: Final = datetime(1970, 1, 1)  # UTC, without a zone as the lake keeps it
@@ -113,7 +145,7 @@ def _read_events(batches: Iterable[InboxBatch]) -> Iterator[Event]:
 def _event_row(event: dict[str, Any], batch: InboxBatch, *, seq: int) -> Event:
     """Return an event as a row with the columns of the lake."""
     client_ts = event.get("client_ts")
-    latest = min(_LATEST_TS, batch.arrival_ms // 1000 + FUTURE_S)
+    latest = min(_LATEST_TS, batch.arrival_ms // 1000 + _FUTURE_S)
     ms = client_ts * 1000 if client_ts is not None and 0 <= client_ts <= latest else batch.arrival_ms
     ts = _EPOCH + timedelta(milliseconds=ms)
     category = event["category"]

@@ -25,6 +25,7 @@ from gamelens.errors import Refused
 from gamelens.sandbox.state_directory import check_state
 from gamelens.sandbox.storage.lake import Lake, TablePart, folder_of
 from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS, FORMAT
+from gamelens.sandbox.storage.manifest import file_checksum
 
 if TYPE_CHECKING:
     from deltalake.transaction import AddAction
@@ -69,6 +70,9 @@ def export_delta(state: Path, out: str) -> dict[str, ExportedTable]:
     try:
         with _open_lake(state) as lake:
             parts = {name: lake.snapshot(name).parts("events") for name in lake.organisations()}
+            for part in (part for of_events in parts.values() for part in of_events):
+                if file_checksum(part.path) != part.content:
+                    raise Refused(f"{part.path} is damaged: `gamelens sandbox rebuild --state {state}` makes it again")
         return {name: _update_table(_TargetFolder(out, name), of_events) for name, of_events in parts.items()}
     except FileNotFoundError as error:
         raise Refused(f"{error.filename} was replaced while it was exported: export again") from error
@@ -146,6 +150,9 @@ def _open_lake(state: Path) -> Iterator[Lake]:
     try:
         if store.execute("PRAGMA user_version").fetchone() != (FORMAT,):
             raise Refused(f"the lake in {state} is of another format: `gamelens sandbox process` makes it anew")
-        yield Lake(state / "lake", store)
+        lake = Lake(state / "lake", store)
+        if lake.lost_because:
+            raise Refused(f"{lake.lost_because}: `gamelens sandbox rebuild --state {state}` makes the lake again")
+        yield lake
     finally:
         store.close()

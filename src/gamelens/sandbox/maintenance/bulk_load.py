@@ -16,7 +16,7 @@ from gamelens.errors import Refused
 from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.processing.pipeline import commit_staged
 from gamelens.sandbox.server import Sandbox, SandboxOptions, available_intervals
-from gamelens.sandbox.storage.lake import WRITTEN
+from gamelens.sandbox.storage.manifest import WRITTEN
 from gamelens.sandbox.tenants import Titles
 
 

@@ -1,0 +1,178 @@
+"""Rebuild of tables from the events of the lake, or from the inbox.
+
+If all parts of an organisation's events are whole, the other tables are made again of them; if not, all of its tables
+are made again from the inbox. Either is one version, and until it is committed readers see the last one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from gamelens.errors import Refused
+from gamelens.sandbox.processing.batch_builder import build_parts
+from gamelens.sandbox.processing.staging import stage
+from gamelens.sandbox.storage.inbox import InboxBatch, newest, open_store, pending
+from gamelens.sandbox.storage.lake import Lake, TablePart
+from gamelens.sandbox.storage.manifest import LakeFile, file_checksum
+
+Progress = Callable[[float], None]
+"""A function that is told how far a rebuild is, from 0 to 1."""
+
+_STAGED: Final = 0.7  # share of the time that decoding takes
+
+
+def rebuild(state: Path, organisations: Collection[str] = (), *, report: Progress | None = None) -> list[str]:
+    """Make the tables of *organisations* again, and return their names.
+
+    Without names these are all. A lake whose manifest is lost is made again as a whole, whatever the names.
+
+    Args:
+        state: state directory, of which no other process makes a run.
+        organisations: names.
+        report: function that is told the progress.
+
+    Raises:
+        Refused: an organisation is not known, events that were never received are lost, or the disk failed. The lake
+            is as before.
+    """
+    store = open_store(state / "gamelens.db")
+    scratch = state / "scratch"
+    shutil.rmtree(scratch, ignore_errors=True)
+    try:
+        scratch.mkdir(parents=True)
+        lake = Lake(state / "lake", store)
+        work = _Rebuild(lake, scratch, report or (lambda _: None))
+        if lake.lost_because:
+            return work.restore_lake()
+        known = _received(store) | set(lake.organisations())
+        if unknown := sorted(set(organisations) - known):
+            raise Refused(f"{unknown[0]!r} has no events here: {', '.join(sorted(known)) or 'no organisation'} has")
+        names = sorted(organisations or known)
+        for name in names:
+            work.rebuild_organisation(name)
+        lake.sweep()
+        return names
+    except (OSError, sqlite3.Error) as error:
+        raise Refused(f"the tables were not made again, nothing was changed: {error}") from error
+    finally:
+        store.close()
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+class _Rebuild:
+    """Rebuilds in one lake, with temporary files in *scratch*."""
+
+    def __init__(self, lake: Lake, scratch: Path, report: Progress) -> None:
+        self._lake, self._scratch, self._report = lake, scratch, report
+        self.duplicates = 0
+
+    def rebuild_organisation(self, name: str) -> None:
+        """Make all tables of one organisation again, as one version."""
+        snapshot = self._lake.snapshot(name)
+        events = snapshot.parts("events")
+        lost = [part for part in events if not _is_whole(part)]
+        folder = self._new_folder()
+        if not lost:
+            staged = _linked(events, folder)
+        elif self._lake.last_run().is_written:
+            raise Refused(_lost_days(name, lost))
+        else:
+            staged = self._stage([name], self._lake.last_run_of(name).last_batch, folder).get(name, [])
+        self._report(_STAGED)
+        files = self._build(name, staged, folder)
+        self._lake.compact(files, [part.path for parts in snapshot.tables.values() for part in parts])
+        self._report(1.0)
+
+    def restore_lake(self) -> list[str]:
+        """Make a lake whose manifest is lost again from the inbox.
+
+        All organisations are one version.
+        """
+        last_run = self._lake.last_run()
+        last = next(newest(self._lake.store, most=1), None)
+        if last_run.is_written or last is None:
+            raise Refused("the manifest of files that were written, not received, is lost, and with it their events")
+        names = sorted(_received(self._lake.store))
+        folder = self._new_folder()
+        staged = self._stage(names, last.id, folder)
+        self._report(_STAGED)
+        files = [file for name in names for file in self._build(name, staged.get(name, []), folder)]
+        processed_ms = last.arrival_ms if last_run.processed_ms is None else last_run.processed_ms
+        run = msgspec.structs.replace(
+            last_run, processed_ms=processed_ms, last_batch=last.id, duplicates=self.duplicates
+        )
+        self._lake.restore(run, files)
+        self._report(1.0)
+        return names
+
+    def _stage(self, names: Sequence[str], up_to: int, folder: Path) -> dict[str, list[Path]]:
+        """Decode all batches of *names* up to the one with id *up_to*."""
+        store = self._lake.store
+        organisation = names[0] if len(names) == 1 else None
+        ((events,),) = store.execute(
+            "SELECT sum(events) FROM batches WHERE organisation = coalesce(?, organisation)", (organisation,)
+        )
+
+        def counted() -> Iterator[InboxBatch]:
+            decoded = 0
+            for batch in pending(store, after=0, up_to=up_to, organisation=organisation):
+                yield batch
+                decoded += batch.events
+                self._report(_STAGED * min(1.0, decoded / (events or 1)))
+
+        return stage(counted(), folder)
+
+    def _build(self, name: str, staged: Sequence[Path], folder: Path) -> list[LakeFile]:
+        if not staged:
+            return []
+        version = str(self._lake.next_version())
+        files, _, repeated = build_parts(name, staged, self._lake, folder, folder=version, is_anew=True)
+        self.duplicates += repeated
+        return files
+
+    def _new_folder(self) -> Path:
+        shutil.rmtree(self._scratch)
+        self._scratch.mkdir()
+        return self._scratch
+
+
+def _received(store: sqlite3.Connection) -> set[str]:
+    return {name for (name,) in store.execute("SELECT DISTINCT organisation FROM batches")}
+
+
+def _is_whole(part: TablePart) -> bool:
+    try:
+        return file_checksum(part.path) == part.content
+    except OSError:
+        return False
+
+
+def _linked(parts: Sequence[TablePart], folder: Path) -> list[Path]:
+    """Return links to *parts* in *folder*, which may be moved.
+
+    These are copies where the disk has no links.
+    """
+    links = []
+    for number, part in enumerate(parts):
+        link = folder / f"events-{number}.parquet"
+        try:
+            os.link(part.path, link)
+        except OSError:
+            shutil.copyfile(part.path, link)
+        links.append(link)
+    return links
+
+
+def _lost_days(name: str, lost: Sequence[TablePart]) -> str:
+    spans = ", ".join(sorted(f"{part.first_day} to {part.last_day}" for part in lost))
+    return (
+        f"events of {name} of these days were written, not received, and are lost: {spans}. What was written before "
+        "can be written again into a new state directory with `gamelens simulate --into`"
+    )

@@ -1,0 +1,304 @@
+"""The manifest of the lake: its last runs and its files, in mirrored tables of SQLite."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import time as real_time
+from collections.abc import Callable, Collection, Iterable, Iterator
+from datetime import date
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from zlib_ng import zlib_ng
+
+from gamelens.errors import Refused
+from gamelens.sandbox.storage import backlog
+from gamelens.sandbox.storage.inbox import newest
+from gamelens.sandbox.storage.lake_schema import FORMAT
+from gamelens.sandbox.storage.mirrored_table import MirroredTable, Values
+
+WRITTEN = -1
+"""The `last_batch` of a run that took in files instead of batches (`bulk_load`)."""
+_LOST_FILES = -1
+"""Number of files of a run after which the lake is to be made again."""
+_MOST_RUNS = 8
+_BYTES_AT_ONCE: Final = 1 << 20
+_UNREADABLE = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT)  # no such table or column; any other error may pass
+
+_RUNS = MirroredTable(  # the last processing runs: the versions of the lake, which are the numbers of the rows
+    "runs",
+    {
+        "processed_ms": "INTEGER",
+        "last_batch": "INTEGER",
+        "duplicates": "INTEGER",
+        "is_written": "INTEGER",
+        "files": "INTEGER",
+        "format": "INTEGER",
+    },
+)
+_FILES = MirroredTable(  # the parts of the newest version, and those that it has replaced lately
+    "files",
+    {
+        "path": "TEXT",
+        "organisation": "TEXT",
+        "kind": "TEXT",
+        "first_day": "TEXT",
+        "last_day": "TEXT",
+        "rows": "INTEGER",
+        "level": "INTEGER",
+        "bytes": "INTEGER",
+        "content": "INTEGER",
+        "added": "INTEGER",
+        "removed": "INTEGER",
+        "removed_ms": "INTEGER",
+    },
+)
+
+
+MANIFEST_TABLES = (*_RUNS.names, *_FILES.names)
+"""Names of the SQLite tables of the manifest."""
+
+
+class LakeUnavailable(Refused):
+    """The lake cannot answer, because something of it is damaged or not checked yet."""
+
+
+class LakeFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One file of a table.
+
+    Attributes:
+        path: relative to the lake's root.
+        organisation: name of its organisation.
+        kind: the table that it belongs to, one of `lake_schema.COLUMNS` or a keyed run (`keyed_runs`).
+        first_day: first day of its rows, None where readers take every part.
+        last_day: last day of its rows.
+        rows: number of rows.
+        level: 0 for a part that a run wrote, more for one that compaction made of several.
+    """
+
+    path: str
+    organisation: str
+    kind: str
+    first_day: date | None
+    last_day: date | None
+    rows: int
+    level: int = 0
+
+
+class StoredFile(msgspec.Struct, frozen=True):
+    """One row of the manifest, in the order of its columns (`LakeFile`).
+
+    Attributes:
+        bytes: size of the file.
+        content: checksum of the file.
+        added: version that added it.
+        removed: version that replaced it, None in the newest one.
+        removed_ms: real time of that, epoch milliseconds.
+    """
+
+    path: str
+    organisation: str
+    kind: str
+    first_day: str | None
+    last_day: str | None
+    rows: int
+    level: int
+    bytes: int
+    content: int
+    added: int = 0
+    removed: int | None = None
+    removed_ms: int | None = None
+
+
+class ProcessingRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One processing run: a version of the lake.
+
+    Attributes:
+        version: number of the run; 0 before the first.
+        processed_ms: epoch milliseconds on the sandbox's clock; None before the first.
+        last_batch: id of the last batch that is in the lake, but for organisations that are behind.
+        duplicates: repeated events that all runs together left out.
+        is_written: whether the lake has events that were loaded as files and never received.
+        files: number of files of the version.
+        format: layout of the lake (`lake_schema.FORMAT`).
+    """
+
+    version: int = 0
+    processed_ms: int | None = None
+    last_batch: int = 0
+    duplicates: int = 0
+    is_written: bool = False
+    files: int = 0
+    format: int = FORMAT
+
+
+class Manifest:
+    """The manifest in *store*, created where it has another format."""
+
+    def __init__(self, store: sqlite3.Connection) -> None:
+        self._store = store
+        store.execute(backlog.SCHEMA)
+        if self._stored_format() != FORMAT:
+            self._create()
+
+    def last_run(self) -> ProcessingRun:
+        """Return the newest version, or version 0 before the first run."""
+        runs = _RUNS.read(self._store, newest=2)
+        return _run(*list(runs.items())[-1]) if runs else ProcessingRun()
+
+    def files(self) -> dict[int, StoredFile]:
+        """Return the rows of files by number, those of replaced files included."""
+        return {number: StoredFile(*values) for number, values in _FILES.read(self._store).items()}
+
+    def read(self) -> tuple[ProcessingRun, list[StoredFile], str | None]:
+        """Return the newest version, its files, and the reason why they are lost, if they are."""
+        with self.transaction("DEFERRED"):
+            run, files = self.last_run(), self.files().values()
+        return run, [file for file in files if file.removed is None], _find_loss(run, files)
+
+    def next_version(self) -> int:
+        """Return the number of the next version, which no row of a file names."""
+        return self._version_after(self.files().values())
+
+    def add_run(
+        self, run: ProcessingRun, added: Iterable[StoredFile], retired: Collection[str], *, is_whole: bool = False
+    ) -> int:
+        """Write the next version inside the caller's transaction, and return its number.
+
+        Args:
+            run: the facts of the version. Its number and its number of files are found here.
+            added: new files.
+            retired: paths of files that they replace.
+            is_whole: whether the new files are the whole lake. Without it, a lake that is lost stays so.
+
+        Raises:
+            LakeUnavailable: one of the *retired* is not in the newest version.
+        """
+        known = self.files()
+        gone = {number: file for number, file in known.items() if file.path in retired and file.removed is None}
+        if len(gone) != len(retired):
+            raise LakeUnavailable("files that are to be replaced are not in the manifest: start the sandbox again")
+        version, now_ms = self._version_after(known.values()), real_ms()
+        rows = {n: msgspec.structs.replace(file, removed=version, removed_ms=now_ms) for n, file in gone.items()}
+        first = max(known, default=0) + 1
+        rows |= {n: msgspec.structs.replace(file, added=version) for n, file in enumerate(added, first)}
+        _FILES.write(self._store, {number: msgspec.structs.astuple(file) for number, file in rows.items()})
+        live = sum(file.removed is None for file in (known | rows).values())
+        is_lost = not is_whole and _find_loss(self.last_run(), known.values()) is not None
+        self._write_run(msgspec.structs.replace(run, version=version, files=_LOST_FILES if is_lost else live))
+        return version
+
+    def delete(self, number: int) -> None:
+        """Delete the row of a replaced file."""
+        with self.transaction():
+            _FILES.delete(self._store, [number])
+
+    def forget(self) -> None:
+        """Delete every version, inside the caller's transaction.
+
+        Numbers of versions go on, so that no path and no snapshot is taken for an older one.
+        """
+        version = self.next_version()
+        _RUNS.create(self._store)
+        _FILES.create(self._store)
+        if version > 1:
+            self._write_run(ProcessingRun(version=version))
+
+    def repair(self) -> bool:
+        """Write what is damaged anew from its copy, and return whether anything was."""
+        with self.transaction():
+            has_mended = _RUNS.repair(self._store)
+            try:
+                return _FILES.repair(self._store) or has_mended
+            except sqlite3.DatabaseError as error:
+                _raise_passing(error)
+                _FILES.create(self._store)  # the lake is lost, and its last run says so
+                return True
+
+    @contextlib.contextmanager
+    def transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
+        """Run a block in a transaction, or in that of the caller."""
+        if self._store.in_transaction:
+            yield
+            return
+        with self._store:
+            self._store.execute(f"BEGIN {kind}")
+            yield
+
+    def _version_after(self, files: Iterable[StoredFile]) -> int:
+        return max([self.last_run().version, *(max(file.added, file.removed or 0) for file in files)]) + 1
+
+    def _stored_format(self) -> int:
+        """Return the format of the lake, 0 if the manifest cannot be read."""
+        try:
+            run = self.last_run()
+        except sqlite3.DatabaseError as error:
+            _raise_passing(error)
+            return 0
+        ((user_version,),) = self._store.execute("PRAGMA user_version")
+        return run.format if run.version else int(user_version)
+
+    def _create(self) -> None:
+        """Create the manifest, empty. If there are events, a lake of them is to be made again."""
+        with self.transaction():
+            _RUNS.create(self._store)
+            _FILES.create(self._store)
+            backlog.forget(self._store)
+            self._store.execute(f"PRAGMA user_version = {FORMAT}")
+            last = next(newest(self._store, most=1), None)
+            if last is not None:
+                self._write_run(
+                    ProcessingRun(version=1, processed_ms=last.arrival_ms, last_batch=last.id, files=_LOST_FILES)
+                )
+
+    def _write_run(self, run: ProcessingRun) -> None:
+        version, *values = (int(value) if isinstance(value, bool) else value for value in msgspec.structs.astuple(run))
+        _RUNS.write(self._store, {version: tuple(values)})
+        _RUNS.delete(self._store, [number for number in _RUNS.read(self._store) if number <= version - _MOST_RUNS])
+
+
+def real_ms() -> int:
+    """Return real time: readers of retained files do not follow the sandbox's clock."""
+    return round(real_time.time() * 1000)
+
+
+def _run(version: int, values: Values) -> ProcessingRun:
+    run = ProcessingRun(**dict(zip(ProcessingRun.__struct_fields__, (version, *values), strict=True)))
+    return msgspec.structs.replace(run, is_written=bool(run.is_written))
+
+
+def _find_loss(run: ProcessingRun, files: Collection[StoredFile]) -> str | None:
+    """Return the reason why *files* are not those of the version *run*, or None."""
+    if run.files == _LOST_FILES:
+        return "the lake is of another format or its manifest could not be read"
+    newest_version = max((max(file.added, file.removed or 0) for file in files), default=0)
+    if newest_version > run.version or run.files != sum(file.removed is None for file in files):
+        return "both copies of the lake's manifest are damaged"
+    return None
+
+
+def _raise_passing(error: sqlite3.DatabaseError) -> None:
+    """Raise *error* unless it says that a table is damaged.
+
+    Any other may be gone the next time.
+    """
+    if error.sqlite_errorcode & 0xFF not in _UNREADABLE:
+        raise error
+
+
+def file_checksum(path: Path, *, on_chunk: Callable[[], None] | None = None) -> int:
+    """Return the CRC-32 of the file at *path*, and call *on_chunk* before each megabyte.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    checksum = 0
+    chunk = memoryview(bytearray(_BYTES_AT_ONCE))
+    with path.open("rb", buffering=0) as file:
+        while count := file.readinto(chunk):
+            if on_chunk is not None:
+                on_chunk()
+            checksum = zlib_ng.crc32(chunk[:count], checksum)
+    return checksum

@@ -1,0 +1,154 @@
+"""The lake's manifest, whose rows are kept twice with a checksum each."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from gamelens.sandbox.control.control_app import control_app
+from gamelens.sandbox.storage.inbox import open_store
+from gamelens.sandbox.storage.inbox_recovery import recover_store
+from gamelens.sandbox.storage.lake import Lake, Snapshot
+from gamelens.sandbox.storage.manifest import ProcessingRun
+from gamelens.sandbox.storage.mirrored_table import MirroredTable
+from support.app_requests import call
+from support.game_events import event
+from support.sandbox_stage import Stage, event_counts, metric_value
+
+TABLE = MirroredTable("things", {"name": "TEXT", "size": "INTEGER"})
+ROWS = {1: ("one", 10), 2: ("two", None), 7: ("seven", 70)}
+DAMAGE = [
+    "UPDATE {} SET name = 'other' WHERE number = 2",
+    "UPDATE {} SET name = x'ff00' WHERE number = 2",
+    "UPDATE {} SET size = 11 WHERE number = 1",
+    "UPDATE {} SET number = 9 WHERE number = 7",
+    "UPDATE {} SET checksum = checksum + 1 WHERE number = 7",
+    "DELETE FROM {} WHERE number = 1",
+    "DELETE FROM {}",
+    "ALTER TABLE {} RENAME COLUMN size TO sizf",
+    "DROP TABLE {}",
+]
+
+
+@pytest.fixture
+def things() -> sqlite3.Connection:
+    """Return a store with the rows of a table and its copy."""
+    store = sqlite3.connect(":memory:", isolation_level=None)
+    TABLE.create(store)
+    TABLE.write(store, ROWS)
+    return store
+
+
+@pytest.mark.parametrize("table", ["things", "things_copy"])
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damage_to_one_copy_is_read_from_the_other(things: sqlite3.Connection, table: str, damage: str) -> None:
+    """Whatever happens to one copy, all rows are read as they were written, and both copies are mended."""
+    things.execute(damage.format(table))
+    assert TABLE.read(things) == ROWS
+    assert TABLE.repair(things)
+    assert not TABLE.repair(things)
+    things.execute("DROP TABLE things_copy" if table == "things" else "DROP TABLE things")
+    assert TABLE.read(things) == ROWS
+
+
+def test_a_row_that_is_damaged_twice_is_not_read(things: sqlite3.Connection) -> None:
+    """A row that fails its checksum in both copies is in no answer."""
+    for table in ("things", "things_copy"):
+        things.execute(f"UPDATE {table} SET size = 99 WHERE number = 1")
+    assert TABLE.read(things) == {number: values for number, values in ROWS.items() if number != 1}
+
+
+def read_lake(state: Path) -> tuple[ProcessingRun, Snapshot, str | None]:
+    """Start over the store of *state* as the sandbox does, and return what its manifest says."""
+    recover_store(state / "gamelens.db")
+    with contextlib.closing(open_store(state / "gamelens.db")) as store:
+        lake = Lake(state / "lake", store)
+        lake.recover()
+        return lake.last_run(), lake.snapshot("acme"), lake.lost_because
+
+
+@pytest.fixture
+def closed(make_stage: Callable[..., Stage]) -> Path:
+    """Return a state directory with a lake of two runs, which nobody uses."""
+    stage = make_stage()
+    for number in range(2):
+        stage.submit([event(event_uuid="e"), event(user_id=f"u{number}")])
+        stage.process()
+    stage.sandbox.close()
+    return stage.sandbox.options.state
+
+
+def test_no_flipped_bit_of_a_manifest_row_changes_the_lake(closed: Path) -> None:
+    """Bits of the database near the rows of files are flipped: each start finds the same files and the same run."""
+    expected = read_lake(closed)
+    store, random = closed / "gamelens.db", Random(5)
+    whole = store.read_bytes()
+    places = [place for place in range(len(whole)) if whole.startswith(b"/org-acme/", place)]
+    assert len(places) >= 40
+    for _ in range(60):
+        place = random.choice(places) + random.randrange(-12, 60)
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << random.randrange(8)
+        store.write_bytes(damaged)
+        assert read_lake(closed) == expected
+        shutil.rmtree(closed / "quarantine", ignore_errors=True)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "PRAGMA user_version = 99",
+        "UPDATE runs SET last_batch = 0",
+        "DELETE FROM runs",
+        "ALTER TABLE files RENAME COLUMN rows TO rowt",
+        "DROP TABLE files_copy",
+    ],
+)
+def test_damage_to_one_copy_leaves_the_lake_as_it_was(closed: Path, damage: str) -> None:
+    """A damaged version number, run, row or table is mended at the start, and no event is processed twice."""
+    expected = read_lake(closed)
+    with contextlib.closing(sqlite3.connect(closed / "gamelens.db", isolation_level=None)) as store:
+        store.execute(damage)
+    assert read_lake(closed) == expected
+
+
+@pytest.mark.parametrize("damage", ["UPDATE {} SET rows = 9 WHERE kind = 'slim'", "DELETE FROM {}", "DROP TABLE {}"])
+@pytest.mark.parametrize("table", ["files", "runs"])
+def test_damage_to_both_copies_answers_nothing_until_it_is_healed(
+    make_stage: Callable[..., Stage], closed: Path, table: str, damage: str
+) -> None:
+    """A lake whose manifest is lost answers 503 with the reason, and is made again from the inbox."""
+    if table == "runs":
+        damage = damage.replace("rows = 9 WHERE kind = 'slim'", "last_batch = 1")
+    with contextlib.closing(sqlite3.connect(closed / "gamelens.db", isolation_level=None)) as store:
+        for each in (table, f"{table}_copy"):
+            store.execute(damage.format(each))
+    stage = make_stage()
+    query: dict[str, Any] = {"interval": "2026-11-01/2026-12-01", "granularity": "day", "query": {"type": "timeseries"}}
+    for answer in (stage.ask("event_count", **query), stage.get("interval")):
+        assert answer.status_code == 503
+        assert answer.json()["message"].endswith("its tables will be made again. Ask again later")
+    health = call(control_app(stage.sandbox, token="token"), "GET", "/token/health")
+    assert health.json()["status"] == "damaged"
+    asyncio.run(stage.sandbox.runs.check())
+    assert metric_value(stage) == 3
+    assert event_counts(stage) == {"accepted": 4, "rejected": 0, "pending": 0, "processed": 3, "duplicate": 1}
+    stage.submit([event(event_uuid="e"), event()])
+    stage.process()
+    assert metric_value(stage) == 4
+
+
+def test_the_manifest_keeps_only_the_newest_runs(stage: Stage) -> None:
+    """A sandbox that runs for years has thousands of versions: those before the last ones are not kept."""
+    for _ in range(12):
+        stage.process()
+    ((kept,),) = stage.sandbox.store.execute("SELECT count(*) FROM runs")
+    assert (stage.sandbox.lake.last_run().version, kept) == (12, 8)
