@@ -1,0 +1,61 @@
+"""The calls of a session that can be repeated: answers by receipt id, plans by plan id."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from gamelens.errors import BadQuery
+
+_MOST: Final = 200
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """One call: the name of the tool and its arguments, without those that are None."""
+
+    tool: str
+    arguments: dict[str, Any]
+
+    @classmethod
+    def of(cls, tool: str, arguments: Mapping[str, Any]) -> ToolCall:
+        """Return a call without the arguments that say nothing."""
+        return cls(tool, {name: value for name, value in arguments.items() if value is not None})
+
+    def to_text(self) -> str:
+        """Return the call as Python writes it, the form in which errors correct it."""
+        return f"{self.tool}({', '.join(f'{name}={value!r}' for name, value in self.arguments.items())})"
+
+
+class CallRecords:
+    """The last calls by id, which is the hash of a call."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._calls: dict[str, ToolCall] = {}
+
+    def add(self, call: ToolCall) -> str:
+        """Return the id of *call*, which is known from now on."""
+        digest = hashlib.sha256(msgspec.json.encode(call, order="sorted")).hexdigest()[:12]
+        name = f"{self._kind}-{digest}"
+        self._calls.pop(name, None)
+        self._calls[name] = call
+        while len(self._calls) > _MOST:
+            del self._calls[next(iter(self._calls))]
+        return name
+
+    def get(self, name: str) -> ToolCall:
+        """Return the call with the id *name*.
+
+        Raises:
+            BadQuery: this session has no such id.
+        """
+        if name not in self._calls:
+            raise BadQuery(f"{self._kind}_id", name, "is not known in this session: ask the question itself")
+        return self._calls[name]
+
+    def newest(self) -> dict[str, ToolCall]:
+        """Return the known calls by id, newest first."""
+        return dict(reversed(self._calls.items()))

@@ -1,0 +1,259 @@
+"""The tools that a model calls, which reads their docstrings and types.
+
+They ask the client and hand its frames to `answers`. Errors of gamelens pass through, and `server` makes refusals of
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
+from pandas import DataFrame
+
+from gamelens.analysis import experiments
+from gamelens.assistant.answers import DATA, answer, fitting, rows_of, short
+from gamelens.assistant.call_records import CallRecords, ToolCall
+from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
+from gamelens.errors import BadQuery
+from gamelens.notebook.health_check import HISTORY, check_health, planned_requests
+from gamelens.notebook.receipt_text import explain as receipt_text
+from gamelens.wire.receipts import Receipt
+
+if TYPE_CHECKING:
+    from gamelens.client.checks.setup_checks import Finding
+    from gamelens.client.sync_client import Client
+
+MOST_REQUESTS: Final = 10
+"""Requests of a question that is answered without showing its plan first."""
+
+Names = str | list[str]
+Every = Literal["day", "week", "month", "all"]
+Unavailable = Literal["raise", "clip"]
+_MOST_ALARMS: Final = 20
+
+
+class AnalystTools:
+    """The tools over one client.
+
+    Args:
+        lens: the client, whose pace and cache all kernels of this machine share.
+        findings: yields what `gamelens doctor` finds.
+        most_requests: requests of a question that is answered without showing its plan first.
+    """
+
+    def __init__(
+        self, lens: Client, findings: Callable[[], Iterable[Finding]], *, most_requests: int = MOST_REQUESTS
+    ) -> None:
+        self._lens, self._findings, self._most_requests = lens, findings, most_requests
+        self.receipts = CallRecords("receipt")
+        self._plans = CallRecords("plan")
+        self._explained: dict[str, Receipt] = {}
+
+    def catalogue(
+        self,
+        of: Literal["metrics", "dimensions", "games", "available", "values"] = "metrics",
+        name: str | None = None,
+    ) -> str:
+        """List what can be asked.
+
+        metrics, dimensions (with name: the whole definition, unit, fields, what may be added up), games, the available
+        interval, or the values of the dimension name.
+        """
+        if of in ("metrics", "dimensions") and name is not None:
+            return _json({"definition": msgspec.to_builtins(self._lens.describe(name))})
+        match of:
+            case "metrics":
+                listed = {each.name: each.meaning for each in (*METRICS.values(), *ALIASES.values())}
+            case "dimensions":
+                listed = {"game": "id and title of the game", "studio": "id and name of the studio"}
+                listed |= {each.name: each.meaning for each in DIMENSIONS.values()}
+            case "available":
+                return _json({"available": str(self._lens.available()), "time_zone": "UTC"})
+            case "games":
+                games = self._lens.games()
+                shown = fitting(rows_of(games))
+                left_out = len(games) - len(shown)
+                return _json({"columns": [*games.columns], "rows": shown, "rows_left_out": left_out, "data": DATA})
+            case "values":
+                values = self._lens.dimension_values(name or "")
+                shown = fitting([short(value) for value in values])
+                return _json({"values": shown, "values_left_out": len(values) - len(shown), "data": DATA})
+        return _json(listed)
+
+    def plan(
+        self,
+        metric: Names,
+        over: str,
+        by: Names | None = None,
+        every: Every | None = None,
+        where: str | None = None,
+        top: int | None = None,
+        when_unavailable: Unavailable = "raise",
+    ) -> str:
+        """Return what query with the same arguments would cost, without asking."""
+        given = {"metric": metric, "over": over, "by": by, "every": every, "where": where, "top": top}
+        call = ToolCall.of("query", given | _unless_raised(when_unavailable))
+        plan = self._lens.plan(**call.arguments)
+        return _json(self._plan_of(call, plan.requests, plan.seconds, plan.cached_share))
+
+    def query(
+        self,
+        metric: Names,
+        over: str,
+        by: Names | None = None,
+        every: Every | None = None,
+        where: str | None = None,
+        top: int | None = None,
+        when_unavailable: Unavailable = "raise",
+        plan_id: str | None = None,
+    ) -> str:
+        """Return a metric, or several side by side, with its receipt.
+
+        over: "last 7 complete days", "yesterday", "last week", "November 2026", or an ISO 8601 interval, end excluded.
+        by: dimensions, `game` and `studio` among them. every: the bucket; `all` is one number for the whole time.
+        where: such as 'platform == "ios" and country_code in ["US", "CA"]'. top: the largest rows of each bucket.
+        """
+        given = {"metric": metric, "over": over, "by": by, "every": every, "where": where, "top": top}
+        call = ToolCall.of("query", given | _unless_raised(when_unavailable))
+        plan = self._lens.plan(**call.arguments)
+        if unasked := self._needs_plan(call, plan.requests, plan_id):
+            return _json(unasked | self._plan_of(call, plan.requests, plan.seconds, plan.cached_share))
+        frame = self._lens.query(**call.arguments, on_error="gaps", progress=False)
+        return self._answered(call, frame)
+
+    def retention(
+        self,
+        days: list[int],
+        over: str,
+        by: Names | None = None,
+        where: str | None = None,
+        when_unavailable: Unavailable = "raise",
+        plan_id: str | None = None,
+    ) -> str:
+        """Return the share of new players who come back.
+
+        over: their install days. days: the ages, such as [1, 7, 28].
+        """
+        given = {"days": days, "over": over, "by": by, "where": where}
+        call = ToolCall.of("retention", given | _unless_raised(when_unavailable))
+        if unasked := self._retention_needs_plan(call, [*_listed(by), "game_id"], len(days), plan_id):
+            return _json(unasked)
+        frame = self._lens.retention(**call.arguments, on_error="gaps", progress=False)
+        return self._answered(call, frame)
+
+    def health(
+        self,
+        games: list[str] | None = None,
+        metrics: list[str] | None = None,
+        over: str = HISTORY,
+        plan_id: str | None = None,
+    ) -> str:
+        """Compare the last day of each game and metric with its usual weekday.
+
+        Alarms come first, with the segments behind them. over: the history, whose last day is judged.
+        """
+        call = ToolCall.of("health", {"games": games, "metrics": metrics, "over": over})
+        requests = planned_requests(self._lens, **call.arguments)
+        if unasked := self._needs_plan(call, requests, plan_id):
+            return _json(unasked | self._plan_of(call, requests, None, None))
+        report = check_health(self._lens, **call.arguments)
+        alarms = report.explained()
+        explained = [{"alarm": str(each), "segments": [*map(str, parts)]} for each, parts in alarms[:_MOST_ALARMS]]
+        found = self._answered(call, report.table(report.board), like=report.board, note=report.headline)
+        return _json({"headline": report.headline, "alarms": explained, **msgspec.json.decode(found)})
+
+    def compare(
+        self,
+        day: int,
+        over: str,
+        arm: str,
+        control: str | None = None,
+        by: Names | None = None,
+        where: str | None = None,
+        plan_id: str | None = None,
+    ) -> str:
+        """Compare retention of variants, builds or platforms with a control.
+
+        day: days after install. arm: the dimension, such as first_build; control: its value. Compared within install
+        days and the dimensions in by, with intervals and corrected p-values.
+        """
+        given = {"day": day, "over": over, "arm": arm, "control": control, "by": by, "where": where}
+        call, split = ToolCall.of("compare", given), [*_listed(by), arm]
+        if unasked := self._retention_needs_plan(call, [*split, "game_id"], 1, plan_id):
+            return _json(unasked)
+        frame = self._lens.retention([day], over=over, by=split, where=where, on_error="gaps", progress=False)
+        compared = experiments.compare(frame, arm=arm, control=control, by=_listed(by) or None)
+        return self._answered(call, compared)
+
+    def explain(self, receipt_id: str, ask_again: bool = False) -> str:
+        """Return a receipt in words.
+
+        ask_again: ask the identical question, over the same days, once more.
+        """
+        call = self.receipts.get(receipt_id)
+        if not ask_again:
+            words = receipt_text(self._explained[receipt_id])
+            return _json({"receipt": receipt_id, "call": msgspec.to_builtins(call), "words": words, "data": DATA})
+        return str(getattr(self, call.tool)(**call.arguments, plan_id=self._plans.add(call)))
+
+    def doctor(self) -> str:
+        """Check settings, key, clock, service, rate and cache, when calls fail."""
+        findings = [msgspec.to_builtins(each) for each in self._findings()]
+        return _json([{name: short(text) for name, text in each.items() if text} for each in findings])
+
+    def _answered(self, call: ToolCall, frame: DataFrame, *, like: DataFrame | None = None, note: str = "") -> str:
+        """Return the answer to *call*, with the receipt of *like* or of *frame*."""
+        receipt = Receipt.of((frame if like is None else like).attrs)
+        if receipt.interval is not None:
+            call = ToolCall(call.tool, call.arguments | {"over": str(receipt.interval)})
+        receipt_id = self.receipts.add(call)
+        self._explained[receipt_id] = receipt
+        return _json(answer(frame, receipt, receipt_id=receipt_id, note=note))
+
+    def _needs_plan(self, call: ToolCall, requests: int, plan_id: str | None) -> dict[str, Any] | None:
+        """Return a note in place of an answer if *call* needs another *plan_id*.
+
+        Raises:
+            BadQuery: *plan_id* is that of another call, or of none.
+        """
+        if plan_id is not None:
+            if self._plans.get(plan_id) != call:
+                raise BadQuery("plan_id", plan_id, "is the plan of another question: ask for the plan of this one")
+            return None
+        if requests <= self._most_requests:
+            return None
+        return {
+            "note": f"nothing was asked: this takes more than {self._most_requests} requests. Ask again with plan_id"
+        }
+
+    def _retention_needs_plan(
+        self, call: ToolCall, split: list[str], ages: int, plan_id: str | None
+    ) -> dict[str, Any] | None:
+        """Return what `_needs_plan` does, with the plan.
+
+        Retention takes the requests of installs, and as many again for each age.
+        """
+        installs = self._lens.plan("new_users", over=call.arguments["over"], by=split, when_unavailable="clip")
+        requests = installs.requests * (ages + 1)
+        unasked = self._needs_plan(call, requests, plan_id)
+        return unasked and unasked | self._plan_of(call, requests, None, None)
+
+    def _plan_of(self, call: ToolCall, requests: int, seconds: float | None, cached: float | None) -> dict[str, Any]:
+        plan = {"plan_id": self._plans.add(call), "requests": requests}
+        return plan | {
+            name: value for name, value in (("seconds", seconds), ("cached_share", cached)) if value is not None
+        }
+
+
+def _listed(names: Names | None) -> list[str]:
+    return [names] if isinstance(names, str) else names or []
+
+
+def _unless_raised(when_unavailable: Unavailable) -> dict[str, str]:
+    return {} if when_unavailable == "raise" else {"when_unavailable": when_unavailable}
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
