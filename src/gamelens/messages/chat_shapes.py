@@ -1,0 +1,108 @@
+"""A message as the JSON that a chat's webhook takes: Slack, Teams, Discord, and plain.
+
+Names from outside are escaped so that none mentions a person, a channel or everybody, or becomes a link.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from gamelens._text import escape_markdown, one_line
+from gamelens.messages.message_text import plain_text
+from gamelens.messages.morning_message import MorningMessage
+
+Shape = Callable[[MorningMessage], dict[str, Any]]
+_SLACK_LETTERS: Final = 3000
+_DISCORD_LETTERS: Final = 4000
+_TEAMS_LETTERS: Final = 20_000
+_MARKUP: Final = re.compile(r"([\\*_~`|>#\[\]()<@:-])")
+
+
+def slack(message: MorningMessage) -> dict[str, Any]:
+    """Return the message as blocks of Slack."""
+    blocks: list[dict[str, Any]] = [_slack_block(f"*{_slack_text(message.title)}*")]
+    blocks += [_slack_block(_slack_text(note)) for note in message.notes]
+    for heading, lines in message.sections:
+        blocks.append(_slack_block("\n".join([f"*{heading}*", *(f"• {_slack_text(line)}" for line in lines)])))
+    if numbers := _number_lines(message):
+        blocks.append(_slack_block("\n".join(map(_slack_text, numbers))))
+    if message.source:
+        blocks.append({"type": "context", "elements": [{"type": "mrkdwn", "text": _slack_text(message.source)}]})
+    return {"text": _slack_text(message.title), "blocks": blocks, "unfurl_links": False}
+
+
+def discord(message: MorningMessage) -> dict[str, Any]:
+    """Return the message as an embed of Discord, without mentions."""
+    lines = [_discord_text(note) for note in message.notes]
+    for heading, sentences in message.sections:
+        lines += [f"**{heading}**", *(f"- {_discord_text(sentence)}" for sentence in sentences)]
+    lines += [_discord_text(line) for line in _number_lines(message)]
+    embed: dict[str, Any] = {"title": _cut(_discord_text(message.title), 256)}
+    embed |= {"description": _cut_lines(lines, _DISCORD_LETTERS), "footer": {"text": _cut(message.source, 2000)}}
+    return {"embeds": [embed], "allowed_mentions": {"parse": []}}
+
+
+def teams(message: MorningMessage) -> dict[str, Any]:
+    """Return the message as an Adaptive Card of Teams."""
+    body = [_teams_block(message.title, weight="Bolder", size="Medium")]
+    body += [_teams_block(note, weight="Bolder") for note in message.notes]
+    for heading, lines in message.sections:
+        body.append(_teams_block(heading, weight="Bolder"))
+        body += [_teams_block(f"• {line}") for line in lines]
+    facts = [{"title": f"{it.game}: {it.name}", "value": f"{it.value} {it.change}".strip()} for it in message.numbers]
+    facts = [{name: escape_markdown(text) for name, text in fact.items()} for fact in facts]
+    body += [{"type": "FactSet", "facts": facts}] if facts else []
+    body.append(_teams_block(message.source, isSubtle=True, size="Small"))
+    card = {
+        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+        "type": "AdaptiveCard",
+        "version": "1.4",
+        "body": body,
+    }
+    attachment = {"contentType": "application/vnd.microsoft.card.adaptive", "content": card}
+    return {"type": "message", "attachments": [attachment]}
+
+
+def plain_json(message: MorningMessage) -> dict[str, Any]:
+    """Return the message as day, title and text, for a program that takes any JSON."""
+    return {"day": str(message.day), "title": message.title, "text": plain_text(message)}
+
+
+SHAPES: Final[dict[str, Shape]] = {"slack": slack, "teams": teams, "discord": discord, "json": plain_json}
+
+
+def _number_lines(message: MorningMessage) -> list[str]:
+    return [f"{it.game}: {it.name} {it.value} {it.change}".rstrip() for it in message.numbers]
+
+
+def _slack_block(text: str) -> dict[str, Any]:
+    return {"type": "section", "text": {"type": "mrkdwn", "text": _cut(text, _SLACK_LETTERS)}}
+
+
+def _slack_text(text: str) -> str:
+    """Return *text* with entities for what begins a link or mention in Slack."""
+    return one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _discord_text(text: str) -> str:
+    return _MARKUP.sub(r"\\\1", one_line(text))
+
+
+def _teams_block(text: str, **style: Any) -> dict[str, Any]:
+    return {"type": "TextBlock", "wrap": True, "text": _cut(escape_markdown(text), _TEAMS_LETTERS // 40), **style}
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _cut_lines(lines: list[str], most: int) -> str:
+    """Return as many whole lines as fit, and say so when some are left out."""
+    fitting = list[str]()
+    for line in lines:
+        if sum(map(len, fitting)) + len(fitting) + len(line) > most:
+            return "\n".join([*fitting, "…"])
+        fitting.append(line)
+    return "\n".join(fitting)

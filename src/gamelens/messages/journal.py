@@ -1,0 +1,127 @@
+"""The journal of messages: each target gets each day once, however often it is tried.
+
+A day is written down before it is sent and again afterwards. A process that ends in between leaves a day that
+may have arrived: it is "unsure" and not sent again until a person has looked. Targets are named by a
+slow hash, so that the journal holds no secret of theirs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+from filelock import FileLock
+
+from gamelens._files import write_private
+from gamelens.client.cache.answer_cache import cache_folder
+from gamelens.errors import GamelensError, Refused
+
+Outcome = Literal["sent", "already sent", "unsure", "not sent"]
+_PATIENCE_S: Final = 60.0
+
+
+class NotSent(Refused):
+    """A message certainly did not arrive, so that it may be sent again."""
+
+
+class SentDay(msgspec.Struct, frozen=True):
+    """A day and the alarms that its message had, by identity."""
+
+    day: str
+    alarms: dict[str, str] = {}
+
+
+class TargetRecord(msgspec.Struct, frozen=True):
+    """The last messages of one target.
+
+    Attributes:
+        sent: the last day that certainly arrived.
+        sending: the day that began to be sent and whose end was never written down.
+    """
+
+    sent: SentDay | None = None
+    sending: SentDay | None = None
+
+
+class Delivery(msgspec.Struct, frozen=True):
+    """The outcome of one message, and why it failed or what is still unsure."""
+
+    outcome: Outcome
+    why: str = ""
+
+
+class MessageJournal:
+    """The journal in *folder*, by default beside the cache of answers."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder or cache_folder() / "messages"
+
+    def record(self, identity: str) -> TargetRecord:
+        """Return what the target with *identity* got.
+
+        Raises:
+            Refused: the record is damaged.
+        """
+        path = self._path(identity)
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=TargetRecord)
+        except FileNotFoundError:
+            return TargetRecord()
+        except msgspec.DecodeError:
+            rule = "is damaged: look in the target which day came last, then remove the file"
+            raise Refused(f"the journal {path} {rule}") from None
+
+    def deliver(self, identity: str, day: date, alarms: Mapping[str, str], send: Callable[[], None]) -> Delivery:
+        """Send the message of *day* unless the target got it, or may have got it, already.
+
+        *send* raises `NotSent` if the message certainly did not arrive, and anything else if it may have.
+        """
+        with self._locked(identity):
+            record = self.record(identity)
+            if record.sent is not None and record.sent.day >= str(day):
+                return Delivery("already sent")
+            if record.sending is not None and record.sending.day == str(day):
+                return Delivery("unsure", "an earlier try ended while it was sending")
+            current = SentDay(str(day), dict(alarms))
+            self._write(identity, TargetRecord(record.sent, current))
+            try:
+                send()
+            except NotSent as error:
+                self._write(identity, record)
+                return Delivery("not sent", str(error))
+            except (GamelensError, OSError) as error:
+                return Delivery("unsure", str(error))
+            self._write(identity, TargetRecord(current))
+            earlier = record.sending
+            return Delivery("sent", f"of {earlier.day} nobody knows whether it arrived" if earlier else "")
+
+    def settle(self, identity: str, *, arrived: bool) -> bool:
+        """Write down what became of the unsure day, and return whether there was one."""
+        with self._locked(identity):
+            record = self.record(identity)
+            if record.sending is None:
+                return False
+            self._write(identity, TargetRecord(record.sending if arrived else record.sent))
+            return True
+
+    def _write(self, identity: str, record: TargetRecord) -> None:
+        write_private(self._path(identity), msgspec.json.encode(record))
+
+    def _path(self, identity: str) -> Path:
+        return self._folder / f"{identity}.json"
+
+    @contextmanager
+    def _locked(self, identity: str) -> Iterator[None]:
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with FileLock(self._folder / f"{identity}.lock", timeout=_PATIENCE_S, mode=0o600):
+            yield
+
+
+def identity_of(address: str) -> str:
+    """Return the name of a target in the journal, a slow hash of its address."""
+    return hashlib.scrypt(address.encode(), salt=b"gamelens messages", n=2**14, r=8, p=1, dklen=8).hex()

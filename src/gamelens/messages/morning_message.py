@@ -1,0 +1,135 @@
+"""The message of one day: headline numbers, and what is new, still open or recovered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+import pandas as pd
+
+from gamelens._text import format_number, one_line
+from gamelens.analysis import health
+from gamelens.notebook.health_check import HealthReport
+from gamelens.notebook.labels import day as day_text
+from gamelens.notebook.receipt_text import source_line
+
+MOST_NUMBERS: Final = 24
+MOST_ALARMS: Final = 20
+_LONGEST: Final = 300
+
+
+class HeadlineNumber(msgspec.Struct, frozen=True):
+    """One number of one game, and its change against a usual day if there is one."""
+
+    game: str
+    name: str
+    value: str
+    change: str
+
+
+class MorningMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """The message of one complete day, as plain text that each shape escapes in its own way.
+
+    Attributes:
+        day: the day, complete and in UTC.
+        headline: the board in one sentence.
+        badge: the warning beside simulated numbers, or "".
+        numbers: the headline numbers.
+        new, still_open, recovered: sentences about alarms, compared with those of the last message.
+        notes: what else the reader must know, such as a day that is not complete.
+        source: the source line.
+    """
+
+    day: date
+    headline: str
+    badge: str = ""
+    numbers: tuple[HeadlineNumber, ...] = ()
+    new: tuple[str, ...] = ()
+    still_open: tuple[str, ...] = ()
+    recovered: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    source: str = ""
+
+    @property
+    def title(self) -> str:
+        """The subject: the badge, the day and the headline on one line."""
+        badge = f"[{self.badge}] " if self.badge else ""
+        return one_line(f"{badge}gamelens {self.day}: {self.headline}")[:_LONGEST]
+
+    @property
+    def sections(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Heading and sentences of what is new, still open and recovered, without empty ones."""
+        named = (("New", self.new), ("Still open", self.still_open), ("Recovered", self.recovered))
+        return tuple((heading, lines) for heading, lines in named if lines)
+
+
+def alarms_of(report: HealthReport) -> dict[str, str]:
+    """Return the sentence of each alarm of a board by the identity of its series."""
+    claims = health.alarm_claims(report.board)
+    rows = report.alarms.to_dict("records")
+    return {_identity(row): one_line(claim)[:_LONGEST] for row, claim in zip(rows, claims, strict=True)}
+
+
+def message_of(report: HealthReport, before: Mapping[str, str], *, now: datetime) -> MorningMessage | None:
+    """Return the message about the last complete day, or None if no day is complete.
+
+    Args:
+        report: the board of that day.
+        before: the alarms of the last message to the same target, as `alarms_of` returns them.
+        now: the time of sending, with a zone.
+    """
+    if report.day is None:
+        return None
+    alarms, day = alarms_of(report), report.day.date()
+    names = list(alarms)
+    new = [alarms[name] for name in names if name not in before]
+    return MorningMessage(
+        day=day,
+        headline=report.headline,
+        badge=report.provenance.badge,
+        numbers=_headline_numbers(report),
+        new=_cut(new),
+        still_open=_cut([alarms[name] for name in names if name in before]),
+        recovered=_cut([sentence for name, sentence in before.items() if name not in alarms]),
+        notes=(*_late_notes(day, now), *report.unmatched),
+        source=source_line(report.board),
+    )
+
+
+def _identity(row: Mapping[Any, Any]) -> str:
+    parts = (row["game_id"], row["watch"], row["dimension"], row["segment"])
+    return msgspec.json.encode([None if pd.isna(part) else str(part) for part in parts]).decode()
+
+
+def _headline_numbers(report: HealthReport) -> tuple[HeadlineNumber, ...]:
+    """Return the numbers of whole games on the last day, the games with the worst rows first."""
+    board = report.board[report.board["dimension"].isna() & (report.board["timestamp"] == report.day)]
+    rows = board.drop_duplicates(["game_id", "watch"]).to_dict("records")
+    games = list(dict.fromkeys(row["game_id"] for row in rows))
+    rows.sort(key=lambda row: games.index(row["game_id"]))
+    return tuple(
+        HeadlineNumber(
+            one_line(row["game"]),
+            str(row["metric"]),
+            format_number(row["value"], row["kind"]),
+            "" if pd.isna(row["change"]) else format_number(row["change"], "change", places=0),
+        )
+        for row in rows[:MOST_NUMBERS]
+    )
+
+
+def _late_notes(day: date, now: datetime) -> tuple[str, ...]:
+    """Return a sentence about days that have ended and are not complete yet, if there are any."""
+    yesterday = now.date() - timedelta(days=1)
+    if day >= yesterday:
+        return ()
+    late, last = (day_text(datetime(it.year, it.month, it.day)) for it in (yesterday, day))
+    return (f"{late} is not complete yet: these are the numbers of {last}.",)
+
+
+def _cut(sentences: list[str]) -> tuple[str, ...]:
+    """Return the first sentences, and how many more there are."""
+    more = len(sentences) - MOST_ALARMS
+    return (*sentences[:MOST_ALARMS], *([f"and {more} more: gamelens health --json has them all"] if more > 0 else []))
