@@ -1,0 +1,173 @@
+"""The pages of the documentation: complete, in the navigation, and without a number that was typed."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+import gamelens
+from docs import build
+from docs.page_runner import PageError, PageRunner
+from docs.page_text import run_page
+from docs.public_names import GROUPS, public_names
+from docs.reference import commands_page, dimensions_page, metrics_page
+from gamelens import errors
+from gamelens.catalog import ALIASES, METRICS
+from gamelens.cli import cli
+from gamelens.wire.filters import DIMENSIONS
+from house.source import ROOT, TOP, modules
+from house.violations import Violation, hold
+
+PAGES = sorted((ROOT / "docs" / "pages").rglob("*.md"))
+CODE = re.compile(r"^```.*?^```|`[^`\n]+`|\{\{ .+? \}\}|\]\([^)]*\)|\{ #.+? \}", re.MULTILINE | re.DOTALL)
+NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*(?!\w)")
+RULES = frozenset(
+    {
+        "Python 3.11",  # pyproject.toml
+        "95 %",  # of intervals
+        "95 of 100",
+        "exits with 1",
+        "answering 429",
+    }
+)
+"""Numbers that pages may state: they are rules, and no result of a run."""
+
+
+def prose(text: str) -> str:
+    """Return the text of a page without code, computed values, addresses and the rules it may state."""
+    shown = CODE.sub("", text)
+    for rule in RULES:
+        shown = shown.replace(rule, "")
+    return shown
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda it: it.stem)
+def test_no_number_is_typed(path: Path) -> None:
+    """Whatever a run could contradict is computed by the code above it."""
+    assert NUMBER.findall(prose(path.read_text(encoding="utf-8"))) == []
+
+
+def test_a_typed_number_is_found() -> None:
+    """A rule that finds nothing would pass every page."""
+    assert NUMBER.findall(prose("Of {{ n }} players 33.3 % came back, `top=5` of 1,204.")) == ["33.3", "1,204."]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda it: it.stem)
+def test_every_block_of_python_is_one_that_is_run(path: Path) -> None:
+    """With no other word behind the language, which would leave it out."""
+    fences = re.findall(r"^```(\w+)(?: (.*))?$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    assert {how for language, how in fences if language == "python"} <= {"", "raises", "silent"}
+    assert {language for language, _ in fences} <= {"python", "console", "text", "toml"}
+
+
+def listed() -> list[str]:
+    """Return the pages of the navigation."""
+    project = tomllib.loads((ROOT / "docs" / "zensical.toml").read_text(encoding="utf-8"))["project"]
+    return [name for section in project["nav"] for entry in section.values() for name in build.names_in(entry)]
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    """Hand-written pages, notebooks, READMEs and the generated reference."""
+    made = {path.relative_to(ROOT / "docs" / "pages").as_posix() for path in PAGES}
+    made |= {f"tutorial/{path.stem}.md" for path in (ROOT / "notebooks").glob("*.ipynb")}
+    made |= {*build.READMES.values(), *(f"reference/{group}.md" for group in GROUPS)}
+    made |= {f"reference/{name}.md" for name in ("metrics", "dimensions", "commands")}
+    assert sorted(listed()) == sorted(made)
+
+
+def test_there_are_fifteen_tasks() -> None:
+    """Each how-to page is one."""
+    assert sum(name.startswith("how-to/") for name in listed()) >= 15
+
+
+def test_every_readme_has_a_page() -> None:
+    """A room that is added is documented."""
+    readmes = {path.relative_to(ROOT).as_posix() for path in (ROOT / "src").rglob("README.md")}
+    assert readmes <= build.READMES.keys()
+
+
+def test_every_metric_dimension_and_error_is_in_the_reference() -> None:
+    """By its name, as a heading or in the table."""
+    metrics, dimensions = metrics_page(), dimensions_page()
+    assert [name for name in (*METRICS, *ALIASES) if f"\n### {name} " not in metrics] == []
+    assert [name for name in DIMENSIONS if f"\n| `{name}` |" not in dimensions] == []
+    page = (ROOT / "docs" / "pages" / "reference" / "errors.md").read_text(encoding="utf-8")
+    named = [name for name in errors.__all__ if isinstance(getattr(errors, name), type)]
+    assert [name for name in named if not re.search(rf"^##+ {name} ", page, re.MULTILINE)] == []
+
+
+def commands(group: click.Group, path: str) -> Iterator[str]:
+    """Yield every command below *group*, as it is typed."""
+    for name, command in group.commands.items():
+        yield from commands(command, f"{path} {name}") if isinstance(command, click.Group) else [f"{path} {name}"]
+
+
+def test_every_command_is_in_the_reference() -> None:
+    """With a heading of its own."""
+    page = commands_page()
+    assert [name for name in commands(cli, "gamelens") if f"\n## {name}\n" not in page] == []
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    """Names of gamelens and of what it lists; commands and errors have pages of their own."""
+    shown = {name for group in GROUPS for name, _ in public_names(group)}
+    packages = [it.name for it in modules() if it.is_package and not it.name.startswith("gamelens.cli")]
+    public = {
+        f"{package}.{name}"
+        for package in packages
+        for name in getattr(__import__(package, fromlist=["__all__"]), "__all__", ())
+    }
+    own_pages = {f"gamelens.{name}" for name in errors.__all__}
+    rooms = {it.name for it in modules()}
+    hold("undocumented_names", (Violation(TOP, name) for name in sorted(public - shown - own_pages - rooms)))
+    assert {f"gamelens.{name}" for name in gamelens.__all__} <= shown | own_pages
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[PageRunner]:
+    """A shell for the pages of this module."""
+    runner = PageRunner()
+    yield runner
+    runner.close()
+
+
+def run(text: str, runner: PageRunner, tmp_path: Path) -> str:
+    """Return the twin of a page with *text*."""
+    with runner.page(tmp_path):
+        return run_page("page.md", text, runner, lambda figure: ("", "")).twin
+
+
+def test_a_page_shows_what_its_code_shows(runner: PageRunner, tmp_path: Path) -> None:
+    """Printed lines, the value of the last line, and values in the text."""
+    text = "# Title\n\n```python\nn = 6\nprint('six')\nn * 7\n```\n\nThat is {{ n / 4:.1f }}.\n"
+    shown = run(text, runner, tmp_path)
+    assert re.findall(r"```text\n(.*)\n```", shown) == ["six", "42"]
+    assert shown.endswith("\n\nThat is 1.5.\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("```python\n1 / 0\n```", "ends in ZeroDivisionError"),
+        ("```python raises\n1\n```", "raises no error"),
+        ("```python raises\n1 / 0\n```", "ends in ZeroDivisionError"),
+        ("```python\nimport sys\nprint('x', file=sys.stderr)\n```", "writes to standard error"),
+        ("{{ nothing }}", "in the text ends in NameError"),
+    ],
+)
+def test_a_block_that_fails_stops_the_build(text: str, why: str, runner: PageRunner, tmp_path: Path) -> None:
+    """As does one that should fail and does not."""
+    with pytest.raises(PageError, match=why):
+        run(f"{text}\n", runner, tmp_path)
+
+
+def test_pages_share_no_names(runner: PageRunner, tmp_path: Path) -> None:
+    """Each starts as a reader would."""
+    run("```python\nleft = 1\n```\n", runner, tmp_path)
+    with pytest.raises(PageError, match="NameError"):
+        run("{{ left }}\n", runner, tmp_path)
