@@ -9,8 +9,16 @@ SERVED := tests/journey tests/cli tests/browser
 
 NOTEBOOKS := $(BIN)/pytest --nbmake --nbmake-timeout 300 notebooks
 
+# What `make check-lowest` installs and runs: not the tools, which are pinned.
+LOWEST_EXTRAS := excel keyring lab polars sandbox
+LOWEST_TOOLS := hypothesis jsonschema mmdb-writer pytest pytest-xdist pyyaml
+LOWEST_TESTS := tests/analysis tests/catalog tests/client tests/contract tests/errors tests/simulator tests/wire
+
 # Without nbmake, which takes every process 1.5 s to import.
 TESTS := $(BIN)/pytest -p no:nbmake --dist loadfile
+
+# Tests over random worlds, of which `make bench` tries ten times as many.
+RANDOM_WORLDS := table_sources metrics_against_brute_force batch_builder
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
@@ -18,13 +26,16 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 LOCK := .cache/lock/bin/uv pip compile --quiet --universal --python-version 3.11.5 --no-python-downloads \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header
 
+# All but Spark, which lies apart.
+PINNED_EXTRAS := delta excel keyring lab mcp notify polars remote sandbox
+
 AUDIT := $(BIN)/pip-audit --no-deps --disable-pip --progress-spinner off --timeout 3 --requirement
 
 # Modules and tests are compiled once, also where the environment says otherwise: hundreds of processes import them.
 export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/bytecode
 
-.PHONY: demo test check static audit constraints coverage bench record lab clean
+.PHONY: demo test check static audit constraints coverage bench record lab docs dist check-lowest clean
 
 demo: $(INSTALLED)
 	@$(BIN)/gamelens demo
@@ -60,7 +71,7 @@ audit: $(INSTALLED)
 constraints:
 	@$(PYTHON) -m venv .cache/lock
 	@.cache/lock/bin/python -m pip install --quiet --disable-pip-version-check 'uv>=0.13'
-	@$(LOCK) $(UPGRADE) pyproject.toml --extra dev --group build --output-file constraints.txt
+	@$(LOCK) $(UPGRADE) pyproject.toml $(addprefix --extra ,$(PINNED_EXTRAS)) --group dev --group build --output-file constraints.txt
 	@printf 'pyspark\npy4j\n' | $(LOCK) $(UPGRADE) - --output-file .ci/constraints-spark.txt
 
 # Lines and branches of src that the whole suite runs, also in the processes it starts. Limits of time may not hold while
@@ -73,6 +84,7 @@ coverage: $(INSTALLED)
 
 bench: $(INSTALLED)
 	@$(BIN)/pytest -s tests/bench
+	@$(TESTS) -n 2 --hypothesis-profile long $(addprefix tests/sandbox/test_,$(addsuffix .py,$(RANDOM_WORLDS)))
 	@KILLS=500 $(BIN)/pytest tests/journey/test_repeated_crashes.py tests/sandbox/test_killed_runs.py
 
 # What the notebooks ask, asked of a sandbox and written down.
@@ -81,12 +93,35 @@ record: $(INSTALLED)
 	@GAMELENS_RECORD=$(CURDIR)/data/recorded $(NOTEBOOKS)
 	@rm -rf data/outside
 	@$(BIN)/python data/make_outside.py
+	@$(BIN)/python -m docs.build --record
+
+# The documentation site, from `docs`, the notebooks, the READMEs and the docstrings; open site/index.html.
+docs: $(INSTALLED)
+	@$(BIN)/python -m docs.build
+
+# Wheel and source distribution, with the tools that are pinned.
+dist: $(INSTALLED)
+	@rm -rf dist
+	@$(BIN)/python -m build --no-isolation
+	@$(BIN)/twine check --strict dist/*
+
+# The oldest versions that pyproject.toml allows, in an environment of their own, on the fast tests of the library.
+check-lowest:
+	@$(PYTHON) -m venv .cache/lock
+	@.cache/lock/bin/python -m pip install --quiet --disable-pip-version-check 'uv>=0.13'
+	@.cache/lock/bin/uv venv --quiet --clear --python $(PYTHON) .cache/lowest
+	@.cache/lock/bin/uv pip compile --quiet --resolution lowest-direct --no-annotate --no-header --no-emit-index-url \
+		$(addprefix --extra ,$(LOWEST_EXTRAS)) pyproject.toml --output-file .cache/lowest.txt
+	@.cache/lock/bin/uv pip install --quiet --python .cache/lowest/bin/python --requirement .cache/lowest.txt \
+		hatchling editables $(LOWEST_TOOLS)
+	@.cache/lock/bin/uv pip install --quiet --python .cache/lowest/bin/python --no-deps --no-build-isolation --editable .
+	@.cache/lowest/bin/pytest -p no:cacheprovider -n 2 --dist loadfile --hypothesis-profile quick -m "not slow" $(LOWEST_TESTS)
 
 lab: $(INSTALLED)
 	@$(BIN)/gamelens lab
 
 clean:
-	rm -rf .venv .cache reports .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .cache dist reports site .pytest_cache .mypy_cache .ruff_cache
 
 $(INSTALLED): pyproject.toml constraints.txt
 	@mkdir -p .cache
