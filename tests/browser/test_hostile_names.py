@@ -70,7 +70,7 @@ def test_a_report_shows_names(served: World, watched: Page, tmp_path: Path) -> N
     notebook = write_notebook(notebook_of(*CELLS), tmp_path / "names.ipynb")
     environment = {"GAMELENS_API_KEY": KEY, "GAMELENS_METRICS_URL": served.address}
     page = opened(watched, write_report(notebook, tmp_path / "out", environment=environment))
-    assert page.locator("svg text", has_text="Purchase revenue by game").count() == 1
+    assert page.locator("figure .wide text", has_text="Purchase revenue by game").count() == 1
     assert page.locator("img[src=x], iframe, svg[onload], [onerror], [onload], a[href^=javascript]").count() == 0
     shown = page.inner_text("body")
     assert all(shown.count(NAMES[kind]) >= 2 for kind in ("tag", "end of script", "markdown", "template"))

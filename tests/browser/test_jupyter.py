@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -15,12 +16,14 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+import gamelens
 from gamelens.client.connection.control_api import ControlApi
 from gamelens.local.demo import notebooks_folder
 from gamelens.local.sandbox_info import SandboxInfo, environment_of
 from gamelens.local.sandbox_population import ensure_populated
 from gamelens.local.sandbox_process import call_control_api, running_sandbox
 from gamelens.wire.signing import sign
+from support.accessibility import violations_of
 from support.game_events import event
 from support.hostile_names import NAMES
 from support.notebook_files import code_cell, notebook_of, read_notebook, write_notebook
@@ -48,15 +51,36 @@ name = "demo"
 """
 EXPLORER = 'from gamelens.notebook import widgets\n\nwidgets.explorer(lens, metric="ilrd_revenue", by="game")'
 ALONE = "import gamelens as gl\n\nlens = gl.connect()\n" + EXPLORER
+BOARD = ALONE.replace(EXPLORER, "from gamelens.notebook import widgets\n\nwidgets.health_board(lens)")
+EXTENSION = Path(gamelens.__file__).parent / "notebook" / "labextension"
 START_S = 120  # a machine that runs other tests beside
 PATIENCE_MS = 120_000  # a machine that does other things besides
 WIDGET = ".widget-vbox:has(.gamelens-pane pre)"
+OPTIONS = ".gamelens-list [role=option]"
 DRAWN = ".js-plotly-plot:has(.main-svg)"
 FIGURES = """() => [...jupyterapp.shell.currentWidget.content.model.cells].flatMap(
     cell => cell.outputs ? cell.outputs.toJSON() : []
 ).map(output => output.data || {}).filter(
     data => data["application/vnd.plotly.v1+json"] && !data["application/vnd.jupyter.widget-view+json"]
 ).length"""  # those of the notebook itself, one output each
+CELL_TYPES = "() => [...jupyterapp.shell.currentWidget.content.model.cells].map(cell => cell.type)"
+FIGURE_HEIGHTS = f"() => [...document.querySelectorAll('{DRAWN}')].map(figure => figure.clientHeight)"
+LAST_OUTPUTS = """() => {
+    const cells = [...jupyterapp.shell.currentWidget.content.model.cells]
+    return [cells.length, ...cells.at(-1).outputs.toJSON().map(output => output.data?.["text/html"] ?? output.ename)]
+}"""
+IS_RUN = """() => {
+    const {content, sessionContext} = jupyterapp.shell.currentWidget
+    const code = [...content.model.cells].filter(cell => cell.type === "code" && cell.sharedModel.source)
+    return code.every(cell => cell.executionCount) && sessionContext.session.kernel.status === "idle"
+}"""
+LAST_CELLS = """() => {
+    const code = [...jupyterapp.shell.currentWidget.content.model.cells].filter(cell => cell.type === "code")
+    const outputs = code.flatMap(cell => cell.outputs.toJSON())
+    const last = code.filter(cell => cell.sharedModel.source).slice(-2)
+    const kinds = last.at(-1).outputs.toJSON().flatMap(output => Object.keys(output.data ?? {}))
+    return [last.map(cell => cell.sharedModel.source), kinds, outputs.map(output => output.ename).filter(name => name)]
+}"""
 HAS_KERNEL = """() => {
     const kernel = jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel
     return kernel?.status === "idle" && kernel.connectionStatus === "connected"
@@ -72,6 +96,7 @@ IN_VOILA = (  # of Voila itself, with any figure or with none
     "RUNTIME-012",  # Notebook's extension, which Voila loads and cannot run
     "r.setData is not a function",  # plotly's renderer would keep a picture of what it has drawn
 )
+LANDMARK = "document.getElementById('rendered_cells').setAttribute('role', 'main')"  # which Voila's page lacks
 
 pytestmark = pytest.mark.slow
 
@@ -116,8 +141,14 @@ class Explorer:
         self.page = page
 
     def pick(self, picker: str, choice: str) -> None:
-        """Select *choice* in *picker*."""
-        self.page.get_by_label(picker, exact=True).select_option(label=choice)
+        """Select *choice* in *picker*, by its label or by typing."""
+        field = self.page.get_by_role("combobox", name=picker, exact=True)
+        if field.evaluate("field => field.localName") == "select":
+            field.select_option(label=choice)
+        else:
+            field.fill(choice)
+            self.page.locator(OPTIONS, has_text=choice).first.wait_for()
+            field.press("Enter")
 
     def code_has(self, text: str) -> None:
         """Wait until the code contains *text*."""
@@ -177,20 +208,111 @@ def watched(home: str, browser: Browser) -> Iterator[JupyterPage]:
 def test_lab_draws_the_figures_and_the_explorer_reacts(watched: JupyterPage, tmp_path: Path) -> None:
     """In JupyterLab 01_ad_revenue runs, its figures are drawn and the explorer reacts.
 
-    In light and dark theme and at 800 and 1280 pixels nothing is too wide, and the console has no error.
+    All figures follow the theme, also when it is switched later, and keep their height. In both themes nothing is too
+    wide at 800 and 1280 pixels, and the console has no error.
     """
     watched.open("/lab/tree/01_ad_revenue.ipynb?reset").run_all()
     explorer = watched.explorer()
     expect(watched.page.locator(DRAWN)).to_have_count(watched.page.evaluate(FIGURES) + 1)
     _picks(explorer)
-    for theme in ("JupyterLab Dark", "JupyterLab Light"):
+    for theme, filtered in (("JupyterLab Dark", "invert(0.93) hue-rotate(180deg)"), ("JupyterLab Light", "none")):
         watched.page.evaluate("theme => jupyterapp.commands.execute('apputils:change-theme', {theme})", theme)
+        for figure in watched.page.locator(DRAWN).all():
+            expect(figure).to_have_css("filter", filtered, timeout=PATIENCE_MS)
+        watched.page.wait_for_timeout(1000)  # figures are laid out anew
+        assert min(watched.page.evaluate(FIGURE_HEIGHTS)) > 100
         for width in (800, 1280):
             watched.page.set_viewport_size({"width": width, "height": 900})
             explorer.page.locator(WIDGET).last.evaluate("widget => widget.scrollIntoView()")
             watched.page.screenshot(path=tmp_path / f"{theme[-5:].strip().lower()}-{width}.png")
             assert explorer.too_wide_px() <= 0
     assert watched.problems == []
+
+
+def test_the_tour_is_done_by_keys_alone(watched: JupyterPage) -> None:
+    """Without a pointer: the tour runs, a name is completed, a question is typed, its frame and figure are shown."""
+    page = watched.open("/lab/tree/00_tour.ipynb?reset").page
+    page.locator(".jp-Notebook .jp-CodeCell").first.wait_for()
+    page.wait_for_function(HAS_KERNEL)
+    page.wait_for_function("document.activeElement.closest('.jp-Notebook') !== null")
+    for _ in page.evaluate(CELL_TYPES):
+        page.keyboard.press("Shift+Enter")  # after the last one there is a new cell, in edit mode
+    page.wait_for_function(IS_RUN)
+    page.keyboard.type('df = lens.query("reven')
+    page.keyboard.press("Tab")
+    page.locator(".cm-content", has_text='df = lens.query("revenue').or_(page.locator(".jp-Completer")).first.wait_for()
+    if page.locator(".jp-Completer:not(.lm-mod-hidden)").count():
+        page.keyboard.press("Enter")
+    page.keyboard.type('", by="game", over="last 7 complete days")')
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.type("df.lens.plot()")
+    page.keyboard.press("Shift+Enter")
+    page.wait_for_function(IS_RUN)
+    sources, kinds, errors = page.evaluate(LAST_CELLS)
+    assert sources == ['df = lens.query("revenue", by="game", over="last 7 complete days")', "df.lens.plot()"]
+    assert "application/vnd.plotly.v1+json" in kinds
+    assert errors == []
+    assert watched.problems == []
+
+
+@pytest.mark.parametrize("path", ["/lab/tree/explorer.ipynb?reset", "/notebooks/explorer.ipynb"])
+def test_keys_in_the_explorer_never_reach_the_notebook(watched: JupyterPage, path: str) -> None:
+    """`r` in a picker or at a button does not make the cell raw, and `d d` does not delete it."""
+    watched.open(path).run_all()
+    watched.explorer()
+    for picker in watched.page.locator(".gamelens-widget :is(select, input, button)").all():
+        if picker.is_enabled():
+            picker.focus()
+            watched.page.keyboard.press("r")
+            watched.page.keyboard.press("d")
+            watched.page.keyboard.press("d")
+    assert watched.page.evaluate(CELL_TYPES) == ["code"]
+
+
+@pytest.mark.parametrize("path", ["/lab/tree/explorer.ipynb?reset", "/notebooks/explorer.ipynb"])
+def test_the_code_of_the_explorer_is_copied_and_inserted_and_runs(watched: JupyterPage, path: str) -> None:
+    """One button puts the call on the clipboard, the other into a new cell below, which runs and shows its frame."""
+    watched.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    watched.open(path).run_all()
+    watched.explorer()
+    watched.page.get_by_role("button", name="Copy the code").click()
+    watched.page.get_by_text("Copied.").wait_for()
+    code = watched.page.locator(".gamelens-pane pre").inner_text()
+    assert watched.page.evaluate("navigator.clipboard.readText()") == code
+    watched.page.get_by_role("button", name="Insert cell below").press("Enter")
+    watched.page.get_by_text("Inserted.").wait_for()
+    expect(watched.page.locator(".jp-Notebook .jp-CodeCell").last.locator(".cm-content")).to_have_text(
+        code.replace("\n", "")
+    )
+    watched.page.evaluate("jupyterapp.commands.execute('notebook:run-cell')")
+    watched.page.wait_for_function(f"({LAST_OUTPUTS})().length > 1")
+    cells, shown = watched.page.evaluate(LAST_OUTPUTS)
+    assert (cells, "ilrd_revenue" in code, "<table" in shown) == (2, True, True)
+
+
+def test_the_metric_is_found_by_typing_and_picked_by_keys(watched: JupyterPage) -> None:
+    """The field is a combobox: arrow keys move over what matches, Enter picks it, Escape leaves all as it was."""
+    page = watched.open("/voila/render/explorer.ipynb").page
+    explorer = watched.explorer()
+    field = page.get_by_role("combobox", name="metric", exact=True)
+    field.click()
+    page.keyboard.type("paying")
+    options = page.locator(OPTIONS)
+    expect(options.first).to_contain_text("players: distinct players with a purchase")
+    expect(field).to_have_attribute("aria-expanded", "true")
+    field.press("ArrowDown")
+    expect(options.nth(1)).to_have_attribute("aria-selected", "true")
+    assert field.get_attribute("aria-activedescendant") == options.nth(1).get_attribute("id")
+    field.press("Escape")
+    expect(field).to_have_value("Ad revenue · ilrd_revenue")
+    assert violations_of(page, within=".gamelens-widget") == []
+    field.click()
+    page.keyboard.type("paying")
+    field.press("Enter")
+    explorer.code_has('"paying_users"')
+    expect(field).to_have_value("Paying users · paying_users")
+    page.get_by_role("button", name="Insert cell below").click()
+    page.get_by_text("This page cannot insert cells: copy the code instead.").wait_for()
 
 
 @pytest.mark.parametrize(
@@ -210,6 +332,16 @@ def test_the_explorer_reacts_in_notebook_and_voila(watched: JupyterPage, path: s
     assert [problem for problem in watched.problems if not any(part in problem for part in known)] == []
 
 
+@pytest.mark.parametrize(("name", "shows"), [("explorer", ".gamelens-pane pre"), ("board", "button:has-text('·')")])
+def test_widgets_have_no_violation_in_voila(watched: JupyterPage, name: str, shows: str) -> None:
+    """axe-core finds nothing in a narrow page, once Voila's cells are in a landmark. Nothing is cut."""
+    watched.page.set_viewport_size({"width": 390, "height": 900})
+    watched.open(f"/voila/render/{name}.ipynb").page.locator(shows).first.wait_for()
+    assert watched.page.evaluate("document.documentElement.scrollWidth") == 390
+    watched.page.evaluate(LANDMARK)
+    assert violations_of(watched.page) == []
+
+
 def _picks(explorer: Explorer) -> None:
     """Use every picker, with a hostile studio, game and network among the choices."""
     explorer.table_has(TITLE)
@@ -225,19 +357,21 @@ def _picks(explorer: Explorer) -> None:
     explorer.code_has(f'where={{"ilrd_network_name": "{NETWORK}"}}')
     explorer.pick("studio", TITLE)
     explorer.code_has('studios="2"')
-    explorer.pick("metric", "user_unique")
+    explorer.pick("metric", "Active players · user_unique")
     explorer.code_has('"user_unique"')
 
 
 def _write_notebooks(folder: Path) -> None:
-    """Write 01_ad_revenue with an explorer, and a notebook of an explorer alone."""
+    """Write 01_ad_revenue with an explorer, and notebooks of an explorer and of a health board alone."""
     first = read_notebook(notebooks_folder() / "01_ad_revenue.ipynb")
     first.cells = [cell for cell in first.cells if "widgets." not in cell.source]
     first.cells.append(code_cell(EXPLORER))
     write_notebook(first, folder / "01_ad_revenue.ipynb")
-    alone = notebook_of(ALONE)
-    alone.metadata = first.metadata
-    write_notebook(alone, folder / "explorer.ipynb")
+    shutil.copy(notebooks_folder() / "00_tour.ipynb", folder)
+    for name, source in {"explorer": ALONE, "board": BOARD}.items():
+        alone = notebook_of(source)
+        alone.metadata = first.metadata
+        write_notebook(alone, folder / f"{name}.ipynb")
 
 
 def _send_hostile(ready: SandboxInfo) -> None:
@@ -280,11 +414,17 @@ def _own_folders(folder: Path) -> dict[str, str]:
         "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),
         "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
         "JUPYTER_CONFIG_DIR": str(folder / "config"),
-        "JUPYTER_DATA_DIR": str(folder / "data"),
+        "JUPYTER_DATA_DIR": str(_with_extension(folder / "data")),
         "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
         "IPYTHONDIR": str(folder / "ipython"),
         "JUPYTER_PREFER_ENV_PATH": "1",
     }
+
+
+def _with_extension(data: Path) -> Path:
+    """Put our extension into a folder of Jupyter's data, as an installation does."""
+    shutil.copytree(EXTENSION, data / "labextensions" / "gamelens")
+    return data
 
 
 def _wait_for(address: str) -> None:

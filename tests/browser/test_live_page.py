@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 from gamelens.local.sandbox_info import SandboxGame, SandboxInfo
 from gamelens.local.sandbox_process import running_sandbox
 from gamelens.wire.signing import sign
+from support.accessibility import violations_of
 from support.game_events import event
 from support.watched_page import problems_of
 
@@ -266,3 +267,15 @@ def test_nothing_is_wider_than_the_window(watched: LivePage, scheme: Literal["li
     watched.page.set_viewport_size({"width": width, "height": 800})
     watched.open().sees("xxx")
     assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_has_no_violation(ready: SandboxInfo, browser: Browser, scheme: Literal["light", "dark"]) -> None:
+    """axe-core finds nothing of any severity, with an accepted and a rejected event, one of them open."""
+    page = browser.new_page(color_scheme=scheme, bypass_csp=True)
+    watched = LivePage(page, ready).open()
+    watched.submit(event(user_id="seen"), event(user_id=None))
+    watched.sees("is missing")
+    page.locator("#events summary").first.click()
+    assert violations_of(page) == []
+    page.close()

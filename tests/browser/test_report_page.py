@@ -89,7 +89,7 @@ def test_nothing_fails_and_nothing_is_fetched(page: tuple[Page, list[str]]) -> N
 
 def test_the_key_is_not_in_the_report(report: Path) -> None:
     """The API key is not in the file."""
-    (key,) = json.loads((report.parent / "state" / "keys.json").read_text()).values()
+    (key,) = json.loads((report.parent / "state" / "keys.json").read_text())["content"].values()
     assert key not in report.read_text()
 
 
@@ -98,7 +98,7 @@ def test_a_still_report_fits_the_window(browser: Browser, still: Path, width: in
     """A static report fits windows of 800 and 1280 pixels, and its figure uses the width."""
     page, problems = opened(browser, still, viewport={"width": width, "height": 900})
     assert page.evaluate("document.documentElement.scrollWidth") == width
-    box = page.locator("figure svg").bounding_box()
+    box = page.locator("figure .wide svg").bounding_box()
     assert box is not None
     assert box["width"] > 0.7 * min(width, 984)
     assert problems == []
@@ -108,7 +108,9 @@ def test_a_still_report_fits_the_window(browser: Browser, still: Path, width: in
 def test_a_table_of_ten_columns_fits_the_window(browser: Browser, still: Path, width: int) -> None:
     """A comparison of variants, the widest table of the shipped notebooks, needs no scrolling."""
     page, _ = opened(browser, still, viewport={"width": width, "height": 900})
-    widths = page.locator(".output_html", has_text="p_adjusted").evaluate("it => [it.scrollWidth, it.clientWidth]")
+    widths = page.locator(".report-table", has_text="P-value, corrected").evaluate(
+        "it => [it.scrollWidth, it.clientWidth]"
+    )
     assert widths[0] <= widths[1]
 
 
@@ -118,7 +120,7 @@ def test_names_from_outside_are_words_in_a_still_report(browser: Browser, still:
     assert page.locator("img, script").count() == 0
     assert page.inner_text("td >> nth=0") == HOSTILE
     assert HOSTILE in page.inner_text("p")
-    assert HOSTILE[:8] in (page.locator("figure svg").text_content() or "")
+    assert HOSTILE[:8] in (page.locator("figure .wide svg").text_content() or "")
     assert page.get_by_role("img", name="script").count() == 1
     assert problems == []
 

@@ -150,3 +150,16 @@ def test_only_a_light_figure_is_inverted_in_dark_mode(paper: str, is_turned: boo
     """Only figures on light paper have the class that dark mode inverts."""
     page = shown(displayed(figure=figure(template={"layout": {"paper_bgcolor": paper}})))
     assert ('class="live light"' in page) == is_turned
+
+
+def test_conclusions_follow_the_title_and_what_is_tagged_stays_away() -> None:
+    """The section tagged `conclusions` comes second; `remove-cell` and `remove-output` are left out."""
+    setup, hidden = code_cell("one", outputs=[displayed(plain="Interval(1)")]), markdown_cell("## Pick another")
+    setup.metadata["tags"], hidden.metadata["tags"] = ["remove-output"], ["remove-cell"]
+    end = markdown_cell("## What to take away")
+    end.metadata["tags"] = ["conclusions"]
+    cells = [markdown_cell("# Ads"), setup, markdown_cell("## By day"), hidden, end, markdown_cell("All is well.")]
+    page = page_of(notebook_of(*cells), name="a.ipynb", is_interactive=False, parameters={}, made_at=MADE_AT)
+    places = [page.index(text) for text in ("Ads</h1>", "What to take away", "All is well.", "By day")]
+    assert places == sorted(places)
+    assert ("Interval" in page, "Pick another" in page) == (False, False)

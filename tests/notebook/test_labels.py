@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
+from pandas import DataFrame
 
-from gamelens.notebook import say
+from gamelens.analysis.claims import KeyNumber
+from gamelens.notebook import key_numbers, say
 from gamelens.notebook.labels import escape, shorten, tick_format, unit_of
 
 
@@ -68,3 +70,19 @@ def test_a_sentence_writes_numbers_as_people_read_them() -> None:
     """Format kinds write shares, counts, changes and days."""
     sentence = say("{a:share} {b:count} {c:change} {d:day}", a=0.5, b=1200, c=-0.1, d=pd.Timestamp("2026-11-01"))
     assert sentence.data == "50.0% 1,200 -10.0% 1 Nov 2026"
+
+
+def test_key_numbers_are_a_table_below_the_period() -> None:
+    """Value, interval and change of each number are cells, and names and amounts are escaped."""
+    counted = KeyNumber.compared("Ad revenue", 125.0, 100.0, "money")
+    rate = KeyNumber("D1 of <b>", 0.4, "share", low=0.385, high=0.415)
+    lines = str(key_numbers(DataFrame(), [counted, rate]).data).strip().splitlines()
+    assert lines[0] == "| Number | Value | 95% interval | Change |"
+    assert lines[2] == "| Ad revenue | <span>&#36;</span>125 |  | +25.0% |"
+    assert lines[3] == "| D1 of &#60;b&#62; | 40.0% | 38.5% to 41.5% |  |"
+
+
+def test_a_column_that_no_number_fills_is_left_out() -> None:
+    """Counted numbers that are compared with nothing have a value alone, and a change from 0 is unknown."""
+    text = str(key_numbers(DataFrame(), [KeyNumber.compared("Alarms", 3, 0, "count")]).data)
+    assert text.strip().splitlines()[0] == "| Number | Value |"

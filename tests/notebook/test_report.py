@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -92,12 +94,31 @@ def test_a_cell_that_fails_is_named_and_the_last_report_stays(tmp_path: Path) ->
     assert {entry.name: entry.read_text() for entry in report.parent.iterdir()} == {"made.html": "of yesterday"}
 
 
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "os.kill(os.getpid(), signal.SIGKILL)",
+        "os.kill(os.getppid(), signal.SIGINT)",
+        "os.kill(os.getppid(), signal.SIGTERM)",
+    ],
+)
+def test_a_kernel_that_ends_is_told_with_its_cell(tmp_path: Path, cell: str) -> None:
+    """A kernel that dies, and one that a signal to the report ends, are told with the cell that ran."""
+    path = notebook(tmp_path, PARAMETERS, "import os, signal, time", f"{cell}; time.sleep(60)")
+    code = "import sys; from pathlib import Path; from gamelens.notebook.reports.report import write_report\n"
+    code += "write_report(*map(Path, sys.argv[1:]))"
+    done = subprocess.run([sys.executable, "-c", code, path, tmp_path], capture_output=True, text=True, check=False)
+    why = f"cell 3 ({cell}; time.sleep(60)): its kernel died, or Ctrl-C or a kill ended it"
+    assert f"Refused: made.ipynb did not run: {why}\n" in done.stderr
+    assert not (tmp_path / "made.html").exists()
+
+
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
 def test_figures_stand_still_and_are_small(tmp_path: Path) -> None:
     """Figures are SVG with an alternative text, and the page has no script."""
     page = write_report(notebook(tmp_path, FIGURE), tmp_path).read_text()
-    assert '<figure class="still light" role="img" aria-label="Two bars."><svg' in page
-    assert len(page) < 20_000
+    assert '<figure class="still light" role="img" aria-label="Two bars."><div class="wide"><svg' in page
+    assert len(page) < 40_000
     assert "<script" not in page
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
 import platformdirs
 
+from gamelens._text import terminal_line
 from gamelens.errors import BadQuery
 from gamelens.local.sandbox_info import SandboxInfo
 from gamelens.local.sandbox_population import ensure_populated
@@ -148,7 +149,7 @@ def demo_states() -> Iterator[Path]:
 
 def print_status(line: str) -> None:
     """Print a line on standard error."""
-    print(f"gamelens: {line}", file=sys.stderr, flush=True)
+    print(f"gamelens: {terminal_line(line)}", file=sys.stderr, flush=True)
 
 
 def _sandbox_client(scenario: str, settings: DemoSettings) -> Client:

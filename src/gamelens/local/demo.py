@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+import platformdirs
+from tqdm import tqdm
 
+from gamelens._files import replace_file
 from gamelens.errors import BadQuery
 from gamelens.local.connect import DEMO_SCENARIO, demo_state, print_status
 from gamelens.local.population_record import PopulationRecord
-from gamelens.local.sandbox_info import environment_of
+from gamelens.local.sandbox_info import SandboxInfo, environment_of
 from gamelens.local.sandbox_population import ensure_populated
 from gamelens.local.sandbox_process import call_control_api, running_sandbox
 
@@ -22,6 +27,7 @@ if TYPE_CHECKING:
     from gamelens.client.connection.control_api import ControlSummary
 
 
+_TOUR: Final = "00_tour.ipynb"
 SHIPPED_NOTEBOOKS: Final = Path(__file__).parents[1] / "notebook" / "shipped"
 """The folder into which `hatch_build.py` puts the notebooks of a wheel."""
 
@@ -45,35 +51,121 @@ class Demo(msgspec.Struct, frozen=True, kw_only=True):
 def run_demo(out: Path, *, scenario: str = DEMO_SCENARIO, say: Callable[[str], object] = lambda _: None) -> Demo:
     """Run everything, end to end, and write a report of each notebook into *out*.
 
-    That is: start a sandbox with the games of *scenario*, populate it, process, and run the notebooks. A scenario that
-    was played today is not played again.
+    That is: start a sandbox with the games of *scenario*, populate it, process, and run the notebooks side by side. A
+    scenario that was played today is not played again. Figures are still where this machine has a browser to draw them.
     """
     from gamelens.notebook.reports.report import write_report
 
     say("starting the sandbox")
     state = demo_state(scenario)
     with running_sandbox(state, scenario=scenario) as ready:
-        population, was_populated = ensure_populated(ready, state, scenario, say=say)
-        reports = []
-        for notebook in sorted(notebooks_folder().glob("*.ipynb")):
+        population, was_populated = _fill(ready, state, scenario, say=say)
+        environment = environment_of(ready)
+
+        def write(notebook: Path) -> Path:
             say(f"running {notebook.name}")
-            environment = environment_of(ready)
-            reports.append(write_report(notebook, out, environment=environment, is_interactive=True, say=say))
+            return write_report(notebook, out, environment=environment, say=say)
+
+        with ThreadPoolExecutor(_at_once()) as pool:
+            reports = list(pool.map(write, sorted(notebooks_folder().glob("*.ipynb"))))
         summary = call_control_api(ready, lambda api: api.summary())
         return Demo(population=population, was_populated=was_populated, summary=summary, reports=reports)
 
 
-def open_lab(*arguments: str) -> int:
-    """Run JupyterLab on the notebooks with the demo's sandbox, and return its exit code.
+def _fill(
+    ready: SandboxInfo, state: Path, scenario: str, *, say: Callable[[str], object]
+) -> tuple[PopulationRecord, bool]:
+    """Populate the sandbox unless it is, with a progress bar if standard error is a terminal."""
+    from gamelens.simulator import expect, load_scenario
 
-    *arguments* are passed to JupyterLab.
+    with tqdm(unit=" events", unit_scale=True, dynamic_ncols=True, leave=False, delay=0.5, disable=None) as bar:
+
+        def count(events: int) -> None:
+            if bar.total is None and not bar.disable:
+                bar.total = expect(load_scenario(scenario)).events
+            bar.update(events)
+
+        return ensure_populated(ready, state, scenario, say=say, on_batch=count)
+
+
+def _at_once() -> int:
+    """Return how many notebooks run at once.
+
+    It is one more than there are processors, because each notebook also waits for answers.
     """
-    with running_sandbox(demo_state(), scenario=DEMO_SCENARIO) as ready:
-        ensure_populated(ready, demo_state(), DEMO_SCENARIO, say=print_status)
-        is_root = hasattr(os, "geteuid") and os.geteuid() == 0  # as in a container, where Jupyter would refuse
-        command = [sys.executable, "-m", "jupyterlab", str(notebooks_folder()), *arguments]
-        command += ["--allow-root"] if is_root else []
-        return subprocess.run(command, env=os.environ | environment_of(ready), check=False).returncode  # noqa: S603
+    return 1 + (os.cpu_count() or 1)
+
+
+def open_lab(*arguments: str) -> int:
+    """Run JupyterLab in this process on a copy of the notebooks, and return its exit code.
+
+    The demo's sandbox runs meanwhile. *arguments* are passed to JupyterLab, which opens the tour unless they name
+    something else.
+    """
+    from gamelens.notebook.figures.iri_grammar import defer_iri_grammar
+
+    folder = lab_folder()
+    for line in copy_notebooks(notebooks_folder(), folder):
+        print_status(line)
+    is_root = hasattr(os, "geteuid") and os.geteuid() == 0  # as in a container, where Jupyter would refuse
+    opened = [] if any(not each.startswith("-") for each in arguments) else [str(folder / _TOUR)]
+    defer_iri_grammar()
+    with ThreadPoolExecutor(1) as importer:
+        lab = importer.submit(import_module, "jupyterlab.labapp")  # which takes as long as the sandbox to start
+        with running_sandbox(demo_state(), scenario=DEMO_SCENARIO) as ready:
+            _fill(ready, demo_state(), DEMO_SCENARIO, say=print_status)
+            os.environ |= environment_of(ready)  # for the kernels
+            lab.result().main([f"--ServerApp.root_dir={folder}", *opened, *arguments, *["--allow-root"] * is_root])
+            return 0
+
+
+def lab_folder() -> Path:
+    """Return the folder of the copies: GAMELENS_NOTEBOOKS, or one in the documents."""
+    named = os.environ.get("GAMELENS_NOTEBOOKS")
+    return Path(named).expanduser() if named else platformdirs.user_documents_path() / "gamelens"
+
+
+def copy_notebooks(source: Path, folder: Path) -> list[str]:
+    """Copy the notebooks of *source* into *folder*. Returns lines for the user.
+
+    A notebook that the user has changed stays as it is. When ours has changed as well, it is put beside it.
+
+    Raises:
+        BadQuery: the file that records what was copied is damaged.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    record = folder / ".gamelens.json"
+    copied = _read_copied(record)
+    said = [] if copied else [f"your copies of the notebooks are in {folder}"]
+    for ours in sorted(source.glob("*.ipynb")):
+        content = ours.read_bytes()
+        newest, copy = _digest(content), folder / ours.name
+        if copied.get(ours.name) == newest:
+            continue  # ours has not changed since: whatever became of the copy is the user's
+        if not copy.exists() or _digest(copy.read_bytes()) in (copied.get(ours.name), newest):
+            target = copy
+        else:
+            target = folder / f"{ours.stem}.new.ipynb"
+            said.append(f"{copy.name} is yours and stays; our newer one is {target.name}")
+        with replace_file(target) as draft:
+            draft.write_bytes(content)
+        copied[ours.name] = newest
+    with replace_file(record) as draft:
+        draft.write_text(json.dumps(copied, indent=1))
+    return said
+
+
+def _read_copied(record: Path) -> dict[str, str]:
+    """Return the digest of each notebook that was copied, by its name."""
+    try:
+        return msgspec.json.decode(record.read_bytes(), type=dict[str, str]) if record.is_file() else {}
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        rule = "is not the record of copied notebooks that gamelens wrote: delete it, your notebooks stay as they are"
+        raise BadQuery("GAMELENS_NOTEBOOKS", str(record), rule) from None
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def notebooks_folder() -> Path:

@@ -83,9 +83,10 @@ def _shared_sandbox(run: str, scenario: str) -> Iterator[SandboxInfo]:
     """Yield the sandbox of *run* and name it in the environment. The last user stops it."""
     from filelock import FileLock
 
+    from gamelens.local.running_sandboxes import stop_sandbox
     from gamelens.local.sandbox_info import environment_of
     from gamelens.local.sandbox_population import ensure_populated
-    from gamelens.local.sandbox_process import find_sandbox, start_detached, stop_sandbox
+    from gamelens.local.sandbox_process import find_sandbox, start_detached
 
     folder = Path(tempfile.gettempdir()) / f"gamelens-{run}"
     users = folder / "users"

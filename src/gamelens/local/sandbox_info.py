@@ -97,7 +97,7 @@ def read_sandbox_info(path: Path) -> SandboxInfo:
         return msgspec.json.decode(path.read_bytes(), type=SandboxInfo)
     except OSError as error:
         raise Refused(f"cannot read {path}: {error.strerror}. `gamelens sandbox up --ready {path}` writes it") from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Refused(f"{path} is no ready file: {error}") from None
 
 

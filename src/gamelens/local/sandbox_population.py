@@ -104,7 +104,7 @@ def populate_lake(
         Refused: the sandbox over *state* runs, has events already, or has too few games. A new one gets those of the
             scenario.
     """
-    from gamelens.sandbox.bulk_load import open_bulk_load
+    from gamelens.sandbox.maintenance.bulk_load import open_bulk_load
     from gamelens.simulator import play_columns
 
     ends_on, began, events = ends_on or today(), time.monotonic(), 0
@@ -274,14 +274,21 @@ def read_population_record(state: Path) -> PopulationRecord | None:
     """Return the record of what was played into the sandbox over *state*, or None."""
     try:
         return msgspec.json.decode(_record_file(state).read_bytes(), type=PopulationRecord)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None
 
 
 def ensure_populated(
-    ready: SandboxInfo, state: Path, scenario: str, *, say: Callable[[str], object] = lambda _: None
+    ready: SandboxInfo,
+    state: Path,
+    scenario: str,
+    *,
+    say: Callable[[str], object] = lambda _: None,
+    on_batch: Callable[[int], object] = lambda _: None,
 ) -> tuple[PopulationRecord, bool]:
     """Play *scenario*, ending today, into a sandbox unless it holds that already.
+
+    *say* is called with each step in words, *on_batch* with the number of events of each batch.
 
     Returns:
         The record of the population, and whether the sandbox over *state* already held it.
@@ -291,14 +298,15 @@ def ensure_populated(
     wanted = load_scenario(scenario)
     previous = read_population_record(state)
     if previous is not None and _as_population_id(previous) == population_id(wanted, today()):
-        if call_control_api(ready, lambda api: api.summary()).pending:  # as after an upgrade, which drops the lake
+        summary = call_control_api(ready, lambda api: api.summary())
+        if summary.pending or summary.damaged.lake:  # as after an upgrade, which makes the lake again
             say("processing")
             call_control_api(ready, lambda api: api.process())
         return previous, True
     say(f"playing the scenario {scenario}")
     call_control_api(ready, lambda api: api.reset())
     _record_file(state).unlink(missing_ok=True)
-    record = populate(ready, wanted)
+    record = populate(ready, wanted, on_batch=on_batch)
     say("processing")
     call_control_api(ready, lambda api: api.process())
     with replace_file(_record_file(state)) as draft:

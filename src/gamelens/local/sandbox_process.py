@@ -1,4 +1,4 @@
-"""Sandboxes in processes of their own: starting, finding and stopping them.
+"""Sandboxes in processes of their own: starting and finding them, and calls to them.
 
 A sandbox in the caller's process would compete with it for the interpreter. `running_sandbox` runs one over a state
 directory; `call_control_api` calls its control API.
@@ -7,8 +7,6 @@ directory; `call_control_api` calls its control API.
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -21,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from gamelens.errors import Refused, Unreachable
+from gamelens.local.running_sandboxes import IDLE_OPTION, stop_sandbox
 from gamelens.local.sandbox_info import SandboxInfo, read_sandbox_info
 
 if TYPE_CHECKING:
@@ -29,10 +28,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 IDLE_S: Final = 4 * 3600.0
-_START_S: Final = 30.0
-_STOP_S: Final = 15.0
+_START_S: Final = 60.0
 _REPORT_EVERY_S: Final = 0.5
-_DETACHED: Final[list[subprocess.Popen[bytes]]] = []  # a Popen that is collected while its process runs warns
 
 
 @contextlib.contextmanager
@@ -95,27 +92,9 @@ def start_detached(state: Path, *, scenario: str | None = None, idle_s: float = 
     With *scenario* it has the games of that scenario, else those it had.
     """
     options = ["--scenario", scenario] if scenario else []
-    ready, process = _start(state, "--stop-after-idle", str(idle_s), *options)
-    _DETACHED.append(process)
+    ready, process = _start(state, IDLE_OPTION, str(idle_s), *options)
+    process.returncode = 0  # it is not waited for, and a Popen that is collected without a code warns
     return ready
-
-
-def stop_sandbox(state: Path) -> None:
-    """Stop the sandbox over *state* and wait until its process has ended.
-
-    Raises:
-        Refused: it does not stop.
-    """
-    ready = find_sandbox(state, within_s=_STOP_S)
-    if ready is None or ready.pid is None:
-        return
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(ready.pid, signal.SIGTERM)
-    ends_at = time.monotonic() + _STOP_S
-    while (state / "ready.json").exists():
-        if time.monotonic() > ends_at:
-            raise Refused(f"the sandbox over {state} does not stop: end process {ready.pid}, or name another state")
-        time.sleep(0.02)
 
 
 def process_at(state: Path, *, report: Callable[[ProcessingProgress], None] | None = None) -> dict[str, str]:
@@ -186,6 +165,7 @@ def _start(state: Path, *options: str) -> tuple[SandboxInfo, subprocess.Popen[by
             time.sleep(0.02)
         if not ready.exists():
             process.kill()
+            process.wait()
             raise Refused(f"the sandbox did not start: {_last_line(log)}. Its whole output is in {log}")
         return read_sandbox_info(ready), process
 

@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gamelens.notebook import charts, widgets
     from gamelens.notebook.health_check import check_health
-    from gamelens.notebook.sentences import say
+    from gamelens.notebook.sentences import key_numbers, say
 
-__all__ = ["charts", "check_health", "say", "widgets"]
+__all__ = ["charts", "check_health", "key_numbers", "say", "widgets"]
 
-_HOME = {"check_health": "gamelens.notebook.health_check", "say": "gamelens.notebook.sentences"}
+_HOME = {
+    "check_health": "gamelens.notebook.health_check",
+    "key_numbers": "gamelens.notebook.sentences",
+    "say": "gamelens.notebook.sentences",
+}
 _PARTS = frozenset({"charts", "widgets"})
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, NoReturn
 
 import pandas as pd
 from msgspec import UNSET
@@ -13,15 +15,29 @@ from gamelens.analysis.retention.retention_rates import average_curve, cohort_ma
 from gamelens.analysis.tidy_frames import label_columns, series_names, value_columns, with_receipts_of
 from gamelens.errors import BadQuery
 from gamelens.notebook import receipt_text
+from gamelens.notebook.report_tables import REPORT, show_tables
 from gamelens.notebook.table_source import show_sources
 from gamelens.wire.receipts import Receipt
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
+
+def plot(data: object, kind: str, **_: object) -> NoReturn:
+    """Refuse `df.plot()`, for which pandas calls this, and name what draws the frame.
+
+    Raises:
+        BadQuery: always.
+    """
+    raise BadQuery("df.plot()", UNSET, "needs matplotlib, which is not installed: df.lens.plot() draws this frame")
+
+
+if find_spec("matplotlib") is None and pd.get_option("plotting.backend") == "matplotlib":
+    pd.set_option("plotting.backend", __name__)
+
 # Names come from outside: without this, JupyterLab's MathJax reads two dollar signs in a table as a formula.
 pd.set_option("display.html.use_mathjax", False)
-show_sources()
+(show_tables if os.environ.get(REPORT) else show_sources)()
 
 
 @pd.api.extensions.register_dataframe_accessor("lens")

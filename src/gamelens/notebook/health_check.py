@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 HISTORY: Final = "last 112 complete days"
 """An incident is known as long as its first day and the weeks before it lie within."""
 MOST_DRILLS: Final = 5
-MOST_GAMES: Final = 20
+MOST_GAMES: Final = 6
 _HEADER: Final = ["severity", "day", "game", "number", "of", "is", "usually", "change", "open since"]
 _BEFORE_DAYS: Final = 30
 """Days queried before a change: with a change of one day, as many as a request may have."""
@@ -98,24 +98,24 @@ class HealthReport(msgspec.Struct, frozen=True):
         return table if rows["timestamp"].nunique() > 1 else table.drop(columns="day")
 
     def overview(self, most: int = MOST_GAMES) -> DataFrame:
-        """Return the change of each metric of each game, the games with the worst rows first.
+        """Return the change of each metric in each game, the games with the worst rows first.
 
-        All columns are plain text: game, and one for each metric.
+        A row is a metric and a column a game, so that the table fits a page. All columns are plain text: number, and
+        one for each game, by title.
 
         Args:
             most: the number of games at most.
         """
         whole = self.board[self.board["dimension"].isna()].drop_duplicates(["game_id", "watch"])
-        order = self.board["game_id"].astype(str).drop_duplicates().head(most)
-        texts = whole["change"].map(lambda change: format_number(change, "change", places=0), na_action=None)
-        long = DataFrame({"id": whole["game_id"].astype(str), "metric": whole["metric"].astype(str), "text": texts})
-        wide = long.pivot(index="id", columns="metric", values="text")
-        names = whole.assign(id=whole["game_id"].astype(str)).drop_duplicates("id").set_index("id")["game"].astype(str)
-        metrics = [watched.name for watched in health.WATCHED.values() if watched.name in wide]
-        wide = wide[[*metrics, *(name for name in wide if name not in metrics)]]
-        shown = wide.loc[[game_id for game_id in order if game_id in wide.index]].fillna("")
-        shown.insert(0, "game", names.loc[shown.index])
-        return shown.reset_index(drop=True).rename_axis(columns=None)
+        changes = whole["change"].map(lambda change: format_number(change, "change", places=0), na_action=None)
+        long = DataFrame({"id": whole["game_id"].astype(str), "number": whole["metric"].astype(str), "text": changes})
+        wide = long.pivot(index="number", columns="id", values="text").fillna("")
+        watched = [watch.name for watch in health.WATCHED.values() if watch.name in wide.index]
+        games = self.board.assign(id=self.board["game_id"].astype(str)).drop_duplicates("id")
+        games = games[games["id"].isin(wide.columns)].head(most)
+        shown = wide.loc[[*watched, *(name for name in wide.index if name not in watched)], games["id"].tolist()]
+        shown.columns = pd.Index(games["game"].astype(str))
+        return shown.rename_axis(columns=None).reset_index()
 
     def markdown(self) -> str:
         """Return the board as one page of Markdown, with names from outside escaped."""
@@ -243,7 +243,8 @@ def _cells(row: dict[Any, Any]) -> Iterator[tuple[str, str]]:
     segment = "" if pd.isna(row["dimension"]) else UNKNOWN if pd.isna(row["segment"]) else str(row["segment"])
     change = "" if pd.isna(row["change"]) else format_number(row["change"], "change", places=0)
     since = "" if pd.isna(row["since"]) else f"{row['since']:%Y-%m-%d}"
-    named = (row["severity"], f"{row['timestamp']:%Y-%m-%d}", row["game"], row["metric"], segment)
+    severity = f"{row['severity']}: {why}" if (why := health.ok_reason(row)) else row["severity"]
+    named = (severity, f"{row['timestamp']:%Y-%m-%d}", row["game"], row["metric"], segment)
     yield from zip(_HEADER, map(str, (*named, value, expected, change, since)), strict=True)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, Literal, NamedTuple, get_args
 
 import pandas as pd
@@ -16,6 +16,7 @@ import pandas as pd
 from gamelens._text import one_line
 from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.catalog import METRICS, find_metric
+from gamelens.wire.intervals import Interval
 
 Kind = Literal["money", "share", "count", "number"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
@@ -183,6 +184,13 @@ def hover_format(kind: Kind, largest: float) -> str:
 def day(moment: datetime) -> str:
     """Return *moment* as a readable day: `20 Nov 2026`."""
     return f"{moment.day} {moment:%b %Y}"
+
+
+def period_text(interval: Interval) -> str:
+    """Return *interval* in words: `25 Oct 2026 to 21 Nov 2026, 28 days`, both days included."""
+    days = -(-(interval.end - interval.start) // timedelta(days=1))
+    last = day(interval.end - timedelta(microseconds=1))
+    return last if days <= 1 else f"{day(interval.start)} to {last}, {days} days"
 
 
 def text_of(value: object) -> str:

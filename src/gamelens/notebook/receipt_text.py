@@ -9,7 +9,6 @@ from pandas import DataFrame, Timestamp
 
 from gamelens._text import one_line
 from gamelens.errors import BadQuery
-from gamelens.wire.intervals import bucket_start
 from gamelens.wire.receipts import Gap, JoinRecord, Provenance, QueryRecord, Receipt, RestatementRecord
 
 
@@ -69,17 +68,8 @@ def unfinished(frame: DataFrame) -> set[Timestamp]:
 
     Empty when the receipt does not say.
     """
-    partial = _cut_buckets(Receipt.of(frame.attrs))
+    partial = Receipt.of(frame.attrs).partial_buckets
     return {Timestamp(moment) for moment in partial} & set(frame["timestamp"]) if "timestamp" in frame else set()
-
-
-def _cut_buckets(receipt: Receipt) -> list[datetime]:
-    """Return the starts of the buckets that lie only in part in the queried interval."""
-    every, span = receipt.asked.every, receipt.interval
-    if every is None or every == "all" or span is None:
-        return []
-    edges = {moment: bucket_start(moment, every) for moment in (span.start, span.end)}
-    return sorted({start for moment, start in edges.items() if start != moment})
 
 
 def _query_sentence(receipt: Receipt) -> str:
@@ -150,7 +140,10 @@ def _service_text(service: Provenance) -> str:
 def _limitations(receipt: Receipt) -> list[str]:
     """Return a sentence for everything that is missing, joined or restated, and the warnings."""
     lines = [f"Cut to what is available: {receipt.clipped}." if receipt.clipped else ""]
-    lines += [f"Of the {receipt.asked.every} of {start:%Y-%m-%d} only a part is in." for start in _cut_buckets(receipt)]
+    lines += [
+        f"Of the {receipt.asked.every} of {start:%Y-%m-%d} only a part is in: whole_buckets=True leaves it out."
+        for start in receipt.partial_buckets
+    ]
     if receipt.truncated:
         lines += [
             "(other) is what lies beyond top." if receipt.asked.other else "There may be values beyond the ones shown."

@@ -1,4 +1,4 @@
-"""Conclusions in words, computed from the data, with readable numbers and escaped names."""
+"""Conclusions in words and in key numbers, computed from the data, with escaped names."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
-from gamelens._text import format_number
-from gamelens.notebook.labels import Kind, day, text_of
+from gamelens._text import NumberKind, format_number
+from gamelens.analysis.claims import KeyNumber
+from gamelens.notebook.labels import Kind, day, period_text, text_of
+from gamelens.wire.receipts import Receipt
 
 if TYPE_CHECKING:
     from IPython.display import Markdown
+    from pandas import DataFrame
 
 _KINDS: Final[dict[str, Kind]] = {"money": "money", "share": "share", "count": "count", "number": "number"}
 
@@ -29,6 +32,44 @@ def say(sentence: str, /, **values: Any) -> Markdown:
     return Markdown(  # type: ignore[no-untyped-call]
         _SentenceFormatter().vformat(sentence, (), values)
     )
+
+
+def key_numbers(frame: DataFrame, numbers: Iterable[KeyNumber]) -> Markdown:
+    """Return *numbers* as a table in Markdown, below the period of *frame* in words.
+
+    Args:
+        frame: a frame with a receipt, which has the period.
+        numbers: each with its value, interval and change. A column that none of them fills is left out.
+    """
+    from IPython.display import Markdown
+
+    rows = [_number_cells(number) for number in numbers]
+    names = [name for name in ("Number", "Value", "95% interval", "Change") if any(row[name] for row in rows)]
+    lines = [names, ["---", *["---:"] * (len(names) - 1)], *([row[name] for name in names] for row in rows)]
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines) if rows else ""
+    interval = Receipt.of(frame.attrs).interval
+    return Markdown(f"{period_text(interval) if interval else ''}\n\n{table}")  # type: ignore[no-untyped-call]
+
+
+def _number_cells(number: KeyNumber) -> dict[str, str]:
+    """Return the cells of a number by their headings, empty for what is unknown."""
+    change, of_change = _known(number.change), _interval_text(number.change_low, number.change_high, "change")
+    return {
+        "Number": _escape_dollars(text_of(number.name)),
+        "Value": _escape_dollars(format_number(number.value, number.kind)),
+        "95% interval": _escape_dollars(_interval_text(number.low, number.high, number.kind)),
+        "Change": f"{change} ({of_change})" if of_change else change,
+    }
+
+
+def _known(number: float, kind: NumberKind = "change") -> str:
+    text = format_number(number, kind)
+    return "" if text == "n/a" else text
+
+
+def _interval_text(low: float, high: float, kind: NumberKind) -> str:
+    bounds = [_known(low, kind), _known(high, kind)]
+    return " to ".join(bounds) if all(bounds) else ""
 
 
 class _SentenceFormatter(Formatter):

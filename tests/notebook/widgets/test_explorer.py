@@ -152,8 +152,8 @@ def test_a_service_that_fails_leaves_the_pickers_and_says_what_to_do(
     assert "press Ask again" in text
     assert "Traceback" not in text
     assert KEY not in explorer.static().html
-    assert ("revenue", "revenue") in explorer.pick.metric.options
-    assert ("platform", "platform") in explorer.pick.by.options
+    assert ("Purchase revenue · revenue", "revenue") in explorer.pick.metric.options
+    assert ("Platform · platform", "platform") in explorer.pick.by.options
     world.heal()
     explorer.again.click()
     assert explorer.settled()
@@ -239,12 +239,12 @@ def test_a_hostile_name_is_only_text(calm: Client, explore: Callable[..., Explor
 def test_retention_is_queried_by_age_and_day(explore: Callable[..., Explorer]) -> None:
     """`retention_retro` shows the age picker, hides the bucket and queries by day."""
     explorer = explore(metric="retention_retro", every="week")
-    assert explorer.pick.age.layout.display is None
-    assert explorer.pick.every.layout.display == "none"
+    assert explorer.pick.age.disabled is False
+    assert explorer.pick.every.disabled is True
     assert "since_days_ago=1" in explorer.code
     explorer.pick.metric.value = "revenue"
     assert explorer.settled()
-    assert explorer.pick.age.layout.display == "none"
+    assert explorer.pick.age.disabled is True
     assert "since_days_ago" not in explorer.code
     assert 'every="week"' in explorer.code
 
@@ -325,13 +325,13 @@ def test_an_alias_is_picked_like_a_metric(calm: Client, explore: Callable[..., E
     """Aliases whose parts the service has are offered, and the bucket follows from them."""
     explorer = explore(metric="mau", over="last 2 complete months", by="game")
     assert explorer.picked.every == "month"
-    assert explorer.pick.every.layout.display == "none"
+    assert explorer.pick.every.disabled is True
     assert explorer.frame is not None
     assert explorer.frame.equals(eval(explorer.code, {"lens": calm}))
     assert {value for _, value in explorer.pick.metric.options} >= {"dau", "mau", "user_unique"}
     explorer.pick.metric.value = "user_unique"
     assert explorer.settled()
-    assert explorer.pick.every.layout.display is None
+    assert explorer.pick.every.disabled is False
 
 
 def test_time_ranges_are_offered_in_words(explore: Callable[..., Explorer]) -> None:
@@ -339,3 +339,30 @@ def test_time_ranges_are_offered_in_words(explore: Callable[..., Explorer]) -> N
     explorer = explore(over="month to date")
     offered = {value for _, value in explorer.pick.over.options}
     assert {"yesterday", "last 7 days", "month to date", "last week"} <= offered
+
+
+def test_an_older_answer_is_dimmed_while_the_service_is_gone(
+    world: World, lens: Client, explore: Callable[..., Explorer]
+) -> None:
+    """The message stands above it, and a page without a kernel does not show it at all."""
+    explorer = explore(lens)
+    assert "gamelens-stale" not in explorer.children[-2]._dom_classes
+    world.fail(status=503)
+    explorer.pick.metric.value = "event_count"
+    assert explorer.settled()
+    assert "gamelens-stale" in explorer.children[-2]._dom_classes
+    assert explorer.frame is not None
+    assert "<table" not in explorer.static().html
+
+
+def test_a_pair_that_cannot_have_rows_is_said(explore: Callable[..., Explorer]) -> None:
+    """Purchases have no ad format, ads have one."""
+    assert "has no values of ad_type" in text_of(explore(metric="revenue", by="ad_type"))
+    assert "has no values" not in text_of(explore(metric="ad_impressions_count", by="ad_type"))
+
+
+def test_a_metric_is_offered_by_its_name_and_described(explore: Callable[..., Explorer]) -> None:
+    """Its unit and what it is stand below the picker."""
+    explorer = explore(metric="user_unique")
+    assert ("Active players · user_unique", "user_unique") in explorer.pick.metric.options
+    assert "players: " in explorer.pick.meaning.value

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
 
 from gamelens import BadQuery
+from gamelens.analysis import health
 from gamelens.client.sync_client import Client
 from gamelens.notebook import widgets
+from gamelens.notebook.labels import plain
 from gamelens.notebook.widgets.health_board import MOST_ROWS, HealthBoard
 from gamelens.notebook.widgets.html_blocks import FIGURE
 from support.served_metrics import KEY, World
@@ -29,8 +32,17 @@ def board(calm: Client) -> Iterator[HealthBoard]:
 def test_it_shows_the_worst_first(board: HealthBoard) -> None:
     """Rows are those of the board, the most severe first, up to a page."""
     assert board.seen is not None
-    shown = [row.children[0].description for row in board.rows.children]
+    shown = [re.sub("^▲+ ", "", row.children[0].description).split(" · ")[0] for row in board.rows.children]
     assert shown == [str(severity) for severity in board.seen.board["severity"].head(MOST_ROWS)]
+
+
+def test_a_button_is_named_with_what_it_says(board: HealthBoard) -> None:
+    """The text of a button, its name for a screen reader, has severity and subject, and no two are the same."""
+    assert board.seen is not None
+    names = [row.children[0].tooltip for row in board.rows.children]
+    subjects = [plain(health.subject(row)) for row in board.seen.board.head(MOST_ROWS).to_dict("records")]
+    assert all(subject in name for subject, name in zip(subjects, names, strict=True))
+    assert len(set(names)) == len(names)
 
 
 def test_a_search_narrows_it(board: HealthBoard) -> None:
@@ -47,7 +59,7 @@ def test_a_search_narrows_it(board: HealthBoard) -> None:
 def test_a_least_severity_narrows_it(board: HealthBoard) -> None:
     """A least severity keeps only rows of at least that severity."""
     board.least.value = "critical"
-    assert all(row.children[0].description == "critical" for row in board.rows.children)
+    assert all("critical · " in row.children[0].description for row in board.rows.children)
     board.least.value = ""
     assert len(board.rows.children) > 0
 

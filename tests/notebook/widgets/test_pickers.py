@@ -9,7 +9,7 @@ import pytest
 from pandas import DataFrame
 
 from gamelens.notebook.widgets.form_query import FormQuery
-from gamelens.notebook.widgets.pickers import MOST_SHOWN, MultiPicker, distinct, label, offer, one
+from gamelens.notebook.widgets.pickers import MOST_SHOWN, MultiPicker, SearchPicker, distinct, label, offer, one
 from gamelens.notebook.widgets.query_form import FormChoices, QueryForm
 from gamelens.wire.intervals import Interval
 from support.thousand_networks import FORMULA, HOSTILE
@@ -49,7 +49,7 @@ def test_offering_the_lists_of_the_service_changes_no_pick() -> None:
     observed.panel.offer(LISTS)
     assert observed.panel.picked == before
     assert observed.dimensions == 0
-    assert [value for _, value in observed.panel.metric.options] == sorted(LISTS.metrics)
+    assert {value for _, value in observed.panel.metric.options} == {*LISTS.metrics}
     assert [value for _, value in observed.panel.where.options] == ["", *LISTS.dimensions]
 
 
@@ -81,6 +81,28 @@ def test_a_pick_stays_though_it_is_not_offered() -> None:
     offer(picker, ["a", "d"])
     assert picker.value == "c"
     assert [value for _, value in picker.options] == ["c", "a", "d"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "picked"),
+    [
+        ("Paying users · paying", "paying"),  # its label, as the list has it
+        ("Active players · active — everybody", "active"),  # the suggestion of a browser without our list
+        (" ACTIVE ", "active"),  # the value
+        ("everybody", "active"),  # only one description has it
+        ("e", "new"),  # several have it
+        ("nothing like it", "new"),
+        ("", ""),  # the option for nothing
+    ],
+)
+def test_what_is_typed_picks_the_one_value_that_it_names(typed: str, picked: str) -> None:
+    """Label, suggestion, value or a part of one of them. Else the field shows the picked value again."""
+    options = [("—", ""), ("Paying users · paying", "paying"), ("Active players · active", "active")]
+    about = {"active": "everybody", "paying": "with a purchase"}
+    picker = SearchPicker("metric", options, "new", describe=lambda value: about.get(value, ""))
+    picker.field.value = typed
+    labels = {value: text for text, value in options}
+    assert (picker.value, picker.field.value) == (picked, labels.get(picked, "new"))
 
 
 def test_offering_the_same_again_changes_nothing() -> None:

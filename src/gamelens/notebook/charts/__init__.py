@@ -55,3 +55,7 @@ __all__ = [
     "save",
     "use_theme",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

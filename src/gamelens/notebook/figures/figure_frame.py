@@ -86,9 +86,12 @@ def _with_room(figure: Figure, above: int) -> Figure:
     """
     lines = figure.layout.title.text.count("<br>") + 1
     is_on_top = figure.layout.xaxis.side == "top"
-    room = 38 + 22 * (lines + _legend_rows(figure)) + 26 * is_on_top + above
+    legend_rows = _legend_rows(figure)
+    room = 38 + 22 * (lines + legend_rows) + 26 * is_on_top + above
     rows = figure.layout.annotations[-1].text.count("<br>")
     height = (figure.layout.height or HEIGHT) + (room - USUAL_ROOM) + 14 * rows
+    if legend_rows:  # on a narrower page it scrolls, and does not grow over the headline
+        figure.update_layout(legend={"maxheight": 22 * legend_rows + 4})
     return figure.update_layout(height=height, margin={"t": room, "b": 72 + 14 * rows})
 
 

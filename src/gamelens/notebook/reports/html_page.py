@@ -22,12 +22,16 @@ from typing import Any, Final
 from gamelens.notebook.figures.alt_text import alt_text
 from gamelens.notebook.figures.browser_rendering import draw
 from gamelens.notebook.labels import day
+from gamelens.notebook.reports.narrow_figures import NARROW, narrow
 from gamelens.notebook.reports.svg_figures import WIDTH, StyleSheet, inline
 from gamelens.notebook.table_source import BADGE
 from gamelens.wire.receipts import package_version
 
 FIGURE: Final = "application/vnd.plotly.v1+json"
 WIDGET: Final = "application/vnd.jupyter.widget-view+json"
+CONCLUSIONS: Final = "conclusions"
+REMOVED: Final = "remove-cell"
+SILENT: Final = "remove-output"
 _RUNS: Final = ("application/javascript", "text/javascript")
 _POLICY: Final = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
@@ -50,14 +54,17 @@ def page_of(document: Any, *, name: str, is_interactive: bool, parameters: Mappi
     Raises:
         DrawingError: figures are to be SVG, and this machine cannot draw them.
     """
+    _arrange(document)
     outputs, sheet = _figure_outputs(document), StyleSheet()
     badge = _badge(document)
     figures = [_figure_json(output.data[FIGURE]) for output in outputs]
     if is_interactive:
         drawn = [_interactive_figure(figure, number) for number, figure in enumerate(figures)]
     else:
-        stills = [inline(svg, sheet, number=number) for number, svg in enumerate(draw(figures, "svg", width=WIDTH))]
-        drawn = [_static_figure(figure, svg) for figure, svg in zip(figures, stills, strict=True)]
+        pictures = draw([*figures, *map(narrow, figures)], "svg", width=WIDTH)
+        stills = [inline(svg, sheet, number=number) for number, svg in enumerate(pictures)]
+        both = zip(figures, stills[: len(figures)], stills[len(figures) :], strict=True)
+        drawn = [_static_figure(figure, wide, small) for figure, wide, small in both]
     return _html_document(
         badge + _cell_markup(document, outputs, drawn),
         title=_title(document) or name,
@@ -65,6 +72,32 @@ def page_of(document: Any, *, name: str, is_interactive: bool, parameters: Mappi
         scripts=_plotly_scripts() if is_interactive and figures else "",
         foot=_footer(name, parameters, made_at),
     )
+
+
+def _arrange(document: Any) -> None:
+    """Move the conclusions up, and remove what is not for a page.
+
+    The section whose heading is tagged `CONCLUSIONS` comes after the title. The tags `REMOVED` and `SILENT` are those
+    of Jupyter Book.
+    """
+    cells = [cell for cell in document.cells if REMOVED not in _tags(cell)]
+    for cell in cells:
+        if SILENT in _tags(cell) and "outputs" in cell:
+            cell.outputs = []
+    begin = next((place for place, cell in enumerate(cells) if CONCLUSIONS in _tags(cell)), None)
+    if begin is not None:
+        after = (place for place in range(begin + 1, len(cells)) if _is_heading(cells[place]))
+        end = next(after, len(cells))
+        cells = [*cells[:1], *cells[begin:end], *cells[1:begin], *cells[end:]]
+    document.cells = cells
+
+
+def _is_heading(cell: Any) -> bool:
+    return cell.cell_type == "markdown" and bool(re.match(r"#{1,2}\s", cell.source))
+
+
+def _tags(cell: Any) -> list[str]:
+    return list(cell.metadata.get("tags", []))
 
 
 def _figure_outputs(document: Any) -> list[Any]:
@@ -118,9 +151,11 @@ def _figure_json(figure: Mapping[str, Any]) -> dict[str, Any]:
     return {"data": figure.get("data", []), "layout": figure.get("layout", {})}
 
 
-def _static_figure(figure: Mapping[str, Any], svg: str) -> str:
+def _static_figure(figure: Mapping[str, Any], wide: str, small: str) -> str:
+    """Return a figure in two widths, one of which the style sheet shows."""
     label = html.escape(alt_text(figure))
-    return f'<figure class="still{_paper_class(figure)}" role="img" aria-label="{label}">{svg}</figure>'
+    stills = f'<div class="wide">{wide}</div><div class="narrow" style="max-width:{NARROW + 60}px">{small}</div>'
+    return f'<figure class="still{_paper_class(figure)}" role="img" aria-label="{label}">{stills}</figure>'
 
 
 def _interactive_figure(figure: Mapping[str, Any], number: int) -> str:

@@ -8,13 +8,33 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
-from gamelens.errors import BadQuery
+import msgspec
+
+from gamelens.errors import BadQuery, Refused
 
 TAG: Final = "parameters"
 INJECTED: Final = "injected-parameters"
 _BOOLEANS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+class _Cell(msgspec.Struct):
+    """A cell of a file. Its source may be a list of lines."""
+
+    text: str | list[str] = msgspec.field(name="source", default="")
+    metadata: dict[str, Any] = {}
+
+    @property
+    def source(self) -> str:
+        return "".join(self.text)
+
+
+class _Notebook(msgspec.Struct):
+    """A notebook as its file has it, in any version of format 4."""
+
+    cells: list[_Cell]
 
 
 def parameters_of(document: Any) -> dict[str, Any]:
@@ -23,6 +43,22 @@ def parameters_of(document: Any) -> dict[str, Any]:
     if cell is None:
         return {}
     return {name: _literal(value) for name, value in _assignments(cell.source)}
+
+
+def read_parameters(notebook: Path) -> dict[str, Any]:
+    """Return names and defaults of the parameters of the file *notebook*, as `parameters_of`.
+
+    nbformat, which takes seconds to import, is not needed for it.
+
+    Raises:
+        Refused: it cannot be read, or is no notebook.
+    """
+    try:
+        return parameters_of(msgspec.json.decode(notebook.read_bytes(), type=_Notebook))
+    except OSError as error:
+        raise Refused(f"cannot read {notebook}: {error.strerror}") from None
+    except msgspec.DecodeError as error:
+        raise Refused(f"{notebook} is no notebook: {error}") from None
 
 
 def typed(given: Iterable[tuple[str, str]], defaults: Mapping[str, Any], *, of: str) -> dict[str, Any]:

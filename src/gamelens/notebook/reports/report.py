@@ -17,20 +17,12 @@ from traitlets.config import Config
 from gamelens._files import replace_file
 from gamelens.errors import Refused
 from gamelens.notebook.figures.browser_rendering import DrawingError
+from gamelens.notebook.report_tables import REPORT
 from gamelens.notebook.reports.html_page import page_of
 from gamelens.notebook.reports.notebook_parameters import inject, parameters_of, typed
 
 CELL_DEADLINE_S = 300
 _KERNEL: Final = Config({"KernelManager": {"transport_encryption": "auto"}})  # other users may share this machine
-
-
-def check(notebook: Path, parameters: Iterable[tuple[str, str]]) -> None:
-    """Check that *notebook* takes *parameters*, without running it.
-
-    Raises:
-        BadQuery, Refused: as `write_report`.
-    """
-    typed(parameters, parameters_of(_read(notebook)), of=notebook.name)
 
 
 def write_report(
@@ -41,6 +33,7 @@ def write_report(
     environment: Mapping[str, str] | None = None,
     is_interactive: bool = False,
     say: Callable[[str], object] = lambda _: None,
+    on_cells: Callable[[int, int], object] = lambda _, __: None,
 ) -> Path:
     """Run *notebook* in a new kernel, write its page without code, and return the path.
 
@@ -53,6 +46,7 @@ def write_report(
             this machine has no browser to draw with.
         say: called with each line for the user, such as text that a cell wrote to standard error, which is not part of
             the page.
+        on_cells: called with the cells that have run and with all, before each cell and at the end.
 
     Raises:
         BadQuery: the notebook does not have a parameter, or a text does not fit its default.
@@ -63,7 +57,7 @@ def write_report(
     values = typed(parameters, defaults, of=notebook.name)
     places = {cell.id: place for place, cell in enumerate(document.cells, start=1)}
     inject(document, values)
-    _run(document, notebook, {**os.environ, **(environment or {})}, places)
+    _run(document, notebook, {**os.environ, **(environment or {}), REPORT: "1"}, places, on_cells)
     for line in _stderr_lines(document, places):
         say(f"{notebook.name}, {line}")
     about: dict[str, Any] = {"name": notebook.name, "parameters": {**defaults, **values}, "made_at": datetime.now(UTC)}
@@ -91,35 +85,53 @@ def _read(notebook: Path) -> Any:
         raise Refused(f"{notebook} is no notebook: {str(error).splitlines()[0]}") from None
 
 
-def _run(document: Any, notebook: Path, environment: dict[str, str], places: Mapping[str, int]) -> None:
+def _run(
+    document: Any,
+    notebook: Path,
+    environment: dict[str, str],
+    places: Mapping[str, int],
+    on_cells: Callable[[int, int], object],
+) -> None:
     """Execute all cells, the outputs of which are then in *document*.
 
     Raises:
-        Refused: a cell failed or took too long, or the kernel is missing or ended.
+        Refused: a cell failed or took too long, or the kernel is missing or ended. The message names the cell.
     """
-    where = {"metadata": {"path": str(notebook.parent)}}
+    begun: list[Any] = []
+    client = NotebookClient(
+        document,
+        timeout=CELL_DEADLINE_S,
+        resources={"metadata": {"path": str(notebook.parent)}},
+        config=_KERNEL,
+        on_cell_start=lambda cell, cell_index: on_cells(cell_index, len(document.cells)),
+        on_cell_execute=lambda cell, cell_index: begun.append(cell),
+    )
     try:
-        NotebookClient(document, timeout=CELL_DEADLINE_S, resources=where, config=_KERNEL).execute(env=environment)
-    except CellExecutionError as error:
-        failed = next(cell for cell in document.cells if _has_error(cell))
-        what = f"{error.ename}: {error.evalue}"
-        raise Refused(f"{notebook.name} did not run: {_cell_label(failed, places)}: {what}") from None
-    except CellTimeoutError:
-        raise Refused(f"{notebook.name} did not run: a cell took more than {CELL_DEADLINE_S} s") from None
+        client.execute(env=environment)
+        on_cells(len(document.cells), len(document.cells))
     except NoSuchKernel as error:
         raise Refused(f"{notebook.name} wants the kernel {error.name}, which is not installed") from None
-    except DeadKernelError:
-        raise Refused(f"{notebook.name} did not run: its kernel died") from None
+    except Exception as error:
+        place = _cell_label(begun[-1], places) if begun else "before its first cell"
+        raise Refused(f"{notebook.name} did not run: {place}: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """Return why a cell, or the kernel that runs it, failed."""
+    match error:
+        case CellExecutionError():
+            return f"{error.ename}: {error.evalue}"
+        case CellTimeoutError():
+            return f"it took more than {CELL_DEADLINE_S} s"
+        case DeadKernelError() | AssertionError():  # nbclient ends its kernel at a signal, and then asserts it has one
+            return "its kernel died, or Ctrl-C or a kill ended it"
+    return f"{type(error).__name__}: {error}"
 
 
 def _cell_label(cell: Any, places: Mapping[str, int]) -> str:
     """Return number and first line of a cell, as a reader finds it in the notebook."""
     first = next(iter(cell.source.strip().splitlines()), "")
     return f"cell {places[cell.id]} ({first})" if cell.id in places else f"the given parameters ({first})"
-
-
-def _has_error(cell: Any) -> bool:
-    return any(output.output_type == "error" for output in cell.get("outputs", []))
 
 
 def _stderr_lines(document: Any, places: Mapping[str, int]) -> Iterable[str]:

@@ -13,3 +13,7 @@ from gamelens.notebook.widgets.health_board import health_board
 from gamelens.notebook.widgets.live_view import live
 
 __all__ = ["explorer", "health_board", "live"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

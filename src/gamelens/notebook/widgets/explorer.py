@@ -13,18 +13,19 @@ from pandas import DataFrame
 
 from gamelens.client.base_client import BaseClient
 from gamelens.client.connection.event_loop import gather
+from gamelens.client.query.arguments import Where
+from gamelens.client.query.signatures import with_plain_types
 from gamelens.client.quiet_clients import QuietAsyncClient
 from gamelens.client.tables.time_ranges import TimeRange
-from gamelens.errors import BadQuery
+from gamelens.errors import BadQuery, Retryable
 from gamelens.notebook import charts
 from gamelens.notebook.labels import name_of
 from gamelens.notebook.widgets import html_blocks
 from gamelens.notebook.widgets.background_task import LatestTask, Showing, all_settled
-from gamelens.notebook.widgets.form_query import FormQuery, needs_age, only_match, own_bucket, range_text
+from gamelens.notebook.widgets.form_query import FormQuery, empty_pairs, needs_age, only_match, own_bucket, range_text
 from gamelens.notebook.widgets.html_blocks import error_text
 from gamelens.notebook.widgets.query_form import AGES, FormChoices, QueryForm
 from gamelens.notebook.widgets.static_view import StaticView, WidgetWithStaticView
-from gamelens.wire.filters import Filter, WireFilter
 from gamelens.wire.intervals import Granularity
 from gamelens.wire.receipts import Receipt
 
@@ -58,8 +59,10 @@ class Explorer(WidgetWithStaticView):
         self.again = ipywidgets.Button(description="Ask again", tooltip="asks the service, also for the lists")
         self._status, self._list_status = ipywidgets.HTML(), ipywidgets.HTML()
         self._table, self._code, self._output = ipywidgets.HTML(), ipywidgets.HTML(), ipywidgets.Output()
-        shown = [self.again, self._list_status, self._status, self._output, self._table, self._code]
-        super().__init__([self.pick, *shown])
+        self._copy, self._is_stale = ipywidgets.HTML(), True
+        self._answer_box = ipywidgets.VBox([self._output, self._table])
+        buttons = ipywidgets.HBox([self.again, self._copy])
+        super().__init__([self.pick, buttons, self._list_status, self._status, self._answer_box, self._code])
         self.again.on_click(lambda _: self.ask_again())
         self.ask_again(quiet_s=0.0)
 
@@ -81,8 +84,9 @@ class Explorer(WidgetWithStaticView):
     def static(self) -> StaticView:
         """Return the contents as ordinary outputs, once the query under way is answered."""
         self.settled()
-        shown = (self._list_status, self._status, self._table, self._code)
-        return StaticView("".join(each.value for each in shown), self.figure)
+        answer = "" if self._is_stale else self._table.value  # a page cannot show that it is an older one
+        shown = (self._list_status.value, self._status.value, answer, self._code.value)
+        return StaticView("".join(shown), None if self._is_stale else self.figure)
 
     def close(self) -> None:
         """Stop all queries, and remove the widget from the page."""
@@ -98,6 +102,8 @@ class Explorer(WidgetWithStaticView):
 
     def _ask(self, *, quiet_s: float | None = None) -> None:
         self._status.value = html_blocks.message("asking …", "asking")
+        self._is_stale = True
+        self._answer_box.add_class("gamelens-stale")
         self._answers.start(partial(self._answer, self.picked), quiet_s=quiet_s)
 
     async def _answer(self, picked: FormQuery) -> Showing:
@@ -107,23 +113,34 @@ class Explorer(WidgetWithStaticView):
             table = await asyncio.to_thread(html_blocks.table, _newest_first(frame))
             figure, undrawn = await asyncio.to_thread(_draw, frame, picked.metric)
         except Exception as error:  # a widget has no caller that could handle it
-            return partial(self._fail, picked, error_text(error))
-        remarks = " ".join(part for part in (*_limitations(frame), undrawn) if part)
+            return partial(self._fail, picked, error_text(error), is_gone=isinstance(error, Retryable))
+        remarks = " ".join(part for part in (*_limitations(frame), undrawn, *empty_pairs(picked)) if part)
         return partial(self._show, picked, frame, table, figure, remarks)
 
     def _show(self, picked: FormQuery, frame: DataFrame, table: str, figure: Figure | None, remarks: str) -> None:
         self.frame, self.figure = frame, figure
         self._table.value = table
-        self._code.value = html_blocks.code(picked.code(self._name))
+        self._is_stale = False
+        self._answer_box.remove_class("gamelens-stale")
+        self._show_code(picked)
         self._output.outputs = html_blocks.outputs_of([figure] if figure is not None else [])
         self._status.value = html_blocks.message(remarks, "wrong" if remarks else "quiet")
 
-    def _fail(self, picked: FormQuery, why: str) -> None:
-        """Show *why* the query failed, and remove the answer to the previous query."""
-        self.frame = self.figure = None
-        self._table.value, self._output.outputs = "", ()
-        self._code.value = html_blocks.code(picked.code(self._name))
+    def _fail(self, picked: FormQuery, why: str, *, is_gone: bool) -> None:
+        """Show *why* the query failed.
+
+        The previous answer stays, dimmed, where the service is gone. Else it is removed.
+        """
+        if not is_gone:
+            self.frame = self.figure = None
+            self._table.value, self._output.outputs = "", ()
+        self._show_code(picked)
         self._status.value = html_blocks.message(why, "wrong")
+
+    def _show_code(self, picked: FormQuery) -> None:
+        """Show the code of *picked*, and the buttons that copy and insert it."""
+        self._code.value = html_blocks.code(picked.code(self._name))
+        self._copy.value = html_blocks.code_buttons(picked.code(self._name))
 
     async def _list(self) -> Showing:
         """Query what the pickers offer. Returns the function that offers it or shows the error."""
@@ -156,6 +173,7 @@ class Explorer(WidgetWithStaticView):
             offer()
 
 
+@with_plain_types
 def explorer(
     lens: BaseClient,
     *,
@@ -163,7 +181,7 @@ def explorer(
     by: str | list[str] | None = None,
     over: TimeRange = "last 28 complete days",
     every: Granularity | None = None,
-    where: Filter | WireFilter | None = None,
+    where: Where | None = None,
     top: int | None = 20,
     games: str | list[str] | None = None,
     studio: str | None = None,
@@ -171,6 +189,8 @@ def explorer(
     name: str = "lens",
 ) -> Explorer:
     """Return pickers for one metric, with its table, its figure and the code of the query.
+
+    Example: `widgets.explorer(lens, metric="ilrd_revenue", by="game")`
 
     Nothing blocks but the cell that shows the widget, until the first answer is there.
 

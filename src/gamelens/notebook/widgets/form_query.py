@@ -7,14 +7,21 @@ from typing import Any, Final
 
 import msgspec
 
-from gamelens.catalog import ALIASES, METRICS
-from gamelens.client.query.arguments import as_filter
+from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
+from gamelens.client.query.arguments import Where, as_filter
 from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.errors import BadQuery
-from gamelens.wire.filters import Filter, Match, WireFilter
+from gamelens.notebook.labels import name_of
+from gamelens.wire.filters import Match
 from gamelens.wire.intervals import Granularity
 
 _LINE: Final = 88
+_LEVELS: Final[dict[str, tuple[str, ...]]] = {
+    "ad_impressions_count": ("ad",),
+    "ilrd_id_unique": ("ilrd",),
+    "ilrd_revenue": ("ilrd",),
+} | dict.fromkeys(("arppu", "converting_users", "new_users", "paying_users", "revenue", "session_length"), ())
+"""Levels, ads or impressions, of a metric's dimensions: both, where it counts all events."""
 
 
 class FormQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +73,18 @@ class FormQuery(msgspec.Struct, frozen=True, kw_only=True):
         return line if len(line) <= _LINE else f"{name}.query(\n" + "".join(f"    {part},\n" for part in parts) + ")"
 
 
+def empty_pairs(picked: FormQuery) -> list[str]:
+    """Return a sentence for each picked dimension that no event of the metric has."""
+    sources = ALIASES[picked.metric].sources if picked.metric in ALIASES else ((picked.metric, None),)
+    levels = {level for metric, _ in sources for level in _LEVELS.get(metric, ("ad", "ilrd"))}
+    names = [*picked.by, *([picked.where[0]] if picked.where else [])]
+    return [
+        f"{name_of(picked.metric)} has no values of {name}: {DIMENSIONS[name].meaning}. Pick another."
+        for name in names
+        if name in DIMENSIONS and DIMENSIONS[name].level in ("ad", "ilrd") and DIMENSIONS[name].level not in levels
+    ]
+
+
 def needs_age(metric: str) -> bool:
     """Return whether *metric* can be queried only for an age."""
     return metric in METRICS and METRICS[metric].kinds == "retention"
@@ -84,7 +103,7 @@ def range_text(over: TimeRange) -> str | tuple[str, str]:
     return over.isoformat() if isinstance(over, date) else str(over)
 
 
-def only_match(where: Filter | WireFilter | None) -> tuple[str, tuple[str, ...]] | None:
+def only_match(where: Where | None) -> tuple[str, tuple[str, ...]] | None:
     """Return the dimension and the values of a filter.
 
     Raises:

@@ -18,7 +18,7 @@ from gamelens.client.base_client import BaseClient
 from gamelens.client.quiet_clients import QuietClient
 from gamelens.errors import BadQuery
 from gamelens.notebook import charts, health_check
-from gamelens.notebook.labels import escape
+from gamelens.notebook.labels import escape, plain, shorten
 from gamelens.notebook.table_source import source_html
 from gamelens.notebook.widgets import html_blocks
 from gamelens.notebook.widgets.background_task import LatestTask, Showing, all_settled
@@ -37,7 +37,12 @@ FIRST_BOARD_S: Final = 60.0
 MOST_ROWS: Final = 30
 _MOST_DRAWN: Final = 6
 _MOST_SEGMENTS: Final = 8
-_STYLES: Final = {"critical": "danger", "warning": "warning", "info": "info"}
+_STYLES: Final[dict[str, dict[str, Any]]] = {
+    "critical": {"button_style": "danger"},
+    "warning": {"button_style": "warning", "style": {"text_color": "black"}},  # white on orange cannot be read
+}
+_SIGNS: Final = {"critical": "▲▲ ", "warning": "▲ "}
+_BUTTON_LETTERS: Final = 26
 _SERIES: Final = ("game_id", "watch", "dimension", "segment")
 _BACK: Final = "What was seen before stays: press Ask again when the service is back."
 
@@ -156,13 +161,16 @@ class HealthBoard(WidgetWithStaticView):
                 part.close()
 
     def _row(self, row: Row) -> Any:
-        """Return button and sentence of a row."""
-        severity = str(row["severity"])
+        """Return button and sentence of a row.
+
+        The button says severity and subject, which is its name for a screen reader.
+        """
+        severity, about = str(row["severity"]), plain(health.subject(row))
         button = ipywidgets.Button(
-            description=severity,
-            button_style=_STYLES.get(severity, ""),
-            tooltip="show its days, and what is behind it",
-            layout={"width": "92px", "flex": "0 0 auto"},
+            description=f"{_SIGNS.get(severity, '')}{severity} · {shorten(about, _BUTTON_LETTERS)}",
+            tooltip=f"{severity}: {about}. Show its days, and what is behind it",
+            layout={"width": "270px", "flex": "0 0 auto"},
+            **_STYLES.get(severity, {}),
         )
         button.on_click(lambda _: self.pick(row))
         sentence = ipywidgets.HTML(html_blocks.pane(escape(row["sentence"])))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import ipywidgets
@@ -14,8 +14,7 @@ Option = tuple[str, Any]
 
 MOST_SHOWN: Final = 200
 NOTHING: Final = ""  # not None, with which a picker shows no label
-_WIDE: Final = {"width": "286px"}
-_BLANK: Final = "\u00a0"  # as wide as a label
+_WIDE: Final = {"width": "320px", "max_width": "100%"}
 _LABEL: Final = {"description_width": "84px"}
 
 
@@ -60,6 +59,63 @@ def distinct(pairs: Sequence[tuple[str, str]], beside: Sequence[str]) -> list[Op
     ]
 
 
+class SearchPicker(ipywidgets.Box):  # type: ignore[misc]
+    """A picker of one of many values, found by typing a part of its label or description.
+
+    Its field is a text field with suggestions, which `page/widget.js` makes a combobox with a list. What is typed and
+    names no value, or more than one, gives way to the picked value.
+
+    Args:
+        description: the label of the field.
+        options: pairs of label and value.
+        value: the picked value, even if it is missing in *options*.
+        describe: returns a sentence about a value, or "".
+    """
+
+    value = traitlets.Any()
+    options: Any = traitlets.List()
+
+    def __init__(
+        self, description: str, options: Iterable[Option | str], value: Any, *, describe: Callable[[Any], str]
+    ) -> None:
+        self._describe = describe
+        self._suggestions: dict[str, Any] = {}
+        self.field = ipywidgets.Combobox(
+            description=description, continuous_update=False, layout=_WIDE, style=_LABEL, placeholder="type to search"
+        )
+        super().__init__([self.field])
+        self.value, self.options = value, with_value(options, value)
+        self._fill()
+        self.observe(lambda _: self._fill(), "options")
+        self.observe(lambda _: self._show(), "value")
+        self.field.observe(lambda change: self._take(change["new"]), "value")
+
+    def _fill(self) -> None:
+        """Suggest the options, each with its description."""
+        self._suggestions = {
+            " — ".join(filter(None, (text, self._describe(value)))): value for text, value in self.options
+        }
+        self.field.options = list(self._suggestions)
+        self._show()
+
+    def _show(self) -> None:
+        self.field.value = next((text for text, value in self.options if value == self.value), label(self.value))
+
+    def _take(self, typed: str) -> None:
+        """Pick what was *typed* or chosen, if it names one value."""
+        wanted = typed.strip().casefold()
+        names = {text.casefold(): value for text, value in (*self.options, *self._suggestions.items())}
+        names |= {str(value).casefold(): value for _, value in self.options}
+        found = (
+            [names[wanted]]
+            if wanted in names
+            else [value for text, value in self._suggestions.items() if wanted in text.casefold()]
+        )
+        if len(found) == 1:
+            self.value = found[0]
+        self._show()
+
+
 class MultiPicker(ipywidgets.VBox):  # type: ignore[misc]
     """A picker of any number of values, with a search field.
 
@@ -75,7 +131,7 @@ class MultiPicker(ipywidgets.VBox):  # type: ignore[misc]
         self.search = ipywidgets.Text(
             description=description, placeholder="", continuous_update=True, layout=_WIDE, style=_LABEL
         )
-        self.list = ipywidgets.SelectMultiple(description=_BLANK, rows=4, layout=_WIDE, style=_LABEL)
+        self.list = ipywidgets.SelectMultiple(description=f"pick {description}", rows=4, layout=_WIDE, style=_LABEL)
         super().__init__([self.search, self.list])
         self.value = tuple(value)
         self.search.observe(lambda _: self._fill(), "value")

@@ -10,10 +10,12 @@ import ipywidgets
 import msgspec
 from pandas import DataFrame
 
-from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
+from gamelens.catalog import ALIASES, DIMENSIONS, METRICS, find_metric
 from gamelens.client.tables.time_ranges import TIME_WORDS
+from gamelens.notebook.labels import name_of, unit_of
+from gamelens.notebook.widgets import html_blocks
 from gamelens.notebook.widgets.form_query import FormQuery, needs_age, own_bucket
-from gamelens.notebook.widgets.pickers import NOTHING, MultiPicker, Option, distinct, label, offer, one
+from gamelens.notebook.widgets.pickers import NOTHING, MultiPicker, Option, SearchPicker, distinct, label, offer, one
 from gamelens.wire.intervals import Interval
 
 AGES: Final = (1, 3, 7, 14, 28)
@@ -59,7 +61,7 @@ class QueryForm(ipywidgets.Box):  # type: ignore[misc]
         self._lists: FormChoices | None = None
         self._make(picked)
         columns = (
-            [self.metric, self.age, self.over, self.every],
+            [self.metric, self.meaning, self.age, self.over, self.every],
             [self.by, self.then_by, self.top],
             [self.studio, self.games],
             [self.where, self.values],
@@ -101,16 +103,17 @@ class QueryForm(ipywidgets.Box):  # type: ignore[misc]
         """Create the pickers."""
         where, values = picked.where or (NOTHING, ())
         first, second = (*picked.by, NOTHING, NOTHING)[:2]
-        self.metric = one("metric", sorted({*METRICS, *ALIASES}), picked.metric)
+        self.metric = SearchPicker("metric", _labelled({*METRICS, *ALIASES}), picked.metric, describe=_meaning)
+        self.meaning = ipywidgets.HTML(layout={"width": "320px", "max_width": "100%"})
         self.age = one("day", [(f"D{age} after install", age) for age in AGES], picked.since_days_ago or AGES[0])
         self.over = one("over", TIME_WORDS, picked.over)
         self.every = one("every", ["day", "week", "month", "all"], picked.every)
-        self.by = one("by", _splits(DIMENSIONS), first)
-        self.then_by = one("and by", _splits(DIMENSIONS), second)
+        self.by = SearchPicker("by", _splits(DIMENSIONS), first, describe=_meaning)
+        self.then_by = SearchPicker("and by", _splits(DIMENSIONS), second, describe=_meaning)
         self.top = one("largest", [*((str(top), top) for top in _TOPS), ("all", _ALL)], picked.top or _ALL)
         self.studio = one("studio", [_EVERY_STUDIO], picked.studio or NOTHING)
         self.games = MultiPicker("games", picked.games)
-        self.where = one("only where", [_NO, *DIMENSIONS], where)
+        self.where = SearchPicker("only where", [_NO, *map(_named, DIMENSIONS)], where, describe=_meaning)
         self.values = MultiPicker("is", values)
 
     def _at_once(self, change: Callable[[], None]) -> None:
@@ -143,15 +146,17 @@ class QueryForm(ipywidgets.Box):  # type: ignore[misc]
         self._on_change()
 
     def _show_what_applies(self) -> None:
-        """Hide the pickers that have no effect on the picked metric and dimensions."""
+        """Disable the pickers that have no effect, and describe the picked metric."""
         applies = {
             self.age: needs_age(self.metric.value),
             self.every: own_bucket(self.metric.value) is None,
             self.top: bool(self.by.value or self.then_by.value),
-            self.values: bool(self.where.value),
+            self.values.search: bool(self.where.value),
+            self.values.list: bool(self.where.value),
         }
         for picker, is_shown in applies.items():
-            picker.layout.display = None if is_shown else "none"
+            picker.disabled = not is_shown
+        self.meaning.value = html_blocks.message(_meaning(self.metric.value))
 
     def _offer(self) -> None:
         """Put the options of the service into all pickers."""
@@ -159,11 +164,11 @@ class QueryForm(ipywidgets.Box):  # type: ignore[misc]
             return
         available, studios = self._lists.available, self._lists.studios
         everything = (f"all there is, {available.start:%Y-%m-%d} to {available.end:%Y-%m-%d %H:%M}", str(available))
-        offer(self.metric, _with_aliases(self._lists.metrics))
+        offer(self.metric, _labelled(_with_aliases(self._lists.metrics)))
         offer(self.over, [*TIME_WORDS, everything])
         offer(self.by, _splits(self._lists.dimensions))
         offer(self.then_by, _splits(self._lists.dimensions))
-        offer(self.where, [_NO, *self._lists.dimensions])
+        offer(self.where, [_NO, *map(_named, self._lists.dimensions)])
         pairs = list(zip(studios["studio"], studios["studio_id"], strict=True))
         offer(self.studio, [_EVERY_STUDIO, *distinct(pairs, [""] * len(pairs))])
         self._offer_games()
@@ -190,5 +195,24 @@ def _with_aliases(metrics: list[str]) -> list[str]:
     return sorted({*metrics, *aliases})
 
 
-def _splits(dimensions: Iterable[str]) -> list[Option | str]:
-    return [_NO, "game", "studio", *dimensions]
+def _labelled(metrics: Iterable[str]) -> list[Option]:
+    """Return *metrics* as options by their readable names."""
+    return sorted(map(_named, metrics))
+
+
+def _named(name: str) -> Option:
+    """Return a metric or dimension as an option: `Active players · user_unique`."""
+    readable = name_of(name)
+    return f"{readable[:1].upper()}{readable[1:]} · {name}", name
+
+
+def _meaning(name: str) -> str:
+    """Return the definition of a metric, after its unit, or of a dimension, or ""."""
+    if name in DIMENSIONS:
+        return DIMENSIONS[name].meaning
+    found = find_metric(name)
+    return "" if found is None else f"{unit_of(found.sorts_by, [name]).words}: {found.meaning}"
+
+
+def _splits(dimensions: Iterable[str]) -> list[Option]:
+    return [_NO, ("Game", "game"), ("Studio", "studio"), *map(_named, dimensions)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import ipywidgets
 
-from gamelens.notebook.widgets.html_blocks import STYLE, figure_data
+from gamelens.notebook.widgets.html_blocks import STYLE, figure_data, page_parts
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -50,7 +50,8 @@ class WidgetWithStaticView(ipywidgets.VBox):  # type: ignore[misc]
     """
 
     def __init__(self, children: Sequence[Any]) -> None:
-        super().__init__([ipywidgets.HTML(STYLE), *children])
+        super().__init__([ipywidgets.HTML(page_parts()), *children])
+        self.add_class("gamelens-widget")
 
     def static(self) -> StaticView:
         """Return the widget as an ordinary table and figure, once the query under way is answered."""

@@ -1,0 +1,93 @@
+"""Reports without a violation of axe-core's rules: every shipped notebook, light and dark, wide and narrow."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from gamelens.local.demo import notebooks_folder
+from gamelens.local.sandbox_info import environment_of
+from gamelens.local.sandbox_population import ensure_populated
+from gamelens.local.sandbox_process import running_sandbox
+from gamelens.notebook.reports.report import write_report
+from support.accessibility import violations_of
+
+NOTEBOOKS = sorted(notebooks_folder().glob("*.ipynb"))
+FOCUS = """() => {
+    const table = document.querySelector(".report-table")
+    table.focus({focusVisible: true})
+    const {outlineStyle, outlineWidth, outlineColor} = getComputedStyle(table)
+    const around = getComputedStyle(document.body).backgroundColor
+    return [document.activeElement === table, outlineStyle, parseFloat(outlineWidth), outlineColor, around]
+}"""
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The static report of each shipped notebook, by its name."""
+    folder = tmp_path_factory.mktemp("reports")
+    with running_sandbox(folder / "state") as ready:
+        ensure_populated(ready, folder / "state", "small")
+        environment = environment_of(ready)
+        return {path.stem: write_report(path, folder, environment=environment) for path in NOTEBOOKS}
+
+
+@pytest.mark.parametrize("name", [path.stem for path in NOTEBOOKS])
+@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (390, "dark"), (1280, "light"), (1280, "dark")])
+def test_a_report_has_no_violation(
+    browser: Browser, reports: dict[str, Path], name: str, width: int, scheme: str
+) -> None:
+    """axe-core finds nothing of any severity, the page does not scroll sideways, and no figure is cut."""
+    size = {"width": width, "height": 900}
+    page = browser.new_page(viewport=size, color_scheme=scheme, bypass_csp=True)  # type: ignore[arg-type]
+    page.goto(reports[name].as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert violations_of(page) == []
+    page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_focused_table_is_outlined(browser: Browser, reports: dict[str, Path], scheme: str) -> None:
+    """A table takes the focus, and shows it by a line of 2 pixels or more with a contrast of 3:1 or more."""
+    page = browser.new_page(color_scheme=scheme)  # type: ignore[arg-type]
+    page.goto(reports["02_retention"].as_uri())
+    is_focused, style, width, colour, around = page.evaluate(FOCUS)
+    assert (is_focused, style) == (True, "solid")
+    assert width >= 2
+    dark, bright = sorted((_luminance(colour), _luminance(around)))
+    assert (bright + 0.05) / (dark + 0.05) >= 3
+    page.close()
+
+
+def _luminance(colour: str) -> float:
+    """Return the relative luminance of `rgb(r, g, b)` (WCAG 2.2)."""
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(share * part for share, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_conclusions_come_first_and_nothing_is_for_a_kernel(browser: Browser, reports: dict[str, Path]) -> None:
+    """The first section is what to take away, with a table of numbers; no explorer and no Python value is shown."""
+    for path in reports.values():
+        page = browser.new_page()
+        page.goto(path.as_uri())
+        assert page.locator("h2").first.inner_text() == "What to take away"
+        assert page.locator("h2:first-of-type, table").first.is_visible()
+        assert not [word for word in ("Interval(", "Look further") if word in page.inner_text("body")]
+        page.close()
+
+
+@pytest.mark.parametrize("paper", ["A4", "Letter"])
+def test_the_ad_report_is_printed_on_fewer_than_ten_pages(
+    browser: Browser, reports: dict[str, Path], paper: str
+) -> None:
+    """01_ad_revenue takes fewer than ten pages of paper."""
+    page = browser.new_page()
+    page.goto(reports["01_ad_revenue"].as_uri())
+    assert 1 < page.pdf(format=paper).count(b"/Type /Page\n") < 10
+    page.close()

@@ -1,0 +1,62 @@
+"""A sandbox that holds its players already, whether or not they are processed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gamelens.local.population_record import PopulationRecord, population_id, today
+from gamelens.local.sandbox_population import ensure_populated
+from gamelens.sandbox.storage.inbox import open_store
+from gamelens.simulator import load_scenario
+from support.killable_sandbox import Service
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    """Return a sandbox that is recorded to hold today's players of the scenario `small`."""
+    service = Service(tmp_path)
+    service.submit(days=5)
+    (tmp_path / "state" / "played.json").write_bytes(msgspec.json.encode(played()))
+    yield service
+    service.stop()
+
+
+def played() -> PopulationRecord:
+    """Return the record of the players."""
+    return population_id(load_scenario("small"), today())
+
+
+def count_events(service: Service) -> int:
+    """Return the number of events of the last days."""
+    return int(service.client().query("event_count", over="last 3 complete days", every="all").event_count.sum())
+
+
+def test_players_that_wait_are_processed_and_not_played_again(service: Service, tmp_path: Path) -> None:
+    """Players whose events were submitted and never processed can be asked at once, and the next time as well."""
+    steps: list[str] = []
+    for _ in range(2):
+        assert ensure_populated(service.ready, tmp_path / "state", "small", say=steps.append) == (played(), True)
+        assert count_events(service) > 0
+    assert steps == ["processing"]
+
+
+def test_players_are_there_after_an_upgrade(service: Service, tmp_path: Path) -> None:
+    """A lake of an earlier format is made again before the players are asked."""
+    state = tmp_path / "state"
+    ensure_populated(service.ready, state, "small")
+    events = count_events(service)
+    service.stop()
+    with contextlib.closing(open_store(state / "gamelens.db")) as store:
+        for table in ("files", "files_copy", "runs", "runs_copy"):
+            store.execute(f"DROP TABLE {table}")
+        store.execute("PRAGMA user_version = 1")
+    service.start()
+    assert ensure_populated(service.ready, state, "small") == (played(), True)
+    assert count_events(service) == events > 0

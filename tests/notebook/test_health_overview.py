@@ -1,0 +1,30 @@
+"""The overview of a health board: the change of each number in each game."""
+
+from __future__ import annotations
+
+from pandas import DataFrame
+
+from gamelens.notebook.health_check import HealthReport
+
+CHANGES = {"G7": -0.5, **{f"G{number}": number / 100 for number in range(7)}}
+
+
+def test_games_are_columns_and_the_worst_come_first() -> None:
+    """Six games at most have a column, in the board's order, and numbers are rows in that of the watched metrics."""
+    rows = [
+        {"game_id": game, "game": game, "watch": watch, "metric": name, "dimension": None, "change": change}
+        for game, change in CHANGES.items()
+        for watch, name in (("new_users", "New players"), ("user_unique", "Active players"))
+        if (game, watch) != ("G0", "new_users")
+    ]
+    overview = HealthReport(DataFrame(rows), DataFrame(), DataFrame(), requests=0).overview()
+    assert list(overview.columns) == ["number", "G7", "G0", "G1", "G2", "G3", "G4"]
+    assert overview["number"].tolist() == ["Active players", "New players"]
+    assert overview["G7"].tolist() == ["-50%", "-50%"]
+    assert overview["G0"].tolist()[1] == ""
+
+
+def test_an_empty_board_has_an_empty_overview() -> None:
+    """Without a complete day there are no games and no rows."""
+    board = DataFrame(columns=["game_id", "game", "watch", "metric", "dimension", "change"])
+    assert HealthReport(board, DataFrame(), DataFrame(), requests=0).overview().empty

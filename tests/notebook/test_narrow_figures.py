@@ -1,0 +1,60 @@
+"""Narrow figures: the layout of a figure for a phone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plotly.graph_objects as go
+from pandas import DataFrame
+from plotly.subplots import make_subplots
+
+from gamelens.notebook import charts
+from gamelens.notebook.reports.narrow_figures import NARROW, narrow
+
+LONG = "Ad revenue per player and day in every country of the portfolio"
+
+
+def as_json(figure: go.Figure) -> dict[str, Any]:
+    """Return *figure* as plain JSON values."""
+    values: dict[str, Any] = figure.to_plotly_json()
+    return {"data": [dict(trace) for trace in values["data"]], "layout": dict(values["layout"])}
+
+
+def bars(*, title: str) -> dict[str, Any]:
+    """Return a bar chart of one row, with the given title."""
+    frame = DataFrame({"game": ["Tile", "Ember"], "installs": [7, 5]})
+    return as_json(charts.draw_bars(frame, "installs", by="game", title=title))
+
+
+def test_it_is_as_wide_as_a_phone() -> None:
+    """Width and margins are those of a narrow screen, and the wide figure stays as it was."""
+    wide = bars(title=LONG)
+    before = repr(wide)
+    assert narrow(wide)["layout"]["width"] == NARROW
+    assert repr(wide) == before
+
+
+def test_a_long_title_takes_more_lines_and_more_room() -> None:
+    """Words of a title are kept, in more lines, and the drawing begins below them."""
+    short, long = (narrow(bars(title=title))["layout"] for title in ("Short", LONG))
+    assert long["title"]["text"].count("<br>") > short["title"]["text"].count("<br>")
+    assert "portfolio" in long["title"]["text"]
+    assert long["margin"]["t"] > short["margin"]["t"]
+
+
+def test_panels_stand_below_each_other() -> None:
+    """Panels side by side get the whole width each, the first one on top."""
+    figure = make_subplots(rows=1, cols=3)
+    for column in (1, 2, 3):
+        figure.add_trace(go.Bar(x=[1], y=[2]), row=1, col=column)
+    layout = narrow(as_json(figure))["layout"]
+    assert [layout[name]["domain"] for name in ("xaxis", "xaxis2", "xaxis3")] == [[0, 1]] * 3
+    tops = [layout[name]["domain"][1] for name in ("yaxis", "yaxis2", "yaxis3")]
+    assert tops == sorted(tops, reverse=True)
+    assert len(set(tops)) == 3
+
+
+def test_names_from_outside_stay_escaped() -> None:
+    """A broken title has its entities, and no markup of a name."""
+    text = narrow(bars(title="<img src=x onerror=alert(1)> & more"))["layout"]["title"]["text"]
+    assert "<img" not in text
