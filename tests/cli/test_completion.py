@@ -15,6 +15,7 @@ from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
 from gamelens.cli import cli
 from gamelens.simulator import scenario_names
 from support.command_process import run
+from support.notebook_files import code_cell, notebook_of, write_notebook
 
 
 def offered(*words: str) -> list[str]:
@@ -65,6 +66,25 @@ def test_shipped_notebooks() -> None:
     assert {"00_tour", "02_retention", "03_health"} <= {*offered("report", "0")}
 
 
+def test_parameters_of_a_notebook_and_their_values() -> None:
+    """-p completes to the parameters of the notebook named before it, and behind one to its values."""
+    report = ("report", "01_ad_revenue", "-p")
+    assert offered(*report, "ov") == ["over"]
+    assert offered(*report, "over", "month") == ["month to date"]
+    assert offered(*report, "compared", "month") == ["month to date"]
+    assert offered(*report, "over", "yesterday", "-p", "ov") == ["over"]
+    assert offered("report", "-p", "ov") == []
+    assert offered("report", "nothing", "-p", "ov") == []
+
+
+def test_values_of_a_parameter_are_told_by_its_default(tmp_path: Path) -> None:
+    """A flag completes to both values, a list to its elements, any other default to itself."""
+    cell = code_cell("flag = True\ncountries = ['DE', 'US']\nleast = 50\ngames = None", is_parameters=True)
+    path = str(write_notebook(notebook_of(cell), tmp_path / "ours.ipynb"))
+    values = {name: offered("report", path, "-p", name, "") for name in ("flag", "countries", "least", "games")}
+    assert values == {"flag": ["true", "false"], "countries": ["DE", "US"], "least": ["50"], "games": []}
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_calls_the_command(shell: str) -> None:
     """The completion script of each shell calls the command."""
@@ -77,17 +97,26 @@ def test_an_unknown_shell_is_wrong_usage() -> None:
     assert CliRunner(env={"SHELL": "/bin/ksh"}).invoke(cli, ["completion"]).exit_code == 2
 
 
-def test_bash_itself_completes_a_metric() -> None:
-    """Bash completes a metric with the printed script."""
+@pytest.mark.parametrize(
+    ("words", "reply"),
+    [
+        (["query", "reve"], "revenue"),
+        (["query", "dau", "--over", "last\\ 7\\ c"], "last\\ 7\\ complete\\ days"),
+        (["query", "dau", "--over", "'last 7 c"], "last 7 complete days"),
+        (["report", "01_ad_revenue", "-p", "over", "mon"], "month\\ to\\ date"),
+    ],
+)
+def test_bash_itself_completes_a_word(words: list[str], reply: str) -> None:
+    """Bash completes with the printed script. Blanks are escaped, unless the word began with a quote."""
     script = """eval "$0"
-COMP_WORDS=(gamelens query reve) COMP_CWORD=2
-_gamelens_completion "$1"
-echo "${COMPREPLY[@]}"
+gamelens="$1" COMP_WORDS=(gamelens "${@:2}") COMP_CWORD=$(($# - 1))
+_gamelens_completion "$gamelens"
+printf '%s' "${COMPREPLY[@]}"
 """
     source = run("completion", "bash").stdout
     gamelens = Path(sys.executable).with_name("gamelens")
-    result = subprocess.run(["bash", "-c", script, source, gamelens], capture_output=True, text=True)
-    assert result.stdout.split() == ["revenue"], result.stderr
+    result = subprocess.run(["bash", "-c", script, source, gamelens, *words], capture_output=True, text=True)
+    assert result.stdout == reply, result.stderr
 
 
 def test_a_tab_leaves_the_heavy_libraries_alone() -> None:

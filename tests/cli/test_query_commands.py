@@ -118,7 +118,7 @@ def test_a_clipped_range_is_named_on_standard_error(run_command: RunCommand) -> 
     clipped, source = result.stderr.splitlines()
     assert clipped.startswith("clipped: ")
     assert source.startswith("Source: gamelens")
-    assert "demo data (sandbox, scenario small)" in source
+    assert "demo data (sandbox" in source
 
 
 def test_a_refusal_speaks_of_options(run_command: RunCommand) -> None:

@@ -1,4 +1,4 @@
-"""Commands, pictures and workflows that the READMEs print."""
+"""Commands, pictures and workflows that the READMEs and the pages of the documentation print."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from gamelens.cli import cli
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-READMES = [README, *(path.read_text() for path in sorted((ROOT / "src").rglob("README.md")))]
-BLOCKS = [block for text in READMES for block in re.findall(r"```(\w*)\n(.*?)```", text, re.DOTALL)]
+PRINTED = [*sorted((ROOT / "src").rglob("README.md")), *sorted((ROOT / "docs" / "pages").rglob("*.md"))]
+READMES = [README, *(path.read_text(encoding="utf-8") for path in PRINTED)]
+BLOCKS = [block for text in READMES for block in re.findall(r"```(\w*)(?: \w+)?\n(.*?)```", text, re.DOTALL)]
 LINES = [line for language, code in BLOCKS if language in ("", "console", "yaml") for line in code.splitlines()]
-TYPED = re.compile(r"(?<![\w/'])gamelens ([^#&|;)]+)")
+TYPED = re.compile(r"""(?<![\w/'])gamelens ((?:"[^"]*"|[^#&|;)"])+)""")
 COMMANDS = sorted({text.strip() for line in LINES for text in TYPED.findall(line)})
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from gamelens.cli.table_printer import boxed, columns_of, plain
+from gamelens.cli.terminal.table_printer import boxed, columns_of, plain
 
 NUMBER = re.compile(r"\d{1,3}(,\d{3})*\.\d{4}")
 

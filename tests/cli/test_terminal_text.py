@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from gamelens.cli.command_group import Commands
-from gamelens.cli.terminal_text import error_line
+from gamelens.cli.terminal.terminal_text import error_line
 from gamelens.errors import BadQuery, GamelensError, NotRecorded, NotYetAvailable, PartialResult, Truncated
 
 GAP = {"metric": "revenue", "interval": "2026-11-01/2026-11-08", "scope": {"game_id": "1"}, "error": "answered 500."}

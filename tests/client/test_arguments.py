@@ -12,9 +12,11 @@ import pytest
 
 from gamelens.client.async_client import AsyncClient
 from gamelens.client.plans.query_spec import GAME_ID, QuerySpec, one_of
-from gamelens.client.query.arguments import accepts, query_arguments, retention_arguments, with_arguments_of
+from gamelens.client.query.arguments import as_filter, query_arguments, retention_arguments
+from gamelens.client.query.signatures import accepts, with_arguments_of
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery
+from gamelens.wire.filters import dim
 from support.scripted_service import KEY, Script
 
 CLIENTS = [Client, AsyncClient]
@@ -152,3 +154,29 @@ def test_an_async_client_checks_arguments_when_awaited(script: Script) -> None:
 
     asyncio.run(main())
     assert script.paths == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"metric": "revenue"}, "over is missing"),
+        ({"metric": "revenue", "overr": "yesterday"}, "Did you mean `over`"),
+    ],
+)
+def test_a_wrong_argument_is_named_in_our_words(lens: Client, arguments: dict[str, str], said: str) -> None:
+    """It is a `TypeError` as well, which Python raises for it elsewhere."""
+    with pytest.raises(BadQuery, match=said) as raised:
+        lens.query(**arguments)  # type: ignore[arg-type]
+    assert isinstance(raised.value, TypeError)
+
+
+def test_a_filter_can_be_text() -> None:
+    """The text of the command line is the filter of the expression."""
+    assert as_filter('platform == "ios" and build != "2"') == (dim.platform == "ios") & ~(dim.build == "2")
+
+
+def test_a_signature_names_no_type_of_this_project() -> None:
+    """Tooltips and `help` show plain types."""
+    shown = str(inspect.signature(Client.query))
+    assert "by: str | list[str] | None = None" in shown
+    assert not any(name in shown for name in ("Names", "TimeRange", "Granularity", "OnError"))

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from starlette.responses import JSONResponse
 
-from gamelens.cli.terminal_text import error_line
+from gamelens.cli.terminal.terminal_text import error_line
 from gamelens.client.connection.error_responses import error_details, error_for, sent_value
 from gamelens.client.events.collector_client import CollectorClient
 from gamelens.client.sync_client import Client

@@ -17,7 +17,7 @@ import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gamelens.client.async_client import AsyncClient
-from gamelens.client.connection.event_loop import shared_loop
+from gamelens.client.connection.event_loop import Interrupted, shared_loop
 from gamelens.client.sync_client import Client
 from gamelens.errors import AuthError, BadQuery, Refused
 from support.scripted_service import KEY, Script
@@ -231,3 +231,12 @@ def test_a_closed_client_refuses_with_the_reason(lens: Client) -> None:
     lens.close()
     with pytest.raises(Refused, match="this client is closed"):
         lens.available()
+
+
+def test_a_notebook_shows_an_interrupt_in_one_line(make_lens: Make) -> None:
+    """Whatever the call was waiting in."""
+    slow = Slow()
+    slow.interrupt_when_waiting()
+    with pytest.raises(Interrupted) as raised:
+        make_lens(slow).query("event_count", over="2026-11-01")
+    assert len(raised.value._render_traceback_()) == 1

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from gamelens.client.tables.time_ranges import (
     TIME_WORDS,
     BucketSlice,
+    ResolvedRange,
     bucket_slices,
     clip_to_available,
     enclosing_interval,
@@ -372,3 +373,25 @@ def test_buckets_are_split_if_one_has_several_slices(
     """Buckets count as split exactly if there are more slices than buckets."""
     slices = bucket_slices(interval, granularity, max_days)
     assert has_split_buckets(slices, granularity) == (len(slices) > len(list(interval.buckets(granularity))))
+
+
+@pytest.mark.parametrize(
+    ("granularity", "covered"),
+    [
+        (None, "2026-11-03T00:00Z/2026-11-20T11:00Z"),
+        ("all", "2026-11-03T00:00Z/2026-11-20T11:00Z"),
+        ("day", "2026-11-03T00:00Z/2026-11-20T00:00Z"),
+        ("week", "2026-11-09T00:00Z/2026-11-16T00:00Z"),
+    ],
+)
+def test_whole_buckets_leave_out_both_cut_ends(granularity: Granularity | None, covered: str) -> None:
+    """A first and a last bucket of which only a part is covered are not asked for."""
+    asked = Interval.parse("2026-11-03T00:00Z/2026-11-20T11:00Z")
+    assert str(ResolvedRange(asked, AVAILABLE, asked).whole(granularity).covered) == covered
+
+
+def test_a_range_without_a_whole_bucket_is_refused() -> None:
+    """Nothing would be left of it."""
+    asked = Interval.parse("2026-11-03/2026-11-08")
+    with pytest.raises(BadQuery, match="no whole week"):
+        ResolvedRange(asked, AVAILABLE, asked).whole("week")

@@ -5,10 +5,11 @@ completion stay fast. Open `command_group` first.
 """
 
 from gamelens.cli import (
-    completion,
     demo_commands,
     doctor_command,
     health_command,
+    mcp_command,
+    morning_command,
     query_commands,
     report_command,
     sandbox_commands,
@@ -18,10 +19,11 @@ from gamelens.cli.command_group import cli
 
 __all__ = [
     "cli",
-    "completion",
     "demo_commands",
     "doctor_command",
     "health_command",
+    "mcp_command",
+    "morning_command",
     "query_commands",
     "report_command",
     "sandbox_commands",

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
+from gamelens._text import printable
 from gamelens.cli.command_group import cli
-from gamelens.cli.completion import scenarios
+from gamelens.cli.terminal.completion import scenarios
 
 if TYPE_CHECKING:
     from gamelens.local.sandbox_info import SandboxInfo
@@ -68,7 +69,7 @@ def simulate(
     """Play a scenario against a running sandbox.
 
     \b
-    Example: gamelens simulate --scenario small --ready ready.json --ledger truth.parquet
+    Example: gamelens simulate --scenario small --ready ready.json
 
     With --into a hundred million events take minutes. They are written to the lake alone: the sandbox has no raw
     events of them to show, to verify with `gamelens sandbox verify` or to rebuild the lake from.
@@ -163,11 +164,12 @@ def demo(out: Path, scenario: str, as_json: bool) -> None:
 @cli.command("lab", context_settings={"ignore_unknown_options": True})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def open_lab(arguments: tuple[str, ...]) -> None:
-    """Start the demo's sandbox, then JupyterLab on the notebooks.
+    """Start the demo's sandbox, then JupyterLab on your copies of the notebooks.
 
     \b
     Example: gamelens lab --no-browser
 
+    The copies are in your documents, or in the folder that GAMELENS_NOTEBOOKS names.
     ARGUMENTS are passed to JupyterLab.
     """
     from gamelens.local.demo import open_lab as run
@@ -191,7 +193,9 @@ def _play_live(sandbox: SandboxInfo, population: Scenario, *, speed: float) -> N
             played = timedelta(seconds=round((now - began) * speed))
             click.echo(f"{played} played, {events:,} events sent", err=True)
 
-    click.echo(f"playing {population.name} live, {speed:g} x; Ctrl-C ends it. {sandbox.console_url}", err=True)
+    click.echo(
+        f"playing {printable(population.name)} live, {speed:g} x; Ctrl-C ends it. {sandbox.console_url}", err=True
+    )
     try:
         play_live(sandbox, population, speed=speed, on_batch=count)
     except KeyboardInterrupt:
@@ -202,7 +206,7 @@ def _print_forecast(expected: dict[str, Any]) -> None:
     """Print what would be sent in all, then what each game's players are expected to do."""
     from pandas import DataFrame
 
-    from gamelens.cli.table_printer import print_table
+    from gamelens.cli.terminal.table_printer import print_table
 
     plain, gzipped = (expected[name] / 1e6 for name in ("body_bytes", "gzipped_bytes"))
     click.echo(
@@ -217,7 +221,7 @@ def _print_forecast(expected: dict[str, Any]) -> None:
 
 def _as_lines(values: dict[str, Any]) -> str:
     width = max(map(len, values))
-    return "\n".join(f"{name:<{width}}  {value}" for name, value in values.items())
+    return "\n".join(printable(f"{name:<{width}}  {value}") for name, value in values.items())
 
 
 @contextmanager

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 
-from gamelens._text import terminal_line
 from gamelens.cli.command_group import cli
+from gamelens.cli.terminal.terminal_text import print_line
 
 if TYPE_CHECKING:
     from gamelens.client.checks.setup_checks import Finding
@@ -44,17 +44,17 @@ def doctor(deadline: float, as_json: bool) -> None:
     from gamelens.client.checks.setup_checks import has_problem
 
     findings = []
-    for finding in _findings(time.monotonic() + deadline):
+    for finding in all_findings(time.monotonic() + deadline):
         findings.append(finding)
         if not as_json:
-            click.echo(_line(finding))
+            _print(finding)
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(findings)))
     raise SystemExit(1 if has_problem(findings) else 0)
 
 
-def _findings(ends_at: float) -> Iterator[Finding]:
-    """Yield all findings. Those on the service come last, since they take requests."""
+def all_findings(ends_at: float) -> Iterator[Finding]:
+    """Yield all findings, those that take requests last."""
     from gamelens.client.checks.setup_checks import has_problem, settings_findings, versions
     from gamelens.client.connection.keyring_lookup import KeyringLookup
     from gamelens.client.connection.settings import Settings
@@ -146,8 +146,8 @@ def _seconds_left(ends_at: float) -> float:
     return max(ends_at - time.monotonic(), 0.1)
 
 
-def _line(finding: Finding) -> str:
+def _print(finding: Finding) -> None:
     mark = click.style(f"{finding.mark:<7}", fg=_COLOURS[finding.mark])
     stop = "" if finding.says.endswith((".", "?")) else "."
     step = f"{stop} Next: {finding.next_step}" if finding.next_step else ""
-    return f"{mark}  {finding.about:<15}  {terminal_line(finding.says + step)}"
+    print_line(finding.says + step, prefix=f"{mark}  {finding.about:<15}  ")

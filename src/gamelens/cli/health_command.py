@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from gamelens._files import replace_file
-from gamelens._text import terminal_line
 from gamelens.cli.command_group import cli
-from gamelens.cli.completion import metrics as metric_names
-from gamelens.cli.table_printer import print_table
-from gamelens.cli.terminal_text import cannot_write
+from gamelens.cli.terminal.completion import metrics as metric_names
+from gamelens.cli.terminal.completion import time_words
+from gamelens.cli.terminal.table_printer import print_table
+from gamelens.cli.terminal.terminal_text import cannot_write, print_line
 
 if TYPE_CHECKING:
     from gamelens.notebook.health_check import HealthReport
@@ -24,7 +24,11 @@ _SHOWN: Final = 15
 
 
 @cli.command()
-@click.option("--over", help="The history; its last day is judged. By default the last 112 complete days.")
+@click.option(
+    "--over",
+    shell_complete=time_words,
+    help="The history; its last day is judged. By default the last 112 complete days.",
+)
 @click.option("--days", type=click.IntRange(min=1), default=1, metavar="N", help="Judge the last N days.")
 @click.option("--games", multiple=True, metavar="ID", help="Only this game; again for another.")
 @click.option(
@@ -84,22 +88,23 @@ def health(
 def _print(report: HealthReport) -> None:
     from gamelens.notebook.receipt_text import source_line
 
-    click.echo(terminal_line(report.headline))
+    print_line(report.headline)
     if len(report.alarms):
         click.echo()
         print_table(report.table(report.alarms.head(_SHOWN)))
         click.echo()
     for row, (alarm, segments) in zip(report.alarms.to_dict("records"), report.explained()[:_SHOWN], strict=False):
-        click.secho(terminal_line(str(alarm)), fg=_COLOURS[str(row["severity"])])
+        print_line(str(alarm), colour=_COLOURS[str(row["severity"])])
         for segment in segments:
-            click.echo(f"    {terminal_line(str(segment))}")
+            print_line(str(segment), prefix="    ")
     if len(overview := report.overview()):
         click.echo("\nChange against a usual day:")
         print_table(overview)
     if line := source_line(report.board):
-        click.echo(f"\n{terminal_line(line)}")
+        click.echo()
+        print_line(line)
     for sentence in report.unmatched:
-        click.echo(terminal_line(sentence), err=True)
+        print_line(sentence, err=True)
     if len(report.alarms) > _SHOWN:
         click.echo(f"… and {len(report.alarms) - _SHOWN} more alarms: --json has them all", err=True)
 

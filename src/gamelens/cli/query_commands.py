@@ -14,11 +14,11 @@ import click
 import msgspec
 
 from gamelens._files import replace_file
-from gamelens._text import terminal_line
+from gamelens._text import printable
 from gamelens.cli.command_group import cli
-from gamelens.cli.completion import dimensions, metrics, more_dimensions, time_words
-from gamelens.cli.table_printer import print_table
-from gamelens.cli.terminal_text import cannot_write, gap_line
+from gamelens.cli.terminal.completion import dimensions, metrics, more_dimensions, time_words
+from gamelens.cli.terminal.table_printer import print_table
+from gamelens.cli.terminal.terminal_text import cannot_write, gap_line, print_line
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -112,6 +112,7 @@ _ARGUMENTS = (
     ),
     click.option("--deadline", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="For everything."),
     click.option("--check", is_flag=True, help="Compare the rows with the service's own total."),
+    click.option("--whole-buckets", is_flag=True, help="Without a first and a last bucket that are only a part."),
     click.option("--cache/--no-cache", default=True, help="Whether answers are cached on disk."),
     click.option(
         "--pace",
@@ -146,7 +147,7 @@ def query(command: QueryCommand) -> None:
     """Print one table from the configured service or, without a key, from the local sandbox.
 
     \b
-    Example: gamelens query revenue --by country_code --over "last 7 complete days" --top 5
+    Example: gamelens query revenue --by country_code --over yesterday --top 5
     """
     with _client(command) as client, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # printed below from the receipt, one line each
@@ -155,7 +156,7 @@ def query(command: QueryCommand) -> None:
     from gamelens.wire.receipts import Receipt
 
     for line in _remarks(Receipt.of(frame.attrs)):
-        click.echo(terminal_line(line), err=True)
+        print_line(line, err=True)
     if command.out is not None:
         try:
             _write_frame(frame, command.out)
@@ -165,7 +166,7 @@ def query(command: QueryCommand) -> None:
         click.echo(frame.to_json(orient="records", date_format="iso"))
     elif command.out is None:
         print_table(frame)
-    click.echo(terminal_line(source_line(frame)), err=True)
+    print_line(source_line(frame), err=True)
 
 
 @cli.command()
@@ -174,7 +175,7 @@ def plan(command: QueryCommand) -> None:
     """Print what `query` with the same arguments would cost.
 
     \b
-    Example: gamelens plan revenue --by game country_code --over "last 90 complete days"
+    Example: gamelens plan revenue --by game --over "last 90 complete days"
 
     Nothing is requested but the available interval.
     """
@@ -182,13 +183,15 @@ def plan(command: QueryCommand) -> None:
     is_recorded = command.connection.get("record") is not None
     with _client(command, **({"record": None, "cache": False} if is_recorded else {})) as client:
         planned = client.plan(**command.query)
-    click.echo(json.dumps(_as_json(planned)) if command.as_json else str(planned))
+    click.echo(json.dumps(_as_json(planned)) if command.as_json else _printable_lines(str(planned)))
+
+
+def _printable_lines(text: str) -> str:
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def _query_command(options: dict[str, Any]) -> QueryCommand:
     """Check the *options* of the command line and sort them by where they go."""
-    from gamelens.cli.filter_expressions import parse_expression
-
     query = dict(options)
     out, as_json = query.pop("out"), query.pop("as_json")
     connection = {name: query.pop(name) for name in ("cache", "pace")}
@@ -200,7 +203,7 @@ def _query_command(options: dict[str, Any]) -> QueryCommand:
         raise click.UsageError("--record and --replay do not go together: record first, replay then")
     _check_out(out)
     query |= {name: query[name] or None for name in ("games", "studios")}
-    query |= {"by": (*by, *more), "where": parse_expression(where) if where else None}
+    query |= {"by": (*by, *more), "where": where or None}
     query["deadline_s"] = query.pop("deadline")
     if any(folders.values()):  # without an option, `connect` takes a folder from the environment
         connection |= folders

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from gamelens._text import terminal_line
 from gamelens.cli.command_group import cli
-from gamelens.cli.completion import complete_or_file
+from gamelens.cli.terminal.completion import complete_or_file, matching, time_words
+from gamelens.cli.terminal.terminal_text import print_line, progress_bar
+
+_WORDS = "gamelens.cli.report_command.words"
+
+
+class ReportCommand(click.Command):
+    """A command that leaves its words for completion.
+
+    Click drops those of an option that lacks its last value.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse *args* as click does."""
+        ctx.meta[_WORDS] = tuple(args)
+        return super().parse_args(ctx, args)
 
 
 def notebooks(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -19,7 +34,38 @@ def notebooks(_: click.Context, __: click.Parameter, incomplete: str) -> list[Co
     return complete_or_file(sorted(path.stem for path in notebooks_folder().glob("*.ipynb")), incomplete)
 
 
-@cli.command()
+def parameters_and_values(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the parameters that start with *incomplete*, or behind one of them its values."""
+    from gamelens.errors import GamelensError
+    from gamelens.local.demo import find_notebook
+    from gamelens.notebook.reports.notebook_parameters import read_parameters
+
+    words: tuple[str, ...] = ctx.meta[_WORDS]
+    before, last = ("", *words)[-2:]
+    try:
+        defaults = read_parameters(find_notebook(ctx.args[0]))
+    except (IndexError, GamelensError):  # no notebook is named yet, or none that there is
+        return []
+    if before not in param.opts:
+        return matching(defaults, incomplete)
+    default = defaults.get(last)
+    is_time = isinstance(default, str) and default.startswith("last ")
+    return time_words(ctx, param, incomplete) if is_time else matching(_values(default), incomplete)
+
+
+def _values(default: Any) -> list[str]:
+    """Return the values of a parameter that its *default* tells."""
+    match default:
+        case None:
+            return []
+        case bool():
+            return ["true", "false"]
+        case list() | tuple():
+            return [str(value) for value in default]
+    return [str(default)]
+
+
+@cli.command(cls=ReportCommand)
 @click.argument("notebook", shell_complete=notebooks)
 @click.option(
     "-p",
@@ -27,6 +73,7 @@ def notebooks(_: click.Context, __: click.Parameter, incomplete: str) -> list[Co
     type=(str, str),
     multiple=True,
     metavar="NAME VALUE",
+    shell_complete=parameters_and_values,
     help="A parameter of the notebook, again for another; a list takes one element each time.",
 )
 @click.option(
@@ -41,20 +88,26 @@ def report(notebook: str, parameters: tuple[tuple[str, str], ...], out: Path, in
     """Run a notebook and write it as one HTML page, without its code.
 
     \b
-    Example: gamelens report 01_ad_revenue -p over "last 7 complete days" --out ads.html
+    Example: gamelens report 01_ad_revenue -p over yesterday --out ads.html
 
     NOTEBOOK is a file, or the name of a shipped notebook, such as 01_ad_revenue or ad_revenue. It queries the
     configured service or, without a key, the sandbox with demo data. Values are typed like the defaults in the cell
     tagged `parameters`; where a default is None, a number stays text, as ids are. When a cell fails, nothing is
     written. The page opens without a network.
     """
-    from gamelens.local import connect, demo
-    from gamelens.notebook.reports.report import check, write_report
-
-    def say(line: str) -> None:
-        click.echo(f"· {terminal_line(line)}", err=True)
+    from gamelens.local import demo
+    from gamelens.notebook.reports.notebook_parameters import read_parameters, typed
 
     path = demo.find_notebook(notebook)
-    check(path, parameters)  # before a sandbox is started and populated for nothing
-    connect.ensure_service(say=say)
-    click.echo(write_report(path, out, parameters=parameters, is_interactive=interactive, say=say))
+    typed(parameters, read_parameters(path), of=path.name)  # before anything slow is imported or started
+
+    def say(line: str) -> None:
+        print_line(line, prefix="· ", err=True)
+
+    with progress_bar(path.name) as show:
+        from gamelens.local.connect import ensure_service
+        from gamelens.notebook.reports.report import write_report
+
+        ensure_service(say=say)
+        written = write_report(path, out, parameters=parameters, is_interactive=interactive, say=say, on_cells=show)
+    print_line(str(written))

@@ -5,17 +5,55 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
+from gamelens._text import printable
 from gamelens.cli.command_group import cli
-from gamelens.cli.completion import scenarios
+from gamelens.cli.terminal.completion import matching, scenarios
+from gamelens.cli.terminal.table_printer import PrintedColumn, print_columns
+from gamelens.cli.terminal.terminal_text import print_line
 from gamelens.wire.limits import QUERY_S, REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
 
 if TYPE_CHECKING:
     from gamelens.client.connection.control_api import ProcessingProgress
+    from gamelens.local.running_sandboxes import SandboxProcess
+
+
+_ANSWER_S: Final = 3.0
+
+
+def _since(sandbox: SandboxProcess) -> str:
+    return f"{sandbox.since:%Y-%m-%dT%H:%MZ}"
+
+
+def _column(name: str, values: Iterable[Any]) -> PrintedColumn:
+    """Return a column of `sandbox list`, in which a path is never cut."""
+    cells = [", ".join(value) if isinstance(value, list) else "" if value is None else str(value) for value in values]
+    return PrintedColumn(name, [*map(printable, cells)], is_key=name == "state", is_text=name != "state")
+
+
+_CELLS: Final[dict[str, Callable[[SandboxProcess], Any]]] = {
+    "state": lambda sandbox: str(sandbox.state),
+    "since": _since,
+    "pid": lambda sandbox: sandbox.pid,
+    "started_by": lambda sandbox: "connect" if sandbox.stops_when_idle else "command",
+    "organisations": lambda sandbox: [each.name for each in sandbox.info.organisations] if sandbox.info else [],
+    "metrics_url": lambda sandbox: sandbox.info.metrics_url if sandbox.info else None,
+}
+"""The columns of `sandbox list`."""
+
+
+def _running_states(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the states of running sandboxes that start with *incomplete*, else a folder."""
+    from gamelens.local.running_sandboxes import running_sandboxes
+
+    found = matching((str(each.state) for each in running_sandboxes()), incomplete)
+    return found or [CompletionItem(incomplete, type="dir")]
 
 
 @cli.group()
@@ -133,6 +171,56 @@ def sandbox_up(
     serve(Sandbox(options))
 
 
+@sandbox.command("list")
+@click.option("--json", "as_json", is_flag=True, help="A JSON array of sandboxes.")
+def sandbox_list(as_json: bool) -> None:
+    """Show the sandboxes that you run on this machine, the oldest first.
+
+    \b
+    Example: gamelens sandbox list
+
+    Those that `connect` started stop by themselves when they are idle. One without organisations is starting.
+    """
+    from gamelens.local.running_sandboxes import running_sandboxes
+
+    found = running_sandboxes()
+    if as_json:
+        click.echo(json.dumps([{name: cell(each) for name, cell in _CELLS.items()} for each in found]))
+    elif found:
+        print_columns([_column(name, map(cell, found)) for name, cell in _CELLS.items()])
+    else:
+        click.echo("no sandbox runs", err=True)
+
+
+@sandbox.command("stop")
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path, file_okay=False),
+    shell_complete=_running_states,
+    help="State directory; by default that of the sandbox that `connect` uses.",
+)
+def sandbox_stop(state: Path | None) -> None:
+    """Stop a sandbox of this machine, wait for its end, and say what was stopped.
+
+    \b
+    Example: gamelens sandbox stop --state ~/sandbox
+
+    Everything that it accepted stays in the state directory.
+    """
+    from gamelens.local.connect import demo_state
+    from gamelens.local.running_sandboxes import stop_sandbox
+    from gamelens.local.sandbox_process import find_sandbox
+
+    state = state or demo_state()
+    stopped = stop_sandbox(state)
+    if stopped is not None:
+        print_line(f"stopped the sandbox over {stopped.state}, which ran since {_since(stopped)} as {stopped.pid}")
+    elif find_sandbox(state, within_s=_ANSWER_S):
+        raise click.ClickException(f"the sandbox over {state} answers, but is no process of yours on this machine")
+    else:
+        print_line(f"no sandbox runs over {state}")
+
+
 @sandbox.command("process")
 @click.option("--state", type=click.Path(path_type=Path, file_okay=False), required=True, help="State directory.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, by organisation.")
@@ -149,7 +237,7 @@ def sandbox_process(state: Path, as_json: bool) -> None:
         click.echo(json.dumps(available))
     else:
         for name, interval in available.items():
-            click.echo(f"{name}  {interval}")
+            click.echo(f"{printable(name)}  {interval}")
 
 
 def _show_progress(progress: ProcessingProgress) -> None:
@@ -160,11 +248,31 @@ def _show_progress(progress: ProcessingProgress) -> None:
     click.echo(f"\r\033[K{text}", nl=progress.committed == progress.events, err=True)
 
 
+@sandbox.command("rebuild")
+@click.option("--state", type=click.Path(path_type=Path, file_okay=False), required=True, help="State directory.")
+@click.option("--organisation", "organisations", multiple=True, metavar="NAME", help="Instead of all; repeatable.")
+def sandbox_rebuild(state: Path, organisations: tuple[str, ...]) -> None:
+    """Make the tables of a stopped sandbox again, and print the names of their organisations.
+
+    \b
+    Example: gamelens sandbox rebuild --state ~/sandbox
+
+    A running sandbox does this by itself when it finds damage. Whole events of the lake are kept; damaged ones are
+    made again from the inbox. Until all is done, the old tables stay.
+    """
+    from gamelens.sandbox.server import rebuild_stopped
+
+    for name in rebuild_stopped(state, organisations):
+        print_line(name)
+
+
 @sandbox.command("verify")
 @click.option("--state", type=click.Path(path_type=Path, file_okay=False), required=True, help="State directory.")
 @click.option("--days", type=click.IntRange(min=0), default=7, help="Days of each organisation to compare row by row.")
+@click.option("--all", "all_days", is_flag=True, help="All days instead.")
 @click.option("--seed", type=int, help="Chooses the days; random by default.")
-def sandbox_verify(state: Path, days: int, seed: int | None) -> None:
+@click.option("--files", is_flag=True, help="Only compare each file with its size and checksum, without events.")
+def sandbox_verify(state: Path, days: int, all_days: bool, seed: int | None, files: bool) -> None:
     """Read all stored events again and compare them with the tables that answer queries.
 
     \b
@@ -172,12 +280,22 @@ def sandbox_verify(state: Path, days: int, seed: int | None) -> None:
 
     Exits with 1 on any difference.
     """
-    from gamelens.sandbox.processing.verification import verify
+    from gamelens.sandbox.maintenance.table_verification import verify
 
-    verified = verify(state, days=days, seed=seed)
+    if files:
+        from gamelens.sandbox.maintenance.file_verification import verify_files
+
+        count, damage = verify_files(state)
+        if damage:
+            raise click.ClickException("; ".join(damage))
+        click.echo(f"{count:,} files: none is damaged")
+        return
+    verified = verify(state, days=None if all_days else days, seed=seed)
+    for day in verified.days:
+        print_line(f"row by row: {day}")
     compared = f"{verified.events:,} events, {verified.players:,} players and {len(verified.days)} days row by row"
     for difference in verified.differences:
-        click.echo(difference, err=True)
+        print_line(str(difference), err=True)
     if verified.differences:
         raise click.ClickException(f"{compared}: {len(verified.differences)} differences")
     click.echo(f"{compared}: no difference")
@@ -204,13 +322,14 @@ def lake_export(state: Path, kind: str, out: str, as_json: bool) -> None:
     """
     import msgspec
 
-    from gamelens.sandbox.storage.delta_export import export_delta
+    from gamelens.sandbox.maintenance.delta_export import export_delta
 
     exported = export_delta(state, out)
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(exported)))
         return
     for name, table in exported.items():
-        click.echo(f"{name}  version {table.version}  {table.files:,} files  {table.rows:,} events  {table.table}")
+        counts = f"version {table.version}  {table.files:,} files  {table.rows:,} events"
+        click.echo(printable(f"{name}  {counts}  {table.table}"))
     if not exported:
         click.echo("nothing is processed yet", err=True)

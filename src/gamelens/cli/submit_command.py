@@ -13,7 +13,7 @@ import msgspec
 
 from gamelens._text import terminal_line
 from gamelens.cli.command_group import cli
-from gamelens.cli.terminal_text import error_line
+from gamelens.cli.terminal.terminal_text import error_line, print_line
 from gamelens.errors import Retryable
 
 if TYPE_CHECKING:
@@ -121,9 +121,9 @@ def _print(
         click.echo(json.dumps(_as_json(name, events, report)))
         return
     for line in _fault_lines(name, report.faults):
-        click.echo(line, err=True)
+        print_line(line, err=True)
     if report.error is not None:
-        click.echo(terminal_line(f"Error: {error_line(report.error)}"), err=True)
+        print_line(f"Error: {error_line(report.error)}", err=True)
         first = events[-report.not_sent]
         is_unknown = "; its request may have been collected" if isinstance(report.error, Retryable) else ""
         click.echo(f"not sent: event {first.number} (line {first.line}) and those after it{is_unknown}", err=True)
@@ -145,7 +145,7 @@ def _fault_lines(name: str, faults: Sequence[EventFault]) -> Iterator[str]:
     for fault in faults[:SHOWN_FAULTS]:
         line = f":{fault.line}" if fault.line is not None else ""
         event = f" event {fault.event}:" if fault.event is not None else ""
-        yield terminal_line(f"{name}{line}:{event} {fault.text}")
+        yield f"{name}{line}:{event} {fault.text}"
     if len(faults) > SHOWN_FAULTS:
         yield f"... and {len(faults) - SHOWN_FAULTS:,} more faults: --json lists them all"
 

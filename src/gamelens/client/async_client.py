@@ -14,7 +14,6 @@ from gamelens.client.query.arguments import (
     Names,
     QueryArguments,
     RetentionArguments,
-    accepts,
     as_names,
     execution_options,
     optional_names,
@@ -23,6 +22,7 @@ from gamelens.client.query.arguments import (
 )
 from gamelens.client.query.plan_estimate import Plan
 from gamelens.client.query.progress import Bar, Progress
+from gamelens.client.query.signatures import accepts, with_plain_types
 from gamelens.client.sync_client import Client
 from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.wire.intervals import Interval
@@ -72,8 +72,9 @@ class AsyncClient(BaseClient):
         return await self._loop.run_async(self._executor.service.dimensions())
 
     @_documented
+    @with_plain_types
     async def dimension_values(
-        self, dimension: str, *, over: TimeRange, studios: Names | None = None, games: Names | None = None
+        self, dimension: str, *, over: TimeRange | None = None, studios: Names | None = None, games: Names | None = None
     ) -> list[str]:
         """Return the same as `Client.dimension_values`."""
         return await self._loop.run_async(
@@ -81,12 +82,14 @@ class AsyncClient(BaseClient):
         )
 
     @_documented
-    async def studios(self, *, over: TimeRange) -> DataFrame:
+    @with_plain_types
+    async def studios(self, *, over: TimeRange | None = None) -> DataFrame:
         """Return the same as `Client.studios`."""
         return await self._loop.run_async(self._executor.studios(over))
 
     @_documented
-    async def games(self, *, over: TimeRange, studios: Names | None = None) -> DataFrame:
+    @with_plain_types
+    async def games(self, *, over: TimeRange | None = None, studios: Names | None = None) -> DataFrame:
         """Return the same as `Client.games`."""
         return await self._loop.run_async(self._executor.games(over, optional_names("studios", studios)))
 

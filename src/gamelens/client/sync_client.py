@@ -15,7 +15,6 @@ from gamelens.client.query.arguments import (
     Names,
     QueryArguments,
     RetentionArguments,
-    accepts,
     as_names,
     execution_options,
     optional_names,
@@ -24,6 +23,7 @@ from gamelens.client.query.arguments import (
 )
 from gamelens.client.query.plan_estimate import Plan
 from gamelens.client.query.progress import Bar, Progress
+from gamelens.client.query.signatures import accepts, with_plain_types
 from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.wire.intervals import Interval
 
@@ -84,10 +84,15 @@ class Client(BaseClient):
         """Return the names of the service's dimensions."""
         return self._loop.run(self._executor.service.dimensions())
 
+    @with_plain_types
     def dimension_values(
-        self, dimension: str, *, over: TimeRange, studios: Names | None = None, games: Names | None = None
+        self, dimension: str, *, over: TimeRange | None = None, studios: Names | None = None, games: Names | None = None
     ) -> list[str]:
         """Return the values of *dimension* sent during *over*, in code point order, without null.
+
+        *over* is the last 28 complete days, as far as they are available, unless it is given.
+
+        Example: `lens.dimension_values("country_code")`
 
         Raises:
             BadQuery: no such dimension.
@@ -97,12 +102,19 @@ class Client(BaseClient):
             self._executor.dimension_values(dimension, over, as_names("studios", studios), as_names("games", games))
         )
 
-    def studios(self, *, over: TimeRange) -> DataFrame:
-        """Return the studios that sent data during *over*. Columns: studio_id, studio (str)."""
+    @with_plain_types
+    def studios(self, *, over: TimeRange | None = None) -> DataFrame:
+        """Return the studios that sent data during *over*, else in the last 28 complete days.
+
+        Columns: studio_id, studio (str).
+        """
         return self._loop.run(self._executor.studios(over))
 
-    def games(self, *, over: TimeRange, studios: Names | None = None) -> DataFrame:
-        """Return the games that sent data during *over*, of all studios or of those named by id.
+    @with_plain_types
+    def games(self, *, over: TimeRange | None = None, studios: Names | None = None) -> DataFrame:
+        """Return the games that sent data during *over*, of all studios or of those named.
+
+        *over* is the last 28 complete days, as far as they are available, unless it is given.
 
         Columns: game_id, game (the title), studio_id, studio (str).
         """
@@ -111,6 +123,8 @@ class Client(BaseClient):
     @accepts(query_arguments)
     def query(self, arguments: QueryArguments) -> DataFrame:
         """Return a metric, or several side by side, over time and by any dimensions.
+
+        Example: `lens.query("revenue", by=["game", "country_code"], over="last 28 complete days", top=5)`
 
         Columns: timestamp (datetime64[us, UTC], start of the bucket), the dimensions (category, null kept; `game` and
         `studio` give the id and the title beside it), the metric's fields (counts Int64; money, means and shares
@@ -140,6 +154,8 @@ class Client(BaseClient):
     def plan(self, arguments: QueryArguments) -> Plan:
         """Return what `query` with the same arguments would cost, without sending its requests.
 
+        Example: `lens.plan("revenue", by="country_code", over="last 90 complete days")`
+
         Only the available interval is requested, once an hour. The plan has `requests`, `seconds`, `cached_share`,
         `pieces` and `clipped`, and prints as a small table. The number of values of a fan-out, or of studios, is known
         only after a list has been requested: `guessed` names the dimensions for which the plan uses an estimate.
@@ -153,6 +169,8 @@ class Client(BaseClient):
     @accepts(retention_arguments)
     def retention(self, arguments: RetentionArguments) -> DataFrame:
         """Return the share of players installed on each day of *over* who come back *days* after.
+
+        Example: `lens.retention([1, 7, 28], over="last 31 complete days", by="game")`
 
         Columns: timestamp (datetime64[us, UTC], the install day), age (Int64, days), the split (category), retention
         (float64; 0 where no player came back, NA where the day has not come), installs (Int64), returned (Int64, NA

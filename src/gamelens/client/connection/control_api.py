@@ -51,10 +51,17 @@ class CountsSinceStart(msgspec.Struct, frozen=True):
 
 
 class DamagedBatches(msgspec.Struct, frozen=True):
-    """The number of batches that could not be read, and the files that hold them."""
+    """Damage to a sandbox's store.
+
+    Attributes:
+        batches: number of batches that could not be read.
+        files: the files that hold them.
+        lake: why questions are not answered, by organisation; under an empty name those of all.
+    """
 
     batches: int = 0
     files: list[str] = msgspec.field(default_factory=list, name="kept_in")
+    lake: dict[str, str] = {}
 
 
 class ProcessingProgress(msgspec.Struct, frozen=True):
@@ -103,7 +110,7 @@ class ControlSummary(msgspec.Struct, frozen=True):
         games: the counts of each game, by id.
         since_start: counts since the sandbox was started.
         faults: the number of fault rules.
-        damaged: batches that could not be read.
+        damaged: batches that could not be read, and what cannot be answered.
         processing: the processing that is under way.
         failing: the organisations whose events cannot be processed, by name.
     """

@@ -22,6 +22,14 @@ T = TypeVar("T")
 _WAKE_S = 0.05
 
 
+class Interrupted(KeyboardInterrupt):
+    """An interrupt of a call that waited for the service."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows."""
+        return ["Interrupted: the query under way was cancelled."]
+
+
 def _do_nothing() -> None:
     """Do nothing (default callback)."""
 
@@ -52,6 +60,9 @@ class BackgroundLoop:
                 while not wait((future,), timeout=_WAKE_S).done:
                     on_tick()
             return future.result()
+        except KeyboardInterrupt:
+            future.cancel()
+            raise Interrupted from None
         except BaseException:
             future.cancel()
             raise

@@ -281,10 +281,11 @@ class Transport:
 
     def _not_connected(self, error: Exception) -> FailedAttempt:
         if "CERTIFICATE_VERIFY_FAILED" in str(error):
-            return FailedAttempt(
-                Unreachable(f"{self.address} is not trusted: name its authority's file in SSL_CERT_FILE")
-            )
+            untrusted = Unreachable(f"{self.address} is not trusted: name its authority's file in SSL_CERT_FILE")
+            untrusted.is_unsent = True
+            return FailedAttempt(untrusted)
         unreachable = Unreachable(f"nothing answers at {self.address}: check the address and that the service runs")
+        unreachable.is_unsent = True
         return FailedAttempt(unreachable, is_transient=True, never_answered=not self._has_answered)
 
 

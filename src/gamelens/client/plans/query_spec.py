@@ -21,6 +21,8 @@ Word = TypeVar("Word", bound=str)
 
 GAME_ID: Final = "game_id"
 STUDIO_ID: Final = "studio_id"
+MOST_DAYS: Final = 36_500
+"""Days after install that can be asked for at most: a hundred years."""
 IDS: Final = {"game": GAME_ID, "studio": STUDIO_ID}
 """Column of ids for each name in `by` that adds a column of titles."""
 
@@ -116,6 +118,7 @@ class ExecutionOptions(msgspec.Struct, frozen=True, kw_only=True):
         on_error: "raise" or "gaps" where a request fails for good.
         deadline_s: seconds for everything; None is no limit.
         to: the kind of frame.
+        whole_buckets: the granularity of which only whole buckets are asked for; None for cut ones too.
     """
 
     over: TimeRange
@@ -123,19 +126,20 @@ class ExecutionOptions(msgspec.Struct, frozen=True, kw_only=True):
     on_error: OnError = "raise"
     deadline_s: float | None = None
     to: FrameKind = "pandas"
+    whole_buckets: Granularity | None = None
 
 
 class RetentionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The content of a query for retention: the cohorts to follow, and to which ages.
 
     Attributes:
-        ages: days since install, each 1 or more, none twice.
+        ages: days since install, each 1 to `MOST_DAYS`, none twice.
         by: dimensions as typed.
         where: the filter of install events; None for all.
         games, studios: ids to narrow to; None for all.
 
     Raises:
-        BadQuery: no age, one below 1, or one twice.
+        BadQuery: no age, one outside the range, or one twice.
     """
 
     ages: tuple[int, ...]
@@ -148,8 +152,8 @@ class RetentionSpec(msgspec.Struct, frozen=True, kw_only=True):
         if not self.ages or len(set(self.ages)) < len(self.ages):
             raise BadQuery("days", list(self.ages), "must name at least one age, and none twice")
         for age in self.ages:
-            if not is_integer(age) or age < 1:
-                raise BadQuery("days", age, "must be whole numbers of days after install, 1 or more")
+            if not is_integer(age) or not 1 <= age <= MOST_DAYS:
+                raise BadQuery("days", age, f"must be whole numbers of days after install, 1 to {MOST_DAYS:,}")
 
     def metric_spec(self, metric: str, *, by: tuple[str, ...] | None = None, age: int | None = None) -> QuerySpec:
         """Return the query for *metric* about the same cohorts."""

@@ -1,22 +1,21 @@
 """Arguments of a query as an analyst types them, checked and made into values.
 
-The keywords, defaults and `Args:` texts stand once, in `query_arguments` and `retention_arguments`. `accepts` gives
-them to the methods of both clients. The values are those of `query_spec`.
+The keywords, defaults and `Args:` texts stand once, in `query_arguments` and `retention_arguments`.
+`signatures.accepts` gives them to the methods of both clients. The values are those of `query_spec`.
 """
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Callable, Iterable, Sequence
-from functools import wraps
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from numbers import Real
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast, get_args
+from typing import Final, ParamSpec, TypeVar, get_args
 
 import msgspec
 
 from gamelens.catalog import ALIASES
+from gamelens.client.plans.filter_expressions import parse_expression
 from gamelens.client.plans.query_spec import (
     ExecutionOptions,
     FrameKind,
@@ -27,13 +26,14 @@ from gamelens.client.plans.query_spec import (
     one_of,
     split_top,
 )
+from gamelens.client.query.signatures import with_plain_types
 from gamelens.client.tables.time_ranges import WHEN_UNAVAILABLE, TimeRange, WhenUnavailable
 from gamelens.errors import BadQuery
 from gamelens.wire.filters import Filter, WireFilter, parse_filter
 from gamelens.wire.intervals import Granularity
 
 Names = str | Iterable[str]
-Where = Filter | WireFilter
+Where = Filter | WireFilter | str
 P = ParamSpec("P")
 Q = TypeVar("Q")
 R = TypeVar("R")
@@ -71,6 +71,7 @@ class RetentionArguments(msgspec.Struct, frozen=True, kw_only=True):
     progress: bool | None
 
 
+@with_plain_types
 def query_arguments(
     metric: Names,
     *,
@@ -86,6 +87,7 @@ def query_arguments(
     on_error: OnError = "raise",
     other: bool = False,
     check: bool = False,
+    whole_buckets: bool = False,
     to: FrameKind = "pandas",
     progress: bool | None = None,
     since_days_ago: int | None = None,
@@ -100,7 +102,8 @@ def query_arguments(
             interval whose end is excluded. Words end with the available interval.
         every: day, week (from Monday), month, or all for one number. None is the bucket that an alias is counted in,
             such as month for mau, and day for every other metric.
-        where: an expression of `dim`, or the service's own filter object.
+        where: an expression such as 'platform == "ios" and country_code in ["US", "NA"]', the same as an expression of
+            `dim`, or the service's own filter object.
         top: rows to return of each bucket, largest first; None means all. {"country_code": 5} returns the five largest
             countries of each game, studio or other dimension in *by*.
         games: ids or titles to narrow to.
@@ -112,6 +115,7 @@ def query_arguments(
         other: add a row `(other)` to each bucket, with what *top* leaves out. Of players and other numbers that do not
             add up it takes one more request, for one bucket, or one for each game or studio that *top* ranks within.
         check: compare the rows with the service's own total, and warn of any difference.
+        whole_buckets: leave out a first and a last bucket of which *over*, or the data, has only a part.
         to: "pandas"; "arrow" for a `pyarrow.Table` of the same columns, with the receipt in its metadata; "polars".
         progress: a bar for work of more than two seconds: never, always, or (None) in a notebook or terminal.
         since_days_ago: days since install, for returning_users and retention_retro.
@@ -121,10 +125,11 @@ def query_arguments(
     """
     metrics = as_names("metric", metric)
     number, top_of = split_top(top)
+    bucket = _granularity(metrics, every)
     spec = QuerySpec(
         metrics=metrics,
         by=as_names("by", by),
-        every=_granularity(metrics, every),
+        every=bucket,
         where=as_filter(where),
         top=number,
         top_of=top_of,
@@ -137,9 +142,11 @@ def query_arguments(
     options = execution_options(
         over, when_unavailable=when_unavailable, deadline_s=deadline_s, on_error=on_error, to=to
     )
+    options = msgspec.structs.replace(options, whole_buckets=bucket if whole_buckets else None)
     return QueryArguments(spec=spec, options=options, progress=progress)
 
 
+@with_plain_types
 def retention_arguments(
     days: int | Iterable[int],
     *,
@@ -162,7 +169,7 @@ def retention_arguments(
         by: dimensions of the install event, `game` and `studio` among them.
         games: ids or titles to narrow to.
         studios: ids or names to narrow to.
-        where: an expression of `dim`, or the service's own filter object.
+        where: as in `query`.
         when_unavailable: "raise", "clip" to the available part, or "wait" for the rest.
         deadline_s: seconds for everything, waiting included.
         on_error: "raise" when a request fails for good, or "gaps": NA where an answer is missing, and a receipt that
@@ -205,48 +212,6 @@ def _granularity(metrics: Sequence[str], every: Granularity | None) -> Granulari
         raise BadQuery("metric", list(metrics), f"must be counted in the same buckets ({counted}): one query for each")
     default: Granularity = next(iter(own.values()), "day")
     return default if every is None else every
-
-
-def accepts(parse: Callable[P, Q]) -> Callable[[Callable[[S, Q], R]], Callable[Concatenate[S, P], R]]:
-    """Return a decorator that gives a method the parameters of *parse*.
-
-    The method itself takes one argument, the value that *parse* returns. Type checkers, `help` and completion see the
-    parameters of *parse*; the docstring of the method gets its `Args:`. A coroutine method stays one: its arguments
-    are checked when it is awaited.
-    """
-
-    def decorate(method: Callable[[S, Q], R]) -> Callable[Concatenate[S, P], R]:
-        @wraps(method)
-        def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-            return method(self, parse(*args, **kwargs))
-
-        @wraps(method)
-        async def call_async(self: S, /, *args: P.args, **kwargs: P.kwargs) -> Any:
-            return await cast("Any", method(self, parse(*args, **kwargs)))
-
-        is_async = inspect.iscoroutinefunction(method)
-        decorated = cast("Callable[Concatenate[S, P], R]", call_async if is_async else call)
-        _show_parameters(decorated, method, parse)
-        return decorated
-
-    return decorate
-
-
-def _show_parameters(decorated: Any, method: Callable[..., Any], parse: Callable[..., Any]) -> None:
-    """Give *decorated* the signature and docstring of *method* with the parameters of *parse*."""
-    signature = inspect.signature(method)
-    first = next(iter(signature.parameters.values()))
-    decorated.__signature__ = signature.replace(parameters=[first, *inspect.signature(parse).parameters.values()])
-    del decorated.__wrapped__  # `inspect.unwrap` would lead back to *method* and its one parameter
-    decorated.__annotations__ = {**parse.__annotations__, "return": method.__annotations__["return"]}
-    decorated.__doc__ = with_arguments_of(parse, inspect.getdoc(method) or "")
-
-
-def with_arguments_of(parse: Callable[..., Any], doc: str) -> str:
-    """Return *doc* with the `Args:` section of *parse* before its own `Raises:`."""
-    arguments = (inspect.getdoc(parse) or "").partition("\n\nArgs:")[2].partition("\n\nRaises:")[0]
-    text, heading, errors = doc.partition("\n\nRaises:")
-    return f"{text}\n\nArgs:{arguments}{heading}{errors}"
 
 
 def execution_options(
@@ -293,14 +258,18 @@ def as_names(field: str, names: Names | None) -> tuple[str, ...]:
     return listed
 
 
-def as_filter(where: Filter | dict[str, object] | None) -> Filter | None:
-    """Return *where* as a filter, from an expression of `dim` or the service's own form.
+def as_filter(where: Filter | dict[str, object] | str | None) -> Filter | None:
+    """Return *where* as a filter.
+
+    It is an expression of `dim`, such an expression as text, or the service's own form.
 
     Raises:
-        BadQuery: *where* is neither.
+        BadQuery: *where* is something else.
     """
     if where is None or isinstance(where, Filter):
         return where
+    if isinstance(where, str):
+        return parse_expression(where)
     if not isinstance(where, dict):
         rule = 'must be an expression such as dim.platform == "ios", or an object as the service takes it'
         raise BadQuery("where", where, rule)

@@ -26,7 +26,7 @@ from gamelens.client.query.refresh import (
 )
 from gamelens.client.query.retention_query import RetentionSteps
 from gamelens.client.query.row_sources import CacheSource, MemorySource, NoSource, RowSource
-from gamelens.client.tables.time_ranges import TimeRange
+from gamelens.client.tables.time_ranges import USUAL_RANGE, ResolvedRange, TimeRange
 from gamelens.errors import PartialResult, emit_warning
 from gamelens.wire.filters import dimensions_in
 from gamelens.wire.receipts import Receipt, RestatementRecord, merge_provenance, mixture_warnings
@@ -60,26 +60,32 @@ class QueryExecutor:
         self._unfinished: dict[bytes, MemorySource] = {}
 
     async def dimension_values(
-        self, dimension: str, over: TimeRange, studios: Sequence[str], games: Sequence[str]
+        self, dimension: str, over: TimeRange | None, studios: Sequence[str], games: Sequence[str]
     ) -> list[str]:
         """Return the values of *dimension* during *over*."""
         await self.service.unknown_names("by", (dimension,), DIMENSIONS)
-        times = await self.service.resolve_range(over, "raise")
+        times = await self._list_range(over)
         lookup = NameLookup(self.service, times.available)
         studios = await lookup.studios(studios) or ()
         games = await lookup.games(games, studios or None) or ()
         return await self.service.dimension_values(dimension, times.covered, studios=studios, games=games)
 
-    async def studios(self, over: TimeRange) -> DataFrame:
+    async def studios(self, over: TimeRange | None) -> DataFrame:
         """Return the studios that sent data during *over*."""
-        times = await self.service.resolve_range(over, "raise")
+        times = await self._list_range(over)
         return studios_frame(await self.service.studios(times.covered))
 
-    async def games(self, over: TimeRange, studios: Sequence[str] | None) -> DataFrame:
+    async def games(self, over: TimeRange | None, studios: Sequence[str] | None) -> DataFrame:
         """Return the games that sent data during *over*."""
-        times = await self.service.resolve_range(over, "raise")
+        times = await self._list_range(over)
         ids = await NameLookup(self.service, times.available).studios(studios)
         return games_frame(await self.service.games(times.covered, ids))
+
+    async def _list_range(self, over: TimeRange | None) -> ResolvedRange:
+        """Return the intervals of *over*, for None the available part of the usual range."""
+        if over is None:
+            return await self.service.resolve_range(USUAL_RANGE, "clip")
+        return await self.service.resolve_range(over, "raise")
 
     async def query(self, spec: QuerySpec, options: ExecutionOptions, progress: Progress) -> QueryResult:
         """Return the result of a query for rows."""
@@ -93,7 +99,7 @@ class QueryExecutor:
         """Return the cost of *spec*, requesting only the available interval."""
         _check_names(spec)
         resolving = self.service.resolve_range(options.over, "clip" if options.when_unavailable == "clip" else "raise")
-        times = await Deadline(options.deadline_s).run(resolving)
+        times = (await Deadline(options.deadline_s).run(resolving)).whole(options.whole_buckets)
         estimator = PlanEstimator(self.service, self.cache, fresh_s=self._refresh_s)
         return estimator.plan(spec, times, max_days=self._max_days)
 

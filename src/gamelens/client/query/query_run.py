@@ -208,7 +208,7 @@ class QueryRun:
             PartialResult: requests failed, and gaps are not wanted or there is nothing else.
         """
         unknown = await self._deadline.run(self._check_names(steps.sent))
-        times = await self._resolve_range()
+        times = (await self._resolve_range()).whole(self._options.whole_buckets)
         given = steps.recorded
         steps = await self._deadline.run(self._narrow(steps, times))
         values = await self._list_fan_out(steps, times, unknown)

@@ -49,6 +49,8 @@ TIME_WORDS: Final = (
     "month to date",
 )
 """Time ranges in words that a picker or a shell can offer."""
+USUAL_RANGE: Final = "last 28 complete days"
+"""The time range of lists that are asked for without one, as far as it is available."""
 
 
 class ResolvedRange(msgspec.Struct, frozen=True):
@@ -60,6 +62,16 @@ class ResolvedRange(msgspec.Struct, frozen=True):
     requested: Interval
     available: Interval
     covered: Interval
+
+    def whole(self, granularity: Granularity | None) -> ResolvedRange:
+        """Return the same range without the buckets that lie in it only in part. None keeps them.
+
+        Raises:
+            BadQuery: nothing is left.
+        """
+        if granularity is None:
+            return self
+        return ResolvedRange(_whole(self.requested, granularity), self.available, _whole(self.covered, granularity))
 
 
 class BucketSlice(msgspec.Struct, frozen=True):
@@ -89,6 +101,18 @@ def resolve_range(over: TimeRange, available: Interval) -> Interval:
     if not interval:
         raise BadQuery("over", over, _RULE)
     return interval
+
+
+def _whole(interval: Interval, granularity: Granularity) -> Interval:
+    """Return the whole buckets of *interval*.
+
+    Raises:
+        BadQuery: there are no such buckets.
+    """
+    whole = [bucket for bucket in interval.buckets(granularity) if bucket in interval]
+    if not whole:
+        raise BadQuery("whole_buckets", True, f"leaves nothing: no whole {granularity} lies in {interval}")
+    return Interval(whole[0].start, whole[-1].end)
 
 
 def clip_to_available(requested: Interval, available: Interval, when: WhenUnavailable) -> Interval:

@@ -6,14 +6,27 @@ The names come from the catalog and from file names: no request is sent, and nei
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
+from typing import Any
 
 import click
-from click.shell_completion import CompletionItem, get_completion_class
-
-from gamelens.cli.command_group import cli
+from click.shell_completion import BashComplete, CompletionItem, add_completion_class, get_completion_class
 
 SHELLS = ("bash", "zsh", "fish")
+
+
+@add_completion_class
+class BashWords(BashComplete):
+    """Completion for bash, in which a value with blanks stays one word."""
+
+    def format_completion(self, item: CompletionItem[Any]) -> str:
+        """Return the line for *item*, with blanks escaped unless its word began with a quote."""
+        words, place = os.environ["COMP_WORDS"].split("\n"), int(os.environ["COMP_CWORD"])
+        if item.type == "plain" and not (place < len(words) and words[place].startswith(("'", '"'))):
+            # `read` in the script takes one of the two backslashes.
+            item.value = re.sub(r"([^\w@%+=:,./-])", r"\\\\\1", item.value)
+        return super().format_completion(item)
 
 
 def metrics(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -28,7 +41,7 @@ def time_words(_: click.Context, __: click.Parameter, incomplete: str) -> list[C
     """Return the time ranges in words that start with *incomplete*."""
     from gamelens.client.tables.time_ranges import TIME_WORDS
 
-    return [CompletionItem(words) for words in TIME_WORDS if words.startswith(incomplete)]
+    return matching(TIME_WORDS, incomplete)
 
 
 def dimensions(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -55,15 +68,20 @@ def scenarios(_: click.Context, __: click.Parameter, incomplete: str) -> list[Co
     return complete_or_file(names, incomplete)
 
 
+def matching(values: Iterable[str], incomplete: str) -> list[CompletionItem]:
+    """Return the *values* that start with *incomplete*."""
+    return [CompletionItem(value) for value in values if value.startswith(incomplete)]
+
+
 def complete_or_file(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
     """Return the *names* that start with *incomplete*, else let the shell complete a file."""
-    items = [CompletionItem(name) for name in names if name.startswith(incomplete)]
-    return items or [CompletionItem(incomplete, type="file")]
+    return matching(names, incomplete) or [CompletionItem(incomplete, type="file")]
 
 
-@cli.command()
+@click.command()
 @click.argument("shell", type=click.Choice(SHELLS), required=False)
-def completion(shell: str | None) -> None:
+@click.pass_context
+def completion(ctx: click.Context, shell: str | None) -> None:
     """Print the script that completes commands, options and names in a shell.
 
     Without SHELL it is the script of your own shell.
@@ -71,10 +89,10 @@ def completion(shell: str | None) -> None:
     \b
     bash: put this into ~/.bashrc               eval "$(gamelens completion bash)"
     zsh:  put this into ~/.zshrc                eval "$(gamelens completion zsh)"
-    fish: put this into ~/.config/fish/config.fish   gamelens completion fish | source
+    fish: put this into config.fish             gamelens completion fish | source
     """
     name = shell or os.path.basename(os.environ.get("SHELL", ""))
     completion_class = get_completion_class(name)
     if completion_class is None:
         raise click.UsageError(f"which shell? One of {', '.join(SHELLS)}")
-    click.echo(completion_class(cli, {}, "gamelens", "_GAMELENS_COMPLETE").source())
+    click.echo(completion_class(ctx.find_root().command, {}, "gamelens", "_GAMELENS_COMPLETE").source())

@@ -1,4 +1,4 @@
-"""Filters as typed in a terminal: `platform == "ios" and country_code in ["US", "NA"]`.
+"""Filters as text: `platform == "ios" and country_code in ["US", "NA"]`.
 
 The text is parsed with `ast` and never executed. Only comparisons of a dimension with text, `is null`, `is not null`,
 `and`, `or` and `not` are allowed. The filter object of the service is accepted as well: `{"platform": "ios"}`.

@@ -54,18 +54,26 @@ class PrintedColumn(msgspec.Struct, frozen=True):
 def print_table(frame: DataFrame) -> None:
     """Print *frame* as boxes in a terminal, else as plain columns."""
     if not sys.stdout.isatty():
-        for line in plain(columns_of(frame, thousands="")):
+        print_columns(columns_of(frame, thousands=""))
+        return
+    print_columns(columns_of(frame.head(SHOWN_ROWS), thousands=","))
+    if len(frame) > SHOWN_ROWS:
+        more = len(frame) - SHOWN_ROWS
+        click.echo(f"… and {more:,} more rows: --out FILE or --json gives them all", err=True)
+
+
+def print_columns(columns: Sequence[PrintedColumn]) -> None:
+    """Print *columns* as boxes in a terminal, else as plain ones."""
+    if not sys.stdout.isatty():
+        for line in plain(columns):
             click.echo(line)
         return
     from rich.console import Console
 
     console = Console()
-    for table in boxed(columns_of(frame.head(SHOWN_ROWS), thousands=","), console.width):
+    for table in boxed(columns, console.width):
         # Only keys can be wider than the terminal; rich would then cut or wrap the cells.
         console.print(table, crop=False, width=max(console.width, console.measure(table).minimum))
-    if len(frame) > SHOWN_ROWS:
-        more = len(frame) - SHOWN_ROWS
-        click.echo(f"… and {more:,} more rows: --out FILE or --json gives them all", err=True)
 
 
 def columns_of(frame: DataFrame, *, thousands: str) -> list[PrintedColumn]:
