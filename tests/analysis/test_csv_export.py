@@ -35,6 +35,25 @@ def test_a_text_that_would_run_gets_an_apostrophe(export: Export, begin: str) ->
     assert export(a=[f"{begin}1"]) == f'"a"\n"\'{begin}1"\n'
 
 
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("red\x1b[31m", r"red\u{1b}[31m"),
+        ("\u202egnp", r"\u{202e}gnp"),
+        ("\x9b1m", r"\u{9b}1m"),
+        (r"as \u{1b}", r"as \\u{1b}"),
+        ("\\\x1b", r"\\\u{1b}"),
+        ("C:\\users", "C:\\users"),
+    ],
+)
+def test_a_character_that_a_terminal_obeys_is_written_as_its_number(
+    export: Export, tmp_path: Path, text: str, written: str
+) -> None:
+    """Control characters and those that reorder a line are numbers in the file, and come back."""
+    assert export(a=[text]) == f'"a"\n"{written}"\n'
+    assert read_table(tmp_path / "x.csv").column("a").to_pylist() == [text]
+
+
 def test_a_column_name_that_would_run_gets_an_apostrophe(export: Export) -> None:
     """A column name that a spreadsheet would execute gets an apostrophe too."""
     assert export(**{"=1+1": ["x"]}) == '"\'=1+1"\n"x"\n'
@@ -61,12 +80,26 @@ def test_quotes_commas_and_line_ends_are_quoted(export: Export) -> None:
     assert export(a=['x"y', "a,b", "l\nm"]) == '"a"\n"x""y"\n"a,b"\n"l\nm"\n'
 
 
-def test_timestamps_are_iso(export: Export) -> None:
-    """Timestamps are ISO 8601 in UTC with a four-digit year, a missing one is empty."""
+def test_days_are_days(export: Export) -> None:
+    """A column of days has a four-digit year and no time, a missing one is empty."""
     moments = pd.to_datetime(pd.Series(["2026-11-01", None, "0999-01-01"]), utc=True, format="ISO8601").astype(
         "datetime64[us, UTC]"
     )
-    assert export(t=moments, n=[1, 2, 3]) == '"t","n"\n"2026-11-01T00:00:00Z",1\n,2\n"0999-01-01T00:00:00Z",3\n'
+    assert export(t=moments, n=[1, 2, 3]) == '"t","n"\n"2026-11-01",1\n,2\n"0999-01-01",3\n'
+
+
+def test_times_are_iso(export: Export) -> None:
+    """In a column with one time that is no day, all are ISO 8601 in UTC."""
+    moments = pd.to_datetime(pd.Series(["2026-11-01T00:00Z", "2026-11-01T13:30+01:00"]), utc=True, format="ISO8601")
+    assert export(t=moments) == '"t"\n"2026-11-01T00:00:00Z"\n"2026-11-01T12:30:00Z"\n'
+
+
+@pytest.mark.parametrize("name", ["week.xlsx", "WEEK.XLS"])
+def test_a_spreadsheets_name_is_refused(tmp_path: Path, name: str) -> None:
+    """Text in a file called .xlsx is refused, with the call that writes such a file."""
+    with pytest.raises(BadQuery, match=r"gl\.export_excel"):
+        gl.export_csv(pd.DataFrame({"a": [1]}), tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_named_index_comes_first(tmp_path: Path) -> None:

@@ -24,3 +24,31 @@ def test_json_holds_days_and_nulls() -> None:
     assert (row["timestamp"], row["since"], row["segment"]) == ("2026-11-08", "2026-11-08", None)
     assert row["severity"] == "critical"
     assert row["change"] == pytest.approx(-0.94, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "says"),
+    [
+        ({"value": 4.0, "expected": 1.0}, "(4 instead of about 1): too few to tell"),
+        ({"value": 80.0, "expected": 500.0, "low": 60.0, "high": 940.0}, ": 60 to 940 is usual"),
+        (
+            {"value": 80.0, "expected": 500.0, "low": 90.0, "high": 910.0},
+            ": of so many numbers, chance brings one that",
+        ),
+        ({"value": 0.5, "expected": 0.1, "kind": "share", "whole": 8.0}, ": too few to tell"),
+        ({"value": 80.0, "expected": 500.0, "severity": "critical"}, "(80 instead of about 500)"),
+        ({"value": 501.0, "expected": 500.0}, "(501 instead of about 500)"),
+    ],
+)
+def test_an_ok_row_far_from_usual_says_why(numbers: dict[str, object], says: str) -> None:
+    """Ok beside a large change has its reason: few events, a wide band, or the size of the board."""
+    row: dict[str, object] = {
+        **{"game": "Tile", "metric": "Purchases", "kind": "count", "severity": "ok", "is_silent": False},
+        **{"dimension": None, "segment": None, "timestamp": pd.Timestamp("2026-11-20"), "since": None, "note": ""},
+        **{"window_days": 1, "is_restated": False, "is_settled": True, "low": float("nan"), "high": float("nan")},
+        **numbers,
+    }
+    row["change"] = float(str(row["value"])) / float(str(row["expected"])) - 1
+    sentence = health.row_sentence(row)
+    assert says in sentence
+    assert sentence.endswith(")") == says.endswith(")")

@@ -18,7 +18,8 @@ from typing import Any
 
 from gamelens.sandbox.processing.pipeline import commit_staged
 from gamelens.sandbox.storage.inbox import open_store
-from gamelens.sandbox.storage.lake import WRITTEN, Lake
+from gamelens.sandbox.storage.lake import Lake
+from gamelens.sandbox.storage.manifest import WRITTEN
 from gamelens.simulator import Scenario, expect, load_scenario, play_columns
 
 ORGANISATION = "acme"

@@ -24,7 +24,7 @@ from pandas import DataFrame, Series
 
 from gamelens._text import format_number
 from gamelens.analysis.claims import Claim, Direction, direction_of
-from gamelens.analysis.significance import LEVEL, holm, two_sided, widening_of_days
+from gamelens.analysis.significance import LEVEL, holm, two_sided, variance_of_days, widening_of_days
 from gamelens.analysis.tidy_frames import (
     metric_sums,
     ratio,
@@ -299,8 +299,9 @@ def _ratio_interval(result: DataFrame) -> DataFrame:
     parts, terms = [], []
     for name, of in (("before", "usual"), ("after", "money_after")):
         days = result[f"days_{name}"].where(result[f"days_{name}"] >= FEWEST_DAYS)
-        parts.append(widening * result[f"square_{name}"] * days / (days - 1) / result[of] ** 2)
-        terms.append(parts[-1] ** 2 / (np.maximum(days / widening, 2.0) - 1))
+        alike = np.minimum(widening, days / 2)
+        parts.append(variance_of_days(result[f"square_{name}"], alike, days) / result[of] ** 2)
+        terms.append(parts[-1] ** 2 / (days / alike - 1))
     variance = parts[0] + parts[1]
     freedom = variance**2 / (terms[0] + terms[1])
     error, log_ratio = np.sqrt(variance), np.log(result["ratio"].where(result["ratio"] > 0))

@@ -22,7 +22,8 @@ LEVEL: Final = 0.05
 FEWEST_DAYS: Final = 7
 """Days that an interval needs whose repetitions are days."""
 
-_MOST_ALIKE: Final = 0.8  # the highest correlation of successive days that some weeks of data can tell from a trend
+_FEWEST_INDEPENDENT: Final = 2  # days, however alike: some weeks of data cannot tell more alike ones from a trend
+_MOST_ALIKE: Final = 0.99
 
 
 def two_sided(z: Floats, observations: Floats | float = math.inf) -> Floats:
@@ -83,12 +84,21 @@ def widening_of_days(products: Any, squares: Any, days: Any) -> Floats:
     """Return the factor, at least 1, by which days that are alike widen a variance.
 
     *products* is the sum of the products of successive deviations, *squares* that of their squares. The factor is that
-    of first-order autocorrelation, corrected for its bias in short series. *days* / the factor is the number of
-    independent days.
+    of first-order autocorrelation, corrected for its bias in short series, and leaves two independent days at least.
+    *days* / the factor is the number of independent days.
     """
     alike = np.divide(products, squares, out=np.zeros(np.shape(squares)), where=np.asarray(squares) > 0)
     alike = np.clip(alike + (1 + 3 * alike) / days, 0.0, _MOST_ALIKE)
-    return np.asarray((1 + alike) / (1 - alike))
+    return np.asarray(np.minimum((1 + alike) / (1 - alike), np.maximum(days / _FEWEST_INDEPENDENT, 1.0)))
+
+
+def variance_of_days(square: Any, widening: Any, days: Any) -> Any:
+    """Return the variance of a sum over days that are alike.
+
+    *square* is the sum of the squared deviations from the mean of these days, *widening* the factor of
+    `widening_of_days`. Days that are alike have a mean near all of them, which their squares hide.
+    """
+    return square * widening * days / (days - widening)
 
 
 def half_width_of_days(influence: Floats, confidence: float = 0.95) -> float:
@@ -111,8 +121,8 @@ def half_width_of_days(influence: Floats, confidence: float = 0.95) -> float:
     if square == 0.0:
         return 0.0
     widening = float(widening_of_days((influence[1:] * influence[:-1]).sum(), square, days))
-    independent = max(days / widening, 2.0)
-    return float(stdtrit(independent - 1, (1 + confidence) / 2) * math.sqrt(square * widening * days / (days - 1)))
+    quantile = stdtrit(days / widening - 1, (1 + confidence) / 2)
+    return float(quantile * math.sqrt(variance_of_days(square, widening, days)))
 
 
 def difference_of(first: tuple[float, float, float], second: tuple[float, float, float]) -> tuple[float, float, float]:

@@ -30,7 +30,14 @@ from gamelens.analysis.health.board_claims import (
 )
 from gamelens.analysis.health.board_notes import Accepted, Annotation, BoardNotes, unmatched_notes
 from gamelens.analysis.health.daily_series import IDENTITY, daily, measured
-from gamelens.analysis.health.health_text import as_json, dimension_words, moved_sentence, row_sentence, subject
+from gamelens.analysis.health.health_text import (
+    as_json,
+    dimension_words,
+    moved_sentence,
+    ok_reason,
+    row_sentence,
+    subject,
+)
 from gamelens.analysis.health.segments import segments, verdict
 from gamelens.analysis.health.severity import SEVERITIES
 from gamelens.analysis.health.watched_metrics import (
@@ -65,6 +72,7 @@ __all__ = [
     "incidents_claim",
     "measured",
     "moved_sentence",
+    "ok_reason",
     "row_sentence",
     "score_days",
     "segment_claims",

@@ -7,17 +7,20 @@ terminal or a figure escapes it.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import pandas as pd
 from pandas import DataFrame
 
 from gamelens._text import NumberKind, format_number
+from gamelens.analysis.health.severity import LEAST_CHANGE
 from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
 
 Row = Mapping[Any, Any]
+_FEW: Final = 30.0
 
 
 def row_sentence(row: Row) -> str:
@@ -27,13 +30,27 @@ def row_sentence(row: Row) -> str:
     if row["is_silent"]:
         about = f" (usually about {format_number(row['expected'], row['kind'])} {str(row['metric']).lower()})"
         return f"{row['game']}: silent on {row['timestamp']:%Y-%m-%d}{_since_text(row)}, nothing came{about}"
-    return f"{subject(row)} {_change_text(row)} {_day_text(row)} ({_value_text(row)}){_caveat(row)}"
+    why = f": {reason}" if (reason := ok_reason(row)) else ""
+    return f"{subject(row)} {_change_text(row)} {_day_text(row)} ({_value_text(row)}){why}{_caveat(row)}"
 
 
 def subject(row: Row) -> str:
     """Return game, metric and segment of a row: `Tile: Share of ads by network, AdMob`."""
     segment = "" if pd.isna(row.get("dimension")) else f", {UNKNOWN if pd.isna(row['segment']) else row['segment']}"
     return f"{row['game']}: {row['metric']}{segment}"
+
+
+def ok_reason(row: Row) -> str:
+    """Return why a row is ok although its number is far from the usual one, or an empty text."""
+    is_far: bool = pd.isna(row["change"]) or abs(row["change"]) >= LEAST_CHANGE
+    if row["severity"] != "ok" or row["value"] == row["expected"] or not is_far:
+        return ""
+    if _most_counted(row) < _FEW:
+        return "too few to tell"
+    low, high = row["low"], row["high"]
+    if pd.isna(low) or pd.isna(high) or not low <= row["value"] <= high:
+        return "of so many numbers, chance brings one that far off"
+    return f"{format_number(low, row['kind'])} to {format_number(high, row['kind'])} is usual"
 
 
 @requires(rows=result_of("health.segments(frame, watch, by, day=...)", "dimension", "segment", "contribution"))
@@ -117,6 +134,16 @@ def _since_text(row: Row) -> str:
 def _value_text(row: Row) -> str:
     value, expected = (format_number(row[name], row["kind"]) for name in ("value", "expected"))
     return f"{value} instead of about {expected}"
+
+
+def _most_counted(row: Row) -> float:
+    """Return the larger of what was counted and what was expected, infinite for money."""
+    match row["kind"]:
+        case "count":
+            return float(max(row["value"], row["expected"]))
+        case "share":
+            return float(max(row["value"], row["expected"]) * row["whole"])
+    return math.inf
 
 
 def _caveat(row: Row) -> str:

@@ -90,7 +90,9 @@ def _last_to_first(cohorts: CohortTriangle) -> tuple[float, float, float]:
     days = cohorts.days[has_players].astype("float64")
     weights = 1 / variance
     since = days - np.average(days, weights=weights)
-    line = WLS(levels[has_players], np.column_stack([np.ones_like(since), since]), weights=weights).fit()
+    model = WLS(levels[has_players], np.column_stack([np.ones_like(since), since]), weights=weights)
+    scale = max(1.0, float(model.fit().scale))  # days that lie closer together than chance do not make one more certain
+    line = model.fit(cov_type="fixed scale", cov_kwds={"scale": scale}, use_t=True)
     slopes = np.array([line.params[1], *line.conf_int()[1]])
     middle = max(float(line.params[0]), 1e-9)
     first, last = np.maximum(middle + slopes * since[0], 1e-9), np.maximum(middle + slopes * since[-1], 0.0)

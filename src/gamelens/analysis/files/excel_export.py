@@ -1,0 +1,218 @@
+"""Export of frames as an Excel file: a sheet for each frame, and one for their receipts."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pandas import DataFrame, Series
+from pandas.api.types import infer_dtype, is_bool_dtype, is_float_dtype, is_integer_dtype, is_numeric_dtype
+
+from gamelens._files import replace_file
+from gamelens.analysis.files.csv_safety import numbered
+from gamelens.analysis.files.export_target import column_title, moments_of, target_of, with_index
+from gamelens.errors import BadQuery
+from gamelens.wire.receipts import Receipt
+
+RECEIPTS: Final = "Receipts"
+_FORBIDDEN: Final = re.compile(r"[\[\]:*?/\\\x00-\x1f]|^'|'$")
+_MOST_LETTERS: Final = 31
+_MOST_ROWS: Final = 1_048_576
+_MOST_COLUMNS: Final = 16_384
+_LONGEST_TEXT: Final = 32_767
+_EXACT: Final = 10**15  # a spreadsheet keeps 15 digits of a number
+_FIRST_DAY: Final = np.datetime64("1900-03-01")  # before it, calendars of spreadsheets differ
+_WIDTHS: Final = (8, 60)
+_RECEIPT_HEAD: Final = ("sheet", "what", "value")
+
+
+class _SheetColumn(NamedTuple):
+    """A column of a sheet: its title, its cells and their format."""
+
+    title: str
+    cells: list[Any]
+    number_format: str | None = None
+
+
+def export_excel(frames: Mapping[str, DataFrame], path: str | os.PathLike[str]) -> Path:
+    """Write *frames* as the sheets of an Excel file and return the path.
+
+        gl.export_excel({"ads": revenue, "retention": retention}, "week.xlsx")
+
+    Days are dates, times are dates with a time in UTC, numbers are numbers and flags are flags; a missing value is an
+    empty cell. Text stays text, also where it looks like a formula; a control character is written as its number,
+    `\\u{1b}`. Whole numbers of more than 15 digits, such as ids, are text, because a spreadsheet would round them. The
+    first row stays in view. The last sheet, "Receipts", has a row for each entry of each frame's receipt. The file is
+    replaced atomically.
+
+    Args:
+        frames: the frames by the name of their sheet, at most 31 letters.
+        path: the file, which ends in .xlsx.
+
+    Raises:
+        BadQuery: openpyxl is not installed, the folder is missing, a sheet's name is not allowed, or a frame or text
+            is larger than a sheet or cell may be.
+    """
+    target = target_of(path, is_excel=True)
+    _check_names(frames)
+    sheets = {name: _columns(name, with_index(frame)) for name, frame in frames.items()}
+    receipts = [
+        (name, *entry) for name, frame in frames.items() for entry in _entries(Receipt.of(frame.attrs).to_json())
+    ]
+    sheets[RECEIPTS] = _columns(RECEIPTS, DataFrame(receipts, columns=list(_RECEIPT_HEAD), dtype="object"))
+    book = _new_book(str(path))
+    for name, columns in sheets.items():
+        _write_sheet(book.create_sheet(name), columns)
+    with replace_file(target) as draft:
+        book.save(draft)
+    return target
+
+
+def _new_book(path: str) -> Any:
+    try:
+        return import_module("openpyxl").Workbook(write_only=True)
+    except ImportError:
+        raise BadQuery("path", path, "is written by openpyxl: pip install 'gamelens[excel]'") from None
+
+
+def _check_names(frames: object) -> None:
+    """Check that *frames* are frames by the name of a sheet.
+
+    Raises:
+        BadQuery: they are not, or a name is not allowed.
+    """
+    if not isinstance(frames, Mapping) or not frames:
+        raise BadQuery("frames", f"a {type(frames).__name__}", 'must be frames by sheet, such as {"ads": df}')
+    seen = {RECEIPTS.casefold(), "history"}
+    for name in frames:
+        if not isinstance(name, str) or not name or len(name) > _MOST_LETTERS or _FORBIDDEN.search(name):
+            rule = rf"must be 1 to {_MOST_LETTERS} letters without [ ] : * ? / \ and no apostrophe at its ends"
+            raise BadQuery("frames", name, f"is no name of a sheet: it {rule}")
+        if name.casefold() in seen:
+            raise BadQuery("frames", name, "is taken: names of sheets differ in more than capitals")
+        seen.add(name.casefold())
+
+
+def _columns(sheet: str, frame: DataFrame) -> list[_SheetColumn]:
+    """Return the columns of a sheet.
+
+    Raises:
+        BadQuery: the frame does not fit on a sheet.
+    """
+    if len(frame) >= _MOST_ROWS or len(frame.columns) > _MOST_COLUMNS:
+        rule = f"does not fit on a sheet of {_MOST_ROWS:,} rows and {_MOST_COLUMNS:,} columns: gl.export_csv has no end"
+        raise BadQuery("frames", sheet, rule)
+    titles = _texts(sheet, [column_title(column) for column in frame.columns])
+    return [_column(title, frame.iloc[:, place]) for place, title in enumerate(titles)]
+
+
+def _column(title: str, column: Series[Any]) -> _SheetColumn:
+    """Return a column with the cells of its type.
+
+    Raises:
+        BadQuery: a text is too long for a cell, or cannot be encoded.
+    """
+    if (times := moments_of(column)) is not None:
+        return _times(title, *times)
+    if column.dtype == "object" and infer_dtype(column) in ("integer", "floating", "boolean"):
+        column = column.infer_objects()
+    values = [None if value is None or value is pd.NA or value != value else value for value in column]
+    if is_bool_dtype(column):
+        return _SheetColumn(title, [None if value is None else bool(value) for value in values])
+    if is_integer_dtype(column):
+        is_exact = all(value is None or abs(int(value)) < _EXACT for value in values)
+        return _SheetColumn(
+            title, [None if value is None else int(value) if is_exact else str(value) for value in values]
+        )
+    if is_float_dtype(column) or is_numeric_dtype(column):
+        return _SheetColumn(title, [_real(value) for value in values])
+    return _SheetColumn(title, _texts(title, values), "yyyy-mm-dd" if infer_dtype(column) == "date" else None)
+
+
+def _times(title: str, moments: np.ndarray[Any, Any], is_days: bool) -> _SheetColumn:
+    """Return a column of dates, or of texts where one is older than a spreadsheet's calendar."""
+    if (moments[~np.isnat(moments)] < _FIRST_DAY).any():
+        texts = np.datetime_as_string(moments, unit="D" if is_days else "s")
+        return _SheetColumn(title, [None if text == "NaT" else str(text) for text in texts])
+    cells = moments.astype("datetime64[D]").astype(object) if is_days else moments.astype(object)
+    return _SheetColumn(title, list(cells), "yyyy-mm-dd" if is_days else "yyyy-mm-dd hh:mm:ss")
+
+
+def _real(value: Any) -> float | str | None:
+    """Return a number, or the text of an infinite one, which a cell cannot hold."""
+    return None if value is None else float(value) if math.isfinite(value) else str(value)
+
+
+def _texts(field: str, values: Sequence[Any]) -> list[Any]:
+    """Return *values* as cells: numbers, flags and dates as they are, everything else as text.
+
+    Raises:
+        BadQuery: a text is too long for a cell, or holds what UTF-8 cannot encode.
+    """
+    plain = [None if value is None or isinstance(value, _BARE) else str(value) for value in values]
+    try:
+        safe = numbered(pa.array(plain, pa.string())).to_pylist()
+    except UnicodeEncodeError as error:
+        raise BadQuery(field, error.object[:40], "holds half a character, which UTF-8 cannot say") from None
+    for text in safe:
+        if text is not None and len(text) > _LONGEST_TEXT:
+            raise BadQuery(field, f"{text[:40]}...", f"is longer than the {_LONGEST_TEXT:,} letters of a cell")
+    return [value if text is None else text for value, text in zip(values, safe, strict=True)]
+
+
+_BARE: Final = (bool, int, float, date)
+
+
+def _write_sheet(page: Any, columns: Sequence[_SheetColumn]) -> None:
+    """Write the titles in bold, the cells below them, and the widths that show them."""
+    letter_of: Callable[[int], str] = import_module("openpyxl.utils").get_column_letter
+    cell_of: Any = import_module("openpyxl.cell").WriteOnlyCell
+    bold = import_module("openpyxl.styles").Font(bold=True)
+    page.freeze_panes = "A2"
+    for place, column in enumerate(columns, 1):
+        longest = max((len(str(value)) for value in (column.title, *column.cells[:200])), default=0)
+        page.column_dimensions[letter_of(place)].width = min(max(longest + 2, _WIDTHS[0]), _WIDTHS[1])
+    head = [_cell(page, cell_of, column.title, None) for column in columns]
+    for cell in head:
+        cell.font = bold
+    page.append(head)
+    for row in zip(*(column.cells for column in columns), strict=True):
+        page.append([_cell(page, cell_of, value, it.number_format) for value, it in zip(row, columns, strict=True)])
+
+
+def _cell(page: Any, cell_of: Any, value: Any, number_format: str | None) -> Any:
+    """Return a cell. One of text is never a formula, neither now nor after it is edited."""
+    if isinstance(value, str):
+        cell = cell_of(page)
+        cell.value = value
+        cell.data_type, cell.quotePrefix = "s", value[:1] in "=+-@'"
+        return cell
+    if value is None or number_format is None:
+        return value
+    cell = cell_of(page, value)
+    cell.number_format = number_format
+    return cell
+
+
+def _entries(value: Any, name: str = "") -> Iterable[tuple[str, Any]]:
+    """Yield each value of a receipt with its path, such as `asked.metric`.
+
+    A list of texts is one value.
+    """
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _entries(part, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, list) and any(isinstance(part, Mapping) for part in value):
+        for number, part in enumerate(value, 1):
+            yield from _entries(part, f"{name}.{number}")
+    elif value not in (None, []):
+        yield name, "; ".join(map(str, value)) if isinstance(value, list) else value
