@@ -31,6 +31,7 @@ from gamelens.errors import (
 
 if TYPE_CHECKING:
     from gamelens.analysis.files.csv_export import export_csv
+    from gamelens.analysis.files.excel_export import export_excel
     from gamelens.analysis.outside_data.join import join
     from gamelens.analysis.outside_data.match_report import Joined
     from gamelens.client.async_client import AsyncClient
@@ -73,6 +74,7 @@ __all__ = [
     "demo",
     "dim",
     "export_csv",
+    "export_excel",
     "join",
 ]
 
@@ -90,6 +92,7 @@ _HOME = {
     "demo": "gamelens.local.connect",
     "dim": "gamelens.wire.filters",
     "export_csv": "gamelens.analysis.files.csv_export",
+    "export_excel": "gamelens.analysis.files.excel_export",
     "join": "gamelens.analysis.outside_data.join",
 }
 _MAKES_FRAMES = frozenset({"AsyncClient", "Client", "connect", "demo", "join"})
@@ -116,3 +119,5 @@ def __dir__() -> list[str]:
 
 if "pandas" in sys.modules:
     import_module(_ACCESSOR)
+if "IPython" in sys.modules:
+    import_module("gamelens.notebook.tab_completion").register()

@@ -15,18 +15,25 @@
         └── Unreachable         there was no answer
 
 Every message names the value, the rule and the next step. Errors pickle, so that they arrive from a worker process too.
+A notebook shows the message, the nearest valid call and the line; `full_traceback()` prints all the rest.
 """
 
 from __future__ import annotations
 
+import ast
+import linecache
 import os
 import pickle
+import re
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copyreg import __newobj__  # type: ignore[attr-defined]
 from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
@@ -50,14 +57,27 @@ __all__ = [
     "ServiceError",
     "Truncated",
     "Unreachable",
+    "full_traceback",
 ]
 
 _NAMED_GAPS = 3
+_CLIP: Final = 'when_unavailable="clip"'
 _PACKAGE: Final = str(Path(__file__).parent) + os.sep
 
 
 class GamelensError(Exception):
     """Base class of all errors that gamelens raises deliberately."""
+
+    def amended(self, call: str) -> str:
+        """Return *call*, the source of what failed, as it would be valid, or "" if unknown."""
+        return ""
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows: the message, the nearest valid call, and the line."""
+        where, call = _raised_at(self.__traceback__)
+        valid = self.amended(call) if call else ""
+        lines = [f"{type(self).__name__}: {self}", f"Try: {valid}" if valid else "", where]
+        return [escape_unprintable(part) for line in lines for part in line.splitlines()]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return how to pickle the error.
@@ -98,8 +118,19 @@ class BadQuery(Refused):
         self.value = None if self.is_missing else value
         self.rule = rule
         self.allowed = tuple(allowed)
-        self.did_you_mean = _nearest(value if name is None else name, self.allowed)
+        self.name = value if name is None else name
+        self.did_you_mean = _nearest(self.name, self.allowed)
         super().__init__(self.sentence())
+
+    def amended(self, call: str) -> str:
+        """Return *call* with the suggested name.
+
+        "" without a suggestion, or where the call does not spell the wrong one.
+        """
+        if not self.did_you_mean:
+            return ""
+        valid = re.sub(rf"(?<!\w){re.escape(str(self.name))}(?!\w)", lambda _: str(self.did_you_mean), call)
+        return valid if valid != call and _is_expression(valid) else ""
 
     def sentence(self, show: Callable[[object], str] = repr) -> str:
         """Return the message, with the value as *show* writes it."""
@@ -111,7 +142,7 @@ class BadQuery(Refused):
     def __reduce__(self) -> tuple[Any, ...]:
         """Return how to pickle the error, with the text of a value that cannot be pickled itself."""
         make, arguments, state = super().__reduce__()
-        return make, arguments, state | {"value": _picklable(self.value)}
+        return make, arguments, {name: _picklable(each) for name, each in state.items()}
 
 
 class NotAdditive(Refused):
@@ -161,7 +192,12 @@ class NotYetAvailable(Refused):
         limit = " and nothing earlier" if is_past else ""
         *steps, last = _next_steps(tried, is_past=is_past, is_partly=is_partly)
         advice = f"{', '.join(steps)}, or {last}" if steps else last
+        self._can_clip = _CLIP in advice
         super().__init__(f"{asked} is {extent}: the service has {available}{limit}. {advice}")
+
+    def amended(self, call: str) -> str:
+        """Return *call* cut to what is available, or "" if it would still be refused."""
+        return with_argument(call, _CLIP) if self._can_clip else ""
 
 
 class PartialResult(Refused):
@@ -219,7 +255,13 @@ class ServiceError(Retryable):
 
 
 class Unreachable(Retryable):
-    """There was no answer: no such address, no connection, or a timeout."""
+    """There was no answer: no such address, no connection, or a timeout.
+
+    Attributes:
+        is_unsent: whether the request certainly did not reach the service.
+    """
+
+    is_unsent = False
 
 
 def _gaps_text(gaps: Sequence[dict[str, Any]]) -> str:
@@ -233,6 +275,60 @@ def _gaps_text(gaps: Sequence[dict[str, Any]]) -> str:
         texts.append(f"{gap['metric']} in {gap['interval']}{where}" + ("" if is_same else f": {error}"))
     texts += [f"and {len(gaps) - _NAMED_GAPS} more, see .gaps"] if len(gaps) > _NAMED_GAPS else []
     return escape_unprintable("; ".join(texts) + (f": {errors[0]}" if is_same else ""))
+
+
+def full_traceback() -> None:
+    """Print the whole traceback of the last error that reached the prompt or the notebook."""
+    error = getattr(sys, "last_value", None)
+    if error is not None:
+        traceback.print_exception(error)
+
+
+def _raised_at(trace: TracebackType | None) -> tuple[str, str]:
+    """Return the last line of the user's code in *trace*, in words, and its call."""
+    own: TracebackType | None = None
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if file.startswith(_PACKAGE) and own is not None:
+            break
+        if not file.startswith(_PACKAGE) and "site-packages" not in file:
+            own = trace
+        trace = trace.tb_next
+    if own is None:
+        return "", ""
+    code = own.tb_frame.f_code
+    place = next(islice(code.co_positions(), own.tb_lasti // 2, None), None)
+    file = "this cell" if "ipykernel_" in code.co_filename or "<ipython" in code.co_filename else code.co_filename
+    return (
+        f"(line {own.tb_lineno} of {file}; gl.errors.full_traceback() shows all)",
+        _source_at(linecache.getlines(code.co_filename), place),
+    )
+
+
+def _source_at(lines: list[str], place: tuple[int | None, ...] | None) -> str:
+    """Return the source in *place*: first and last line, first and last column in bytes."""
+    if place is None or not lines or None in place:
+        return ""
+    first, last, start, end = (number or 0 for number in place)
+    encoded = [line.encode() for line in lines[first - 1 : last]]
+    encoded[-1] = encoded[-1][:end]  # before the start, which may be on the same line
+    encoded[0] = encoded[0][start:]
+    return b"".join(encoded).decode()
+
+
+def with_argument(call: str, argument: str) -> str:
+    """Return *call* with *argument* as its last, or "" if that is no valid source."""
+    inside = call.rstrip().removesuffix(")").rstrip().removesuffix(",")
+    valid = f"{inside}{'' if inside.endswith('(') else ', '}{argument})"
+    return valid if call.rstrip().endswith(")") and _is_expression(valid) else ""
+
+
+def _is_expression(text: str) -> bool:
+    try:
+        ast.parse(text, mode="eval")
+    except SyntaxError:
+        return False
+    return True
 
 
 def emit_warning(text: str) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import importlib
+import linecache
 import pickle
 import pkgutil
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -20,6 +22,8 @@ import pytest
 
 import gamelens
 from gamelens import errors
+from gamelens.client.query.description import describe
+from gamelens.client.tables.time_ranges import clip_to_available
 from gamelens.errors import (
     AuthError,
     BadQuery,
@@ -110,7 +114,7 @@ def test_an_error_can_be_copied(name: str, make: Callable[[GamelensError], Gamel
 
 def test_every_public_error_has_an_example() -> None:
     """An error that is added here is pickled by these tests too."""
-    assert set(errors.__all__) <= EXAMPLES.keys()
+    assert {*errors.__all__} - {"full_traceback"} <= EXAMPLES.keys()
 
 
 def subclasses(kind: type[GamelensError]) -> Iterator[type[GamelensError]]:
@@ -239,3 +243,47 @@ def test_the_advice_fits_the_interval(interval: str, tried: str) -> None:
     limit = "" if "future" in interval else " and nothing earlier"
     message = f"{requested} is {extent}: the service has {AVAILABLE}{limit}. {ADVICE[interval, tried]}"
     assert str(NotYetAvailable(requested, AVAILABLE, tried=tried)) == message
+
+
+def shown(code: str, **names: object) -> list[str]:
+    """Return the lines that IPython shows for the error of *code*, a cell."""
+    file = f"/tmp/ipykernel_1/{abs(hash(code))}.py"
+    linecache.cache[file] = (len(code), None, [f"{line}\n" for line in code.split("\n")], file)
+    try:
+        exec(compile(code, file, "exec"), names)
+    except GamelensError as error:
+        return error._render_traceback_()
+    raise AssertionError("no error")
+
+
+def test_a_notebook_shows_sentence_valid_call_and_line() -> None:
+    """Three lines, of which the second can be copied, for a call over several lines too."""
+    lines = shown("x = 1\ny = 'ä', describe(\n    'revenu')", describe=describe)
+    assert lines == [
+        "BadQuery: name = 'revenu' is no metric, alias or dimension. Did you mean `revenue`?",
+        "Try: describe(",
+        "    'revenue')",
+        "(line 2 of this cell; gl.errors.full_traceback() shows all)",
+    ]
+
+
+def test_the_valid_call_is_left_out_where_it_is_not_known() -> None:
+    """Without a near name, and where the call does not spell the wrong one."""
+    assert len(shown("describe('zzz')", describe=describe)) == 2
+    assert len(shown("describe(name)", describe=describe, name="revenu")) == 2
+
+
+def test_what_is_not_available_is_clipped_in_the_valid_call() -> None:
+    """Also where the call has a trailing comma."""
+    clip = partial(clip_to_available, WEEK, AVAILABLE)
+    assert shown("clip('raise',)", clip=clip)[1] == "Try: clip('raise', when_unavailable=\"clip\")"
+
+
+def test_the_full_traceback_is_there_for_who_asks(capsys: pytest.CaptureFixture[str]) -> None:
+    """It has the frames inside gamelens, which the notebook leaves out."""
+    try:
+        Interval.parse("no interval")
+    except MalformedInterval as error:
+        sys.last_value = error
+    errors.full_traceback()
+    assert "intervals.py" in capsys.readouterr().err

@@ -16,9 +16,9 @@ from packaging.requirements import Requirement
 
 from house.source import ROOT, TOP, modules, place
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-BUILD = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]
-EXTRAS = {"cli": "cli", "notebook": "lab", "sandbox": "sandbox"}
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = PYPROJECT["project"]
+EXTRAS = {"assistant": "mcp", "cli": "cli", "notebook": "lab", "sandbox": "sandbox"}
 """Extra that a room needs as a whole; the others need what is always installed."""
 PLUGIN = PROJECT["entry-points"]["pytest11"]["gamelens"]
 
@@ -118,5 +118,6 @@ def test_everything_that_is_declared_is_pinned() -> None:
     pinned = {
         normal(line.split("==")[0]) for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line
     }
-    build = {normal(Requirement(name).name) for name in BUILD["requires"]}
-    assert pinned >= declared("dev") | build
+    groups = [*PYPROJECT["dependency-groups"].values(), PYPROJECT["build-system"]["requires"]]
+    needed = {normal(Requirement(name).name) for group in groups for name in group}
+    assert pinned >= declared("all") - declared("spark") | needed | declared(None)

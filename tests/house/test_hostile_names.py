@@ -22,6 +22,7 @@ from pandas import DataFrame
 
 import gamelens as gl
 from gamelens import dim
+from gamelens._text import markdown_table
 from gamelens.analysis import ads, health, retention
 from gamelens.analysis.tidy_frames import series_names
 from gamelens.cli import cli
@@ -56,9 +57,10 @@ class World(NamedTuple):
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Serve the organisation with hostile names and query it."""
-    stage = played(Stage(tmp_path_factory.mktemp("hostile") / "state", tenants=CONFIG))
+    # One for each event loop: places for queries belong to the loop of their server.
+    stage, own = (played(Stage(tmp_path_factory.mktemp("hostile") / "state", tenants=CONFIG)) for _ in range(2))
     with serving(stage) as served:
-        client = quick(stage.metrics_app)
+        client = quick(own.metrics_app)
         yield World(
             client=client,
             environment={"GAMELENS_API_KEY": "key-of-acme", "GAMELENS_METRICS_URL": served.world().address},
@@ -67,6 +69,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             games=client.query(["revenue", "user_unique"], by="game", over=OVER, progress=False),
             cohorts=client.retention([1, 2], by="game", over=OVER, when_unavailable="clip", progress=False),
         )
+    own.sandbox.close()
 
 
 @pytest.fixture(scope="module")
@@ -237,8 +240,9 @@ def board(world: World) -> HealthReport:
 
 
 def test_a_health_board_in_markdown_holds_no_element_of_a_name(board: HealthReport) -> None:
-    """The rendered Markdown of a health board has headings, lists and tables only."""
+    """The rendered Markdown of a health board has headings, lists and tables only, and no control characters."""
     assert len(board.alarms) >= len(TITLES)
+    assert not obeyed(board.markdown().replace("\n", ""))
     page = Elements(markdown_it.MarkdownIt("gfm-like", {"html": True, "linkify": False}).render(board.markdown()))
     assert page.dangers() == []
     assert page.names() <= {"h1", "h2", "p", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "strong"}
@@ -325,6 +329,30 @@ def test_the_command_prints_a_line_for_each_row(world: World, by: str) -> None:
     assert [line for line in lines if obeyed(line)] == []
 
 
+COMMANDS = {
+    "query --json": ["query", "ilrd_revenue", "--by", NETWORK, "game", "studio", "--over", OVER, "--json"],
+    "plan": ["plan", "ilrd_revenue", "--by", NETWORK, "game", "studio", "--over", OVER],
+    "plan of a title": ["plan", "revenue", "--over", OVER, "--games", TITLES[0]],
+    "an unknown game": ["query", "revenue", "--over", OVER, "--games", TITLES[0] + "?"],
+    "an unknown studio": ["query", "revenue", "--over", OVER, "--studios", NAMES["terminal"] + "?"],
+    "an unknown value": ["query", "revenue", "--over", OVER, "--where", f"build == {NAMES['terminal']!r}"],
+    "an expression": ["query", "revenue", "--over", OVER, "--where", NAMES["terminal"]],
+    "an option": ["query", "revenue", "--over", NAMES["turned around"]],
+    "a file": ["query", "revenue", "--over", OVER, "--out", NAMES["terminal"]],
+    "an argument": ["report", NAMES["terminal"]],
+    "doctor": ["doctor"],
+    "health --json": ["health", "--json"],
+}
+
+
+@pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
+def test_no_command_prints_what_a_terminal_obeys(world: World, arguments: list[str]) -> None:
+    """Whatever names and arguments hold, both streams have line ends and no other control character."""
+    result = CliRunner(env=world.environment | {"CI": "true"}).invoke(cli, arguments)  # without a progress bar
+    assert result.output
+    assert not obeyed(result.output.replace("\n", ""))
+
+
 @pytest.mark.parametrize("form", [[], ["--markdown", "-"]])
 def test_the_health_command_prints_clean_lines(world: World, form: list[str]) -> None:
     """`gamelens health` prints lines without control characters, in text and in Markdown."""
@@ -361,6 +389,7 @@ def test_no_cell_of_a_csv_runs(world: World, tmp_path: Path, shape: str) -> None
     with gl.export_csv(frame, tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
         rows = [*csv.reader(file)]
     assert [cell for row in rows for cell in row if _runs(cell)] == []
+    assert {letter for row in rows for cell in row for letter in obeyed(cell)} <= {*"\t\r\n"}
     assert len(rows) == 1 + len(frame)
 
 
@@ -416,6 +445,13 @@ def test_escaped_is_one_line_of_text(name: str) -> None:
 def test_plain_has_no_control_characters(name: str) -> None:
     """`plain` removes control characters, line breaks and bidirectional marks."""
     assert not obeyed(plain(name))
+
+
+@EVERY_NAME
+def test_a_cell_of_markdown_has_no_control_characters(name: str) -> None:
+    """A Markdown table has a line for each row, and nothing in it is obeyed."""
+    lines = markdown_table(["name"], [[name]]).split("\n")
+    assert (len(lines), [line for line in lines if obeyed(line)]) == (3, [])
 
 
 def test_names_stay_different_where_it_matters(world: World) -> None:

@@ -11,7 +11,7 @@ from pathlib import PurePath
 from house.source import PACKAGE, TOP, Definition, Function, functions, modules, parameters
 from house.violations import Violation, hold
 
-ROOMS = {"wire", "client", "sandbox", "simulator", "analysis", "notebook", "local", "cli"}
+ROOMS = {"wire", "client", "sandbox", "simulator", "analysis", "notebook", "messages", "local", "assistant", "cli"}
 FILES = {"__init__.py", "__main__.py", "errors.py", "catalog.py", "_files.py", "_text.py"}
 
 ENTRIES = range(3, 13)
@@ -29,11 +29,12 @@ LONG_SIGNATURES = {
     "GameServer.join",
     "join",
     "explorer",
+    "AnalystTools.query",
 }
 """Functions whose keywords are what a user types; commands of the command line are exempt too."""
 
 
-def test_the_top_level_is_eight_rooms_and_four_files() -> None:
+def test_the_top_level_is_its_rooms_and_four_files() -> None:
     """Beside the rooms lie the errors, the catalog, two private modules, and what Python itself asks for."""
     there = {path.name for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     wanted = ROOMS | FILES
@@ -50,7 +51,7 @@ def test_a_package_has_3_to_12_entries() -> None:
 
     def violations() -> Iterator[Violation]:
         for module in modules():
-            if module.is_package:
+            if module.is_package and module.name != TOP:  # whose entries are listed above
                 number = entries(module.path.parent)
                 if not ENTRIES[0] <= number <= ENTRIES[-1]:
                     yield Violation(module.room, f"{module.name} has {number} entries")

@@ -24,7 +24,7 @@ PUBLIC = {
     *("AsyncClient", "AuthError", "BadQuery", "Client", "CollectorClient", "GameServer", "GamelensError", "Interval"),
     *("Joined", "NotAdditive", "NotRecorded", "NotYetAvailable", "PartialResult", "Plan", "PlayerSession"),
     *("RateLimited", "Receipt", "Refused", "Retryable", "ServiceError", "Truncated", "Unreachable"),
-    *("connect", "demo", "dim", "export_csv", "join"),
+    *("connect", "demo", "dim", "export_csv", "export_excel", "join"),
 }
 """All that `gl.` has."""
 
@@ -100,9 +100,10 @@ def test_readme_and_notebooks_use_public_names_only() -> None:
 
 
 def printed_code() -> Iterator[tuple[str, str]]:
-    """Yield the Python code of each README and of each notebook's cells, with the file's name."""
-    for readme in (ROOT / "README.md", *sorted((ROOT / "src").rglob("README.md"))):
-        for code in re.findall(r"```python\n(.*?)```", readme.read_text(encoding="utf-8"), re.DOTALL):
+    """Yield the Python code of each README, page and notebook, with the file's name."""
+    printed = (*sorted((ROOT / "src").rglob("README.md")), *sorted((ROOT / "docs" / "pages").rglob("*.md")))
+    for readme in (ROOT / "README.md", *printed):
+        for code in re.findall(r"```python(?: \w+)?\n(.*?)```", readme.read_text(encoding="utf-8"), re.DOTALL):
             yield str(readme.relative_to(ROOT)), code
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]

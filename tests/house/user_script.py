@@ -59,6 +59,7 @@ def queried(lens: gl.Client) -> pd.DataFrame:
         on_error="gaps",
         other=True,
         check=False,
+        whole_buckets=False,
         to="pandas",
         progress=False,
         since_days_ago=7,
@@ -77,6 +78,7 @@ def queried(lens: gl.Client) -> pd.DataFrame:
         on_error="raise",
         other=False,
         check=True,
+        whole_buckets=True,
         to="arrow",
         progress=None,
         since_days_ago=None,
@@ -114,6 +116,7 @@ def joined(frame: pd.DataFrame) -> gl.Joined:
     both: gl.Joined = gl.join(frame, "spend.csv", on={"timestamp": "day", "country_code": "geo"}, how="left")
     print(both.report.matched_share, both.report.only_left, both.report.only_right)
     gl.export_csv(both.frame, "both.csv")
+    gl.export_excel({"both": both.frame}, "both.xlsx")
     return both
 
 
@@ -151,6 +154,7 @@ async def awaited() -> pd.DataFrame:
             on_error="raise",
             other=False,
             check=False,
+            whole_buckets=False,
             to="pandas",
             progress=None,
             since_days_ago=None,
@@ -169,6 +173,7 @@ async def awaited() -> pd.DataFrame:
             on_error="raise",
             other=False,
             check=False,
+            whole_buckets=False,
             to="pandas",
             progress=None,
             since_days_ago=None,

@@ -6,20 +6,22 @@ from hypothesis import settings
 
 
 def register_profiles() -> None:
-    """Register the profiles "whole" and "quick", and load "whole".
+    """Register the profiles "whole", "quick" and "long", and load "whole".
 
-    Neither has a deadline: on a busy machine a slow example is not a failure.
+    `make test` runs "whole", `make check` "quick", and `make bench` "long" for random worlds (`examples`).
+    None has a deadline: on a busy machine a slow example is not a failure.
     """
     settings.register_profile("whole", deadline=None)
     settings.register_profile("quick", deadline=None, max_examples=20)
+    settings.register_profile("long", deadline=None, max_examples=1000)
     settings.load_profile("whole")
 
 
 def examples(number: int) -> int:
-    """Return *number* scaled to the loaded profile, and at least 5.
+    """Return *number* scaled to the loaded profile, and at least 5, or *number* if that is less.
 
     The default profile has 100 examples.
     """
     profile = settings.default
     assert profile is not None
-    return max(number * profile.max_examples // 100, 5)
+    return max(number * profile.max_examples // 100, min(number, 5))

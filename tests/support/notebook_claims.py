@@ -20,6 +20,8 @@ from gamelens.analysis.tidy_frames import display_values
 from gamelens.client.sync_client import Client
 
 MONTH, INSTALLED, LONGER = "last 28 complete days", "last 31 complete days", "last 56 complete days"
+EVERY_BUILD: Final = "last 60 complete days"
+"""Days in which each build has two weeks of install days, or nearly: the demo has no more."""
 AGES: Final = [1, 2, 3, 4, 5, 6, 7, 14, 21, 28]
 HORIZON: Final = 90
 DECIDES: Final = ["D7 retention", "conversion"]
@@ -125,7 +127,7 @@ def _of_sources(lens: Client) -> Iterator[Claim]:
     """Yield the claims of notebook 02 about platforms, builds and publishers, over more install days."""
     platforms = lens.retention([1, 7], by=["game", "platform"], over=LONGER)
     yield from experiments.difference_claims(experiments.compare(platforms, arm="platform", by="game"))
-    builds = lens.retention([1, 7], by=["game", "first_build", "platform"], over=LONGER)
+    builds = lens.retention([1, 7], by=["game", "first_build", "platform"], over=EVERY_BUILD)
     compared = experiments.compare(builds, arm="first_build", by=["game", "platform"])
     yield from experiments.difference_claims(compared)
     sources = lens.retention([1, 7], by=["game", "install_publisher"], over=LONGER)

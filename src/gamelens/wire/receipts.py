@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import cache
 from importlib.metadata import version
 from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -12,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from gamelens._text import one_line
-from gamelens.wire.intervals import Granularity, Interval, MalformedInterval
+from gamelens.wire.intervals import Granularity, Interval, MalformedInterval, bucket_start
 
 RECEIPT: Final = "gamelens"
 """The receipt's name in `df.attrs` and in the metadata of an Arrow schema."""
@@ -244,6 +245,15 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     def interval(self) -> Interval | None:
         """The interval whose events the frame counts, or None where the receipt does not say."""
         return _interval(self.clipped or self.asked.interval)
+
+    @property
+    def partial_buckets(self) -> list[datetime]:
+        """The starts of the buckets that are counted only in part: first, last or none."""
+        every, interval = self.asked.every, self.interval
+        if every is None or every == "all" or interval is None:
+            return []
+        edges = {moment: bucket_start(moment, every) for moment in (interval.start, interval.end)}
+        return sorted({start for moment, start in edges.items() if start != moment})
 
     def within(self, interval: Interval | None) -> Receipt:
         """Return the receipt of the same query for another *interval*, or for none.
