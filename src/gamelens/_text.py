@@ -28,6 +28,11 @@ def one_line(text: object) -> str:
     return _BREAKS.sub(" ", _SURROGATES.sub("\ufffd", _INVISIBLE.sub("", str(text))))
 
 
+def shortened(text: str, most: int) -> str:
+    """Return *text*, cut to *most* characters with an ellipsis if it is longer."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def printable(text: str) -> str:
     """Return *text* with the replacement character for everything a terminal would interpret."""
     return text if text.isprintable() else "".join(map(_printable_letter, text))

@@ -81,7 +81,7 @@ def test_quotes_commas_and_line_ends_are_quoted(export: Export) -> None:
 
 
 def test_days_are_days(export: Export) -> None:
-    """A column of days has a four-digit year and no time, a missing one is empty."""
+    """Days are written without a time and with four digits of the year; a missing day is empty."""
     moments = pd.to_datetime(pd.Series(["2026-11-01", None, "0999-01-01"]), utc=True, format="ISO8601").astype(
         "datetime64[us, UTC]"
     )

@@ -13,7 +13,7 @@ import msgspec
 import pandas as pd
 from pandas import DataFrame
 
-from gamelens._text import one_line
+from gamelens._text import one_line, shortened
 from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.catalog import find_metric
 from gamelens.client.query.description import describe
@@ -94,8 +94,7 @@ def receipt_of(receipt: Receipt, receipt_id: str) -> dict[str, Any]:
 
 def short(text: object) -> str:
     """Return *text* from outside on one line and cut."""
-    line = one_line(text)
-    return line if len(line) <= _MOST_LETTERS else f"{line[:_MOST_LETTERS]}…"
+    return shortened(one_line(text), _MOST_LETTERS)
 
 
 def fitting(values: list[Any]) -> list[Any]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from gamelens.errors import BadQuery
+from gamelens.wire.receipts import Receipt
 
 _MOST: Final = 200
 
@@ -30,32 +31,32 @@ class ToolCall(msgspec.Struct, frozen=True):
 
 
 class CallRecords:
-    """The last calls by id, which is the hash of a call."""
+    """The last calls by id, the hash of a call, and the receipts of their answers."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
-        self._calls: dict[str, ToolCall] = {}
+        self._records: dict[str, tuple[ToolCall, Receipt | None]] = {}
 
-    def add(self, call: ToolCall) -> str:
-        """Return the id of *call*, which is known from now on."""
+    def add(self, call: ToolCall, receipt: Receipt | None = None) -> str:
+        """Record *call* and return its id."""
         digest = hashlib.sha256(msgspec.json.encode(call, order="sorted")).hexdigest()[:12]
         name = f"{self._kind}-{digest}"
-        self._calls.pop(name, None)
-        self._calls[name] = call
-        while len(self._calls) > _MOST:
-            del self._calls[next(iter(self._calls))]
+        self._records.pop(name, None)
+        self._records[name] = call, receipt
+        while len(self._records) > _MOST:
+            del self._records[next(iter(self._records))]
         return name
 
-    def get(self, name: str) -> ToolCall:
-        """Return the call with the id *name*.
+    def get(self, name: str) -> tuple[ToolCall, Receipt | None]:
+        """Return the call with the id *name* and the receipt of its answer.
 
         Raises:
             BadQuery: this session has no such id.
         """
-        if name not in self._calls:
+        if name not in self._records:
             raise BadQuery(f"{self._kind}_id", name, "is not known in this session: ask the question itself")
-        return self._calls[name]
+        return self._records[name]
 
     def newest(self) -> dict[str, ToolCall]:
         """Return the known calls by id, newest first."""
-        return dict(reversed(self._calls.items()))
+        return {name: call for name, (call, _) in reversed(self._records.items())}

@@ -1,7 +1,7 @@
 """The tools that a model calls, which reads their docstrings and types.
 
-They ask the client and hand its frames to `answers`. Errors of gamelens pass through, and `server` makes refusals of
-them.
+They ask the client and hand its frames to `answers`. Errors of gamelens pass through, and `assistant_server` makes
+refusals of them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from gamelens.analysis import experiments
 from gamelens.assistant.answers import DATA, answer, fitting, rows_of, short
 from gamelens.assistant.call_records import CallRecords, ToolCall
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
+from gamelens.client.query.description import TITLE_DIMENSIONS
 from gamelens.errors import BadQuery
 from gamelens.notebook.health_check import HISTORY, check_health, planned_requests
 from gamelens.notebook.receipt_text import explain as receipt_text
@@ -49,7 +50,6 @@ class AnalystTools:
         self._lens, self._findings, self._most_requests = lens, findings, most_requests
         self.receipts = CallRecords("receipt")
         self._plans = CallRecords("plan")
-        self._explained: dict[str, Receipt] = {}
 
     def catalogue(
         self,
@@ -67,8 +67,7 @@ class AnalystTools:
             case "metrics":
                 listed = {each.name: each.meaning for each in (*METRICS.values(), *ALIASES.values())}
             case "dimensions":
-                listed = {"game": "id and title of the game", "studio": "id and name of the studio"}
-                listed |= {each.name: each.meaning for each in DIMENSIONS.values()}
+                listed = TITLE_DIMENSIONS | {each.name: each.meaning for each in DIMENSIONS.values()}
             case "available":
                 return _json({"available": str(self._lens.available()), "time_zone": "UTC"})
             case "games":
@@ -93,10 +92,9 @@ class AnalystTools:
         when_unavailable: Unavailable = "raise",
     ) -> str:
         """Return what query with the same arguments would cost, without asking."""
-        given = {"metric": metric, "over": over, "by": by, "every": every, "where": where, "top": top}
-        call = ToolCall.of("query", given | _unless_raised(when_unavailable))
+        call = _query_call(metric, over, by, every, where, top, when_unavailable)
         plan = self._lens.plan(**call.arguments)
-        return _json(self._plan_of(call, plan.requests, plan.seconds, plan.cached_share))
+        return _json(self._planned(call, plan.requests, seconds=plan.seconds, cached_share=plan.cached_share))
 
     def query(
         self,
@@ -115,13 +113,12 @@ class AnalystTools:
         by: dimensions, `game` and `studio` among them. every: the bucket; `all` is one number for the whole time.
         where: such as 'platform == "ios" and country_code in ["US", "CA"]'. top: the largest rows of each bucket.
         """
-        given = {"metric": metric, "over": over, "by": by, "every": every, "where": where, "top": top}
-        call = ToolCall.of("query", given | _unless_raised(when_unavailable))
+        call = _query_call(metric, over, by, every, where, top, when_unavailable)
         plan = self._lens.plan(**call.arguments)
-        if unasked := self._needs_plan(call, plan.requests, plan_id):
-            return _json(unasked | self._plan_of(call, plan.requests, plan.seconds, plan.cached_share))
-        frame = self._lens.query(**call.arguments, on_error="gaps", progress=False)
-        return self._answered(call, frame)
+        estimate = {"seconds": plan.seconds, "cached_share": plan.cached_share}
+        if unasked := self._needs_plan(call, plan_id, plan.requests, **estimate):
+            return _json(unasked)
+        return _json(self._answered(call, self._lens.query(**call.arguments, on_error="gaps", progress=False)))
 
     def retention(
         self,
@@ -138,10 +135,9 @@ class AnalystTools:
         """
         given = {"days": days, "over": over, "by": by, "where": where}
         call = ToolCall.of("retention", given | _unless_raised(when_unavailable))
-        if unasked := self._retention_needs_plan(call, [*_listed(by), "game_id"], len(days), plan_id):
+        if unasked := self._needs_plan(call, plan_id, self._retention_requests(call, _listed(by), ages=len(days))):
             return _json(unasked)
-        frame = self._lens.retention(**call.arguments, on_error="gaps", progress=False)
-        return self._answered(call, frame)
+        return _json(self._answered(call, self._lens.retention(**call.arguments, on_error="gaps", progress=False)))
 
     def health(
         self,
@@ -155,14 +151,13 @@ class AnalystTools:
         Alarms come first, with the segments behind them. over: the history, whose last day is judged.
         """
         call = ToolCall.of("health", {"games": games, "metrics": metrics, "over": over})
-        requests = planned_requests(self._lens, **call.arguments)
-        if unasked := self._needs_plan(call, requests, plan_id):
-            return _json(unasked | self._plan_of(call, requests, None, None))
+        if unasked := self._needs_plan(call, plan_id, planned_requests(self._lens, **call.arguments)):
+            return _json(unasked)
         report = check_health(self._lens, **call.arguments)
         alarms = report.explained()
         explained = [{"alarm": str(each), "segments": [*map(str, parts)]} for each, parts in alarms[:_MOST_ALARMS]]
         found = self._answered(call, report.table(report.board), like=report.board, note=report.headline)
-        return _json({"headline": report.headline, "alarms": explained, **msgspec.json.decode(found)})
+        return _json({"headline": report.headline, "alarms": explained, **found})
 
     def compare(
         self,
@@ -181,20 +176,20 @@ class AnalystTools:
         """
         given = {"day": day, "over": over, "arm": arm, "control": control, "by": by, "where": where}
         call, split = ToolCall.of("compare", given), [*_listed(by), arm]
-        if unasked := self._retention_needs_plan(call, [*split, "game_id"], 1, plan_id):
+        if unasked := self._needs_plan(call, plan_id, self._retention_requests(call, split, ages=1)):
             return _json(unasked)
         frame = self._lens.retention([day], over=over, by=split, where=where, on_error="gaps", progress=False)
         compared = experiments.compare(frame, arm=arm, control=control, by=_listed(by) or None)
-        return self._answered(call, compared)
+        return _json(self._answered(call, compared))
 
     def explain(self, receipt_id: str, ask_again: bool = False) -> str:
         """Return a receipt in words.
 
         ask_again: ask the identical question, over the same days, once more.
         """
-        call = self.receipts.get(receipt_id)
-        if not ask_again:
-            words = receipt_text(self._explained[receipt_id])
+        call, receipt = self.receipts.get(receipt_id)
+        if not ask_again and receipt is not None:
+            words = receipt_text(receipt)
             return _json({"receipt": receipt_id, "call": msgspec.to_builtins(call), "words": words, "data": DATA})
         return str(getattr(self, call.tool)(**call.arguments, plan_id=self._plans.add(call)))
 
@@ -203,48 +198,53 @@ class AnalystTools:
         findings = [msgspec.to_builtins(each) for each in self._findings()]
         return _json([{name: short(text) for name, text in each.items() if text} for each in findings])
 
-    def _answered(self, call: ToolCall, frame: DataFrame, *, like: DataFrame | None = None, note: str = "") -> str:
+    def _answered(
+        self, call: ToolCall, frame: DataFrame, *, like: DataFrame | None = None, note: str = ""
+    ) -> dict[str, Any]:
         """Return the answer to *call*, with the receipt of *like* or of *frame*."""
         receipt = Receipt.of((frame if like is None else like).attrs)
         if receipt.interval is not None:
             call = ToolCall(call.tool, call.arguments | {"over": str(receipt.interval)})
-        receipt_id = self.receipts.add(call)
-        self._explained[receipt_id] = receipt
-        return _json(answer(frame, receipt, receipt_id=receipt_id, note=note))
+        return answer(frame, receipt, receipt_id=self.receipts.add(call, receipt), note=note)
 
-    def _needs_plan(self, call: ToolCall, requests: int, plan_id: str | None) -> dict[str, Any] | None:
-        """Return a note in place of an answer if *call* needs another *plan_id*.
+    def _needs_plan(
+        self, call: ToolCall, plan_id: str | None, requests: int, **estimate: float
+    ) -> dict[str, Any] | None:
+        """Return the plan if *call* takes too many *requests* to be answered without a *plan_id*.
 
         Raises:
             BadQuery: *plan_id* is that of another call, or of none.
         """
         if plan_id is not None:
-            if self._plans.get(plan_id) != call:
+            if self._plans.get(plan_id)[0] != call:
                 raise BadQuery("plan_id", plan_id, "is the plan of another question: ask for the plan of this one")
             return None
         if requests <= self._most_requests:
             return None
-        return {
-            "note": f"nothing was asked: this takes more than {self._most_requests} requests. Ask again with plan_id"
-        }
+        note = f"nothing was asked: this takes more than {self._most_requests} requests. Ask again with plan_id"
+        return {"note": note} | self._planned(call, requests, **estimate)
 
-    def _retention_needs_plan(
-        self, call: ToolCall, split: list[str], ages: int, plan_id: str | None
-    ) -> dict[str, Any] | None:
-        """Return what `_needs_plan` does, with the plan.
+    def _planned(self, call: ToolCall, requests: int, **estimate: float) -> dict[str, Any]:
+        return {"plan_id": self._plans.add(call), "requests": requests, **estimate}
 
-        Retention takes the requests of installs, and as many again for each age.
-        """
-        installs = self._lens.plan("new_users", over=call.arguments["over"], by=split, when_unavailable="clip")
-        requests = installs.requests * (ages + 1)
-        unasked = self._needs_plan(call, requests, plan_id)
-        return unasked and unasked | self._plan_of(call, requests, None, None)
+    def _retention_requests(self, call: ToolCall, split: list[str], *, ages: int) -> int:
+        """Return the requests for the installs of *call*, and as many again for each age."""
+        over = call.arguments["over"]
+        installs = self._lens.plan("new_users", over=over, by=[*split, "game_id"], when_unavailable="clip")
+        return installs.requests * (ages + 1)
 
-    def _plan_of(self, call: ToolCall, requests: int, seconds: float | None, cached: float | None) -> dict[str, Any]:
-        plan = {"plan_id": self._plans.add(call), "requests": requests}
-        return plan | {
-            name: value for name, value in (("seconds", seconds), ("cached_share", cached)) if value is not None
-        }
+
+def _query_call(
+    metric: Names,
+    over: str,
+    by: Names | None,
+    every: Every | None,
+    where: str | None,
+    top: int | None,
+    when_unavailable: Unavailable,
+) -> ToolCall:
+    given = {"metric": metric, "over": over, "by": by, "every": every, "where": where, "top": top}
+    return ToolCall.of("query", given | _unless_raised(when_unavailable))
 
 
 def _listed(names: Names | None) -> list[str]:

@@ -70,11 +70,7 @@ def morning(
 
 
 def _complete_report(wait_minutes: float, **arguments: Any) -> HealthReport:
-    """Return the board of yesterday, or after the wait of the last day that is complete.
-
-    Raises:
-        ClickException: no day is complete.
-    """
+    """Return the board of yesterday, or after the wait of the last day that is complete."""
     from gamelens.local.connect import connect
     from gamelens.notebook.health_check import check_health
 
@@ -87,21 +83,17 @@ def _complete_report(wait_minutes: float, **arguments: Any) -> HealthReport:
             is_there = report.day is not None and report.day.date() >= yesterday
             left_s = until - time.monotonic()
             if is_there or left_s <= 0:
-                break
+                return report
             print_line(f"waiting for {yesterday} to be complete", prefix="· ", err=True)
             time.sleep(min(_POLL_S, left_s))
-    if report.day is None:
-        raise click.ClickException("no day is complete yet: nothing is sent")
-    return report
 
 
 def _print(report: HealthReport) -> None:
     from gamelens.messages.message_text import plain_text
     from gamelens.messages.morning_message import message_of
 
-    if message := message_of(report, {}, now=datetime.now(UTC)):
-        for line in plain_text(message).splitlines():
-            print_line(line)
+    for line in plain_text(message_of(report, {}, now=datetime.now(UTC))).splitlines():
+        print_line(line)
 
 
 def _delivered(target: Target, report: HealthReport, unsure: str | None) -> str:
@@ -114,8 +106,6 @@ def _delivered(target: Target, report: HealthReport, unsure: str | None) -> str:
         print_line(f"{target.name}: nothing was unsure", err=True)
     sent = journal.record(target.identity).sent
     message = message_of(report, sent.alarms if sent else {}, now=datetime.now(UTC))
-    if message is None:
-        return "not sent"
     delivery = journal.deliver(target.identity, message.day, alarms_of(report), lambda: target.send(message))
     print_line(
         f"{target.name}: {_words(delivery, str(message.day))}",

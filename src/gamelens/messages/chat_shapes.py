@@ -9,14 +9,14 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from gamelens._text import escape_markdown, one_line
+from gamelens._text import escape_markdown, one_line, shortened
 from gamelens.messages.message_text import plain_text
 from gamelens.messages.morning_message import MorningMessage
 
 Shape = Callable[[MorningMessage], dict[str, Any]]
 _SLACK_LETTERS: Final = 3000
 _DISCORD_LETTERS: Final = 4000
-_TEAMS_LETTERS: Final = 20_000
+_TEAMS_LETTERS: Final = 500
 _MARKUP: Final = re.compile(r"([\\*_~`|>#\[\]()<@:-])")
 
 
@@ -39,8 +39,8 @@ def discord(message: MorningMessage) -> dict[str, Any]:
     for heading, sentences in message.sections:
         lines += [f"**{heading}**", *(f"- {_discord_text(sentence)}" for sentence in sentences)]
     lines += [_discord_text(line) for line in _number_lines(message)]
-    embed: dict[str, Any] = {"title": _cut(_discord_text(message.title), 256)}
-    embed |= {"description": _cut_lines(lines, _DISCORD_LETTERS), "footer": {"text": _cut(message.source, 2000)}}
+    embed: dict[str, Any] = {"title": shortened(_discord_text(message.title), 256)}
+    embed |= {"description": _cut_lines(lines, _DISCORD_LETTERS), "footer": {"text": shortened(message.source, 2000)}}
     return {"embeds": [embed], "allowed_mentions": {"parse": []}}
 
 
@@ -78,7 +78,7 @@ def _number_lines(message: MorningMessage) -> list[str]:
 
 
 def _slack_block(text: str) -> dict[str, Any]:
-    return {"type": "section", "text": {"type": "mrkdwn", "text": _cut(text, _SLACK_LETTERS)}}
+    return {"type": "section", "text": {"type": "mrkdwn", "text": shortened(text, _SLACK_LETTERS)}}
 
 
 def _slack_text(text: str) -> str:
@@ -91,11 +91,7 @@ def _discord_text(text: str) -> str:
 
 
 def _teams_block(text: str, **style: Any) -> dict[str, Any]:
-    return {"type": "TextBlock", "wrap": True, "text": _cut(escape_markdown(text), _TEAMS_LETTERS // 40), **style}
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return {"type": "TextBlock", "wrap": True, "text": shortened(escape_markdown(text), _TEAMS_LETTERS), **style}
 
 
 def _cut_lines(lines: list[str], most: int) -> str:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from gamelens._text import format_number, one_line
 from gamelens.analysis import health
+from gamelens.errors import GamelensError
 from gamelens.notebook.health_check import HealthReport
 from gamelens.notebook.labels import day as day_text
 from gamelens.notebook.receipt_text import source_line
@@ -72,16 +73,19 @@ def alarms_of(report: HealthReport) -> dict[str, str]:
     return {_identity(row): one_line(claim)[:_LONGEST] for row, claim in zip(rows, claims, strict=True)}
 
 
-def message_of(report: HealthReport, before: Mapping[str, str], *, now: datetime) -> MorningMessage | None:
-    """Return the message about the last complete day, or None if no day is complete.
+def message_of(report: HealthReport, before: Mapping[str, str], *, now: datetime) -> MorningMessage:
+    """Return the message about the last complete day.
 
     Args:
         report: the board of that day.
         before: the alarms of the last message to the same target, as `alarms_of` returns them.
         now: the time of sending, with a zone.
+
+    Raises:
+        GamelensError: no day is complete.
     """
     if report.day is None:
-        return None
+        raise GamelensError("no day is complete yet: nothing is sent")
     alarms, day = alarms_of(report), report.day.date()
     names = list(alarms)
     new = [alarms[name] for name in names if name not in before]

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
-from gamelens._text import escape_unprintable
+from gamelens._text import escape_unprintable, shortened
 from gamelens.errors import ServiceError
 from gamelens.wire.intervals import read_moment, wire_timestamp
 from gamelens.wire.queries import Group, MetricQuery, Split
@@ -203,8 +203,7 @@ def impossible_answer(fault: str) -> ServiceError:
 
 def shown(value: object) -> str:
     """Return a value of an answer as Python writes it, on one line and of bounded length."""
-    text = escape_unprintable(repr(value))
-    return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "…"
+    return shortened(escape_unprintable(repr(value)), _SHOWN_CHARS)
 
 
 def read_timestamp(text: str) -> datetime:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from pandas import DataFrame, Series
@@ -16,7 +15,13 @@ from pyarrow import csv
 
 from gamelens._files import replace_file
 from gamelens.analysis.files.csv_safety import guarded
-from gamelens.analysis.files.export_target import column_title, moments_of, target_of, with_index
+from gamelens.analysis.files.export_target import (
+    column_title,
+    moments_of,
+    plain_values,
+    target_of,
+    with_index,
+)
 from gamelens.errors import BadQuery
 
 
@@ -52,11 +57,9 @@ def _cells(name: str, column: Series[Any]) -> Any:
     """
     if (times := moments_of(column)) is not None:
         return _time_texts(*times)
-    if column.dtype == "object" and pd.api.types.infer_dtype(column) in ("integer", "floating", "boolean"):
-        column = column.infer_objects()
+    column, values = plain_values(column)
     if is_bool_dtype(column) or is_numeric_dtype(column):
         return pa.array(column, from_pandas=True)
-    values = [None if value is None or value is pd.NA or value != value else value for value in column]
     try:
         texts = pa.array([None if value is None else str(value) for value in values], pa.string())
         return pc.if_else(pa.array([isinstance(value, str) for value in values]), guarded(texts), texts)

@@ -12,14 +12,19 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from pandas import DataFrame, Series
 from pandas.api.types import infer_dtype, is_bool_dtype, is_float_dtype, is_integer_dtype, is_numeric_dtype
 
 from gamelens._files import replace_file
 from gamelens.analysis.files.csv_safety import numbered
-from gamelens.analysis.files.export_target import column_title, moments_of, target_of, with_index
+from gamelens.analysis.files.export_target import (
+    column_title,
+    moments_of,
+    plain_values,
+    target_of,
+    with_index,
+)
 from gamelens.errors import BadQuery
 from gamelens.wire.receipts import Receipt
 
@@ -33,6 +38,7 @@ _EXACT: Final = 10**15  # a spreadsheet keeps 15 digits of a number
 _FIRST_DAY: Final = np.datetime64("1900-03-01")  # before it, calendars of spreadsheets differ
 _WIDTHS: Final = (8, 60)
 _RECEIPT_HEAD: Final = ("sheet", "what", "value")
+_BARE: Final = (bool, int, float, date)
 
 
 class _SheetColumn(NamedTuple):
@@ -123,9 +129,7 @@ def _column(title: str, column: Series[Any]) -> _SheetColumn:
     """
     if (times := moments_of(column)) is not None:
         return _times(title, *times)
-    if column.dtype == "object" and infer_dtype(column) in ("integer", "floating", "boolean"):
-        column = column.infer_objects()
-    values = [None if value is None or value is pd.NA or value != value else value for value in column]
+    column, values = plain_values(column)
     if is_bool_dtype(column):
         return _SheetColumn(title, [None if value is None else bool(value) for value in values])
     if is_integer_dtype(column):
@@ -167,9 +171,6 @@ def _texts(field: str, values: Sequence[Any]) -> list[Any]:
         if text is not None and len(text) > _LONGEST_TEXT:
             raise BadQuery(field, f"{text[:40]}...", f"is longer than the {_LONGEST_TEXT:,} letters of a cell")
     return [value if text is None else text for value, text in zip(values, safe, strict=True)]
-
-
-_BARE: Final = (bool, int, float, date)
 
 
 def _write_sheet(page: Any, columns: Sequence[_SheetColumn]) -> None:

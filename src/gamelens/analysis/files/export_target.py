@@ -55,6 +55,13 @@ def column_title(column: Hashable) -> str:
     return str(column)
 
 
+def plain_values(column: Series[Any]) -> tuple[Series[Any], list[Any]]:
+    """Return *column* as numbers or flags if it holds these, and its values, None if missing."""
+    if column.dtype == "object" and pd.api.types.infer_dtype(column) in ("integer", "floating", "boolean"):
+        column = column.infer_objects()
+    return column, [None if value is None or value is pd.NA or value != value else value for value in column]
+
+
 def moments_of(column: Series[Any]) -> tuple[np.ndarray[Any, Any], bool] | None:
     """Return a column of times as datetime64[us] in UTC, and whether all are days.
 

@@ -47,9 +47,9 @@ def time_words(_: click.Context, __: click.Parameter, incomplete: str) -> list[C
 def dimensions(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the dimensions that start with *incomplete*, including `game` and `studio`."""
     from gamelens.catalog import DIMENSIONS
+    from gamelens.client.query.description import TITLE_DIMENSIONS
 
-    meanings = {"game": "id and title of the game", "studio": "id and name of the studio"}
-    meanings |= {name: row.meaning for name, row in DIMENSIONS.items()}
+    meanings = TITLE_DIMENSIONS | {name: row.meaning for name, row in DIMENSIONS.items()}
     return [CompletionItem(name, help=meaning) for name, meaning in meanings.items() if name.startswith(incomplete)]
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final, get_args
 
 import msgspec
 
-from gamelens._text import one_line, printable
+from gamelens._text import one_line, printable, shortened
 from gamelens.errors import AuthError, BadQuery, GamelensError, RateLimited, ServiceError
 from gamelens.wire.limits import KIB
 from gamelens.wire.results import ErrorName
@@ -226,8 +226,7 @@ def shown_words(words: str) -> str:
 
     The line has 300 characters at most.
     """
-    line = printable(one_line(words)).strip()
-    return line if len(line) <= MAX_WORDS else line[: MAX_WORDS - 1] + "…"
+    return shortened(printable(one_line(words)).strip(), MAX_WORDS)
 
 
 def _object_details(content: dict[str, Any]) -> ErrorDetails:

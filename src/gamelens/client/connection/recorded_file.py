@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlencode
 
 import msgspec
 
+from gamelens._text import shortened
 from gamelens.client.connection.metrics_api import BASE, INTERVAL_PATH, answering_service
 from gamelens.client.connection.transport import HttpRequest, HttpResponse
 from gamelens.errors import BadQuery
@@ -69,7 +70,7 @@ class RecordedRequest(msgspec.Struct, frozen=True):
         query = f"?{urlencode(self.params, safe='/:,')}" if self.params else ""
         body = f" {msgspec.json.encode(_shortened(self.body)).decode()}" if self.body is not None else ""
         line = f"{self.method} {self.path}{query}{body}"
-        return line if len(line) <= _TEXT_CHARS else line[:_TEXT_CHARS] + "…"
+        return shortened(line, _TEXT_CHARS)
 
     def _words(self) -> Iterator[str]:
         """Yield the parts of a readable name: metric or list, kind of query, dimensions."""

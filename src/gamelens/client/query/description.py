@@ -8,9 +8,21 @@ from typing import Final, Literal
 
 import msgspec
 
-from gamelens.catalog import ALIASES, DIMENSIONS, METRICS, Adds, Alias, Dimension, Metric, Quotient, find_metric
+from gamelens.catalog import (
+    ALIASES,
+    DIMENSIONS,
+    METRICS,
+    Adds,
+    Alias,
+    Dimension,
+    Metric,
+    Quotient,
+    find_metric,
+)
 from gamelens.errors import BadQuery
 
+TITLE_DIMENSIONS: Final = {"game": "id and title of the game", "studio": "id and name of the studio"}
+"""Dimensions that the service knows by id alone, in words."""
 _ADDS: Final[dict[Adds, str]] = {
     "everywhere": "over buckets and dimensions",
     "over time and games": "over buckets and games, not over other dimensions",
@@ -23,7 +35,6 @@ _LEVELS: Final = {
     "ad": "a property of `ads` events, null in all others",
     "ilrd": "a property of `impression` events, null in all others",
 }
-_TITLES: Final = {"game": "id and title of the game: game_id, game", "studio": "id and name of the studio"}
 
 
 class FieldDescription(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,13 +110,15 @@ def describe(name: str) -> Description:
     Raises:
         BadQuery: no such name; suggests the nearest one.
     """
-    if name in _TITLES:
-        return Description(name=name, kind="dimension", definition=_TITLES[name])
+    if name in TITLE_DIMENSIONS:
+        return Description(name=name, kind="dimension", definition=TITLE_DIMENSIONS[name])
     if name in DIMENSIONS:
         return _dimension(DIMENSIONS[name])
     metric = find_metric(name)
     if metric is None:
-        raise BadQuery("name", name, "is no metric, alias or dimension", [*METRICS, *ALIASES, *DIMENSIONS, *_TITLES])
+        raise BadQuery(
+            "name", name, "is no metric, alias or dimension", [*METRICS, *ALIASES, *DIMENSIONS, *TITLE_DIMENSIONS]
+        )
     return _metric(metric)
 
 

@@ -60,10 +60,10 @@ def distinct(pairs: Sequence[tuple[str, str]], beside: Sequence[str]) -> list[Op
 
 
 class SearchPicker(ipywidgets.Box):  # type: ignore[misc]
-    """A picker of one of many values, found by typing a part of its label or description.
+    """A combobox: one of many values, found by typing a part of its label or description.
 
-    Its field is a text field with suggestions, which `page/widget.js` makes a combobox with a list. What is typed and
-    names no value, or more than one, gives way to the picked value.
+    `page/widget.js` makes it of a text field with suggestions. Typed text that matches no value, or several, is
+    replaced by the picked value again.
 
     Args:
         description: the label of the field.

@@ -121,7 +121,7 @@ def _drop_repeated(writer: PartWriter, scratch: Path) -> int:
     for chunks in _grouped(_in_threads(sorted_names, sql.batches(named, _NAMES_AT_ONCE)), SETTLED_KEYS):
         numbers += [known for _, _, known in chunks]
         high, low = (np.concatenate(halves) for halves in zip(*(keys for keys, _, _ in chunks), strict=True))
-        order = np.argsort(high, kind="stable")
+        order = np.argsort(high, kind="stable")  # merges the chunks, which are sorted, in linear time
         path = writer.add_keys("names", Keys(high[order], low[order]), {})
         if path:
             added.append((path, scratch / f"{path.stem}.npy"))
