@@ -74,6 +74,33 @@ def test_a_sandbox_is_known_by_its_edition(stage: Stage) -> None:
     assert receipt_of(client_of(stage)).provenance == Provenance(kind="sandbox", url=URL)
 
 
+def test_a_sandbox_on_another_port_finds_its_answers_in_the_cache(stage: Stage, tmp_path: Path) -> None:
+    """The edition of the data tells sandboxes of one machine apart, not the port, which is any free one."""
+
+    def cached_share(port: int) -> float:
+        pool, url = httpx.ASGITransport(stage.metrics_app), f"http://127.0.0.1:{port}"
+        with Client(api_key="key-of-acme", metrics_url=url, transport=pool, cache=tmp_path / "cache") as lens:
+            receipt = Receipt.of(lens.query("event_count", over=DAY, when_unavailable="clip").attrs)
+        return receipt.cached_share
+
+    assert [cached_share(1), cached_share(2)] == [0, 1]
+    asyncio.run(control_api(stage).reset())
+    stage.submit([event()])
+    stage.process()
+    assert cached_share(2) == 0
+
+
+def test_services_without_an_edition_share_no_answers(
+    make_lens: Callable[..., Client], script: Script, tmp_path: Path
+) -> None:
+    """Two ports of this machine are two services if neither names an edition."""
+    script.answers["event_count"] = lambda _: []
+    for port in (1, 2, 2):
+        lens = make_lens(metrics_url=f"http://127.0.0.1:{port}", cache=tmp_path / "cache")
+        lens.query("event_count", over="2026-11-01/P1D")
+    assert len(script.bodies) == 2
+
+
 def test_the_scenario_is_in_the_receipt(stage: Stage) -> None:
     """The scenario set by the control API is in the receipt, whatever letters it has (Wire 5.1, Control API)."""
     asyncio.run(control_api(stage).set_scenario(SCENARIO))

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from gamelens.catalog import METRICS
 from gamelens.client.connection.event_loop import gather
+from gamelens.client.connection.settings import portless
 from gamelens.client.connection.transport import HttpRequest, HttpResponse, HttpSender, Params, RequestStats
 from gamelens.client.limits.deadline import Deadline
 from gamelens.client.limits.rate_limit import Route
@@ -120,7 +121,8 @@ class MetricsApi:
         clock, sleep: a monotonic clock and its sleep.
 
     Attributes:
-        edition: the service's name for its current data, or ""; other data has another name.
+        edition: the service's name for its current data; other data has another name. Without one it is "", or on this
+            machine the address, where each port may be another service.
         provenance: the origin of the answers; a service that names an edition is a sandbox.
         last_available: the available interval of the latest answer, however old.
     """
@@ -320,7 +322,8 @@ class MetricsApi:
         """Request the available interval, and note the edition of the data and the provenance."""
         response = await self._send("/interval")
         text = decode_json(response.body, str)
-        self.edition = response.headers.get(_EDITION, "")
+        url = self._transport.provenance.url or ""
+        self.edition = response.headers.get(_EDITION) or (url if portless(url) != url else "")
         self.provenance = answering_service(self._transport.provenance, response)
         try:
             self.last_available = Interval.parse(text)

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Final, Literal
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 import platformdirs
@@ -299,6 +299,12 @@ def is_loopback(host: str | None) -> bool:
         return host == "localhost" or ip_address(host or "").is_loopback
     except ValueError:
         return False
+
+
+def portless(address: str) -> str:
+    """Return *address*, without its port if it is on this machine, where a service has any free one."""
+    parts = urlsplit(address)
+    return urlunsplit(parts._replace(netloc=parts.hostname or "")) if is_loopback(parts.hostname) else address
 
 
 def config_file() -> Path:
