@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
 from gamelens.cli.command_group import cli
+from gamelens.cli.report_command import notebooks as notebook_names
 from gamelens.cli.terminal.completion import metrics as metric_names
 from gamelens.cli.terminal.terminal_text import print_line
 
@@ -28,6 +31,21 @@ _COLOURS: Final = {"unsure": "yellow", "not sent": "red"}
 @click.option(
     "--metrics", multiple=True, metavar="NAME", shell_complete=metric_names, help="Only this metric; again for another."
 )
+@click.option(
+    "--report",
+    "notebooks",
+    multiple=True,
+    metavar="NOTEBOOK",
+    shell_complete=notebook_names,
+    help="Run this notebook: mails carry its page, other targets name it; again for another.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("reports"),
+    metavar="FOLDER",
+    help="Where pages of --report go; by default reports.",
+)
 @click.option("--accept", metavar="FILE", help="A TOML file with accepted levels, as `gamelens health` takes it.")
 @click.option(
     "--wait",
@@ -45,6 +63,8 @@ def morning(
     to: tuple[str, ...],
     games: tuple[str, ...],
     metrics: tuple[str, ...],
+    notebooks: tuple[str, ...],
+    out: Path,
     accept: str | None,
     wait: float,
     unsure: Literal["arrived", "lost"] | None,
@@ -55,18 +75,61 @@ def morning(
     Example: gamelens morning --to env:SLACK_WEBHOOK --to github
 
     Tells what is new, still open and recovered since the last message to the target. Without --to it prints the
-    message. The exit code is 1 when a target did not get its message, or when that is unsure.
+    message. The exit code is 1 when a target did not get its message, when that is unsure, or when a notebook failed.
     """
     from gamelens.messages.targets import target_of
 
     targets = [target_of(text) for text in to]
     if unsure is not None and not targets:
         raise click.UsageError("--unsure says what you saw in a target: name it with --to")
+    pages = ReportPages(notebooks, out)
     report = _complete_report(wait, games=games or None, metrics=metrics or None, accept=accept)
     if not targets:
-        _print(report)
-    outcomes = [_delivered(target, report, unsure) for target in targets]
-    raise SystemExit(int(any(outcome in _COLOURS for outcome in outcomes)))
+        _print(report, pages)
+    outcomes = [_delivered(target, report, unsure, pages) for target in targets]
+    raise SystemExit(int(bool(pages.failed) or any(outcome in _COLOURS for outcome in outcomes)))
+
+
+class ReportPages:
+    """The pages of `--report`, which are made when the first target needs them.
+
+    Attributes:
+        made: the pages.
+        failed: a sentence for each notebook that did not run.
+
+    Raises:
+        BadQuery: a name is neither a file nor a notebook of ours.
+    """
+
+    def __init__(self, notebooks: Sequence[str], out: Path) -> None:
+        from gamelens.local.demo import find_notebook
+
+        self._waiting = [find_notebook(name) for name in notebooks]
+        self._out = out
+        self.made: list[Path] = []
+        self.failed: list[str] = []
+
+    def make(self) -> None:
+        """Run the notebooks that have not run."""
+        if not self._waiting:
+            return
+        from gamelens.errors import GamelensError
+        from gamelens.local.connect import ensure_service
+        from gamelens.notebook.reports.report import write_report
+
+        ensure_service(say=_say)
+        while self._waiting:
+            notebook = self._waiting.pop(0)
+            _say(f"running {notebook.name}")
+            try:
+                self.made.append(write_report(notebook, self._out, say=_say))
+            except GamelensError as error:
+                self.failed.append(f"The report {notebook.stem} is missing: {error}")
+                print_line(self.failed[-1], colour="red", err=True)
+
+
+def _say(line: str) -> None:
+    print_line(line, prefix="· ", err=True)
 
 
 def _complete_report(wait_minutes: float, **arguments: Any) -> HealthReport:
@@ -84,19 +147,21 @@ def _complete_report(wait_minutes: float, **arguments: Any) -> HealthReport:
             left_s = until - time.monotonic()
             if is_there or left_s <= 0:
                 return report
-            print_line(f"waiting for {yesterday} to be complete", prefix="· ", err=True)
+            _say(f"waiting for {yesterday} to be complete")
             time.sleep(min(_POLL_S, left_s))
 
 
-def _print(report: HealthReport) -> None:
+def _print(report: HealthReport, pages: ReportPages) -> None:
     from gamelens.messages.message_text import plain_text
     from gamelens.messages.morning_message import message_of
 
-    for line in plain_text(message_of(report, {}, now=datetime.now(UTC))).splitlines():
+    pages.make()
+    message = message_of(report, {}, now=datetime.now(UTC), reports=pages.made, notes=pages.failed)
+    for line in plain_text(message).splitlines():
         print_line(line)
 
 
-def _delivered(target: Target, report: HealthReport, unsure: str | None) -> str:
+def _delivered(target: Target, report: HealthReport, unsure: str | None, pages: ReportPages) -> str:
     """Send the message to a target, print what became of it, and return its outcome."""
     from gamelens.messages.journal import MessageJournal
     from gamelens.messages.morning_message import alarms_of, message_of
@@ -104,8 +169,11 @@ def _delivered(target: Target, report: HealthReport, unsure: str | None) -> str:
     journal = MessageJournal()
     if unsure is not None and not journal.settle(target.identity, arrived=unsure == "arrived"):
         print_line(f"{target.name}: nothing was unsure", err=True)
-    sent = journal.record(target.identity).sent
-    message = message_of(report, sent.alarms if sent else {}, now=datetime.now(UTC))
+    record = journal.record(target.identity)
+    if report.day is not None and not record.has(report.day.date()):
+        pages.make()
+    alarms = record.sent.alarms if record.sent else {}
+    message = message_of(report, alarms, now=datetime.now(UTC), reports=pages.made, notes=pages.failed)
     delivery = journal.deliver(target.identity, message.day, alarms_of(report), lambda: target.send(message))
     print_line(
         f"{target.name}: {_words(delivery, str(message.day))}",

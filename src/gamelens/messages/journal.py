@@ -47,6 +47,10 @@ class TargetRecord(msgspec.Struct, frozen=True):
     sent: SentDay | None = None
     sending: SentDay | None = None
 
+    def has(self, day: date) -> bool:
+        """Return whether the message of *day*, or of a later one, certainly arrived."""
+        return self.sent is not None and self.sent.day >= str(day)
+
 
 class Delivery(msgspec.Struct, frozen=True):
     """The outcome of one message, and why it failed or what is still unsure."""
@@ -83,7 +87,7 @@ class MessageJournal:
         """
         with self._locked(identity):
             record = self.record(identity)
-            if record.sent is not None and record.sent.day >= str(day):
+            if record.has(day):
                 return Delivery("already sent")
             if record.sending is not None and record.sending.day == str(day):
                 return Delivery("unsure", "an earlier try ended while it was sending")

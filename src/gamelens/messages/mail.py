@@ -17,6 +17,8 @@ from gamelens.messages.morning_message import MorningMessage
 _TIMEOUT_S: Final = 30.0
 MOST_BYTES: Final = 100_000
 """Limit of the HTML part. Mail programs cut what is longer."""
+MOST_ATTACHED: Final = 5_000_000
+"""Limit of an attached report. A larger one is named only: servers refuse large mails."""
 
 
 class MailServer(msgspec.Struct, frozen=True):
@@ -51,6 +53,9 @@ def mail_of(message: MorningMessage, server: MailServer, identity: str) -> Email
     page = html_page(message)
     if len(page.encode()) <= MOST_BYTES:
         mail.add_alternative(page, subtype="html")
+    for path in message.reports:
+        if path.stat().st_size <= MOST_ATTACHED:
+            mail.add_attachment(path.read_bytes(), maintype="text", subtype="html", filename=path.name)
     return mail
 
 

@@ -14,7 +14,7 @@ from gamelens.messages.morning_message import HeadlineNumber, MorningMessage
 _HEADER: Final = ("Game", "Number", "Value", "Against a usual day")
 _FONT: Final = "font-family:system-ui,-apple-system,'Segoe UI',Roboto,Arial,sans-serif"
 _CELL: Final = "padding:6px 12px 6px 0;border-bottom:1px solid #d0d7de;vertical-align:top"
-_COLOURS: Final = {"New": "#b42318", "Still open": "#9a6700", "Recovered": "#1a7f37"}
+_COLOURS: Final = {"New": "#b42318", "Still open": "#9a6700", "Recovered": "#1a7f37", "Reports": "#1f2328"}
 
 
 def plain_text(message: MorningMessage) -> str:

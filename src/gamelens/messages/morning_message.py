@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -40,6 +41,7 @@ class MorningMessage(msgspec.Struct, frozen=True, kw_only=True):
         numbers: the headline numbers.
         new, still_open, recovered: sentences about alarms, compared with those of the last message.
         notes: what else the reader must know, such as a day that is not complete.
+        reports: pages of notebooks, which a mail carries and other targets name.
         source: the source line.
     """
 
@@ -51,6 +53,7 @@ class MorningMessage(msgspec.Struct, frozen=True, kw_only=True):
     still_open: tuple[str, ...] = ()
     recovered: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    reports: tuple[Path, ...] = ()
     source: str = ""
 
     @property
@@ -61,8 +64,14 @@ class MorningMessage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sections(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """Heading and sentences of what is new, still open and recovered, without empty ones."""
-        named = (("New", self.new), ("Still open", self.still_open), ("Recovered", self.recovered))
+        """New, still open, recovered and reports, each with its lines, without empty ones."""
+        reports = tuple(map(str, self.reports))
+        named = (
+            ("New", self.new),
+            ("Still open", self.still_open),
+            ("Recovered", self.recovered),
+            ("Reports", reports),
+        )
         return tuple((heading, lines) for heading, lines in named if lines)
 
 
@@ -73,13 +82,22 @@ def alarms_of(report: HealthReport) -> dict[str, str]:
     return {_identity(row): one_line(claim)[:_LONGEST] for row, claim in zip(rows, claims, strict=True)}
 
 
-def message_of(report: HealthReport, before: Mapping[str, str], *, now: datetime) -> MorningMessage:
+def message_of(
+    report: HealthReport,
+    before: Mapping[str, str],
+    *,
+    now: datetime,
+    reports: Sequence[Path] = (),
+    notes: Sequence[str] = (),
+) -> MorningMessage:
     """Return the message about the last complete day.
 
     Args:
         report: the board of that day.
         before: the alarms of the last message to the same target, as `alarms_of` returns them.
         now: the time of sending, with a zone.
+        reports: pages that go with it.
+        notes: sentences in front of its own notes.
 
     Raises:
         GamelensError: no day is complete.
@@ -97,7 +115,8 @@ def message_of(report: HealthReport, before: Mapping[str, str], *, now: datetime
         new=_cut(new),
         still_open=_cut([alarms[name] for name in names if name in before]),
         recovered=_cut([sentence for name, sentence in before.items() if name not in alarms]),
-        notes=(*_late_notes(day, now), *report.unmatched),
+        notes=(*notes, *_late_notes(day, now), *report.unmatched),
+        reports=tuple(reports),
         source=source_line(report.board),
     )
 

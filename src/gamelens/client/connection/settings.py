@@ -302,7 +302,7 @@ def is_loopback(host: str | None) -> bool:
 
 
 def portless(address: str) -> str:
-    """Return *address*, without its port if it is on this machine, where a service has any free one."""
+    """Return *address*, without its port if it is on this machine, where any is taken."""
     parts = urlsplit(address)
     return urlunsplit(parts._replace(netloc=parts.hostname or "")) if is_loopback(parts.hostname) else address
 
