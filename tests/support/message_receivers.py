@@ -32,8 +32,12 @@ def webhook() -> Iterator[ReceivedPosts]:
         """Takes one POST."""
 
         def do_POST(self) -> None:
+            length = int(self.headers["Content-Length"])
+            body = self.rfile.read(length)
+            if len(body) < length:  # the sender was killed
+                return
             received.paths.append(self.path)
-            received.bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            received.bodies.append(json.loads(body))
             if received.status:
                 self.send_response(received.status)
                 self.send_header("Content-Length", "0")
