@@ -41,7 +41,7 @@ def narrow(figure: Mapping[str, Any]) -> dict[str, Any]:
     is_grid = len({tuple(layout[name]["domain"]) for name in panels}) > 1
     above = 40 + _LINE_PX * lines + _LEGEND_PX * rows
     below = 62 + _SOURCE_PX * sources
-    inner = (_PANEL_PX + _PANEL_GAP_PX) * len(panels) if is_grid else _inner_px(layout)
+    inner = (_PANEL_PX + _PANEL_GAP_PX) * len(panels) - _PANEL_GAP_PX if is_grid else _inner_px(layout)
     if is_grid:
         _stack(layout, panels)
         above += 40
@@ -111,12 +111,12 @@ def _inner_px(layout: Mapping[str, Any]) -> int:
 
 def _stack(layout: dict[str, Any], panels: list[str]) -> None:
     """Place the panels below each other, the first on top."""
-    each = 1 / len(panels)
-    gap = each * _PANEL_GAP_PX / (_PANEL_PX + _PANEL_GAP_PX)
+    step = _PANEL_PX + _PANEL_GAP_PX
+    inner = step * len(panels) - _PANEL_GAP_PX
     for place, name in enumerate(panels):
-        top = 1 - place * each
+        top = 1 - place * step / inner
         layout[name] |= {"domain": [0, 1], "showticklabels": True}
-        layout[name.replace("x", "y", 1)] |= {"domain": [max(0.0, top - each + gap), top]}
+        layout[name.replace("x", "y", 1)] |= {"domain": [max(0.0, top - _PANEL_PX / inner), top]}
 
 
 def _fit_axis(axis: dict[str, Any], is_grid: bool) -> None:
