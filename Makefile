@@ -43,7 +43,6 @@ demo: $(INSTALLED)
 test: static
 	@$(TESTS) --no-loadscope-reorder -n 4
 	@$(NOTEBOOKS) -n 2 --dist worksteal
-	@GAMELENS_REPLAY=$(CURDIR)/data/recorded $(NOTEBOOKS) -n 2 --dist worksteal
 
 # A fifth of the examples that `make test` tries.
 check: static audit

@@ -1,4 +1,4 @@
-"""Reports without a violation of axe-core's rules: every shipped notebook, light and dark, wide and narrow."""
+"""Reports without a violation of axe-core's rules: every shipped notebook, dark and narrow, light and wide."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ import pytest
 from playwright.sync_api import Browser
 
 from gamelens.local.demo import notebooks_folder
-from gamelens.local.sandbox_info import environment_of
-from gamelens.local.sandbox_population import ensure_populated
-from gamelens.local.sandbox_process import running_sandbox
 from gamelens.notebook.reports.report import write_report
 from support.accessibility import violations_of
 
 NOTEBOOKS = sorted(notebooks_folder().glob("*.ipynb"))
+RECORDED = Path(__file__).parents[2] / "data" / "recorded"
 FOCUS = """() => {
     const table = document.querySelector(".report-table")
     table.focus({focusVisible: true})
@@ -29,16 +27,13 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The static report of each shipped notebook, by its name."""
-    folder = tmp_path_factory.mktemp("reports")
-    with running_sandbox(folder / "state") as ready:
-        ensure_populated(ready, folder / "state", "small")
-        environment = environment_of(ready)
-        return {path.stem: write_report(path, folder, environment=environment) for path in NOTEBOOKS}
+    """The static report of each shipped notebook on recorded answers, by its name."""
+    folder, environment = tmp_path_factory.mktemp("reports"), {"GAMELENS_REPLAY": str(RECORDED)}
+    return {path.stem: write_report(path, folder, environment=environment) for path in NOTEBOOKS}
 
 
 @pytest.mark.parametrize("name", [path.stem for path in NOTEBOOKS])
-@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (390, "dark"), (1280, "light"), (1280, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])
 def test_a_report_has_no_violation(
     browser: Browser, reports: dict[str, Path], name: str, width: int, scheme: str
 ) -> None:

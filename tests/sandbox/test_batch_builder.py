@@ -94,7 +94,7 @@ def first_of_each_name(batches: list[list[Row]]) -> pa.Table:
     return pa.Table.from_pylist(list(kept.values()), schema=EVENTS)
 
 
-@pytest.mark.parametrize("seed", range(examples(6)))
+@pytest.mark.parametrize("seed", range(examples(4)))
 def test_batches_add_up_to_a_rebuild(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Every table has the rows of a rebuild, whatever the batches and the steps of compaction between them."""
     random = Random(seed)

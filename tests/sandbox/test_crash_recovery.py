@@ -1,4 +1,4 @@
-"""Killed processes: acknowledged events stay, and a run commits all or nothing."""
+"""A killed sandbox: acknowledged events stay. Killed runs of processing are in `test_killed_runs`."""
 
 from __future__ import annotations
 
@@ -8,18 +8,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import httpx
 import pytest
 
-from gamelens.sandbox.maintenance.table_verification import verify
 from gamelens.wire.signing import sign
-from support.game_events import NOW, event
-from support.sandbox_stage import Stage
+from support.game_events import event
 
 pytestmark = pytest.mark.slow
 
@@ -75,55 +71,3 @@ def test_what_was_acknowledged_outlives_the_process(tmp_path: Path) -> None:
     assert (summary["accepted"], summary["processed"], summary["pending"]) == (10, 10, 0)
     assert restarted["organisations"] == ready["organisations"]
     assert code == 0
-
-
-def late_events(random: Random, count: int) -> list[Any]:
-    """Return *count* events of the last forty days in random order."""
-    now_s = int(NOW.timestamp())
-    return [
-        event(
-            user_id=f"u{random.randrange(300)}",
-            session_id=f"s{random.randrange(900)}",
-            client_ts=now_s - random.randrange(40 * 86_400),
-            event_uuid=f"e{random.randrange(10**5)}",
-        )
-        for _ in range(count)
-    ]
-
-
-def test_processing_that_is_killed_has_done_all_or_nothing(make_stage: Callable[..., Stage]) -> None:
-    """A run that is killed has committed all its tables or none of them.
-
-    The delay before the kill follows the outcome, so that kills happen around the commit.
-    """
-    random, stage = Random(8), make_stage()
-    state = stage.sandbox.options.state
-    stage.sandbox.close()
-    command = [sys.executable, "-m", "gamelens", "sandbox", "process", "--state", str(state)]
-
-    def receive_events() -> None:
-        restarted = Stage(state)
-        assert all(restarted.submit(late_events(random, 400)).status_code == 200 for _ in range(5))
-        restarted.sandbox.close()
-
-    receive_events()
-    began = time.monotonic()
-    subprocess.run(command, check=True)
-    whole_s = time.monotonic() - began
-    processed, has_committed = verify(state, days=0).events, []
-    for number in range(12):
-        receive_events()
-        process = subprocess.Popen(command)
-        time.sleep(whole_s)
-        process.kill()
-        process.wait()
-        verified = verify(state, days=3, seed=number)
-        assert verified.differences == []
-        has_committed.append(verified.events > processed)
-        processed = verified.events
-        whole_s *= 0.85 if has_committed[-1] else 1.2  # towards the commit
-    subprocess.run(command, check=True)
-    verified = verify(state, days=100)
-    assert verified.differences == []
-    assert verified.events > processed or has_committed[-1]
-    assert set(has_committed) == {True, False}
