@@ -11,7 +11,7 @@ from gamelens.client.cache.answer_cache import AnswerCache, open_cache
 from gamelens.client.connection.event_loop import shared_loop
 from gamelens.client.connection.metrics_api import MetricsApi
 from gamelens.client.connection.recording import RecordingSender, ReplaySender
-from gamelens.client.connection.settings import metrics_settings
+from gamelens.client.connection.settings import metrics_settings, portless
 from gamelens.client.connection.transport import ANSWER_BYTES, HttpBackend, HttpSender, Transport
 from gamelens.client.limits.rate_limit import Pace, shared_rate_limiter
 from gamelens.client.plans.query_spec import is_integer, one_of
@@ -80,7 +80,7 @@ class BaseClient:
             if record is not None:
                 sender = RecordingSender(sender, record)
             else:
-                answers = open_cache(cache, address=settings.metrics_url, fingerprint=fingerprint)
+                answers = open_cache(cache, address=portless(settings.metrics_url), fingerprint=fingerprint)
         service = MetricsApi(sender, refresh_s=refresh_s, changes=replay is None)
         self._executor = QueryExecutor(service, answers, max_days=max_days, refresh_s=refresh_s)
         # A notebook seldom closes anything: the connections close with the last reference.

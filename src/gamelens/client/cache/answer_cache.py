@@ -27,7 +27,6 @@ import pyarrow as pa
 from gamelens.client.cache import index_queries
 from gamelens.client.cache.bucket_store import BucketStore, CachedQuery, concatenate_entries, entry_rows, mergeable
 from gamelens.client.cache.index_queries import IndexEntry
-from gamelens.client.connection.settings import portless
 from gamelens.client.tables.table_differences import Restatement, field_changes, rows_changed
 from gamelens.client.tables.table_operations import sort_into_buckets
 from gamelens.client.tables.time_ranges import BucketSlice
@@ -385,10 +384,10 @@ def open_cache(cache: bool | str | os.PathLike[str], *, address: str, fingerprin
 
     Args:
         cache: the folder; True is the user's cache folder, False returns None.
-        address: the address of the service. A port of this machine says nothing: editions of data tell services apart.
+        address: the address of the service, without a port of this machine, where editions of data tell services apart.
         fingerprint: of the key.
     """
     if cache is False:
         return None
-    owner = hashlib.sha256(f"{portless(address)} {fingerprint}".encode()).hexdigest()[:32]
+    owner = hashlib.sha256(f"{address} {fingerprint}".encode()).hexdigest()[:32]
     return AnswerCache(cache_folder() if cache is True else Path(cache), owner=owner)
