@@ -21,9 +21,10 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from docs.figures import FigureFolder
+from docs.name_uses import examples_in
 from docs.page_runner import PageRunner
 from docs.page_text import Page, notebook_text, plain_page, run_page
-from docs.public_names import GROUPS, names_page, uses_in
+from docs.public_names import GROUPS, names_page
 from docs.reference import commands_page, dimensions_page, metrics_page
 from gamelens.local.sandbox_info import environment_of
 from gamelens.local.sandbox_population import ensure_populated
@@ -60,7 +61,7 @@ _PICTURE = re.compile(r"<picture>.*?</picture>\n*", re.DOTALL)
 def pages(figures: FigureFolder) -> Iterator[Page]:
     """Yield every page, with its code run. *figures* takes up what it draws."""
     runner, texts = PageRunner(), []
-    for name, text, answers in [*_notebooks(), *_own_pages()]:
+    for name, text, answers in sources():
         with runner.page(answers):
             page = run_page(name, text, runner, partial(figures.add, page=name))
         texts.append((name, page.title, text))
@@ -71,13 +72,15 @@ def pages(figures: FigureFolder) -> Iterator[Page]:
     yield plain_page("reference/metrics.md", metrics_page())
     yield plain_page("reference/dimensions.md", dimensions_page())
     yield plain_page("reference/commands.md", commands_page())
-    uses = uses_in(texts)
-    yield from (plain_page(f"reference/{group}.md", names_page(group, uses)) for group in GROUPS)
+    examples = examples_in(texts)
+    yield from (plain_page(f"reference/{group}.md", names_page(group, examples)) for group in GROUPS)
 
 
-def _notebooks() -> Iterator[Source]:
+def sources() -> Iterator[Source]:
+    """Yield the notebooks and the pages of `docs/pages`."""
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         yield f"tutorial/{path.stem}.md", notebook_text(path), ROOT / "data" / "recorded"
+    yield from _own_pages()
 
 
 def _own_pages() -> Iterator[Source]:
@@ -93,7 +96,7 @@ def record() -> None:
     with TemporaryDirectory() as folder, running_sandbox(Path(folder)) as ready:
         ensure_populated(ready, Path(folder), SCENARIO)
         os.environ |= environment_of(ready)
-        for name, text, answers in _own_pages():
+        for name, text, answers in sorted(_own_pages(), key=lambda page: "replay=" in page[1]):  # once it is recorded
             with runner.page(answers, is_recording=True):
                 run_page(name, text, runner, partial(figures.add, page=name))
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, get_origin
 
 import griffe
 
@@ -16,6 +14,9 @@ import gamelens
 from docs.reference import escape_lines
 from gamelens import errors
 from gamelens.notebook.accessor import Lens
+
+if TYPE_CHECKING:
+    from docs.name_uses import Use
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "gamelens": ("gamelens",),
@@ -46,16 +47,6 @@ TITLES = {
 }
 """Titles of the pages."""
 _WIDTH = 96
-_LENS = {"lens": "gamelens.Client", "client": "gamelens.Client"}
-"""Variables that notebooks and pages call a client by."""
-
-
-class Use(NamedTuple):
-    """A statement that uses a public name."""
-
-    code: str
-    page: str
-    title: str
 
 
 class _Raw:
@@ -78,6 +69,14 @@ def public_names(group: str) -> Iterator[tuple[str, Any]]:
                 yield f"{module_name}.{name}", value
 
 
+def headings(group: str) -> Iterator[str]:
+    """Yield what the page *group* has a heading for: the public names, dotted, and the methods of classes."""
+    for full, value in public_names(group):
+        yield full
+        if inspect.isclass(value):
+            yield from (f"{full}.{name}" for name, _ in _methods(value))
+
+
 def _listed(module: ModuleType) -> list[str]:
     """Return what a package lists, or the functions and classes that a module defines."""
     if module.__name__.endswith(".accessor"):
@@ -86,7 +85,7 @@ def _listed(module: ModuleType) -> list[str]:
     return getattr(module, "__all__", None) or [name for name in own if not name.startswith("_")]
 
 
-def names_page(group: str, uses: Mapping[str, list[Use]]) -> str:
+def names_page(group: str, examples: Mapping[str, Use]) -> str:
     """Return the page of the names in *group*."""
     parts = [f"# {TITLES[group]}"]
     seen = ""
@@ -97,7 +96,7 @@ def names_page(group: str, uses: Mapping[str, list[Use]]) -> str:
             about = inspect.getdoc(Lens if value is Lens else import_module(module)) or ""
             parts.append(escape_lines(about.partition("\n")[0]))
             parts += [f"```python\n{_import_of(module)}\n```"] if value is not Lens else []
-        parts += _described(full, _shown_name(full, name), value, uses)
+        parts += _described(full, _shown_name(full, name), value, examples)
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -114,20 +113,20 @@ def _shown_name(full: str, name: str) -> str:
     return "df.lens" if name == "Lens" else f"{prefix}.{name}"
 
 
-def _described(full: str, shown: str, value: Any, uses: Mapping[str, list[Use]]) -> Iterator[str]:
+def _described(full: str, shown: str, value: Any, examples: Mapping[str, Use]) -> Iterator[str]:
     """Yield heading, signature, docstring and example of a name, and of the methods of a class."""
     yield f"## {shown}"
-    if not callable(value):
+    if not callable(value) or get_origin(value) is not None:
         yield f"```python\n{shown} = {_short(value)}\n```"
         yield escape_lines(_text_below(full))
     else:
         yield from _callable(shown, value)
-    yield from _example(full, uses)
+    yield from _example(full, examples)
     if inspect.isclass(value):
         for name, method in _methods(value):
             yield f"### {shown}.{name}"
             yield from _callable(f"{shown.lower() if shown == 'df.lens' else shown}.{name}", method)
-            yield from _example(f"{full}.{name}", uses)
+            yield from _example(f"{full}.{name}", examples)
 
 
 def _callable(shown: str, value: Any) -> Iterator[str]:
@@ -150,7 +149,7 @@ def _signature(shown: str, value: Any) -> str:
     except (TypeError, ValueError):
         return ""
     parameters = [
-        it.replace(annotation=_Raw(it.annotation) if isinstance(it.annotation, str) else it.annotation)
+        it.replace(annotation=_annotation(it), default=_default(it))
         for it in signature.parameters.values()
         if it.name != "self"
     ]
@@ -165,6 +164,18 @@ def _signature(shown: str, value: Any) -> str:
     if star is not None and not has_args:
         texts.insert(star, "*")
     return f"{shown}(\n{''.join(f'    {text},{chr(10)}' for text in texts)}){returned}"
+
+
+def _annotation(parameter: inspect.Parameter) -> Any:
+    return _Raw(parameter.annotation) if isinstance(parameter.annotation, str) else parameter.annotation
+
+
+def _default(parameter: inspect.Parameter) -> Any:
+    """Return the default value of a parameter, functions by name, because their repr has an address in memory."""
+    name = getattr(parameter.default, "__name__", None)
+    if name is None or inspect.isclass(parameter.default):
+        return parameter.default
+    return _Raw("..." if name == "<lambda>" else name)
 
 
 def _type_text(annotation: Any) -> str:
@@ -206,52 +217,7 @@ def _text_below(full: str) -> str:
     return member.docstring.value if member.docstring else ""
 
 
-def _example(full: str, uses: Mapping[str, list[Use]]) -> Iterator[str]:
-    if found := uses.get(full):
-        use = min(found, key=lambda it: ("\n" in it.code, len(it.code)))
+def _example(full: str, examples: Mapping[str, Use]) -> Iterator[str]:
+    if use := examples.get(full):
         yield f"For example, in [{use.title}](../{use.page}):"
         yield f"```python\n{use.code}\n```"
-
-
-def uses_in(texts: Iterable[tuple[str, str, str]]) -> dict[str, list[Use]]:
-    """Return the statements that use each public name.
-
-    Args:
-        texts: pages as path, title and Markdown.
-    """
-    found: dict[str, list[Use]] = {}
-    for page, title, text in texts:
-        aliases = dict(_LENS)
-        for code in re.findall(r"^```python.*?\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-            tree = ast.parse(code)
-            aliases |= _aliases(tree)
-            for node in tree.body:
-                source = ast.get_source_segment(code, node) or ""
-                for name in {} if isinstance(node, (ast.Import, ast.ImportFrom)) else _names_in(node, aliases):
-                    found.setdefault(name, []).append(Use(source, page, title))
-    return found
-
-
-def _aliases(tree: ast.Module) -> dict[str, str]:
-    aliases: dict[str, str] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            aliases |= {it.asname or it.name: it.name for it in node.names if it.name.startswith("gamelens")}
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gamelens"):
-            aliases |= {it.asname or it.name: f"{node.module}.{it.name}" for it in node.names}
-    return aliases
-
-
-def _names_in(statement: ast.AST, aliases: Mapping[str, str]) -> set[str]:
-    names = set()
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Name) and node.id in aliases:
-            names.add(aliases[node.id])
-        elif isinstance(node, ast.Attribute):
-            dotted = ast.unparse(node)
-            first, _, rest = dotted.partition(".")
-            if first in aliases:
-                names.add(f"{aliases[first]}.{rest}")
-            if isinstance(node.value, ast.Attribute) and node.value.attr == "lens":
-                names |= {"gamelens.notebook.accessor.Lens", f"gamelens.notebook.accessor.Lens.{node.attr}"}
-    return names

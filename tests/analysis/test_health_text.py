@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from gamelens.analysis import health
+from gamelens.analysis.health.health_text import row_sentence
 from support.tidy_frames import tidy_frame
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -49,6 +50,6 @@ def test_an_ok_row_far_from_usual_says_why(numbers: dict[str, object], says: str
         **numbers,
     }
     row["change"] = float(str(row["value"])) / float(str(row["expected"])) - 1
-    sentence = health.row_sentence(row)
+    sentence = row_sentence(row)
     assert says in sentence
     assert sentence.endswith(")") == says.endswith(")")

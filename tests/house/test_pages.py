@@ -12,9 +12,10 @@ import pytest
 
 import gamelens
 from docs import build
+from docs.name_uses import examples_in
 from docs.page_runner import PageError, PageRunner
 from docs.page_text import run_page
-from docs.public_names import GROUPS, public_names
+from docs.public_names import GROUPS, headings, public_names
 from docs.reference import commands_page, dimensions_page, metrics_page
 from gamelens import errors
 from gamelens.catalog import ALIASES, METRICS
@@ -126,6 +127,50 @@ def test_every_public_name_is_in_the_reference() -> None:
     rooms = {it.name for it in modules()}
     hold("undocumented_names", (Violation(TOP, name) for name in sorted(public - shown - own_pages - rooms)))
     assert {f"gamelens.{name}" for name in gamelens.__all__} <= shown | own_pages
+
+
+def test_every_public_name_has_an_example() -> None:
+    """In a notebook or page, whose code is run when the site is built."""
+    examples = examples_in((name, name, text) for name, text, _ in build.sources())
+    assert [name for group in GROUPS for name in headings(group) if name not in examples] == []
+
+
+def examples(code: str) -> dict[str, str]:
+    """Return the example of each name in a page with this *code*."""
+    found = examples_in([("page.md", "Page", f"```python\n{code}\n```\n")])
+    return {name.removeprefix("gamelens."): use.code for name, use in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("import gamelens as gl\nlens = gl.connect()\nlens.plan('revenue')", "Client.plan"),
+        ("import gamelens as gl\nlens = gl.connect()\nlens.plan('revenue')", "Plan"),
+        ("import gamelens as gl\nasync with gl.AsyncClient() as lens:\n    await lens.games()", "AsyncClient.games"),
+        ("import gamelens as gl\ndays = gl.Interval.parse('P1D/2026-11-01').buckets('day')", "Interval.buckets"),
+        ("def show(frame):\n    return frame.lens.receipt.within(None)", "Receipt.within"),
+        ("import gamelens as gl\ndef end(player: gl.PlayerSession):\n    player.flush()", "PlayerSession.flush"),
+        ("from gamelens import simulator as s\n[event.at(0) for event in s.play_day()]", "simulator.LiveEvent.at"),
+        ("from gamelens.analysis import ads\nads.SPREAD", "analysis.ads.SPREAD"),
+    ],
+)
+def test_a_name_is_found_behind_variables(code: str, name: str) -> None:
+    """What a variable is follows from the signatures of gamelens."""
+    assert name in examples(code)
+
+
+def test_a_variable_that_is_bound_anew_is_something_else() -> None:
+    """An example would be of a name that the line does not use."""
+    code = "import gamelens as gl\nlens = gl.connect()\nlens = other()\nlens.games()"
+    assert "Client.games" not in examples(code)
+
+
+def test_the_example_is_the_shortest_line_that_names_it() -> None:
+    """Within blocks too; a value that a call returns is second to the name itself."""
+    block = "import gamelens as gl\nwith gl.Client() as lens:\n    there = lens.available()\n"
+    found = examples(f"{block}gl.Interval.parse('2026-11-01/P7D')")
+    assert found["Client.available"] == "there = lens.available()"
+    assert found["Interval"] == "gl.Interval.parse('2026-11-01/P7D')"
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from gamelens._text import NumberKind
 __all__ = ["Claim", "Direction", "KeyNumber", "clear_claims", "direction_of", "paragraph", "sentences"]
 
 Direction = Literal["higher", "lower", "no clear difference", "unknown"]
+"""The reading of an interval of a difference."""
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):

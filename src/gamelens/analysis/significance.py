@@ -1,4 +1,4 @@
-"""P-values, their corrections for many tests, and intervals that hold at every look.
+"""Building blocks of tests: p-values, corrections for many, intervals from days and looks.
 
 scipy computes distributions, from the extra `analysis`; NaN is no test. False discovery rates and Holm's correction are
 our own: importing `scipy.stats` for the former takes longer than a board takes to judge, and `multipletests` of

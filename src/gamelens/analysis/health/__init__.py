@@ -17,7 +17,6 @@ Never asks a service and never draws. Open `board` first; `baseline` is the stat
 stays open.
 """
 
-from gamelens.analysis.health.baseline import BAND_Z
 from gamelens.analysis.health.board import board, flagged, score_days, silent_games
 from gamelens.analysis.health.board_claims import (
     alarm_claims,
@@ -35,7 +34,6 @@ from gamelens.analysis.health.health_text import (
     dimension_words,
     moved_sentence,
     ok_reason,
-    row_sentence,
     subject,
 )
 from gamelens.analysis.health.segments import segments, verdict
@@ -50,7 +48,6 @@ from gamelens.analysis.health.watched_metrics import (
 )
 
 __all__ = [
-    "BAND_Z",
     "Accepted",
     "Annotation",
     "BoardNotes",
@@ -73,7 +70,6 @@ __all__ = [
     "measured",
     "moved_sentence",
     "ok_reason",
-    "row_sentence",
     "score_days",
     "segment_claims",
     "segments",

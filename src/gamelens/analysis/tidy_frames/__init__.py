@@ -1,4 +1,4 @@
-"""Tidy frames: columns, names and receipts, and the requirements of an analysis.
+"""Building blocks of every analysis on tidy frames: columns, names, sums and receipts.
 
 Never asks a service and never changes a frame. Open `frame_columns` first.
 """
