@@ -30,8 +30,8 @@ class Use(NamedTuple):
 
     @property
     def rank(self) -> tuple[bool, bool, int]:
-        """One line before several, names before what is made, then the shortest."""
-        return "\n" in self.code, not self.is_named, len(self.code)
+        """Names before what is made, one line before several, then the shortest."""
+        return not self.is_named, "\n" in self.code, len(self.code)
 
 
 def examples_in(texts: Iterable[tuple[str, str, str]]) -> dict[str, Use]:
