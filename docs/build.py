@@ -55,6 +55,7 @@ READMES = {
 }
 """Pages of files that have their home elsewhere."""
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]*)(#[^)\s]*)?\)")
+_REPLAYS = 'replay="answers"'
 _PICTURE = re.compile(r"<picture>.*?</picture>\n*", re.DOTALL)
 
 
@@ -96,7 +97,7 @@ def record() -> None:
     with TemporaryDirectory() as folder, running_sandbox(Path(folder)) as ready:
         ensure_populated(ready, Path(folder), SCENARIO)
         os.environ |= environment_of(ready)
-        for name, text, answers in sorted(_own_pages(), key=lambda page: "replay=" in page[1]):  # once it is recorded
+        for name, text, answers in sorted(_own_pages(), key=lambda page: _REPLAYS in page[1]):  # those come last
             with runner.page(answers, is_recording=True):
                 run_page(name, text, runner, partial(figures.add, page=name))
 
