@@ -33,7 +33,7 @@ EVENTS = int(os.environ.get("EVENTS", "2000000"))
 DEMO_EVENTS = 62  # of a player of the demo, about
 MOST_MIB = 2048
 BARS = {"raw-json": 300_000, "event-parquet": 1_000_000}
-"""Events a second of one core that were asked for."""
+"""Events a second of one core that are wanted."""
 TEXTS = (
     "category user_id session_id event_uuid country_code platform build ad_sdk_name ad_type ad_action ad_network_name "
     "install_publisher ab_id ab_variant_id severity currency client_ts length amount"
@@ -119,7 +119,7 @@ def take(folder: Path, state: Path) -> int:
 
 @pytest.mark.parametrize("kind", ["raw-json", "event-parquet"])
 def test_rates_of_an_import(tmp_path: Path, kind: ExportFormat) -> None:
-    """An import reads within a small factor of the floor, and takes less than 2 GiB of memory."""
+    """An import takes less than 2 GiB of memory. Rates are printed beside those wanted, which are not reached yet."""
     scenario = load_scenario("demo", players=max(EVENTS // DEMO_EVENTS, 100))
     folder, state = tmp_path / "export", tmp_path / "state"
     export_raw(scenario, folder, kind, ends_on=date(2026, 11, 20))
