@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gamelens.sandbox.clock import Clock
+from gamelens.sandbox.maintenance.import_run import ImportOptions, import_raw_events
 from gamelens.sandbox.processing.compaction import compact
 from gamelens.sandbox.processing.scheduler import Scheduler
 from gamelens.sandbox.storage.inbox import open_store
@@ -20,15 +21,17 @@ from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_health import LakeHealth
 from support.game_events import NOW
 
+IMPORT: Final = "import "
+"""Beginning of an order to import the files that follow it, in small groups."""
 NEVER: Final = 1_000_000_000
 _WRITES: Final = ("fsync", "unlink", "rename", "replace", "rmdir")
 _STATEMENTS: Final = ("BEGIN", "INSERT", "UPDATE", "DELETE", "COMMIT")
 _context = get_context("forkserver")
-_context.set_forkserver_preload([compact.__module__, Scheduler.__module__])
+_context.set_forkserver_preload([compact.__module__, Scheduler.__module__, import_raw_events.__module__])
 
 
 def writes(order: str, state: Path) -> int:
-    """Process or compact *state* in another process, and return the number of its writes to the disk.
+    """Process, compact or import into *state* in another process, and return the number of its writes to the disk.
 
     A write is a sync, removal or renaming of a file, or a statement that changes the manifest.
     """
@@ -38,7 +41,7 @@ def writes(order: str, state: Path) -> int:
 
 
 def kill(order: str, state: Path, *, before: int) -> None:
-    """Process or compact *state* in another process, and kill that before its write of this number."""
+    """Process, compact or import into *state* in another process, and kill that before its write of this number."""
     assert _exit_code(order, state, before, _context.Value("i", 0)) == -signal.SIGKILL
 
 
@@ -76,5 +79,7 @@ def _run(order: str, state: Path, before: int, number: Synchronized[int]) -> Non
         lake = Lake(state / "lake", open_store(state / "gamelens.db"))
         with (state / "lock").open("a") as lock:
             asyncio.run(Scheduler(state, lake, clock, lock=lock, health=LakeHealth(lake)).process())
+    elif order.startswith(IMPORT):
+        import_raw_events(state, [order.removeprefix(IMPORT)], ImportOptions(group_events=800), clock=clock)
     else:
         compact(state)

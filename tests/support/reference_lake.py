@@ -145,7 +145,7 @@ def _add_batch(connection: duckdb.DuckDBPyConnection, writer: _PartWriter, batch
         if name in ("installs", "payments"):  # what was written stays, and moves into another table
             connection.execute(f"CREATE OR REPLACE TEMP TABLE old_{name}_now AS FROM new")
             added = f"SELECT new.* FROM new ANTI JOIN old_{name} USING (player)"
-        elif name in ("installs_moved", "payments_moved"):
+        elif name in ("installs_moved", "payments_moved", "stated_installs"):
             continue
         elif name in ("events", "impressions_shared"):
             added = f"FROM new EXCEPT ALL FROM old_{name}"
@@ -219,6 +219,7 @@ def _tables(connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
         "WHERE category = 'impression' QUALIFY count(*) OVER (PARTITION BY game_id, ilrd_id) > 1",
         "installs": f"FROM ({_FIRST} numbered WHERE player IS NOT NULL) WHERE nth = 1",
         "payments": f"FROM ({_FIRST} numbered WHERE player IS NOT NULL AND category = 'business') WHERE nth = 1",
+        "stated_installs": _empty("stated_installs"),
         "installs_moved": _empty("installs_moved"),
         "payments_moved": _empty("payments_moved"),
         "returns": f"""
@@ -256,7 +257,7 @@ def _difference(name: str) -> str:
 
 def _comparable(name: str) -> str:
     """Return the rows of the relation `of_` *name*, summed up and without player numbers."""
-    if name in ("installs_moved", "payments_moved"):
+    if name in ("installs_moved", "payments_moved", "stated_installs"):
         return _empty(name)
     if name in ("installs", "payments"):
         columns = ", ".join(column for column in COLUMNS[name] if column != "player")

@@ -37,6 +37,12 @@ _STATUS_EVERY_S: Final = 10.0
     metavar="STATE",
     help="Instead of sending, write to the lake of a sandbox that does not run and has no events yet.",
 )
+@click.option(
+    "--export",
+    type=(click.Choice(["raw-json", "event-parquet"]), click.Path(path_type=Path, file_okay=False)),
+    metavar="FORMAT DIR",
+    help="Instead of sending, write files as the service exports raw events: raw-json or event-parquet.",
+)
 @click.option("--workers", type=click.IntRange(min=1), default=1, help="Processes that make the events.")
 @click.option(
     "--mode",
@@ -58,6 +64,7 @@ def simulate(
     seed: int | None,
     ready: Path | None,
     into: Path | None,
+    export: tuple[Literal["raw-json", "event-parquet"], Path] | None,
     workers: int,
     mode: Literal["batches", "clients", "server"],
     live: bool,
@@ -74,13 +81,15 @@ def simulate(
     With --into a hundred million events take minutes. They are written to the lake alone: the sandbox has no raw
     events of them to show, to verify with `gamelens sandbox verify` or to rebuild the lake from.
 
+    With --export DIR gets the files that `gamelens lake import` takes, for games with the ids 1001, 1002, 2001 ...
+
     With --live the population keeps playing, with --speed 60 a minute of it each second. Events are sent when they
     are due, and the live page of the sandbox shows them.
     """
     import msgspec
 
     from gamelens.local.sandbox_info import read_sandbox_info
-    from gamelens.local.sandbox_population import populate, populate_lake, populate_with_clients
+    from gamelens.local.sandbox_population import populate, populate_lake, populate_with_clients, write_raw_export
     from gamelens.simulator import Ledger, expect, load_scenario
 
     population = load_scenario(scenario, players=players, days=days, seed=seed)
@@ -91,14 +100,17 @@ def simulate(
         else:
             _print_forecast(expected)
         return
-    _check_target(ready=ready, into=into, mode=mode, live=live, ledger=ledger)
+    _check_target(ready=ready, into=into, export=export, mode=mode, live=live, ledger=ledger)
     sandbox = read_sandbox_info(ready) if ready is not None else None
     if live and sandbox is not None:
         _play_live(sandbox, population, speed=speed)
         return
     truth = Ledger() if ledger else None
     with _progress(lambda: expect(population).events) as on_events:
-        if into is not None:
+        if export is not None:
+            kind, folder = export
+            record = write_raw_export(folder, kind, population, ledger=truth, workers=workers, on_events=on_events)
+        elif into is not None:
             record = populate_lake(into, population, ledger=truth, workers=workers, on_events=on_events)
         elif sandbox is not None and mode == "batches":
             record = populate(sandbox, population, ledger=truth, workers=workers, on_batch=on_events)
@@ -109,16 +121,19 @@ def simulate(
     click.echo(json.dumps(msgspec.to_builtins(record)) if as_json else _as_lines(msgspec.to_builtins(record)))
 
 
-def _check_target(*, ready: Path | None, into: Path | None, mode: str, live: bool, ledger: Path | None) -> None:
+def _check_target(
+    *, ready: Path | None, into: Path | None, export: object, mode: str, live: bool, ledger: Path | None
+) -> None:
     """Refuse options that do not go together."""
-    if (ready is None) == (into is None):
+    if [ready, into, export].count(None) != 2:
         raise click.UsageError(
-            "either --ready FILE, which `gamelens sandbox up --ready FILE` writes, or --into STATE is needed"
+            "either --ready FILE, which `gamelens sandbox up --ready FILE` writes, --into STATE or --export FORMAT DIR "
+            "is needed"
         )
-    if into is not None and mode != "batches":
-        raise click.UsageError(f"--into writes to a lake, past every client: send with --ready for --mode {mode}")
+    if ready is None and mode != "batches":
+        raise click.UsageError(f"only --ready has clients: send with --ready for --mode {mode}")
     if live and (ready is None or ledger is not None or mode != "batches"):
-        raise click.UsageError("--live goes with --ready, and with neither --into, --ledger nor --mode")
+        raise click.UsageError("--live goes with --ready, and with neither --ledger nor --mode")
 
 
 @cli.command()

@@ -1,4 +1,4 @@
-"""The commands `sandbox` and `lake`: both services on this machine and their events."""
+"""The command `sandbox`: both services on this machine."""
 
 from __future__ import annotations
 
@@ -299,37 +299,3 @@ def sandbox_verify(state: Path, days: int, all_days: bool, seed: int | None, fil
     if verified.differences:
         raise click.ClickException(f"{compared}: {len(verified.differences)} differences")
     click.echo(f"{compared}: no difference")
-
-
-@cli.group()
-def lake() -> None:
-    """Use the Parquet files that a sandbox makes of its events."""
-
-
-@lake.command("export")
-@click.option("--state", type=click.Path(path_type=Path, file_okay=False), required=True, help="State directory.")
-@click.option("--format", "kind", type=click.Choice(["delta"]), default="delta", help="Of the tables.")
-@click.option("--out", required=True, metavar="DIR", help="A folder, or the URL of one (s3://, gs://, file://).")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object, by organisation.")
-def lake_export(state: Path, kind: str, out: str, as_json: bool) -> None:
-    """Export the events of each organisation as a table for other tools.
-
-    \b
-    Example: gamelens lake export --state ~/sandbox --format delta --out ~/tables
-
-    Each export to the same place is a new version of the table. On the lake's own disk its files are links to those
-    of the lake, elsewhere copies.
-    """
-    import msgspec
-
-    from gamelens.sandbox.maintenance.delta_export import export_delta
-
-    exported = export_delta(state, out)
-    if as_json:
-        click.echo(json.dumps(msgspec.to_builtins(exported)))
-        return
-    for name, table in exported.items():
-        counts = f"version {table.version}  {table.files:,} files  {table.rows:,} events"
-        click.echo(printable(f"{name}  {counts}  {table.table}"))
-    if not exported:
-        click.echo("nothing is processed yet", err=True)

@@ -25,7 +25,7 @@ from gamelens.local.sandbox_process import call_control_api, control_api_of
 if TYPE_CHECKING:
     from gamelens.client.events.collector_client import CollectorClient
     from gamelens.local.event_sender import Mode
-    from gamelens.simulator import Ledger, LiveEvent, Scenario
+    from gamelens.simulator import ExportFormat, Ledger, LiveEvent, Scenario
     from gamelens.wire.event_validator import RejectedEvent
 
 _NAME_LETTERS: Final = 200
@@ -127,6 +127,31 @@ def populate_lake(
             )
         )
         lake.set_scenario(_scenario_name(scenario))
+    return msgspec.structs.replace(population_id(scenario, ends_on), events=events, seconds=time.monotonic() - began)
+
+
+def write_raw_export(
+    folder: Path,
+    kind: ExportFormat,
+    scenario: Scenario,
+    *,
+    ends_on: date | None = None,
+    ledger: Ledger | None = None,
+    workers: int = 1,
+    on_events: Callable[[int], object] = lambda _: None,
+) -> PopulationRecord:
+    """Write the events of *scenario* as the service exports raw events.
+
+    The files are of *kind* and lie below *folder*. The games have the ids of a new sandbox for the scenario.
+    *on_events* is called with the number of each part.
+
+    Raises:
+        Refused: *folder* is not empty.
+    """
+    from gamelens.simulator import export_raw
+
+    ends_on, began = ends_on or today(), time.monotonic()
+    events = export_raw(scenario, folder, kind, ends_on=ends_on, ledger=ledger, workers=workers, on_events=on_events)
     return msgspec.structs.replace(population_id(scenario, ends_on), events=events, seconds=time.monotonic() - began)
 
 

@@ -7,6 +7,7 @@ from gamelens.simulator.events.request_batches import RequestBatch, batches_of
 from gamelens.simulator.ledger.ledger import Ledger
 from gamelens.simulator.output.parquet_days import play_columns
 from gamelens.simulator.output.play import VERSION, Expectation, expect, play
+from gamelens.simulator.output.raw_export import ExportFormat, export_raw
 from gamelens.simulator.output.session_playback import LiveEvent, PlayedSession, live_start, play_day, play_sessions
 from gamelens.simulator.retention_model.bgbb import BgbbMixture, BgbbModel, logit_step_for_lift
 from gamelens.simulator.retention_model.bgbb_fit import fit_retention, nearest_feasible
@@ -18,6 +19,7 @@ __all__ = [
     "BgbbModel",
     "RequestBatch",
     "Expectation",
+    "ExportFormat",
     "Ledger",
     "LiveEvent",
     "BgbbMixture",
@@ -25,6 +27,7 @@ __all__ = [
     "Scenario",
     "batches_of",
     "expect",
+    "export_raw",
     "fit_retention",
     "live_start",
     "load_scenario",

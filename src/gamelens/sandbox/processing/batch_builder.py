@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
-from gamelens.sandbox.processing.first_events import DAY_US, MOMENT, number_players
+from gamelens.sandbox.processing.first_events import DAY_US, MOMENT, STATED, number_players, write_stated_installs
 from gamelens.sandbox.processing.memberships import EPOCH_DAY, write_impressions, write_players, write_sessions
 from gamelens.sandbox.processing.part_writer import GROUP_ROWS, PartWriter
 from gamelens.sandbox.storage.keyed_runs import (
@@ -61,7 +61,14 @@ _SAME_WITHOUT_MONEY: Final = f"{_SAME} AND combined.currency IS NULL"
 
 
 def build_parts(
-    organisation: str, staged: Sequence[Path], lake: Lake, scratch: Path, *, folder: str, is_anew: bool = False
+    organisation: str,
+    staged: Sequence[Path],
+    lake: Lake,
+    scratch: Path,
+    *,
+    folder: str,
+    is_anew: bool = False,
+    stated: Sequence[Path] = (),
 ) -> tuple[list[LakeFile], list[Path], int]:
     """Write the parts that the *staged* events add.
 
@@ -75,6 +82,7 @@ def build_parts(
         scratch: folder for temporary files of the engine.
         folder: name of a new folder of the lake.
         is_anew: whether the events are all there are, and the parts replace those of the last version.
+        stated: files of installs that an import names, with the columns of `stated_installs`.
     """
     sql = DuckDBWriter(scratch)
     try:
@@ -85,7 +93,8 @@ def build_parts(
         if fresh:
             _group(writer)
             _combine(writer)
-            number_players(writer, same=_SAME_WITHOUT_MONEY.format("users"))
+            write_stated_installs(writer, stated)
+            number_players(writer, has_stated=bool(stated), same=_SAME_WITHOUT_MONEY.format("users"))
             _join_numbers(writer)
             write_players(writer)
             write_sessions(writer)
@@ -169,7 +178,7 @@ def _group(writer: PartWriter) -> None:
     writer.sql.run(f"""
         CREATE TEMP TABLE users AS
         SELECT day, {_DIMENSIONS}, user_id, {PURCHASE_CURRENCY} AS currency,
-            {_sums("CASE WHEN category = 'business' THEN money END")}, min({MOMENT}) AS first
+            {_sums("CASE WHEN category = 'business' THEN money END")}, min({MOMENT}) AS first, min(seq) AS first_seq
         FROM fresh GROUP BY ALL""")  # noqa: S608
     writer.sql.run(f"""
         CREATE TEMP TABLE visits AS
@@ -199,7 +208,7 @@ def _join_numbers(writer: PartWriter) -> None:
     sql = writer.sql
     sql.run(f"""
         CREATE TEMP TABLE active_rows AS
-        SELECT users.* EXCLUDE (user_id, first), player, combination FROM users
+        SELECT users.* EXCLUDE (user_id, first, first_seq), player, combination FROM users
         LEFT JOIN (SELECT game_id, user_id, player FROM numbers) USING (game_id, user_id)
         JOIN combined ON {_SAME.format("users")} AND users.currency IS NOT DISTINCT FROM combined.currency""")  # noqa: S608
     sql.run("""
@@ -213,23 +222,33 @@ def _join_numbers(writer: PartWriter) -> None:
 def _write_returns(writer: PartWriter) -> None:
     """Write the new returns, and move those of players whose install has moved.
 
-    A return moves from the age by the old install to that by the new one.
+    A return moves from the age by the old install to that by the new one. The players of age 0 are all installs of the
+    day: the day of a stated install counts whether or not it has an event.
     """
     sql = writer.sql
     player = sql.table("SELECT player FROM numbers WHERE install = 2").column("player").to_numpy()
     hits = writer.runs("player_days").between(*(player_day(player, np.full(len(player), day)) for day in (0, LAST_DAY)))
     sql.view("moved_days", pa.table({"player": player[hits.places], "number": day_of(hits.keys)}))
+    old = f"""
+        SELECT player, CAST(floor(old_us / {DAY_US}) AS BIGINT) AS install, old_combination AS combination, -1 AS n,
+            old_seq >= {STATED} AS is_stated
+        FROM numbers WHERE install = 2"""  # noqa: S608
+    new = f"""
+        SELECT player, CAST(floor(installed_us / {DAY_US}) AS BIGINT) AS install, combination, 1 AS n,
+            install_seq >= {STATED} AS is_stated, install AS change
+        FROM numbers"""  # noqa: S608
+    seen = f"NOT (is_stated AND {EPOCH_DAY.format('install')} = day)"
     rows = f"""
-        SELECT day, CAST(floor(installed_us / {DAY_US}) AS BIGINT) AS install, combination, 1 AS n
-        FROM new_days JOIN numbers USING (player)
+        WITH new AS ({new}), changed AS ({old} UNION ALL SELECT * EXCLUDE (change) FROM new WHERE change = 2)
+        SELECT day, install, combination, n FROM new_days JOIN new USING (player) WHERE {seen}
         UNION ALL
-        SELECT day, CAST(floor(us / {DAY_US}) AS BIGINT), of_install, n FROM (
+        SELECT day, install, combination, n FROM (
             SELECT DISTINCT player, {EPOCH_DAY.format("number")} AS day FROM moved_days
-        ) JOIN (
-            SELECT player, old_us AS us, old_combination AS of_install, -1 AS n FROM numbers WHERE install = 2
-            UNION ALL
-            SELECT player, installed_us, combination, 1 FROM numbers WHERE install = 2
-        ) USING (player)"""  # noqa: S608
+        ) JOIN changed USING (player) WHERE {seen}
+        UNION ALL
+        SELECT {EPOCH_DAY.format("install")}, install, combination, n FROM (
+            FROM changed UNION ALL SELECT * EXCLUDE (change) FROM new WHERE change = 1
+        ) WHERE is_stated"""  # noqa: S608
     dimensions = ", ".join(RETURN_DIMENSIONS)
     writer.add(
         "returns",

@@ -29,6 +29,7 @@ _ORDER: Final = {  # such that a query skips most row groups of a file
     "installs": "player",
     "payments": "player",
     "combinations": "combination",
+    "stated_installs": "game_id, user_id",
     **dict.fromkeys(("installs_moved", "payments_moved"), "player"),
 }
 

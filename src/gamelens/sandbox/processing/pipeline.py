@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Final
@@ -22,7 +22,7 @@ from gamelens.sandbox.processing.batch_builder import MOST_EVENTS, build_parts
 from gamelens.sandbox.processing.staging import StagedFiles, stage
 from gamelens.sandbox.storage.inbox import InboxBatch, open_store, pending
 from gamelens.sandbox.storage.lake import Lake
-from gamelens.sandbox.storage.manifest import LakeFile
+from gamelens.sandbox.storage.manifest import LakeFile, TakenFile
 
 _REPORT_EVERY_S: Final = 0.25
 
@@ -155,6 +155,8 @@ def commit_staged(
     processed_ms: int,
     last_batch: int,
     reached: tuple[str, int] | None = None,
+    stated: StagedFiles | None = None,
+    taken: Sequence[TakenFile] = (),
 ) -> int:
     """Build and commit *staged* files as the next version of *lake*, and return its number.
 
@@ -165,13 +167,16 @@ def commit_staged(
         processed_ms: time of the processing, in milliseconds since the epoch.
         last_batch: id of the last batch that the version includes, but for organisations that are behind.
         reached: an organisation that was behind, and the id of its last batch that the version includes.
+        stated: files of installs that an import names, by organisation.
+        taken: files of raw events that the version includes.
     """
     folder = str(lake.next_version())
     files: list[LakeFile] = []
     retired: list[Path] = []
     duplicates = 0
     for organisation, paths in staged.items():
-        built, replaced, repeated = build_parts(organisation, paths, lake, scratch, folder=folder)
+        installs = (stated or {}).get(organisation, ())
+        built, replaced, repeated = build_parts(organisation, paths, lake, scratch, folder=folder, stated=installs)
         files += built
         retired += replaced
         duplicates += repeated
@@ -182,6 +187,7 @@ def commit_staged(
         files=files,
         retired=retired,
         reached=reached,
+        taken=taken,
     )
     lake.sweep()
     return version

@@ -76,8 +76,8 @@ class _Rebuild:
     def rebuild_organisation(self, name: str) -> None:
         """Make all tables of one organisation again, as one version."""
         snapshot = self._lake.snapshot(name)
-        events = snapshot.parts("events")
-        lost = [part for part in events if not _is_whole(part)]
+        events, stated = snapshot.parts("events"), snapshot.parts("stated_installs")
+        lost = [part for part in (*events, *stated) if not _is_whole(part)]
         folder = self._new_folder()
         if not lost:
             staged = _linked(events, folder)
@@ -86,7 +86,7 @@ class _Rebuild:
         else:
             staged = self._stage([name], self._lake.last_run_of(name).last_batch, folder).get(name, [])
         self._report(_STAGED)
-        files = self._build(name, staged, folder)
+        files = self._build(name, staged, folder, stated=[] if lost else [part.path for part in stated])
         self._lake.compact(files, [part.path for parts in snapshot.tables.values() for part in parts])
         self._report(1.0)
 
@@ -129,11 +129,11 @@ class _Rebuild:
 
         return stage(counted(), folder)
 
-    def _build(self, name: str, staged: Sequence[Path], folder: Path) -> list[LakeFile]:
+    def _build(self, name: str, staged: Sequence[Path], folder: Path, *, stated: Sequence[Path] = ()) -> list[LakeFile]:
         if not staged:
             return []
         version = str(self._lake.next_version())
-        files, _, repeated = build_parts(name, staged, self._lake, folder, folder=version, is_anew=True)
+        files, _, repeated = build_parts(name, staged, self._lake, folder, folder=version, is_anew=True, stated=stated)
         self.duplicates += repeated
         return files
 
@@ -171,8 +171,8 @@ def _linked(parts: Sequence[TablePart], folder: Path) -> list[Path]:
 
 
 def _lost_days(name: str, lost: Sequence[TablePart]) -> str:
-    spans = ", ".join(sorted(f"{part.first_day} to {part.last_day}" for part in lost))
+    spans = ", ".join(sorted(f"{part.first_day} to {part.last_day}" for part in lost if part.first_day)) or "all"
     return (
         f"events of {name} of these days were written, not received, and are lost: {spans}. What was written before "
-        "can be written again into a new state directory with `gamelens simulate --into`"
+        "can be written again into a new state directory, with `gamelens lake import` or `gamelens simulate --into`"
     )

@@ -7,7 +7,7 @@ category and are null for the others. If an event gives a field twice, the first
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -42,6 +42,8 @@ _FIELDS: Final = (
     "amount",
     "currency",
 )
+EVENT_SHAPE: Final = f"""{{{", ".join(f'"{name}": "VARCHAR"' for name in _FIELDS)}, "impression_data": "JSON"}}"""
+"""The fields of an event that are read, as `from_json` takes them."""
 _BYTES_AT_ONCE: Final = 1 << 20  # what fits into the processor's cache is decoded faster
 _BODIES_AT_ONCE: Final = 2048
 _BODIES: Final = pa.schema(
@@ -110,34 +112,49 @@ def decode_sql(bodies: str) -> str:
     *bodies* is a table of `id`, `organisation`, `game_id`, `arrival_ms`, `country`, `body`. The rows have the columns
     of the events table, then `organisation`.
     """
-    shape = ", ".join(f'"{name}": "VARCHAR"' for name in _FIELDS)
-    columns = ", ".join(f'{sql} AS "{name}"' for name, sql in _columns().items())
     return f"""
         WITH bodies AS (
-            SELECT id, organisation, game_id, arrival_ms, country,
-                from_json(body, '[{{{shape}, "impression_data": "JSON"}}]') AS events
+            SELECT id, organisation, game_id, arrival_ms, country, from_json(body, '[{EVENT_SHAPE}]') AS events
             FROM {bodies}
-        ), events AS (
+        ), placed AS (
             SELECT id, organisation, game_id, arrival_ms, country,
                 unnest(events) AS event, generate_subscripts(events, 1) AS place
             FROM bodies
-        ), paid AS (
+        ), events AS (
+            SELECT *, id * {EVENTS_PER_BATCH} + place - 1 AS seq FROM placed
+        )
+        FROM ({event_rows_sql("events", others=("organisation",))})"""  # noqa: S608
+
+
+def event_rows_sql(events: str, *, others: Sequence[str]) -> str:
+    """Return the SQL of the rows of *events*.
+
+    They have the columns of the events table, then the columns *others*.
+
+    Args:
+        events: a table of `seq`, `game_id`, `arrival_ms`, `country` and `event`, which `from_json` makes of an event
+            in `EVENT_SHAPE`. An event without an arrival has no time unless it names one.
+        others: columns of it that are passed on.
+    """
+    columns = ", ".join(f'{sql} AS "{name}"' for name, sql in _columns().items())
+    return f"""
+        WITH paid AS (
             SELECT *, {payload_sql("event")} AS payload, TRY_CAST(event.client_ts AS BIGINT) AS told,
                 least({_LATEST_TS}, arrival_ms // 1000 + {FUTURE_S}) AS latest
-            FROM events
+            FROM {events}
         ), timed AS (
             SELECT *, {earned_sql("event.ad_network_name", "payload")} AS earned, make_timestamp(
                 CASE WHEN told BETWEEN 0 AND latest THEN told * 1000000 ELSE arrival_ms * 1000 END
             ) AS ts
             FROM paid
         )
-        SELECT {columns}, organisation FROM timed"""  # noqa: S608
+        SELECT {", ".join((columns, *others))} FROM timed"""  # noqa: S608
 
 
 def _columns() -> dict[str, str]:
     """Return the SQL of each column of the events table."""
     columns = {
-        "seq": f"id * {EVENTS_PER_BATCH} + place - 1",
+        "seq": "seq",
         "ts": "ts",
         "day": "CAST(ts AS DATE)",
         "game_id": "game_id",

@@ -32,6 +32,7 @@ from gamelens.sandbox.storage.manifest import (
     Manifest,
     ProcessingRun,
     StoredFile,
+    TakenFile,
     file_checksum,
     real_ms,
 )
@@ -192,6 +193,7 @@ class Lake:
         files: Iterable[LakeFile] = (),
         retired: Iterable[Path] = (),
         reached: tuple[str, int] | None = None,
+        taken: Sequence[TakenFile] = (),
     ) -> int:
         """Add a version in one transaction and return its number.
 
@@ -202,6 +204,7 @@ class Lake:
             files: the new parts, relative to the root.
             retired: parts that *files* replace.
             reached: an organisation that was behind, and the id of its last batch that is now in the lake.
+            taken: files of raw events that are in the lake with this version.
         """
         added = self._described(files)
         with self._manifest.transaction():
@@ -211,12 +214,19 @@ class Lake:
                 processed_ms=processed_ms,
                 last_batch=last_batch,
                 duplicates=last.duplicates + duplicates,
-                is_written=last.is_written or last_batch == WRITTEN,
+                is_written=last.is_written or last_batch == WRITTEN or bool(taken),
             )
             if reached is not None:
                 organisation, up_to = reached
                 backlog.note_committed(self.store, organisation, up_to=up_to, last_batch=last_batch)
-            return self._manifest.add_run(run, added, self._names(retired))
+            version = self._manifest.add_run(run, added, self._names(retired))
+            if taken:
+                self._manifest.add_taken(taken, version=version)
+            return version
+
+    def taken_files(self) -> list[TakenFile]:
+        """Return the files of raw events that imports have taken."""
+        return self._manifest.taken_files()
 
     def compact(self, files: Iterable[LakeFile], retired: Iterable[Path]) -> None:
         """Replace parts by others with the same rows or sums.

@@ -117,6 +117,8 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
     # ... and as it is now, of players with an earlier event that came later: these rows replace those
     "installs_moved": _FIRST_EVENTS,
     "payments_moved": _FIRST_EVENTS,
+    # the time of the first event that an import named of a player; it may lie before all events of the lake
+    "stated_installs": {"game_id": "VARCHAR", "user_id": "VARCHAR", "ts": "TIMESTAMP"},
     # active players by days since their install; age 0 counts all installs of the day; negative where one has moved
     "returns": {"day": "DATE", "age": "BIGINT", **dict.fromkeys(RETURN_DIMENSIONS, "VARCHAR"), "players": "BIGINT"},
     # numbers of the sets of dimensions and currency that memberships have; read by processing alone
@@ -130,5 +132,5 @@ REPLACED: Final = frozenset(("installs_moved", "payments_moved"))
 All others have parts that are added.
 """
 
-UNDATED: Final = frozenset((*REPLACED, "installs", "payments", "combinations"))
+UNDATED: Final = frozenset((*REPLACED, "installs", "payments", "stated_installs", "combinations"))
 """Tables of which a reader needs every part, whatever the interval."""

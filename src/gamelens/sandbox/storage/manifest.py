@@ -56,8 +56,22 @@ _FILES = MirroredTable(  # the parts of the newest version, and those that it ha
     },
 )
 
+_TAKEN = MirroredTable(  # the files that imports have taken; a lake that never had an import lacks the table
+    "taken_files",
+    {
+        "organisation": "TEXT",
+        "name": "TEXT",
+        "bytes": "INTEGER",
+        "content": "TEXT",
+        "kind": "TEXT",
+        "first_seq": "INTEGER",
+        "rows": "INTEGER",
+        "refused": "TEXT",
+        "version": "INTEGER",
+    },
+)
 
-MANIFEST_TABLES = (*_RUNS.names, *_FILES.names)
+MANIFEST_TABLES = (*_RUNS.names, *_FILES.names, *_TAKEN.names)
 """Names of the SQLite tables of the manifest."""
 
 
@@ -110,6 +124,32 @@ class StoredFile(msgspec.Struct, frozen=True):
     added: int = 0
     removed: int | None = None
     removed_ms: int | None = None
+
+
+class TakenFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of raw events that an import has taken, in the order of the columns.
+
+    Attributes:
+        organisation: name of the organisation that has its events.
+        name: last part of its path or URL.
+        bytes: size of the file.
+        content: SHA-256 of the file, in hexadecimal digits.
+        kind: its format.
+        first_seq: number of its first row among the events of all imports.
+        rows: number of its rows, damaged ones included.
+        refused: the rows that were not taken, as JSON: number by reason.
+        version: version of the lake that took it.
+    """
+
+    organisation: str
+    name: str
+    bytes: int
+    content: str
+    kind: str
+    first_seq: int
+    rows: int
+    refused: str = "{}"
+    version: int = 0
 
 
 class ProcessingRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,6 +230,21 @@ class Manifest:
         self._write_run(msgspec.structs.replace(run, version=version, files=_LOST_FILES if is_lost else live))
         return version
 
+    def taken_files(self) -> list[TakenFile]:
+        """Return the files that imports have taken, in the order taken."""
+        if not _TAKEN.exists(self._store):
+            return []
+        names = TakenFile.__struct_fields__
+        return [TakenFile(**dict(zip(names, row, strict=True))) for row in _TAKEN.read(self._store).values()]
+
+    def add_taken(self, taken: Iterable[TakenFile], *, version: int) -> None:
+        """Write *taken* as files of *version*, inside the caller's transaction."""
+        if not _TAKEN.exists(self._store):
+            _TAKEN.create(self._store)
+        first = max(_TAKEN.read(self._store), default=0) + 1
+        rows = [msgspec.structs.replace(file, version=version) for file in taken]
+        _TAKEN.write(self._store, {n: msgspec.structs.astuple(file) for n, file in enumerate(rows, first)})
+
     def delete(self, number: int) -> None:
         """Delete the row of a replaced file."""
         with self.transaction():
@@ -203,6 +258,7 @@ class Manifest:
         version = self.next_version()
         _RUNS.create(self._store)
         _FILES.create(self._store)
+        self._forget_taken()
         if version > 1:
             self._write_run(ProcessingRun(version=version))
 
@@ -210,6 +266,8 @@ class Manifest:
         """Write what is damaged anew from its copy, and return whether anything was."""
         with self.transaction():
             has_mended = _RUNS.repair(self._store)
+            if _TAKEN.exists(self._store):
+                has_mended = _TAKEN.repair(self._store) or has_mended
             try:
                 return _FILES.repair(self._store) or has_mended
             except sqlite3.DatabaseError as error:
@@ -245,6 +303,7 @@ class Manifest:
         with self.transaction():
             _RUNS.create(self._store)
             _FILES.create(self._store)
+            self._forget_taken()
             backlog.forget(self._store)
             self._store.execute(f"PRAGMA user_version = {FORMAT}")
             last = next(newest(self._store, most=1), None)
@@ -252,6 +311,10 @@ class Manifest:
                 self._write_run(
                     ProcessingRun(version=1, processed_ms=last.arrival_ms, last_batch=last.id, files=_LOST_FILES)
                 )
+
+    def _forget_taken(self) -> None:
+        if _TAKEN.exists(self._store):
+            _TAKEN.create(self._store)
 
     def _write_run(self, run: ProcessingRun) -> None:
         version, *values = (int(value) if isinstance(value, bool) else value for value in msgspec.structs.astuple(run))

@@ -69,6 +69,11 @@ class MirroredTable:
             store.execute(f"DROP TABLE IF EXISTS {table}")
             store.execute(f"CREATE TABLE {table} (number INTEGER PRIMARY KEY, {columns}, checksum INTEGER)")
 
+    def exists(self, store: sqlite3.Connection) -> bool:
+        """Return whether the table was ever created."""
+        ((count,),) = store.execute("SELECT count(*) FROM sqlite_master WHERE name IN (?, ?)", self.names)
+        return bool(count)
+
     def repair(self, store: sqlite3.Connection) -> bool:
         """Write both copies anew if one of them is damaged, inside the caller's transaction.
 

@@ -91,9 +91,7 @@ def batches_with_defects(
         ends_s: end of the scenario in epoch seconds.
         seed: seed of all draws made here.
     """
-    delivery_rng, dirt_rng = (np.random.default_rng(child) for child in seed.spawn(2))
-    event_delivery = draw_delivery(block, delivery, rng=delivery_rng)
-    sent = sent_events_of(block, ids, clean_events, event_delivery, dirt, ends_s=ends_s, rng=dirt_rng)
+    sent, dirt_rng = send_block(block, ids, clean_events, delivery=delivery, dirt=dirt, ends_s=ends_s, seed=seed)
     requests: Iterable[_Request]
     if delivery.batch_s is None:
         requests = _fill_requests(sent, device=None)
@@ -101,7 +99,26 @@ def batches_with_defects(
         sent, requests = _by_device(sent, block.sessions.player[block.events.session].tolist(), delivery.batch_s)
     game_id = ledger_rows["game_id"][0].as_py() if len(ledger_rows) else ""
     batches, refused_rows = _batches(requests, game_id, dirt, rng=dirt_rng)
-    return batches, pa.concat_tables([_rows_of(sent, ledger_rows), *refused_rows])
+    return batches, pa.concat_tables([rows_of_sent(sent, ledger_rows), *refused_rows])
+
+
+def send_block(
+    block: PlayedBlock,
+    ids: BlockIds,
+    clean_events: list[Event],
+    *,
+    delivery: DeliveryProfile,
+    dirt: DirtProfile,
+    ends_s: int,
+    seed: np.random.SeedSequence,
+) -> tuple[list[SentEvent], np.random.Generator]:
+    """Return the events of *block* in the order sent, and the generator of further defects.
+
+    The arguments are those of `batches_with_defects`.
+    """
+    delivery_rng, dirt_rng = (np.random.default_rng(child) for child in seed.spawn(2))
+    event_delivery = draw_delivery(block, delivery, rng=delivery_rng)
+    return sent_events_of(block, ids, clean_events, event_delivery, dirt, ends_s=ends_s, rng=dirt_rng), dirt_rng
 
 
 def _by_device(sent: list[SentEvent], device: list[int], batch_s: int) -> tuple[list[SentEvent], Iterator[_Request]]:
@@ -175,7 +192,7 @@ def _refused_requests(
         yield RequestBatch(game_id, content, events=0, rejected=rejected, bad=bad, device=device), row
 
 
-def _rows_of(sent: list[SentEvent], ledger_rows: pa.Table) -> pa.Table:
+def rows_of_sent(sent: list[SentEvent], ledger_rows: pa.Table) -> pa.Table:
     """Return the rows of the ledger for the events *sent*, in their order."""
     rows = ledger_rows.take([sent_event.source_row for sent_event in sent])
     changes: dict[str, list[Any]] = {

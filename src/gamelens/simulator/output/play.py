@@ -19,7 +19,14 @@ import pyarrow as pa
 from gamelens.errors import BadQuery
 from gamelens.simulator.events.event_columns import event_columns_of
 from gamelens.simulator.events.event_json import BlockIds, draw_ids, encode_events
-from gamelens.simulator.events.request_batches import RequestBatch, batches_of, batches_with_defects
+from gamelens.simulator.events.request_batches import (
+    RequestBatch,
+    batches_of,
+    batches_with_defects,
+    rows_of_sent,
+    send_block,
+)
+from gamelens.simulator.events.sent_events import SentEvent
 from gamelens.simulator.ledger.ledger_columns import EPOCH
 from gamelens.simulator.output.forecast import GameForecast, SampledPlay
 from gamelens.simulator.output.process_pool import map_in_order
@@ -296,6 +303,28 @@ def play_task(scenario: Scenario, begins: date, task: BlockTask) -> tuple[Played
     first_day_s = (begins - EPOCH).days * DAY_S
     block = play_block(players, game=game, scenario=scenario, first_day_s=first_day_s, rng=behaviour_rng)
     return block, draw_ids(block, game=game, rng=ids_rng)
+
+
+def send_task(scenario: Scenario, begins: date, task: BlockTask, *, game_id: str) -> tuple[list[SentEvent], pa.Table]:
+    """Return the events of *task* in the order sent, and their rows of the ledger.
+
+    They are those of `play`, one by one. Without the tables `delivery` and `dirt`, every event is sent once, at the
+    end of its 20 seconds of play or, of an offline session, hours later.
+    """
+    block, ids = play_task(scenario, begins, task)
+    game = scenario.games[task.game]
+    events = encode_events(block, ids, game=game, scenario=scenario)
+    sent, _ = send_block(
+        block,
+        ids,
+        list(map(tuple, events.tolist())),
+        delivery=scenario.delivery or DeliveryProfile(),
+        dirt=scenario.dirt or DirtProfile(),
+        ends_s=((begins - EPOCH).days + scenario.days) * DAY_S,
+        seed=_seeds(scenario, task)[3],
+    )
+    ledger_rows = event_columns_of(block, ids, game=game, game_id=game_id, scenario=scenario).to_arrow()
+    return sent, rows_of_sent(sent, ledger_rows)
 
 
 def _seeds(scenario: Scenario, task: BlockTask) -> list[np.random.SeedSequence]:

@@ -1,0 +1,136 @@
+"""The command `lake`: the events of a sandbox as Parquet files, taken in and handed out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gamelens._text import printable
+from gamelens.cli.command_group import cli
+from gamelens.cli.terminal.terminal_text import print_line
+
+if TYPE_CHECKING:
+    from gamelens.sandbox.maintenance.import_counts import ImportProgress
+    from gamelens.sandbox.maintenance.import_run import ImportResult
+
+
+@cli.group()
+def lake() -> None:
+    """Use the Parquet files that a sandbox makes of its events."""
+
+
+@lake.command("export")
+@click.option("--state", type=click.Path(path_type=Path, file_okay=False), required=True, help="State directory.")
+@click.option("--format", "kind", type=click.Choice(["delta"]), default="delta", help="Of the tables.")
+@click.option("--out", required=True, metavar="DIR", help="A folder, or the URL of one (s3://, gs://, file://).")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, by organisation.")
+def lake_export(state: Path, kind: str, out: str, as_json: bool) -> None:
+    """Export the events of each organisation as a table for other tools.
+
+    \b
+    Example: gamelens lake export --state ~/sandbox --format delta --out ~/tables
+
+    Each export to the same place is a new version of the table. On the lake's own disk its files are links to those
+    of the lake, elsewhere copies.
+    """
+    import msgspec
+
+    from gamelens.sandbox.maintenance.delta_export import export_delta
+
+    exported = export_delta(state, out)
+    if as_json:
+        click.echo(json.dumps(msgspec.to_builtins(exported)))
+        return
+    for name, table in exported.items():
+        counts = f"version {table.version}  {table.files:,} files  {table.rows:,} events"
+        click.echo(printable(f"{name}  {counts}  {table.table}"))
+    if not exported:
+        click.echo("nothing is processed yet", err=True)
+
+
+@lake.command("import")
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@click.option("--state", type=click.Path(path_type=Path, file_okay=False), required=True, help="State directory.")
+@click.option("--organisation", metavar="NAME", help="That gets the events; the first by default.")
+@click.option(
+    "--game",
+    "games",
+    multiple=True,
+    metavar="EXPORTED=OWN",
+    help="Id of a game in the export, and its id in the sandbox; repeatable. Ids that are not named are the same.",
+)
+@click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="Games of a new state (TOML).")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def lake_import(
+    sources: tuple[str, ...],
+    state: Path,
+    organisation: str | None,
+    games: tuple[str, ...],
+    config: Path | None,
+    as_json: bool,
+) -> None:
+    """Take the service's exports of raw events into the lake of a stopped sandbox.
+
+    \b
+    Example: gamelens lake import 's3://bucket/raw/2026/11/*' --state ~/sandbox --game 123456=1001
+
+    A SOURCE is a file, a folder, a pattern or a URL of one. Gzipped JSON lines (Raw Data) and Parquet (Event Data) are
+    recognised by their content. A file is taken once: when it was stopped, or when there are new files, run it again.
+    """
+    import msgspec
+
+    from gamelens.sandbox.maintenance.import_run import ImportOptions, import_raw_events
+
+    options = ImportOptions(organisation=organisation, games=_mapped_games(games), config=config)
+    result = import_raw_events(state, sources, options, report=_show_import if sys.stderr.isatty() else None)
+    if as_json:
+        click.echo(json.dumps(msgspec.to_builtins(result)))
+        return
+    print_line(
+        f"{result.organisation}: {result.events:,} events of {result.files:,} files, {result.repeated:,} of them "
+        f"repeated; {result.taken_before:,} files were taken before; available {result.available}"
+    )
+    for line in _import_remarks(result):
+        print_line(line, err=True)
+
+
+def _mapped_games(games: Iterable[str]) -> dict[str, str]:
+    """Return the games of `--game EXPORTED=OWN` by exported id."""
+    pairs = [game.partition("=") for game in games]
+    for exported, sign, own in pairs:
+        if not (exported and sign and own):
+            raise click.UsageError(f"--game {exported}{sign}{own} is no pair: write --game EXPORTED=OWN")
+    return {exported: own for exported, _, own in pairs}
+
+
+def _show_import(progress: ImportProgress) -> None:
+    """Write the progress of an import over the last line of the terminal."""
+    text = f"{progress.read_bytes / 1e6:,.0f} of {progress.bytes / 1e6:,.0f} MB, {progress.rows:,} events read"
+    if progress.rest_s is not None:
+        text += f"; {progress.rows_per_s:,.0f} a second, about {progress.rest_s:.0f} s left"
+    click.echo(f"\r\033[K{text}", nl=progress.read_bytes == progress.bytes, err=True)
+
+
+def _import_remarks(result: ImportResult) -> Iterator[str]:
+    """Yield what an import left out, a line each."""
+    for name, reason in result.damaged.items():
+        yield f"not taken: {name}: {reason}"
+    for reason, count in result.refused.items():
+        yield f"left out: {count:,} rows with {reason}"
+    yield from (f"  {place}" for place in result.refused_at)
+    if result.undisclosed:
+        yield f"{result.undisclosed:,} impressions have no network: the service had no permission to show it"
+    for name, count in result.unknown.items():
+        yield f"not read: the unknown field {name}, in {count:,} files"
+    for name, count in result.missing.items():
+        yield f"missing: the field {name}, in {count:,} files"
+    if result.tables:
+        yield (
+            f"{result.tables:,} files are Event Data: country, platform, build, purchases and session lengths of their "
+            "events are not known, and metrics of them count nothing"
+        )

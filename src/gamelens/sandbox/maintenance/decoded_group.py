@@ -1,0 +1,181 @@
+"""Rows of the files that one version of the lake takes, in a scratch folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gamelens.errors import Refused
+from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter, literal
+from gamelens.sandbox.maintenance.event_data import table_rows_sql
+from gamelens.sandbox.maintenance.import_counts import ReadFile
+from gamelens.sandbox.maintenance.json_lines import LINES_SCHEMA, line_rows_sql
+from gamelens.sandbox.maintenance.source_files import DamagedFileError
+from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
+
+CHUNK_ROWS: Final = 1 << 19
+"""Lines that are decoded at once."""
+_GROUP_ROWS: Final = 122_880
+_UNDISCLOSED: Final = "lower(ilrd_network_name) = 'undisclosed'"
+_COLUMNS: Final = ", ".join(
+    f"CASE WHEN {_UNDISCLOSED} THEN NULL ELSE {name} END AS {name}" if name == "ilrd_network_name" else name
+    for name in EVENT_COLUMNS
+)
+
+
+class GameIds:
+    """Ids of games in the lake, by their ids in the export, which are the same unless mapped."""
+
+    def __init__(self, own: list[str], mapped: Mapping[str, str]) -> None:
+        self._own, self._mapped = own, dict(mapped)
+
+    @property
+    def sql(self) -> str:
+        """SQL of the id in the lake, of `exported_game`."""
+        whens = " ".join(f"WHEN {literal(old)} THEN {literal(new)}" for old, new in self._mapped.items())
+        return f"CASE exported_game {whens} ELSE exported_game END" if whens else "exported_game"
+
+    def check(self, found: list[str]) -> None:
+        """Refuse the *found* ids in the lake that the organisation does not have.
+
+        Raises:
+            Refused: there is one; says how to map it.
+        """
+        unknown = sorted(set(found) - set(self._own))
+        if unknown:
+            raise Refused(
+                f"game {unknown[0]} of the export is not one of the organisation's ({', '.join(self._own)}): "
+                f"--game {unknown[0]}={self._own[0]} maps it to one. Its files were not taken"
+            )
+
+
+class DecodedGroup:
+    """Rows of source files, decoded into Parquet files below *folder*.
+
+    Attributes:
+        files: the files that are in the group.
+        events: number of events decoded.
+        undisclosed: impressions whose network the service did not disclose.
+        staged: the Parquet files, with the columns of the events table.
+    """
+
+    def __init__(self, folder: Path, games: GameIds) -> None:
+        folder.mkdir(parents=True)
+        self.files: list[ReadFile] = []
+        self.events = self.undisclosed = 0
+        self.staged: list[Path] = []
+        self._folder, self._games, self._count = folder, games, 0
+        self._sql = DuckDBWriter(folder)
+        self._sql.run("CREATE TEMP TABLE stated (game_id VARCHAR, user_id VARCHAR, installed BIGINT)")
+
+    def decode_lines(self, batches: Iterator[pa.RecordBatch]) -> None:
+        """Decode *batches* of lines. `add_lines` then takes the rows."""
+        self._sql.view("lines", pa.RecordBatchReader.from_batches(LINES_SCHEMA, batches))
+        self._sql.run(f"CREATE OR REPLACE TEMP TABLE decoded AS {line_rows_sql('lines', self._games.sql)}")
+
+    def add_lines(self, finished: Sequence[ReadFile], current: ReadFile | None, dropped: Sequence[ReadFile]) -> None:
+        """Take the rows that `decode_lines` decoded last.
+
+        Args:
+            finished: the files that end in this chunk.
+            current: a file that goes on in the next chunk.
+            dropped: those of *finished* that are not taken. Their rows in earlier chunks go too.
+        """
+        for each in dropped:
+            self._drop(each)
+        self._write([*finished, *([current] if current else [])])
+        self._sql.run("""
+            INSERT INTO stated SELECT game_id, user_id, min(installed) FROM decoded
+            WHERE fault IS NULL AND installed IS NOT NULL GROUP BY ALL""")
+        self._sql.run("DROP TABLE decoded")
+        self.files += [each for each in finished if each not in dropped]
+
+    def add_table(self, each: ReadFile, path: Path, columns: Mapping[str, str]) -> None:
+        """Take the rows of the Parquet file at *path*, which has *columns* (`table_columns`).
+
+        Raises:
+            DamagedFileError: it cannot be read, or is no table of Event Data.
+        """
+        each.rows = pq.read_metadata(path).num_rows
+        rows = table_rows_sql(str(path), columns, first_seq=each.first_seq, game_sql=self._games.sql)
+        try:
+            self._sql.run(f"CREATE OR REPLACE TEMP VIEW decoded AS {rows}")
+            self._write([each])
+        except Refused:
+            _check_readable(path)
+            raise
+        self._sql.run("DROP VIEW decoded")
+        self.files.append(each)
+
+    def stated(self) -> list[Path]:
+        """Write the installs that the files state, if they do, and return the file."""
+        path = self._folder / "stated.parquet"
+        rows = "SELECT game_id, user_id, make_timestamp(min(installed) * 1000000) AS ts FROM stated GROUP BY ALL"
+        self._sql.run(f"COPY ({rows}) TO {literal(str(path))} (FORMAT parquet)")
+        return [path] if pq.read_metadata(path).num_rows else []
+
+    def close(self) -> None:
+        """Release the engine's memory."""
+        self._sql.close()
+
+    def _write(self, reading: Sequence[ReadFile]) -> None:
+        """Write the events of `decoded` as a file, and count the rows that are none."""
+        found = self._sql.run("SELECT DISTINCT game_id FROM decoded WHERE fault IS NULL")
+        self._games.check([game_id for (game_id,) in found])
+        for seq, fault in self._sql.run("SELECT seq, fault FROM decoded WHERE fault IS NOT NULL ORDER BY seq"):
+            next(each for each in reversed(reading) if each.first_seq <= seq).refuse(seq, fault)
+        ((undisclosed,),) = self._sql.run(f"SELECT count(*) FROM decoded WHERE fault IS NULL AND {_UNDISCLOSED}")  # noqa: S608
+        path = self._folder / f"events-{self._count}.parquet"
+        self._count += 1
+        self._copy(f"SELECT {_COLUMNS} FROM decoded WHERE fault IS NULL", path)  # noqa: S608
+        events = pq.read_metadata(path).num_rows
+        self.events += events
+        self.undisclosed += undisclosed
+        if events:
+            self.staged.append(path)
+
+    def _drop(self, each: ReadFile) -> None:
+        """Delete the rows of a file."""
+        of_file = f"seq BETWEEN {each.first_seq} AND {each.first_seq + each.rows - 1}"
+        self._sql.run(f"DELETE FROM decoded WHERE {of_file}")  # noqa: S608
+        for path in self.staged:
+            ((count,),) = self._sql.run(f"SELECT count(*) FROM {literal(str(path))} WHERE {of_file}")  # noqa: S608
+            if count:
+                rest = path.with_suffix(".rest")
+                self._copy(f"FROM read_parquet({literal(str(path))}) WHERE NOT ({of_file})", rest)
+                rest.replace(path)
+                self.events -= count
+
+    def _copy(self, rows: str, path: Path) -> None:
+        options = f"FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, ROW_GROUP_SIZE {_GROUP_ROWS}"
+        self._sql.run(f"COPY ({rows}) TO {literal(str(path))} ({options})")
+
+
+def table_columns(path: Path) -> dict[str, str]:
+    """Return the Arrow types of the columns of a Parquet file, by name.
+
+    Raises:
+        DamagedFileError: its end cannot be read.
+    """
+    try:
+        return {each.name: str(each.type) for each in pq.read_schema(path)}
+    except (OSError, pa.ArrowException) as error:
+        raise DamagedFileError(f"its Parquet is damaged: {error}") from error
+
+
+def _check_readable(path: Path) -> None:
+    """Read the whole Parquet file at *path*.
+
+    Raises:
+        DamagedFileError: it cannot be read.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            for _ in file.iter_batches():
+                pass
+    except (OSError, pa.ArrowException) as error:
+        raise DamagedFileError(f"its Parquet is damaged: {error}") from error

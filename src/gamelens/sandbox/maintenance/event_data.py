@@ -1,0 +1,148 @@
+"""Event Data: the SQL that makes event rows of its Parquet tables.
+
+Wire 5.7, Event Data. A table has the events of one category, which its columns tell. What the tables lack is null in
+the lake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from gamelens.sandbox.engines.duckdb_engine import literal
+from gamelens.sandbox.maintenance.source_files import DamagedFileError
+from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
+from gamelens.wire.limits import FUTURE_S
+
+_NANOS_PER_CENT: Final = 10**7
+_MOST_CENTS: Final = 4 * 10**11
+_LATEST_US: Final = 99_999_999_999 * 10**6
+
+_COMMON: Final = {
+    *("event_dt", "event_client_ts", "event_arrival_ts", "game_id", "user_id", "player_id", "session_id"),
+    *("custom_01", "custom_02", "custom_03", "custom_fields", "value"),
+}
+_TABLES: Final[dict[str, tuple[str, ...]]] = {  # by category; an event has one of the first two columns
+    "ads": ("ad_action", "ad_type", "ad_sdk_name", "ad_placement", "ad_fail_show_reason", "ad_duration"),
+    "impression": (
+        *("publisher_revenue_usd_cents", "adunit_name", "ad_network_name", "adgroup_name", "adgroup_type"),
+        "adunit_format",
+    ),
+    "design": ("event_id_01", "event_id_02", "event_id_03", "event_id_04", "event_id_05"),
+    "progression": (
+        *("progression_status", "progression_1", "progression_2", "progression_3", "score", "attempt_num"),
+    ),
+    "resource": ("flow_type", "item_type", "item_id", "currency", "amount"),
+    "error": ("severity", "message"),
+}
+_DOCUMENTED: Final = _COMMON.union(*_TABLES.values())
+_NEEDED: Final = ("event_arrival_ts", "game_id", "user_id")
+_EXPECTED: Final = ("event_client_ts", "session_id")
+
+
+def unknown_columns(columns: Mapping[str, str]) -> list[str]:
+    """Return the names of *columns* that are not documented."""
+    return [name for name in columns if name not in _DOCUMENTED]
+
+
+def missing_columns(columns: Mapping[str, str]) -> list[str]:
+    """Return the documented columns that every event has and *columns* lacks."""
+    return [name for name in _EXPECTED if name not in columns]
+
+
+def table_rows_sql(path: str, columns: Mapping[str, str], *, first_seq: int, game_sql: str) -> str:
+    """Return the SQL of the rows of the Parquet file at *path*.
+
+    The rows have the columns of the events table, `installed`, which is null, and `fault`, the reason why a row is no
+    event, or null.
+
+    Args:
+        path: path of the file.
+        columns: Arrow types of its columns, by name.
+        first_seq: number of the first row.
+        game_sql: SQL of the game's id in the lake, of `exported_game`.
+
+    Raises:
+        DamagedFileError: the columns are not those of Event Data.
+    """
+    categories = [name for name, own in _TABLES.items() if own[0] in columns or own[1] in columns]
+    lacking = [name for name in _NEEDED if name not in columns]
+    if lacking or not categories:
+        raise DamagedFileError(f"it has no column {' and '.join(lacking) or 'that tells a category of events'}")
+    values = _values(columns) | {"game_id": game_sql}
+    listed = ", ".join(
+        f'{values.get(name, f"CAST(NULL AS {kind})")} AS "{name}"'
+        for name, kind in EVENT_COLUMNS.items()
+        if name not in ("seq", "day")
+    )
+    fault = f"""CASE
+        WHEN NOT coalesce(arrival_us BETWEEN 0 AND {_LATEST_US}, false) THEN 'no usable event_arrival_ts'
+        WHEN exported_game IS NULL THEN 'no game_id'
+        WHEN category IS NULL THEN 'no known category'
+        WHEN user_id IS NULL THEN 'no user_id' END"""
+    client_us, arrival_us = (
+        _time_us_sql(name, columns.get(name, "")) for name in ("event_client_ts", "event_arrival_ts")
+    )
+    read = ", ".join(f'"{name}"' for name in columns if name in _DOCUMENTED)
+    ordered = ", ".join("CAST(ts AS DATE) AS day" if name == "day" else name for name in EVENT_COLUMNS)
+    return f"""
+        WITH read AS (
+            SELECT {read}, {first_seq} + file_row_number AS seq, CAST(game_id AS VARCHAR) AS exported_game,
+                {_category_sql(categories, columns)} AS category, {client_us} AS client_us, {arrival_us} AS arrival_us
+            FROM read_parquet({literal(path)}, file_row_number = true)
+        ), placed AS (SELECT seq, {listed}, {fault} AS fault FROM read)
+        SELECT {ordered}, CAST(NULL AS BIGINT) AS installed, fault FROM placed"""  # noqa: S608
+
+
+def _values(columns: Mapping[str, str]) -> dict[str, str]:
+    """Return the SQL of each column of an event that Event Data knows, but for the game."""
+
+    def text(name: str) -> str:
+        return f'CAST("{name}" AS VARCHAR)' if name in columns else "CAST(NULL AS VARCHAR)"
+
+    cents = 'TRY_CAST("publisher_revenue_usd_cents" AS DOUBLE)' if "publisher_revenue_usd_cents" in columns else "NULL"
+    is_impression, is_ad = "category = 'impression'", "category = 'ads'"
+    return {
+        "ts": "make_timestamp(CASE WHEN client_us BETWEEN 0 "
+        f"AND least({_LATEST_US}, arrival_us + {FUTURE_S * 10**6}) THEN client_us ELSE arrival_us END)",
+        "category": "category",
+        "user_id": text("user_id"),
+        "session_id": text("session_id"),
+        **{name: f"CASE WHEN {is_ad} THEN {text(name)} END" for name in ("ad_sdk_name", "ad_type", "ad_action")},
+        "severity": f"CASE WHEN category = 'error' THEN {text('severity')} END",
+        "ilrd_network_name": f"CASE WHEN {is_impression} THEN {text('ad_network_name')} END",
+        "ilrd_adunit_name": f"CASE WHEN {is_impression} THEN {text('adunit_name')} END",
+        "ilrd_adunit_format": f"CASE WHEN {is_impression} THEN {text('adunit_format')} END",
+        "ilrd_id": f"CASE WHEN {is_impression} THEN 's' || seq END",
+        "money": f"CASE WHEN {is_impression} THEN CAST(CASE WHEN {cents} BETWEEN 0 AND {_MOST_CENTS} "
+        f"THEN round({cents} * {_NANOS_PER_CENT}) ELSE 0 END AS BIGINT) END",
+        "currency": f"CASE WHEN {is_impression} THEN 'USD' END",
+    }
+
+
+def _time_us_sql(name: str, kind: str) -> str:
+    """Return the SQL of a column of times in epoch microseconds.
+
+    It is null if the Arrow type is empty.
+    """
+    if not kind:
+        return "CAST(NULL AS BIGINT)"
+    if kind.startswith("timestamp"):
+        return f'epoch_us("{name}")'
+    if kind.startswith("int"):
+        return f'CAST("{name}" AS BIGINT) * 1000000'
+    return f'epoch_us(TRY_CAST("{name}" AS TIMESTAMP))'
+
+
+def _category_sql(categories: list[str], columns: Mapping[str, str]) -> str:
+    """Return the SQL of the category of a row.
+
+    It is that of the table or, in a table of several, told by the columns that are not null.
+    """
+    if len(categories) == 1:
+        return f"'{categories[0]}'"
+    whens = []
+    for category in categories:
+        has_one = " OR ".join(f'"{name}" IS NOT NULL' for name in _TABLES[category][:2] if name in columns)
+        whens.append(f"WHEN {has_one} THEN '{category}'")
+    return f"CASE {' '.join(whens)} END"

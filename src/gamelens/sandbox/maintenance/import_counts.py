@@ -1,0 +1,197 @@
+"""Counts of an import: what it has read and taken, and what it left out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import Final
+
+import msgspec
+
+from gamelens.sandbox.maintenance.source_files import DamagedFileError, SourceFile
+from gamelens.sandbox.storage.manifest import TakenFile
+
+_REPORT_EVERY_S: Final = 0.25
+_EXAMPLES: Final = 3
+
+
+class ImportProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """Progress of an import.
+
+    Attributes:
+        bytes: size of all files.
+        read_bytes: bytes that are read, or were taken before.
+        rows: rows that are read.
+        seconds: time since the import began.
+    """
+
+    bytes: int
+    read_bytes: int
+    rows: int
+    seconds: float
+
+    @property
+    def rows_per_s(self) -> float:
+        """Rows a second so far."""
+        return self.rows / self.seconds if self.seconds else 0.0
+
+    @property
+    def rest_s(self) -> float | None:
+        """Seconds that the rest takes at this speed, None before the first byte."""
+        return self.seconds * (self.bytes - self.read_bytes) / self.read_bytes if self.read_bytes else None
+
+
+Report = Callable[[ImportProgress], None]
+"""A function that takes the progress of an import, a few times a second."""
+
+
+@dataclass(slots=True, eq=False)
+class ReadFile:
+    """A file that was read to its end, or until it proved damaged.
+
+    Attributes:
+        file: the file.
+        first_seq: number of its first row.
+        rows: number of its rows.
+        content: SHA-256 of it.
+        refused: number of rows that are no events, by reason.
+        examples: numbers of the first of them, from 1, by reason.
+    """
+
+    file: SourceFile
+    first_seq: int
+    rows: int = 0
+    content: str = ""
+    refused: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[int]] = field(default_factory=dict)
+
+    def refuse(self, seq: int, reason: str) -> None:
+        """Count the row with number *seq* as no event."""
+        self.refused[reason] += 1
+        examples = self.examples.setdefault(reason, [])
+        if len(examples) < _EXAMPLES:
+            examples.append(seq - self.first_seq + 1)
+
+    def as_taken(self, organisation: str) -> TakenFile:
+        """Return the entry of the manifest."""
+        return TakenFile(
+            organisation=organisation,
+            name=self.file.name,
+            bytes=self.file.bytes,
+            content=self.content,
+            kind=self.file.kind or "",
+            first_seq=self.first_seq,
+            rows=self.rows,
+            refused=msgspec.json.encode(dict(sorted(self.refused.items()))).decode(),
+        )
+
+
+class ImportCounts:
+    """Counts of one import, and the files that are taken.
+
+    Attributes:
+        taken_before: number of files that were taken already.
+        damaged: reasons of the files that cannot be taken, by path or URL.
+        unknown: fields that are not documented, with the number of files that have them.
+        missing: documented fields that files lack, with the number of these files.
+        events: number of events taken.
+        undisclosed: impressions without a network, because the service had no permission to show it.
+        committed: the files that are in the lake.
+    """
+
+    def __init__(self, files: Iterable[SourceFile], taken: Iterable[TakenFile], report: Report | None) -> None:
+        taken = list(taken)
+        self.taken_before = self.events = self.undisclosed = 0
+        self.damaged: dict[str, str] = {}
+        self.unknown: Counter[str] = Counter()
+        self.missing: Counter[str] = Counter()
+        self.committed: list[ReadFile] = []
+        self._contents = {(each.bytes, each.content) for each in taken}
+        self._names = {(each.name, each.bytes) for each in taken}
+        self._bytes = sum(file.bytes for file in files if file.kind)
+        self._read_bytes = self._rows = 0
+        self._began = self._reported = monotonic()
+        self._send = report or (lambda _: None)
+
+    @property
+    def seconds(self) -> float:
+        """Time since the import began."""
+        return monotonic() - self._began
+
+    def is_taken(self, file: SourceFile, path: Path) -> bool:
+        """Return whether the *file*, which lies at *path*, was taken.
+
+        Name and size are compared first, then the content. A file that was taken under another name is only found
+        when it is read.
+
+        Raises:
+            DamagedFileError: it cannot be read.
+        """
+        return (file.name, file.bytes) in self._names and (file.bytes, file_content(path)) in self._contents
+
+    def has_content(self, each: ReadFile) -> bool:
+        """Return whether a file with this content was taken, whatever its name."""
+        return (each.file.bytes, each.content) in self._contents
+
+    def note_taken(self, each: ReadFile, *, unknown: Iterable[str], missing: Iterable[str]) -> bool:
+        """Note that a file was read to its end, and return whether its content is new.
+
+        Only then it is to be taken.
+        """
+        key = (each.file.bytes, each.content)
+        if key in self._contents:
+            self.taken_before += 1
+            return False
+        self._contents.add(key)
+        self._names.add((each.file.name, each.file.bytes))
+        self.unknown.update(unknown)
+        self.missing.update(missing)
+        return True
+
+    def note_committed(self, files: Iterable[ReadFile], *, events: int, undisclosed: int) -> None:
+        """Note that *files* are in the lake."""
+        self.committed += files
+        self.events += events
+        self.undisclosed += undisclosed
+
+    def note_taken_before(self, file: SourceFile) -> None:
+        """Note that *file* was taken already."""
+        self.taken_before += 1
+        self.note_rows(0, file.bytes)
+
+    def note_damaged(self, file: SourceFile, reason: DamagedFileError) -> None:
+        """Note that *file* cannot be taken."""
+        self.damaged[file.url] = str(reason)
+
+    def note_rows(self, rows: int, read_bytes: int) -> None:
+        """Note that *rows* more are read, of *read_bytes* bytes."""
+        self._rows += rows
+        self._read_bytes += read_bytes
+        if monotonic() - self._reported >= _REPORT_EVERY_S:
+            self.report()
+
+    def report(self) -> None:
+        """Tell how far the import is."""
+        self._reported = monotonic()
+        self._send(
+            ImportProgress(
+                bytes=self._bytes, read_bytes=self._read_bytes, rows=self._rows, seconds=max(self.seconds, 1e-3)
+            )
+        )
+
+
+def file_content(path: Path) -> str:
+    """Return the SHA-256 of the file at *path*, in hexadecimal digits.
+
+    Raises:
+        DamagedFileError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise DamagedFileError(f"it cannot be read: {error.strerror}") from error

@@ -1,0 +1,267 @@
+"""Import of the service's exports of raw events into the lake.
+
+Files are decoded in groups, and each group is one version of the lake, made by the pipeline of received events. The
+files that a version takes are written in its own transaction (`TakenFile`), so an import that is killed has taken a
+group as a whole or not at all, and the next one goes on with the rest. A file is recognised by its size and SHA-256:
+under another name it is still the same file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from gamelens.errors import BadQuery, Refused
+from gamelens.sandbox.clock import Clock
+from gamelens.sandbox.maintenance.decoded_group import CHUNK_ROWS, DecodedGroup, GameIds, table_columns
+from gamelens.sandbox.maintenance.event_data import missing_columns, unknown_columns
+from gamelens.sandbox.maintenance.import_counts import ImportCounts, ReadFile, Report, file_content
+from gamelens.sandbox.maintenance.line_reader import LineReader
+from gamelens.sandbox.maintenance.source_files import DamagedFileError, SourceFile, find_files, local_path
+from gamelens.sandbox.processing.compaction import compact
+from gamelens.sandbox.processing.pipeline import commit_staged
+from gamelens.sandbox.server import Sandbox, SandboxOptions, available_intervals
+from gamelens.sandbox.tenants import Organisation
+
+FIRST_SEQ: Final = -(1 << 61)
+"""Number of the first event of all imports, before those that are received."""
+GROUP_EVENTS: Final = 16_000_000
+"""Events after which a group is committed.
+
+Large groups cost less, and more is done again after a crash.
+"""
+
+_MOST_PLACES: Final = 20
+
+
+class ImportResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of an import.
+
+    Attributes:
+        organisation: name of the organisation that has the events.
+        files: number of files taken.
+        taken_before: number of files that an import had taken already.
+        damaged: reasons of the files that were not taken, by name.
+        events: number of events in the files taken.
+        repeated: number of those that the lake had already, by their `event_uuid`.
+        refused: number of rows that are no events, by reason.
+        refused_at: where the first of them are.
+        tables: number of the files taken that are Event Data, which does not know everything (Wire 5.7, Event Data).
+        undisclosed: impressions without a network, because the service had no permission to show it.
+        unknown: fields that are not documented and were not read, with the number of files that have them.
+        missing: documented fields that files lack, with the number of these files.
+        available: available interval of the organisation.
+        seconds: time that the import took.
+    """
+
+    organisation: str
+    files: int
+    taken_before: int
+    damaged: dict[str, str]
+    events: int
+    repeated: int
+    refused: dict[str, int]
+    refused_at: list[str]
+    tables: int
+    undisclosed: int
+    unknown: dict[str, int]
+    missing: dict[str, int]
+    available: str
+    seconds: float
+
+
+class ImportOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of an import.
+
+    Attributes:
+        organisation: name of the organisation that gets the events, None for the first.
+        games: ids of games in the lake, by their ids in the export; the same where not named.
+        config: configuration file of a new state directory.
+        group_events: events after which a version is committed.
+        chunk_rows: lines that are decoded at once.
+    """
+
+    organisation: str | None = None
+    games: Mapping[str, str] = {}
+    config: Path | None = None
+    group_events: int = GROUP_EVENTS
+    chunk_rows: int = CHUNK_ROWS
+
+
+def import_raw_events(
+    state: Path,
+    sources: Sequence[str],
+    options: ImportOptions = ImportOptions(),  # noqa: B008
+    *,
+    report: Report | None = None,
+    clock: Clock | None = None,
+) -> ImportResult:
+    """Take the files of *sources* into the lake of *state*, but for those that it has.
+
+    Args:
+        state: state directory of a sandbox that does not run; a new one gets its games from the options.
+        sources: files, folders, patterns and URLs (`find_files`).
+        options: what to take, and for whom.
+        report: function that is told the progress.
+        clock: clock of the sandbox.
+
+    Raises:
+        Refused: a source cannot be read, a game is not known, or another process has locked *state*. What was
+            committed before stays, and the next import goes on after it.
+        BadQuery: there is no such organisation.
+    """
+    files = find_files(sources)
+    sandbox = Sandbox(SandboxOptions(state=state, config=options.config), clock=clock)
+    scratch = state / "scratch"
+    try:
+        organisation = _find_organisation(sandbox, options.organisation)
+        if sandbox.lake.store.execute("SELECT count(*) FROM batches").fetchone() != (0,):
+            asyncio.run(sandbox.process())
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir()
+        taken = [each for each in sandbox.lake.taken_files() if each.organisation == organisation.name]
+        counts, repeated = ImportCounts(files, taken, report), sandbox.lake.last_run().duplicates
+        _ImportRun(sandbox, organisation, options, scratch, counts).take(files)
+        repeated = sandbox.lake.last_run().duplicates - repeated
+        available = available_intervals(sandbox.tenants, sandbox.lake, sandbox.clock)[organisation.name]
+        compact(state)
+        return _result(organisation.name, counts, repeated=repeated, available=available)
+    except OSError as error:
+        raise Refused(f"the import stopped, what was committed before stays: {error}") from error
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+        sandbox.close()
+
+
+def _find_organisation(sandbox: Sandbox, name: str | None) -> Organisation:
+    known = {each.name: each for each in sandbox.tenants.organisations}
+    if name is None:
+        return next(iter(known.values()))
+    if name not in known:
+        raise BadQuery("--organisation", name, "is not in the sandbox", known, name=name)
+    return known[name]
+
+
+class _ImportRun:
+    """One import into the lake of *sandbox*, with temporary files in *scratch*."""
+
+    def __init__(
+        self, sandbox: Sandbox, organisation: Organisation, options: ImportOptions, scratch: Path, counts: ImportCounts
+    ) -> None:
+        self._sandbox, self._options, self._scratch, self._counts = sandbox, options, scratch, counts
+        self._organisation = organisation.name
+        self._games = GameIds([game.id for game in organisation.games], options.games)
+        taken = sandbox.lake.taken_files()
+        self._next_seq = max((each.first_seq + each.rows for each in taken), default=FIRST_SEQ)
+        self._group: DecodedGroup | None = None
+        self._groups = 0
+
+    def take(self, files: Sequence[SourceFile]) -> None:
+        """Take *files*, in groups."""
+        for file in files:
+            if file.kind is None:
+                self._counts.note_damaged(file, DamagedFileError("it is neither JSON lines nor Parquet"))
+        try:
+            self._take_lines([file for file in files if file.kind == "raw-json"])
+            self._take_tables([file for file in files if file.kind == "event-parquet"])
+            self._commit()
+        finally:
+            if self._group:
+                self._group.close()
+        self._counts.report()
+
+    def _take_lines(self, files: Sequence[SourceFile]) -> None:
+        reader = LineReader(files, self._counts, first_seq=self._next_seq, scratch=self._scratch)
+        while not reader.is_exhausted:
+            group = self._open_group()
+            most = self._options.group_events - group.events
+            group.decode_lines(reader.chunk(self._options.chunk_rows, ends_after=most.__le__))
+            group.add_lines(reader.finished, reader.current, reader.dropped)
+            self._next_seq = reader.next_seq
+            if reader.current is None:
+                self._commit(at_least=self._options.group_events)
+
+    def _take_tables(self, files: Sequence[SourceFile]) -> None:
+        for file in files:
+            try:
+                with local_path(file, self._scratch) as path:
+                    self._take_table(file, path)
+            except DamagedFileError as error:
+                self._counts.note_damaged(file, error)
+            self._commit(at_least=self._options.group_events)
+
+    def _take_table(self, file: SourceFile, path: Path) -> None:
+        """Take one file of Parquet.
+
+        Raises:
+            DamagedFileError: it cannot be read.
+        """
+        each = ReadFile(file, self._next_seq, content=file_content(path))
+        if self._counts.has_content(each):
+            self._counts.note_taken_before(file)
+            return
+        columns = table_columns(path)
+        self._open_group().add_table(each, path, columns)
+        self._next_seq += each.rows
+        self._counts.note_taken(each, unknown=unknown_columns(columns), missing=missing_columns(columns))
+        self._counts.note_rows(each.rows, file.bytes)
+
+    def _open_group(self) -> DecodedGroup:
+        if self._group is None:
+            self._groups += 1
+            self._group = DecodedGroup(self._scratch / str(self._groups), self._games)
+        return self._group
+
+    def _commit(self, *, at_least: int = 0) -> None:
+        """Make the group a version of the lake, if it has files and *at_least* that many events."""
+        group = self._group
+        if group is None or not group.files or group.events < at_least:
+            return
+        stated = group.stated()
+        group.close()
+        lake, clock = self._sandbox.lake, self._sandbox.clock
+        folder = self._scratch / str(self._groups)
+        commit_staged(
+            {self._organisation: group.staged},
+            lake,
+            folder,
+            processed_ms=round(clock.now_s() * 1000),
+            last_batch=lake.last_run().last_batch,
+            stated={self._organisation: stated},
+            taken=[each.as_taken(self._organisation) for each in group.files],
+        )
+        self._counts.note_committed(group.files, events=group.events, undisclosed=group.undisclosed)
+        self._group = None
+        shutil.rmtree(folder)
+
+
+def _result(organisation: str, counts: ImportCounts, *, repeated: int, available: str) -> ImportResult:
+    refused: Counter[str] = Counter()
+    places = []
+    for each in counts.committed:
+        refused += each.refused
+        for reason, rows in each.examples.items():
+            more = ", ..." if each.refused[reason] > len(rows) else ""
+            places.append(f"{each.file.name}, row {', '.join(map(str, rows))}{more}: {reason}")
+    return ImportResult(
+        organisation=organisation,
+        files=len(counts.committed),
+        taken_before=counts.taken_before,
+        damaged=counts.damaged,
+        events=counts.events,
+        repeated=repeated,
+        refused=dict(sorted(refused.items())),
+        refused_at=places[:_MOST_PLACES],
+        tables=sum(each.file.kind == "event-parquet" for each in counts.committed),
+        undisclosed=counts.undisclosed,
+        unknown=dict(sorted(counts.unknown.items())),
+        missing=dict(sorted(counts.missing.items())),
+        available=available,
+        seconds=counts.seconds,
+    )

@@ -1,0 +1,200 @@
+"""Raw Data: JSON lines as Arrow batches, and the SQL that makes event rows of them.
+
+Wire 5.6, Raw Data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from zlib_ng import zlib_ng
+
+from gamelens.sandbox.maintenance.source_files import GZIP, DamagedFileError
+from gamelens.sandbox.processing.staging import EVENT_SHAPE, event_rows_sql
+from gamelens.wire.currencies import USD_PER_UNIT
+from gamelens.wire.event_schema import CATEGORIES
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
+
+LINES_SCHEMA: Final = pa.schema([("seq", pa.int64()), ("line", pa.string())])
+
+WRAPPER: Final = {
+    *("arrival_ts", "country_code", "continent", "subdivision_code", "subdivision_name", "subdivision_2_code"),
+    *("subdivision_2_name", "city", "data", "game_id", "ip", "user_meta", "first_in_batch"),
+}
+"""Documented fields of a line."""
+USER_META: Final = {
+    *("install_ts", "install_hour", "cohort_week", "cohort_month", "first_build", "origin", "is_paying"),
+    *("is_converting", "pay_ft", "receipt_status", "revenue", "revenue.usd", "install_publisher"),
+    *("install_campaign", "install_site", "install_adgroup", "attribution_partner"),
+}
+"""Documented fields of `user_meta`."""
+_EXPECTED: Final = ("arrival_ts", "game_id", "data", "user_meta.install_ts")
+
+_READ_BYTES: Final = 1 << 16
+_LONGEST_LINE: Final = 1 << 24
+_LATEST_TS: Final = 99_999_999_999
+_SAMPLED: Final = 100
+_NEWLINE: Final = ord("\n")
+
+_SHAPE: Final = (
+    '{"arrival_ts": "BIGINT", "country_code": "VARCHAR", "game_id": "VARCHAR", '
+    f'"user_meta": {{"install_ts": "BIGINT", "install_publisher": "VARCHAR"}}, "data": {EVENT_SHAPE}}}'
+)
+
+
+class JsonLinesFile:
+    """One file of JSON lines that is read once, from its start to its end.
+
+    Attributes:
+        rows: lines read so far.
+        unknown: fields that are not documented, with the number of sampled lines that have them.
+        missing: documented fields that no sampled line has.
+    """
+
+    def __init__(self, path: Path, *, first_seq: int) -> None:
+        self.rows = self._read_bytes = 0
+        self.unknown: Counter[str] = Counter()
+        self.missing: set[str] = set()
+        self._path, self._first_seq = path, first_seq
+        self._digest: _Hash = hashlib.sha256()
+
+    @property
+    def content(self) -> str:
+        """SHA-256 of what was read, in hexadecimal digits."""
+        return self._digest.hexdigest()
+
+    def take_read_bytes(self) -> int:
+        """Return the number of bytes read since the last call."""
+        count, self._read_bytes = self._read_bytes, 0
+        return count
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the lines with their numbers, about a megabyte at a time.
+
+        Raises:
+            DamagedFileError: the file cannot be read to its end.
+        """
+        rest = b""
+        for text in self._texts():
+            text = rest + text
+            end = text.rfind(b"\n") + 1
+            rest = text[end:]
+            if len(rest) > _LONGEST_LINE:
+                raise DamagedFileError(f"line {self.rows + 1} has more than {_LONGEST_LINE >> 20} MB")
+            if end:
+                yield self._batch(text[:end])
+        if rest:
+            yield self._batch(rest + b"\n")
+
+    def _batch(self, text: bytes) -> pa.RecordBatch:
+        """Return the lines of *text* as a batch, which shares its memory."""
+        ends = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == _NEWLINE)
+        offsets = np.empty(len(ends) + 1, dtype=np.int32)
+        offsets[0], offsets[1:] = 0, ends + 1
+        if not self.rows:
+            self._sample(text)
+        first = self._first_seq + self.rows
+        self.rows += len(ends)
+        lines = pa.StringArray.from_buffers(len(ends), pa.py_buffer(offsets), pa.py_buffer(text))
+        return pa.record_batch([pa.array(np.arange(first, first + len(ends))), lines], schema=LINES_SCHEMA)
+
+    def _sample(self, text: bytes) -> None:
+        """Compare the fields of the first lines with the documented ones."""
+        seen: Counter[str] = Counter()
+        for line in text.split(b"\n", _SAMPLED)[:_SAMPLED]:
+            try:
+                fields: Any = msgspec.json.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                continue
+            if isinstance(fields, dict):
+                meta = fields.get("user_meta")
+                seen.update(list(fields))
+                seen.update(f"user_meta.{name}" for name in (meta if isinstance(meta, dict) else ()))
+        documented = WRAPPER | {f"user_meta.{name}" for name in USER_META}
+        self.unknown = Counter({name: count for name, count in seen.items() if name not in documented})
+        self.missing = {name for name in _EXPECTED if name not in seen} if seen else set()
+
+    def _texts(self) -> Iterator[bytes]:
+        """Yield the unpacked content in pieces."""
+        try:
+            with self._path.open("rb") as file:
+                head = file.read(_READ_BYTES)
+                chunks = self._chunks(head, file)
+                yield from (_unpacked(chunks) if head.startswith(GZIP) else chunks)
+        except OSError as error:
+            raise DamagedFileError(f"it cannot be read: {error.strerror}") from error
+        except zlib_ng.error as error:  # type: ignore[misc]  # typed as an instance, and is a class
+            raise DamagedFileError(f"its gzip is damaged after line {self.rows}: {error}") from error
+
+    def _chunks(self, head: bytes, file: Any) -> Iterator[bytes]:
+        chunk = head
+        while chunk:
+            self._digest.update(chunk)
+            self._read_bytes += len(chunk)
+            yield chunk
+            chunk = file.read(_READ_BYTES)
+
+
+def _unpacked(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the content of gzip members that follow each other.
+
+    A chunk of them unpacks to 66 MB at most, because deflate packs no byte into less than a thousandth.
+    """
+    unpacker = zlib_ng.decompressobj(wbits=31)
+    for chunk in chunks:
+        yield unpacker.decompress(chunk)
+        while rest := unpacker.unused_data:
+            unpacker = zlib_ng.decompressobj(wbits=31)
+            yield unpacker.decompress(rest)
+    if not unpacker.eof:
+        raise DamagedFileError("its gzip ends too early")
+
+
+def line_rows_sql(lines: str, game_sql: str) -> str:
+    """Return the SQL of one row for each line of *lines*.
+
+    The rows have the columns of the events table, `installed` (the install that the service states, epoch seconds) and
+    `fault`, the reason why a line is no event, or null.
+
+    Args:
+        lines: a table of `LINES_SCHEMA`.
+        game_sql: SQL of the game's id in the lake, of `exported_game`.
+    """
+    categories = ", ".join(f"'{name}'" for name in CATEGORIES)
+    currencies = ", ".join(f"'{code}'" for code in USD_PER_UNIT)
+    has_text = "strlen(line) > 2 OR trim(line, E' \\t\\r\\n') <> ''"
+    is_time = f"{{}} BETWEEN 0 AND {_LATEST_TS}"
+    events = f"""(
+        SELECT seq, {game_sql} AS game_id, CASE WHEN {is_time.format("wrapper.arrival_ts")}
+                THEN wrapper.arrival_ts * 1000 END AS arrival_ms,
+            upper(wrapper.country_code) AS country, wrapper.data AS event,
+            wrapper.user_meta.install_publisher AS publisher,
+            CASE WHEN {is_time.format("wrapper.user_meta.install_ts")}
+                THEN wrapper.user_meta.install_ts END AS installed,
+            CASE
+                WHEN wrapper IS NULL THEN 'no JSON object'
+                WHEN NOT coalesce({is_time.format("wrapper.arrival_ts")}, false) THEN 'no usable arrival_ts'
+                WHEN exported_game IS NULL THEN 'no game_id'
+                WHEN coalesce(wrapper.data.category NOT IN ({categories}), true) THEN 'no known category'
+                WHEN wrapper.data.user_id IS NULL THEN 'no user_id'
+                WHEN wrapper.data.category = 'business' AND (TRY_CAST(wrapper.data.amount AS BIGINT) IS NULL
+                    OR coalesce(wrapper.data.currency NOT IN ({currencies}), true)) THEN 'no usable amount'
+            END AS fault
+        FROM (
+            SELECT seq, wrapper, wrapper.game_id AS exported_game
+            FROM (SELECT seq, TRY(from_json(line, '{_SHAPE}')) AS wrapper FROM {lines} WHERE {has_text})
+        )
+    )"""  # noqa: S608
+    rows = event_rows_sql(events, others=("installed", "fault", "publisher"))
+    return f"""
+        SELECT * EXCLUDE (publisher)
+            REPLACE (coalesce(install_publisher, publisher) AS install_publisher) FROM ({rows})"""  # noqa: S608

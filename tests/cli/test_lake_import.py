@@ -1,0 +1,55 @@
+"""The command `lake import`, from an export that `simulate` wrote."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from gamelens.cli import cli
+
+SMALL = ["--scenario", "small", "--players", "30", "--days", "3"]
+
+
+def run(*arguments: object) -> tuple[int, str, str]:
+    """Return exit code, standard output and standard error of a command."""
+    result = CliRunner().invoke(cli, [str(argument) for argument in arguments])
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_an_export_is_imported(tmp_path: Path) -> None:
+    """What `simulate --export` writes, `lake import` takes, and once."""
+    code, out, _ = run("simulate", *SMALL, "--export", "raw-json", tmp_path / "raw", "--json")
+    assert code == 0
+    state = tmp_path / "state"
+    code, text, _ = run("lake", "import", tmp_path / "raw", "--state", state)
+    assert code == 0
+    assert f"{json.loads(out)['events']:,} events" in text
+    code, again, _ = run("lake", "import", tmp_path / "raw", "--state", state, "--json")
+    assert code == 0
+    assert json.loads(again)["files"] == 0
+
+
+def test_what_event_data_lacks_is_said(tmp_path: Path) -> None:
+    """An import of Parquet says on standard error what is not known of its events."""
+    assert run("simulate", *SMALL, "--export", "event-parquet", tmp_path / "raw")[0] == 0
+    code, _, remarks = run("lake", "import", tmp_path / "raw", "--state", tmp_path / "state")
+    assert code == 0
+    assert "country, platform, build, purchases and session lengths" in remarks
+
+
+def test_a_mapping_that_is_no_pair_is_refused(tmp_path: Path) -> None:
+    """`--game` needs two ids."""
+    code, _, error = run("lake", "import", tmp_path, "--state", tmp_path / "state", "--game", "17")
+    assert code == 2
+    assert "--game EXPORTED=OWN" in error
+
+
+def test_one_target_is_needed(tmp_path: Path) -> None:
+    """`simulate` has exactly one of --ready, --into and --export."""
+    code, _, error = run("simulate", *SMALL)
+    assert code == 2
+    assert "--export" in error
+    code, _, _ = run("simulate", *SMALL, "--export", "raw-json", tmp_path / "raw", "--into", tmp_path / "state")
+    assert code == 2

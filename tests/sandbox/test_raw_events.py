@@ -1,0 +1,490 @@
+"""Import of raw events: the loop of simulation, export and import closes, in both formats and however it is killed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from gamelens.catalog import METRICS
+from gamelens.errors import BadQuery, Refused
+from gamelens.sandbox.clock import Clock
+from gamelens.sandbox.maintenance.import_run import ImportOptions, ImportResult, import_raw_events
+from gamelens.sandbox.processing.rebuild import rebuild
+from gamelens.simulator import ExportFormat, Ledger, export_raw, load_scenario
+from gamelens.simulator.output.event_data_tables import TABLES
+from gamelens.wire.currencies import USD_PER_UNIT
+from gamelens.wire.intervals import Interval
+from support.game_events import NOW, event
+from support.killed_runs import IMPORT, kill, writes
+from support.ledger_comparison import PER_GAME, PLAIN, assert_equals_ledger
+from support.reference_lake import differences, lake_tables
+from support.sandbox_stage import Stage
+from support.watched_service import quick
+
+pytestmark = pytest.mark.slow
+
+ENDS_ON = date(2026, 11, 10)
+SCENARIO = load_scenario("dirty", players=150, days=12)
+OVER = Interval.parse("2026-10-29/2026-11-18")
+IN_GROUPS = ImportOptions(group_events=800, chunk_rows=500)
+
+
+class Exported(NamedTuple):
+    """An export of the scenario and the ledger of its events."""
+
+    folder: Path
+    ledger: Ledger
+
+
+def frozen_clock() -> Clock:
+    """Return a clock that stands still."""
+    clock = Clock()
+    clock.freeze(NOW)
+    return clock
+
+
+def export(folder: Path, kind: ExportFormat) -> Exported:
+    """Export the scenario."""
+    ledger = Ledger()
+    export_raw(SCENARIO, folder, kind, ends_on=ENDS_ON, ledger=ledger, file_rows=400)
+    return Exported(folder, ledger)
+
+
+def take(state: Path, *sources: Path | str, options: ImportOptions = IN_GROUPS, **more: Any) -> ImportResult:
+    """Import *sources* into *state*, which gets the games of a `Stage`."""
+    if not state.exists():
+        state.parent.mkdir(exist_ok=True)
+        Stage(state).sandbox.close()
+    return import_raw_events(state, [str(source) for source in sources], options, clock=frozen_clock(), **more)
+
+
+def tables(state: Path) -> dict[str, pa.Table]:
+    """Return the tables of the lake of *state*."""
+    stage = Stage(state)
+    try:
+        return lake_tables(stage.sandbox.lake.snapshot("acme"))
+    finally:
+        stage.sandbox.close()
+
+
+def unnumbered(of_lake: dict[str, pa.Table]) -> dict[str, pa.Table]:
+    """Return tables of a lake without the numbers of arrival, which depend on how events came."""
+    changed = {}
+    for name, rows in of_lake.items():
+        if "seq" in rows.column_names:
+            zeros = pa.array([0] * len(rows), pa.int64())
+            rows = rows.set_column(rows.column_names.index("seq"), "seq", zeros)
+        if "ilrd_id" in rows.column_names:
+            ids = pc.replace_substring_regex(rows["ilrd_id"], "^s.*", "s")
+            rows = rows.set_column(rows.column_names.index("ilrd_id"), "ilrd_id", ids)
+        changed[name] = rows
+    return changed
+
+
+def lines_of(folder: Path) -> list[dict[str, Any]]:
+    """Return all JSON lines below *folder* in the order of arrival."""
+    files = sorted(folder.rglob("*.json.gz"), key=lambda path: path.name)
+    found = [json.loads(line) for path in files for line in gzip.decompress(path.read_bytes()).splitlines()]
+    return sorted(found, key=lambda line: line["arrival_ts"])
+
+
+def wrapped(data: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """Return a line with the event *data*, which arrives a minute after it happened."""
+    meta = {"install_ts": data["client_ts"]} | fields.pop("user_meta", {})
+    return (
+        {"arrival_ts": data["client_ts"] + 60, "game_id": 1001, "ip": "198.51.100.0", "data": data}
+        | fields
+        | {"user_meta": meta}
+    )
+
+
+def write_lines(path: Path, *lines: Any) -> Path:
+    """Write gzipped *lines*: JSON values, or bytes as they are."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    texts = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
+    path.write_bytes(gzip.compress(b"\n".join(texts) + b"\n", mtime=0))
+    return path
+
+
+@pytest.fixture(scope="module")
+def raw_json(tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    """Return an export as JSON lines."""
+    return export(tmp_path_factory.mktemp("raw") / "json", "raw-json")
+
+
+@pytest.fixture(scope="module")
+def event_parquet(tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    """Return an export as Parquet."""
+    return export(tmp_path_factory.mktemp("raw") / "parquet", "event-parquet")
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory, raw_json: Exported) -> Iterator[Stage]:
+    """Return a sandbox whose lake has the JSON lines."""
+    state = tmp_path_factory.mktemp("imported") / "state"
+    take(state, raw_json.folder)
+    stage = Stage(state)
+    yield stage
+    stage.sandbox.close()
+
+
+@pytest.fixture(scope="module")
+def received(tmp_path_factory: pytest.TempPathFactory, raw_json: Exported) -> Iterator[Stage]:
+    """Return a sandbox whose collector received the same events at the times of their arrival."""
+    stage = Stage(tmp_path_factory.mktemp("received") / "state")
+    for (arrival_ts, game_id), lines in groupby(
+        lines_of(raw_json.folder), key=lambda line: (line["arrival_ts"], line["game_id"])
+    ):
+        stage.clock.freeze(datetime.fromtimestamp(arrival_ts, UTC))
+        events = [{name: value for name, value in line["data"].items() if name != "amount_usd"} for line in lines]
+        assert stage.submit(events, game_id=str(game_id)).status_code == 200
+    stage.clock.freeze(NOW)
+    stage.process()
+    yield stage
+    stage.sandbox.close()
+
+
+def test_an_imported_lake_equals_a_received_one(imported: Stage, received: Stage) -> None:
+    """Every table of the lake has the same rows, whichever way the events came."""
+    lakes = [unnumbered(lake_tables(stage.sandbox.lake.snapshot("acme"))) for stage in (imported, received)]
+    assert lakes[0]["events"].num_rows > 5_000
+    assert lakes[0].pop("stated_installs").num_rows > lakes[1].pop("stated_installs").num_rows == 0
+    empty = {"stated_installs": pa.table({"game_id": [], "user_id": [], "ts": []})}
+    assert differences(lakes[0] | empty, lakes[1] | empty) == {}
+
+
+@pytest.mark.parametrize("metric", [*PLAIN, *PER_GAME, "retention_retro"])
+@pytest.mark.parametrize("by", [["game_id"], ["platform", "game_id"], ["country_code", "game_id"]], ids="-".join)
+def test_every_metric_equals_the_ledger(imported: Stage, raw_json: Exported, metric: str, by: list[str]) -> None:
+    """All metrics of imported JSON lines are those of the ledger (Wire 5.6, Raw Data)."""
+    more: dict[str, Any] = {"since_days_ago": 1} if metric == "retention_retro" else {}
+    frame = quick(imported.metrics_app, key="key-of-acme").query(metric, by=by, over=str(OVER), **more)
+    assert_equals_ledger(frame, raw_json.ledger.metric(metric, interval=OVER, by=by, **more), metric, by)
+
+
+def test_all_metrics_are_compared() -> None:
+    """The metrics of this module are all metrics of the catalog."""
+    assert {*PLAIN, *PER_GAME, "retention_retro"} == METRICS.keys()
+
+
+KNOWN_OF_PARQUET = (
+    *("event_count", "user_unique", "new_users", "returning_users", "installs_ratio", "session_unique"),
+    *("ad_impressions_count", "ad_impressions_per_session", "ilrd_id_unique", "ilrd_revenue", "retention_retro"),
+)
+"""Metrics that Event Data can answer."""
+
+
+def ledger_of_tables(exported: Exported, folder: Path) -> Ledger:
+    """Return the ledger of what Event Data has: six categories, and no country, platform, build or vendor's id."""
+    exported.ledger.write(folder / "truth.parquet")
+    rows = pq.read_table(folder / "truth.parquet")
+    rows = rows.filter(pc.is_in(rows["category"].cast(pa.string()), pa.array(list(TABLES))))
+    lacking = ("country_code", "platform", "build", "install_publisher", "ab_id", "ab_variant_id", "ilrd_id")
+    for name in (*lacking, "event_uuid", "ilrd_sdk_vendor"):
+        place = rows.schema.get_field_index(name)
+        rows = rows.set_column(place, rows.schema.field(name), pa.nulls(len(rows), rows.schema.field(name).type))
+    nanos = [
+        None if nano is None else int(float(nano * USD_PER_UNIT[currency] / 10**7) * 10**7 + 0.5)
+        for nano, currency in zip(rows["ilrd_nano"].to_pylist(), rows["ilrd_currency"].to_pylist(), strict=True)
+    ]
+    of_type = rows.schema.field("ilrd_currency").type
+    usd = pa.array(["USD" if nano is not None else None for nano in nanos], pa.string()).cast(of_type)
+    for name, column in (("ilrd_nano", pa.array(nanos, pa.int64())), ("ilrd_currency", usd)):
+        place = rows.schema.get_field_index(name)
+        rows = rows.set_column(place, rows.schema.field(name), column)
+    ledger = Ledger()
+    ledger.record(rows)
+    return ledger
+
+
+@pytest.mark.parametrize("by", [["game_id"], ["category", "game_id"], ["ad_type", "game_id"]], ids="-".join)
+def test_metrics_of_event_data_equal_the_ledger(
+    tmp_path_factory: pytest.TempPathFactory, event_parquet: Exported, by: list[str]
+) -> None:
+    """What Event Data knows is that of the ledger, over its six categories (Wire 5.7, Event Data)."""
+    folder = tmp_path_factory.mktemp("tables")
+    result = take(folder / "state", event_parquet.folder)
+    assert result.undisclosed > 0
+    truth, stage = ledger_of_tables(event_parquet, folder), Stage(folder / "state")
+    try:
+        client = quick(stage.metrics_app, key="key-of-acme")
+        for metric in KNOWN_OF_PARQUET:
+            if metric == "retention_retro" and by[0] != "game_id":
+                continue  # it has no dimensions of events
+            more: dict[str, Any] = {"since_days_ago": 1} if metric == "retention_retro" else {}
+            frame = client.query(metric, by=by, over=str(OVER), **more)
+            assert_equals_ledger(frame, truth.metric(metric, interval=OVER, by=by, **more), metric, by)
+    finally:
+        stage.sandbox.close()
+
+
+@pytest.mark.parametrize("kind", ["raw-json", "event-parquet"])
+def test_an_import_killed_ten_times_has_the_same_tables(
+    tmp_path: Path, request: pytest.FixtureRequest, kind: ExportFormat
+) -> None:
+    """Killed at ten random writes to the disk, an import ends with the lake of one that was not."""
+    exported: Exported = request.getfixturevalue(kind.replace("-", "_"))
+    order = f"{IMPORT}{exported.folder}"
+    for name in ("whole", "killed"):
+        (tmp_path / name).mkdir()
+        Stage(tmp_path / name / "state").sandbox.close()
+    last = writes(order, tmp_path / "whole" / "state")
+    assert last > 200
+    chance, state = random.Random(20), tmp_path / "killed" / "state"
+    for _ in range(10):
+        kill(order, state, before=chance.randrange(1, last // 12))
+    writes(order, state)
+    assert differences(tables(state), tables(tmp_path / "whole" / "state")) == {}
+
+
+def test_a_file_is_taken_once(tmp_path: Path, raw_json: Exported) -> None:
+    """A file that was taken is known again: by its name, or by its content under another name."""
+    first = take(tmp_path / "state", raw_json.folder)
+    before = tables(tmp_path / "state")
+    shutil.copytree(raw_json.folder, tmp_path / "copies")
+    for path in (tmp_path / "copies").rglob("*.gz"):
+        path.rename(path.with_name(f"again-{path.name}"))
+    again = take(tmp_path / "state", raw_json.folder, tmp_path / "copies")
+    assert (again.files, again.taken_before) == (0, 2 * first.files)
+    assert differences(tables(tmp_path / "state"), before) == {}
+
+
+def test_files_in_any_order_and_number_of_imports_give_the_same_tables(tmp_path: Path, raw_json: Exported) -> None:
+    """Imports of one half and then of the other answer as one import of all does."""
+    files = sorted(raw_json.folder.rglob("*.gz"))
+    take(tmp_path / "one" / "state", raw_json.folder, options=ImportOptions())
+    for part in (files[1::2], files[::2]):
+        take(tmp_path / "two" / "state", *part)
+    lakes = [unnumbered(tables(tmp_path / name / "state")) for name in ("one", "two")]
+    different = differences(*lakes)
+    assert "events" not in different
+    assert "returns" not in different
+
+
+def test_damaged_files_and_lines_are_left_out_with_reasons(tmp_path: Path) -> None:
+    """A damaged file is not taken at all, a damaged line alone; the rest is, and a mended file later."""
+    now_s = int(NOW.timestamp()) - 86_400
+    good = [wrapped(event(user_id=f"u{number}", client_ts=now_s + number)) for number in range(9)]
+    bad = [b'{"broken', b"17", b"null", json.dumps({"arrival_ts": 1}).encode(), b'{"arrival_ts": "soon"}']
+    write_lines(tmp_path / "in" / "a.gz", *good[:3], *bad, b"", *good[3:5])
+    whole = write_lines(tmp_path / "b.gz", *good[5:]).read_bytes()
+    (tmp_path / "in" / "b.gz").write_bytes(whole[:-9])
+    (tmp_path / "in" / "c.parquet").write_bytes(b"PAR1 and nothing else")
+    (tmp_path / "in" / "d.txt").write_text("notes")
+    result = take(tmp_path / "state", tmp_path / "in")
+    assert (result.files, result.events) == (1, 5)
+    assert result.refused == {"no JSON object": 2, "no game_id": 1, "no usable arrival_ts": 2}
+    assert result.refused_at[0].startswith("a.gz, row 4")
+    assert {name.rpartition("/")[2]: reason.partition(":")[0] for name, reason in result.damaged.items()} == {
+        "b.gz": "its gzip ends too early",
+        "c.parquet": "its Parquet is damaged",
+        "d.txt": "it is neither JSON lines nor Parquet",
+    }
+    (tmp_path / "in" / "b.gz").write_bytes(whole)
+    mended = take(tmp_path / "state", tmp_path / "in")
+    assert (mended.files, mended.taken_before, mended.events) == (1, 1, 4)
+
+
+def test_a_damaged_file_of_several_chunks_leaves_nothing(tmp_path: Path) -> None:
+    """Rows of a file that proves damaged after some chunks were written are deleted from these."""
+    now_s, chance = int(NOW.timestamp()) - 86_400, random.Random(1)
+    lines = [
+        wrapped(event(user_id=f"u{n}", event_uuid=f"{chance.getrandbits(128):032x}", client_ts=now_s + n))
+        for n in range(60_000)
+    ]
+    path = write_lines(tmp_path / "a.gz", *lines)
+    path.write_bytes(path.read_bytes()[:-100])
+    good = write_lines(tmp_path / "b.gz", *lines[:10])
+    result = take(tmp_path / "state", path, good, options=ImportOptions(chunk_rows=5_000))
+    assert (result.files, result.events) == (1, 10)
+    assert tables(tmp_path / "state")["events"].num_rows == 10
+
+
+def test_no_address_is_stored(tmp_path: Path) -> None:
+    """No file of the state directory has the `ip` of a line."""
+    now_s = int(NOW.timestamp()) - 86_400
+    write_lines(tmp_path / "a.gz", wrapped(event(client_ts=now_s)), b'{"ip": "198.51.100.0", broken')
+    take(tmp_path / "state", tmp_path / "a.gz")
+    files = [path for path in (tmp_path / "state").rglob("*") if path.is_file()]
+    assert files
+    assert not any(b"198.51.100" in path.read_bytes() for path in files)
+    assert "ip" not in tables(tmp_path / "state")["events"].column_names
+
+
+def stated_world(folder: Path) -> Path:
+    """Write an export of three players: two installed before it, one of them with a day of play in it twice."""
+    day, now_s = 86_400, int(NOW.timestamp()) // 86_400 * 86_400
+    old = {"user_meta": {"install_ts": now_s - 30 * day}}
+    recent = {"user_meta": {"install_ts": now_s - 4 * day}}
+    new = {"user_meta": {"install_ts": now_s - 3 * day + 9}}
+    write_lines(
+        folder / "1.gz",
+        wrapped(event(user_id="old", client_ts=now_s - 3 * day, build="2"), **old),
+        wrapped(event(user_id="recent", client_ts=now_s - 3 * day + 5, build="2"), **recent),
+        wrapped(event(user_id="new", client_ts=now_s - 3 * day + 9, build="3")),
+    )
+    write_lines(
+        folder / "2.gz",
+        wrapped(event(user_id="new", client_ts=now_s - 2 * day, build="4"), **new),
+        wrapped(event(user_id="recent", client_ts=now_s - 4 * day, build="1"), **recent, arrival_ts=now_s - 2 * day),
+        wrapped(event(user_id="old", client_ts=now_s - 2 * day, build="5"), **old),
+    )
+    return folder
+
+
+@pytest.mark.parametrize("group_events", [1, 100])
+def test_the_stated_install_wins(tmp_path: Path, group_events: int) -> None:
+    """A player whom the service saw before the export is no new player in it (Wire 4.4, Install)."""
+    state = tmp_path / "state"
+    take(state, stated_world(tmp_path / "in"), options=ImportOptions(group_events=group_events))
+
+    def installs() -> dict[str, tuple[str, str]]:
+        of_lake = tables(state)
+        moved = {row["player"]: row for row in of_lake["installs_moved"].to_pylist()}
+        rows = [moved.get(row["player"], row) for row in of_lake["installs"].to_pylist()]
+        return {row["user_id"]: (f"{row['ts']:%m-%d}", row["build"]) for row in rows}
+
+    def returns() -> dict[tuple[str, int], int]:
+        found: dict[tuple[str, int], int] = {}
+        for row in tables(state)["returns"].to_pylist():
+            key = f"{row['day']:%m-%d}", row["age"]
+            found[key] = found.get(key, 0) + row["players"]
+        return {key: count for key, count in found.items() if count}
+
+    expected = {"old": ("10-21", "2"), "recent": ("11-16", "1"), "new": ("11-17", "3")}
+    assert installs() == expected
+    ages = {("10-21", 0): 1, ("11-17", 27): 1, ("11-18", 28): 1}
+    ages |= {("11-16", 0): 1, ("11-17", 1): 1, ("11-17", 0): 1, ("11-18", 1): 1}
+    assert returns() == ages
+    rebuild(state)
+    assert installs() == expected
+    assert returns() == ages
+
+
+def test_undisclosed_networks_are_null(tmp_path: Path) -> None:
+    """An impression whose network the service may not show has none, and is counted."""
+    data = event(category="impression", ad_network_name="max", ad_network_version="11")
+    data["impression_data"] = {"network_name": "undisclosed", "revenue": 0.01}
+    result = take(tmp_path / "state", write_lines(tmp_path / "a.gz", wrapped(data)))
+    assert result.undisclosed == 1
+    assert tables(tmp_path / "state")["events"]["ilrd_network_name"].to_pylist() == [None]
+
+
+def test_unknown_and_missing_fields_are_said(tmp_path: Path) -> None:
+    """Fields that are not documented are counted, and documented ones that are not there are named."""
+    line = wrapped(event(), weather="rain", user_meta={"shoe_size": 43})
+    del line["user_meta"]["install_ts"]
+    result = take(tmp_path / "state", write_lines(tmp_path / "a.gz", line))
+    assert result.unknown == {"user_meta.shoe_size": 1, "weather": 1}
+    assert result.missing == {"user_meta.install_ts": 1}
+
+
+def test_games_are_mapped(tmp_path: Path) -> None:
+    """A game of the export gets the id it has in the lake; an unknown one is refused, and its file not taken."""
+    path = write_lines(tmp_path / "a.gz", wrapped(event(), game_id=555))
+    with pytest.raises(Refused, match="--game 555=1001"):
+        take(tmp_path / "state", path)
+    result = take(tmp_path / "state", path, options=ImportOptions(games={"555": "1002"}))
+    assert result.events == 1
+    assert tables(tmp_path / "state")["events"]["game_id"].to_pylist() == ["1002"]
+
+
+def test_an_organisation_is_chosen(tmp_path: Path) -> None:
+    """Events go to the organisation of that name; without one that exists, nothing is taken."""
+    path = write_lines(tmp_path / "a.gz", wrapped(event(), game_id=9001))
+    with pytest.raises(BadQuery, match="--organisation"):
+        take(tmp_path / "state", path, options=ImportOptions(organisation="rivals"))
+    assert take(tmp_path / "state", path, options=ImportOptions(organisation="rival")).organisation == "rival"
+
+
+def test_sources_are_patterns_and_urls(tmp_path: Path) -> None:
+    """A pattern and a URL name files as a folder does; what has no file is refused."""
+    first, second = (event(user_id=name) for name in ("a", "b"))
+    write_lines(tmp_path / "in" / "a.gz", wrapped(first))
+    write_lines(tmp_path / "in" / "b.bin", wrapped(second))
+    assert take(tmp_path / "state", tmp_path / "in" / "*.gz").events == 1
+    assert take(tmp_path / "state", f"{(tmp_path / 'in').as_uri()}/").events == 1
+    with pytest.raises(Refused, match="there is no file at"):
+        take(tmp_path / "state", tmp_path / "none" / "*")
+
+
+def test_events_received_before_and_after_are_counted_once(tmp_path: Path, make_stage: Callable[..., Stage]) -> None:
+    """A copy of an event that came the other way is dropped (Wire 4.8, Repeated events)."""
+    data = [event(user_id=f"u{n}", event_uuid=f"{n:032x}") for n in range(4)]
+    stage = make_stage()
+    state = stage.sandbox.options.state
+    assert stage.submit(data[:2]).status_code == 200
+    stage.sandbox.close()
+    result = take(state, write_lines(tmp_path / "a.gz", *map(wrapped, data[1:3])))
+    assert (result.events, result.repeated) == (2, 1)
+    stage = make_stage()
+    assert stage.submit(data).status_code == 200
+    stage.process()
+    assert stage.sandbox.lake.snapshot("acme").rows("events") == 4
+
+
+def test_a_reset_forgets_the_files(tmp_path: Path) -> None:
+    """After a reset the same files are taken again."""
+    import asyncio
+
+    path = write_lines(tmp_path / "a.gz", wrapped(event()))
+    take(tmp_path / "state", path)
+    stage = Stage(tmp_path / "state")
+    asyncio.run(stage.sandbox.reset())
+    stage.sandbox.close()
+    assert take(tmp_path / "state", path).files == 1
+
+
+def test_progress_ends_with_everything_read(tmp_path: Path, raw_json: Exported) -> None:
+    """The last report has all bytes and rows, with a rate and no time left."""
+    reports = []
+    result = take(tmp_path / "state", raw_json.folder, report=reports.append)
+    assert (reports[-1].read_bytes, reports[-1].rows) == (reports[-1].bytes, result.events)
+    assert reports[-1].rows_per_s > 0
+    assert reports[-1].rest_s == 0
+
+
+def test_a_table_of_all_categories_is_read(tmp_path: Path) -> None:
+    """The category of an event is told by its columns, where a table has those of several."""
+    at = datetime(2026, 11, 18, 12)
+    base = {"event_client_ts": at, "event_arrival_ts": at, "game_id": 1001, "user_id": "u", "session_id": "s"}
+    rows = [
+        base | {"ad_action": "show", "ad_type": "banner", "ad_sdk_name": "admob"},
+        base | {"adunit_name": "top", "publisher_revenue_usd_cents": 1.25, "ad_network_name": "Undisclosed"},
+        base | {"event_id_01": "kill", "event_id_02": "boss", "value": 3.0},
+        base | {"severity": "error", "event_client_ts": None},
+        base | {"user_id": None, "event_id_01": "kill"},
+        base,
+    ]
+    names = dict.fromkeys(name for row in rows for name in row)
+    table = pa.Table.from_pylist([dict.fromkeys(names) | row for row in rows]).append_column("seq", pa.array([7] * 6))
+    pq.write_table(table, tmp_path / "all")
+    result = take(tmp_path / "state", tmp_path / "all")
+    assert (result.events, result.tables, result.undisclosed) == (4, 1, 1)
+    assert result.refused == {"no known category": 1, "no user_id": 1}
+    assert result.unknown == {"seq": 1}
+    found = {row["category"]: row for row in tables(tmp_path / "state")["events"].to_pylist()}
+    assert found.keys() == {"ads", "impression", "design", "error"}
+    assert found["impression"]["money"] == 12_500_000
+    assert found["impression"]["ilrd_network_name"] is None
+    assert {row["ts"] for row in found.values()} == {at}
+
+
+def test_a_file_without_events_is_taken(tmp_path: Path) -> None:
+    """A file of which no line is an event is not read again and again."""
+    path = write_lines(tmp_path / "a.gz", b"17", b"{}")
+    first, second = take(tmp_path / "state", path), take(tmp_path / "state", path)
+    assert (first.files, first.events, first.refused) == (1, 0, {"no usable arrival_ts": 2})
+    assert (second.files, second.taken_before) == (0, 1)
