@@ -49,7 +49,7 @@ READMES = {
         f"src/gamelens/{room}/README.md": f"rooms/{room}.md"
         for room in (
             *("client", "notebook", "analysis", "local", "assistant"),
-            *("messages", "cli", "sandbox", "simulator", "wire"),
+            *("messages", "raw_events", "cli", "sandbox", "simulator", "wire"),
         )
     },
 }

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from gamelens.client.query.plan_estimate import Plan
     from gamelens.client.sync_client import Client
     from gamelens.local.connect import connect, demo
+    from gamelens.raw_events.lake_client import LakeClient, open_lake
     from gamelens.wire.filters import dim
     from gamelens.wire.intervals import Interval
     from gamelens.wire.receipts import Receipt
@@ -57,6 +58,7 @@ __all__ = [
     "GamelensError",
     "Interval",
     "Joined",
+    "LakeClient",
     "NotAdditive",
     "NotRecorded",
     "NotYetAvailable",
@@ -76,6 +78,7 @@ __all__ = [
     "export_csv",
     "export_excel",
     "join",
+    "open_lake",
 ]
 
 _HOME = {
@@ -85,6 +88,7 @@ _HOME = {
     "GameServer": "gamelens.client.events.game_server",
     "Interval": "gamelens.wire.intervals",
     "Joined": "gamelens.analysis.outside_data.match_report",
+    "LakeClient": "gamelens.raw_events.lake_client",
     "Plan": "gamelens.client.query.plan_estimate",
     "PlayerSession": "gamelens.client.events.player_session",
     "Receipt": "gamelens.wire.receipts",
@@ -94,8 +98,9 @@ _HOME = {
     "export_csv": "gamelens.analysis.files.csv_export",
     "export_excel": "gamelens.analysis.files.excel_export",
     "join": "gamelens.analysis.outside_data.join",
+    "open_lake": "gamelens.raw_events.lake_client",
 }
-_MAKES_FRAMES = frozenset({"AsyncClient", "Client", "connect", "demo", "join"})
+_MAKES_FRAMES = frozenset({"AsyncClient", "Client", "LakeClient", "connect", "demo", "join", "open_lake"})
 _ACCESSOR = "gamelens.notebook.accessor"  # registers df.lens
 
 

@@ -11,7 +11,10 @@ from pathlib import PurePath
 from house.source import PACKAGE, TOP, Definition, Function, functions, modules, parameters
 from house.violations import Violation, hold
 
-ROOMS = {"wire", "client", "sandbox", "simulator", "analysis", "notebook", "messages", "local", "assistant", "cli"}
+ROOMS = {
+    *("wire", "client", "sandbox", "simulator", "analysis", "notebook"),
+    *("messages", "local", "assistant", "raw_events", "cli"),
+}
 FILES = {"__init__.py", "__main__.py", "errors.py", "catalog.py", "_files.py", "_text.py"}
 
 ENTRIES = range(3, 13)

@@ -24,7 +24,7 @@ PUBLIC = {
     *("AsyncClient", "AuthError", "BadQuery", "Client", "CollectorClient", "GameServer", "GamelensError", "Interval"),
     *("Joined", "NotAdditive", "NotRecorded", "NotYetAvailable", "PartialResult", "Plan", "PlayerSession"),
     *("RateLimited", "Receipt", "Refused", "Retryable", "ServiceError", "Truncated", "Unreachable"),
-    *("connect", "demo", "dim", "export_csv", "export_excel", "join"),
+    *("connect", "demo", "dim", "export_csv", "export_excel", "join", "open_lake", "LakeClient"),
 }
 """All that `gl.` has."""
 

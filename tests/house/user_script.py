@@ -111,6 +111,15 @@ def cohorts(lens: gl.Client) -> pd.DataFrame:
     )
 
 
+def own_lake() -> pd.DataFrame:
+    """Return rows of SQL over a lake of one's own."""
+    with gl.open_lake("lake", organisation="acme", engine="duckdb", progress=False) as lake:
+        opened: gl.LakeClient = lake
+        opened.relation("events").limit(3)
+        print(opened.query("revenue", over="yesterday"), opened.views())
+        return opened.sql("SELECT $n AS n", {"n": 1}, seconds=1, memory="1GB", rows=10)
+
+
 def joined(frame: pd.DataFrame) -> gl.Joined:
     """Return a frame joined with an external table, and export it."""
     both: gl.Joined = gl.join(frame, "spend.csv", on={"timestamp": "day", "country_code": "geo"}, how="left")
@@ -250,4 +259,4 @@ def error_details(error: gl.GamelensError) -> object:
 
 if __name__ == "__main__":
     lens = connected()
-    print(lists(lens), joined(queried(lens)), cohorts(lens), asyncio.run(awaited()))
+    print(own_lake(), lists(lens), joined(queried(lens)), cohorts(lens), asyncio.run(awaited()))

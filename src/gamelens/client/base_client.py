@@ -81,7 +81,19 @@ class BaseClient:
                 sender = RecordingSender(sender, record)
             else:
                 answers = open_cache(cache, address=portless(settings.metrics_url), fingerprint=fingerprint)
-        service = MetricsApi(sender, refresh_s=refresh_s, changes=replay is None)
+        self._start(sender, answers, max_days=max_days, refresh_s=refresh_s, changes=replay is None)
+
+    def _start(
+        self,
+        sender: HttpSender,
+        answers: AnswerCache | None,
+        *,
+        refresh_s: float,
+        max_days: int | None = None,
+        changes: bool = True,
+    ) -> None:
+        """Build what answers, from *sender* and the cache *answers*."""
+        service = MetricsApi(sender, refresh_s=refresh_s, changes=changes)
         self._executor = QueryExecutor(service, answers, max_days=max_days, refresh_s=refresh_s)
         # A notebook seldom closes anything: the connections close with the last reference.
         self._closing = weakref.finalize(self, _close, service)

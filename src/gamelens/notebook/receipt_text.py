@@ -126,6 +126,9 @@ def _provenance_sentence(provenance: Provenance) -> str:
             return f"Mixed: numbers of different sources, {origin_text(provenance)}."
         case "real":
             return f"Answered by {provenance.url}."
+        case "lake":
+            of = f", populated with the scenario {provenance.scenario}" if provenance.scenario else ""
+            return f"Answered from the events of the lake {provenance.url}{of}."
     return ""
 
 

@@ -175,6 +175,15 @@ class TenantDirectory:
         return owner
 
 
+def stored_organisations(state: Path) -> tuple[Organisation, ...]:
+    """Return the organisations of an earlier start on *state*.
+
+    Raises:
+        Refused: their file is damaged.
+    """
+    return read_stored(state / "tenants.json", _StoredTenants, default=_StoredTenants(())).organisations
+
+
 def load_tenants(state: Path, config: Path | None, titles: Titles = ()) -> tuple[TenantDirectory, dict[str, str]]:
     """Load the organisations for a start and store them in *state*.
 
@@ -189,7 +198,7 @@ def load_tenants(state: Path, config: Path | None, titles: Titles = ()) -> tuple
         BadQuery: the configuration file breaks a rule.
         Refused: a file cannot be read.
     """
-    stored = read_stored(state / "tenants.json", _StoredTenants, default=_StoredTenants(())).organisations
+    stored = stored_organisations(state)
     stored_keys = read_stored(state / "keys.json", dict[str, str], default={})
     if config:
         configured = _read_configuration(config)

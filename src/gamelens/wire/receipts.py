@@ -18,7 +18,7 @@ from gamelens.wire.intervals import Granularity, Interval, MalformedInterval, bu
 RECEIPT: Final = "gamelens"
 """The receipt's name in `df.attrs` and in the metadata of an Arrow schema."""
 
-ProvenanceKind = Literal["real", "sandbox", "replay", "mixed", "unknown"]
+ProvenanceKind = Literal["real", "sandbox", "lake", "replay", "mixed", "unknown"]
 S = TypeVar("S", bound=msgspec.Struct)
 T = TypeVar("T")
 
@@ -33,9 +33,10 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """The origin of the numbers of a frame.
 
     Attributes:
-        kind: the real service, a sandbox, a replay of recorded answers, several of these mixed, or unknown.
-        url: the address of the service, or the name of the folder of a replay; it never holds a key or a token.
-        scenario: the scenario that a sandbox was populated with.
+        kind: the real service, a sandbox, a lake of one's own, a replay of recorded answers, several of these mixed, or
+            unknown.
+        url: the address of the service, or the folder of a lake or a replay; it never holds a key or a token.
+        scenario: the scenario that a sandbox or a lake was populated with.
         sources: the service that was recorded, for a replay that knows it; the origins of the parts, for a mix.
     """
 

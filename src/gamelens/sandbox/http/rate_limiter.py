@@ -11,13 +11,21 @@ from time import monotonic
 import msgspec
 
 from gamelens.errors import RateLimited
+from gamelens.wire.limits import METRIC_LISTS_PER_SECOND
 
 
 class RateLimits(msgspec.Struct, frozen=True):
-    """Limits of one organisation: requests in any second, and requests at the same time."""
+    """Limits of one organisation.
+
+    Attributes:
+        rate: requests in any second.
+        at_once: requests at the same time.
+        lists: requests of the list of metrics in any second.
+    """
 
     rate: int
     at_once: int
+    lists: int = METRIC_LISTS_PER_SECOND
 
 
 class OrganisationLimiter:

@@ -43,7 +43,7 @@ from gamelens.sandbox.storage.lake import Lake, Snapshot
 from gamelens.sandbox.storage.manifest import LakeUnavailable
 from gamelens.sandbox.tenants import Organisation, TenantDirectory
 from gamelens.wire.intervals import Interval
-from gamelens.wire.limits import METRIC_LISTS_PER_SECOND, REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
+from gamelens.wire.limits import REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
 from gamelens.wire.queries import Group, MetricQuery, Timeseries, decode_query
 from gamelens.wire.results import Game, Row, Rows, Studio, Values, encode_answer
 
@@ -86,7 +86,7 @@ class MetricsApp:
         self._refresh_s = refresh_s
         self._body_deadline_s = body_deadline_s
         self._places = QueryPlaces(within_s=reader.bounds.seconds)
-        listing = RateLimits(METRIC_LISTS_PER_SECOND, METRIC_LISTS_PER_SECOND)
+        listing = RateLimits(limits.lists, limits.lists)
         self._limiter = NodeLimiters(limits, nodes=nodes, clock=clock.monotonic_s)
         self._list_limiter = NodeLimiters(listing, nodes=nodes, clock=clock.monotonic_s)
         self._available: dict[str, tuple[float, Interval]] = {}

@@ -1,0 +1,71 @@
+"""Access to a lake: its manifest, read only, and its metrics without a socket."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+import httpx
+
+from gamelens.client.connection.settings import Secret
+from gamelens.client.connection.transport import Transport
+from gamelens.errors import BadQuery, Refused
+from gamelens.sandbox.metrics.metrics_app import MetricsApp
+from gamelens.sandbox.storage.lake_schema import FORMAT
+from gamelens.sandbox.tenants import Organisation
+from gamelens.wire.receipts import Provenance
+
+AT_ONCE: Final = 16
+"""Requests at the same time."""
+QUERY_S: Final = 600.0
+"""Seconds after which a question is stopped."""
+_ADDRESS: Final = "http://localhost"
+
+
+class LakeTransport(Transport):
+    """Requests to the metrics service over a lake, in this process."""
+
+    def __init__(self, app: MetricsApp, key: Secret, folder: Path) -> None:
+        super().__init__(_ADDRESS, key=key, at_once=AT_ONCE, max_wait_s=QUERY_S, pool=httpx.ASGITransport(app.app()))
+        self._folder = folder
+
+    @property
+    def provenance(self) -> Provenance:
+        """The lake."""
+        return Provenance(kind="lake", url=str(self._folder))
+
+
+def chosen(organisations: tuple[Organisation, ...], name: str | None) -> Organisation:
+    """Return the organisation called *name*, or the only one.
+
+    Raises:
+        BadQuery: there is no such organisation, or several without a name.
+    """
+    names = [each.name for each in organisations]
+    if name is None and len(organisations) == 1:
+        return organisations[0]
+    if name is None:
+        raise BadQuery("organisation", name, "must be named, since the lake has several", names)
+    if name not in names:
+        raise BadQuery("organisation", name, "is not in the lake", names)
+    return organisations[names.index(name)]
+
+
+def read_only(path: Path) -> sqlite3.Connection:
+    """Open the manifest of a lake, to be read.
+
+    Raises:
+        Refused: it cannot be read, or the lake has the layout of another version.
+    """
+    address = f"file:{path.resolve().as_posix().replace('?', '%3f').replace('#', '%23')}?mode=ro"
+    try:
+        store = sqlite3.connect(address, uri=True, timeout=30, isolation_level=None, check_same_thread=False)
+        ((layout,),) = store.execute("PRAGMA user_version")
+    except sqlite3.Error as error:
+        raise Refused(f"{path} cannot be read: {error}. See that the folder is the state of a sandbox") from None
+    if layout != FORMAT:
+        store.close()
+        next_step = f"`gamelens sandbox process --state {path.parent}` makes it again from its events"
+        raise Refused(f"the lake in {path.parent} has layout {layout}, and this version reads {FORMAT}: {next_step}")
+    return store

@@ -1,0 +1,65 @@
+"""The views of `lake.sql`: events, players, sessions, and one for each kind of event.
+
+Times are UTC. Repeated events are not in them (Wire 4.8, Repeated events). Amounts are converted with the rates of
+`wire.currencies`, as the metrics are.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+VIEWS: Final[dict[str, str]] = {
+    "events": "SELECT * EXCLUDE (seq, money, currency, ilrd_id) FROM lake_events",
+    "players": """
+        WITH installed AS (
+            FROM lake_installs ANTI JOIN lake_installs_moved USING (game_id, user_id)
+            UNION ALL BY NAME FROM lake_installs_moved
+        ), paid AS (
+            FROM lake_payments ANTI JOIN lake_payments_moved USING (game_id, user_id)
+            UNION ALL BY NAME FROM lake_payments_moved
+        )
+        SELECT installed.game_id, installed.user_id, installed.ts AS installed_at, installed.country_code,
+               installed.platform, installed.build AS first_build, installed.install_publisher, installed.ab_id,
+               installed.ab_variant_id, paid.ts AS first_paid_at
+        FROM installed LEFT JOIN paid USING (game_id, user_id)""",
+    "sessions": """
+        SELECT game_id, user_id, session_id, min(ts) AS started_at, max(ts) AS last_event_at, count(*) AS events,
+               max(length) AS length, arg_min(country_code, ts) AS country_code, arg_min(platform, ts) AS platform,
+               arg_min(build, ts) AS build
+        FROM lake_events WHERE session_id IS NOT NULL GROUP BY game_id, user_id, session_id""",
+    "purchases": """
+        SELECT game_id, ts, day, user_id, session_id, country_code, platform, build, currency, money / 100 AS amount,
+               money * scaled / 100 / 1e9 AS usd
+        FROM lake_events LEFT JOIN rates USING (currency) WHERE category = 'business'""",
+    "ads": """
+        SELECT game_id, ts, day, user_id, session_id, country_code, platform, build, ad_sdk_name, ad_type, ad_action
+        FROM lake_events WHERE category = 'ads'""",
+    "impressions": """
+        SELECT game_id, ts, day, user_id, session_id, country_code, platform, build, ilrd_sdk_vendor,
+               ilrd_network_name, ilrd_adunit_name, ilrd_adunit_format, currency, money / 1e9 AS amount,
+               money / 1e9 * scaled / 1e9 AS usd
+        FROM lake_events LEFT JOIN rates USING (currency) WHERE category = 'impression'""",
+    "session_ends": """
+        SELECT game_id, ts, day, user_id, session_id, country_code, platform, build, length
+        FROM lake_events WHERE category = 'session_end'""",
+    "errors": """
+        SELECT game_id, ts, day, user_id, session_id, country_code, platform, build, severity
+        FROM lake_events WHERE category = 'error'""",
+}
+"""The statement of each view, by name."""
+
+MEANINGS: Final[dict[str, str]] = {
+    "ts": "time of the event, UTC",
+    "day": "its day, UTC",
+    "installed_at": "time of the first event of the player",
+    "first_paid_at": "time of the first purchase, null without one",
+    "first_build": "build of the first event",
+    "started_at": "time of the first event of the session",
+    "last_event_at": "time of its last event",
+    "length": "seconds, of a session that ended",
+    "amount": "in the currency beside it",
+    "usd": "US dollars, at the fixed rates of the lake",
+    "events": "number of events",
+    "category": "kind of the event",
+}
+"""Meanings of columns whose name does not say enough."""

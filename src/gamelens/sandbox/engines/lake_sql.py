@@ -1,0 +1,174 @@
+"""SQL of a user over views of a lake, in an engine that reads nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import duckdb
+import msgspec
+import pyarrow as pa
+
+from gamelens.errors import BadQuery, Refused
+from gamelens.sandbox.engines.duckdb_engine import literal
+from gamelens.sandbox.engines.time_limit import TimeLimit
+from gamelens.sandbox.storage.lake import Snapshot
+from gamelens.sandbox.storage.lake_schema import COLUMNS
+from gamelens.sandbox.tenants import Organisation
+from gamelens.wire.currencies import SCALED_RATES
+
+Relation = duckdb.DuckDBPyRelation
+_TABLES: Final = ("events", "installs", "installs_moved", "payments", "payments_moved")
+_ROWS_AT_ONCE: Final = 100_000
+_READS: Final = frozenset({"SELECT", "EXPLAIN"})
+
+
+class SqlBounds(msgspec.Struct, frozen=True, kw_only=True):
+    """Bounds of one statement: *seconds*, *memory* as DuckDB writes it, *rows* of its result."""
+
+    seconds: float
+    memory: str
+    rows: int
+
+
+class LakeSql:
+    """Views over the events and players of one organisation in one version of the lake.
+
+    Args:
+        snapshot: the version.
+        organisation: its games are the table `games`.
+        views: statements by name, over `rates`, `games` and the tables of the lake, called `lake_events` and so on.
+    """
+
+    def __init__(self, snapshot: Snapshot, organisation: Organisation, views: Mapping[str, str]) -> None:
+        self._snapshot, self._organisation, self._views = snapshot, organisation, views
+
+    def run(self, statement: str, parameters: Mapping[str, Any], bounds: SqlBounds) -> pa.Table:
+        """Return the rows of one SELECT.
+
+        Raises:
+            BadQuery: it is not one SELECT, is not valid, or has more rows than it may have.
+            Refused: it takes more time or memory than it may take, or needs what is locked.
+        """
+        connection = self._connected()
+        limit = TimeLimit(bounds.seconds)
+        try:
+            self._lock(connection, bounds)
+            _check_statement(statement, connection)
+            with limit.over(connection.interrupt):
+                return _at_most(connection.sql(statement, params=dict(parameters)), bounds.rows)
+        except duckdb.InterruptException:
+            raise Refused(f"the statement took more than {bounds.seconds:g} s and was stopped: narrow it") from None
+        except duckdb.OutOfMemoryException:
+            raise Refused(f"the statement takes more than {bounds.memory} of memory: narrow it") from None
+        except duckdb.PermissionException as error:
+            raise Refused(f"the statement needs what is locked: {_first_line(error)}") from None
+        except duckdb.Error as error:
+            raise BadQuery("statement", msgspec.UNSET, f"cannot be run: {_first_line(error)}") from None
+        finally:
+            limit.close()
+            connection.close()
+
+    def relation(self, view: str) -> Relation:
+        """Return a view as a relation.
+
+        Raises:
+            BadQuery: there is no such view.
+        """
+        if view not in self._names:
+            raise BadQuery("view", view, "is no view of the lake", self._names)
+        return self._connected().table(view)
+
+    def columns(self) -> list[tuple[str, str, str]]:
+        """Return view, name and type of every column."""
+        connection = self._connected()
+        try:
+            return [
+                (view, name, kind)
+                for view in self._names
+                for name, kind, *_ in connection.execute(f"DESCRIBE {view}").fetchall()
+            ]
+        finally:
+            connection.close()
+
+    @property
+    def _names(self) -> list[str]:
+        return ["games", *self._views]
+
+    def _connected(self) -> duckdb.DuckDBPyConnection:
+        """Return a connection with the views."""
+        connection = duckdb.connect()
+        connection.execute("CREATE TABLE rates (currency VARCHAR PRIMARY KEY, scaled BIGINT)")
+        rates = [list(SCALED_RATES), list(SCALED_RATES.values())]
+        connection.execute("INSERT INTO rates SELECT unnest(?), unnest(?)", rates)
+        connection.execute("CREATE TABLE games (game_id VARCHAR, game VARCHAR, studio_id VARCHAR, studio VARCHAR)")
+        for studio in self._organisation.studios:
+            for game in studio.games:
+                connection.execute(
+                    "INSERT INTO games VALUES (?, ?, ?, ?)", [game.id, game.title, studio.id, studio.name]
+                )
+        for table in _TABLES:
+            connection.execute(f"CREATE VIEW lake_{table} AS {self._rows_of(table)}")
+        for view, body in self._views.items():
+            connection.execute(f"CREATE VIEW {view} AS {body}")
+        return connection
+
+    def _rows_of(self, table: str) -> str:
+        files = [str(path.resolve()) for path in self._snapshot.files(table)]
+        if files:
+            return f"FROM read_parquet([{', '.join(map(literal, files))}])"
+        empty = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in COLUMNS[table].items())
+        return f"SELECT {empty} LIMIT 0"
+
+    def _lock(self, connection: duckdb.DuckDBPyConnection, bounds: SqlBounds) -> None:
+        """Let the connection read the files of the views and do nothing else.
+
+        Raises:
+            BadQuery: DuckDB cannot read the bound of memory.
+        """
+        files = [str(path.resolve()) for table in _TABLES for path in self._snapshot.files(table)]
+        try:
+            connection.execute(f"SET memory_limit = {literal(bounds.memory)}")
+        except duckdb.Error as error:
+            raise BadQuery("memory", bounds.memory, f"is no amount of memory: {_first_line(error)}") from None
+        for setting in (
+            "SET temp_directory = ''",
+            "SET python_enable_replacements = false",
+            "SET autoinstall_known_extensions = false",
+            "SET autoload_known_extensions = false",
+            f"SET allowed_paths = [{', '.join(map(literal, files))}]",
+            "SET enable_external_access = false",
+            "SET lock_configuration = true",
+        ):
+            connection.execute(setting)
+
+
+def _check_statement(statement: str, connection: duckdb.DuckDBPyConnection) -> None:
+    """Check that *statement* is one that only reads.
+
+    Raises:
+        BadQuery: it is something else, or several.
+    """
+    kinds = [str(each.type).rpartition(".")[2] for each in connection.extract_statements(statement)]
+    if len(kinds) != 1 or kinds[0] not in _READS:
+        came = ", ".join(kinds) or "nothing"
+        raise BadQuery("statement", msgspec.UNSET, f"must be one SELECT, and is {came}")
+
+
+def _at_most(rows: Relation, most: int) -> pa.Table:
+    """Return *rows* as a table.
+
+    Raises:
+        BadQuery: there are more than *most*.
+    """
+    reader: pa.RecordBatchReader = rows.to_arrow_reader(_ROWS_AT_ONCE)
+    batches: list[pa.RecordBatch] = []
+    for batch in reader:
+        batches.append(batch)
+        if sum(map(len, batches)) > most:
+            raise BadQuery("statement", msgspec.UNSET, f"has more than {most:,} rows: aggregate, LIMIT, or pass rows=")
+    return pa.Table.from_batches(batches, reader.schema)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

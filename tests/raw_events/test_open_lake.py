@@ -1,0 +1,201 @@
+"""A lake that is opened without a service: the answers of the service, and SQL that is locked down."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+
+import gamelens as gl
+from gamelens.client.sync_client import Client
+from gamelens.errors import BadQuery, GamelensError, Refused
+from gamelens.raw_events.lake_client import LakeClient, open_lake
+from gamelens.wire.receipts import Receipt
+from support.sandbox_stage import Stage
+from support.served_metrics import populate
+
+OVER = "last 28 complete days"
+QUESTIONS: dict[str, dict[str, Any]] = {
+    "event_count": {"metric": "event_count", "by": "country_code", "every": "day"},
+    "dau": {"metric": "dau", "by": ["game", "platform"]},
+    "several": {"metric": ["user_unique", "session_unique", "event_count"], "every": "week"},
+    "filtered": {"metric": "event_count", "by": "build", "where": 'platform == "ios"', "top": 2},
+    "installs": {"metric": "new_users", "by": "game_id", "every": "day"},
+}
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """Return a sandbox with events of three games."""
+    stage = Stage(tmp_path_factory.mktemp("open") / "state")
+    populate(stage)
+    yield stage
+    stage.sandbox.close()
+
+
+@pytest.fixture(scope="module")
+def lake(stage: Stage) -> Iterator[LakeClient]:
+    """Return its lake, opened beside the sandbox that holds it."""
+    with open_lake(stage.sandbox.options.state, organisation="acme", progress=False) as lake:
+        yield lake
+
+
+@pytest.fixture(scope="module")
+def service(stage: Stage) -> Iterator[Client]:
+    """Return a client of its service."""
+    pool = httpx.ASGITransport(stage.metrics_app)
+    url = "http://127.0.0.1:1"
+    with Client(api_key="key-of-acme", metrics_url=url, transport=pool, cache=False, progress=False) as service:
+        yield service
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_it_answers_as_the_service_does(lake: LakeClient, service: Client, name: str) -> None:
+    """Frames are equal, and the receipt names the lake."""
+    question = {"over": OVER, **QUESTIONS[name]}
+    mine, theirs = lake.query(**question), service.query(**question)
+    assert_frame_equal(mine, theirs)
+    assert len(mine) > 0
+    provenance = Receipt.of(mine.attrs).provenance
+    assert (provenance.kind, provenance.url) == ("lake", str(lake._folder))
+
+
+def test_retention_and_lists_are_those_of_the_service(lake: LakeClient, service: Client) -> None:
+    """Every method of the client is there."""
+    assert_frame_equal(lake.retention([1, 7], over=OVER), service.retention([1, 7], over=OVER))
+    assert_frame_equal(lake.games(), service.games())
+    assert lake.dimension_values("country_code") == service.dimension_values("country_code")
+    assert (lake.available(), lake.metrics()) == (service.available(), service.metrics())
+    assert lake.plan("revenue", over=OVER).requests == service.plan("revenue", over=OVER).requests
+
+
+def test_a_hundred_questions_wait_for_no_rate(lake: LakeClient) -> None:
+    """The service takes five requests a second, the lake what the machine can."""
+    began = time.monotonic()
+    for _ in range(50):
+        lake.query("event_count", over="last 3 complete days", every="all")
+    assert time.monotonic() - began < 10 + 50 / 5 * 0.5
+
+
+def test_sums_of_the_views_are_the_metrics(lake: LakeClient) -> None:
+    """Counts of SQL equal the metrics over the same days."""
+    start, end = lake.available().start, lake.available().end
+    over = f"{start:%Y-%m-%dT%H:%M:%SZ}/{end:%Y-%m-%dT%H:%M:%SZ}"
+    bounds = {"start": start.replace(tzinfo=None), "end": end.replace(tzinfo=None)}
+
+    def counted(what: str, view: str, time_column: str) -> int:
+        statement = f"SELECT {what} AS n FROM {view} WHERE {time_column} >= $start AND {time_column} < $end"
+        return int(lake.sql(statement, bounds)["n"].sum())
+
+    def measured(metric: str) -> int:
+        return int(lake.query(metric, over=over, every="all")[metric].sum())
+
+    assert counted("count(*)", "events", "ts") == measured("event_count") > 0
+    assert counted("count(DISTINCT (game_id, user_id))", "events", "ts") == measured("user_unique")
+    assert counted("count(*)", "players", "installed_at") == measured("new_users")
+
+
+def test_money_of_the_views_is_the_revenue(tmp_path: Path) -> None:
+    """Purchases and impressions in US dollars add up to the metrics."""
+    from gamelens.local.sandbox_population import ensure_populated
+    from gamelens.local.sandbox_process import running_sandbox
+
+    with running_sandbox(tmp_path) as ready:
+        ensure_populated(ready, tmp_path, "small")
+        with open_lake(tmp_path, progress=False) as lake:
+            over = str(lake.available())
+            for view, metric in (("purchases", "revenue"), ("impressions", "ilrd_revenue")):
+                usd = lake.sql(f"SELECT sum(usd) AS usd FROM {view}")["usd"].sum()
+                assert usd == pytest.approx(lake.query(metric, over=over, every="all")["sum"].sum(), rel=1e-9) != 0
+            assert lake.sql("SELECT count(first_paid_at) AS n FROM players")["n"].sum() > 0
+
+
+LOCKED = {
+    "a file": "SELECT * FROM read_csv('/etc/passwd')",
+    "a file by its name": "SELECT * FROM '/etc/passwd'",
+    "text of a file": "SELECT * FROM read_text('{state}/keys.json')",
+    "names of files": "SELECT * FROM glob('/etc/*')",
+    "another folder of the lake": "SELECT * FROM read_parquet('{state}/lake/*/*/*.parquet')",
+    "the network": "SELECT * FROM read_json('http://127.0.0.1:9/x.json')",
+    "an extension": "INSTALL httpfs",
+    "a loaded extension": "LOAD '{state}/x.duckdb_extension'",
+    "a database": "ATTACH '{state}/gamelens.db' AS other",
+    "a written file": "COPY (SELECT 1) TO '{state}/stolen.csv'",
+    "a written file of the lake": "COPY (SELECT 1 AS a) TO '{file}' (FORMAT parquet)",
+    "a setting": "SET enable_external_access = true",
+    "a pragma": "PRAGMA database_list",
+    "a table": "CREATE TABLE mine AS SELECT 1",
+    "two statements": "SELECT 1; SELECT 2",
+    "a variable of Python": "SELECT * FROM frame_of_the_caller",
+    "nothing": "",
+    "no SQL": "SELEC 1",
+}
+
+
+@pytest.mark.parametrize("what", LOCKED)
+def test_sql_reaches_nothing_else(lake: LakeClient, what: str) -> None:
+    """Each attempt is an error of ours, and no file changes."""
+    frame_of_the_caller = pd.DataFrame({"secret": [1]})
+    state = lake._folder
+    file = lake._lake.snapshot("acme").files("events")[0]
+    before = {path: path.stat().st_mtime_ns for path in state.rglob("*.parquet")}
+    with pytest.raises(GamelensError):
+        lake.sql(LOCKED[what].format(state=state, file=file))
+    assert {path: path.stat().st_mtime_ns for path in state.rglob("*.parquet")} == before
+    assert not (state / "stolen.csv").exists()
+    assert len(frame_of_the_caller) == 1
+
+
+def test_an_endless_statement_is_stopped(lake: LakeClient) -> None:
+    """Time, memory and rows are bounded."""
+    with pytest.raises(Refused, match=r"more than 0\.5 s"):
+        lake.sql("SELECT count(*) FROM range(10000000000) a, range(10000000000) b", seconds=0.5)
+    with pytest.raises(Refused, match="memory"):
+        lake.sql("SELECT DISTINCT a.range, b.range FROM range(100000) a, range(100000) b", memory="50MB")
+    with pytest.raises(BadQuery, match="more than 10 rows"):
+        lake.sql("SELECT * FROM range(1000)", rows=10)
+    with pytest.raises(BadQuery, match="amount of memory"):
+        lake.sql("SELECT 1", memory="much")
+
+
+def test_a_view_is_a_relation(lake: LakeClient) -> None:
+    """It filters as DuckDB does, and hands over Arrow."""
+    table = lake.relation("events").filter("platform = 'ios'").aggregate("count(*) AS n").to_arrow_table()
+    assert table.to_pylist()[0]["n"] == int(lake.sql("SELECT count(*) AS n FROM events WHERE platform = 'ios'")["n"][0])
+    with pytest.raises(BadQuery, match="no view of the lake"):
+        lake.relation("event")
+    described = lake.views()
+    assert {"events", "players", "sessions", "purchases", "games"} <= set(described["view"])
+    assert list(described.columns) == ["view", "column", "type", "meaning"]
+
+
+def test_a_folder_without_a_lake_is_refused(tmp_path: Path, stage: Stage) -> None:
+    """The error names the folder, the organisation or the layout, and what to do."""
+    with pytest.raises(Refused, match="holds no sandbox"):
+        gl.open_lake(tmp_path)
+    state = stage.sandbox.options.state
+    with pytest.raises(BadQuery, match="must be named") as failed:
+        gl.open_lake(state)
+    assert "acme" in str(failed.value)
+    with pytest.raises(BadQuery, match="not in the lake"):
+        gl.open_lake(state, organisation="acmee")
+
+
+def test_a_lake_of_another_layout_is_left_alone(tmp_path: Path) -> None:
+    """Opening it changes nothing."""
+    stage = Stage(tmp_path / "state")
+    stage.sandbox.close()
+    path = tmp_path / "state" / "gamelens.db"
+    with sqlite3.connect(path) as store:
+        store.execute("PRAGMA user_version = 3")
+    with pytest.raises(Refused, match="layout 3"):
+        gl.open_lake(tmp_path / "state", organisation="acme")
+    with sqlite3.connect(path) as store:
+        assert store.execute("PRAGMA user_version").fetchone() == (3,)
