@@ -136,10 +136,15 @@ def _callable(shown: str, value: Any) -> Iterator[str]:
 
 
 def _methods(value: type) -> Iterator[tuple[str, Any]]:
-    """Yield the methods that gamelens defines for *value*, in the order of their names."""
+    """Yield the methods that gamelens defines for *value*, in the order of their names.
+
+    Those of a public class that it extends have their headings there.
+    """
+    extended = {name for base in value.__mro__[1:] if base.__name__ in gamelens.__all__ for name in dir(base)}
     for name, member in inspect.getmembers(value):
         is_ours = (getattr(member, "__module__", None) or "").startswith("gamelens")
-        if not name.startswith("_") and callable(member) and is_ours and inspect.getdoc(member):
+        is_own = name in vars(value) or name not in extended
+        if not name.startswith("_") and callable(member) and is_ours and is_own and inspect.getdoc(member):
             yield name, member
 
 

@@ -449,7 +449,7 @@ def test_a_reset_forgets_the_files(tmp_path: Path) -> None:
 
 def test_progress_ends_with_everything_read(tmp_path: Path, raw_json: Exported) -> None:
     """The last report has all bytes and rows, with a rate and no time left."""
-    reports = []
+    reports: list[Any] = []
     result = take(tmp_path / "state", raw_json.folder, report=reports.append)
     assert (reports[-1].read_bytes, reports[-1].rows) == (reports[-1].bytes, result.events)
     assert reports[-1].rows_per_s > 0
