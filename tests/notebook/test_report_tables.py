@@ -41,6 +41,12 @@ def test_low_and_high_are_one_column_in_the_unit_of_the_number() -> None:
     assert cells(frame) == ["40.0%", "38.5% to 41.5%"]
 
 
+def test_players_who_returned_are_counted() -> None:
+    """Beside installs, `returned` is players, not a share."""
+    frame = DataFrame({"age": [1], "installs": [400], "returned": [137], "retention": [0.3425]})
+    assert cells(frame) == ["1", "400", "137", "34.2%"]
+
+
 def test_amounts_of_a_decomposition_are_money() -> None:
     """Beside volume, mix and price a change is dollars, elsewhere a percentage."""
     frame = DataFrame({"before": [1.0], "change": [0.5], "volume": [0.5], "mix": [0.0], "price": [0.0]})

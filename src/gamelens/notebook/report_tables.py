@@ -41,7 +41,7 @@ _NAMES: Final = {
 }
 _EFFECTS: Final = frozenset({"volume", "mix", "price"})
 _BOTH_SIDES: Final = ("before", "after", "change")
-_SHARES: Final = frozenset({"share", "expected_share", "retention", "weight", "conversion", "returned"})
+_SHARES: Final = frozenset({"share", "expected_share", "retention", "weight", "conversion"})
 
 
 def show_tables() -> None:
