@@ -79,10 +79,13 @@ def _plan_and_query(watch: Watch, lens: Client, arguments: dict[str, Any], *, is
             lens.query(**arguments)
         assert watch.queries == []
         return
-    receipt = lens.query(**arguments).attrs["gamelens"]
+    frame = lens.query(**arguments)
+    receipt = frame.attrs["gamelens"]
     assert receipt["requests"] == len(watch.sent)
     if not plan.guessed:
-        assert receipt["requests"] == plan.requests
+        # A filter that leaves nothing is looked up in the list of its dimension, which no plan can know.
+        looked_up = int(frame.empty and "where" in arguments)
+        assert receipt["requests"] - plan.requests in range(looked_up + 1)
         assert receipt["cached_share"] == round(plan.cached_share, 4)
         assert sorted((piece.metric, str(piece.interval)) for piece in plan.pieces) == sorted(
             (request.name, request.body["interval"]) for request in watch.queries if request.body is not None

@@ -77,7 +77,7 @@ def lake_import(
     """Take the service's exports of raw events into the lake of a stopped sandbox.
 
     \b
-    Example: gamelens lake import 's3://bucket/raw/2026/11/*' --state ~/sandbox --game 123456=1001
+    Example: gamelens lake import 's3://bucket/raw/*' --state ~/lake --game 7=1001
 
     A SOURCE is a file, a folder, a pattern or a URL of one. Gzipped JSON lines (Raw Data) and Parquet (Event Data) are
     recognised by their content. A file is taken once: when it was stopped, or when there are new files, run it again.
