@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import shutil
 import struct
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -12,6 +15,7 @@ from pandas import DataFrame
 
 from gamelens.errors import BadQuery, Refused
 from gamelens.notebook import charts
+from gamelens.notebook.figures import browser_rendering
 
 SVG = "{http://www.w3.org/2000/svg}"
 needs_chromium = pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
@@ -36,6 +40,25 @@ def test_an_svg_says_what_it_shows_and_holds_no_markup_of_others(networks: DataF
     assert root.get("role") == "img"
     assert [*root.iter(f"{SVG}img")] == []
     assert "<img src=x onerror=alert(1)>" in [element.text for element in root.iter(f"{SVG}text")]
+
+
+@needs_chromium
+def test_one_browser_draws_for_several_threads(networks: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inside the block one browser starts, its figures are those of a browser of their own, and it ends with it."""
+    figure = networks.lens.plot().to_plotly_json()
+    (alone,) = browser_rendering.draw([figure], "svg", width=400)
+    kaleido, opened = browser_rendering._kaleido, list[str]()
+
+    def counted(browser: str, **options: Any) -> Any:
+        opened.append(browser)
+        return kaleido(browser, **options)
+
+    monkeypatch.setattr(browser_rendering, "_kaleido", counted)
+    with browser_rendering.one_browser(), ThreadPoolExecutor(3) as threads:
+        drawn = list(threads.map(lambda _: browser_rendering.draw([figure], "svg", width=400), range(4)))
+    assert len(opened) == 1
+    assert {len(picture) // 100 for (picture,) in drawn} == {len(alone) // 100}
+    assert not [thread for thread in threading.enumerate() if thread.name == "gamelens-drawing"]
 
 
 def test_a_page_needs_no_network_and_says_what_it_shows(networks: DataFrame, tmp_path: Path) -> None:

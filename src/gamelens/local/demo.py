@@ -54,6 +54,7 @@ def run_demo(out: Path, *, scenario: str = DEMO_SCENARIO, say: Callable[[str], o
     That is: start a sandbox with the games of *scenario*, populate it, process, and run the notebooks side by side. A
     scenario that was played today is not played again. Figures are still where this machine has a browser to draw them.
     """
+    from gamelens.notebook.figures.browser_rendering import one_browser
     from gamelens.notebook.reports.report import write_report
 
     say("starting the sandbox")
@@ -66,7 +67,7 @@ def run_demo(out: Path, *, scenario: str = DEMO_SCENARIO, say: Callable[[str], o
             say(f"running {notebook.name}")
             return write_report(notebook, out, environment=environment, say=say)
 
-        with ThreadPoolExecutor(_at_once()) as pool:
+        with one_browser(), ThreadPoolExecutor(_at_once()) as pool:
             reports = list(pool.map(write, sorted(notebooks_folder().glob("*.ipynb"))))
         summary = call_control_api(ready, lambda api: api.summary())
         return Demo(population=population, was_populated=was_populated, summary=summary, reports=reports)

@@ -6,9 +6,11 @@ The browser is Chromium or Chrome. Nothing is downloaded.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from threading import Thread
 from typing import Any, Final
 
@@ -20,6 +22,7 @@ FigureJson = Mapping[str, Any]
 HEIGHT: Final = 420
 _DEADLINE_S: Final = 120.0
 _EACH_S: Final = 10
+_TABS: Final = 2
 _SCALED: Final = ("png", "webp", "jpg")
 _BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 _PLACES: Final = ("/usr/bin/chromium", "/usr/lib/chromium/chromium", "/usr/bin/google-chrome", "/snap/bin/chromium")
@@ -45,26 +48,61 @@ def draw(figures: Sequence[FigureJson], kind: str, *, width: int, scale: float =
         return []
     browser = _browser()
     sizes = [_size(figure, kind, width, scale) for figure in figures]
-    results: list[list[bytes] | BaseException] = []
+    try:
+        if _shared:
+            return _shared[-1].draw(figures, sizes, browser)
+        with ThreadPoolExecutor(1, "gamelens-drawing") as thread:  # its own event loop: that of a notebook is running
+            return thread.submit(asyncio.run, _draw(figures, sizes, browser)).result()
+    except Exception as error:
+        fault = "does not start: try it in a terminal"
+        if type(error).__name__ != "BrowserFailedError":
+            fault = f"could not draw ({type(error).__name__})"
+        raise DrawingError(f"{browser} {fault}") from error
 
-    def run() -> None:
-        try:
-            results.append(asyncio.run(_draw(figures, sizes, browser)))
-        except BaseException as error:  # handed to the caller's thread
-            results.append(error)
 
-    thread = Thread(target=run, name="gamelens-drawing")  # its own event loop: that of a notebook is running
-    thread.start()
-    thread.join()
-    match results[0]:
-        case list() as pictures:
-            return pictures
-        case Exception() as error if type(error).__name__ == "BrowserFailedError":
-            raise DrawingError(f"{browser} does not start: try it in a terminal") from error
-        case Exception() as error:
-            raise DrawingError(f"{browser} could not draw ({type(error).__name__})") from error
-        case error:
-            raise error
+@contextlib.contextmanager
+def one_browser() -> Iterator[None]:
+    """Draw all figures of the block in one browser, whatever thread asks.
+
+    A browser takes seconds to start. This one starts with the first figure.
+    """
+    _shared.append(_SharedBrowser())
+    try:
+        yield
+    finally:
+        _shared.pop().close()
+
+
+class _SharedBrowser:
+    """A browser that draws until it is closed, on an event loop of its own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever, name="gamelens-drawing", daemon=True)
+        self._thread.start()
+        self._opening = asyncio.Lock()
+        self._open = contextlib.AsyncExitStack()
+        self._drawing: Any = None
+
+    def draw(self, figures: Sequence[FigureJson], sizes: Sequence[dict[str, Any]], browser: str) -> list[bytes]:
+        """Return every figure as an image."""
+        return asyncio.run_coroutine_threadsafe(self._draw(figures, sizes, browser), self._loop).result()
+
+    def close(self) -> None:
+        """End the browser, the thread and the loop."""
+        asyncio.run_coroutine_threadsafe(self._open.aclose(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _draw(self, figures: Sequence[FigureJson], sizes: Sequence[dict[str, Any]], browser: str) -> list[bytes]:
+        async with self._opening:
+            if self._drawing is None:
+                self._drawing = await self._open.enter_async_context(_kaleido(browser, tabs=_TABS))
+        return await _drawn(self._drawing, figures, sizes)
+
+
+_shared: Final[list[_SharedBrowser]] = []
 
 
 def _browser() -> str:
@@ -92,11 +130,19 @@ def _browser() -> str:
 
 
 async def _draw(figures: Sequence[FigureJson], sizes: Sequence[dict[str, Any]], browser: str) -> list[bytes]:
+    async with _kaleido(browser) as drawing:
+        return await _drawn(drawing, figures, sizes)
+
+
+def _kaleido(browser: str, *, tabs: int = 1) -> Any:
     from kaleido import Kaleido
 
     # MathJax would be loaded from the network, and would read dollar signs in names as formulas.
-    settings: dict[str, Any] = {"mathjax": False, "timeout": _DEADLINE_S, "path": browser}
-    async with asyncio.timeout(_DEADLINE_S + _EACH_S * len(figures)), Kaleido(**settings) as drawing:
+    return Kaleido(n=tabs, mathjax=False, timeout=_DEADLINE_S, path=browser)
+
+
+async def _drawn(drawing: Any, figures: Sequence[FigureJson], sizes: Sequence[dict[str, Any]]) -> list[bytes]:
+    async with asyncio.timeout(_DEADLINE_S + _EACH_S * len(figures)):
         return [await drawing.calc_fig(figure, opts=size) for figure, size in zip(figures, sizes, strict=True)]
 
 
