@@ -255,7 +255,7 @@ class ServiceError(Retryable):
 
 
 class Unreachable(Retryable):
-    """There was no answer: no such address, no connection, or a timeout.
+    """The service did not answer: it has no such address, cannot be reached or is too slow.
 
     Attributes:
         is_unsent: whether the request certainly did not reach the service.

@@ -176,7 +176,7 @@ def test_a_filter_can_be_text() -> None:
 
 
 def test_a_signature_names_no_type_of_this_project() -> None:
-    """Tooltips and `help` show plain types."""
+    """Tooltips and `help` show `str` and `list[str]`, not the names of our type aliases."""
     shown = str(inspect.signature(Client.query))
     assert "by: str | list[str] | None = None" in shown
     assert not any(name in shown for name in ("Names", "TimeRange", "Granularity", "OnError"))

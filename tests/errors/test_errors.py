@@ -257,7 +257,7 @@ def shown(code: str, **names: object) -> list[str]:
 
 
 def test_a_notebook_shows_sentence_valid_call_and_line() -> None:
-    """Three lines, of which the second can be copied, for a call over several lines too."""
+    """An error is three lines; the second is a call that can be copied, also for a call over several lines."""
     lines = shown("x = 1\ny = 'ä', describe(\n    'revenu')", describe=describe)
     assert lines == [
         "BadQuery: name = 'revenu' is no metric, alias or dimension. Did you mean `revenue`?",
@@ -274,7 +274,7 @@ def test_the_valid_call_is_left_out_where_it_is_not_known() -> None:
 
 
 def test_what_is_not_available_is_clipped_in_the_valid_call() -> None:
-    """Also where the call has a trailing comma."""
+    """The keyword is added correctly also where the call has a trailing comma."""
     clip = partial(clip_to_available, WEEK, AVAILABLE)
     assert shown("clip('raise',)", clip=clip)[1] == "Try: clip('raise', when_unavailable=\"clip\")"
 

@@ -49,7 +49,7 @@ def prose(text: str) -> str:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda it: it.stem)
 def test_no_number_is_typed(path: Path) -> None:
-    """Whatever a run could contradict is computed by the code above it."""
+    """Numbers in the text are computed by the code above them, so that no run contradicts them."""
     assert NUMBER.findall(prose(path.read_text(encoding="utf-8"))) == []
 
 
@@ -206,13 +206,13 @@ def test_a_page_shows_what_its_code_shows(runner: PageRunner, tmp_path: Path) ->
     ],
 )
 def test_a_block_that_fails_stops_the_build(text: str, why: str, runner: PageRunner, tmp_path: Path) -> None:
-    """As does one that should fail and does not."""
+    """A block that should fail and does not stops it as well."""
     with pytest.raises(PageError, match=why):
         run(f"{text}\n", runner, tmp_path)
 
 
 def test_pages_share_no_names(runner: PageRunner, tmp_path: Path) -> None:
-    """Each starts as a reader would."""
+    """A page cannot use a variable of another page, because a reader starts with an empty session."""
     run("```python\nleft = 1\n```\n", runner, tmp_path)
     with pytest.raises(PageError, match="NameError"):
         run("{{ left }}\n", runner, tmp_path)

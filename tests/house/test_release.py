@@ -1,4 +1,4 @@
-"""What a release has: its license, a changelog, and a description that a package index can show."""
+"""Files of a release: license, changelog, and a description that a package index can show."""
 
 from __future__ import annotations
 

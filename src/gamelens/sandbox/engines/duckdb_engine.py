@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import RecordBatchReader
 
 from gamelens.errors import Refused
-from gamelens.sandbox.engines.engine import LOCAL_SCHEME, LakeLocation, QueryBounds, QueryStopped
+from gamelens.sandbox.engines.engine import LOCAL_SCHEME, LakeLocation, QueryBounds, QueryStopped, filesystem_of
 from gamelens.sandbox.engines.time_limit import TimeLimit
 from gamelens.sandbox.storage.lake import Snapshot
 from gamelens.sandbox.storage.lake_schema import COLUMNS
@@ -40,9 +40,7 @@ class DuckDBReader:
         self.bounds = bounds
         self._time_limit = TimeLimit(bounds.seconds)
         self._connection = duckdb.connect()
-        self._connection.execute("CREATE TABLE rates (currency VARCHAR PRIMARY KEY, scaled BIGINT)")
-        rates = [list(SCALED_RATES), list(SCALED_RATES.values())]
-        self._connection.execute("INSERT INTO rates SELECT unnest(?), unnest(?)", rates)
+        create_rates(self._connection)
         for setting in (
             f"SET memory_limit = '{bounds.memory}'",
             "SET GLOBAL parquet_metadata_cache = true",  # files never change under one name
@@ -66,7 +64,7 @@ class DuckDBReader:
             for table, intervals in query.reads.items():
                 urls = self._location.urls_of(snapshot.files(table, *intervals))
                 files = [url.removeprefix(LOCAL_SCHEME) for url in urls]
-                cursor.execute(f"CREATE TEMP VIEW {table} AS {_select_sql(files, COLUMNS[table])}")
+                cursor.execute(f"CREATE TEMP VIEW {table} AS {select_sql(files, COLUMNS[table])}")
             cursor.execute(query.statement.sql("duckdb"), query.parameters)
             names = [column[0] for column in cursor.description or ()]
             rows: list[dict[str, Any]] = []
@@ -100,13 +98,7 @@ class DuckDBReader:
         """
         if location.folder.startswith(LOCAL_SCHEME):
             return location.folder.removeprefix(LOCAL_SCHEME)
-        try:
-            from fsspec.core import url_to_fs
-
-            filesystem, folder = url_to_fs(location.folder)
-        except (ImportError, ValueError) as error:
-            hint = "URLs need pip install 'gamelens[remote]', and a package for their kind of store"
-            raise Refused(f"the lake at {location.url} cannot be read: {error}. {hint}") from None
+        filesystem, folder = filesystem_of(location.folder, called=f"the lake at {location.url}")
         self._connection.register_filesystem(filesystem)
         self._location = LakeLocation(location.root, filesystem.unstrip_protocol(folder))  # as DuckDB compares it
         return self._location.folder
@@ -157,7 +149,7 @@ class DuckDBWriter:
     def view_files(self, name: str, paths: Sequence[Path], columns: Mapping[str, str]) -> None:
         """Make the files *paths* readable as *name*, an empty table of *columns* without them."""
         names = [str(path.resolve()) for path in paths]
-        self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {_select_sql(names, columns)}")
+        self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {select_sql(names, columns)}")
 
     def close(self) -> None:
         """Release the engine's memory."""
@@ -168,7 +160,15 @@ def _stopped(error: duckdb.Error) -> Refused:
     return Refused(f"processing stopped, nothing was changed: {error}")
 
 
-def _select_sql(names: Sequence[str], columns: Mapping[str, str]) -> str:
+def create_rates(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create the table `rates`: scaled US dollars for one unit of each currency."""
+    connection.execute("CREATE TABLE rates (currency VARCHAR PRIMARY KEY, scaled BIGINT)")
+    rates = [list(SCALED_RATES), list(SCALED_RATES.values())]
+    connection.execute("INSERT INTO rates SELECT unnest(?), unnest(?)", rates)
+
+
+def select_sql(names: Sequence[str], columns: Mapping[str, str]) -> str:
+    """Return the SQL of the rows of the Parquet files *names*, without files that of no rows."""
     if not names:
         empty = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in columns.items())
         return f"SELECT {empty} LIMIT 0"

@@ -79,6 +79,22 @@ class LakeLocation(msgspec.Struct, frozen=True):
         return [f"{folder}/{path.relative_to(self.root).as_posix()}" for path in paths]
 
 
+def filesystem_of(url: str, *, called: str) -> tuple[Any, str]:
+    """Return the file system of *url*, which fsspec reads, and the path there.
+
+    Raises:
+        Refused: no installed package reads such URLs. The error names what is at *url* as *called*.
+    """
+    try:
+        from fsspec.core import url_to_fs
+
+        filesystem, path = url_to_fs(url)
+    except (ImportError, ValueError) as error:
+        hint = "URLs need pip install 'gamelens[remote]', and a package for their kind of store"
+        raise Refused(f"{called} cannot be read: {error}. {hint}") from None
+    return filesystem, path
+
+
 class Engine(Protocol):
     """A query engine. All of them return the same rows for the same query.
 

@@ -10,12 +10,11 @@ import msgspec
 import pyarrow as pa
 
 from gamelens.errors import BadQuery, Refused
-from gamelens.sandbox.engines.duckdb_engine import literal
+from gamelens.sandbox.engines.duckdb_engine import create_rates, literal, select_sql
 from gamelens.sandbox.engines.time_limit import TimeLimit
 from gamelens.sandbox.storage.lake import Snapshot
 from gamelens.sandbox.storage.lake_schema import COLUMNS
 from gamelens.sandbox.tenants import Organisation
-from gamelens.wire.currencies import SCALED_RATES
 
 Relation = duckdb.DuckDBPyRelation
 _TABLES: Final = ("events", "installs", "installs_moved", "payments", "payments_moved")
@@ -98,9 +97,7 @@ class LakeSql:
     def _connected(self) -> duckdb.DuckDBPyConnection:
         """Return a connection with the views."""
         connection = duckdb.connect()
-        connection.execute("CREATE TABLE rates (currency VARCHAR PRIMARY KEY, scaled BIGINT)")
-        rates = [list(SCALED_RATES), list(SCALED_RATES.values())]
-        connection.execute("INSERT INTO rates SELECT unnest(?), unnest(?)", rates)
+        create_rates(connection)
         connection.execute("CREATE TABLE games (game_id VARCHAR, game VARCHAR, studio_id VARCHAR, studio VARCHAR)")
         for studio in self._organisation.studios:
             for game in studio.games:
@@ -108,17 +105,13 @@ class LakeSql:
                     "INSERT INTO games VALUES (?, ?, ?, ?)", [game.id, game.title, studio.id, studio.name]
                 )
         for table in _TABLES:
-            connection.execute(f"CREATE VIEW lake_{table} AS {self._rows_of(table)}")
+            connection.execute(f"CREATE VIEW lake_{table} AS {select_sql(self._files(table), COLUMNS[table])}")
         for view, body in self._views.items():
             connection.execute(f"CREATE VIEW {view} AS {body}")
         return connection
 
-    def _rows_of(self, table: str) -> str:
-        files = [str(path.resolve()) for path in self._snapshot.files(table)]
-        if files:
-            return f"FROM read_parquet([{', '.join(map(literal, files))}])"
-        empty = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in COLUMNS[table].items())
-        return f"SELECT {empty} LIMIT 0"
+    def _files(self, table: str) -> list[str]:
+        return [str(path.resolve()) for path in self._snapshot.files(table)]
 
     def _lock(self, connection: duckdb.DuckDBPyConnection, bounds: SqlBounds) -> None:
         """Let the connection read the files of the views and do nothing else.
@@ -126,7 +119,7 @@ class LakeSql:
         Raises:
             BadQuery: DuckDB cannot read the bound of memory.
         """
-        files = [str(path.resolve()) for table in _TABLES for path in self._snapshot.files(table)]
+        files = [file for table in _TABLES for file in self._files(table)]
         try:
             connection.execute(f"SET memory_limit = {literal(bounds.memory)}")
         except duckdb.Error as error:

@@ -8,12 +8,13 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 from zlib_ng import zlib_ng
 
 from gamelens.errors import Refused
+from gamelens.sandbox.engines.engine import filesystem_of
 
 SourceFormat = Literal["raw-json", "event-parquet"]
 """Formats of the service's exports.
@@ -91,7 +92,7 @@ def _local_files(source: str) -> Iterator[SourceFile]:
 
 
 def _remote_files(source: str) -> Iterator[SourceFile]:
-    filesystem, path = _filesystem(source)
+    filesystem, path = filesystem_of(source, called=source)
     try:
         is_pattern = any(mark in path for mark in "*?[")
         names = filesystem.glob(path) if is_pattern else [path]
@@ -102,22 +103,6 @@ def _remote_files(source: str) -> Iterator[SourceFile]:
             yield _recognised(filesystem.unstrip_protocol(name), int(entry["size"]), head)
     except (OSError, ValueError) as error:
         raise Refused(f"{source} cannot be read: {error}") from error
-
-
-def _filesystem(url: str) -> tuple[Any, str]:
-    """Return the file system of *url* and the path there.
-
-    Raises:
-        Refused: no installed package reads such URLs.
-    """
-    try:
-        from fsspec.core import url_to_fs
-
-        filesystem, path = url_to_fs(url)
-    except (ImportError, ValueError) as error:
-        hint = "URLs need pip install 'gamelens[remote]', and a package for their kind of store"
-        raise Refused(f"{url} cannot be read: {error}. {hint}") from None
-    return filesystem, path
 
 
 def _recognised(url: str, size: int, head: bytes) -> SourceFile:
@@ -149,7 +134,7 @@ def local_path(file: SourceFile, scratch: Path) -> Iterator[Path]:
     if "://" not in file.url:
         yield Path(file.url)
         return
-    filesystem, path = _filesystem(file.url)
+    filesystem, path = filesystem_of(file.url, called=file.url)
     copy = scratch / f"copy-{os.path.basename(path)}"
     try:
         try:

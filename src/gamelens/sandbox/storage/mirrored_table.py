@@ -63,7 +63,7 @@ class MirroredTable:
             store.executemany(f"DELETE FROM {table} WHERE number = ?", [(number,) for number in numbers])  # noqa: S608
 
     def create(self, store: sqlite3.Connection) -> None:
-        """Create both copies, empty, in place of what there is."""
+        """Create both copies empty, and drop earlier ones with their rows."""
         columns = ", ".join(f"{name} {kind}" for name, kind in self._columns.items())
         for table in self.names:
             store.execute(f"DROP TABLE IF EXISTS {table}")
