@@ -17,7 +17,7 @@ from traitlets.config import Config
 
 from gamelens.errors import GamelensError
 from gamelens.notebook.figures.alt_text import alt_text
-from gamelens.notebook.report_tables import show_tables
+from gamelens.notebook.tables.frame_table import show_tables
 
 FIGURE = "application/vnd.plotly.v1+json"
 _TABLES = ("display.width", 160, "display.max_columns", None)
@@ -50,12 +50,14 @@ class PageRunner:
     """One IPython shell, used by one page after the other."""
 
     def __init__(self) -> None:
+        self._main = sys.modules["__main__"]
         self._shell: Any = InteractiveShell.instance(config=_SETTINGS)
         show_tables()
 
     def close(self) -> None:
-        """Give up the shell, after which this process has none."""
+        """Give up the shell, after which this process has none, and its own module `__main__` again."""
         InteractiveShell.clear_instance()
+        sys.modules["__main__"] = self._main
 
     @contextmanager
     def page(self, answers: Path, *, is_recording: bool = False) -> Iterator[None]:

@@ -1,7 +1,8 @@
 """Fixtures of notebooks run by pytest with nbmake: a sandbox with `small`, and a check of what they print.
 
 With recorded answers in GAMELENS_REPLAY no sandbox is started. A notebook that writes to standard error, as a warning
-does, fails, because its reader would see that text.
+does, fails, because its reader would see that text. So does one that shows a frame as pandas prints it and not as
+`df.lens.table()`.
 """
 
 from __future__ import annotations
@@ -48,10 +49,15 @@ def _quiet(item: NotebookItem) -> QuietNotebook:
 
 
 def _complaint(place: int, cell: NotebookNode) -> NotebookError | None:
-    """Return the text that cell number *place* wrote to standard error, as an error."""
+    """Return the text that cell number *place* wrote to standard error, or its bare frame, as an error."""
+    outputs = cell.get("outputs", [])
     text = "".join(
         output.text
-        for output in cell.get("outputs", [])
+        for output in outputs
         if output.output_type == "stream" and (output.name == "stderr" or "Warning: " in output.text)
     )
+    if not text.strip() and any(
+        'class="dataframe"' in output.get("data", {}).get("text/html", "") for output in outputs
+    ):
+        text = "A bare frame is shown: end the cell in .lens.table()"
     return NotebookError(text.strip().splitlines()[0], f"{cell.source}\n\n{text}", place) if text.strip() else None

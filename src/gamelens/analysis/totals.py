@@ -17,6 +17,11 @@ from gamelens.errors import BadQuery, NotAdditive
 from gamelens.wire.receipts import Receipt
 
 _GAMES: Final = frozenset({"game", "game_id", "studio", "studio_id"})
+_SEPARATE: Final = frozenset(
+    {"ad_revenue", "iap_revenue", "total_revenue", "revenue_share", "impressions", "impression_share"}
+    | {"requested", "shown", "clicked", "spend"}
+)
+_EFFECTS: Final = frozenset({"before", "after", "change", "volume", "mix", "price"})
 
 
 @requires(frame=ANY)
@@ -43,6 +48,32 @@ def total(frame: DataFrame) -> DataFrame:
     return with_receipts_of(DataFrame({column: totals[column] for column in frame.columns if column in totals}), frame)
 
 
+def column_totals(frame: DataFrame) -> dict[str, float]:
+    """Return the sum or the ratio of each column whose rows may be added up, by its name.
+
+    These are the columns of `total` whose metric allows it, and those that analyses compute for separate groups.
+
+    Raises:
+        NotAdditive: no column may be added up.
+    """
+    totals: dict[str, float] = {}
+    refusal = NotAdditive("these columns", "a query with every='all', which counts the whole period")
+    for name in () if is_retention_frame(frame) else queried_metrics(frame):
+        try:
+            sums = _metric_totals(frame, _additive_metric(frame, name))
+        except BadQuery:  # the frame was computed from the metric and does not have its columns
+            continue
+        except NotAdditive as error:
+            refusal = error
+        else:
+            totals |= {column: float(total.iloc[0]) for column, total in sums.items()}
+    separate = _EFFECTS if set(frame.columns) >= _EFFECTS else _SEPARATE if "age" not in frame else frozenset()
+    totals |= {name: float(frame[name].sum()) for name in separate.intersection(frame.columns) - totals.keys()}
+    if not totals:
+        raise refusal
+    return totals
+
+
 def _additive_metric(frame: DataFrame, name: str) -> Metric:
     """Return the metric called *name* if the rows of *frame* may be added up.
 
@@ -62,7 +93,8 @@ def _additive_metric(frame: DataFrame, name: str) -> Metric:
         raise NotAdditive(name, "a frame that was asked with other=True, or without top: this one leaves values out")
     adds = {"everywhere"}
     if _GAMES.issuperset(dimension_columns(frame)):
-        adds |= {"over time and games"} | ({"over games"} if frame["timestamp"].nunique() <= 1 else set())
+        is_one_bucket = "timestamp" in frame and frame["timestamp"].nunique() <= 1
+        adds |= {"over time and games"} | ({"over games"} if is_one_bucket else set())
     if metric.adds not in adds:
         one = sources[-1] if isinstance(metric, Alias) and metric.every is not None else name
         whole = replace(receipt.asked, metric=one, by=(), every="all", top=None, other=False)

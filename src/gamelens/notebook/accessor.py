@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NoReturn
 
@@ -15,8 +16,7 @@ from gamelens.analysis.retention.retention_rates import average_curve, cohort_ma
 from gamelens.analysis.tidy_frames import label_columns, series_names, value_columns, with_receipts_of
 from gamelens.errors import BadQuery
 from gamelens.notebook import receipt_text
-from gamelens.notebook.report_tables import REPORT, show_tables
-from gamelens.notebook.table_source import show_sources
+from gamelens.notebook.tables.frame_table import MOST_ROWS, REPORT, FrameTable, show_sources, show_tables
 from gamelens.wire.receipts import Receipt
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Lens:
         self._frame = frame
 
     def __repr__(self) -> str:
-        return f"<lens on {len(self._frame)} rows: explain(), wide(), matrix(), total(), plot()>"
+        return f"<lens on {len(self._frame)} rows: explain(), table(), wide(), matrix(), total(), plot()>"
 
     def explain(self) -> str:
         """Return the receipt in words: the query, how it was answered and what is missing.
@@ -62,6 +62,25 @@ class Lens:
     def receipt(self) -> Receipt:
         """The receipt of the frame, an empty one where it has none."""
         return Receipt.of(self._frame.attrs)
+
+    def table(self, *, rows: int = MOST_ROWS, total: bool = False, bars: str | Sequence[str] = ()) -> FrameTable:
+        """Return the frame as a table to look at: in notebooks and reports, by mail and as text.
+
+        Headings are words with their unit; numbers have thousands, `34.2%`, `$1,234` or an interval; a null name is
+        `(unknown)`. Days that are counted in part or may still change have a note, and the source line is below.
+
+        Args:
+            rows: the number of rows at most; a line says how many there are.
+            total: whether a row adds up all rows, also those that are left out. Columns that may not be added up, such
+                as players over days, stay empty.
+            bars: a column of numbers, or several, with a small bar beside each number.
+
+        Raises:
+            BadQuery: *rows* is less than 1, or *bars* names no column of numbers.
+            NotAdditive: *total* is wanted and no column may be added up.
+        """
+        drawn = (bars,) if isinstance(bars, str) else tuple(bars)
+        return FrameTable(self._frame, rows=rows, total=total, bars=drawn)
 
     def wide(self, value: str | None = None) -> DataFrame:
         """Return `timestamp` and one column for each value of the dimensions, the largest first.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, time, timedelta
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Final, Literal, get_args
 
 import isodate
 import msgspec
@@ -16,6 +16,8 @@ from gamelens.errors import BadQuery
 
 Granularity = Literal["day", "week", "month", "all"]
 GRANULARITIES: tuple[str, ...] = get_args(Granularity)
+SETTLE_DAYS: Final = 2
+"""Days after its end until a bucket is settled: late events seldom change it afterwards."""
 WireInterval = Annotated[
     str,
     msgspec.Meta(

@@ -16,6 +16,7 @@ import gamelens
 from gamelens import dim
 from gamelens.client.sync_client import Client
 from gamelens.notebook import charts, tab_completion, widgets
+from support.notebook_shell import notebook_shell
 
 MOST_S = 1.0
 
@@ -23,13 +24,12 @@ MOST_S = 1.0
 @pytest.fixture
 def shell(calm: Client) -> Iterator[InteractiveShell]:
     """A shell of which `gl`, `dim`, `lens`, a frame and the parts of the notebook room are variables."""
-    shell = InteractiveShell.instance()
-    shell.user_ns |= {"gl": gamelens, "dim": dim, "lens": calm, "charts": charts, "widgets": widgets}
-    shell.user_ns |= {"pd": pandas, "figure": Figure(), "column": pandas.Series(["US"])}
-    shell.user_ns["df"] = DataFrame({"country_code": ["US"], "revenue": [1.0]})
-    tab_completion.register()
-    yield shell
-    InteractiveShell.clear_instance()
+    with notebook_shell() as shell:
+        shell.user_ns |= {"gl": gamelens, "dim": dim, "lens": calm, "charts": charts, "widgets": widgets}
+        shell.user_ns |= {"pd": pandas, "figure": Figure(), "column": pandas.Series(["US"])}
+        shell.user_ns["df"] = DataFrame({"country_code": ["US"], "revenue": [1.0]})
+        tab_completion.register()
+        yield shell
 
 
 def offered(shell: InteractiveShell, source: str) -> list[str]:

@@ -12,6 +12,7 @@ from pandas import DataFrame, DatetimeIndex
 
 from gamelens.analysis.health.daily_series import SeriesGrid
 from gamelens.analysis.health.watched_metrics import WATCHED
+from gamelens.wire.intervals import SETTLE_DAYS
 from gamelens.wire.receipts import Receipt
 
 Floats = NDArray[np.float64]
@@ -27,8 +28,6 @@ MOST_Q: Final = 0.01
 CRITICAL_FALL: Final = 0.50
 CRITICAL_RISE: Final = 1.00
 CRITICAL_WEIGHT: Final = 0.10
-SETTLE_DAYS: Final = 2
-"""Days after its end until a day is settled, as in the client's cache."""
 RESTATED: Final = 0.01
 """Relative change below which a restatement is ignored."""
 

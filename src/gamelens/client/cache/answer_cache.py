@@ -31,12 +31,11 @@ from gamelens.client.tables.table_differences import Restatement, field_changes,
 from gamelens.client.tables.table_operations import sort_into_buckets
 from gamelens.client.tables.time_ranges import BucketSlice
 from gamelens.errors import BadQuery
-from gamelens.wire.intervals import Interval
+from gamelens.wire.intervals import SETTLE_DAYS, Interval
 from gamelens.wire.limits import MIB
 
 T = TypeVar("T")
 MAX_BYTES: Final = 512 * MIB
-SETTLE_DAYS: Final = 2
 PATIENCE_S: Final = 5.0
 _UNSETTLED_MAX_AGE_S: Final = 90 * 86_400.0  # an unsettled entry that is not requested again is dropped after this time
 _READ_ATTEMPTS: Final = 5  # other kernels may merge files while they are read

@@ -17,9 +17,9 @@ from traitlets.config import Config
 from gamelens._files import replace_file
 from gamelens.errors import Refused
 from gamelens.notebook.figures.browser_rendering import DrawingError
-from gamelens.notebook.report_tables import REPORT
 from gamelens.notebook.reports.html_page import page_of
 from gamelens.notebook.reports.notebook_parameters import inject, parameters_of, typed
+from gamelens.notebook.tables.frame_table import REPORT
 
 CELL_DEADLINE_S = 300
 _KERNEL: Final = Config({"KernelManager": {"transport_encryption": "auto"}})  # other users may share this machine

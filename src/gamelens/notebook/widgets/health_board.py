@@ -19,7 +19,7 @@ from gamelens.client.quiet_clients import QuietClient
 from gamelens.errors import BadQuery
 from gamelens.notebook import charts, health_check
 from gamelens.notebook.labels import escape, plain, shorten
-from gamelens.notebook.table_source import source_html
+from gamelens.notebook.tables.table_source import source_html
 from gamelens.notebook.widgets import html_blocks
 from gamelens.notebook.widgets.background_task import LatestTask, Showing, all_settled
 from gamelens.notebook.widgets.html_blocks import error_text

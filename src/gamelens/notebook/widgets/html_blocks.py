@@ -15,7 +15,7 @@ from pandas import DataFrame
 
 from gamelens.errors import AuthError, GamelensError, Refused
 from gamelens.notebook.labels import escape, text_of
-from gamelens.notebook.table_source import source_html
+from gamelens.notebook.tables.table_source import source_html
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -7,12 +7,13 @@ import sys
 from typing import Any
 
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 from pandas import DataFrame, option_context
 
-from gamelens.notebook.table_source import show_sources, source_html
+from gamelens.notebook.tables.frame_table import show_sources
+from gamelens.notebook.tables.table_source import source_html
 from gamelens.notebook.widgets import html_blocks
 from gamelens.wire.receipts import Provenance, Receipt
+from support.notebook_shell import notebook_shell
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -27,10 +28,8 @@ def frame_from(**provenance: Any) -> DataFrame:
 @pytest.fixture
 def shell() -> Any:
     """Return the shell of a notebook that shows sources."""
-    shell: Any = InteractiveShell.instance()
-    yield shell
-    shell.display_formatter.formatters["text/html"].pop(DataFrame, None)
-    InteractiveShell.clear_instance()
+    with notebook_shell() as shell:
+        yield shell
 
 
 def shown(shell: Any, frame: DataFrame) -> str:

@@ -1,0 +1,135 @@
+"""The columns of a table as texts: names, units, and numbers as people read them."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+from typing import Any, Final
+
+import pandas as pd
+from pandas import DataFrame
+
+from gamelens.analysis.tidy_frames import UNKNOWN
+from gamelens.notebook.labels import ColumnUnit, day, name_of, period_text, unit_of
+from gamelens.wire.intervals import Interval
+from gamelens.wire.receipts import Receipt
+
+_INTERVAL: Final = "Interval"
+_NAMES: Final = {
+    "chance_best": "Chance to be the best",
+    "ad_revenue": "Ad revenue",
+    "control_value": "Value of the control",
+    "cpi": "Cost per install",
+    "ecpm": "eCPM",
+    "first_build": "Build",
+    "fit_p_value": "P-value of the fit",
+    "impressions_per_dau": "Ads per player",
+    "minimal_lift": "Smallest visible change",
+    "p_adjusted": "P-value, corrected",
+    "p_days": "P-value of the days",
+    "p_value": "P-value",
+    "quarter_lift": "With four times the players",
+    "revenue_share": "Revenue share",
+    "says": "Finding",
+    "timestamp": "Day",
+}
+_EFFECTS: Final = frozenset({"volume", "mix", "price"})
+_BOTH_SIDES: Final = ("before", "after", "change")
+_SHARES: Final = frozenset({"share", "expected_share", "retention", "weight", "conversion"})
+
+
+class ColumnTexts:
+    """A column of a table: its name, its unit and its cells as texts. None of them is escaped.
+
+    Attributes:
+        column: the name in the frame. For bounds it is `low`.
+        name: the heading.
+        unit: words for the unit, empty where the name or the number says it.
+        is_number: whether it is aligned right.
+        is_day: whether its cells are days.
+        values: the cells of the frame.
+    """
+
+    def __init__(self, frame: DataFrame, place: int, metrics: list[str] | None) -> None:
+        names = [str(name) for name in frame.columns]
+        measured = self.column = names[place]
+        self.values: list[Any] = frame.iloc[:, place].astype("object").tolist()
+        self._upper: list[Any] | None = None
+        if self.column == "low" and "high" in names:
+            self._upper = frame.iloc[:, names.index("high")].astype("object").tolist()
+            measured = next((name for name in reversed(names[:place]) if _is_measured(frame, name)), "")
+        dtype = frame.dtypes.iloc[place]
+        self.is_number = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
+        self.is_day = pd.api.types.is_datetime64_any_dtype(dtype)
+        self._is_p_value = measured.startswith("p_") or measured.endswith("p_value")
+        is_amount = set(names) > _EFFECTS and (measured in _EFFECTS or measured in _BOTH_SIDES)
+        self._unit = ColumnUnit("money", "USD") if is_amount else _unit(measured, metrics)
+        self._is_name = isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_string_dtype(dtype)
+        self._is_whole = pd.api.types.is_integer_dtype(dtype)
+        self.name = _INTERVAL if self._upper is not None else _heading(self.column)
+        words = self._unit.words if self.is_number and self._upper is None else ""
+        self.unit = "" if words.casefold() in self.name.casefold() or self._unit.kind == "number" else words
+
+    def text(self, row: int) -> str:
+        """Return the cell of a row."""
+        value = self.values[row]
+        if self._is_name and pd.isna(value):
+            return UNKNOWN
+        if self._upper is not None:
+            low, high = self.number_text(value), self.number_text(self._upper[row])
+            return "n/a" if "n/a" in (low, high) else f"{low} to {high}"
+        if self.is_number or isinstance(value, float):
+            return self.number_text(value)
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        if isinstance(value, Interval):
+            return period_text(value)
+        if isinstance(value, datetime) and not pd.isna(value):
+            return day(value)
+        return UNKNOWN if value is None or value is pd.NA else str(value)
+
+    def number_text(self, value: Any) -> str:
+        """Return a number in the column's unit."""
+        if value is None or pd.isna(value) or not math.isfinite(value):
+            return "n/a"
+        number = float(value)
+        if self._is_p_value:
+            return f"{number:.3f}" if number >= 0.001 else "< 0.001"
+        if self._unit.kind == "share":
+            return f"{number:.1%}"
+        if self._is_whole or self._unit.kind == "count":
+            return f"{number:,.0f}"
+        sign = f"{'-' if number < 0 else ''}{'$' if self._unit.kind == 'money' else ''}"
+        return sign + _readable(abs(number), is_money=self._unit.kind == "money")
+
+
+def columns_of(frame: DataFrame) -> list[ColumnTexts]:
+    """Return the columns of *frame* as texts. Columns `low` and `high` become one."""
+    names = [str(name) for name in frame.columns]
+    metrics = list(Receipt.of(frame.attrs).asked.metrics or ()) or None
+    return [
+        ColumnTexts(frame, place, metrics) for place, name in enumerate(names) if name != "high" or "low" not in names
+    ]
+
+
+def _readable(size: float, *, is_money: bool) -> str:
+    """Return a number with as many places as a reader needs."""
+    if size >= 1000:
+        return f"{size:,.0f}"
+    if is_money and size >= 0.1:
+        return f"{size:,.2f}"
+    return f"{size:.3g}"
+
+
+def _heading(column: str) -> str:
+    text = _NAMES.get(column) or name_of(column)
+    return text[:1].upper() + text[1:] if text != "eCPM" else text
+
+
+def _unit(column: str, metrics: list[str] | None) -> ColumnUnit:
+    return ColumnUnit("share", column) if column in _SHARES else unit_of(column, metrics)
+
+
+def _is_measured(frame: DataFrame, name: str) -> bool:
+    """Return whether *name* is a column that `low` and `high` can be the bounds of."""
+    return pd.api.types.is_float_dtype(frame[name].dtype)

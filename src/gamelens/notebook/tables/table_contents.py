@@ -1,0 +1,117 @@
+"""The texts of a table, not escaped yet: the same for pages, mail and terminals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from pandas import DataFrame, RangeIndex
+
+from gamelens.analysis.tidy_frames import dimension_columns, label_columns
+from gamelens.analysis.totals import column_totals
+from gamelens.errors import BadQuery
+from gamelens.notebook.receipt_text import source_line
+from gamelens.notebook.tables.column_texts import ColumnTexts, columns_of
+from gamelens.notebook.tables.row_marks import row_marks
+from gamelens.wire.receipts import Receipt
+
+
+class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
+    """One column as texts.
+
+    Attributes:
+        name: the heading.
+        unit: words for its unit, or empty.
+        is_number: whether it is aligned right.
+        is_day: whether its cells are days.
+        texts: the cells.
+        total: the cell of the total, empty where the column may not be added up.
+        bars: the numbers that bars are drawn for, or None for a column without bars.
+    """
+
+    name: str
+    unit: str
+    is_number: bool
+    is_day: bool
+    texts: tuple[str, ...]
+    total: str
+    bars: tuple[Any, ...] | None
+
+
+class TableContents(msgspec.Struct, frozen=True, kw_only=True):
+    """All texts of a table.
+
+    Attributes:
+        columns: the columns.
+        has_total: whether a row of totals follows.
+        notes: each note on rows, with the places of its rows.
+        cut: a sentence about the rows that are left out, or empty.
+        source: the source line, or empty without a receipt.
+        badge: the part of *source* that says the numbers are simulated, or empty.
+    """
+
+    columns: tuple[TableColumn, ...]
+    has_total: bool
+    notes: dict[str, tuple[int, ...]]
+    cut: str
+    source: str
+    badge: str
+
+    @property
+    def label(self) -> str:
+        """A name of the table: its headings."""
+        return f"Table: {', '.join(column.name for column in self.columns)}"
+
+    @property
+    def rows(self) -> int:
+        """The number of rows that are shown, without the total."""
+        return len(self.columns[0].texts) if self.columns else 0
+
+    @property
+    def has_row_names(self) -> bool:
+        """Whether the first column names the rows."""
+        return bool(self.columns) and not self.columns[0].is_number
+
+
+def contents_of(frame: DataFrame, *, rows: int, total: bool, bars: Sequence[str]) -> TableContents:
+    """Return the texts of the first *rows* of *frame*, with its index if that has a name.
+
+    Raises:
+        BadQuery: *rows* is less than 1, or *bars* names a column that has no numbers.
+        NotAdditive: *total* is wanted and no column may be added up.
+    """
+    if rows < 1:
+        raise BadQuery("rows", rows, "must be at least 1")
+    named = frame if isinstance(frame.index, RangeIndex) or not any(frame.index.names) else frame.reset_index()
+    ids = set(dimension_columns(named)) - set(label_columns(named))  # titles stand for them
+    shown = named.drop(columns=list(ids)).head(rows)
+    shown.attrs = frame.attrs
+    columns = columns_of(shown)
+    drawable = [column.column for column in columns if column.is_number and column.column != "low"]
+    if unknown := [name for name in bars if name not in drawable]:
+        raise BadQuery("bars", unknown[0], "is not a column of numbers", drawable)
+    totals = column_totals(frame) if total else {}
+    notes: dict[str, tuple[int, ...]] = {}
+    for row, note in row_marks(shown).items():
+        notes[note] = (*notes.get(note, ()), row)
+    return TableContents(
+        columns=tuple(_column(column, len(shown), totals, bars) for column in columns),
+        has_total=bool(totals),
+        notes=notes,
+        cut=f"The first {len(shown):,} of {len(named):,} rows." if len(named) > len(shown) else "",
+        source=source_line(frame),
+        badge=Receipt.of(frame.attrs).provenance.badge,
+    )
+
+
+def _column(column: ColumnTexts, rows: int, totals: dict[str, float], bars: Sequence[str]) -> TableColumn:
+    return TableColumn(
+        name=column.name,
+        unit=column.unit,
+        is_number=column.is_number,
+        is_day=column.is_day,
+        texts=tuple(column.text(row) for row in range(rows)),
+        total=column.number_text(totals[column.column]) if column.column in totals else "",
+        bars=tuple(column.values) if column.column in bars else None,
+    )

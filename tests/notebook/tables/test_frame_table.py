@@ -1,0 +1,242 @@
+"""Tables to look at: readable headings, units and numbers, notes, totals and bars, in HTML, mail and text."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from pandas import DataFrame
+
+import gamelens.notebook.accessor  # noqa: F401  (registers df.lens)
+from gamelens.errors import BadQuery, NotAdditive
+from gamelens.notebook.tables import html_layout
+from gamelens.notebook.tables.frame_table import MOST_ROWS, FrameTable
+from gamelens.notebook.tables.row_marks import MAY_CHANGE, PARTLY_COUNTED
+from gamelens.notebook.tables.table_contents import contents_of
+from gamelens.wire.intervals import Interval
+from gamelens.wire.receipts import QueryRecord, Receipt
+from support.hostile_names import NAMES
+
+
+def cells(frame: DataFrame, *, part: str = "tbody", **options: Any) -> list[str]:
+    """Return the texts of the cells of a part of a table, without markup."""
+    inner = re.findall(rf"<{part}.*?</{part}>", FrameTable(frame, **options).html(), re.DOTALL)
+    found = re.findall(r"<t([hd])[ >](.*?)</t\1>", "".join(inner), re.DOTALL)
+    return [re.sub("<[^>]+>", "", f"<{cell}") for _, cell in found]
+
+
+def headings(frame: DataFrame) -> list[str]:
+    """Return the headings."""
+    return cells(frame, part="thead")
+
+
+def daily(**columns: list[Any]) -> DataFrame:
+    """Return a frame of days, the last two of which are not settled, with its receipt."""
+    days = pd.date_range("2026-11-16", periods=len(next(iter(columns.values()))), tz="UTC")
+    frame = DataFrame({"timestamp": days, **columns})
+    asked = QueryRecord(
+        metric="ilrd_revenue", every="day", interval=str(Interval(days[0], days[-1] + pd.Timedelta(days=1)))
+    )
+    frame.attrs["gamelens"] = Receipt(asked=asked, as_of=(days[-1] + pd.Timedelta(days=1)).isoformat()).to_json()
+    return frame
+
+
+def revenue(days: int = 4) -> DataFrame:
+    """Return ad revenue by day."""
+    money = [float(day + 1) for day in range(days)]
+    cents = [100 * it for it in money]
+    counts = {"event_count": [1000] * days, "user_unique": [7] * days}
+    return daily(**counts, mean=[it / 1000 for it in money], sum=money, sum_cents=cents)
+
+
+def test_headings_are_words_with_their_unit() -> None:
+    """Columns have readable names, and the unit below."""
+    assert headings(DataFrame({"country_code": ["US"], "ecpm": [1.0]})) == ["Country", "eCPMUSD per 1,000 impressions"]
+
+
+def test_numbers_are_written_in_their_unit() -> None:
+    """Money has cents, shares are percentages, counts are whole, a tiny p-value is a bound, a null says so."""
+    frame = DataFrame(
+        {"ad_revenue": [1234.567], "revenue_share": [0.1234], "impressions": [98765], "p_value": [0.00001]}
+    )
+    assert cells(frame) == ["&#36;1,235", "12.3%", "98,765", "&#60; 0.001"]
+    assert cells(DataFrame({"ecpm": [None]}, dtype="float64")) == ["n/a"]
+
+
+def test_low_and_high_are_one_column_in_the_unit_of_the_number() -> None:
+    """Two bounds become an interval, written like the number before them."""
+    frame = DataFrame({"retention": [0.4], "low": [0.385], "high": [0.415]})
+    assert headings(frame)[1:] == ["Interval"]
+    assert cells(frame) == ["40.0%", "38.5% to 41.5%"]
+
+
+def test_players_who_returned_are_counted() -> None:
+    """Beside installs, `returned` is players, not a share."""
+    frame = DataFrame({"age": [1], "installs": [400], "returned": [137], "retention": [0.3425]})
+    assert cells(frame) == ["1", "400", "137", "34.2%"]
+
+
+def test_amounts_of_a_decomposition_are_money() -> None:
+    """Beside volume, mix and price a change is dollars, elsewhere a percentage."""
+    frame = DataFrame({"before": [1.0], "change": [0.5], "volume": [0.5], "mix": [0.0], "price": [0.0]})
+    assert cells(frame)[1] == "&#36;0.50"
+    assert cells(frame[["change"]]) == ["50.0%"]
+
+
+def test_an_index_is_shown_only_if_it_has_a_name() -> None:
+    """Row numbers are left out, days are not."""
+    frame = DataFrame({"installs": [7]}, index=[41])
+    assert cells(frame) == ["7"]
+    assert cells(frame.rename_axis("age")) == ["41", "7"]
+
+
+def test_the_id_of_a_title_is_left_out() -> None:
+    """The title stands for it; an id without a title stays."""
+    frame = DataFrame({"game_id": pd.Categorical(["1001"]), "game": pd.Categorical(["Tile"]), "installs": [7]})
+    assert cells(frame) == ["Tile", "7"]
+    assert cells(frame.drop(columns="game")) == ["1001", "7"]
+
+
+def test_a_long_table_says_how_much_is_left_out() -> None:
+    """After `MOST_ROWS` rows, or as many as are wanted, a line says how many there are."""
+    assert f"The first {MOST_ROWS} of 84 rows" in FrameTable(DataFrame({"installs": range(84)})).html()
+    assert "The first 2 of 84 rows." in str(FrameTable(DataFrame({"installs": range(84)}), rows=2))
+    assert "The first" not in FrameTable(DataFrame({"installs": range(MOST_ROWS)})).html()
+
+
+def test_days_nulls_truths_and_periods_are_words() -> None:
+    """A day is 20 Nov 2026, a missing name (unknown), a truth yes or no."""
+    frame = DataFrame({"timestamp": pd.to_datetime(["2026-11-20"], utc=True), "is_chosen": [True]})
+    frame["network"] = pd.Categorical([None], categories=["AdMob"])
+    frame["period"] = pd.Series([Interval.parse("2026-11-01/P7D")], dtype="object")
+    assert cells(frame) == ["20&nbsp;Nov&nbsp;2026", "yes", "(unknown)", "1 Nov 2026 to 7 Nov 2026, 7 days"]
+
+
+def test_hostile_names_stay_text() -> None:
+    """Names in cells and headings are escaped, and no layout reads them as markup."""
+    for name in NAMES.values():
+        table = FrameTable(DataFrame({name: [name], "ad_revenue": [1.0]}), bars=["ad_revenue"])
+        for written in (table.html(), table.mail()):
+            assert "<img" not in written
+            assert "<script" not in written
+        assert len(str(table).splitlines()) == 3
+    braces = FrameTable(DataFrame({"{{m^2}}": ["**bold** {{x_1}}"]})).html()
+    assert "<sup>" not in braces
+    assert "<strong>" not in braces
+    assert "<sub>" not in braces
+
+
+def test_great_tables_formats_nothing() -> None:
+    """Its formatters, some of which read Markdown or pass markup on, are not used: it sees placeholders only."""
+    source = Path(html_layout.__file__).read_text()
+    assert not re.search(r"\.fmt|\.sub_|\bmd\(|\bhtml\(|from_markdown|fmt_passthrough|fmt_markdown", source)
+    frame = DataFrame({"network": ["<b>a</b>"], "ad_revenue": [1.0]})
+    contents = contents_of(frame, rows=1, total=True, bars=["ad_revenue"])
+    laid_out = html_layout._layout(contents, html_layout._Placeholders(), is_mail=False).as_raw_html()
+    assert "text-0-" in laid_out
+    assert not re.search("<b>|&lt;b|1[.]00|Network", laid_out)
+
+
+def test_a_name_that_looks_like_a_placeholder_stays() -> None:
+    """A text in the form of a placeholder is not replaced by another cell."""
+    assert [html.unescape(cell) for cell in cells(DataFrame({"network": ["text-1-", "b"]}))] == ["text-1-", "b"]
+
+
+def test_a_table_can_be_reached_by_keyboard_and_read_aloud() -> None:
+    """What may scroll takes the focus and has a name; headings and names of rows say what they head."""
+    written = FrameTable(DataFrame({"game": ["Tile"], "installs": [1]})).html()
+    assert 'role="group" aria-label="Table: Game, Installs" tabindex="0"' in written
+    assert '<th class="gt_col_heading gt_columns_bottom_border gt_right" rowspan="1" colspan="1" scope="col"' in written
+    assert '<th scope="row"' in written
+
+
+def test_two_tables_of_a_page_share_no_identity() -> None:
+    """Cells refer to their headings by identities, which a page has only once."""
+    tables = [FrameTable(DataFrame({"game": ["Tile"], "installs": [number]})).html() for number in (1, 2)]
+    first, second = (set(re.findall(r'\bid="([^"]+)"', table)) for table in tables)
+    assert first
+    assert not first & second
+
+
+def test_days_that_are_not_final_have_a_note() -> None:
+    """A day in the two days before the date of the data may change, one that the period cuts is counted in part."""
+    text = str(revenue().lens.table())
+    assert re.findall(r"\d+ Nov 2026¹", text) == ["18 Nov 2026¹", "19 Nov 2026¹"]
+    assert f"¹ {MAY_CHANGE}" in text
+    cut = revenue()
+    asked = Receipt.of(cut.attrs)
+    part = Interval(cut.timestamp[0] + pd.Timedelta(hours=6), cut.timestamp[3] + pd.Timedelta(days=1))
+    cut.attrs["gamelens"] = asked.within(part).to_json()
+    assert f"¹ {PARTLY_COUNTED}" in str(cut.lens.table())
+    assert "16&nbsp;Nov&nbsp;2026<span" in cut.lens.table().html()
+    assert PARTLY_COUNTED.split(":")[0] in cut.lens.table().html()
+
+
+def test_an_age_is_counted_on_its_own_day() -> None:
+    """Retention of an old install day may still change at a young age's day, not before."""
+    frame = revenue()
+    frame["age"] = [1, 1, 0, 0]
+    assert re.findall(r"\d+ Nov 2026¹", str(frame.lens.table())) == [f"{day} Nov 2026¹" for day in (17, 18, 19)]
+
+
+def test_a_total_adds_up_what_may_be_added() -> None:
+    """Money and events are added over all rows, means follow from them, players over days stay empty."""
+    shown = cells(revenue(), rows=2, total=True)
+    assert shown[-6:] == ["Total", "4,000", "", "&#36;0.0025", "&#36;10.00", "1,000"]
+    assert re.search(r"Total +4,000 +\$0\.0025 +\$10\.00 +1,000$", str(revenue().lens.table(total=True)), re.MULTILINE)
+
+
+def test_a_total_of_separate_groups() -> None:
+    """Columns that analyses compute for groups that do not overlap are added, others stay empty."""
+    frame = DataFrame(
+        {"network": ["a", "b"], "ad_revenue": [1.0, 2.0], "revenue_share": [0.25, 0.75], "ecpm": [1.0, 3.0]}
+    )
+    assert cells(frame, total=True)[-4:] == ["Total", "&#36;3.00", "100.0%", ""]
+    with pytest.raises(NotAdditive):
+        FrameTable(DataFrame({"age": [1, 2], "installs": [4, 4]}), total=True)
+
+
+def test_bars_are_in_proportion_and_start_at_zero() -> None:
+    """The longest bar fills the width; with numbers below zero, zero lies within."""
+    frame = DataFrame({"network": ["a", "b", "c"], "price": [4.0, -2.0, None]})
+    drawn = re.findall(r'<rect x="([\d.]+)" width="([\d.]+)"', FrameTable(frame, bars=["price"]).html())
+    assert drawn == [("24.0", "48.0"), ("0.0", "24.0")]
+    text = str(FrameTable(frame.head(2), bars=["price"]))
+    assert re.findall("█+", text) == ["█" * 12, "█" * 6]
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [({"bars": ["network"]}, "not a column of numbers"), ({"bars": ["x"]}, "x"), ({"rows": 0}, "at least 1")],
+)
+def test_options_are_checked(options: dict[str, Any], why: str) -> None:
+    """An unknown column and a table without rows are refused."""
+    with pytest.raises(BadQuery, match=why):
+        FrameTable(DataFrame({"network": ["a"], "ecpm": [1.0]}), **options)
+
+
+def test_mail_needs_no_style_sheet() -> None:
+    """A table for mail has style attributes only, no picture and no script, and is small."""
+    mail = revenue(24).lens.table(rows=24, total=True, bars="sum").mail()
+    assert not re.search(r"<(style|svg|script|img)", mail)
+    assert mail.count("style=") > 24 * 4
+    assert len(mail) < 30_000
+
+
+def test_a_frame_is_not_changed() -> None:
+    """Neither the frame nor its receipt."""
+    frame = revenue()
+    before, attrs = frame.copy(), dict(frame.attrs)
+    frame.lens.table(total=True, bars="sum").html()
+    pd.testing.assert_frame_equal(frame, before)
+    assert frame.attrs == attrs
+
+
+def test_a_frame_without_rows_or_columns() -> None:
+    """It has its headings, or nothing."""
+    assert headings(DataFrame({"game": [], "installs": []})) == ["Game", "Installsplayers"]
+    assert FrameTable(DataFrame()).html() == ""
