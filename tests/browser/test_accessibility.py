@@ -15,7 +15,7 @@ from support.accessibility import violations_of
 NOTEBOOKS = sorted(notebooks_folder().glob("*.ipynb"))
 RECORDED = Path(__file__).parents[2] / "data" / "recorded"
 FOCUS = """() => {
-    const table = document.querySelector(".report-table")
+    const table = document.querySelector(".gamelens-table")
     table.focus({focusVisible: true})
     const {outlineStyle, outlineWidth, outlineColor} = getComputedStyle(table)
     const around = getComputedStyle(document.body).backgroundColor

@@ -74,7 +74,7 @@ def test_every_figure_is_drawn(page: tuple[Page, list[str]]) -> None:
 
 def test_tables_are_shown(page: tuple[Page, list[str]]) -> None:
     """The report has at least one table."""
-    assert page[0].locator("table.dataframe").count() >= 1
+    assert page[0].locator(".gamelens-table").count() >= 1
 
 
 def test_code_is_not_shown(page: tuple[Page, list[str]]) -> None:
@@ -108,7 +108,7 @@ def test_a_still_report_fits_the_window(browser: Browser, still: Path, width: in
 def test_a_table_of_ten_columns_fits_the_window(browser: Browser, still: Path, width: int) -> None:
     """A comparison of variants, the widest table of the shipped notebooks, needs no scrolling."""
     page, _ = opened(browser, still, viewport={"width": width, "height": 900})
-    widths = page.locator(".report-table", has_text="P-value, corrected").evaluate(
+    widths = page.locator(".gamelens-table", has_text="P-value, corrected").evaluate(
         "it => [it.scrollWidth, it.clientWidth]"
     )
     assert widths[0] <= widths[1]
@@ -118,7 +118,7 @@ def test_names_from_outside_are_words_in_a_still_report(browser: Browser, still:
     """A static report has hostile names as text in table, sentence and figure, and no script."""
     page, problems = opened(browser, still)
     assert page.locator("img, script").count() == 0
-    assert page.inner_text("td >> nth=0") == HOSTILE
+    assert page.inner_text("tbody th >> nth=0") == HOSTILE
     assert HOSTILE in page.inner_text("p")
     assert HOSTILE[:8] in (page.locator("figure .wide svg").text_content() or "")
     assert page.get_by_role("img", name="script").count() == 1

@@ -240,3 +240,18 @@ def test_a_frame_without_rows_or_columns() -> None:
     """It has its headings, or nothing."""
     assert headings(DataFrame({"game": [], "installs": []})) == ["Game", "Installsplayers"]
     assert FrameTable(DataFrame()).html() == ""
+
+
+def test_rows_have_units_of_their_own() -> None:
+    """Shares and money of one column are written each in its unit; a difference of shares is percentage points."""
+    frame = DataFrame(
+        {
+            **{"measure": ["D1 retention", "revenue per player"], "value": [0.4, 1.5], "difference": [-0.0903, 0.25]},
+            **{"low": [-0.1, 0.1], "high": [0.0, 0.4], "unit": ["share", "money"]},
+        }
+    )
+    assert [html.unescape(cell) for cell in cells(frame)] == [
+        *("D1 retention", "40.0%", "-9.0 pp", "-10.0 pp to +0.0 pp"),
+        *("revenue per player", "$1.50", "$0.25", "$0.10 to $0.40"),
+    ]
+    assert headings(frame)[-1] == "Interval"

@@ -10,7 +10,7 @@ import pandas as pd
 from pandas import DataFrame
 
 from gamelens.analysis.tidy_frames import UNKNOWN
-from gamelens.notebook.labels import ColumnUnit, day, name_of, period_text, unit_of
+from gamelens.notebook.labels import KINDS, ColumnUnit, day, name_of, period_text, unit_of
 from gamelens.wire.intervals import Interval
 from gamelens.wire.receipts import Receipt
 
@@ -35,6 +35,9 @@ _NAMES: Final = {
 }
 _EFFECTS: Final = frozenset({"volume", "mix", "price"})
 _BOTH_SIDES: Final = ("before", "after", "change")
+_UNIT: Final = "unit"
+_OF_ROW: Final = frozenset({"value", "control_value", "difference"})
+"""Columns that are in the unit of their row, if the frame has a column for it."""
 _SHARES: Final = frozenset({"share", "expected_share", "retention", "weight", "conversion"})
 
 
@@ -65,6 +68,8 @@ class ColumnTexts:
         is_amount = set(names) > _EFFECTS and (measured in _EFFECTS or measured in _BOTH_SIDES)
         self._unit = ColumnUnit("money", "USD") if is_amount else _unit(measured, metrics)
         self._is_name = isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_string_dtype(dtype)
+        self._units = frame[_UNIT].tolist() if measured in _OF_ROW and _has_units(frame) else None
+        self._is_difference = measured == "difference"
         self._is_whole = pd.api.types.is_integer_dtype(dtype)
         self.name = _INTERVAL if self._upper is not None else _heading(self.column)
         words = self._unit.words if self.is_number and self._upper is None else ""
@@ -76,10 +81,10 @@ class ColumnTexts:
         if self._is_name and pd.isna(value):
             return UNKNOWN
         if self._upper is not None:
-            low, high = self.number_text(value), self.number_text(self._upper[row])
+            low, high = self.number_text(value, row), self.number_text(self._upper[row], row)
             return "n/a" if "n/a" in (low, high) else f"{low} to {high}"
         if self.is_number or isinstance(value, float):
-            return self.number_text(value)
+            return self.number_text(value, row)
         if isinstance(value, bool):
             return "yes" if value else "no"
         if isinstance(value, Interval):
@@ -88,28 +93,31 @@ class ColumnTexts:
             return day(value)
         return UNKNOWN if value is None or value is pd.NA else str(value)
 
-    def number_text(self, value: Any) -> str:
-        """Return a number in the column's unit."""
+    def number_text(self, value: Any, row: int | None = None) -> str:
+        """Return a number in the unit of the column, or of the *row* where rows have units of their own.
+
+        The difference of two shares is in percentage points.
+        """
         if value is None or pd.isna(value) or not math.isfinite(value):
             return "n/a"
         number = float(value)
         if self._is_p_value:
             return f"{number:.3f}" if number >= 0.001 else "< 0.001"
-        if self._unit.kind == "share":
-            return f"{number:.1%}"
-        if self._is_whole or self._unit.kind == "count":
+        kind = self._unit.kind if self._units is None or row is None else self._units[row]
+        if kind == "share":
+            return f"{100 * number:+.1f} pp" if self._is_difference else f"{number:.1%}"
+        if self._is_whole or kind == "count":
             return f"{number:,.0f}"
-        sign = f"{'-' if number < 0 else ''}{'$' if self._unit.kind == 'money' else ''}"
-        return sign + _readable(abs(number), is_money=self._unit.kind == "money")
+        sign = f"{'-' if number < 0 else ''}{'$' if kind == 'money' else ''}"
+        return sign + _readable(abs(number), is_money=kind == "money")
 
 
 def columns_of(frame: DataFrame) -> list[ColumnTexts]:
-    """Return the columns of *frame* as texts. Columns `low` and `high` become one."""
+    """Return the columns of *frame* as texts. Columns `low` and `high` become one, units of rows none."""
     names = [str(name) for name in frame.columns]
     metrics = list(Receipt.of(frame.attrs).asked.metrics or ()) or None
-    return [
-        ColumnTexts(frame, place, metrics) for place, name in enumerate(names) if name != "high" or "low" not in names
-    ]
+    left_out = ({"high"} if "low" in names else set()) | ({_UNIT} if _has_units(frame) else set())
+    return [ColumnTexts(frame, place, metrics) for place, name in enumerate(names) if name not in left_out]
 
 
 def _readable(size: float, *, is_money: bool) -> str:
@@ -128,6 +136,11 @@ def _heading(column: str) -> str:
 
 def _unit(column: str, metrics: list[str] | None) -> ColumnUnit:
     return ColumnUnit("share", column) if column in _SHARES else unit_of(column, metrics)
+
+
+def _has_units(frame: DataFrame) -> bool:
+    """Return whether each row has a unit of its own."""
+    return _UNIT in frame and bool(frame[_UNIT].isin(KINDS).all())
 
 
 def _is_measured(frame: DataFrame, name: str) -> bool:

@@ -39,7 +39,7 @@ def text_of_table(contents: TableContents) -> str:
         texts = [cell[row] for cell in cells]
         table.add_row(*map(Text, [texts[0] + marks.get(row, ""), *texts[1:]]))
     page = StringIO()
-    Console(file=page, width=_WIDEST, color_system=None, legacy_windows=False).print(table)
+    Console(file=page, width=_WIDEST, color_system=None, force_jupyter=False).print(table)
     notes = [f"{mark} {note}" for mark, note in zip(_MARKS, contents.notes, strict=False)]
     below = [contents.cut, *notes, printable(contents.source)]
     lines = [line.rstrip() for line in page.getvalue().splitlines()]
