@@ -42,7 +42,7 @@ STYLE: Final = f"""<style>
 .gamelens-table tfoot tr:first-child td {{ border-top: 1px solid {_LINE}; padding-top: .5em }}
 .gamelens-table .gt_footnote_marks {{ font-size: .75em; vertical-align: .4em }}
 .gamelens-table tfoot span {{ max-width: calc(100cqw - 1.5em) }}
-.gamelens-table tfoot td > span:not(.gt_footnote_marks) {{ position: sticky; left: .75em; display: inline-block }}
+.gamelens-table tfoot td > span:not(.gt_footnote_marks) {{ position: sticky; left: .75em; display: inline-block; vertical-align: top }}
 .gamelens-table svg {{ float: left; margin: .4em .8em 0 0 }}
 </style>"""
 _CELL: Final = "padding:4px 12px;font:14px sans-serif;vertical-align:baseline"
