@@ -3,7 +3,8 @@
     python generate_lake.py STATE EVENTS
 
 STATE is the state directory of a sandbox that does not run. Prints JSON: events, rows by kind, the seconds of making
-and of processing them, and the peak memory in MiB.
+and of processing them, and the peak memory in MiB. Up to a hundred million events are committed at once, more in
+slices of days, as a lake grows.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import shutil
 import sys
 import time
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from gamelens.simulator import Scenario, expect, load_scenario, play_columns
 ORGANISATION = "acme"
 GAMES = ("1001", "1002", "2001")
 DAYS = 61
+AT_ONCE = 100_000_000
+SLICE = 50_000_000
 ENDS_AT = datetime(2026, 11, 20, tzinfo=UTC)
 
 
@@ -46,8 +49,15 @@ def generate(state: Path, events: int) -> dict[str, Any]:
     days = play_columns(scenario, scratch, ends_on=ENDS_AT.date(), game_ids=GAMES)
     made = time.perf_counter()
     processed_ms = round(ENDS_AT.timestamp() * 1000)
-    staged = {ORGANISATION: [path for day in sorted(days) for path in days[day]]}
-    commit_staged(staged, lake, scratch, processed_ms=processed_ms, last_batch=WRITTEN)
+    slices = []
+    for some in _slices(sorted(days), events):
+        paths = [path for day in some for path in days[day]]
+        slice_began = time.perf_counter()
+        commit_staged({ORGANISATION: paths}, lake, scratch, processed_ms=processed_ms, last_batch=WRITTEN)
+        for path in paths:
+            path.unlink(missing_ok=True)
+        slices.append(round(time.perf_counter() - slice_began, 1))
+        print(f"slice {len(slices)}: {slices[-1]} s, peak {peak_mib():.0f} MiB", file=sys.stderr, flush=True)
     done = time.perf_counter()
     rows = dict(store.execute("SELECT kind, sum(rows) FROM files GROUP BY kind"))
     store.close()
@@ -57,8 +67,16 @@ def generate(state: Path, events: int) -> dict[str, Any]:
         "rows": rows,
         "make_s": made - began,
         "process_s": done - made,
+        "slices_s": slices,
         "peak_mib": peak_mib(),
     }
+
+
+def _slices(days: list[date], events: int) -> list[list[date]]:
+    """Return *days* in as many runs as there are slices, one for a lake that is committed at once."""
+    number = 1 if events <= AT_ONCE else -(-events // SLICE)
+    step = -(-len(days) // number)
+    return [days[place : place + step] for place in range(0, len(days), step)]
 
 
 def peak_mib() -> float:
