@@ -48,6 +48,7 @@ def total(frame: DataFrame) -> DataFrame:
     return with_receipts_of(DataFrame({column: totals[column] for column in frame.columns if column in totals}), frame)
 
 
+@requires(frame=ANY)
 def column_totals(frame: DataFrame) -> dict[str, float]:
     """Return the sum or the ratio of each column whose rows may be added up, by its name.
 
