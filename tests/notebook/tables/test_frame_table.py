@@ -58,6 +58,13 @@ def test_headings_are_words_with_their_unit() -> None:
     assert headings(DataFrame({"country_code": ["US"], "ecpm": [1.0]})) == ["Country", "eCPMUSD per 1,000 impressions"]
 
 
+def test_fields_of_a_metric_are_named_after_it() -> None:
+    """With several metrics and with one alone."""
+    names = ["Day", "Ad revenue, event countevents", "Active players", "Ad revenue, meanUSD", "Ad revenue, sumUSD"]
+    assert headings(revenue())[:5] == names
+    assert headings(revenue().rename(columns={"sum": "ilrd_revenue_sum"}))[:5] == names
+
+
 def test_numbers_are_written_in_their_unit() -> None:
     """Money has cents, shares are percentages, counts are whole, a tiny p-value is a bound, a null says so."""
     frame = DataFrame(

@@ -10,6 +10,7 @@ import pandas as pd
 from pandas import DataFrame
 
 from gamelens.analysis.tidy_frames import UNKNOWN
+from gamelens.catalog import find_metric
 from gamelens.notebook.labels import KINDS, ColumnUnit, day, name_of, period_text, unit_of
 from gamelens.wire.intervals import Interval
 from gamelens.wire.receipts import Receipt
@@ -71,7 +72,7 @@ class ColumnTexts:
         self._units = frame[_UNIT].tolist() if measured in _OF_ROW and _has_units(frame) else None
         self._is_difference = measured == "difference"
         self._is_whole = pd.api.types.is_integer_dtype(dtype)
-        self.name = _INTERVAL if self._upper is not None else _heading(self.column)
+        self.name = _INTERVAL if self._upper is not None else _heading(self.column, metrics)
         words = self._unit.words if self.is_number and self._upper is None else ""
         self.unit = "" if words.casefold() in self.name.casefold() or self._unit.kind == "number" else words
 
@@ -129,7 +130,12 @@ def _readable(size: float, *, is_money: bool) -> str:
     return f"{size:.3g}"
 
 
-def _heading(column: str) -> str:
+def _heading(column: str, metrics: list[str] | None) -> str:
+    """Return the name of a column: that of its metric and of the field, if the metric has several."""
+    for metric in metrics or ():
+        known, field = find_metric(metric), column.removeprefix(f"{metric}_")
+        if known is not None and field != metric and field in {each.name for each in known.fields}:
+            return f"{name_of(metric)}, {name_of(field).lower()}"
     text = _NAMES.get(column) or name_of(column)
     return text[:1].upper() + text[1:] if text != "eCPM" else text
 

@@ -27,23 +27,24 @@ if TYPE_CHECKING:
 
 _MUTED: Final = "var(--jp-ui-font-color2, GrayText)"
 _LINE: Final = "var(--jp-border-color1, currentColor)"
+_TABLE: Final = ".gamelens-table.gamelens-table"  # twice, so that the rules of JupyterLab and of sites give way
 STYLE: Final = f"""<style>
-.gamelens-table {{ overflow-x: auto; margin: .6rem 0; container-type: inline-size }}
-.gamelens-table table {{ border-collapse: collapse; margin: 0; font-variant-numeric: tabular-nums }}
-.gamelens-table :is(th, td) {{
+{_TABLE} {{ overflow-x: auto; margin: .6rem 0; container-type: inline-size }}
+{_TABLE} table {{ border-collapse: collapse; margin: 0; font-variant-numeric: tabular-nums }}
+{_TABLE} :is(th, td) {{
   padding: .3em .75em; border: 0; text-align: left; vertical-align: baseline; font-weight: 400; white-space: normal }}
-.gamelens-table .gt_right {{ text-align: right }}
-.gamelens-table td.gt_right {{ white-space: nowrap }}
-.gamelens-table thead th {{ border-bottom: 1px solid {_LINE}; font-weight: 600; vertical-align: bottom }}
-.gamelens-table th small {{ display: block; max-width: 9em; font-weight: 400; color: {_MUTED} }}
-.gamelens-table th.gt_right small {{ margin-left: auto }}
-.gamelens-table tbody :is(th, td).gt_grand_summary_row {{ border-top: 1px solid {_LINE}; font-weight: 600 }}
-.gamelens-table tfoot td {{ padding: .15em .75em; color: {_MUTED}; font-size: .85em }}
-.gamelens-table tfoot tr:first-child td {{ border-top: 1px solid {_LINE}; padding-top: .5em }}
-.gamelens-table .gt_footnote_marks {{ font-size: .75em; vertical-align: .4em }}
-.gamelens-table tfoot span {{ max-width: calc(100cqw - 1.5em) }}
-.gamelens-table tfoot td > span:not(.gt_footnote_marks) {{ position: sticky; left: .75em; display: inline-block; vertical-align: top }}
-.gamelens-table svg {{ float: left; margin: .4em .8em 0 0 }}
+{_TABLE} .gt_right {{ text-align: right }}
+{_TABLE} td.gt_right {{ white-space: nowrap }}
+{_TABLE} thead th {{ border-bottom: 1px solid {_LINE}; font-weight: 600; vertical-align: bottom }}
+{_TABLE} th small {{ display: block; max-width: 9em; font-weight: 400; color: {_MUTED} }}
+{_TABLE} th.gt_right small {{ margin-left: auto }}
+{_TABLE} tbody :is(th, td).gt_grand_summary_row {{ border-top: 1px solid {_LINE}; font-weight: 600 }}
+{_TABLE} tfoot td {{ padding: .15em .75em; color: {_MUTED}; font-size: .85em }}
+{_TABLE} tfoot tr:first-child td {{ border-top: 1px solid {_LINE}; padding-top: .5em }}
+{_TABLE} .gt_footnote_marks {{ font-size: .75em; vertical-align: .4em }}
+{_TABLE} tfoot td > span:not(.gt_footnote_marks) {{
+  position: sticky; left: .75em; display: inline-block; max-width: calc(100cqw - 1.5em); vertical-align: top }}
+{_TABLE} svg {{ float: left; margin: .4em .8em 0 0 }}
 </style>"""
 _CELL: Final = "padding:4px 12px;font:14px sans-serif;vertical-align:baseline"
 _HEADING: Final = "padding:4px 12px;font:bold 14px sans-serif;border-bottom:1px solid #888;vertical-align:bottom"
