@@ -42,12 +42,17 @@ _NOT_DAMAGE: Final = frozenset(
 
 
 class _ProcessConnection:
-    """The connection of one process."""
+    """The connection of one process, closed with it: from Python 3.13 on, one that is left open is a warning."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.db: sqlite3.Connection | None = None
         self.identity: tuple[int, int] | None = None
+        self._process = os.getpid()
+
+    def __del__(self) -> None:
+        if self.db is not None and self._process == os.getpid():
+            self.db.close()
 
 
 class SqliteIndex:

@@ -8,6 +8,7 @@ sync for every event in the middle of the game. The file holds no key.
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -65,9 +66,14 @@ class OutboxFile:
 
     def __init__(self, path: Path | str | None, *, game_key: str) -> None:
         self.lock = threading.RLock()  # a game adds events from its own thread
-        self._db = _open(path, game_key)
+        self._db, self._process = _open(path, game_key), os.getpid()
         value = self._note("offset_s")
         self._offset_s = int(value) if value is not None else 0
+
+    def __del__(self) -> None:
+        # From Python 3.13 on a connection that is left open is a warning. One that was not opened has no attributes.
+        if getattr(self, "_process", None) == os.getpid():
+            self._db.close()
 
     def close(self) -> None:
         """Close the file.
