@@ -1,4 +1,4 @@
-"""Shares of a difference by cause: which rules the other answer has, and what each of them changes.
+"""Attribution of a difference: the rules of the other answer, and what each changes.
 
 The rules are found by recounting: the set of changes that leaves the least of the difference, where each further one
 must explain how the rest varies between the cells, and more of it than the best of many rules does by chance. Their
@@ -21,7 +21,7 @@ from gamelens.raw_events.reconciliation.recount import Recount
 
 Changes = tuple[RuleChange, ...]
 Rest = Callable[[Floats], Floats]
-"""What is left of a difference when other explanations are taken off."""
+"""Returns the part of a difference that rules have to explain."""
 
 LEAST_GAIN = 0.36
 """Share of the squares of what is left that a further change must explain."""
@@ -107,7 +107,9 @@ def network_amounts(difference: Floats, splits: Sequence[str | None]) -> Floats:
 
 
 def approximate_amounts(difference: Floats, counted: Floats, has_same_events: Flags, most: float) -> Floats:
-    """Return the differences that an approximate count explains: those of cells whose events agree, up to *most*.
+    """Return the differences that an approximate count explains.
+
+    They are those of cells whose events agree, up to *most*.
 
     Args:
         difference: what is left of the difference.
@@ -145,10 +147,11 @@ class _Search:
         return (*self._given, *best)
 
     def _is_gain(self, best: Changes, changes: Changes) -> bool:
-        """Return whether *changes* explain more than *best*: everything, or how the difference varies between cells.
+        """Return whether *changes* explain more than *best*.
 
-        A rule that only leaves events out comes closer to any answer that lacks some. And of many rules one fits a few
-        cells by chance: the best of m explains about 2 ln(m) / n of the squares of n cells.
+        They explain everything, or how the difference varies between cells: a rule that only leaves events out comes
+        closer to any answer that lacks some. And of many rules one fits a few cells by chance: the best of m explains
+        about 2 ln(m) / n of the squares of n cells.
         """
         if self.left(changes) <= _DONE * self.left(()):
             return True
@@ -201,7 +204,7 @@ class _Search:
         return self._scores[changes]
 
     def _variation(self, changes: Changes) -> float:
-        """Return how much *changes* leave beyond a share of the lake's counts that is the same in all cells."""
+        """Return how much *changes* leave beyond an equal share of the lake's counts."""
         difference = self._difference(changes).ravel()
         counts = self._recount.cells(CountingRules()).ravel()
         return float(np.abs(difference - _median_ratio(difference, counts) * counts).sum())

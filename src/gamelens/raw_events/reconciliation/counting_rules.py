@@ -1,4 +1,4 @@
-"""Rules by which events are counted, and the changes of them that can explain a difference."""
+"""Rules by which events are counted, and changes of them that explain a difference."""
 
 from __future__ import annotations
 

@@ -45,13 +45,13 @@ BOT_HOURS: Final = 22
 AHEAD_S: Final = 60
 """Seconds by which an event may lie ahead of its arrival without a wrong clock."""
 BEHIND_S: Final = 3600
-"""Seconds from which a clock is behind, if all of three or more sessions agree to `AGREE_S`."""
+"""Seconds from which a clock is behind, if three sessions or more agree to `AGREE_S`."""
 AGREE_S: Final = 900
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class EventRows:
-    """Events that are alike in all that any rule looks at, one row for each kind.
+    """Events in rows, each of those that no rule tells apart.
 
     Attributes:
         player, key: codes of players, and of what a distinct count counts.

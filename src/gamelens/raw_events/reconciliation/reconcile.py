@@ -219,7 +219,7 @@ def _cells(frame: DataFrame, by: str | None, field: str, recount: Recount, split
 def _rules_of(
     compared: _Compared, answers: _Answers, cuts: Sequence[datetime]
 ) -> tuple[Changes, frozenset[str], NDArray[np.bool_] | None]:
-    """Return the changes of rules that explain the answer, and the causes that could change anything.
+    """Return the changes that explain the answer, and causes that could change anything.
 
     Also whether the events of each cell are as many in both, for a distinct count of a client. Its events are then
     asked for as well: they are counted exactly, so they tell the rules.
@@ -257,7 +257,7 @@ def _events_beside(client: Client, compared: _Compared, answers: _Answers, cuts:
 
 
 def _same_events(events: _Compared, compared: _Compared, changes: Changes) -> NDArray[np.bool_]:
-    """Return whether the events of each cell of *compared* are as many in both answers, under *changes*."""
+    """Return whether the events of each cell are as many in both, under *changes*."""
     expected = events.recount.cells(changed_rules(changes))
     places = [events.splits.index(value) for value in compared.splits]
     same: NDArray[np.bool_] = np.abs(events.api - expected) <= _SAME_EVENTS * expected

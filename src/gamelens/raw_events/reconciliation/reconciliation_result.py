@@ -18,7 +18,7 @@ from gamelens.raw_events.reconciliation.event_rows import Floats
 from gamelens.wire.receipts import RECEIPT, Receipt, merge_receipts
 
 _NO_DIFFERENCE = 1e-9
-"""Relative difference below which two numbers are the same: money is added in another order."""
+"""Relative difference of two numbers that are the same: money is added in another order."""
 _SHOWN = 4
 
 
@@ -71,7 +71,10 @@ class Reconciliation:
 
     @property
     def explained_share(self) -> float:
-        """The share of the difference that has a cause, without signs; NA if there is no difference."""
+        """The share of the difference that has a cause, without signs.
+
+        It is not a number if there is no difference.
+        """
         row = self.causes[self.causes["cause"] == UNEXPLAINED]
         return float(1 - row["share"].iloc[0])
 

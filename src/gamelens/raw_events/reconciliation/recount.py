@@ -61,7 +61,7 @@ class Recount:
         return self._counted[rules]
 
     def changed(self, rules: CountingRules) -> ChangedEvents:
-        """Return the events that count elsewhere under *rules* than under those of the lake, or no longer."""
+        """Return the events that *rules* count elsewhere than the lake, or no longer."""
         counts = self._rows.counts
         before, after = (np.where(counts, self._cell_codes(each), OUTSIDE) for each in (CountingRules(), rules))
         moved = before != after

@@ -1,4 +1,4 @@
-"""Retention under several definitions, and the gap between any two in terms that sum to it."""
+"""Retention under several definitions, and the gap between any two in terms."""
 
 from __future__ import annotations
 
@@ -99,12 +99,12 @@ def retention_gap(
             raise BadQuery(field, name, "is no definition of retention", DEFINITIONS)
     request = retention_request(lake, ages, over, zone)
     places = (DEFINITIONS.index(first), DEFINITIONS.index(second))
-    rows = [row for age in request.ages for row in _terms(counted_players(lake, request, age), places, age)]
+    rows = [row for age in request.ages for row in _gap_parts(counted_players(lake, request, age), places, age)]
     kinds = {"age": "Int64", "term": "str", "amount": "float64", "players": "Int64"}
     return _with_receipt(DataFrame(rows).astype(kinds), request)
 
 
-def _terms(players: DataFrame, places: tuple[int, int], age: int) -> list[dict[str, Any]]:
+def _gap_parts(players: DataFrame, places: tuple[int, int], age: int) -> list[dict[str, Any]]:
     """Return the four terms of one age."""
     cohorts = [players[f"in_{place}"] for place in places]
     backs = [players[f"back_{place}"] for place in places]
@@ -118,7 +118,7 @@ def _terms(players: DataFrame, places: tuple[int, int], age: int) -> list[dict[s
     else:
         amounts = [shares[1] - shares[0], 0.0, 0.0, 0.0]
     counts = [_count(players, cohorts[0] & ~both), only[1], only[0], _count(players, cohorts[1] & ~both)]
-    terms = (
+    names = (
         "players of the first cohort only",
         "came back by the second only",
         "came back by the first only",
@@ -126,7 +126,7 @@ def _terms(players: DataFrame, places: tuple[int, int], age: int) -> list[dict[s
     )
     return [
         {"age": age, "term": term, "amount": amount, "players": count}
-        for term, amount, count in zip(terms, amounts, counts, strict=True)
+        for term, amount, count in zip(names, amounts, counts, strict=True)
     ]
 
 

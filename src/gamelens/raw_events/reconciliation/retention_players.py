@@ -1,4 +1,4 @@
-"""The players of a lake under each definition of retention: counted together, so that they can be compared."""
+"""Players of a lake under each definition of retention, counted together."""
 
 from __future__ import annotations
 
