@@ -51,6 +51,7 @@ VIEWS: Final[dict[str, str]] = {
 MEANINGS: Final[dict[str, str]] = {
     "ts": "time of the event, UTC",
     "day": "its day, UTC",
+    "arrived_at": "time at which it arrived, UTC; null where it is not known",
     "installed_at": "time of the first event of the player",
     "first_paid_at": "time of the first purchase, null without one",
     "first_build": "build of the first event",

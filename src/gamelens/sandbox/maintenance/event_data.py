@@ -105,6 +105,7 @@ def _values(columns: Mapping[str, str]) -> dict[str, str]:
     return {
         "ts": "make_timestamp(CASE WHEN client_us BETWEEN 0 "
         f"AND least({_LATEST_US}, arrival_us + {FUTURE_S * 10**6}) THEN client_us ELSE arrival_us END)",
+        "arrived_at": "make_timestamp(arrival_us)",
         "category": "category",
         "user_id": text("user_id"),
         "session_id": text("session_id"),

@@ -26,7 +26,7 @@ EVENT_DIMENSIONS: Final = (
 )
 EVENT_COLUMNS: Final = (
     *("seq", "ts", "day", *EVENT_DIMENSIONS),
-    *("user_id", "session_id", "event_uuid", "ilrd_id", "length", "money", "currency"),
+    *("user_id", "session_id", "event_uuid", "ilrd_id", "length", "money", "currency", "arrived_at"),
 )
 SLIM_DIMENSIONS: Final = ("game_id", "country_code", "platform", "build", "category")
 CUBE_DIMENSIONS: Final = EVENT_DIMENSIONS[:13]
@@ -151,6 +151,7 @@ def _event_row(event: dict[str, Any], batch: InboxBatch, *, seq: int) -> Event:
     category = event["category"]
     row: Event = dict.fromkeys(EVENT_COLUMNS)
     row |= {"seq": seq, "ts": ts, "day": ts.date(), "game_id": batch.game_id}
+    row["arrived_at"] = _EPOCH + timedelta(milliseconds=batch.arrival_ms)
     row |= {name: event.get(name) for name in _COPIED}
     row |= {name: event[name] for name, only in _ONE_CATEGORY.items() if category == only}
     row["country_code"] = event["country_code"].upper() if event.get("country_code") else batch.country

@@ -157,6 +157,7 @@ def _columns() -> dict[str, str]:
         "seq": "seq",
         "ts": "ts",
         "day": "CAST(ts AS DATE)",
+        "arrived_at": "make_timestamp(arrival_ms * 1000)",
         "game_id": "game_id",
         "country_code": "coalesce(upper(event.country_code), country)",
         "length": "CASE WHEN event.category = 'session_end' THEN TRY_CAST(event.length AS BIGINT) END",

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Final
 
-FORMAT: Final = 7
+FORMAT: Final = 8
 """Version of the lake's layout. A lake of another version is rebuilt from the inbox."""
 
 BIG: Final = "DECIMAL(38, 0)"
@@ -43,6 +43,7 @@ EVENT_COLUMNS: Final = {
     "length": "BIGINT",  # seconds, of a session that ended
     "money": "BIGINT",  # hundredths of a purchase, billionths of an impression, in `currency`
     "currency": "VARCHAR",
+    "arrived_at": "TIMESTAMP",  # UTC; null where it is not known
 }
 
 OF_EVENT: Final = tuple(name for name in EVENT_DIMENSIONS if name != "game_id")

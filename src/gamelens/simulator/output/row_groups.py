@@ -41,6 +41,7 @@ SCHEMA: Final = pa.schema(
         "length": pa.int64(),  # seconds, of a session that ended
         "money": pa.int64(),  # hundredths of a purchase, billionths of an impression, in `currency`
         "currency": _NAME,
+        "arrived_at": pa.timestamp("us"),  # null: nothing is sent
     }
 )
 """The columns of a lake, in its order.
@@ -173,6 +174,7 @@ class RowGroup:
             "user_id": _repeat_runs(self._users[user], played),
             "session_id": _repeat_runs(self._sessions["session_id"][session], length),
             "event_uuid": texts_of(events["event_uuid"]),
+            "arrived_at": pa.nulls(count, SCHEMA.field("arrived_at").type),
             "ilrd_id": _place_texts(shown, events["ilrd_sdk_vendor"] >= 0),
             **{name: pa.array(events[name], mask=_null_mask(events[name], _NO_VALUE)) for name in _NUMBERS},
             **{name: self._named(name, events[name]) for name in _OF_EVENTS},
