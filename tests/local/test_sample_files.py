@@ -8,10 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+import gamelens as gl
 from gamelens.local import sample_data
 from gamelens.local.population_record import PopulationRecord
 from gamelens.local.sandbox_info import SandboxInfo, SandboxOrganisation
 from gamelens.simulator.output.external_files import HEADERS, empty_files
+from gamelens.wire.receipts import Receipt
 
 PLAYED = PopulationRecord(scenario="small", version=1, seed=4, players=1100, days=35, ends_on=date(2026, 11, 21))
 READY = SandboxInfo(
@@ -85,3 +87,24 @@ def test_recorded_answers_use_the_files_beside_them(
     assert sample_data.sample_files() == RECORDED.parent / "outside"
     monkeypatch.setenv("GAMELENS_REPLAY", str(tmp_path / "elsewhere" / "recorded"))
     assert is_empty(sample_data.sample_files())
+
+
+def test_the_lake_is_that_of_the_sandbox(state: Path) -> None:
+    """Where a sandbox is queried, its own lake is opened."""
+    (state / "gamelens.db").touch()
+    assert sample_data.sample_lake() == state
+
+
+def test_without_a_sandbox_a_lake_is_written_once(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recorded answers have no events: a lake of invented players is written, and one of another day removed."""
+    (state / "gamelens.db").touch()
+    monkeypatch.setenv("GAMELENS_REPLAY", str(RECORDED))
+    (state / "lakes" / "small-2026-01-01-1").mkdir(parents=True)
+    written = sample_data.sample_lake()
+    begun = (written / "gamelens.db").stat().st_mtime_ns
+    assert [path.name for path in (state / "lakes").iterdir()] == [written.name]
+    with gl.open_lake(written, progress=False) as lake:
+        assert lake.sql("SELECT count(*) AS n FROM events")["n"].tolist()[0] > 10_000
+        counted = lake.query("event_count", over="last 7 complete days", every="all")
+        assert Receipt.of(counted.attrs).provenance.text == "lake, scenario small"
+    assert (sample_data.sample_lake() / "gamelens.db").stat().st_mtime_ns == begun

@@ -1,4 +1,4 @@
-"""Sample files from outside: ad spend, holidays, store ranks and exchange rates.
+"""Sample data: ad spend, holidays, store ranks and exchange rates as files, and a lake.
 
 They fit the players of the data that `connect` queries: those of the scenario that was played into the sandbox of this
 machine, or those of the recorded answers. For the real service the files have headers and no rows, because invented
@@ -8,14 +8,20 @@ costs must not stand beside real players.
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from gamelens._files import replace_file
 from gamelens.errors import BadQuery, Refused
 from gamelens.local.connect import demo_state, demo_states
+from gamelens.local.population_record import today
 from gamelens.local.sandbox_info import read_sandbox_info
 from gamelens.local.sandbox_population import read_population_record
+
+_SCENARIO_OF_LAKE: Final = "small"
 
 
 def sample_files(scenario: str | None = None) -> Path:
@@ -35,6 +41,16 @@ def sample_files(scenario: str | None = None) -> Path:
     return _files_without_rows() if state is None else _files_beside(state)
 
 
+def sample_lake() -> Path:
+    """Return the state directory of a lake for `open_lake`.
+
+    It is that of the sandbox that `connect` queries. Where recorded answers or the real service answer instead, a lake
+    with the invented players of `small` is written, once a day.
+    """
+    state = None if os.environ.get("GAMELENS_REPLAY") else _connected_state()
+    return state if state is not None and (state / "gamelens.db").exists() else _written_lake()
+
+
 def write_files(files: Mapping[str, str], folder: Path) -> Path:
     """Write *files*, a text for each name, into *folder* and return it."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -42,6 +58,27 @@ def write_files(files: Mapping[str, str], folder: Path) -> Path:
         with replace_file(folder / name) as draft:
             draft.write_text(text, encoding="utf-8")
     return folder
+
+
+def _written_lake() -> Path:
+    """Write the lake of today, unless it is there, and remove that of another day."""
+    from gamelens.local.sandbox_population import populate_lake
+    from gamelens.simulator import VERSION, load_scenario
+
+    folder = demo_state() / "lakes"
+    state = folder / f"{_SCENARIO_OF_LAKE}-{today()}-{VERSION}"
+    if not state.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        for old in folder.glob(f"{_SCENARIO_OF_LAKE}-*"):
+            shutil.rmtree(old, ignore_errors=True)
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            populate_lake(Path(scratch) / "state", load_scenario(_SCENARIO_OF_LAKE), ends_on=today())
+            try:
+                (Path(scratch) / "state").rename(state)
+            except OSError:
+                if not state.exists():  # else another process was faster
+                    raise
+    return state
 
 
 def _files_beside(state: Path) -> Path:

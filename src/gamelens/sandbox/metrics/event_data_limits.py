@@ -39,35 +39,19 @@ def check_event_data(
         BadQuery: it does; names the first such game and its days.
     """
     for field, value, lacking in _needs(metric, query):
-        refuse_event_data(field, value, lacking, query.interval, games, event_data)
-
-
-def refuse_event_data(
-    field: str,
-    value: str,
-    lacking: str,
-    interval: Interval,
-    games: Iterable[str],
-    event_data: Mapping[str, Sequence[Interval]],
-) -> None:
-    """Refuse *value* of *field*, which needs what is *lacking*, if *interval* has Event Data of one of *games*.
-
-    Raises:
-        BadQuery: it has; names the first such game and its days.
-    """
-    for game in games:
-        days = [each for each in event_data.get(game, ()) if each & interval]
-        if days:
-            span = Interval(min(each.start for each in days), max(each.end for each in days))
-            rule = (
-                f"is not known of game {game}: its events that arrived in {span} are Event Data, which has no "
-                f"{lacking}. Ask for other games or other days, or import Raw Data of these days into another lake"
-            )
-            raise BadQuery(field, value, rule)
+        for game in games:
+            days = [each for each in event_data.get(game, ()) if each & query.interval]
+            if days:
+                span = Interval(min(each.start for each in days), max(each.end for each in days))
+                rule = (
+                    f"is not known of game {game}: its events that arrived in {span} are Event Data, which has no "
+                    f"{lacking}. Ask for other games or other days, or import Raw Data of these days into another lake"
+                )
+                raise BadQuery(field, value, rule)
 
 
 def _needs(metric: Metric, query: MetricQuery) -> Iterable[tuple[str, str, str]]:
-    """Yield field, value and what Event Data lacks of everything that *query* names."""
+    """Yield each field and value of *query* that needs what Event Data lacks, and what."""
     for atom in METRIC_SQL[metric.name].atoms:
         if atom in _LACKS:
             yield "metric", metric.name, _LACKS[atom]
