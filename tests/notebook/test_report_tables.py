@@ -74,6 +74,14 @@ def test_days_nulls_and_truths_are_words() -> None:
     assert cells(frame) == ["20 Nov 2026", "yes", "(unknown)"]
 
 
+def test_hours_are_shown_where_there_are_some() -> None:
+    """Buckets of hours have the time of their clock, also at midnight."""
+    hours = pd.to_datetime(["2026-11-20T22:00", "2026-11-21T03:00"], utc=True)
+    frame = DataFrame({"timestamp": hours.tz_convert("America/Sao_Paulo")})
+    assert cells(frame) == ["20 Nov 2026 19:00", "21 Nov 2026 00:00"]
+    assert "Time</th>" in table_html(frame)
+
+
 def test_hostile_names_stay_text() -> None:
     """Names in cells and headings are escaped."""
     written = table_html(DataFrame({NAMES["tag"]: [NAMES["tag"]]}))

@@ -96,7 +96,10 @@ class _Column:
         self._unit = ColumnUnit("money", "USD") if is_amount else _unit(column, metrics)
         self._is_name = isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_string_dtype(dtype)
         self._is_whole = pd.api.types.is_integer_dtype(dtype)
-        self.name = _INTERVAL.capitalize() if self._upper is not None else _heading(names[place])
+        moments = [value for value in self._values if isinstance(value, datetime) and not pd.isna(value)]
+        self._has_hours = any((value.hour, value.minute) != (0, 0) for value in moments)
+        name = _INTERVAL.capitalize() if self._upper is not None else _heading(names[place])
+        self.name = "Time" if self._has_hours and column == "timestamp" else name
 
     def heading(self) -> str:
         """Return the header cell: the name, and the unit below it."""
@@ -124,7 +127,7 @@ class _Column:
         if isinstance(value, bool):
             return "yes" if value else "no"
         if isinstance(value, datetime) and not pd.isna(value):
-            return day(value)
+            return f"{day(value)} {value:%H:%M}" if self._has_hours else day(value)
         return text_of(value) if not isinstance(value, float) else self._number(value)
 
     def _number(self, value: Any) -> str:
