@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 import gamelens as gl
-from gamelens import dim, local
+from gamelens import dim, local, raw_events
 
 
 def connected() -> gl.Client:
@@ -117,6 +117,13 @@ def own_lake() -> pd.DataFrame:
         opened: gl.LakeClient = lake
         opened.relation("events").limit(3)
         print(opened.query("revenue", over="yesterday"), opened.views())
+        print(
+            raw_events.count_events(opened, "yesterday", every="hour", zone="Asia/Tokyo", by=["device"], where="true")
+        )
+        print(raw_events.funnel(opened, ["Start", "Complete"], "yesterday", games="1001", confidence=0.9))
+        print(raw_events.active_players(opened, "yesterday", away=7))
+        print(raw_events.session_paths(opened, "yesterday", of="event_id_01", steps=3, top=5))
+        print(raw_events.player_money(opened, "yesterday", days=1))
         return opened.sql("SELECT $n AS n", {"n": 1}, seconds=1, memory="1GB", rows=10)
 
 

@@ -33,6 +33,9 @@ EVENT_DIMENSIONS: Final = (
 )
 """Dimensions that are columns of an event."""
 
+EVENT_DETAILS: Final = ("event_id", "custom_01", "custom_02", "custom_03", "device", "os_version")
+"""Columns of an event that no metric reads, only SQL over events."""
+
 EVENT_COLUMNS: Final = {
     "seq": "BIGINT",  # the order of arrival
     "ts": "TIMESTAMP",  # event time, UTC
@@ -44,6 +47,7 @@ EVENT_COLUMNS: Final = {
     "money": "BIGINT",  # hundredths of a purchase, billionths of an impression, in `currency`
     "currency": "VARCHAR",
     "arrived_at": "TIMESTAMP",  # UTC; null where it is not known
+    **dict.fromkeys(EVENT_DETAILS, "VARCHAR"),
 }
 
 OF_EVENT: Final = tuple(name for name in EVENT_DIMENSIONS if name != "game_id")
