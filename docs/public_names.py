@@ -29,6 +29,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "analysis-outside-data": ("gamelens.analysis.outside_data",),
     "analysis-frames": ("gamelens.analysis.tidy_frames", "gamelens.analysis.totals", "gamelens.analysis.claims"),
     "local": ("gamelens.local",),
+    "raw-events": ("gamelens.raw_events",),
     "simulator": ("gamelens.simulator",),
 }
 """Modules with public names, by the page that they are on."""
@@ -43,6 +44,7 @@ TITLES = {
     "analysis-outside-data": "Outside data",
     "analysis-frames": "Frames, totals and claims",
     "local": "Sandboxes and sample files",
+    "raw-events": "Raw events",
     "simulator": "Simulator",
 }
 """Titles of the pages."""

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from gamelens.client.sync_client import Client
     from gamelens.local.connect import connect, demo
     from gamelens.raw_events.lake_client import LakeClient, open_lake
+    from gamelens.raw_events.reconciliation.reconcile import reconcile
+    from gamelens.raw_events.reconciliation.reconciliation_result import Reconciliation
+    from gamelens.raw_events.reconciliation.retention_definitions import retention_definitions, retention_gap
     from gamelens.wire.filters import dim
     from gamelens.wire.intervals import Interval
     from gamelens.wire.receipts import Receipt
@@ -67,6 +70,7 @@ __all__ = [
     "PlayerSession",
     "RateLimited",
     "Receipt",
+    "Reconciliation",
     "Refused",
     "Retryable",
     "ServiceError",
@@ -79,6 +83,9 @@ __all__ = [
     "export_excel",
     "join",
     "open_lake",
+    "reconcile",
+    "retention_definitions",
+    "retention_gap",
 ]
 
 _HOME = {
@@ -92,6 +99,7 @@ _HOME = {
     "Plan": "gamelens.client.query.plan_estimate",
     "PlayerSession": "gamelens.client.events.player_session",
     "Receipt": "gamelens.wire.receipts",
+    "Reconciliation": "gamelens.raw_events.reconciliation.reconciliation_result",
     "connect": "gamelens.local.connect",
     "demo": "gamelens.local.connect",
     "dim": "gamelens.wire.filters",
@@ -99,6 +107,9 @@ _HOME = {
     "export_excel": "gamelens.analysis.files.excel_export",
     "join": "gamelens.analysis.outside_data.join",
     "open_lake": "gamelens.raw_events.lake_client",
+    "reconcile": "gamelens.raw_events.reconciliation.reconcile",
+    "retention_definitions": "gamelens.raw_events.reconciliation.retention_definitions",
+    "retention_gap": "gamelens.raw_events.reconciliation.retention_definitions",
 }
 _MAKES_FRAMES = frozenset({"AsyncClient", "Client", "LakeClient", "connect", "demo", "join", "open_lake"})
 _ACCESSOR = "gamelens.notebook.accessor"  # registers df.lens

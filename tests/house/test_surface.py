@@ -25,6 +25,7 @@ PUBLIC = {
     *("Joined", "NotAdditive", "NotRecorded", "NotYetAvailable", "PartialResult", "Plan", "PlayerSession"),
     *("RateLimited", "Receipt", "Refused", "Retryable", "ServiceError", "Truncated", "Unreachable"),
     *("connect", "demo", "dim", "export_csv", "export_excel", "join", "open_lake", "LakeClient"),
+    *("Reconciliation", "reconcile", "retention_definitions", "retention_gap"),
 }
 """All that `gl.` has."""
 

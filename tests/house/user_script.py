@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 import gamelens as gl
-from gamelens import dim
+from gamelens import dim, local, raw_events
 
 
 def connected() -> gl.Client:
@@ -117,7 +117,24 @@ def own_lake() -> pd.DataFrame:
         opened: gl.LakeClient = lake
         opened.relation("events").limit(3)
         print(opened.query("revenue", over="yesterday"), opened.views())
+        print(
+            raw_events.count_events(opened, "yesterday", every="hour", zone="Asia/Tokyo", by=["device"], where="true")
+        )
+        print(raw_events.funnel(opened, ["Start", "Complete"], "yesterday", games="1001", confidence=0.9))
+        print(raw_events.active_players(opened, "yesterday", away=7))
+        print(raw_events.session_paths(opened, "yesterday", of="event_id_01", steps=3, top=5))
+        print(raw_events.player_money(opened, "yesterday", days=1))
         return opened.sql("SELECT $n AS n", {"n": 1}, seconds=1, memory="1GB", rows=10)
+
+
+def reconciled(lens: gl.Client) -> pd.DataFrame:
+    """Return the causes of a difference, and of one between definitions of retention."""
+    with gl.open_lake(local.sample_lake("lake", scenario="small")) as lake:
+        found: gl.Reconciliation = gl.reconcile(lens, lake, "revenue", by="country_code", over="yesterday", every="day")
+        print(found, found.frame, found.claim.text, found.explained_share)
+        print(gl.reconcile(lens.query("revenue", over="yesterday"), lake, "revenue").causes)
+        print(gl.retention_definitions(lake, [1, 7], over="last week", zone="Europe/Berlin"))
+        return gl.retention_gap(lake, "calendar day UTC", "rolling 24 h", over="last week", zone="Europe/Berlin")
 
 
 def joined(frame: pd.DataFrame) -> gl.Joined:
@@ -259,4 +276,4 @@ def error_details(error: gl.GamelensError) -> object:
 
 if __name__ == "__main__":
     lens = connected()
-    print(own_lake(), lists(lens), joined(queried(lens)), cohorts(lens), asyncio.run(awaited()))
+    print(own_lake(), reconciled(lens), lists(lens), joined(queried(lens)), cohorts(lens), asyncio.run(awaited()))

@@ -12,13 +12,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import fsspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from gamelens.catalog import METRICS
-from gamelens.errors import BadQuery, Refused
+from gamelens.errors import BadQuery, GamelensError, Refused
 from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.maintenance.import_run import ImportOptions, ImportResult, import_raw_events
 from gamelens.sandbox.processing.rebuild import rebuild
@@ -226,6 +227,45 @@ def test_metrics_of_event_data_equal_the_ledger(
             more: dict[str, Any] = {"since_days_ago": 1} if metric == "retention_retro" else {}
             frame = client.query(metric, by=by, over=str(OVER), **more)
             assert_equals_ledger(frame, truth.metric(metric, interval=OVER, by=by, **more), metric, by)
+        for metric in sorted(METRICS.keys() - set(KNOWN_OF_PARQUET)):
+            with pytest.raises(BadQuery, match=f"{metric}.*is not known of game"):
+                client.query(metric, by=by, over=str(OVER))
+    finally:
+        stage.sandbox.close()
+
+
+def event_data_file(path: Path, *arrived: datetime, game: int = 1001, **fields: Any) -> Path:
+    """Write a table of Event Data with one design event for each time of arrival."""
+    base = {"game_id": game, "user_id": "u", "session_id": "s", "event_id_01": "kill", "event_id_02": None, **fields}
+    rows = [base | {"event_client_ts": at, "event_arrival_ts": at} for at in arrived]
+    path.parent.mkdir(exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    return path
+
+
+def test_what_event_data_lacks_is_refused(tmp_path: Path) -> None:
+    """Purchases and ends of sessions are refused for its games and days of arrival (Wire 5.7, Event Data)."""
+    now_s, day = int(NOW.timestamp()), 86_400
+    at = [datetime.fromtimestamp(now_s - 4 * day, UTC), datetime.fromtimestamp(now_s - 3 * day, UTC)]
+    late = event_data_file(tmp_path / "in" / "1.parquet", *at)
+    bought = event(category="business", event_id="gems:small", amount=499, currency="USD", transaction_num=1)
+    lines = [
+        wrapped(bought | {"client_ts": now_s - days * day, "event_uuid": f"{days:032x}"}, game_id=game)
+        for days, game in ((6, 1001), (3, 1002))
+    ]
+    take(tmp_path / "state", late, write_lines(tmp_path / "in" / "a.gz", *lines))
+    days = "2026-11-16T00:00Z/2026-11-18T00:00Z"
+    stage = Stage(tmp_path / "state")
+    try:
+        client = quick(stage.metrics_app, key="key-of-acme")
+        for metric, lacking in (("revenue", "purchases"), ("arpdau", "purchases"), ("session_length", "session ends")):
+            with pytest.raises(GamelensError, match=f"game 1001.*{days}.*no {lacking}.*import Raw Data"):
+                client.query(metric, over="2026-11-14/2026-11-19")
+        with pytest.raises(BadQuery, match="dimension = 'is_paying' is not known"):
+            client.query("user_unique", by="is_paying", over="2026-11-16/2026-11-17")
+        assert client.query("event_count", over="2026-11-14/2026-11-19").event_count.sum() == 4
+        assert client.query("revenue", over="2026-11-14/2026-11-16")["sum"].sum() == pytest.approx(4.99)
+        assert client.query("revenue", over="2026-11-14/2026-11-19", games=["1002"])["sum"].sum() == pytest.approx(4.99)
     finally:
         stage.sandbox.close()
 
@@ -268,9 +308,24 @@ def test_files_in_any_order_and_number_of_imports_give_the_same_tables(tmp_path:
     for part in (files[1::2], files[::2]):
         take(tmp_path / "two" / "state", *part)
     lakes = [unnumbered(tables(tmp_path / name / "state")) for name in ("one", "two")]
+    for of_lake in lakes:  # of a repeated event the first copy to be taken counts, and each has its own arrival
+        of_lake["events"] = of_lake["events"].drop_columns("arrived_at")
     different = differences(*lakes)
     assert "events" not in different
     assert "returns" not in different
+
+
+def test_events_keep_the_time_of_their_arrival(imported: Stage, raw_json: Exported) -> None:
+    """An event that the export has once arrived when its line says."""
+    events = lake_tables(imported.sandbox.lake.snapshot("acme"))["events"]
+    lines = lines_of(raw_json.folder)
+    arrivals = {line["data"].get("event_uuid"): line["arrival_ts"] for line in reversed(lines)}
+    stored = dict(zip(events["event_uuid"].to_pylist(), events["arrived_at"].to_pylist(), strict=True))
+    named = {uuid: at for uuid, at in stored.items() if uuid is not None}
+    assert len(named) > 1_000
+    assert {uuid: int(at.replace(tzinfo=UTC).timestamp()) for uuid, at in named.items()} == {
+        uuid: arrivals[uuid] for uuid in named
+    }
 
 
 def test_damaged_files_and_lines_are_left_out_with_reasons(tmp_path: Path) -> None:
@@ -420,6 +475,35 @@ def test_sources_are_patterns_and_urls(tmp_path: Path) -> None:
         take(tmp_path / "state", tmp_path / "none" / "*")
 
 
+def test_files_of_another_file_system_are_read(tmp_path: Path) -> None:
+    """Both formats are read through fsspec, known again at the same place, and their copies removed."""
+    memory = fsspec.filesystem("memory")
+    lines = write_lines(tmp_path / "a.gz", wrapped(event(user_id="a")), wrapped(event(user_id="b")))
+    table = event_data_file(tmp_path / "b.parquet", datetime(2026, 11, 18, tzinfo=UTC))
+    try:
+        memory.pipe({"/raw/1/a.gz": lines.read_bytes(), "/raw/2/b.parquet": table.read_bytes()})
+        first = take(tmp_path / "state", "memory://raw/*/a.gz", "memory://raw/2/b.parquet")
+        assert (first.files, first.events, first.tables) == (2, 3, 1)
+        again = take(tmp_path / "state", "memory://raw")
+        assert (again.files, again.taken_before) == (0, 2)
+        assert not (tmp_path / "state" / "scratch").exists()
+        with pytest.raises(Refused, match="there is no file at memory://none"):
+            take(tmp_path / "state", "memory://none")
+    finally:
+        memory.rm("/raw", recursive=True)
+
+
+def test_an_event_before_the_stated_install_is_earlier(tmp_path: Path) -> None:
+    """Nobody plays before the install: a late event moves it, whatever a line states (Wire 4.9, Late events)."""
+    now_s, day = int(NOW.timestamp()) // 86_400 * 86_400, 86_400
+    line = wrapped(event(client_ts=now_s - 4 * day), user_meta={"install_ts": now_s - 2 * day})
+    take(tmp_path / "state", write_lines(tmp_path / "a.gz", line))
+    (install,) = tables(tmp_path / "state")["installs"].to_pylist()
+    (stated,) = tables(tmp_path / "state")["stated_installs"].to_pylist()
+    assert f"{install['ts']:%m-%d}" == "11-16"
+    assert f"{stated['ts']:%m-%d}" == "11-18"
+
+
 def test_events_received_before_and_after_are_counted_once(tmp_path: Path, make_stage: Callable[..., Stage]) -> None:
     """A copy of an event that came the other way is dropped (Wire 4.8, Repeated events)."""
     data = [event(user_id=f"u{n}", event_uuid=f"{n:032x}") for n in range(4)]
@@ -480,6 +564,8 @@ def test_a_table_of_all_categories_is_read(tmp_path: Path) -> None:
     assert found["impression"]["money"] == 12_500_000
     assert found["impression"]["ilrd_network_name"] is None
     assert {row["ts"] for row in found.values()} == {at}
+    assert found["design"]["event_id"] == "kill:boss"
+    assert found["error"]["event_id"] is None
 
 
 def test_a_file_without_events_is_taken(tmp_path: Path) -> None:

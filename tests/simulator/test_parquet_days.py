@@ -70,12 +70,12 @@ def write_small(state: Path) -> dict[str, str]:
 
 
 def rows(stage: Stage) -> pa.Table:
-    """Return every event in the lake in the order received, without the sequence number."""
+    """Return every event in the lake in the order received, without the sequence number and the time of arrival."""
     days = [pq.read_table(path) for path in stage.sandbox.lake.snapshot("acme").files("events")]
     return (
         pa.concat_tables([day.cast(PLAIN) for day in days])
         .sort_by([("day", "ascending"), ("seq", "ascending")])
-        .drop_columns("seq")
+        .drop_columns(["seq", "arrived_at"])
     )
 
 

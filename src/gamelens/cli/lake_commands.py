@@ -125,12 +125,13 @@ def _import_remarks(result: ImportResult) -> Iterator[str]:
     yield from (f"  {place}" for place in result.refused_at)
     if result.undisclosed:
         yield f"{result.undisclosed:,} impressions have no network: the service had no permission to show it"
+    sample = f", by the first {result.sampled} lines of each" if result.files > result.tables else ""
     for name, count in result.unknown.items():
-        yield f"not read: the unknown field {name}, in {count:,} files"
+        yield f"not read: the unknown field {name}, in {count:,} files{sample}"
     for name, count in result.missing.items():
-        yield f"missing: the field {name}, in {count:,} files"
+        yield f"missing: the field {name}, in {count:,} files{sample}"
     if result.tables:
         yield (
-            f"{result.tables:,} files are Event Data: country, platform, build, purchases and session lengths of their "
-            "events are not known, and metrics of them count nothing"
+            f"{result.tables:,} files are Event Data: country, platform and build of their events are not known, and "
+            "metrics of purchases and session lengths are refused for their games and days"
         )

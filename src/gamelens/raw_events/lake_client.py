@@ -29,6 +29,7 @@ from gamelens.sandbox.state_directory import check_state
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_health import LakeHealth
 from gamelens.sandbox.tenants import TenantDirectory, stored_organisations
+from gamelens.wire.receipts import Provenance
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -131,6 +132,11 @@ class LakeClient(Client):
         """
         rows = [(*column, MEANINGS.get(column[1], "")) for column in self._views().columns()]
         return pd.DataFrame(rows, columns=["view", "column", "type", "meaning"], dtype="str")
+
+    @property
+    def provenance(self) -> Provenance:
+        """The origin of its numbers."""
+        return self._executor.service.provenance
 
     def _views(self) -> LakeSql:
         return LakeSql(self._lake.snapshot(self._owner.name), self._owner, VIEWS)

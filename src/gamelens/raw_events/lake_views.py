@@ -8,8 +8,16 @@ from __future__ import annotations
 
 from typing import Final
 
+_PARTS: Final = ", ".join(
+    f"nullif(split_part(event_id, ':', {part}), '') AS event_id_{part:02d}" for part in range(1, 6)
+)
+
 VIEWS: Final[dict[str, str]] = {
-    "events": "SELECT * EXCLUDE (seq, money, currency, ilrd_id) FROM lake_events",
+    "events": f"""
+        SELECT lake_events.* EXCLUDE (seq, money, currency, ilrd_id), {_PARTS}, seq AS arrival,
+               CASE category WHEN 'business' THEN money * scaled / 100 / 1e9
+                   WHEN 'impression' THEN money / 1e9 * scaled / 1e9 END AS usd
+        FROM lake_events LEFT JOIN rates USING (currency)""",  # noqa: S608
     "players": """
         WITH installed AS (
             FROM lake_installs ANTI JOIN lake_installs_moved USING (game_id, user_id)
@@ -17,11 +25,14 @@ VIEWS: Final[dict[str, str]] = {
         ), paid AS (
             FROM lake_payments ANTI JOIN lake_payments_moved USING (game_id, user_id)
             UNION ALL BY NAME FROM lake_payments_moved
+        ), stated AS (
+            SELECT game_id, user_id, min(ts) AS ts FROM lake_stated_installs GROUP BY game_id, user_id
         )
-        SELECT installed.game_id, installed.user_id, installed.ts AS installed_at, installed.country_code,
+        SELECT installed.game_id, installed.user_id, installed.ts AS installed_at,
+               stated.ts AS stated_installed_at, installed.country_code,
                installed.platform, installed.build AS first_build, installed.install_publisher, installed.ab_id,
                installed.ab_variant_id, paid.ts AS first_paid_at
-        FROM installed LEFT JOIN paid USING (game_id, user_id)""",
+        FROM installed LEFT JOIN paid USING (game_id, user_id) LEFT JOIN stated USING (game_id, user_id)""",
     "sessions": """
         SELECT game_id, user_id, session_id, min(ts) AS started_at, max(ts) AS last_event_at, count(*) AS events,
                max(length) AS length, arg_min(country_code, ts) AS country_code, arg_min(platform, ts) AS platform,
@@ -51,7 +62,9 @@ VIEWS: Final[dict[str, str]] = {
 MEANINGS: Final[dict[str, str]] = {
     "ts": "time of the event, UTC",
     "day": "its day, UTC",
-    "installed_at": "time of the first event of the player",
+    "arrived_at": "time at which it arrived, UTC; null where it is not known",
+    "installed_at": "time of the first event of the player, or of an earlier install that an export states",
+    "stated_installed_at": "time of the install that an export states, null without one",
     "first_paid_at": "time of the first purchase, null without one",
     "first_build": "build of the first event",
     "started_at": "time of the first event of the session",
@@ -61,5 +74,8 @@ MEANINGS: Final[dict[str, str]] = {
     "usd": "US dollars, at the fixed rates of the lake",
     "events": "number of events",
     "category": "kind of the event",
+    "event_id": "of a business, design, progression or resource event; its parts are event_id_01 to event_id_05",
+    "event_id_01": "first part of event_id; of a progression event its status",
+    "arrival": "order of arrival; orders events of the same second",
 }
 """Meanings of columns whose name does not say enough."""

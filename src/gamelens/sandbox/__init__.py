@@ -54,6 +54,8 @@ Our choices, where the public documentation of the services is silent:
 - API keys are stored as SHA-256 digests, game secrets as they are, because a signature cannot be checked with less. An
   organisation's name has at most 100 characters; its files lie in a folder of that name, or of a digest of a long one
   (Wire 5.4, Sandbox configuration).
+- A query of purchases or of ends of sessions is refused over days on which events of its games arrived as Event Data,
+  which has neither (Wire 5.7, Event Data).
 - The live feed has the newest 1000 events of each game and status. Rejected ones are gone after a restart
   (Wire 5.2, Live feed).
 - Of the fault rules that fit a request, the first with strikes left decides alone, by its probability

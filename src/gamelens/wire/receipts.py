@@ -76,8 +76,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
         """The origin in a few words, such as `sandbox, scenario demo`. Empty if it is unknown."""
         scenario = f", scenario {one_line(self.scenario)}" if self.scenario else ""
         match self.kind:
-            case "sandbox":
-                return f"sandbox{scenario}"
+            case "sandbox" | "lake":
+                return f"{self.kind}{scenario}"
             case "replay":
                 recorded = "".join(f", {it.text}" for it in self.sources) or scenario
                 return f"replay of {one_line(self.url or 'recorded answers')}{recorded}"

@@ -123,6 +123,14 @@ def test_days_nulls_truths_and_periods_are_words() -> None:
     assert cells(frame) == ["20&nbsp;Nov&nbsp;2026", "yes", "(unknown)", "1 Nov 2026 to 7 Nov 2026, 7 days"]
 
 
+def test_hours_are_shown_where_there_are_some() -> None:
+    """Buckets of hours have the time of their clock, also at midnight."""
+    hours = pd.to_datetime(["2026-11-20T22:00", "2026-11-21T03:00"], utc=True)
+    frame = DataFrame({"timestamp": hours.tz_convert("America/Sao_Paulo")})
+    assert cells(frame) == ["20&nbsp;Nov&nbsp;2026&nbsp;19:00", "21&nbsp;Nov&nbsp;2026&nbsp;00:00"]
+    assert headings(frame) == ["Time"]
+
+
 def test_hostile_names_stay_text() -> None:
     """Names in cells and headings are escaped, and no layout reads them as markup."""
     for name in NAMES.values():

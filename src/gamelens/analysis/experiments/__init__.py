@@ -5,6 +5,7 @@ Never asks a service and never draws. Open `comparison` first.
 
 from gamelens.analysis.experiments.arm_outcomes import per_new_player
 from gamelens.analysis.experiments.comparison import compare, probability_best
+from gamelens.analysis.experiments.player_outcomes import compare_players
 from gamelens.analysis.experiments.power_analysis import detectable_effects, minimal_effect, power, sample_size
 from gamelens.analysis.experiments.sample_ratios import arms, newest_arms, sample_ratio
 from gamelens.analysis.experiments.verdicts import (
@@ -23,6 +24,7 @@ __all__ = [
     "arms_claim",
     "best_claims",
     "compare",
+    "compare_players",
     "detectable_effects",
     "difference_claims",
     "minimal_effect",

@@ -72,7 +72,11 @@ class ColumnTexts:
         self._units = frame[_UNIT].tolist() if measured in _OF_ROW and _has_units(frame) else None
         self._is_difference = measured == "difference"
         self._is_whole = pd.api.types.is_integer_dtype(dtype)
+        moments = [value for value in self.values if isinstance(value, datetime) and not pd.isna(value)]
+        self._has_hours = any((value.hour, value.minute) != (0, 0) for value in moments)
         self.name = _INTERVAL if self._upper is not None else _heading(self.column, metrics)
+        if self._has_hours and self.column == "timestamp":
+            self.name = "Time"
         words = self._unit.words if self.is_number and self._upper is None else ""
         self.unit = "" if words.casefold() in self.name.casefold() or self._unit.kind == "number" else words
 
@@ -91,7 +95,7 @@ class ColumnTexts:
         if isinstance(value, Interval):
             return period_text(value)
         if isinstance(value, datetime) and not pd.isna(value):
-            return day(value)
+            return f"{day(value)} {value:%H:%M}" if self._has_hours else day(value)
         return UNKNOWN if value is None or value is pd.NA else str(value)
 
     def number_text(self, value: Any, row: int | None = None) -> str:

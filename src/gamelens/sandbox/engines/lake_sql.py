@@ -17,7 +17,7 @@ from gamelens.sandbox.storage.lake_schema import COLUMNS
 from gamelens.sandbox.tenants import Organisation
 
 Relation = duckdb.DuckDBPyRelation
-_TABLES: Final = ("events", "installs", "installs_moved", "payments", "payments_moved")
+_TABLES: Final = ("events", "installs", "installs_moved", "payments", "payments_moved", "stated_installs")
 _ROWS_AT_ONCE: Final = 100_000
 _READS: Final = frozenset({"SELECT", "EXPLAIN"})
 

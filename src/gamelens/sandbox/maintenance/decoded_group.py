@@ -105,6 +105,8 @@ class DecodedGroup:
         try:
             self._sql.run(f"CREATE OR REPLACE TEMP VIEW decoded AS {rows}")
             self._write([each])
+            arrived = self._sql.run("SELECT game_id, min(arrived), max(arrived) FROM decoded GROUP BY ALL")
+            each.arrived = {game: (first, last) for game, first, last in arrived if first}
         except Refused:
             _check_readable(path)
             raise

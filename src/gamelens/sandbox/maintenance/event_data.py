@@ -6,7 +6,7 @@ the lake.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from gamelens.sandbox.engines.duckdb_engine import literal
@@ -35,6 +35,12 @@ _TABLES: Final[dict[str, tuple[str, ...]]] = {  # by category; an event has one 
     "resource": ("flow_type", "item_type", "item_id", "currency", "amount"),
     "error": ("severity", "message"),
 }
+_IDS: Final = {
+    "design": _TABLES["design"],
+    "progression": ("progression_status", "progression_1", "progression_2", "progression_3"),
+    "resource": ("flow_type", "currency", "item_type", "item_id"),
+}
+"""Columns of the parts of an `event_id`, by category."""
 _DOCUMENTED: Final = _COMMON.union(*_TABLES.values())
 _NEEDED: Final = ("event_arrival_ts", "game_id", "user_id")
 _EXPECTED: Final = ("event_client_ts", "session_id")
@@ -53,8 +59,8 @@ def missing_columns(columns: Mapping[str, str]) -> list[str]:
 def table_rows_sql(path: str, columns: Mapping[str, str], *, first_seq: int, game_sql: str) -> str:
     """Return the SQL of the rows of the Parquet file at *path*.
 
-    The rows have the columns of the events table, `installed`, which is null, and `fault`, the reason why a row is no
-    event, or null.
+    The rows have the columns of the events table, `installed`, which is null, `arrived`, the day of arrival, and
+    `fault`, the reason why a row is no event, or null.
 
     Args:
         path: path of the file.
@@ -90,8 +96,10 @@ def table_rows_sql(path: str, columns: Mapping[str, str], *, first_seq: int, gam
             SELECT {read}, {first_seq} + file_row_number AS seq, CAST(game_id AS VARCHAR) AS exported_game,
                 {_category_sql(categories, columns)} AS category, {client_us} AS client_us, {arrival_us} AS arrival_us
             FROM read_parquet({literal(path)}, file_row_number = true)
-        ), placed AS (SELECT seq, {listed}, {fault} AS fault FROM read)
-        SELECT {ordered}, CAST(NULL AS BIGINT) AS installed, fault FROM placed"""  # noqa: S608
+        ), placed AS (SELECT seq, arrival_us, {listed}, {fault} AS fault FROM read)
+        SELECT {ordered}, CAST(NULL AS BIGINT) AS installed,
+            CAST(CASE WHEN fault IS NULL THEN make_timestamp(arrival_us) END AS DATE) AS arrived, fault
+        FROM placed"""  # noqa: S608
 
 
 def _values(columns: Mapping[str, str]) -> dict[str, str]:
@@ -105,6 +113,7 @@ def _values(columns: Mapping[str, str]) -> dict[str, str]:
     return {
         "ts": "make_timestamp(CASE WHEN client_us BETWEEN 0 "
         f"AND least({_LATEST_US}, arrival_us + {FUTURE_S * 10**6}) THEN client_us ELSE arrival_us END)",
+        "arrived_at": "make_timestamp(arrival_us)",
         "category": "category",
         "user_id": text("user_id"),
         "session_id": text("session_id"),
@@ -117,7 +126,15 @@ def _values(columns: Mapping[str, str]) -> dict[str, str]:
         "money": f"CASE WHEN {is_impression} THEN CAST(CASE WHEN {cents} BETWEEN 0 AND {_MOST_CENTS} "
         f"THEN round({cents} * {_NANOS_PER_CENT}) ELSE 0 END AS BIGINT) END",
         "currency": f"CASE WHEN {is_impression} THEN 'USD' END",
+        **{name: text(name) for name in ("custom_01", "custom_02", "custom_03")},
+        "event_id": f"CASE category {' '.join(_event_id_sql(name, parts, text) for name, parts in _IDS.items())} END",
     }
+
+
+def _event_id_sql(category: str, parts: Sequence[str], text: Callable[[str], str]) -> str:
+    """Return the SQL of the `event_id` of an event of *category*, made of its *parts*."""
+    joined = f"concat_ws(':', {', '.join(map(text, parts))})"
+    return f"WHEN '{category}' THEN nullif({joined}, '')"
 
 
 def _time_us_sql(name: str, kind: str) -> str:

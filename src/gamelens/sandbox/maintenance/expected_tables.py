@@ -26,7 +26,8 @@ EVENT_DIMENSIONS: Final = (
 )
 EVENT_COLUMNS: Final = (
     *("seq", "ts", "day", *EVENT_DIMENSIONS),
-    *("user_id", "session_id", "event_uuid", "ilrd_id", "length", "money", "currency"),
+    *("user_id", "session_id", "event_uuid", "ilrd_id", "length", "money", "currency", "arrived_at"),
+    *("event_id", "custom_01", "custom_02", "custom_03", "device", "os_version"),
 )
 SLIM_DIMENSIONS: Final = ("game_id", "country_code", "platform", "build", "category")
 CUBE_DIMENSIONS: Final = EVENT_DIMENSIONS[:13]
@@ -63,7 +64,9 @@ _EPOCH: Final = datetime(1970, 1, 1)  # UTC, without a zone as the lake keeps it
 _COPIED: Final = (
     *("category", "user_id", "session_id", "event_uuid", "platform", "build"),
     *("install_publisher", "ab_id", "ab_variant_id"),
+    *("custom_01", "custom_02", "custom_03", "device", "os_version"),
 )
+_NAMED: Final = ("business", "design", "progression", "resource")
 _ONE_CATEGORY: Final = {"ad_sdk_name": "ads", "ad_type": "ads", "ad_action": "ads", "severity": "error"}
 
 _PAID: Final = ("business", "impression")
@@ -151,9 +154,12 @@ def _event_row(event: dict[str, Any], batch: InboxBatch, *, seq: int) -> Event:
     category = event["category"]
     row: Event = dict.fromkeys(EVENT_COLUMNS)
     row |= {"seq": seq, "ts": ts, "day": ts.date(), "game_id": batch.game_id}
+    row["arrived_at"] = _EPOCH + timedelta(milliseconds=batch.arrival_ms)
     row |= {name: event.get(name) for name in _COPIED}
     row |= {name: event[name] for name, only in _ONE_CATEGORY.items() if category == only}
     row["country_code"] = event["country_code"].upper() if event.get("country_code") else batch.country
+    if category in _NAMED:
+        row["event_id"] = event["event_id"]
     if category == "session_end":
         row["length"] = event["length"]
     if category == "business":

@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from time import monotonic
 from typing import Final
@@ -60,6 +61,7 @@ class ReadFile:
         content: SHA-256 of it.
         refused: number of rows that are no events, by reason.
         examples: numbers of the first of them, from 1, by reason.
+        arrived: first and last day on which its events arrived, by game; only of Event Data.
     """
 
     file: SourceFile
@@ -68,6 +70,7 @@ class ReadFile:
     content: str = ""
     refused: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[int]] = field(default_factory=dict)
+    arrived: dict[str, tuple[date, date]] = field(default_factory=dict)
 
     def refuse(self, seq: int, reason: str) -> None:
         """Count the row with number *seq* as no event."""
@@ -87,6 +90,7 @@ class ReadFile:
             first_seq=self.first_seq,
             rows=self.rows,
             refused=msgspec.json.encode(dict(sorted(self.refused.items()))).decode(),
+            arrived=msgspec.json.encode(dict(sorted(self.arrived.items()))).decode(),
         )
 
 

@@ -22,6 +22,7 @@ from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.maintenance.decoded_group import CHUNK_ROWS, DecodedGroup, GameIds, table_columns
 from gamelens.sandbox.maintenance.event_data import missing_columns, unknown_columns
 from gamelens.sandbox.maintenance.import_counts import ImportCounts, ReadFile, Report, file_content
+from gamelens.sandbox.maintenance.json_lines import SAMPLED
 from gamelens.sandbox.maintenance.line_reader import LineReader
 from gamelens.sandbox.maintenance.source_files import DamagedFileError, SourceFile, find_files, local_path
 from gamelens.sandbox.processing.compaction import compact
@@ -54,8 +55,10 @@ class ImportResult(msgspec.Struct, frozen=True, kw_only=True):
         refused_at: where the first of them are.
         tables: number of the files taken that are Event Data, which does not know everything (Wire 5.7, Event Data).
         undisclosed: impressions without a network, because the service had no permission to show it.
-        unknown: fields that are not documented and were not read, with the number of files that have them.
+        unknown: fields that are not documented and were not read, with the number of files that have them. Of JSON
+            lines, the first *sampled* of a file are compared.
         missing: documented fields that files lack, with the number of these files.
+        sampled: lines of a file whose fields are compared.
         available: available interval of the organisation.
         seconds: time that the import took.
     """
@@ -74,6 +77,7 @@ class ImportResult(msgspec.Struct, frozen=True, kw_only=True):
     missing: dict[str, int]
     available: str
     seconds: float
+    sampled: int = SAMPLED
 
 
 class ImportOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -39,10 +39,11 @@ USER_META: Final = {
 """Documented fields of `user_meta`."""
 _EXPECTED: Final = ("arrival_ts", "game_id", "data", "user_meta.install_ts")
 
+SAMPLED: Final = 100
+"""Lines of a file whose fields are compared with the documented ones."""
 _READ_BYTES: Final = 1 << 16
 _LONGEST_LINE: Final = 1 << 24
 _LATEST_TS: Final = 99_999_999_999
-_SAMPLED: Final = 100
 _NEWLINE: Final = ord("\n")
 
 _SHAPE: Final = (
@@ -110,7 +111,7 @@ class JsonLinesFile:
     def _sample(self, text: bytes) -> None:
         """Compare the fields of the first lines with the documented ones."""
         seen: Counter[str] = Counter()
-        for line in text.split(b"\n", _SAMPLED)[:_SAMPLED]:
+        for line in text.split(b"\n", SAMPLED)[:SAMPLED]:
             try:
                 fields: Any = msgspec.json.decode(line)
             except (msgspec.DecodeError, UnicodeDecodeError):

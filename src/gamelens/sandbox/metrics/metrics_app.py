@@ -26,6 +26,7 @@ from gamelens.sandbox.engines.sql_query import SqlQuery
 from gamelens.sandbox.http.openapi import METRICS_ADDRESS, metrics_description
 from gamelens.sandbox.http.rate_limiter import NodeLimiters, RateLimits
 from gamelens.sandbox.http.responses import answer_json, on_bad_query, on_failure, on_wrong_address, refuse
+from gamelens.sandbox.metrics.event_data_limits import check_event_data
 from gamelens.sandbox.metrics.game_scope import GameScope, games_in_scope
 from gamelens.sandbox.metrics.metric_sql import row_of
 from gamelens.sandbox.metrics.query_places import QueryPlaces
@@ -168,6 +169,7 @@ class MetricsApp:
         check_query(metric, query)
         check_buckets(query)
         games = games_in_scope(organisation, games=query.games, studios=query.studios, game=query.game)
+        check_event_data(metric, query, games, self._lake.event_data(organisation.name))
         snapshot = self._lake.snapshot(organisation.name)
 
         def answer() -> bytes:

@@ -30,7 +30,9 @@ _LATEST_TS: Final = 99_999_999_999
 _COPIED: Final = (
     *("category", "user_id", "session_id", "event_uuid", "platform", "build"),
     *("install_publisher", "ab_id", "ab_variant_id"),
+    *("custom_01", "custom_02", "custom_03", "device", "os_version"),
 )
+_NAMED: Final = ("business", "design", "progression", "resource")  # categories whose events have an event_id
 _ONE_CATEGORY: Final = {"ad_sdk_name": "ads", "ad_type": "ads", "ad_action": "ads", "severity": "error"}
 _FIELDS: Final = (
     *_COPIED,
@@ -41,6 +43,7 @@ _FIELDS: Final = (
     "length",
     "amount",
     "currency",
+    "event_id",
 )
 EVENT_SHAPE: Final = f"""{{{", ".join(f'"{name}": "VARCHAR"' for name in _FIELDS)}, "impression_data": "JSON"}}"""
 """The fields of an event that are read, as `from_json` takes them."""
@@ -157,9 +160,11 @@ def _columns() -> dict[str, str]:
         "seq": "seq",
         "ts": "ts",
         "day": "CAST(ts AS DATE)",
+        "arrived_at": "make_timestamp(arrival_ms * 1000)",
         "game_id": "game_id",
         "country_code": "coalesce(upper(event.country_code), country)",
         "length": "CASE WHEN event.category = 'session_end' THEN TRY_CAST(event.length AS BIGINT) END",
+        "event_id": f"CASE WHEN event.category IN {_NAMED} THEN event.event_id END",
         **{name: f"event.{name}" for name in _COPIED},
         **{name: f"CASE WHEN event.category = '{only}' THEN event.{name} END" for name, only in _ONE_CATEGORY.items()},
     }

@@ -103,6 +103,7 @@ class Lake:
         self.explain_loss: Callable[[], str] | None = None
         """Function that returns what becomes of a lake that is lost."""
         self._newest: tuple[int, dict[str, Snapshot], str | None] | None = None
+        self._event_data: tuple[int, dict[str, dict[str, tuple[Interval, ...]]]] | None = None
 
     def last_run(self) -> ProcessingRun:
         """Return the newest version, or version 0 before the first run."""
@@ -227,6 +228,23 @@ class Lake:
     def taken_files(self) -> list[TakenFile]:
         """Return the files of raw events that imports have taken."""
         return self._manifest.taken_files()
+
+    def event_data(self, organisation: str) -> Mapping[str, Sequence[Interval]]:
+        """Return the days on which Event Data arrived, by game, cached until the next run.
+
+        Wire 5.7, Event Data.
+        """
+        version = self.last_run().version
+        if self._event_data is None or self._event_data[0] != version:
+            days: dict[str, dict[str, dict[Interval, None]]] = {}
+            for file in self.taken_files():
+                arrived = msgspec.json.decode(file.arrived, type=dict[str, tuple[date, date]])
+                for game, (first, last) in arrived.items():
+                    span = Interval(_start(first), _start(last) + _DAY)
+                    days.setdefault(file.organisation, {}).setdefault(game, {})[span] = None
+            known = {name: {game: tuple(spans) for game, spans in games.items()} for name, games in days.items()}
+            self._event_data = version, known
+        return self._event_data[1].get(organisation, {})
 
     def compact(self, files: Iterable[LakeFile], retired: Iterable[Path]) -> None:
         """Replace parts by others with the same rows or sums.

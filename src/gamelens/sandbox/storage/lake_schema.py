@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Final
 
-FORMAT: Final = 7
+FORMAT: Final = 8
 """Version of the lake's layout. A lake of another version is rebuilt from the inbox."""
 
 BIG: Final = "DECIMAL(38, 0)"
@@ -33,6 +33,9 @@ EVENT_DIMENSIONS: Final = (
 )
 """Dimensions that are columns of an event."""
 
+EVENT_DETAILS: Final = ("event_id", "custom_01", "custom_02", "custom_03", "device", "os_version")
+"""Columns of an event that no metric reads, only SQL over events."""
+
 EVENT_COLUMNS: Final = {
     "seq": "BIGINT",  # the order of arrival
     "ts": "TIMESTAMP",  # event time, UTC
@@ -43,6 +46,8 @@ EVENT_COLUMNS: Final = {
     "length": "BIGINT",  # seconds, of a session that ended
     "money": "BIGINT",  # hundredths of a purchase, billionths of an impression, in `currency`
     "currency": "VARCHAR",
+    "arrived_at": "TIMESTAMP",  # UTC; null where it is not known
+    **dict.fromkeys(EVENT_DETAILS, "VARCHAR"),
 }
 
 OF_EVENT: Final = tuple(name for name in EVENT_DIMENSIONS if name != "game_id")

@@ -67,6 +67,7 @@ _TAKEN = MirroredTable(  # the files that imports have taken; a lake that never 
         "first_seq": "INTEGER",
         "rows": "INTEGER",
         "refused": "TEXT",
+        "arrived": "TEXT",
         "version": "INTEGER",
     },
 )
@@ -138,6 +139,7 @@ class TakenFile(msgspec.Struct, frozen=True, kw_only=True):
         first_seq: number of its first row among the events of all imports.
         rows: number of its rows, damaged ones included.
         refused: the rows that were not taken, as JSON: number by reason.
+        arrived: first and last day on which its events arrived, as JSON by game; only of Event Data.
         version: version of the lake that took it.
     """
 
@@ -149,6 +151,7 @@ class TakenFile(msgspec.Struct, frozen=True, kw_only=True):
     first_seq: int
     rows: int
     refused: str = "{}"
+    arrived: str = "{}"
     version: int = 0
 
 

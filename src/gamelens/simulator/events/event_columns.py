@@ -6,7 +6,7 @@ and the service.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -16,9 +16,10 @@ import pyarrow as pa
 from gamelens.simulator.events.event_json import AD_ACTIONS, BlockIds, Texts
 from gamelens.simulator.events.impression_json import VENDOR_FORMATS
 from gamelens.simulator.population.arrays import Flags, Ints
-from gamelens.simulator.population.behaviour import SEVERITIES, EventSlot, PlayedBlock
+from gamelens.simulator.population.behaviour import DESIGN_IDS, SEVERITIES, EventSlot, PlayedBlock
 from gamelens.simulator.population.experiment_arms import arms_of
 from gamelens.simulator.population.installs import publishers_of
+from gamelens.simulator.population.players import DEVICES
 from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
 
@@ -62,6 +63,7 @@ SCHEMA: Final = pa.schema(
 An event without a verdict counts. An event without a client_ts counts at the time of its arrival.
 """
 
+_FINISHES: Final = ("Fail", "Complete")
 _DELIVERY_COLUMNS: Final = ("sent_as", "verdict", "errors")
 
 CATEGORIES: Final[dict[EventSlot, str]] = {
@@ -161,6 +163,7 @@ def event_columns_of(
             "currency": _name_column(
                 _currencies(game, scenario), players.country[player][session], slot == EventSlot.BUSINESS
             ),
+            "event_id": _event_ids(block, game),
             **_ad_columns(block, game),
             **_impression_columns(block, game),
         },
@@ -174,9 +177,52 @@ def event_columns_of(
             "country_code": _name_column(list(game.countries), players.country[player]),
             "platform": _name_column(list(game.platforms), players.platform[player]),
             "build": _name_column([build.name for build in game.builds], block.sessions.build),
+            **_device_columns(block, player, game),
             **_origin_columns(block, player, game, scenario),
         },
     )
+
+
+def _device_columns(block: PlayedBlock, player: Ints, game: GameProfile) -> dict[str, Names]:
+    """Return the device of each *player* and its operating system."""
+    devices = [(place, device) for place, platform in enumerate(game.platforms) for device in DEVICES[platform]]
+    firsts = np.searchsorted([place for place, _ in devices], np.arange(len(game.platforms)))
+    chosen = firsts[block.players.platform[player]] + block.players.device[player]
+    return {
+        name: _name_column([device[part] for _, device in devices], chosen)
+        for name, part in (("device", 1), ("os_version", 2))
+    }
+
+
+def _event_ids(block: PlayedBlock, game: GameProfile) -> Names:
+    """Return the `event_id` of each event that has one."""
+    slot, rounds, round_ = block.events.slot, block.rounds, block.events.round
+    item, coin, of_game = block.money.item[round_], game.economy.currency, game.economy
+    level, finish = rounds.level[round_], rounds.finish[round_]
+    ids: tuple[tuple[EventSlot, Ints, Callable[[int], str]], ...] = (
+        (EventSlot.DESIGN, rounds.design[round_], lambda n: f"tutorial:step_{-n}" if n < 0 else DESIGN_IDS[n]),
+        (EventSlot.START, level, lambda n: f"Start:{_level_name(n)}"),
+        (EventSlot.FINISH, np.where(finish, level, -level), lambda n: f"{_FINISHES[n > 0]}:{_level_name(abs(n))}"),
+        (
+            EventSlot.RESOURCE,
+            np.sign(rounds.coins[round_]),
+            lambda n: f"Source:{coin}:{of_game.source}" if n > 0 else f"Sink:{coin}:{of_game.sink}",
+        ),
+        (EventSlot.GRANT, item, lambda n: f"Source:{coin}:{game.purchases.items[n].id}"),
+        (EventSlot.BUSINESS, item, lambda n: game.purchases.items[n].id),
+    )
+    names: list[str] = []
+    codes = np.full(len(slot), -1, dtype=np.int64)
+    for of_slot, keys, name_of in ids:
+        rows = np.flatnonzero(slot == of_slot)
+        distinct, places = np.unique(keys[rows], return_inverse=True)
+        codes[rows] = len(names) + places
+        names += map(name_of, distinct.tolist())
+    return _name_column(names or [""], codes, codes >= 0)
+
+
+def _level_name(level: int) -> str:
+    return f"world{1 + (level - 1) // 20:02d}:level{level:03d}"
 
 
 def _origin_columns(block: PlayedBlock, player: Ints, game: GameProfile, scenario: Scenario) -> dict[str, Names]:

@@ -41,6 +41,8 @@ SCHEMA: Final = pa.schema(
         "length": pa.int64(),  # seconds, of a session that ended
         "money": pa.int64(),  # hundredths of a purchase, billionths of an impression, in `currency`
         "currency": _NAME,
+        "arrived_at": pa.timestamp("us"),  # null: nothing is sent
+        **dict.fromkeys(("event_id", "custom_01", "custom_02", "custom_03", "device", "os_version"), _NAME),
     }
 )
 """The columns of a lake, in its order.
@@ -48,8 +50,14 @@ SCHEMA: Final = pa.schema(
 They are those of the ledger, with the amounts of purchases and impressions in one column.
 """
 
-_OF_SESSIONS: Final = ("game_id", "country_code", "platform", "build", "install_publisher", "ab_id", "ab_variant_id")
-_OF_EVENTS: Final = tuple(field.name for field in SCHEMA if field.type == _NAME and field.name not in _OF_SESSIONS)
+_OF_SESSIONS: Final = (
+    *("game_id", "country_code", "platform", "build", "install_publisher", "ab_id", "ab_variant_id"),
+    *("device", "os_version"),
+)
+_CUSTOM: Final = ("custom_01", "custom_02", "custom_03")  # which the games of scenarios do not send
+_OF_EVENTS: Final = tuple(
+    field.name for field in SCHEMA if field.type == _NAME and field.name not in (*_OF_SESSIONS, *_CUSTOM)
+)
 _NUMBERS: Final = ("length", "money")
 _NO_VALUE: Final = np.iinfo(np.int64).min
 _MAX_NAMES: Final = np.iinfo(np.int16).max
@@ -173,8 +181,10 @@ class RowGroup:
             "user_id": _repeat_runs(self._users[user], played),
             "session_id": _repeat_runs(self._sessions["session_id"][session], length),
             "event_uuid": texts_of(events["event_uuid"]),
+            "arrived_at": pa.nulls(count, SCHEMA.field("arrived_at").type),
             "ilrd_id": _place_texts(shown, events["ilrd_sdk_vendor"] >= 0),
             **{name: pa.array(events[name], mask=_null_mask(events[name], _NO_VALUE)) for name in _NUMBERS},
+            **{name: pa.nulls(count, SCHEMA.field(name).type) for name in _CUSTOM},
             **{name: self._named(name, events[name]) for name in _OF_EVENTS},
             **{name: self._named(name, np.repeat(self._sessions[name][session], length)) for name in _OF_SESSIONS},
         }

@@ -1,0 +1,148 @@
+"""Comparison of arms player by player, with a covariate that was known before (CUPED)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas import DataFrame
+
+from gamelens.analysis.experiments.arm_outcomes import EXPERIMENT, VARIANT, control_of, groups
+from gamelens.analysis.significance import holm, two_sided
+from gamelens.analysis.tidy_frames import with_receipts_of
+from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires
+from gamelens.errors import BadQuery
+
+Floats = NDArray[np.float64]
+
+_COUNTS: Final = ("players", "control_players")
+_NUMBERS: Final = ("value", "control_value", "difference", "low", "high", "relative", "variance_kept", "p_value")
+
+
+@requires(frame=ANY)
+def compare_players(
+    frame: DataFrame,
+    value: str,
+    *,
+    covariate: str | None = None,
+    arm: str = VARIANT,
+    control: str | None = None,
+    confidence: float = 0.95,
+) -> DataFrame:
+    """Return the difference of each arm to the control, from one row for each player.
+
+    It is that of the means of *value*. The variance is that between players, of each arm for itself (Welch's t-test).
+    Money of few large spenders is far from normal: with under some thousand players the interval is a rough one. A
+    *covariate* takes out of the variance what was known of a player before the experiment could change it (CUPED, Deng
+    et al. 2013): never what it may have changed, which would hide a part of the effect. Players without an arm are left
+    out.
+
+    Args:
+        frame: a row for each player, such as of `raw_events.player_money`.
+        value: the column to compare.
+        covariate: a column of numbers, such as money before the experiment, or the mean money of the player's country
+            among players outside of it.
+        arm: the column whose values are compared.
+        control: the arm to compare with; None is `ctrl`, else the first variant by name, else the arm seen first.
+        confidence: level of the intervals.
+
+    Columns: ab_id (category, if there), the arm, control (category), players, control_players (Int64), value,
+    control_value (float64, means, adjusted by the covariate), difference, low, high, relative (float64, of the
+    control's value, NA where that is 0), variance_kept (float64, share of the variance that the covariate leaves),
+    p_value, p_adjusted (float64, corrected for all rows by Holm's method).
+
+    Raises:
+        BadQuery: a column is missing, a number is unknown, the control has no players, or *confidence* is not between
+            0 and 1.
+    """
+    if not 0 < confidence < 1:
+        raise BadQuery("confidence", confidence, "must lie between 0 and 1")
+    numbers = [value] if covariate is None else [value, covariate]
+    for field, name in (("value", value), ("covariate", numbers[-1]), ("arm", arm)):
+        if name not in frame:
+            raise BadQuery(field, name, "is not a column of the frame", map(str, frame.columns))
+        if field != "arm" and frame[name].isna().any():
+            raise BadQuery(field, name, "is unknown for some players: fill it, or leave these players out")
+    experiment = [EXPERIMENT] if EXPERIMENT in frame and arm == VARIANT else []
+    texts = [*experiment, arm, "control"]
+    compared = frame.loc[frame[arm].notna()].astype(dict.fromkeys((*experiment, arm), "object"))
+    rows = [
+        row for own in groups(compared, experiment) for row in _rows(own, numbers, arm, control, confidence, experiment)
+    ]
+    result = DataFrame(rows, columns=[*texts, *_COUNTS, *_NUMBERS])
+    types: dict[str, Any] = dict.fromkeys(_COUNTS, "Int64") | dict.fromkeys(_NUMBERS, "float64")
+    result = result.astype(types | dict.fromkeys(texts, "category"))
+    return with_receipts_of(result.assign(p_adjusted=holm(result["p_value"])), frame)
+
+
+def _rows(
+    rows: DataFrame, numbers: list[str], arm: str, control: str | None, confidence: float, experiment: list[str]
+) -> list[dict[str, Any]]:
+    """Return the rows of one experiment."""
+    base = control_of(_with_counts(rows), arm, control)
+    by_arm = {str(name): own[numbers].to_numpy("float64") for name, own in rows.groupby(arm, sort=True)}
+    if base not in by_arm:
+        raise BadQuery("control", base, "has no players", by_arm)
+    keys = {name: rows[name].iloc[0] for name in experiment}
+    return [
+        {**keys, arm: name, "control": base, **_difference(values, by_arm[base], confidence)}
+        for name, values in by_arm.items()
+        if name != base
+    ]
+
+
+def _with_counts(rows: DataFrame) -> DataFrame:
+    """Return the rows with what `control_of` reads."""
+    days = rows["timestamp"] if "timestamp" in rows else pd.Timestamp(0, tz="UTC")
+    return rows.assign(timestamp=days, players=1)
+
+
+def _difference(treated: Floats, base: Floats, confidence: float) -> dict[str, float]:
+    """Return the numbers of one pair of arms, of which a second column is the covariate."""
+    from scipy.special import stdtrit
+
+    first, second, kept = _adjusted(treated, base)
+    parts = [_variance(values) / len(values) for values in (first, second)]
+    error, freedom = float(np.sqrt(sum(parts))), _freedom(parts, [len(first), len(second)])
+    mean, control = float(first.mean()), float(second.mean())
+    half = float(stdtrit(freedom, 0.5 + confidence / 2)) * error
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p_value = float(two_sided(np.asarray(np.divide(mean - control, error)), freedom))
+    return {
+        "players": len(first),
+        "control_players": len(second),
+        "value": mean,
+        "control_value": control,
+        "difference": mean - control,
+        "low": mean - control - half,
+        "high": mean - control + half,
+        "relative": (mean - control) / control if control else np.nan,
+        "variance_kept": kept,
+        "p_value": p_value,
+    }
+
+
+def _adjusted(treated: Floats, base: Floats) -> tuple[Floats, Floats, float]:
+    """Return both arms' values less what the covariate explains, and the variance left."""
+    if treated.shape[1] == 1:
+        return treated[:, 0], base[:, 0], 1.0
+    centred = np.concatenate([treated - treated.mean(axis=0), base - base.mean(axis=0)])
+    spread = float(centred[:, 1] @ centred[:, 1])
+    slope = float(centred[:, 0] @ centred[:, 1]) / spread if spread else 0.0
+    middle = float(np.concatenate([treated[:, 1], base[:, 1]]).mean())
+    before, after = float(centred[:, 0] @ centred[:, 0]), centred[:, 0] - slope * centred[:, 1]
+    kept = float(after @ after) / before if before else 1.0
+    first, second = (values[:, 0] - slope * (values[:, 1] - middle) for values in (treated, base))
+    return first, second, kept
+
+
+def _variance(values: Floats) -> float:
+    return float(values.var(ddof=1)) if len(values) > 1 else float("nan")
+
+
+def _freedom(parts: list[float], counts: list[int]) -> float:
+    """Return the degrees of freedom of Welch and Satterthwaite."""
+    below = sum(part**2 / (count - 1) for part, count in zip(parts, counts, strict=True) if count > 1)
+    return sum(parts) ** 2 / below if below else float("nan")

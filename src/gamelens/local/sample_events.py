@@ -1,0 +1,66 @@
+"""A lake with the raw events of invented players, imported from an export of them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from gamelens.errors import Refused
+from gamelens.local.connect import demo_state
+from gamelens.local.population_record import today
+
+_READY = "gamelens.db"
+
+
+def sample_lake(folder: str | Path | None = None, *, scenario: str = "small") -> Path:
+    """Return the state directory of a lake with the raw events of invented players.
+
+    `gl.open_lake` opens it. The players of *scenario* are simulated up to yesterday, their events written as the
+    service's export of raw events and imported. That takes seconds for `small`, and is done once a day.
+
+    Args:
+        folder: a folder that is used as it is if it has a lake, and made otherwise; by default one beside the demo's.
+        scenario: name of a shipped scenario, or a TOML file.
+
+    Raises:
+        BadQuery: there is no such scenario.
+        Refused: *folder* has other files, or the lake cannot be made.
+    """
+    from gamelens.simulator import load_scenario
+
+    population = load_scenario(scenario)
+    state = Path(folder) if folder is not None else _todays_folder(population.name)
+    if (state / _READY).exists():
+        return state
+    if state.exists() and any(state.iterdir()):
+        raise Refused(f"{state} has other files and no lake: name a folder that does not exist")
+    state.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=state.parent, prefix=".lake-") as scratch:
+        made = _made_lake(scenario, Path(scratch))
+        if not (state / _READY).exists():  # another process may have made it meanwhile
+            made.rename(state)
+    return state
+
+
+def _todays_folder(name: str) -> Path:
+    """Return the folder of today's lake, without those of other days."""
+    lakes = demo_state() / "lakes"
+    state = lakes / f"{name}-{today()}"
+    for earlier in lakes.glob(f"{name}-????-??-??"):
+        if earlier != state:
+            shutil.rmtree(earlier, ignore_errors=True)
+    return state
+
+
+def _made_lake(scenario: str, scratch: Path) -> Path:
+    """Make the lake in *scratch* and return its state directory."""
+    from gamelens.sandbox.maintenance.import_run import import_raw_events
+    from gamelens.sandbox.server import Sandbox, SandboxOptions
+    from gamelens.simulator import export_raw, load_scenario
+
+    population, state = load_scenario(scenario), scratch / "state"
+    export_raw(population, scratch / "export", "raw-json", ends_on=today())
+    Sandbox(SandboxOptions(state=state, titles=population.titles)).close()
+    import_raw_events(state, [str(scratch / "export")])
+    return state

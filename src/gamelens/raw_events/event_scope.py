@@ -1,0 +1,110 @@
+"""The events that an analysis reads, and the frame of a statement over them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+from zoneinfo import ZoneInfo, available_timezones
+
+import msgspec
+import pandas as pd
+
+from gamelens.analysis.tidy_frames import with_receipt
+from gamelens.client.tables.time_ranges import TimeRange, clip_to_available, resolve_range
+from gamelens.errors import BadQuery
+from gamelens.raw_events.lake_access import QUERY_S
+from gamelens.raw_events.lake_client import LakeClient
+from gamelens.wire.intervals import Interval
+from gamelens.wire.receipts import QueryRecord, Receipt, package_version
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Names = str | Sequence[str]
+
+IN_SCOPE: Final = "ts >= $start AND ts < $end AND list_contains($games, game_id)"
+"""SQL condition of the events of a scope, with its parameters."""
+_MEMORY: Final = "4GB"
+_MOST_ROWS: Final = 5_000_000
+
+
+class EventScope(msgspec.Struct, frozen=True, kw_only=True):
+    """The events of *games* in *interval*, and the receipt of what is answered from them."""
+
+    interval: Interval
+    games: tuple[str, ...]
+    receipt: Receipt
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of `IN_SCOPE`."""
+        start, end = (
+            moment.astimezone(UTC).replace(tzinfo=None) for moment in (self.interval.start, self.interval.end)
+        )
+        return {"start": start, "end": end, "games": list(self.games)}
+
+
+def scope_of(
+    lake: LakeClient, over: TimeRange, *, games: Names | None = None, zone: str = "UTC", by: Sequence[str] = ()
+) -> EventScope:
+    """Return the events of *over*, whose midnights are those of *zone*.
+
+    Raises:
+        BadQuery: *over* is no time range; a game or the zone is unknown.
+        NotYetAvailable: a part of it is not in the lake.
+    """
+    if zone not in available_timezones():
+        raise BadQuery("zone", zone, "is no time zone, such as America/Sao_Paulo", sorted(available_timezones()))
+    available = lake.available()
+    interval = _in_zone(resolve_range(over, available), zone) if zone != "UTC" else resolve_range(over, available)
+    clip_to_available(interval, available, "raise")
+    known = lake.sql("SELECT game_id FROM games ORDER BY game_id")["game_id"].tolist()
+    chosen = known if games is None else names_of(games)
+    for game in chosen:
+        if game not in known:
+            raise BadQuery("games", game, "is not a game of the organisation", known)
+    record = QueryRecord(
+        by=tuple(by), over=str(over), interval=str(interval), games=None if games is None else tuple(chosen)
+    )
+    receipt = Receipt(
+        asked=record,
+        asked_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        as_of=available.end.isoformat(),
+        available=str(available),
+        provenance=lake.provenance,
+        version=package_version(),
+    )
+    return EventScope(interval=interval, games=tuple(chosen), receipt=receipt)
+
+
+def names_of(names: Names) -> list[str]:
+    """Return one name or several as a list."""
+    return [names] if isinstance(names, str) else [str(name) for name in names]
+
+
+def answer(
+    lake: LakeClient, statement: str, scope: EventScope, parameters: Mapping[str, Any] | None = None
+) -> DataFrame:
+    """Return the rows of *statement*, which reads the events of *scope*, with its receipt.
+
+    Texts are categories, whole numbers Int64, and times UTC.
+    """
+    given = {**scope.parameters, **(parameters or {})}
+    frame = lake.sql(statement, given, seconds=QUERY_S, memory=_MEMORY, rows=_MOST_ROWS)
+    for name, column in frame.items():
+        if pd.api.types.is_datetime64_any_dtype(column):
+            frame[name] = column.astype("datetime64[us]").dt.tz_localize("UTC")
+        elif pd.api.types.is_integer_dtype(column):
+            frame[name] = column.astype("Int64")
+        elif pd.api.types.is_float_dtype(column):
+            frame[name] = column.astype("float64")
+        else:
+            frame[name] = column.astype("category")
+    return with_receipt(frame, scope.receipt)
+
+
+def _in_zone(interval: Interval, zone: str) -> Interval:
+    """Return the interval between the same clock times in *zone*."""
+    start, end = (moment.astimezone(UTC).replace(tzinfo=ZoneInfo(zone)) for moment in (interval.start, interval.end))
+    return Interval(start.astimezone(UTC), end.astimezone(UTC))

@@ -1,0 +1,186 @@
+"""The result of a reconciliation: a tidy frame, a judgement of each cause, and a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from pandas import DataFrame
+
+from gamelens._text import format_number, one_line
+from gamelens.analysis.claims import Claim, Direction
+from gamelens.raw_events.reconciliation.counting_rules import UNEXPLAINED
+from gamelens.raw_events.reconciliation.event_rows import Floats
+from gamelens.wire.receipts import RECEIPT, Receipt, merge_receipts
+
+_NO_DIFFERENCE = 1e-9
+"""Relative difference of two numbers that are the same: money is added in another order."""
+_SHOWN = 4
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Judgement:
+    """One cause: whether it explains anything, and the evidence.
+
+    Attributes:
+        cause: its name.
+        status: whether it explains a part of the difference, explains none, or cannot be judged.
+        reason: the rule of the other answer, or why it explains nothing or is not judged.
+        amount: what it adds to each bucket and split.
+        events: number of events that its rule counts elsewhere, or no longer; None without one rule.
+        example: the bucket that has most of them.
+    """
+
+    cause: str
+    status: Literal["explains", "explains nothing", "not judged"]
+    reason: str
+    amount: Floats | None = None
+    events: int | None = None
+    example: datetime | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reconciliation:
+    """Two answers to one question, and each difference by cause.
+
+    Attributes:
+        metric: the metric.
+        frame: a row for each bucket, split and cause. Columns: timestamp (datetime64[us, UTC]), the dimension (str),
+            api, lake, difference (float64, the API less the lake), cause (str), amount (float64; those of a bucket and
+            split sum to its difference), share (float64: of the amounts without their signs; NA without a difference).
+            Every bucket and split has a row `unexplained`.
+        causes: a row for each cause. Columns: cause, status, reason (str), amount (float64), share (float64, of all
+            amounts without their signs), events (Int64, counted elsewhere by its rule, or no longer; NA without one
+            rule), example (datetime64[us, UTC], the bucket with most of them).
+    """
+
+    metric: str
+    frame: DataFrame
+    causes: DataFrame
+
+    @property
+    def claim(self) -> Claim:
+        """The result in words, with the explained share of the difference as its size."""
+        return Claim(
+            kind="reconciliation", direction=self._direction(), size=self.explained_share, unit="share", text=str(self)
+        )
+
+    @property
+    def explained_share(self) -> float:
+        """The share of the difference that has a cause, without signs.
+
+        It is not a number if there is no difference.
+        """
+        row = self.causes[self.causes["cause"] == UNEXPLAINED]
+        return float(1 - row["share"].iloc[0])
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+    def __str__(self) -> str:
+        cells = self._cells()
+        differ = int((cells["difference"] != 0).sum())
+        if not differ:
+            return f"{self.metric}: both answers are the same in all {format_number(len(cells), 'count')} rows."
+        api, lake = cells["api"].sum(), cells["lake"].sum()
+        return one_line(
+            f"{self.metric}: {format_number(differ, 'count')} of {format_number(len(cells), 'count')} rows differ, in "
+            f"sum {format_number(api, 'number')} in the API against {format_number(lake, 'number')} in the lake. "
+            f"{self._explained()}{self._not_judged()}"
+        )
+
+    def _cells(self) -> DataFrame:
+        """Return one row for each bucket and split."""
+        return self.frame[self.frame["cause"] == UNEXPLAINED]
+
+    def _direction(self) -> Direction:
+        cells = self._cells()
+        net = float(cells["difference"].sum())
+        if not (cells["difference"] != 0).any():
+            return "no clear difference"
+        return "higher" if net > 0 else "lower"
+
+    def _explained(self) -> str:
+        found = self.causes[(self.causes["share"] > 0)].sort_values("share", ascending=False).head(_SHOWN)
+        parts = []
+        for row in found.to_dict("records"):
+            rule = "" if row["cause"] == UNEXPLAINED else f" ({row['reason']})"
+            parts.append(f"{format_number(row['share'], 'share')} {row['cause']}{rule}")
+        return f"Of the differences: {', '.join(parts)}."
+
+    def _not_judged(self) -> str:
+        rows = self.causes[self.causes["status"] == "not judged"]
+        if rows.empty:
+            return ""
+        return f" Not judged: {', '.join(rows['cause'])}."
+
+
+def reconciliation_of(
+    metric: str,
+    by: str | None,
+    *,
+    starts: Sequence[datetime],
+    splits: Sequence[str | None],
+    api: Floats,
+    lake: Floats,
+    judgements: Sequence[Judgement],
+    receipts: Sequence[Receipt],
+) -> Reconciliation:
+    """Return the result of two answers in cells of *starts* and *splits*."""
+    difference = api - lake
+    difference[np.abs(difference) <= _NO_DIFFERENCE * np.maximum(np.abs(api), np.abs(lake))] = 0
+    amounts = {each.cause: each.amount for each in judgements if each.amount is not None}
+    amounts[UNEXPLAINED] = _rest(difference, list(amounts.values()), np.maximum(np.abs(api), np.abs(lake)))
+    shown = (np.abs(api) + np.abs(lake)).ravel() > 0
+    base = DataFrame({"timestamp": pd.to_datetime(np.repeat(np.array(starts), len(splits)), utc=True).as_unit("us")})
+    if by is not None:
+        base[by] = pd.Series([*splits] * len(starts), dtype="str")
+    base = base.assign(api=api.ravel(), lake=lake.ravel(), difference=difference.ravel())
+    gross = np.sum([np.abs(amount) for amount in amounts.values()], axis=0).ravel()
+    parts = []
+    for order, (cause, amount) in enumerate(amounts.items()):
+        share = np.divide(np.abs(amount.ravel()), gross, out=np.full(len(gross), np.nan), where=gross > 0)
+        rows = base.assign(cause=cause, amount=amount.ravel(), share=share, order=order, place=range(len(base)))
+        parts.append(rows[shown & (cause == UNEXPLAINED) | (amount.ravel() != 0)])
+    frame = pd.concat(parts).sort_values(["place", "order"]).drop(columns=["place", "order"])
+    frame = frame.astype({"cause": "str"}).reset_index(drop=True)
+    frame.attrs[RECEIPT] = merge_receipts(receipts).to_json()
+    return Reconciliation(metric, frame, _cause_table(judgements, amounts))
+
+
+def _rest(difference: Floats, amounts: Sequence[Floats], scale: Floats) -> Floats:
+    """Return what *amounts* leave, without what the order of adding leaves."""
+    rest: Floats = difference - sum(amounts, np.zeros(difference.shape))
+    rest[np.abs(rest) <= _NO_DIFFERENCE * scale] = 0
+    return rest
+
+
+def _cause_table(judgements: Sequence[Judgement], amounts: dict[str, Any]) -> DataFrame:
+    gross = float(sum(np.abs(amount).sum() for amount in amounts.values()))
+    left = Judgement(cause=UNEXPLAINED, status="explains nothing", reason="no rule that was tried gives it")
+
+    def share(cause: str) -> float:
+        if not gross:
+            return float("nan")
+        return float(np.abs(amounts[cause]).sum() / gross) if cause in amounts else 0.0
+
+    rows = [
+        {
+            "cause": each.cause,
+            "status": each.status,
+            "reason": each.reason,
+            "amount": float(amounts[each.cause].sum()) if each.cause in amounts else 0.0,
+            "share": float("nan") if each.status == "not judged" else share(each.cause),
+            "events": each.events,
+            "example": each.example,
+        }
+        for each in (*judgements, left)
+    ]
+    table = DataFrame(rows)
+    table["events"] = table["events"].astype("Int64")
+    table["example"] = pd.to_datetime(table["example"], utc=True).dt.as_unit("us")
+    return table.astype({"cause": "str", "status": "str", "reason": "str"})

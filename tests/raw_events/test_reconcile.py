@@ -1,0 +1,304 @@
+"""Two answers to one question: planted causes are found, amounts sum, and what cannot be judged is said."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import pandas as pd
+import pytest
+
+from gamelens.client.sync_client import Client
+from gamelens.errors import BadQuery
+from gamelens.raw_events.lake_client import LakeClient, open_lake
+from gamelens.raw_events.reconciliation.counted_metrics import COUNTED_METRICS
+from gamelens.raw_events.reconciliation.counting_rules import CAUSES, CountingRules
+from gamelens.raw_events.reconciliation.event_rows import read_event_rows
+from gamelens.raw_events.reconciliation.reconcile import reconcile
+from gamelens.raw_events.reconciliation.reconciliation_result import Reconciliation
+from gamelens.raw_events.reconciliation.recount import Recount
+from gamelens.sandbox.clock import Clock
+from gamelens.sandbox.maintenance.bulk_load import open_bulk_load
+from gamelens.simulator import load_scenario, play_columns
+from gamelens.wire.intervals import Interval
+from gamelens.wire.receipts import Receipt
+from support.two_answers import DAY_S, NAMES, OVER, Happened, OtherService, happened_events, lake_of
+
+LEAST = 0.95
+
+
+class World(NamedTuple):
+    """Events and the lake that has them."""
+
+    events: list[Happened]
+    lake: LakeClient
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Yield a lake with every cause planted."""
+    events = happened_events(7)
+    with lake_of(events, tmp_path_factory.mktemp("two")) as lake:
+        yield World(events, lake)
+
+
+def explained(world: World, *causes: str, metric: str, by: str | None = None) -> Reconciliation:
+    """Return the reconciliation with a service that counts by the rules of *causes*."""
+    api = cast(Client, OtherService(world.events, causes))
+    return reconcile(api, world.lake, metric, by=by, over=OVER)
+
+
+def planted_shares(events: list[Happened], causes: tuple[str, str], metric: str, by: str | None) -> dict[str, float]:
+    """Return the share of each of two causes: its Shapley value, summed without signs, from counts in plain Python."""
+    sets: list[tuple[str, ...]] = [(), (causes[0],), (causes[1],), causes]
+    counts = [OtherService(events, each).count(metric, by) for each in sets]
+    gross = dict.fromkeys(causes, 0.0)
+    for cell in set().union(*counts):
+        none, first, second, both = (each.get(cell, 0.0) for each in counts)
+        gross[causes[0]] += abs((first - none) + (both - second)) / 2
+        gross[causes[1]] += abs((second - none) + (both - first)) / 2
+    return {NAMES[cause]: amount / sum(gross.values()) for cause, amount in gross.items()}
+
+
+def assert_shares_of(found: Reconciliation, planted: dict[str, float]) -> None:
+    """Check that no cause has more than 5 % of the difference too much or too little."""
+    shown = shares(found)
+    wrong = {cause: (shown.get(cause, 0.0), planted.get(cause, 0.0)) for cause in {*shown, *planted}}
+    assert all(abs(a - b) <= 1 - LEAST for a, b in wrong.values()), wrong
+    assert sum(shown.get(cause, 0.0) for cause in planted) >= LEAST
+
+
+def shares(found: Reconciliation) -> dict[str, float]:
+    """Return the share of each cause that explains something."""
+    return {row["cause"]: row["share"] for row in found.causes.to_dict("records") if row["share"] > 0}
+
+
+CASES = [
+    ("as of", "event_count", None),
+    ("as of", "user_unique", "country_code"),
+    ("closed", "event_count", None),
+    ("closed", "revenue", "country_code"),
+    ("arrival", "event_count", None),
+    ("arrival", "session_unique", None),
+    ("duplicates", "event_count", "country_code"),
+    ("duplicates", "revenue", None),
+    ("skew", "event_count", None),
+    ("skew", "user_unique", None),
+    ("zone", "event_count", None),
+    ("zone", "user_unique", "country_code"),
+    ("networks", "event_count", "ilrd_network_name"),
+    ("bots", "event_count", None),
+    ("bots", "user_unique", "country_code"),
+    ("first", "user_unique", "country_code"),
+    ("last", "revenue", "country_code"),
+    ("approximate", "user_unique", "country_code"),
+    ("approximate", "session_unique", None),
+]
+
+
+@pytest.mark.parametrize(("cause", "metric", "by"), CASES)
+def test_one_planted_cause_is_found(world: World, cause: str, metric: str, by: str | None) -> None:
+    """At least 95 % of the difference goes to it, and the rest is not hidden."""
+    found = explained(world, cause, metric=metric, by=by)
+    assert shares(found).get(NAMES[cause], 0) >= LEAST, found.causes.to_string()
+    assert found.explained_share >= LEAST
+
+
+PAIRS = [
+    ("as of", "zone", "event_count", None),
+    ("as of", "duplicates", "event_count", None),
+    ("closed", "bots", "revenue", "country_code"),
+    ("arrival", "zone", "event_count", None),
+    ("duplicates", "networks", "event_count", "ilrd_network_name"),
+    ("skew", "last", "user_unique", "country_code"),
+    ("bots", "approximate", "user_unique", "country_code"),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "metric", "by"), PAIRS)
+def test_two_planted_causes_are_told_apart(world: World, first: str, second: str, metric: str, by: str | None) -> None:
+    """Each has its Shapley value, counted in plain Python, but for 5 % of the difference."""
+    found = explained(world, first, second, metric=metric, by=by)
+    assert_shares_of(found, planted_shares(world.events, (first, second), metric, by))
+
+
+def test_amounts_sum_to_each_difference(world: World) -> None:
+    """In every bucket and split, and in the table of causes."""
+    found = explained(world, "closed", "zone", metric="event_count", by="country_code")
+    cells = found.frame.groupby(["timestamp", "country_code"])
+    sums, differences = cells["amount"].sum(), cells["difference"].first()
+    assert len(sums) == 7 * 6
+    assert (sums - differences).abs().max() < 1e-9
+    assert (cells["share"].sum(min_count=1).dropna() - 1).abs().max() < 1e-9
+    assert found.causes["amount"].sum() == pytest.approx(differences.sum())
+    assert found.causes["share"].sum() == pytest.approx(1)
+    by_cause = found.frame.groupby("cause")["amount"].sum()
+    assert by_cause["time zone"] == pytest.approx(found.causes.set_index("cause")["amount"]["time zone"])
+
+
+def test_both_answers_stand_beside_each_other(world: World) -> None:
+    """The lake's column is its answer, the API's that of the service, and the receipt has both origins."""
+    found = explained(world, "zone", metric="revenue", by="country_code")
+    rows = found.frame[found.frame["cause"] == "unexplained"]
+    lake = world.lake.query("revenue", by="country_code", over=OVER)
+    assert rows["lake"].sum() == pytest.approx(lake["sum"].sum())
+    assert rows["api"].sum() == pytest.approx(
+        sum(OtherService(world.events, {"zone"}).count("revenue", "country_code").values())
+    )
+    assert Receipt.of(found.frame.attrs).provenance.kind == "mixed"
+
+
+@pytest.mark.parametrize("metric", ["event_count", "user_unique", "session_unique", "revenue"])
+@pytest.mark.parametrize("by", [None, "country_code"])
+def test_the_same_rules_give_the_same_answers(world: World, metric: str, by: str | None) -> None:
+    """Without a planted cause nothing differs and nothing is explained."""
+    found = explained(world, metric=metric, by=by)
+    assert (found.frame["difference"] == 0).all()
+    assert set(found.causes["status"]) <= {"explains nothing", "not judged"}
+    assert "the same in all" in str(found)
+    assert math.isnan(found.explained_share)
+
+
+@pytest.mark.parametrize("metric", [*COUNTED_METRICS])
+def test_a_lake_agrees_with_itself(world: World, metric: str) -> None:
+    """Each metric is recounted as the service's code counts it."""
+    found = reconcile(world.lake, world.lake, metric, by="country_code", over=OVER)
+    assert (found.frame["difference"] == 0).all()
+    compared = read_event_rows(world.lake, COUNTED_METRICS[metric], "country_code", Interval.parse(OVER), [])
+    recount = Recount(compared, COUNTED_METRICS[metric].kind, Interval.parse(OVER), "day", compared.splits)
+    lake = world.lake.query(metric, over=OVER, by="country_code", every="all")[COUNTED_METRICS[metric].field].sum()
+    if COUNTED_METRICS[metric].kind != "distinct":
+        assert recount.cells(CountingRules()).sum() == pytest.approx(lake)
+    daily = world.lake.query(metric, over=OVER, by="country_code")[COUNTED_METRICS[metric].field].sum()
+    assert recount.cells(CountingRules()).sum() == pytest.approx(daily)
+
+
+def without_some(events: list[Happened]) -> list[Happened]:
+    """Return *events* without a fifth of them, which no rule tells."""
+    return [event for event in events if zlib.crc32(f"{event.user} {event.true_s}".encode()) % 5]
+
+
+@pytest.mark.parametrize("by", [None, "country_code"])
+def test_what_no_rule_gives_is_unexplained(world: World, by: str | None) -> None:
+    """Events that one answer simply does not have are no cause's, although any rule that drops some comes closer."""
+    api = cast(Client, OtherService(without_some(world.events), ()))
+    found = reconcile(api, world.lake, "event_count", by=by, over=OVER)
+    assert shares(found) == {"unexplained": 1.0}
+    assert found.explained_share == 0
+    assert "100.0% unexplained" in str(found)
+
+
+@pytest.mark.parametrize("cause", ["zone", "arrival", "bots"])
+def test_a_cause_is_found_beside_what_no_rule_gives(world: World, cause: str) -> None:
+    """It gets what it changes in the lake, and the rest stays unexplained."""
+    api = OtherService(without_some(world.events), (cause,))
+    found = reconcile(cast(Client, api), world.lake, "event_count", by="country_code", over=OVER)
+    sets: list[tuple[str, ...]] = [(), (cause,)]
+    none, whole = (OtherService(world.events, each).count("event_count", "country_code") for each in sets)
+    changed = sum(abs(whole.get(cell, 0) - none.get(cell, 0)) for cell in {*none, *whole})
+    amounts = found.frame[found.frame["cause"] == NAMES[cause]]["amount"]
+    assert amounts.abs().sum() == pytest.approx(changed, rel=0.05)
+    assert {*shares(found)} == {NAMES[cause], "unexplained"}
+
+
+def test_every_cause_is_judged_or_said_not_to_be(world: World) -> None:
+    """With a reason, and a share only where it was judged."""
+    found = explained(world, "closed", metric="event_count")
+    judged = found.causes.set_index("cause")
+    assert {*judged.index} == {*CAUSES, "unexplained"}
+    assert (judged["reason"].str.len() > 0).all()
+    unjudged = judged[judged["status"] == "not judged"]
+    assert {*unjudged.index} == {
+        "undisclosed networks",
+        "approximate unique counts",
+        "dimension of the first or last event",
+    }
+    assert unjudged["share"].isna().all()
+    late = judged.loc["late arrivals"]
+    missing = sum(event.arrival_s >= closes(event) for event in world.events if is_compared(event))
+    assert (late["reason"], late["events"]) == ("without what arrived 12 h or more after its period ended", missing)
+    assert OVER[:10] <= f"{late['example']:%Y-%m-%d}" < OVER[11:]
+
+
+def closes(event: Happened) -> float:
+    """Return when a service that waits twelve hours closes the day of *event*."""
+    return event.client_s // DAY_S * DAY_S + DAY_S + 12 * 3600
+
+
+def is_compared(event: Happened) -> bool:
+    """Return whether *event* is in the interval that is compared."""
+    return pd.Timestamp(OVER[:10]).timestamp() <= event.client_s < pd.Timestamp(OVER[11:]).timestamp()
+
+
+def test_a_frame_of_earlier_is_an_answer(world: World) -> None:
+    """Its receipt says when it was made; it cannot be asked for its events."""
+    frame = OtherService(world.events, {"as of"}).query("user_unique", by="country_code", over=OVER, every="day")
+    found = reconcile(frame, world.lake, "user_unique", by="country_code")
+    assert shares(found) == {"late arrivals": 1.0}
+    judged = found.causes.set_index("cause")
+    assert "2026-10-10 02:00" in judged["reason"]["late arrivals"]
+    assert judged["status"]["approximate unique counts"] == "not judged"
+
+
+def test_a_lake_without_arrivals_does_not_judge_them(tmp_path: Path) -> None:
+    """A simulated lake was never sent."""
+    with open_bulk_load(tmp_path / "state", clock=Clock()) as load:
+        load.take(play_columns(load_scenario("small", players=60, days=6), load.folder, game_ids=load.game_ids))
+    with open_lake(tmp_path / "state", progress=False) as lake:
+        found = reconcile(lake, lake, "event_count", over=lake.available())
+    unjudged = found.causes[found.causes["reason"] == "the lake does not know when its events arrived"]
+    assert [*unjudged["cause"]] == ["late arrivals", "client time against arrival day", "clock skew"]
+
+
+def test_the_claim_says_how_much_is_explained(world: World) -> None:
+    """Its text is the sentence, its size the explained share."""
+    found = explained(world, "bots", metric="event_count")
+    assert found.claim.direction == "lower"
+    assert found.claim.size == pytest.approx(1)
+    assert found.claim.text == str(found)
+    assert "bots (without players whose activity is implausible)" in found.claim.text
+    assert repr(found) == f"<{found}>"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"metric": "arpu"}, "cannot be recounted"),
+        ({"metric": ["revenue", "user_unique"]}, "cannot be recounted"),
+        ({"by": "first_build"}, "one dimension of events"),
+        ({"by": ["country_code", "platform"]}, "one dimension of events"),
+        ({"over": None}, "must be given"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(world: World, arguments: dict[str, Any], message: str) -> None:
+    """The error names the argument and what is allowed."""
+    given: dict[str, Any] = {"metric": "event_count", "over": OVER} | arguments
+    with pytest.raises(BadQuery, match=message):
+        reconcile(world.lake, world.lake, **given)
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ({"metric": "event_count", "by": "platform"}, "is no column"),
+        ({"metric": "event_count", "by": ["country_code", "platform"]}, "by country_code"),
+        ({"metric": "event_count", "by": "country_code", "where": 'platform == "ios"'}, "whole answer"),
+        ({"metric": "user_unique", "by": "country_code"}, "is no column"),
+    ],
+)
+def test_a_frame_of_another_query_is_refused(world: World, query: dict[str, Any], message: str) -> None:
+    """The error says which query it must be of."""
+    frame = world.lake.query(over=OVER, **query)
+    with pytest.raises(BadQuery, match=message):
+        reconcile(frame, world.lake, "event_count", by="country_code")
+
+
+def test_a_frame_without_a_receipt_is_refused(world: World) -> None:
+    """Nobody knows of what and when it is."""
+    frame = world.lake.query("event_count", over=OVER)
+    frame.attrs.clear()
+    with pytest.raises(BadQuery, match="is not event_count"):
+        reconcile(frame, world.lake, "event_count")
