@@ -99,7 +99,7 @@ class ColumnTexts:
         return UNKNOWN if value is None or value is pd.NA else str(value)
 
     def number_text(self, value: Any, row: int | None = None) -> str:
-        """Return a number in the unit of the column, or of the *row* where rows have units of their own.
+        """Return a number in the unit of the column or, if it has one, of the *row*.
 
         The difference of two shares is in percentage points.
         """
@@ -118,7 +118,10 @@ class ColumnTexts:
 
 
 def columns_of(frame: DataFrame) -> list[ColumnTexts]:
-    """Return the columns of *frame* as texts. Columns `low` and `high` become one, units of rows none."""
+    """Return the columns of *frame* as texts.
+
+    Columns `low` and `high` become one, the units of rows none.
+    """
     names = [str(name) for name in frame.columns]
     metrics = list(Receipt.of(frame.attrs).asked.metrics or ()) or None
     left_out = ({"high"} if "low" in names else set()) | ({_UNIT} if _has_units(frame) else set())
@@ -135,7 +138,7 @@ def _readable(size: float, *, is_money: bool) -> str:
 
 
 def _heading(column: str, metrics: list[str] | None) -> str:
-    """Return the name of a column: that of its metric and of the field, if the metric has several."""
+    """Return the name of a column, a field of a metric behind that of the metric."""
     for metric in metrics or ():
         known, field = find_metric(metric), column.removeprefix(f"{metric}_")
         if known is not None and field != metric and field in {each.name for each in known.fields}:
