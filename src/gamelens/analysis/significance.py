@@ -80,15 +80,20 @@ def always_valid_half_width(error: float, scale: float, *, confidence: float = 0
     return error * math.sqrt((1 + 1 / information) * (math.log1p(information) - 2 * math.log(1 - confidence)))
 
 
-def widening_of_days(products: Any, squares: Any, days: Any) -> Floats:
+def widening_of_days(products: Any, squares: Any, days: Any, *, is_pooled: bool = False) -> Floats:
     """Return the factor, at least 1, by which days that are alike widen a variance.
 
     *products* is the sum of the products of successive deviations, *squares* that of their squares. The factor is that
     of first-order autocorrelation, corrected for its bias in short series, and leaves two independent days at least.
-    *days* / the factor is the number of independent days.
+    *days* / the factor is the number of independent days. With *is_pooled* the days of each series count as alike at
+    least as those of all series do on average: a few weeks show it roughly, and of many series the one that seems least
+    alike by chance would be the first to be claimed.
     """
     alike = np.divide(products, squares, out=np.zeros(np.shape(squares)), where=np.asarray(squares) > 0)
-    alike = np.clip(alike + (1 + 3 * alike) / days, 0.0, _MOST_ALIKE)
+    alike = np.asarray(alike + (1 + 3 * alike) / days)
+    if is_pooled:
+        alike = np.maximum(alike, Series(alike).mean())
+    alike = np.clip(alike, 0.0, _MOST_ALIKE)
     return np.asarray(np.minimum((1 + alike) / (1 - alike), np.maximum(days / _FEWEST_INDEPENDENT, 1.0)))
 
 
