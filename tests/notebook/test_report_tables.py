@@ -25,6 +25,21 @@ def test_headings_are_words_with_their_unit() -> None:
     ]
 
 
+def test_a_title_that_is_a_column_keeps_its_capitals() -> None:
+    """The overview of a health board has a column for each game."""
+    assert cells(DataFrame({"number": ["Sessions"], "Tile Harbor": ["+1%"]}), "th") == ["Number", "Tile Harbor"]
+
+
+def test_a_unit_that_the_name_tells_is_not_said_twice() -> None:
+    """A share of the change is one already."""
+    assert cells(DataFrame({"share_of_change": [0.5]}), "th") == ["Share of the change"]
+
+
+def test_a_day_stays_on_its_line() -> None:
+    """Text that is a day has a class of its own, other text has none."""
+    assert '<td class="day">2026-11-20</td><td>ok</td>' in table_html(DataFrame({"day": ["2026-11-20"], "is": ["ok"]}))
+
+
 def test_numbers_are_written_in_their_unit() -> None:
     """Money has cents, shares are percentages, counts are whole, a tiny p-value is a bound, a null says so."""
     frame = DataFrame(

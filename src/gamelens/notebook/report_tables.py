@@ -6,6 +6,7 @@ A kernel that runs for a report has the environment variable `REPORT`; its frame
 from __future__ import annotations
 
 import math
+import re
 import sys
 from datetime import datetime
 from typing import Any, Final
@@ -39,6 +40,8 @@ _NAMES: Final = {
     "says": "Finding",
     "timestamp": "Day",
 }
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
+_DAY_CLASS: Final = ' class="day"'
 _EFFECTS: Final = frozenset({"volume", "mix", "price"})
 _BOTH_SIDES: Final = ("before", "after", "change")
 _SHARES: Final = frozenset({"share", "expected_share", "retention", "weight", "conversion"})
@@ -107,7 +110,8 @@ class _Column:
 
     def cell(self, row: int) -> str:
         """Return the cell of a row."""
-        return f"<td{self._class()}>{self._text(row)}</td>"
+        text = self._text(row)
+        return f"<td{_DAY_CLASS if _DAY.fullmatch(text) else self._class()}>{text}</td>"
 
     def _class(self) -> str:
         return ' class="number"' if self._is_number else ""
