@@ -74,7 +74,7 @@ def format_number(value: Any, kind: NumberKind = "number", *, places: int = 1) -
     number = float(value)
     if kind in ("share", "change"):
         sign = "+" if kind == "change" else ""
-        return f"{number:{sign}.{places}%}"
+        return f"{number:{sign}z.{places}%}"
     sign = "-" if number < 0 else ""
     return f"{sign}{'$' if kind == 'money' else ''}{_short(abs(number), kind)}"
 

@@ -183,7 +183,8 @@ def test_the_days_of_an_incident_are_one() -> None:
     flags = rows.assign(timestamp=STAMPS[[3, 2, 1]], since=STAMPS[[2, 2, 0]])
     claim = health.incidents_claim(flags, STAMPS[3])
     assert claim.size == 2
-    assert "still open: 1; the newest began on 2026-11-03" in claim.text
+    assert claim.text == "2 incidents in all this time, 1 still open; the newest began on 2026-11-03."
+    assert "1 incident in all this time, none still open" in health.incidents_claim(flags[1:2], STAMPS[3]).text
     assert health.incidents_claim(flags[:0], None).text == "No day stood out."
 
 

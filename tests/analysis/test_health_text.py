@@ -53,3 +53,14 @@ def test_an_ok_row_far_from_usual_says_why(numbers: dict[str, object], says: str
     sentence = row_sentence(row)
     assert says in sentence
     assert sentence.endswith(")") == says.endswith(")")
+
+
+def test_a_segment_is_set_off_from_its_change() -> None:
+    """A comma ends the segment, so that `BR 50%` is not read as one name."""
+    row: dict[str, object] = {
+        **{"game": "Tile", "metric": "Day 1 retention", "dimension": "country_code", "segment": "BR"},
+        **{"severity": "critical", "is_silent": False, "is_restated": False, "is_settled": True, "note": ""},
+        **{"timestamp": pd.Timestamp("2026-11-20"), "since": pd.Timestamp("2026-10-31"), "window_days": 28},
+        **{"value": 0.2, "expected": 0.4, "change": -0.5, "kind": "share"},
+    }
+    assert row_sentence(row).startswith("Tile: Day 1 retention, BR, 50% below usual in the 28 days to 2026-11-20")

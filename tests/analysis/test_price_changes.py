@@ -38,6 +38,22 @@ def played(
     return tidy_frame("ilrd_revenue", timestamp=stamps, game=games, **{NETWORK: networks}, event_count=counts, sum=sums)
 
 
+def wandering(segments: int, memory: float, rng: np.random.Generator) -> DataFrame:
+    """Return eight weeks of networks whose prices wander by a fifth around one level, autocorrelated by *memory*."""
+    walk = rng.normal(size=(segments, 2 * DAYS))
+    for day in range(1, 2 * DAYS):
+        walk[:, day] = memory * walk[:, day - 1] + (1 - memory**2) ** 0.5 * walk[:, day]
+    stamps = [str(day) for day in pd.date_range("2026-10-01", periods=2 * DAYS)]
+    return tidy_frame(
+        "ilrd_revenue",
+        timestamp=stamps * segments,
+        game=["Tile"] * walk.size,
+        **{NETWORK: [f"network {number}" for number in range(segments) for _ in stamps]},
+        event_count=[100] * walk.size,
+        sum=(0.01 * np.exp(0.2 * walk)).ravel().tolist(),
+    )
+
+
 def test_a_price_that_fell_is_the_one_claim() -> None:
     """The network whose price fell by 40 % is named with its ratio, the steady ones and null are not."""
     rng = np.random.default_rng(1)
@@ -95,22 +111,16 @@ def test_periods_without_rows_have_no_changes() -> None:
 @pytest.mark.parametrize("memory", [0.8, 0.9])
 def test_prices_that_wander_are_no_changes(memory: float) -> None:
     """Of 300 segments whose prices wander, successive days alike, 92 % hold a ratio of 1, and at most 3 are claimed."""
-    rng = np.random.default_rng(7)
-    walk = rng.normal(size=(300, 2 * DAYS))
-    for day in range(1, 2 * DAYS):
-        walk[:, day] = memory * walk[:, day - 1] + (1 - memory**2) ** 0.5 * walk[:, day]
-    stamps = [str(day) for day in pd.date_range("2026-10-01", periods=2 * DAYS)]
-    frame = tidy_frame(
-        "ilrd_revenue",
-        timestamp=stamps * 300,
-        game=["Tile"] * walk.size,
-        **{NETWORK: [f"network {number}" for number in range(300) for _ in stamps]},
-        event_count=[100] * walk.size,
-        sum=(0.01 * np.exp(0.2 * walk)).ravel().tolist(),
-    )
-    changes = price_changes(*split_in_halves(frame), NETWORK)
+    changes = price_changes(*split_in_halves(wandering(300, memory, np.random.default_rng(7))), NETWORK)
     assert ((changes["low"] < 1) & (changes["high"] > 1)).mean() >= 0.92
     assert sum(claim.direction in ("higher", "lower") for claim in price_claims(changes, NETWORK)) <= 3
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.5, 0.8])
+def test_small_p_values_are_as_rare_as_they_say(memory: float) -> None:
+    """Of 800 segments whose prices wander at most 2 have p below 1 in 400, as Holm's correction of 20 takes it."""
+    changes = price_changes(*split_in_halves(wandering(800, memory, np.random.default_rng(11))), NETWORK)
+    assert (changes["p_value"] < 1 / 400).sum() <= 2
 
 
 def test_intervals_hold_the_true_ratio_in_95_of_100() -> None:

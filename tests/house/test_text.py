@@ -83,3 +83,4 @@ def test_numbers_are_readable(value: object, kind: NumberKind, text: str) -> Non
 
 def test_a_change_can_be_rounded_to_whole_percents() -> None:
     assert format_number(-0.126, "change", places=0) == "-13%"
+    assert format_number(-0.004, "change", places=0) == "+0%"

@@ -24,6 +24,27 @@ def test_games_are_columns_and_the_worst_come_first() -> None:
     assert overview["G0"].tolist()[1] == ""
 
 
+def test_segments_are_in_the_unit_of_their_metric() -> None:
+    """Retention is a share, sessions are counted, a null segment is (unknown)."""
+    rows = {
+        "game": ["Tile"] * 2,
+        "watch": ["retention_d1", "session_unique"],
+        "metric": ["Day 1 retention", "Sessions"],
+        "of_dimension": ["country_code", None],
+        "of_segment": ["BR", None],
+        "dimension": ["build", "country_code"],
+        "segment": ["1.10.0", None],
+        "value": [0.18, 90.0],
+        "expected": [0.349, 120.0],
+        "share_of_change": [0.986, 0.4],
+    }
+    report = HealthReport(DataFrame(), DataFrame(), DataFrame(rows), requests=0)
+    table = report.segment_table(report.moved)
+    assert table.iloc[0].tolist() == ["Tile", "Day 1 retention", "BR", "build", "1.10.0", "18.0%", "34.9%", "99%"]
+    assert table.iloc[1].tolist() == ["Tile", "Sessions", "", "country", "(unknown)", "90", "120", "40%"]
+    assert list(report.segment_table(report.moved[:0])) == list(table)
+
+
 def test_an_empty_board_has_an_empty_overview() -> None:
     """Without a complete day there are no games and no rows."""
     board = DataFrame(columns=["game_id", "game", "watch", "metric", "dimension", "change"])

@@ -153,8 +153,9 @@ def price_changes(before: DataFrame, after: DataFrame, by: By, *, within: str = 
 
     Both are frames of ilrd_revenue by day, *by* and *within*. Each value of *within* is compared with itself, weighted
     by its later impressions, so a shift between games changes nothing; one without impressions in a period is left out.
-    Days are the repetitions that the intervals rest on, and count for fewer where successive ones are alike. Segments
-    with impressions on fewer than `FEWEST_DAYS` days of a period have none. Largest effect first.
+    Days are the repetitions that the intervals rest on, and count for fewer where successive ones are alike, in the
+    segment or in all of them on average. Segments with impressions on fewer than `FEWEST_DAYS` days of a period have no
+    interval. Largest effect first.
 
     Columns: *by* (category), ratio (later price as a multiple of the earlier one), low, high (its 95 % interval,
     Student's t on the logarithm), p_value, p_adjusted (Holm, for all segments), effect (USD, what the change did to the
@@ -294,8 +295,9 @@ def _ratio_interval(result: DataFrame) -> DataFrame:
     from scipy.stats import t
 
     # one correlation of both periods, each of which has a mean of its own
-    mean = [(result[f"{name}_before"] + result[f"{name}_after"]) / 2 for name in ("product", "square", "days")]
-    widening = widening_of_days(*mean)
+    is_known = result[["days_before", "days_after"]].min(axis=1) >= FEWEST_DAYS
+    sums = [(result[f"{name}_before"] + result[f"{name}_after"]) / 2 for name in ("product", "square", "days")]
+    widening = widening_of_days(*(both.where(is_known) for both in sums), is_pooled=True)
     parts, terms = [], []
     for name, of in (("before", "usual"), ("after", "money_after")):
         days = result[f"days_{name}"].where(result[f"days_{name}"] >= FEWEST_DAYS)

@@ -80,16 +80,22 @@ def always_valid_half_width(error: float, scale: float, *, confidence: float = 0
     return error * math.sqrt((1 + 1 / information) * (math.log1p(information) - 2 * math.log(1 - confidence)))
 
 
-def widening_of_days(products: Any, squares: Any, days: Any) -> Floats:
+def widening_of_days(products: Any, squares: Any, days: Any, *, is_pooled: bool = False) -> Floats:
     """Return the factor, at least 1, by which days that are alike widen a variance.
 
     *products* is the sum of the products of successive deviations, *squares* that of their squares. The factor is that
     of first-order autocorrelation, corrected for its bias in short series, and leaves two independent days at least.
-    *days* / the factor is the number of independent days.
+    *days* / the factor is the number of independent days. With *is_pooled* the days of each series count as alike at
+    least as those of all series do on average: a few weeks show it roughly, and of many series the one that seems least
+    alike by chance would be the first to be claimed.
     """
-    alike = np.divide(products, squares, out=np.zeros(np.shape(squares)), where=np.asarray(squares) > 0)
-    alike = np.clip(alike + (1 + 3 * alike) / days, 0.0, _MOST_ALIKE)
-    return np.asarray(np.minimum((1 + alike) / (1 - alike), np.maximum(days / _FEWEST_INDEPENDENT, 1.0)))
+    alike = products / np.where(squares > 0, squares, np.inf)
+    alike = alike + (1 + 3 * alike) / days
+    if is_pooled:
+        alike = np.maximum(alike, Series(alike).mean())
+    alike = np.minimum(np.maximum(alike, 0.0), _MOST_ALIKE)
+    most = np.maximum(days, _FEWEST_INDEPENDENT) / _FEWEST_INDEPENDENT
+    return np.asarray(np.minimum((1 + alike) / (1 - alike), most))
 
 
 def variance_of_days(square: Any, widening: Any, days: Any) -> Any:
@@ -115,12 +121,12 @@ def half_width_of_days(influence: Floats, confidence: float = 0.95) -> float:
     from scipy.special import stdtrit
 
     days = len(influence)
-    square = float((influence**2).sum())
+    square = float(influence @ influence)
     if days < FEWEST_DAYS or not math.isfinite(square):
         return math.nan
     if square == 0.0:
         return 0.0
-    widening = float(widening_of_days((influence[1:] * influence[:-1]).sum(), square, days))
+    widening = float(widening_of_days(influence[1:] @ influence[:-1], square, days))
     quantile = stdtrit(days / widening - 1, (1 + confidence) / 2)
     return float(quantile * math.sqrt(variance_of_days(square, widening, days)))
 

@@ -37,6 +37,7 @@ HISTORY: Final = "last 112 complete days"
 MOST_DRILLS: Final = 5
 MOST_GAMES: Final = 6
 _HEADER: Final = ["severity", "day", "game", "number", "of", "is", "usually", "change", "open since"]
+_SEGMENT_HEADER: Final = ["game", "number", "of", "by", "segment", "is", "usually", "share of the change"]
 _BEFORE_DAYS: Final = 30
 """Days queried before a change: with a change of one day, as many as a request may have."""
 
@@ -116,6 +117,14 @@ class HealthReport(msgspec.Struct, frozen=True):
         shown = wide.loc[[*watched, *(name for name in wide.index if name not in watched)], games["id"].tolist()]
         shown.columns = pd.Index(games["game"].astype(str))
         return shown.rename_axis(columns=None).reset_index()
+
+    def segment_table(self, rows: DataFrame) -> DataFrame:
+        """Return *rows* of `moved` as readable text, each number in the unit of its metric.
+
+        The text is plain, as that of `table`.
+        """
+        cells = [dict(zip(_SEGMENT_HEADER, _segment_cells(row), strict=True)) for row in rows.to_dict("records")]
+        return DataFrame(cells, columns=_SEGMENT_HEADER, dtype="str")
 
     def markdown(self) -> str:
         """Return the board as one page of Markdown, with names from outside escaped."""
@@ -240,12 +249,25 @@ def segments_of(lens: Client, row: dict[Any, Any], dimension: str) -> DataFrame:
 def _cells(row: dict[Any, Any]) -> Iterator[tuple[str, str]]:
     """Yield the header and text of each cell of a row of the readable table."""
     value, expected = (format_number(row[name], row["kind"]) for name in ("value", "expected"))
-    segment = "" if pd.isna(row["dimension"]) else UNKNOWN if pd.isna(row["segment"]) else str(row["segment"])
+    segment = "" if pd.isna(row["dimension"]) else _segment_name(row["segment"])
     change = "" if pd.isna(row["change"]) else format_number(row["change"], "change", places=0)
     since = "" if pd.isna(row["since"]) else f"{row['since']:%Y-%m-%d}"
     severity = f"{row['severity']}: {why}" if (why := health.ok_reason(row)) else row["severity"]
     named = (severity, f"{row['timestamp']:%Y-%m-%d}", row["game"], row["metric"], segment)
     yield from zip(_HEADER, map(str, (*named, value, expected, change, since)), strict=True)
+
+
+def _segment_cells(row: dict[Any, Any]) -> Iterator[str]:
+    """Yield the text of each cell of a row of the readable table of segments."""
+    kind = health.watches([row["watch"]])[0].kind
+    of = "" if pd.isna(row["of_dimension"]) else _segment_name(row["of_segment"])
+    yield from (str(row["game"]), str(row["metric"]), of, health.dimension_words(str(row["dimension"])))
+    yield from (_segment_name(row["segment"]), *(format_number(row[name], kind) for name in ("value", "expected")))
+    yield format_number(row["share_of_change"], "share", places=0)
+
+
+def _segment_name(segment: Any) -> str:
+    return UNKNOWN if pd.isna(segment) else str(segment)
 
 
 def _markdown_of(table: DataFrame) -> str:

@@ -108,6 +108,7 @@ _NAMES: Final = {
     "revenue": "Purchase revenue",
     "roas": "Return on ad spend",
     "session_unique": "Sessions",
+    "share_of_change": "Share of the change",
     "spend": "Ad spend",
     "total_revenue": "Revenue",
     "user_unique": "Active players",
@@ -141,8 +142,12 @@ def shorten(text: str, longest: int = 36) -> str:
 
 
 def name_of(column: str) -> str:
-    """Return the readable name of a column or metric. It is not escaped."""
-    return _NAMES.get(column) or column.replace("_", " ").capitalize()
+    """Return the readable name of a column or metric. It is not escaped.
+
+    Capitals stay: a column may be the title of a game.
+    """
+    words = column.replace("_", " ")
+    return _NAMES.get(column) or words[:1].upper() + words[1:]
 
 
 def unit_of(column: str, metrics: list[str] | None = None) -> ColumnUnit:

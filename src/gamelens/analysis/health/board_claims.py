@@ -110,7 +110,7 @@ def incidents_claim(flags: DataFrame, last_day: pd.Timestamp | None) -> Claim:
         return Claim(kind="incidents", direction="unknown", size=0.0, unit="incidents", text="No day stood out.")
     still_open = int((found["timestamp"] == last_day).sum())
     newest = found["since"].max()
-    text = f"Incidents in all this time: {len(found):,}; still open: {still_open:,}; "
+    text = f"{counted(len(found), 'incident')} in all this time, {still_open or 'none'} still open; "
     text += f"the newest began on {newest:%Y-%m-%d}."
     return Claim(kind="incidents", direction="unknown", size=float(len(found)), unit="incidents", text=text)
 

@@ -31,7 +31,8 @@ def row_sentence(row: Row) -> str:
         about = f" (usually about {format_number(row['expected'], row['kind'])} {str(row['metric']).lower()})"
         return f"{row['game']}: silent on {row['timestamp']:%Y-%m-%d}{_since_text(row)}, nothing came{about}"
     why = f": {reason}" if (reason := ok_reason(row)) else ""
-    return f"{subject(row)} {_change_text(row)} {_day_text(row)} ({_value_text(row)}){why}{_caveat(row)}"
+    about = subject(row) if pd.isna(row.get("dimension")) else f"{subject(row)},"
+    return f"{about} {_change_text(row)} {_day_text(row)} ({_value_text(row)}){why}{_caveat(row)}"
 
 
 def subject(row: Row) -> str:

@@ -42,7 +42,10 @@ _NOT_DAMAGE: Final = frozenset(
 
 
 class _ProcessConnection:
-    """The connection of one process, closed with it: from Python 3.13 on, one that is left open is a warning."""
+    """The connection of one process, closed with it.
+
+    From Python 3.13 on, one that is left open is a warning.
+    """
 
     def __init__(self) -> None:
         self.lock = threading.RLock()

@@ -12,7 +12,7 @@ from pandas import DataFrame, Series
 from plotly.graph_objects import Figure
 from plotly.subplots import make_subplots
 
-from gamelens._text import format_number
+from gamelens._text import counted, format_number
 from gamelens.analysis.tidy_frames import display_values, series_names
 from gamelens.notebook.figures.alt_text import short_list
 from gamelens.notebook.figures.captions import main_value, title_of, unit_in, words_per_bucket
@@ -104,8 +104,8 @@ def draw_bands(scores: DataFrame, *, title: str | None = None) -> Figure:
         axis.update(range=[0, 1.25 * max(highest, 1e-9)], tickformat=tick_format(kind, highest))
     flagged = scores[scores["is_flagged"].fillna(False).astype(bool)]
     words = f"{metrics[0]}; " if len(metrics) == 1 else ""
-    words += f"band: what the weekday usually brings; diamonds: {len(flagged)} flagged day"
-    words += "" if len(flagged) == 1 else "s"
+    words += "band: what the weekday usually brings; "
+    words += f"diamonds: {counted(len(flagged), 'flagged day')}" if len(flagged) else "no day is flagged"
     words += "" if is_whole else f"; the {MOST_PANELS} most surprising of {len(surprise)}"
     alt = _in_words(flagged, len(chosen))
     return finish(grid.figure, scores, title or "As usual, or not", words, alt=alt, above=grid.head_px)

@@ -168,7 +168,7 @@ def _cells(column: TableColumn, *, is_mail: bool) -> list[str]:
     """Return the cells as markup, with their bars. Days stay on one line."""
     texts = [escape(text) for text in column.texts]
     if column.is_day:
-        return [text.replace(" ", "&nbsp;") for text in texts]
+        return [f'<span style="white-space:nowrap">{text}</span>' for text in texts]
     if column.bars is None:
         return texts
     blocks = [f'<span style="{_BAR}">{bar}</span> ' for bar in text_bars(column.bars)]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from pandas import DataFrame, RangeIndex
@@ -15,6 +16,8 @@ from gamelens.notebook.receipt_text import source_line
 from gamelens.notebook.tables.column_texts import ColumnTexts, columns_of
 from gamelens.notebook.tables.row_marks import row_marks
 from gamelens.wire.receipts import Receipt
+
+_DAY: Final = re.compile(r"(\d{4}-\d\d-\d\d)?")
 
 
 class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,12 +109,13 @@ def contents_of(frame: DataFrame, *, rows: int, total: bool, bars: Sequence[str]
 
 
 def _column(column: ColumnTexts, rows: int, totals: dict[str, float], bars: Sequence[str]) -> TableColumn:
+    texts = tuple(column.text(row) for row in range(rows))
     return TableColumn(
         name=column.name,
         unit=column.unit,
         is_number=column.is_number,
-        is_day=column.is_day,
-        texts=tuple(column.text(row) for row in range(rows)),
+        is_day=column.is_day or all(map(_DAY.fullmatch, texts)),
+        texts=texts,
         total=column.number_text(totals[column.column]) if column.column in totals else "",
         bars=tuple(column.values) if column.column in bars else None,
     )
