@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -316,6 +317,27 @@ def test_what_is_not_in_the_lake_is_refused(lake: LakeClient) -> None:
         raw_events.player_money(lake, "2026-11-12/2026-11-19", days=30)
     with pytest.raises(NotYetAvailable):
         raw_events.player_money(lake, "2026-11-12/2026-11-19", days=30, when_unavailable="clip")
+
+
+def test_purchases_that_event_data_lacks_are_not_zero(tmp_path: Path) -> None:
+    """Over its days revenue by hour is unknown, with the reason, and money by player refused; other games have it."""
+    at = datetime(2026, 11, 17, 12, tzinfo=UTC)
+    row = {"event_client_ts": at, "event_arrival_ts": at, "game_id": 1001, "user_id": "u", "event_id_01": "kill"}
+    pq.write_table(pa.Table.from_pylist([row | {"event_id_02": None}]), tmp_path / "a.parquet")
+    Stage(tmp_path / "state").sandbox.close()
+    clock = Clock()
+    clock.freeze(NOW)
+    import_raw_events(tmp_path / "state", [str(tmp_path / "a.parquet")], clock=clock)
+    with open_lake(tmp_path / "state", organisation="acme", progress=False) as lake:
+        frame = raw_events.count_events(lake, "2026-11-18/2026-11-19", zone="Pacific/Honolulu")
+        assert frame.empty
+        frame = raw_events.count_events(lake, "2026-11-17/2026-11-18")
+        assert (frame["events"].tolist(), frame["revenue"].isna().tolist()) == ([1], [True])
+        assert "Event Data, which has no purchases" in Receipt.of(frame.attrs).warnings[0]
+        other = raw_events.count_events(lake, "2026-11-17/2026-11-18", every="all", games=["1002"])
+        assert Receipt.of(other.attrs).warnings == ()
+        with pytest.raises(BadQuery, match="Event Data, which has no purchases"):
+            raw_events.player_money(lake, "2026-11-17/2026-11-18", days=1)
 
 
 def test_players_with_days_to_come_are_left_out(lake: LakeClient) -> None:

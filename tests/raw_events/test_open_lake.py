@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -174,6 +176,16 @@ def test_a_view_is_a_relation(lake: LakeClient) -> None:
     described = lake.views()
     assert {"events", "players", "sessions", "purchases", "games"} <= set(described["view"])
     assert list(described.columns) == ["view", "column", "type", "meaning"]
+
+
+def test_a_script_that_does_not_close_it_ends_quietly(stage: Stage) -> None:
+    """The engine is released when Python ends: else it lists what it calls leaks on standard error."""
+    code = "import sys, gamelens as gl; lake = gl.open_lake(sys.argv[1], organisation='acme', progress=False); " + (
+        "print(len(lake.query('event_count', over='last 3 complete days')))"
+    )
+    command = [sys.executable, "-c", code, str(stage.sandbox.options.state)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (ended.stdout.strip(), ended.stderr) == ("3", "")
 
 
 def test_a_folder_without_a_lake_is_refused(tmp_path: Path, stage: Stage) -> None:

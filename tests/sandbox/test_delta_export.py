@@ -103,6 +103,17 @@ def test_timestamps_have_no_zone(played: Stage, tmp_path: Path) -> None:
     assert table.schema.field("ts").type == pa.timestamp("us")
 
 
+def test_a_table_of_an_earlier_layout_gets_the_new_columns(played: Stage, tmp_path: Path) -> None:
+    """Columns that the lake did not have at the first export are added, and have their values."""
+    path = tmp_path / "delta" / "org-acme" / "events"
+    whole = deltalake.DeltaTable(export(played, tmp_path / "whole")["acme"].table).to_pyarrow_table().schema
+    earlier = pa.schema([field for field in whole if field.name not in ("event_id", "device")])
+    deltalake.DeltaTable.create(str(path), earlier)
+    exported = export(played, tmp_path / "delta")["acme"]
+    assert rows_of_table(exported) == rows_of_lake(played, "acme")
+    assert {row["device"] for row in rows_of_table(exported)} == {event()["device"]}
+
+
 def test_a_folder_without_a_sandbox_is_refused(tmp_path: Path) -> None:
     """A folder without a sandbox's state is refused."""
     with pytest.raises(Refused, match="holds no sandbox"):

@@ -78,6 +78,15 @@ def scope_of(
     return EventScope(interval=interval, games=tuple(chosen), receipt=receipt)
 
 
+def check_purchases(lake: LakeClient, interval: Interval, games: Sequence[str]) -> None:
+    """Check that purchases of *games* in *interval* are known.
+
+    Raises:
+        BadQuery: events of these days came as Event Data, which has none.
+    """
+    lake.query("revenue", over=interval, every="all", games=list(games))
+
+
 def names_of(names: Names) -> list[str]:
     """Return one name or several as a list."""
     return [names] if isinstance(names, str) else [str(name) for name in names]

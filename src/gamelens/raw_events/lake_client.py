@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -64,6 +65,7 @@ class LakeClient(Client):
         self._lake = Lake(state / "lake", self._store)
         health = LakeHealth(self._lake)
         self._reader = open_engine(engine, LakeLocation(state / "lake"), QueryBounds(seconds=QUERY_S, memory="4GB"))
+        weakref.finalize(self, self._reader.close)  # an engine that is open when Python ends complains of leaks
         key = secrets.token_hex(20)
         known = msgspec.structs.replace(owner, api_key_sha256=hashlib.sha256(key.encode()).hexdigest())
         app = MetricsApp(

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
+import msgspec
+
+from gamelens.analysis.tidy_frames import with_receipt
 from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.errors import BadQuery
-from gamelens.raw_events.event_scope import IN_SCOPE, Names, answer, names_of, scope_of
+from gamelens.raw_events.event_scope import IN_SCOPE, Names, answer, check_purchases, names_of, scope_of
 from gamelens.raw_events.lake_client import LakeClient
 
 if TYPE_CHECKING:
@@ -55,7 +58,7 @@ def count_events(
         games: ids of games; None is all of them.
 
     Columns: timestamp (datetime64[us, *zone*], the start), *by* (category), events, players, sessions (Int64), revenue,
-    ad_revenue (float64, USD).
+    ad_revenue (float64, USD). revenue is NA where events came as Event Data, without purchases; the receipt says so.
 
     Raises:
         BadQuery: an argument is not as described.
@@ -82,4 +85,9 @@ def count_events(
         GROUP BY ALL ORDER BY timestamp{split}"""  # noqa: S608
     frame = answer(lake, statement, scope, {"zone": zone} if "$zone" in statement else {})
     frame["timestamp"] = frame["timestamp"].dt.tz_convert(zone)
+    try:
+        check_purchases(lake, scope.interval, scope.games)
+    except BadQuery as error:
+        receipt = msgspec.structs.replace(scope.receipt, warnings=(*scope.receipt.warnings, str(error)))
+        return with_receipt(frame.assign(revenue=float("nan")), receipt)
     return frame

@@ -9,7 +9,7 @@ import msgspec
 
 from gamelens.client.tables.time_ranges import TimeRange, clip_to_available
 from gamelens.errors import BadQuery, NotYetAvailable
-from gamelens.raw_events.event_scope import EventScope, Names, answer, scope_of
+from gamelens.raw_events.event_scope import EventScope, Names, answer, check_purchases, scope_of
 from gamelens.raw_events.lake_client import LakeClient
 from gamelens.wire.intervals import Interval
 
@@ -50,9 +50,7 @@ def player_money(
         raise BadQuery("days", days, "must be at least 1")
     scope = _with_whole_days(scope_of(lake, over, games=games), lake.available(), days, when_unavailable)
     until = scope.interval.end + (days - 1) * _DAY
-    lake.query(
-        "revenue", over=Interval(scope.interval.start, until), every="all", games=list(scope.games)
-    )  # or refused
+    check_purchases(lake, Interval(scope.interval.start, until), scope.games)
     statement = """
         WITH installed AS (
             SELECT *, CAST(installed_at AS DATE) AS since FROM players
