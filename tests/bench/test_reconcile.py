@@ -40,8 +40,8 @@ QUERIES: Final = (
     ("user_unique", "country_code"),
     ("session_unique", "country_code"),
 )
-SEEDS: Final = (1, 2, 3)
-PLAYERS: Final = 3000
+SEEDS: Final = (1, 2)
+PLAYERS: Final = 1500
 
 
 class World(NamedTuple):

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from gamelens.errors import Refused
-from gamelens.sandbox.maintenance.delta_export import ExportedTable, export_delta
+from gamelens.sandbox.maintenance.delta_export import _EVENTS, ExportedTable, export_delta
+from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
 from support.game_events import NOW, event
 from support.sandbox_stage import Stage
 
@@ -114,3 +115,15 @@ def test_a_target_that_cannot_be_written_is_refused(played: Stage, tmp_path: Pat
     (tmp_path / "file").touch()
     with pytest.raises(Refused, match="was not exported"):
         export(played, tmp_path / "file" / "delta")
+
+
+def test_a_table_of_an_earlier_layout_gets_the_new_columns(played: Stage, tmp_path: Path) -> None:
+    """Readers would not see a column that the table's schema lacks."""
+    folder = Path(export(played, tmp_path / "first")["acme"].table).relative_to(tmp_path / "first")
+    earlier = tmp_path / "delta" / folder
+    names = [name for name in EVENT_COLUMNS if name != "arrived_at"]
+    deltalake.DeltaTable.create(earlier, pa.schema([_EVENTS.field(name) for name in names]))
+    exported = export(played, tmp_path / "delta")["acme"]
+    assert Path(exported.table) == earlier
+    assert rows_of_table(exported) == rows_of_lake(played, "acme")
+    assert export(played, tmp_path / "delta")["acme"].version == exported.version

@@ -28,6 +28,7 @@ from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS, FORMAT
 from gamelens.sandbox.storage.manifest import file_checksum
 
 if TYPE_CHECKING:
+    from deltalake import DeltaTable
     from deltalake.transaction import AddAction
 
 _TYPES: Final = {
@@ -112,6 +113,7 @@ def _update_table(target: _TargetFolder, parts: Sequence[TablePart]) -> Exported
     table = (
         DeltaTable(target.table) if DeltaTable.is_deltatable(target.table) else DeltaTable.create(target.table, _EVENTS)
     )
+    _add_columns(table)
     wanted = {_unique_name(part.path): part for part in parts}
     present = {uri.rpartition("/")[2] for uri in table.file_uris()}
     for name in wanted.keys() - present:
@@ -125,6 +127,16 @@ def _update_table(target: _TargetFolder, parts: Sequence[TablePart]) -> Exported
         table.update_incremental()
     rows = sum(part.rows for part in parts)
     return ExportedTable(table=target.table, version=table.version(), files=len(wanted), rows=rows)
+
+
+def _add_columns(table: DeltaTable) -> None:
+    """Add the columns that a table of an earlier layout lacks."""
+    from deltalake import Schema
+
+    known = {field.name for field in table.schema().fields}
+    lacking = [field for field in Schema.from_arrow(_EVENTS).fields if field.name not in known]
+    if lacking:
+        table.alter.add_columns(lacking)
 
 
 def _unique_name(path: Path) -> str:
