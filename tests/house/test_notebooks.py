@@ -21,7 +21,7 @@ from support.notebook_claims import COUNTED
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SCENARIOS = (ROOT / "src/gamelens/simulator/scenarios").glob("*.toml")
-OF_CLAIMS = {"01_ad_revenue", "02_retention", "03_health", "05_experiments"}
+OF_CLAIMS = {"01_ad_revenue", "02_retention", "03_health", "05_experiments", "07_why_numbers_differ"}
 JUDGED = OF_CLAIMS - {"03_health"}  # whose alarms have a bench of their own
 FORMATTED = re.compile(r"\{[^{}\n]*:[.,\w%+]+\}")
 every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

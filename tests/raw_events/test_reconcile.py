@@ -25,9 +25,19 @@ from gamelens.sandbox.maintenance.bulk_load import open_bulk_load
 from gamelens.simulator import load_scenario, play_columns
 from gamelens.wire.intervals import Interval
 from gamelens.wire.receipts import Receipt
-from support.two_answers import DAY_S, NAMES, OVER, Happened, OtherService, happened_events, lake_of
-
-LEAST = 0.95
+from support.two_answers import (
+    DAY_S,
+    LEAST,
+    NAMES,
+    OVER,
+    Happened,
+    OtherService,
+    assert_shares_of,
+    happened_events,
+    lake_of,
+    planted_shares,
+    shares,
+)
 
 
 class World(NamedTuple):
@@ -49,31 +59,6 @@ def explained(world: World, *causes: str, metric: str, by: str | None = None) ->
     """Return the reconciliation with a service that counts by the rules of *causes*."""
     api = cast(Client, OtherService(world.events, causes))
     return reconcile(api, world.lake, metric, by=by, over=OVER)
-
-
-def planted_shares(events: list[Happened], causes: tuple[str, str], metric: str, by: str | None) -> dict[str, float]:
-    """Return the share of each of two causes: its Shapley value, summed without signs, from counts in plain Python."""
-    sets: list[tuple[str, ...]] = [(), (causes[0],), (causes[1],), causes]
-    counts = [OtherService(events, each).count(metric, by) for each in sets]
-    gross = dict.fromkeys(causes, 0.0)
-    for cell in set().union(*counts):
-        none, first, second, both = (each.get(cell, 0.0) for each in counts)
-        gross[causes[0]] += abs((first - none) + (both - second)) / 2
-        gross[causes[1]] += abs((second - none) + (both - first)) / 2
-    return {NAMES[cause]: amount / sum(gross.values()) for cause, amount in gross.items()}
-
-
-def assert_shares_of(found: Reconciliation, planted: dict[str, float]) -> None:
-    """Check that no cause has more than 5 % of the difference too much or too little."""
-    shown = shares(found)
-    wrong = {cause: (shown.get(cause, 0.0), planted.get(cause, 0.0)) for cause in {*shown, *planted}}
-    assert all(abs(a - b) <= 1 - LEAST for a, b in wrong.values()), wrong
-    assert sum(shown.get(cause, 0.0) for cause in planted) >= LEAST
-
-
-def shares(found: Reconciliation) -> dict[str, float]:
-    """Return the share of each cause that explains something."""
-    return {row["cause"]: row["share"] for row in found.causes.to_dict("records") if row["share"] > 0}
 
 
 CASES = [

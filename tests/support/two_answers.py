@@ -19,8 +19,10 @@ from uuid import UUID
 import pandas as pd
 
 from gamelens.raw_events.lake_client import LakeClient, open_lake
+from gamelens.raw_events.reconciliation.reconciliation_result import Reconciliation
 from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.maintenance.import_run import ImportOptions, import_raw_events
+from gamelens.simulator import export_raw, load_scenario
 from gamelens.wire.receipts import RECEIPT
 from support.sandbox_stage import Stage
 
@@ -37,6 +39,8 @@ OVER: Final = f"{FIRST + timedelta(days=COUNTED[0]):%Y-%m-%d}/{FIRST + timedelta
 CAUSES: Final = (
     *("as of", "closed", "arrival", "duplicates", "skew", "zone", "networks", "bots", "first", "last", "approximate"),
 )
+LEAST: Final = 0.95
+"""Share of a difference that must go to the right cause."""
 NAMES: Final = {
     "as of": "late arrivals",
     "closed": "late arrivals",
@@ -92,6 +96,61 @@ def happened_events(seed: int, *, players: int = 150) -> list[Happened]:
             start = begins + hour * 3600 + 60 * number
             events += _session(chance, f"bot{number}", start, "US", 0, is_bot=True)
     return events
+
+
+def simulated_events(seed: int, folder: Path, *, players: int) -> list[Happened]:
+    """Return the last ten days of *players* of the scenario `small`, with every cause planted in their events.
+
+    *folder* is an empty one for the export that they are read from.
+    """
+    scenario = load_scenario("small", players=players, seed=seed)
+    export_raw(scenario, folder, "raw-json", ends_on=(FIRST + timedelta(days=DAYS)).date())
+    lines = [
+        json.loads(line) for path in folder.rglob("*.gz") for line in gzip.decompress(path.read_bytes()).splitlines()
+    ]
+    begins = int(FIRST.timestamp())
+    lines = [line for line in lines if line["data"]["client_ts"] >= begins and line["game_id"] == 1001]
+    plants = _Plants(seed)
+    events = [event for line in lines for event in plants.planted(line)]
+    chance = random.Random(seed)
+    for hour in range(DAYS * 24):
+        events += _session(chance, "bot", begins + hour * 3600, "US", 0, is_bot=True)
+    return events
+
+
+class _Plants:
+    """The causes that are planted in simulated events: by player, by session, and by event."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed, self._chance = seed, random.Random(seed)
+
+    def planted(self, line: dict[str, Any]) -> Iterator[Happened]:
+        """Yield the event of *line* as it is planted, and its copy where it has one."""
+        data = line["data"]
+        of_user, of_session = (random.Random(f"{self._seed} {data[name]}") for name in ("user_id", "session_id"))
+        skew_s = of_user.choice((5, 7, 9)) * 3600 if of_user.random() < 0.08 else 0
+        travels = of_user.random() < 0.25 and of_session.random() < 0.5
+        late_s = of_session.randrange(6 * 3600, 4 * DAY_S) if of_session.random() < 0.06 and not skew_s else 0
+        is_copied = self._chance.random() < 0.04
+        is_impression = data["category"] == "impression"
+        event = Happened(
+            user=data["user_id"],
+            session=data["session_id"],
+            category=data["category"] if data["category"] in ("user", "impression", "business") else "design",
+            true_s=data["client_ts"],
+            client_s=data["client_ts"] + skew_s,
+            arrival_s=(data["client_ts"] if skew_s else line["arrival_ts"]) + late_s,
+            country=of_session.choice(("FR", "GB")) if travels else line["country_code"],
+            network=self._chance.choice(("one", "two", "three")) if is_impression else None,
+            is_disclosed=self._chance.random() > 0.3,
+            cents=data.get("amount", 0) if data["category"] == "business" else 0,
+            uuid=data["event_uuid"] if not is_copied and self._chance.random() < 0.5 else None,
+            is_copy=False,
+            is_bot=False,
+        )
+        yield event
+        if is_copied:
+            yield event._replace(is_copy=True, arrival_s=event.arrival_s + 30)
 
 
 def _session(
@@ -151,15 +210,28 @@ def lake_of(events: list[Happened], folder: Path) -> Iterator[LakeClient]:
         yield lake
 
 
+Cells = dict[tuple[date, str | None], float]
+"""Counts by day and split."""
+_COUNTED: dict[tuple[int, frozenset[str], str, str | None], tuple[list[Happened], Cells]] = {}
+
+
 class OtherService:
     """A service that counts *events* by the rules of *causes*, with the one method that a reconciliation calls."""
 
-    def __init__(self, events: list[Happened], causes: Collection[str], *, seed: int = 0) -> None:
-        self._events, self._causes, self._seed = events, frozenset(causes), seed
+    def __init__(self, events: list[Happened], causes: Collection[str]) -> None:
+        self._events, self._causes = events, frozenset(causes)
+
+    @classmethod
+    def counted(cls, events: list[Happened], causes: Collection[str], metric: str, by: str | None) -> Cells:
+        """Return the counts of a service, which are counted once for each list of events."""
+        key = (id(events), frozenset(causes), metric, by)
+        if key not in _COUNTED:
+            _COUNTED[key] = (events, cls(events, causes).count(metric, by))
+        return _COUNTED[key][1]
 
     def query(self, metric: str, *, by: str | None, over: object, every: str) -> pd.DataFrame:
         """Return the answer of the service, with a receipt."""
-        cells = self.count(metric, by)
+        cells = self.counted(self._events, self._causes, metric, by)
         rows = [
             {"timestamp": pd.Timestamp(day, tz="UTC"), **({by: split} if by else {}), metric: count}
             for (day, split), count in cells.items()
@@ -172,7 +244,7 @@ class OtherService:
         frame.attrs[RECEIPT] = {"asked": asked, "asked_at": asked_at, "as_of": LATER}
         return frame
 
-    def count(self, metric: str, by: str | None) -> dict[tuple[date, str | None], float]:
+    def count(self, metric: str, by: str | None) -> Cells:
         """Return the counts by day and split."""
         members: defaultdict[tuple[date, str | None], set[str]] = defaultdict(set)
         sums: defaultdict[tuple[date, str | None], float] = defaultdict(float)
@@ -189,7 +261,7 @@ class OtherService:
                 members[day, split].add(event.session)
         if metric in ("event_count", "revenue"):
             return {cell: value for cell, value in sums.items() if value}
-        chance = random.Random(self._seed)
+        chance = random.Random(0)
         noise = 0.012 if "approximate" in self._causes else 0.0
         return {cell: round(len(it) * (1 + chance.gauss(0, noise))) for cell, it in members.items()}
 
@@ -227,3 +299,28 @@ class OtherService:
         if by == "ilrd_network_name":
             return event.network if event.is_disclosed or "networks" in self._causes else None
         return event.country if by == "country_code" else None
+
+
+def planted_shares(events: list[Happened], causes: tuple[str, str], metric: str, by: str | None) -> dict[str, float]:
+    """Return the share of each of two causes: its Shapley value, summed without signs, from counts in plain Python."""
+    sets: list[tuple[str, ...]] = [(), (causes[0],), (causes[1],), causes]
+    counts = [OtherService.counted(events, each, metric, by) for each in sets]
+    gross = dict.fromkeys(causes, 0.0)
+    for cell in set().union(*counts):
+        none, first, second, both = (each.get(cell, 0.0) for each in counts)
+        gross[causes[0]] += abs((first - none) + (both - second)) / 2
+        gross[causes[1]] += abs((second - none) + (both - first)) / 2
+    return {NAMES[cause]: amount / sum(gross.values()) for cause, amount in gross.items()}
+
+
+def assert_shares_of(found: Reconciliation, planted: dict[str, float]) -> None:
+    """Check that no cause has more than 5 % of the difference too much or too little."""
+    shown = shares(found)
+    wrong = {cause: (shown.get(cause, 0.0), planted.get(cause, 0.0)) for cause in {*shown, *planted}}
+    assert all(abs(a - b) <= 1 - LEAST for a, b in wrong.values()), wrong
+    assert sum(shown.get(cause, 0.0) for cause in planted) >= LEAST
+
+
+def shares(found: Reconciliation) -> dict[str, float]:
+    """Return the share of each cause that explains something."""
+    return {row["cause"]: row["share"] for row in found.causes.to_dict("records") if row["share"] > 0}

@@ -9,6 +9,8 @@ from gamelens.analysis.retention.lifetime_value import dearest_claim, ltv
 from gamelens.analysis.retention.projection import project_retention
 from gamelens.analysis.retention.retention_claims import (
     day_range_claim,
+    definitions_claim,
+    gap_claim,
     installs_claim,
     level_claims,
     longest_claim,
@@ -33,7 +35,9 @@ __all__ = [
     "day_range_claim",
     "day_spread",
     "dearest_claim",
+    "definitions_claim",
     "drift_claims",
+    "gap_claim",
     "installs_claim",
     "level_claims",
     "longest_claim",

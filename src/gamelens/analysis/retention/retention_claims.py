@@ -18,6 +18,8 @@ from gamelens.analysis.tidy_frames.frame_requirements import RETENTION, requires
 _SIZES: Final = result_of("retention.cohort_sizes(frame, by=...)", "timestamp", "installs")
 _CURVE: Final = result_of("retention.average_curve(frame)", "age", "retention", "low", "high")
 _AHEAD: Final = result_of("retention.project_retention(frame)", "model", "age", "retention", "low", "high")
+_DEFINITIONS: Final = result_of("gl.retention_definitions(lake, ...)", "definition", "age", "retention")
+_GAP: Final = result_of("gl.retention_gap(lake, ...)", "age", "term", "amount", "players")
 _NOBODY: Final = "There are no new players in this period."
 
 
@@ -127,3 +129,45 @@ def _with_interval(row: dict[Any, Any]) -> str:
     """Return retention as `12.3% (11.0% to 13.9%)`."""
     value, low, high = (format_number(row[name], "share") for name in ("retention", "low", "high"))
     return f"{value} ({low} to {high})"
+
+
+@requires(shown=_DEFINITIONS)
+def definitions_claim(shown: DataFrame, age: int) -> Claim:
+    """Return how far apart the definitions of `gl.retention_definitions` are at one *age*.
+
+    Players are counted, not estimated, so the claim has no interval. Size is the largest retention less the smallest,
+    in percentage points.
+    """
+    kind, rows = f"D{age} retention by definition", shown[(shown["age"] == age) & shown["retention"].notna()]
+    if rows.empty:
+        text = f"No definition has a player who has reached day {age}."
+        return Claim(kind=kind, direction="unknown", unit="pp", text=text)
+    ordered = rows.sort_values("retention")
+    low, high = ordered.iloc[0], ordered.iloc[-1]
+    text = (
+        f"D{age} retention is {format_number(low['retention'], 'share')} by one definition ({low['definition']}) and "
+        f"{format_number(high['retention'], 'share')} by another ({high['definition']}), of the same events."
+    )
+    size = 100 * float(high["retention"] - low["retention"])
+    return Claim(kind=kind, direction="unknown", size=size, unit="pp", text=text)
+
+
+@requires(gap=_GAP)
+def gap_claim(gap: DataFrame, age: int) -> Claim:
+    """Return the terms of `gl.retention_gap` at one *age*, and their sum.
+
+    Size is that sum in percentage points, counted.
+    """
+    kind, rows = f"gap of D{age} retention", gap[(gap["age"] == age) & gap["amount"].notna()]
+    terms = rows[rows["amount"] != 0]
+    if terms.empty:
+        text = f"D{age} retention is the same by both definitions." if len(rows) else f"Nobody has reached day {age}."
+        return Claim(kind=kind, direction="unknown", unit="pp", text=text)
+    size = 100 * float(terms["amount"].sum())
+    parts = [
+        f"{100 * row['amount']:+.1f} from {counted(int(row['players']), 'player')} ({row['term']})"
+        for row in terms.to_dict("records")
+    ]
+    direction: Direction = "higher" if size > 0 else "lower"
+    text = f"By the second definition D{age} retention differs by {size:+.1f} percentage points: {', '.join(parts)}."
+    return Claim(kind=kind, direction=direction, size=size, unit="pp", text=text)
