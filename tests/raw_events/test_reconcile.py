@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 import pandas as pd
 import pytest
 
+from gamelens.client.async_client import AsyncClient
 from gamelens.client.sync_client import Client
 from gamelens.errors import BadQuery
 from gamelens.raw_events.lake_client import LakeClient, open_lake
@@ -279,6 +280,13 @@ def test_a_frame_of_another_query_is_refused(world: World, query: dict[str, Any]
     frame = world.lake.query(over=OVER, **query)
     with pytest.raises(BadQuery, match=message):
         reconcile(frame, world.lake, "event_count", by="country_code")
+
+
+@pytest.mark.parametrize("api", [AsyncClient.__new__(AsyncClient), "https://example.com", None])
+def test_what_cannot_answer_is_refused(world: World, api: Any) -> None:
+    """An asynchronous client answers later, and an address is no client."""
+    with pytest.raises(BadQuery, match="must be a client of `connect`"):
+        reconcile(api, world.lake, "event_count", over=OVER)
 
 
 def test_a_frame_without_a_receipt_is_refused(world: World) -> None:

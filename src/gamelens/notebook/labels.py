@@ -68,6 +68,7 @@ _COLUMNS: Final[dict[str, ColumnUnit]] = {
     "player_days": ColumnUnit("count", "active player-days", is_sum=True),
     "requests": ColumnUnit("count", "requests", is_sum=True),
     "retention": ColumnUnit("share", "share of new players"),
+    "revenue": ColumnUnit("money", "USD", is_sum=True),
     "revenue_share": ColumnUnit("share", "share of ad revenue"),
     "roas": ColumnUnit("share", "share of ad spend"),
     "spend": ColumnUnit("money", "USD", is_sum=True),

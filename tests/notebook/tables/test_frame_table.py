@@ -90,6 +90,7 @@ def test_numbers_are_written_in_their_unit() -> None:
     )
     assert cells(frame) == ["&#36;1,235", "12.3%", "98,765", "&#60; 0.001"]
     assert cells(DataFrame({"ecpm": [None]}, dtype="float64")) == ["n/a"]
+    assert cells(DataFrame({"day": [pd.NaT]}, dtype="datetime64[us, UTC]")) == ["n/a"]
 
 
 def test_low_and_high_are_one_column_in_the_unit_of_the_number() -> None:

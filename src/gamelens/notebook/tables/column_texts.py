@@ -17,6 +17,7 @@ from gamelens.wire.receipts import Receipt
 
 _INTERVAL: Final = "Interval"
 _NAMES: Final = {
+    "api": "API",
     "chance_best": "Chance to be the best",
     "ad_revenue": "Ad revenue",
     "control_value": "Value of the control",
@@ -39,7 +40,7 @@ _BOTH_SIDES: Final = ("before", "after", "change")
 _UNIT: Final = "unit"
 _OF_ROW: Final = frozenset({"value", "control_value", "difference"})
 """Columns that are in the unit of their row, if the frame has a column for it."""
-_SHARES: Final = frozenset({"share", "expected_share", "retention", "weight", "conversion"})
+_SHARES: Final = frozenset({"share", "expected_share", "retention", "weight", "conversion", "of_previous"})
 
 
 class ColumnTexts:
@@ -94,8 +95,8 @@ class ColumnTexts:
             return "yes" if value else "no"
         if isinstance(value, Interval):
             return period_text(value)
-        if isinstance(value, datetime) and not pd.isna(value):
-            return f"{day(value)} {value:%H:%M}" if self._has_hours else day(value)
+        if isinstance(value, datetime):
+            return "n/a" if pd.isna(value) else f"{day(value)} {value:%H:%M}" if self._has_hours else day(value)
         return UNKNOWN if value is None or value is pd.NA else str(value)
 
     def number_text(self, value: Any, row: int | None = None) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from pandas import DataFrame
 
+from gamelens.client.async_client import AsyncClient
 from gamelens.client.sync_client import Client
 from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.errors import BadQuery
@@ -153,6 +154,8 @@ def _both_answers(
     if isinstance(api, DataFrame):
         frame, client = api, None
         every = _check_frame(frame, counted, by) or every
+    elif isinstance(api, AsyncClient) or not hasattr(api, "query"):
+        raise BadQuery("api", type(api).__name__, "must be a client of `connect` or `open_lake`, or a frame of one")
     elif over is None:
         raise BadQuery("over", over, "must be given, unless the first argument is a frame")
     else:
