@@ -105,6 +105,8 @@ def test_two_causes_get_theirs(world: World) -> None:
             if not differs(pair, metric, by):
                 continue
             result = found(world, pair, metric, by)
+            if (result.frame["difference"] == 0).all():
+                continue
             right = sum(shares(result).get(NAMES[cause], 0.0) for cause in pair)
             assert right >= LEAST, (pair, metric, by, shares(result))
             if "approximate" not in pair:
