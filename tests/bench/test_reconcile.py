@@ -87,7 +87,7 @@ def test_one_cause_gets_its_difference(world: World) -> None:
                 continue
             share = shares(result).get(NAMES[cause], 0.0)
             assert share >= LEAST, (cause, metric, by, shares(result))
-            tried, least = tried + 1, min((tried and least) or 1.0, share)
+            tried, least = tried + 1, min(least, share)
     print(f"\n{len(world.events):,} events, {tried} answers: {least:.1%} to the right cause at least")
     assert tried > 40
 
