@@ -68,7 +68,7 @@ def test_a_browser_that_does_not_answer_is_given_up(
 ) -> None:
     """At the deadline the drawing fails, alone and in a shared browser, and nothing waits for it any longer."""
     browser = tmp_path / "chromium"
-    browser.write_text("#!/bin/sh\nexec sleep 30\n")
+    browser.write_text("#!/bin/sh\nexec sleep 4\n")
     browser.chmod(0o755)
     monkeypatch.setenv("BROWSER_PATH", str(browser))
     monkeypatch.setattr(browser_rendering, "_DEADLINE_S", 0.5)
