@@ -7,12 +7,14 @@ import pty
 import subprocess
 import sys
 import termios
+import types
 from collections.abc import Callable, Iterator
 
 import pytest
 from tqdm import tqdm
 
-from gamelens.client.query.progress import SHOWN_FROM_S, Bar, Progress, expected_s
+from gamelens.client.query.progress import SHOWN_FROM_S, Bar, Progress, expected_s, is_progress_shown
+from support.notebook_shell import notebook_shell
 
 Shown = Callable[[], str]
 
@@ -203,3 +205,13 @@ def test_a_pipe_shows_no_bar_by_default() -> None:
     environment = {name: value for name, value in os.environ.items() if name != "CI"}
     done = subprocess.run([sys.executable, "-c", LONG], capture_output=True, check=True, env=environment)
     assert (done.stdout, done.stderr) == (b"", b"")
+
+
+def test_a_kernel_shows_the_bar_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel has a shell that says so: a process that only imported its package is none."""
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
+    with notebook_shell() as shell:
+        assert not is_progress_shown(None)
+        shell.kernel = object()
+        assert is_progress_shown(None)

@@ -90,4 +90,10 @@ def is_progress_shown(wanted: bool | None) -> bool:
     """Return *wanted* or, where it is None, whether this is a notebook or terminal and not CI."""
     if wanted is not None:
         return wanted
-    return not os.environ.get("CI") and ("ipykernel" in sys.modules or sys.stderr.isatty())
+    return not os.environ.get("CI") and (_is_kernel() or sys.stderr.isatty())
+
+
+def _is_kernel() -> bool:
+    """Return whether this process is a kernel. It may also only have imported the package."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel")
