@@ -65,6 +65,7 @@ _COLUMNS: Final[dict[str, ColumnUnit]] = {
     "minimal_lift": ColumnUnit("share", "of the control's value"),
     "payer_share": ColumnUnit("share", "share of active players"),
     "ltv": ColumnUnit("money", "USD per new player"),
+    "players": ColumnUnit("count", "players", is_sum=True),
     "player_days": ColumnUnit("count", "active player-days", is_sum=True),
     "requests": ColumnUnit("count", "requests", is_sum=True),
     "retention": ColumnUnit("share", "share of new players"),

@@ -65,7 +65,8 @@ def test_a_title_that_is_a_column_keeps_its_capitals() -> None:
 
 def test_a_unit_that_the_name_tells_is_not_said_twice() -> None:
     """A share of the change is one already."""
-    assert headings(DataFrame({"share_of_change": [0.5]})) == ["Share of the change"]
+    frame = DataFrame({"share_of_change": [0.5], "expected_share": [0.5], "players": [7]})
+    assert headings(frame) == ["Share of the change", "Expected share", "Players"]
 
 
 def test_a_day_stays_on_its_line() -> None:

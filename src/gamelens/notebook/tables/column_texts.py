@@ -149,7 +149,7 @@ def _heading(column: str, metrics: list[str] | None) -> str:
 
 
 def _unit(column: str, metrics: list[str] | None) -> ColumnUnit:
-    return ColumnUnit("share", column) if column in _SHARES else unit_of(column, metrics)
+    return ColumnUnit("share", name_of(column)) if column in _SHARES else unit_of(column, metrics)
 
 
 def _has_units(frame: DataFrame) -> bool:
