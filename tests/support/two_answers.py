@@ -315,10 +315,14 @@ def planted_shares(events: list[Happened], causes: tuple[str, str], metric: str,
 
 def assert_shares_of(found: Reconciliation, planted: dict[str, float]) -> None:
     """Check that no cause has more than 5 % of the difference too much or too little."""
+    assert largest_error(found, planted) <= 1 - LEAST, (shares(found), planted)
+    assert sum(shares(found).get(cause, 0.0) for cause in planted) >= LEAST
+
+
+def largest_error(found: Reconciliation, planted: dict[str, float]) -> float:
+    """Return by how much the share of a cause is too large or too small at most."""
     shown = shares(found)
-    wrong = {cause: (shown.get(cause, 0.0), planted.get(cause, 0.0)) for cause in {*shown, *planted}}
-    assert all(abs(a - b) <= 1 - LEAST for a, b in wrong.values()), wrong
-    assert sum(shown.get(cause, 0.0) for cause in planted) >= LEAST
+    return max(abs(shown.get(cause, 0.0) - planted.get(cause, 0.0)) for cause in {*shown, *planted})
 
 
 def shares(found: Reconciliation) -> dict[str, float]:
