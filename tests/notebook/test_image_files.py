@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import struct
 import threading
@@ -59,6 +60,24 @@ def test_one_browser_draws_for_several_threads(networks: DataFrame, monkeypatch:
     assert len(opened) == 1
     assert {len(picture) // 100 for (picture,) in drawn} == {len(alone) // 100}
     assert not [thread for thread in threading.enumerate() if thread.name == "gamelens-drawing"]
+
+
+@pytest.mark.slow
+def test_a_browser_that_does_not_answer_is_given_up(
+    networks: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the deadline the drawing fails, alone and in a shared browser, and nothing waits for it any longer."""
+    browser = tmp_path / "chromium"
+    browser.write_text("#!/bin/sh\nexec sleep 4\n")
+    browser.chmod(0o755)
+    monkeypatch.setenv("BROWSER_PATH", str(browser))
+    monkeypatch.setattr(browser_rendering, "_OPENING_S", 0.5)
+    monkeypatch.setattr(browser_rendering, "_CLOSING_S", 0.5)
+    figure = networks.lens.plot().to_plotly_json()
+    for scope in (contextlib.nullcontext, browser_rendering.one_browser):
+        with scope(), pytest.raises(browser_rendering.DrawingError, match="does not start"):
+            browser_rendering.draw([figure], "svg", width=400)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("gamelens-drawing")]
 
 
 def test_a_page_needs_no_network_and_says_what_it_shows(networks: DataFrame, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Thread
 from typing import Any, Final
@@ -22,6 +22,9 @@ FigureJson = Mapping[str, Any]
 HEIGHT: Final = 420
 _DEADLINE_S: Final = 120.0
 _EACH_S: Final = 10
+_OPENING_S: Final = 40.0
+_CLOSING_S: Final = 20.0
+_ATTEMPTS: Final = 3
 _TABS: Final = 2
 _SCALED: Final = ("png", "webp", "jpg")
 _BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
@@ -98,7 +101,7 @@ class _SharedBrowser:
     async def _draw(self, figures: Sequence[FigureJson], sizes: Sequence[dict[str, Any]], browser: str) -> list[bytes]:
         async with self._opening:
             if self._drawing is None:
-                self._drawing = await self._open.enter_async_context(_kaleido(browser, tabs=_TABS))
+                self._drawing = await self._open.enter_async_context(_open_browser(browser, tabs=_TABS))
         return await _drawn(self._drawing, figures, sizes)
 
 
@@ -130,8 +133,40 @@ def _browser() -> str:
 
 
 async def _draw(figures: Sequence[FigureJson], sizes: Sequence[dict[str, Any]], browser: str) -> list[bytes]:
-    async with _kaleido(browser) as drawing:
+    async with _open_browser(browser) as drawing:
         return await _drawn(drawing, figures, sizes)
+
+
+@contextlib.asynccontextmanager
+async def _open_browser(browser: str, *, tabs: int = 1) -> AsyncIterator[Any]:
+    """Start a browser, and end it.
+
+    On a busy machine one in many starts and never answers, and kaleido would wait for it for ever: another is started.
+    """
+    for attempt in range(1, _ATTEMPTS + 1):
+        drawing = _kaleido(browser, tabs=tabs)
+        try:
+            async with asyncio.timeout(_OPENING_S):
+                await drawing.open()
+            break
+        except TimeoutError:
+            await _close(drawing)
+            if attempt == _ATTEMPTS:
+                raise
+    try:
+        yield drawing
+    finally:
+        await _close(drawing)
+
+
+async def _close(drawing: Any) -> None:
+    """End a browser.
+
+    One that is slow to end fails nothing: what is interrupted is the wait for its last answer.
+    """
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_CLOSING_S):
+            await drawing.close()
 
 
 def _kaleido(browser: str, *, tabs: int = 1) -> Any:
