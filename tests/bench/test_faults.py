@@ -26,7 +26,7 @@ import pytest
 
 from gamelens.errors import GamelensError, Refused
 from gamelens.local.sandbox_info import read_sandbox_info
-from gamelens.sandbox.tenants import describe, load_tenants
+from gamelens.sandbox.state.tenants import describe, load_tenants
 from support.fault_campaign import (
     Damage,
     Template,

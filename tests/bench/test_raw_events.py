@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 import duckdb
 import pytest
 
-from gamelens.sandbox.maintenance.decoded_group import DecodedGroup, GameIds, table_columns
-from gamelens.sandbox.maintenance.import_counts import ImportCounts, ReadFile
-from gamelens.sandbox.maintenance.import_run import import_raw_events
-from gamelens.sandbox.maintenance.line_reader import LineReader
-from gamelens.sandbox.maintenance.source_files import find_files
+from gamelens.sandbox.imports.decoded_group import DecodedGroup, GameIds, table_columns
+from gamelens.sandbox.imports.import_counts import ImportCounts, ReadFile
+from gamelens.sandbox.imports.import_run import import_raw_events
+from gamelens.sandbox.imports.line_reader import LineReader
+from gamelens.sandbox.imports.source_files import find_files
 from gamelens.sandbox.server import Sandbox, SandboxOptions
 from gamelens.simulator import ExportFormat, export_raw, load_scenario
 from gamelens.simulator.output.event_data_tables import TABLES

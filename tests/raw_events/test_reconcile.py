@@ -21,8 +21,8 @@ from gamelens.raw_events.reconciliation.event_rows import read_event_rows
 from gamelens.raw_events.reconciliation.reconcile import reconcile
 from gamelens.raw_events.reconciliation.reconciliation_result import Reconciliation
 from gamelens.raw_events.reconciliation.recount import Recount
-from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.maintenance.bulk_load import open_bulk_load
+from gamelens.sandbox.state.clock import Clock
 from gamelens.simulator import load_scenario, play_columns
 from gamelens.wire.intervals import Interval
 from gamelens.wire.receipts import Receipt

@@ -13,7 +13,7 @@ from gamelens.sandbox.maintenance.table_verification import verify
 from gamelens.sandbox.processing import scheduler
 from gamelens.sandbox.processing.compaction import FAN_IN, compact, due_in, due_steps, settled_rows
 from gamelens.sandbox.processing.worker import compact_in_worker
-from gamelens.sandbox.state_directory import lock_state_directory
+from gamelens.sandbox.state.state_directory import lock_state_directory
 from gamelens.sandbox.storage.keyed_runs import PAYLOADS, PREFIX
 from gamelens.sandbox.storage.lake import Snapshot, TablePart
 from gamelens.sandbox.storage.lake_schema import COLUMNS, REPLACED

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.control.control_app import control_app
 from gamelens.sandbox.server import Sandbox, SandboxOptions
+from gamelens.sandbox.state.clock import Clock
 from gamelens.wire.signing import sign
 from support.app_requests import Call, call
 from support.game_events import NOW, event

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from gamelens.sandbox.collector.experiment_assignment import answer_init, assigned
-from gamelens.sandbox.tenants import TenantConfig, TenantExperiment, TenantGame, TenantVariant
+from gamelens.sandbox.state.tenants import TenantConfig, TenantExperiment, TenantGame, TenantVariant
 
 FAST = TenantVariant(id="fast", config=(TenantConfig(key="speed", value="2"),))
 EXPERIMENT = TenantExperiment(id="exp1", share=0.5, variant=(TenantVariant(id="ctrl"), FAST))

@@ -11,7 +11,7 @@ import pytest
 
 from gamelens.errors import Refused
 from gamelens.sandbox.server import Sandbox, SandboxOptions
-from gamelens.sandbox.state_directory import keep_spare_room
+from gamelens.sandbox.state.state_directory import keep_spare_room
 from support.game_events import event
 from support.sandbox_stage import Stage
 

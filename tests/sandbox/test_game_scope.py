@@ -15,8 +15,8 @@ from gamelens.sandbox.engines.engine import Engine
 from gamelens.sandbox.engines.sql_query import SqlQuery
 from gamelens.sandbox.http.rate_limiter import RateLimits
 from gamelens.sandbox.metrics.metrics_app import MetricsApp
+from gamelens.sandbox.state.tenants import Organisation, TenantDirectory, TenantGame
 from gamelens.sandbox.storage.lake import Snapshot
-from gamelens.sandbox.tenants import Organisation, TenantDirectory, TenantGame
 from support.app_requests import call
 from support.game_events import event
 from support.query_bodies import BODIES, TIMESERIES, WEEK

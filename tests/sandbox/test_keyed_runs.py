@@ -10,36 +10,50 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gamelens.sandbox.storage import keyed_runs
-from gamelens.sandbox.storage.keyed_runs import repeated_rows, text_keys, write_run
+from gamelens.sandbox.building import named_events
+from gamelens.sandbox.building.named_events import NamedEvents, is_first
+from gamelens.sandbox.storage.keyed_runs import KeyedRuns, Keys, text_keys, write_run
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_all_but_the_first_row_of_a_key_are_repeated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
-    """Rows are found whatever the runs and the ranges, also where two keys share their higher half."""
+def test_the_first_event_of_each_name_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """It is, whatever the chunks and the ranges, also where two keys share their higher half.
+
+    No key is in two ranges.
+    """
     random = Random(seed)
-    monkeypatch.setattr(keyed_runs, "_SAMPLE_EVERY", random.randrange(1, 4))
-    monkeypatch.setattr(keyed_runs, "_SAMPLES", random.randrange(1, 9))
+    monkeypatch.setattr(named_events, "_SAMPLE_EVERY", random.randrange(1, 4))
     keys = [(random.choice((random.getrandbits(64), random.randrange(9))), random.randrange(3)) for _ in range(200)]
     numbers = random.sample(range(-200, 200), len(keys))
-    runs = []
+    named = NamedEvents(tmp_path)
     for start in range(0, len(keys), step := random.randrange(20, 201)):
         own = sorted(zip(keys[start : start + step], numbers[start : start + step], strict=True))
-        run, file = tmp_path / f"{start}.arrow", tmp_path / f"{start}.npy"
         halves = np.array([key for key, _ in own], dtype=np.uint64)
-        write_run(run, "names", halves[:, 0].copy(), halves[:, 1].copy(), {})
-        np.save(file, np.array([number for _, number in own]))
-        runs.append((run, file))
-    first = {key: min(number for other, number in zip(keys, numbers, strict=True) if other == key) for key in keys}
-    found = [int(number) for rows in repeated_rows(runs) for number in rows]
-    assert sorted(found) == sorted(number for key, number in zip(keys, numbers, strict=True) if number != first[key])
+        named.add(Keys(halves[:, 0].copy(), halves[:, 1].copy()), np.array([number for _, number in own]))
+    first: set[int] = set()
+    highs: list[set[int]] = []
+    for part, seq in named.take_ranges(random.randrange(10, 300)):
+        highs.append(set(part.high.tolist()))
+        first |= set(seq[is_first(part, seq)].tolist())
+    wanted = {key: min(number for other, number in zip(keys, numbers, strict=True) if other == key) for key in keys}
+    assert first == set(wanted.values())
+    assert sum(map(len, highs)) == len(set().union(*highs)) == len({high for high, _ in keys})
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_no_run_has_no_repeated_row() -> None:
-    """Without runs nothing is repeated."""
-    assert list(repeated_rows([])) == []
+def test_no_names_have_no_ranges(tmp_path: Path) -> None:
+    """Without events there is no range."""
+    assert list(NamedEvents(tmp_path).take_ranges()) == []
+
+
+def test_runs_of_other_ranges_have_no_row(tmp_path: Path) -> None:
+    """Keys below, in and above the range of a run are looked up at once."""
+    own = np.array([10, 20, 20, 30], dtype=np.uint64)
+    write_run(tmp_path / "1.arrow", "impressions", own, own, {"day": np.arange(4)})
+    sought = np.array([40, 5, 30, 20, 10], dtype=np.uint64)
+    hits = KeyedRuns("impressions", [tmp_path / "1.arrow"]).find(Keys(sought, sought))
+    found = sorted(zip(hits.places.tolist(), hits.columns["day"].tolist(), strict=True))
+    assert found == [(2, 3), (3, 1), (3, 2), (4, 0)]
 
 
 def test_a_uuid_is_its_own_key_and_other_texts_have_others() -> None:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from gamelens.errors import RateLimited
-from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.http.rate_limiter import NodeLimiters, OrganisationLimiter, RateLimits
 from gamelens.sandbox.metrics.metrics_app import MetricsApp
+from gamelens.sandbox.state.clock import Clock
 from support.app_requests import send
 from support.game_events import NOW
 from support.sandbox_stage import Stage

@@ -7,10 +7,11 @@ import json
 import random
 import shutil
 from collections.abc import Callable, Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
+from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import fsspec
 import pyarrow as pa
@@ -20,64 +21,20 @@ import pytest
 
 from gamelens.catalog import METRICS
 from gamelens.errors import BadQuery, GamelensError, Refused
-from gamelens.sandbox.clock import Clock
-from gamelens.sandbox.maintenance.import_run import ImportOptions, ImportResult, import_raw_events
+from gamelens.sandbox.imports.import_run import ImportOptions
 from gamelens.sandbox.processing.rebuild import rebuild
-from gamelens.simulator import ExportFormat, Ledger, export_raw, load_scenario
+from gamelens.simulator import ExportFormat, Ledger
 from gamelens.simulator.output.event_data_tables import TABLES
 from gamelens.wire.currencies import USD_PER_UNIT
-from gamelens.wire.intervals import Interval
 from support.game_events import NOW, event
 from support.killed_runs import IMPORT, kill, writes
 from support.ledger_comparison import PER_GAME, PLAIN, assert_equals_ledger
+from support.raw_exports import OVER, Exported, export, tables, take, wrapped, write_lines
 from support.reference_lake import differences, lake_tables
 from support.sandbox_stage import Stage
 from support.watched_service import quick
 
 pytestmark = pytest.mark.slow
-
-ENDS_ON = date(2026, 11, 10)
-SCENARIO = load_scenario("dirty", players=150, days=12)
-OVER = Interval.parse("2026-10-29/2026-11-18")
-IN_GROUPS = ImportOptions(group_events=800, chunk_rows=500)
-
-
-class Exported(NamedTuple):
-    """An export of the scenario and the ledger of its events."""
-
-    folder: Path
-    ledger: Ledger
-
-
-def frozen_clock() -> Clock:
-    """Return a clock that stands still."""
-    clock = Clock()
-    clock.freeze(NOW)
-    return clock
-
-
-def export(folder: Path, kind: ExportFormat) -> Exported:
-    """Export the scenario."""
-    ledger = Ledger()
-    export_raw(SCENARIO, folder, kind, ends_on=ENDS_ON, ledger=ledger, file_rows=400)
-    return Exported(folder, ledger)
-
-
-def take(state: Path, *sources: Path | str, options: ImportOptions = IN_GROUPS, **more: Any) -> ImportResult:
-    """Import *sources* into *state*, which gets the games of a `Stage`."""
-    if not state.exists():
-        state.parent.mkdir(exist_ok=True)
-        Stage(state).sandbox.close()
-    return import_raw_events(state, [str(source) for source in sources], options, clock=frozen_clock(), **more)
-
-
-def tables(state: Path) -> dict[str, pa.Table]:
-    """Return the tables of the lake of *state*."""
-    stage = Stage(state)
-    try:
-        return lake_tables(stage.sandbox.lake.snapshot("acme"))
-    finally:
-        stage.sandbox.close()
 
 
 def unnumbered(of_lake: dict[str, pa.Table]) -> dict[str, pa.Table]:
@@ -99,24 +56,6 @@ def lines_of(folder: Path) -> list[dict[str, Any]]:
     files = sorted(folder.rglob("*.json.gz"), key=lambda path: path.name)
     found = [json.loads(line) for path in files for line in gzip.decompress(path.read_bytes()).splitlines()]
     return sorted(found, key=lambda line: line["arrival_ts"])
-
-
-def wrapped(data: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    """Return a line with the event *data*, which arrives a minute after it happened."""
-    meta = {"install_ts": data["client_ts"]} | fields.pop("user_meta", {})
-    return (
-        {"arrival_ts": data["client_ts"] + 60, "game_id": 1001, "ip": "198.51.100.0", "data": data}
-        | fields
-        | {"user_meta": meta}
-    )
-
-
-def write_lines(path: Path, *lines: Any) -> Path:
-    """Write gzipped *lines*: JSON values, or bytes as they are."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    texts = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
-    path.write_bytes(gzip.compress(b"\n".join(texts) + b"\n", mtime=0))
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -574,3 +513,19 @@ def test_a_file_without_events_is_taken(tmp_path: Path) -> None:
     first, second = take(tmp_path / "state", path), take(tmp_path / "state", path)
     assert (first.files, first.events, first.refused) == (1, 0, {"no usable arrival_ts": 2})
     assert (second.files, second.taken_before) == (0, 1)
+
+
+@pytest.mark.skipif(find_spec("pyspark") is not None, reason="it is not missing")
+def test_an_import_without_spark_says_how_to_install_it(tmp_path: Path) -> None:
+    """Nothing is taken, and the lake is as before."""
+    path = write_lines(tmp_path / "a.gz", wrapped(event(client_ts=int(NOW.timestamp()))))
+    with pytest.raises(Refused, match=r"pip install 'gamelens\[spark\]'"):
+        take(tmp_path / "state", path, options=ImportOptions(engine="spark"))
+    assert take(tmp_path / "state", path).files == 1
+
+
+def test_an_unknown_engine_is_refused_before_a_file_is_taken(tmp_path: Path) -> None:
+    """The error has the engines that there are."""
+    path = write_lines(tmp_path / "a.gz", wrapped(event(client_ts=int(NOW.timestamp()))))
+    with pytest.raises(Refused, match="'yarm' is no engine: duckdb, spark, or the address of a Spark master"):
+        take(tmp_path / "state", path, options=ImportOptions(engine="yarm"))

@@ -13,7 +13,7 @@ import pytest
 
 from gamelens.errors import BadQuery, GamelensError, Refused
 from gamelens.sandbox.server import Sandbox, SandboxOptions
-from gamelens.sandbox.tenants import TenantDirectory, describe, load_tenants
+from gamelens.sandbox.state.tenants import TenantDirectory, describe, load_tenants
 from support.sandbox_stage import Stage
 
 SECRET, KEY = "5ec5e7" + "0" * 34, "c0ffee" + "0" * 26

@@ -24,7 +24,7 @@ from gamelens.local.sandbox_info import SandboxInfo
 from gamelens.local.sandbox_process import call_control_api, process_at, running_sandbox
 from gamelens.sandbox.processing.pipeline import Report, RunOrder, RunProgress
 from gamelens.sandbox.processing.worker import process_in_worker
-from gamelens.sandbox.state_directory import lock_state_directory
+from gamelens.sandbox.state.state_directory import lock_state_directory
 from gamelens.sandbox.storage.backlog import note_waiting
 from gamelens.sandbox.storage.inbox import open_store
 from gamelens.wire.signing import sign

@@ -12,10 +12,10 @@ from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 from typing import Any, Final
 
-from gamelens.sandbox.clock import Clock
-from gamelens.sandbox.maintenance.import_run import ImportOptions, import_raw_events
+from gamelens.sandbox.imports.import_run import ImportOptions, import_raw_events
 from gamelens.sandbox.processing.compaction import compact
 from gamelens.sandbox.processing.scheduler import Scheduler
+from gamelens.sandbox.state.clock import Clock
 from gamelens.sandbox.storage.inbox import open_store
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_health import LakeHealth

@@ -89,12 +89,16 @@ def lake_tables(snapshot: Snapshot) -> dict[str, pa.Table]:
 
 def differences(one: Mapping[str, pa.Table], other: Mapping[str, pa.Table]) -> dict[str, tuple[int, int]]:
     """Return for each table that differs the rows that only *one* has, and those that only *other* has."""
-    first, second = comparable(one), comparable(other)
+    return different_rows(comparable(one), comparable(other))
+
+
+def different_rows(one: Mapping[str, pa.Table], other: Mapping[str, pa.Table]) -> dict[str, tuple[int, int]]:
+    """Return what `differences` does, of rows as they are."""
     found = {}
     with duckdb.connect(config={"threads": 1}) as connection:
         for name in TABLES:
-            connection.register("one", first[name])
-            connection.register("other", second[name])
+            connection.register("one", one[name])
+            connection.register("other", other[name])
             sql = "SELECT count(*) FROM (FROM {} EXCEPT ALL FROM {})"
             counts = [
                 connection.sql(sql.format(*pair)).fetchall()[0][0] for pair in (("one", "other"), ("other", "one"))

@@ -10,9 +10,9 @@ from typing import Any
 
 import httpx
 
-from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.server import Sandbox, SandboxOptions
-from gamelens.sandbox.tenants import TenantGame
+from gamelens.sandbox.state.clock import Clock
+from gamelens.sandbox.state.tenants import TenantGame
 from gamelens.wire.signing import sign
 from support.app_requests import call
 from support.game_events import NOW

@@ -40,12 +40,15 @@ class Served(NamedTuple):
 
 @contextmanager
 def served_lake(folder: Path, events: int) -> Iterator[Served]:
-    """Generate a lake of about *events* events below *folder* and serve it."""
-    state, ready, config = folder / "state", folder / "ready.json", folder / "sandbox.toml"
-    (state / "lake").mkdir(parents=True)
+    """Generate a lake of about *events* events below *folder*, unless it is there, and serve it."""
+    state, ready, config, measured = (folder / name for name in ("state", "ready.json", "sandbox.toml", "made.json"))
+    if not measured.exists():
+        (state / "lake").mkdir(parents=True)
+        command = [sys.executable, str(GENERATOR), str(state), str(events)]
+        measured.write_text(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    made = json.loads(measured.read_text())
+    ready.unlink(missing_ok=True)
     config.write_text(CONFIG)
-    command = [sys.executable, str(GENERATOR), str(state), str(events)]
-    made = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     options = ["--state", str(state), "--ready", str(ready), "--config", str(config)]
     options += ["--rate", "100000", "--concurrency", "1000"]
     process = subprocess.Popen([sys.executable, "-m", "gamelens", "sandbox", "up", *options])

@@ -15,8 +15,8 @@ from gamelens.cli.command_group import cli
 from gamelens.cli.terminal.terminal_text import print_line
 
 if TYPE_CHECKING:
-    from gamelens.sandbox.maintenance.import_counts import ImportProgress
-    from gamelens.sandbox.maintenance.import_run import ImportResult
+    from gamelens.sandbox.imports.import_counts import ImportProgress
+    from gamelens.sandbox.imports.import_run import ImportResult
 
 
 @cli.group()
@@ -65,6 +65,13 @@ def lake_export(state: Path, kind: str, out: str, as_json: bool) -> None:
     help="Id of a game in the export, and its id in the sandbox; repeatable. Ids that are not named are the same.",
 )
 @click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="Games of a new state (TOML).")
+@click.option(
+    "--engine",
+    default="duckdb",
+    metavar="NAME",
+    help="What makes the tables: duckdb, spark, or the address of a Spark master.",
+)
+@click.option("--lake-url", metavar="URL", help="Where that engine sees the state's folder `lake`, if not as a folder.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def lake_import(
     sources: tuple[str, ...],
@@ -72,6 +79,8 @@ def lake_import(
     organisation: str | None,
     games: tuple[str, ...],
     config: Path | None,
+    engine: str,
+    lake_url: str | None,
     as_json: bool,
 ) -> None:
     """Take the service's exports of raw events into the lake of a stopped sandbox.
@@ -84,9 +93,11 @@ def lake_import(
     """
     import msgspec
 
-    from gamelens.sandbox.maintenance.import_run import ImportOptions, import_raw_events
+    from gamelens.sandbox.imports.import_run import ImportOptions, import_raw_events
 
-    options = ImportOptions(organisation=organisation, games=_mapped_games(games), config=config)
+    options = ImportOptions(
+        organisation=organisation, games=_mapped_games(games), config=config, engine=engine, lake_url=lake_url
+    )
     result = import_raw_events(state, sources, options, report=_show_import if sys.stderr.isatty() else None)
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(result)))

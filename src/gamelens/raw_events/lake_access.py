@@ -12,8 +12,8 @@ from gamelens.client.connection.settings import Secret
 from gamelens.client.connection.transport import Transport
 from gamelens.errors import BadQuery, Refused
 from gamelens.sandbox.metrics.metrics_app import MetricsApp
+from gamelens.sandbox.state.tenants import Organisation
 from gamelens.sandbox.storage.lake_schema import FORMAT
-from gamelens.sandbox.tenants import Organisation
 from gamelens.wire.receipts import Provenance
 
 AT_ONCE: Final = 16

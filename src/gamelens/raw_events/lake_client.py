@@ -19,17 +19,17 @@ from gamelens.client.query.arguments import check_seconds
 from gamelens.client.sync_client import Client
 from gamelens.raw_events.lake_access import AT_ONCE, QUERY_S, LakeTransport, chosen, read_only
 from gamelens.raw_events.lake_views import MEANINGS, VIEWS
-from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.engines.checked_engine import CheckedEngine
 from gamelens.sandbox.engines.engine import LakeLocation, QueryBounds
 from gamelens.sandbox.engines.lake_sql import LakeSql, Relation, SqlBounds
 from gamelens.sandbox.engines.open_engine import open_engine
 from gamelens.sandbox.http.rate_limiter import RateLimits
 from gamelens.sandbox.metrics.metrics_app import MetricsApp
-from gamelens.sandbox.state_directory import check_state
+from gamelens.sandbox.state.clock import Clock
+from gamelens.sandbox.state.state_directory import check_state
+from gamelens.sandbox.state.tenants import TenantDirectory, stored_organisations
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_health import LakeHealth
-from gamelens.sandbox.tenants import TenantDirectory, stored_organisations
 from gamelens.wire.receipts import Provenance
 
 if TYPE_CHECKING:

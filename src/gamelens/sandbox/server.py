@@ -21,7 +21,6 @@ import msgspec
 
 from gamelens._files import write_private
 from gamelens.errors import Refused
-from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.collector.collector_app import SERVICE_HEADERS, CollectorApp, Reply
 from gamelens.sandbox.collector.geoip import GeoIp
 from gamelens.sandbox.collector.live_feed import LiveFeed
@@ -38,7 +37,9 @@ from gamelens.sandbox.processing.compaction import compact
 from gamelens.sandbox.processing.pipeline import Report
 from gamelens.sandbox.processing.rebuild import rebuild
 from gamelens.sandbox.processing.scheduler import Scheduler
-from gamelens.sandbox.state_directory import READY_FILE, check_state, explained_trouble, lock_state_directory
+from gamelens.sandbox.state.clock import Clock
+from gamelens.sandbox.state.state_directory import READY_FILE, check_state, explained_trouble, lock_state_directory
+from gamelens.sandbox.state.tenants import TenantDirectory, Titles, describe, load_tenants
 from gamelens.sandbox.storage.backlog import backlogs
 from gamelens.sandbox.storage.event_counts import EventCounter
 from gamelens.sandbox.storage.inbox import (
@@ -53,7 +54,6 @@ from gamelens.sandbox.storage.inbox import (
 from gamelens.sandbox.storage.inbox_recovery import recover_store
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_health import LakeHealth
-from gamelens.sandbox.tenants import TenantDirectory, Titles, describe, load_tenants
 from gamelens.wire.event_validator import Validation
 from gamelens.wire.limits import QUERY_S, REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
 

@@ -15,7 +15,6 @@ from urllib.parse import parse_qs
 import msgspec
 
 from gamelens.errors import Refused
-from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.collector.event_admission import AdmissionResult, BadInit, admit, admit_init
 from gamelens.sandbox.collector.experiment_assignment import answer_init
 from gamelens.sandbox.collector.geoip import GeoIp
@@ -30,8 +29,9 @@ from gamelens.sandbox.http.request_body import (
     read_body,
     unpack,
 )
+from gamelens.sandbox.state.clock import Clock
+from gamelens.sandbox.state.tenants import Organisation, TenantDirectory, TenantGame
 from gamelens.sandbox.storage.inbox import Inbox, InboxBatch, StoreUnavailable
-from gamelens.sandbox.tenants import Organisation, TenantDirectory, TenantGame
 from gamelens.wire.event_validator import VALIDATORS, Validation
 from gamelens.wire.field_rules import Violation
 from gamelens.wire.remote_config import INIT_VALIDATORS, InitAnswer, InitUnchanged, V2FullAnswer, V2InitAnswer

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from gamelens.sandbox.tenants import TenantConfig, TenantExperiment, TenantGame, TenantVariant
+from gamelens.sandbox.state.tenants import TenantConfig, TenantExperiment, TenantGame, TenantVariant
 from gamelens.wire.remote_config import InitAnswer, RemoteConfig, VersionedConfig
 
 _HASH_RANGE = 2**64

@@ -20,12 +20,12 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 
 from gamelens.errors import BadQuery, Refused
-from gamelens.sandbox.clock import EARLIEST, LATEST, Clock
 from gamelens.sandbox.collector.live_feed import LiveFeed
 from gamelens.sandbox.control.fault_injection import FaultInjector, read_rule
 from gamelens.sandbox.control.live_routes import live_routes
 from gamelens.sandbox.http.openapi import DESCRIPTIONS
 from gamelens.sandbox.http.responses import answer_json, on_bad_query, on_disconnect, on_failure, on_http_error, refuse
+from gamelens.sandbox.state.clock import EARLIEST, LATEST, Clock
 
 Handler = Callable[[Request], Awaitable[Response]]
 _SCENARIO_LETTERS = 200

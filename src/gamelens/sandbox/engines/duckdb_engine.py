@@ -105,10 +105,13 @@ class DuckDBReader:
 
 
 class DuckDBWriter:
-    """The DuckDB connection of processing, which spills to the folder *scratch*."""
+    """The DuckDB connection of processing, which spills to the folder *scratch*.
 
-    def __init__(self, scratch: Path) -> None:
-        self._connection = duckdb.connect()
+    It uses so many *threads*, by default one for each processor.
+    """
+
+    def __init__(self, scratch: Path, *, threads: int | None = None) -> None:
+        self._connection = duckdb.connect(config={} if threads is None else {"threads": threads})
         self._connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
         self._connection.execute(f"SET temp_directory = {literal(str(scratch))}")
         self._connection.execute("SET preserve_insertion_order = false")
@@ -123,6 +126,32 @@ class DuckDBWriter:
             return self._connection.execute(sql, list(parameters)).fetchall()
         except duckdb.Error as error:
             raise _stopped(error) from error
+
+    def create(self, name: str, sql: str) -> None:
+        """Make the rows of a query readable as *name*. They are computed once.
+
+        Raises:
+            Refused: the query failed.
+        """
+        self.run(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
+
+    def create_view(self, name: str, sql: str) -> None:
+        """Make the rows of a query readable as *name*. They are computed each time.
+
+        Raises:
+            Refused: the query failed.
+        """
+        self.run(f"CREATE OR REPLACE TEMP VIEW {name} AS {sql}")
+
+    def write(self, sql: str, path: Path, *, group_rows: int) -> list[Path]:
+        """Write the rows of a query as Parquet at *path*, and return it.
+
+        Raises:
+            Refused: the query failed.
+        """
+        options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {group_rows}"
+        self.run(f"COPY ({sql}) TO {literal(str(path))} ({options})")
+        return [path]
 
     def table(self, sql: str) -> pa.Table:
         """Return the rows of one statement.

@@ -2,12 +2,12 @@
 
 DuckDB has two connections with different rights. A `DuckDBReader` answers queries: after its start it can read the
 lake's folder and nothing else, loads no extension and cannot be reconfigured. A `DuckDBWriter` writes files for
-processing, and no text of a request ever reaches it. Spark only reads.
+processing, and no text of a request ever reaches it. A `SparkReader` and a `SparkWriter` do the same on a cluster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlsplit
@@ -93,6 +93,36 @@ def filesystem_of(url: str, *, called: str) -> tuple[Any, str]:
         hint = "URLs need pip install 'gamelens[remote]', and a package for their kind of store"
         raise Refused(f"{called} cannot be read: {error}. {hint}") from None
     return filesystem, path
+
+
+class BuildEngine(Protocol):
+    """An engine that makes tables of the lake.
+
+    Statements are queries in the words of DuckDB, and their rows are the same on every engine.
+    """
+
+    def run(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query, of which there are few."""
+        ...
+
+    def create(self, name: str, sql: str) -> None:
+        """Make the rows of a query readable as *name*. They are computed once."""
+        ...
+
+    def create_view(self, name: str, sql: str) -> None:
+        """Make the rows of a query readable as *name*. They are computed each time."""
+        ...
+
+    def view_files(self, name: str, paths: Sequence[Path], columns: Mapping[str, str]) -> None:
+        """Make the files *paths* readable as *name*, an empty table of *columns* without them."""
+        ...
+
+    def write(self, sql: str, path: Path, *, group_rows: int) -> list[Path]:
+        """Write the rows of a query as Parquet, and return the files.
+
+        There is one at *path*, or several beside it. A row group has about *group_rows* rows.
+        """
+        ...
 
 
 class Engine(Protocol):

@@ -12,9 +12,9 @@ import pyarrow as pa
 from gamelens.errors import BadQuery, Refused
 from gamelens.sandbox.engines.duckdb_engine import create_rates, literal, select_sql
 from gamelens.sandbox.engines.time_limit import TimeLimit
+from gamelens.sandbox.state.tenants import Organisation
 from gamelens.sandbox.storage.lake import Snapshot
 from gamelens.sandbox.storage.lake_schema import COLUMNS
-from gamelens.sandbox.tenants import Organisation
 
 Relation = duckdb.DuckDBPyRelation
 _TABLES: Final = ("events", "installs", "installs_moved", "payments", "payments_moved", "stated_installs")

@@ -72,7 +72,7 @@ class SparkReader:
     ) -> None:
         self._location = location
         self.bounds = bounds
-        self._spark = _start_session(master)
+        self._spark = start_session(master)
 
     def rows(self, query: SqlQuery, snapshot: Snapshot) -> list[dict[str, Any]]:
         """Return the rows of *query* over *snapshot*, in the order of its statement.
@@ -85,12 +85,13 @@ class SparkReader:
         session = self._spark.newSession()
         session.sql(_RATES, {"rates": json.dumps(SCALED_RATES)}).createTempView("rates")
         for table, intervals in query.reads.items():
-            self._read_table(session, snapshot.files(table, *intervals), COLUMNS[table]).createTempView(table)
+            urls = self._location.urls_of(snapshot.files(table, *intervals))
+            read_files(session, urls, COLUMNS[table]).createTempView(table)
         parameters = {name: _as_parameter(value) for name, value in query.parameters.items()}
         with self._stopped_in_time():
             frame = session.sql(query.statement.sql("spark"), parameters).limit(self.bounds.rows + 1)
             names = frame.columns
-            return [dict(zip(names, map(_as_integer, row), strict=True)) for row in frame.collect()]
+            return [dict(zip(names, map(as_integer, row), strict=True)) for row in frame.collect()]
 
     def close(self) -> None:
         """Stop the driver and its work on the cluster, unless it was killed before."""
@@ -131,16 +132,13 @@ class SparkReader:
             has_ended.set()
             context.removeJobTag(tag)
 
-    def _read_table(self, session: SparkSession, paths: Sequence[Path], columns: Mapping[str, str]) -> DataFrame:
-        kinds = {name: _TYPES.get(kind, kind) for name, kind in columns.items()}
-        if not paths:
-            nulls = ", ".join(f"CAST(NULL AS {kind}) AS `{name}`" for name, kind in kinds.items())
-            return session.sql(f"SELECT {nulls} LIMIT 0")
-        schema = ", ".join(f"`{name}` {kind}" for name, kind in kinds.items())
-        return session.read.schema(schema).parquet(*map(_escape_wildcards, self._location.urls_of(paths)))
 
+def start_session(master: str) -> SparkSession:
+    """Start a Spark driver that is connected to the master at *master*.
 
-def _start_session(master: str) -> SparkSession:
+    Raises:
+        Refused: Spark or Java is missing, the master does not answer, or this process already runs Spark.
+    """
     try:
         from py4j.protocol import Py4JError, Py4JJavaError
         from pyspark import SparkConf, SparkContext
@@ -163,6 +161,19 @@ def _start_session(master: str) -> SparkSession:
         raise Refused(f"Spark did not start on {master}: {error}") from None
 
 
+def schema_of(columns: Mapping[str, str]) -> str:
+    """Return *columns*, whose types are those of DuckDB, as a schema of Spark."""
+    return ", ".join(f"`{name}` {_TYPES.get(kind, kind)}" for name, kind in columns.items())
+
+
+def read_files(session: SparkSession, urls: Sequence[str], columns: Mapping[str, str]) -> DataFrame:
+    """Return the rows of the Parquet files at *urls*, no rows without them."""
+    if not urls:
+        nulls = ", ".join(f"CAST(NULL AS {_TYPES.get(kind, kind)}) AS `{name}`" for name, kind in columns.items())
+        return session.sql(f"SELECT {nulls} LIMIT 0")
+    return session.read.schema(schema_of(columns)).parquet(*map(_escape_wildcards, urls))
+
+
 def _as_parameter(value: Any) -> Any:
     """Return *value* as a bound parameter, a datetime as text.
 
@@ -171,7 +182,7 @@ def _as_parameter(value: Any) -> Any:
     return value.isoformat(sep=" ") if isinstance(value, datetime) else value
 
 
-def _as_integer(value: Any) -> Any:
+def as_integer(value: Any) -> Any:
     """Return decimals as integers: statements return whole numbers, however wide the sums are."""
     return int(value) if isinstance(value, Decimal) else value
 

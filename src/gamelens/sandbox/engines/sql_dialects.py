@@ -34,9 +34,11 @@ class _Spark(Spark):
         }
 
         def anonymous_sql(self, expression: exp.Anonymous) -> str:
-            """Write a row of values as a struct."""
+            """Write a row of values as a struct, and times as microseconds."""
             if expression.name.upper() == "ROW":
                 return self.func("STRUCT", *expression.expressions)
+            if expression.name.upper() == "EPOCH_US":
+                return f"UNIX_MICROS(CAST({self.sql(expression.expressions[0])} AS TIMESTAMP))"
             return super().anonymous_sql(expression)
 
         def intdiv_sql(self, expression: exp.IntDiv) -> str:

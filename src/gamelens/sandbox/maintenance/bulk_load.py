@@ -13,11 +13,11 @@ from datetime import date
 from pathlib import Path
 
 from gamelens.errors import Refused
-from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.processing.pipeline import commit_staged
 from gamelens.sandbox.server import Sandbox, SandboxOptions, available_intervals
+from gamelens.sandbox.state.clock import Clock
+from gamelens.sandbox.state.tenants import Titles
 from gamelens.sandbox.storage.manifest import WRITTEN
-from gamelens.sandbox.tenants import Titles
 
 
 class BulkLoad:

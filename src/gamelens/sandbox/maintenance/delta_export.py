@@ -22,7 +22,7 @@ import pyarrow as pa
 from pyarrow.fs import FileSystem, LocalFileSystem, copy_files
 
 from gamelens.errors import Refused
-from gamelens.sandbox.state_directory import check_state
+from gamelens.sandbox.state.state_directory import check_state
 from gamelens.sandbox.storage.lake import Lake, TablePart, folder_of
 from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS, FORMAT
 from gamelens.sandbox.storage.manifest import file_checksum

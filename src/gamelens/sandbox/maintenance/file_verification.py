@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gamelens.errors import Refused
-from gamelens.sandbox.state_directory import check_state
+from gamelens.sandbox.state.state_directory import check_state
 from gamelens.sandbox.storage.inbox import open_store
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_health import LakeHealth

@@ -29,7 +29,7 @@ from gamelens.sandbox.maintenance.expected_tables import (
     sum_known,
     tables_of_day,
 )
-from gamelens.sandbox.state_directory import check_state
+from gamelens.sandbox.state.state_directory import check_state
 from gamelens.sandbox.storage.inbox import open_store, pending
 from gamelens.sandbox.storage.lake import Lake, Snapshot, TablePart
 

@@ -13,9 +13,9 @@ from typing import Final
 from gamelens.errors import BadQuery
 from gamelens.sandbox.engines.engine import Engine
 from gamelens.sandbox.metrics.sql_planner import compile_dimension_values
+from gamelens.sandbox.state.tenants import Organisation
 from gamelens.sandbox.storage.lake import Snapshot
 from gamelens.sandbox.storage.manifest import LakeUnavailable
-from gamelens.sandbox.tenants import Organisation
 from gamelens.wire.intervals import Interval
 
 _ALL_TIME: Final = Interval(datetime.min, datetime.max)

@@ -20,7 +20,6 @@ from starlette.routing import Route
 
 from gamelens.catalog import DIMENSIONS, METRICS, Metric, check_query, metric_named
 from gamelens.errors import BadQuery, RateLimited
-from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.engines.engine import Engine, QueryStopped
 from gamelens.sandbox.engines.sql_query import SqlQuery
 from gamelens.sandbox.http.openapi import METRICS_ADDRESS, metrics_description
@@ -40,9 +39,10 @@ from gamelens.sandbox.metrics.request_parsing import (
     read_json_object,
 )
 from gamelens.sandbox.metrics.sql_planner import compile_dimension_values, compile_query
+from gamelens.sandbox.state.clock import Clock
+from gamelens.sandbox.state.tenants import Organisation, TenantDirectory
 from gamelens.sandbox.storage.lake import Lake, Snapshot
 from gamelens.sandbox.storage.manifest import LakeUnavailable
-from gamelens.sandbox.tenants import Organisation, TenantDirectory
 from gamelens.wire.intervals import Interval
 from gamelens.wire.limits import REFRESH_S, REQUESTS_AT_ONCE, REQUESTS_PER_SECOND
 from gamelens.wire.queries import Group, MetricQuery, Timeseries, decode_query

@@ -17,8 +17,8 @@ from typing import Final
 import msgspec
 
 from gamelens.errors import Refused
+from gamelens.sandbox.building.part_writer import PartWriter
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
-from gamelens.sandbox.processing.part_writer import PartWriter
 from gamelens.sandbox.storage.inbox import open_store
 from gamelens.sandbox.storage.keyed_runs import PREFIX, SETTLED_KEYS, merge_columns
 from gamelens.sandbox.storage.lake import Lake, Snapshot, TablePart

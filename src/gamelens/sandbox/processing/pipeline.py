@@ -18,7 +18,8 @@ from typing import Final
 import msgspec
 
 from gamelens.errors import Refused
-from gamelens.sandbox.processing.batch_builder import MOST_EVENTS, build_parts
+from gamelens.sandbox.building.batch_builder import MOST_EVENTS, build_parts
+from gamelens.sandbox.building.restored_runs import restore_runs
 from gamelens.sandbox.processing.staging import StagedFiles, stage
 from gamelens.sandbox.storage.inbox import InboxBatch, open_store, pending
 from gamelens.sandbox.storage.lake import Lake
@@ -170,6 +171,8 @@ def commit_staged(
         stated: files of installs that an import names, by organisation.
         taken: files of raw events that the version includes.
     """
+    for organisation in staged:
+        restore_runs(organisation, lake, scratch)
     folder = str(lake.next_version())
     files: list[LakeFile] = []
     retired: list[Path] = []

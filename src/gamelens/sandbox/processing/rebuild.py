@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from gamelens.errors import Refused
-from gamelens.sandbox.processing.batch_builder import build_parts
+from gamelens.sandbox.building.batch_builder import build_parts
 from gamelens.sandbox.processing.staging import stage
 from gamelens.sandbox.storage.inbox import InboxBatch, newest, open_store, pending
 from gamelens.sandbox.storage.lake import Lake, TablePart

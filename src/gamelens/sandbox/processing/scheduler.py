@@ -17,11 +17,11 @@ from time import monotonic
 from typing import IO, Final
 
 from gamelens.errors import Refused
-from gamelens.sandbox.clock import Clock
 from gamelens.sandbox.processing.compaction import due_steps
 from gamelens.sandbox.processing.healing import Healer
 from gamelens.sandbox.processing.pipeline import Report, RunOrder, RunProgress, process
 from gamelens.sandbox.processing.worker import compact_in_worker, process_in_worker
+from gamelens.sandbox.state.clock import Clock
 from gamelens.sandbox.storage.backlog import backlogs, note_failure, note_waiting, waiting_events
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_health import LakeHealth

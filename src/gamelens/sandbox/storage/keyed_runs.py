@@ -53,8 +53,6 @@ _UUID_LETTERS: Final = 36
 _KINDS: Final = bytes(1 if chr(code) in "0123456789abcdef" else 2 if chr(code) == "-" else 0 for code in range(256))
 _UUID_KINDS: Final = np.frombuffer(str(UUID(int=0)).encode().translate(_KINDS), dtype=np.uint32)
 _TEXTS_AT_ONCE: Final = 1 << 18
-_SAMPLE_EVERY: Final = 1 << 16
-_SAMPLES: Final = 64  # of as many rows as are compared at once
 
 
 class Keys(NamedTuple):
@@ -116,6 +114,11 @@ class KeyedRun:
     def __len__(self) -> int:
         return len(self.columns["high"])
 
+    def part_of(self, keys: UInts) -> slice:
+        """Return the part of sorted *keys* that may be in the run."""
+        ends = self.columns["high"][[0, -1]]
+        return slice(int(np.searchsorted(keys, ends[0], "left")), int(np.searchsorted(keys, ends[1], "right")))
+
     def rows_between(self, first: UInts, last: UInts) -> tuple[Ints, Ints]:
         """Return the rows whose key is at least *first* and at most *last*.
 
@@ -134,7 +137,7 @@ class KeyedRun:
 
 
 class KeyedRuns:
-    """All runs of one kind.
+    """All runs of one kind, of which one at a time is mapped.
 
     Args:
         kind: one of `PAYLOADS`.
@@ -143,75 +146,43 @@ class KeyedRuns:
 
     def __init__(self, kind: str, paths: Sequence[Path]) -> None:
         self._kind = kind
-        self._runs = [KeyedRun(path) for path in paths]
+        self._paths = paths
 
     def find(self, keys: Keys) -> Hits:
         """Return all rows of *keys*."""
         order = np.argsort(keys.high)  # neighbouring keys share pages
         high, low = keys.high[order], keys.low[order]
-        found = []
-        for run in self._runs:
-            rows, places = run.rows_between(high, high)
-            is_same = run.columns["low"][rows] == low[places]
-            found.append((run, rows[is_same], order[places[is_same]]))
-        return self._hits(found)
+
+        def found() -> Iterator[Hits]:
+            for run in map(KeyedRun, self._paths):
+                some = run.part_of(high)
+                rows, places = run.rows_between(high[some], high[some])
+                is_same = run.columns["low"][rows] == low[some][places]
+                yield self._hits(run, rows[is_same], order[some][places[is_same]])
+
+        return self._joined(found())
 
     def between(self, first: UInts, last: UInts) -> Hits:
         """Return all rows of each range of keys, both ends included."""
         order = np.argsort(first)
-        found = []
-        for run in self._runs:
-            rows, places = run.rows_between(first[order], last[order])
-            found.append((run, rows, order[places]))
-        return self._hits(found)
 
-    def _hits(self, found: Sequence[tuple[KeyedRun, Ints, Ints]]) -> Hits:
-        def joined(arrays: Iterable[NDArray[Any]], dtype: str) -> NDArray[Any]:
-            parts = [np.empty(0, dtype=dtype), *arrays]
-            return np.concatenate(parts)
+        def found() -> Iterator[Hits]:
+            for run in map(KeyedRun, self._paths):
+                rows, places = run.rows_between(first[order], last[order])
+                yield self._hits(run, rows, order[places])
 
-        places = joined((places for *_, places in found), "int64")
-        keys = joined((run.columns["high"][rows] for run, rows, _ in found), "uint64")
-        columns = {
-            name: joined((run.columns[name][rows] for run, rows, _ in found), dtype)
-            for name, dtype in PAYLOADS[self._kind].items()
-        }
-        return Hits(places, columns, keys)
+        return self._joined(found())
 
+    def _hits(self, run: KeyedRun, rows: Ints, places: Ints) -> Hits:
+        columns = {name: run.columns[name][rows] for name in PAYLOADS[self._kind]}
+        return Hits(places, columns, run.columns["high"][rows])
 
-def repeated_rows(runs: Sequence[tuple[Path, Path]]) -> Iterator[Ints]:
-    """Yield the numbers of the rows whose key a row of a lower number has too.
-
-    Keys are compared a range at a time, so that memory does not grow with them.
-
-    Args:
-        runs: paths of runs, each with that of a file of numbers for its rows (`numpy.save`).
-    """
-    samples = [KeyedRun(run).columns["high"][::_SAMPLE_EVERY].copy() for run, _ in runs]
-    marks = np.unique(np.sort(np.concatenate([np.empty(0, dtype=np.uint64), *samples]))[_SAMPLES::_SAMPLES])
-    for place in range(len(marks) + 1 if runs else 0):
-        parts = [_range_of(*paths, marks, place) for paths in runs]
-        yield _repeated({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
-
-
-def _range_of(run: Path, numbers: Path, marks: UInts, place: int) -> Columns:
-    """Return a copy of the rows of a run in the range of keys before the mark at *place*."""
-    columns = KeyedRun(run).columns | {"number": np.load(numbers, mmap_mode="r")}
-    cuts = (0, *np.searchsorted(columns["high"], marks), len(columns["high"]))
-    return {name: column[cuts[place] : cuts[place + 1]].copy() for name, column in columns.items()}
-
-
-def _repeated(rows: Columns) -> Ints:
-    order = np.argsort(rows["high"])
-    is_same = np.diff(rows["high"][order]) == 0
-    has_neighbour = np.zeros(len(order), dtype=np.bool_)
-    has_neighbour[:-1] |= is_same
-    has_neighbour[1:] |= is_same
-    suspects = order[has_neighbour]
-    high, low, number = (rows[name][suspects] for name in ("high", "low", "number"))
-    order = np.lexsort((number, low, high))
-    is_repeated = (np.diff(high[order]) == 0) & (np.diff(low[order]) == 0)
-    return np.asarray(number[order][1:][is_repeated])
+    def _joined(self, found: Iterable[Hits]) -> Hits:
+        none = {name: np.empty(0, dtype=dtype) for name, dtype in PAYLOADS[self._kind].items()}
+        parts = [Hits(np.empty(0, dtype=np.int64), none, np.empty(0, dtype=np.uint64)), *found]
+        places, columns, keys = zip(*parts, strict=True)
+        joined = {name: np.concatenate([of_part[name] for of_part in columns]) for name in none}
+        return Hits(np.concatenate(places), joined, np.concatenate(keys))
 
 
 def write_run(path: Path, kind: str, high: UInts, low: UInts | None, columns: Columns) -> None:

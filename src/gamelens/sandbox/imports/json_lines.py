@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from zlib_ng import zlib_ng
 
-from gamelens.sandbox.maintenance.source_files import GZIP, DamagedFileError
+from gamelens.sandbox.imports.source_files import GZIP, DamagedFileError
 from gamelens.sandbox.processing.staging import EVENT_SHAPE, event_rows_sql
 from gamelens.wire.currencies import USD_PER_UNIT
 from gamelens.wire.event_schema import CATEGORIES

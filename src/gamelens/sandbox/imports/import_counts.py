@@ -13,11 +13,12 @@ from typing import Final
 
 import msgspec
 
-from gamelens.sandbox.maintenance.source_files import DamagedFileError, SourceFile
+from gamelens.sandbox.imports.source_files import DamagedFileError, SourceFile
 from gamelens.sandbox.storage.manifest import TakenFile
 
 _REPORT_EVERY_S: Final = 0.25
-_EXAMPLES: Final = 3
+EXAMPLES: Final = 3
+"""Rows of a file that are named for each reason for which it has rows that are no events."""
 
 
 class ImportProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +77,7 @@ class ReadFile:
         """Count the row with number *seq* as no event."""
         self.refused[reason] += 1
         examples = self.examples.setdefault(reason, [])
-        if len(examples) < _EXAMPLES:
+        if len(examples) < EXAMPLES:
             examples.append(seq - self.first_seq + 1)
 
     def as_taken(self, organisation: str) -> TakenFile:
@@ -135,7 +136,11 @@ class ImportCounts:
         Raises:
             DamagedFileError: it cannot be read.
         """
-        return (file.name, file.bytes) in self._names and (file.bytes, file_content(path)) in self._contents
+        return self.has_name(file) and (file.bytes, file_content(path)) in self._contents
+
+    def has_name(self, file: SourceFile) -> bool:
+        """Return whether a file of this name and size was taken."""
+        return (file.name, file.bytes) in self._names
 
     def has_content(self, each: ReadFile) -> bool:
         """Return whether a file with this content was taken, whatever its name."""

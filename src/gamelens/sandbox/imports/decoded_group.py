@@ -11,20 +11,22 @@ import pyarrow.parquet as pq
 
 from gamelens.errors import Refused
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter, literal
-from gamelens.sandbox.maintenance.event_data import table_rows_sql
-from gamelens.sandbox.maintenance.import_counts import ReadFile
-from gamelens.sandbox.maintenance.json_lines import LINES_SCHEMA, line_rows_sql
-from gamelens.sandbox.maintenance.source_files import DamagedFileError
+from gamelens.sandbox.imports.event_data import table_rows_sql
+from gamelens.sandbox.imports.import_counts import ReadFile
+from gamelens.sandbox.imports.json_lines import LINES_SCHEMA, line_rows_sql
+from gamelens.sandbox.imports.source_files import DamagedFileError
 from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
 
 CHUNK_ROWS: Final = 1 << 19
 """Lines that are decoded at once."""
 _GROUP_ROWS: Final = 122_880
-_UNDISCLOSED: Final = "lower(ilrd_network_name) = 'undisclosed'"
-_COLUMNS: Final = ", ".join(
-    f"CASE WHEN {_UNDISCLOSED} THEN NULL ELSE {name} END AS {name}" if name == "ilrd_network_name" else name
+UNDISCLOSED: Final = "lower(ilrd_network_name) = 'undisclosed'"
+"""SQL condition that the service had no permission to show the network of an impression."""
+STAGED_COLUMNS: Final = ", ".join(
+    f"CASE WHEN {UNDISCLOSED} THEN NULL ELSE {name} END AS {name}" if name == "ilrd_network_name" else name
     for name in EVENT_COLUMNS
 )
+"""SQL of the columns of an event, of those of a decoded row."""
 
 
 class GameIds:
@@ -108,7 +110,7 @@ class DecodedGroup:
             arrived = self._sql.run("SELECT game_id, min(arrived), max(arrived) FROM decoded GROUP BY ALL")
             each.arrived = {game: (first, last) for game, first, last in arrived if first}
         except Refused:
-            _check_readable(path)
+            check_readable(path)
             raise
         self._sql.run("DROP VIEW decoded")
         self.files.append(each)
@@ -130,10 +132,10 @@ class DecodedGroup:
         self._games.check([game_id for (game_id,) in found])
         for seq, fault in self._sql.run("SELECT seq, fault FROM decoded WHERE fault IS NOT NULL ORDER BY seq"):
             next(each for each in reversed(reading) if each.first_seq <= seq).refuse(seq, fault)
-        ((undisclosed,),) = self._sql.run(f"SELECT count(*) FROM decoded WHERE fault IS NULL AND {_UNDISCLOSED}")  # noqa: S608
+        ((undisclosed,),) = self._sql.run(f"SELECT count(*) FROM decoded WHERE fault IS NULL AND {UNDISCLOSED}")  # noqa: S608
         path = self._folder / f"events-{self._count}.parquet"
         self._count += 1
-        self._copy(f"SELECT {_COLUMNS} FROM decoded WHERE fault IS NULL", path)  # noqa: S608
+        self._copy(f"SELECT {STAGED_COLUMNS} FROM decoded WHERE fault IS NULL", path)  # noqa: S608
         events = pq.read_metadata(path).num_rows
         self.events += events
         self.undisclosed += undisclosed
@@ -169,7 +171,7 @@ def table_columns(path: Path) -> dict[str, str]:
         raise DamagedFileError(f"its Parquet is damaged: {error}") from error
 
 
-def _check_readable(path: Path) -> None:
+def check_readable(path: Path) -> None:
     """Read the whole Parquet file at *path*.
 
     Raises:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from gamelens.sandbox.maintenance.import_counts import ImportCounts, ReadFile
-from gamelens.sandbox.maintenance.json_lines import JsonLinesFile
-from gamelens.sandbox.maintenance.source_files import DamagedFileError, SourceFile, local_path
+from gamelens.sandbox.imports.import_counts import ImportCounts, ReadFile
+from gamelens.sandbox.imports.json_lines import JsonLinesFile
+from gamelens.sandbox.imports.source_files import DamagedFileError, SourceFile, local_path
 
 
 class LineReader:

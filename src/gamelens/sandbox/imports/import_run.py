@@ -18,17 +18,21 @@ from typing import Final
 import msgspec
 
 from gamelens.errors import BadQuery, Refused
-from gamelens.sandbox.clock import Clock
-from gamelens.sandbox.maintenance.decoded_group import CHUNK_ROWS, DecodedGroup, GameIds, table_columns
-from gamelens.sandbox.maintenance.event_data import missing_columns, unknown_columns
-from gamelens.sandbox.maintenance.import_counts import ImportCounts, ReadFile, Report, file_content
-from gamelens.sandbox.maintenance.json_lines import SAMPLED
-from gamelens.sandbox.maintenance.line_reader import LineReader
-from gamelens.sandbox.maintenance.source_files import DamagedFileError, SourceFile, find_files, local_path
+from gamelens.sandbox.engines.engine import LakeLocation
+from gamelens.sandbox.engines.open_engine import open_cluster
+from gamelens.sandbox.imports.cluster_import import ClusterImport
+from gamelens.sandbox.imports.decoded_group import CHUNK_ROWS, DecodedGroup, GameIds, table_columns
+from gamelens.sandbox.imports.event_data import missing_columns, unknown_columns
+from gamelens.sandbox.imports.import_counts import ImportCounts, ReadFile, Report, file_content
+from gamelens.sandbox.imports.json_lines import SAMPLED
+from gamelens.sandbox.imports.line_reader import LineReader
+from gamelens.sandbox.imports.source_files import DamagedFileError, SourceFile, find_files, local_path
 from gamelens.sandbox.processing.compaction import compact
 from gamelens.sandbox.processing.pipeline import commit_staged
 from gamelens.sandbox.server import Sandbox, SandboxOptions, available_intervals
-from gamelens.sandbox.tenants import Organisation
+from gamelens.sandbox.state.clock import Clock
+from gamelens.sandbox.state.tenants import Organisation
+from gamelens.sandbox.storage.lake import Lake
 
 FIRST_SEQ: Final = -(1 << 61)
 """Number of the first event of all imports, before those that are received."""
@@ -87,13 +91,17 @@ class ImportOptions(msgspec.Struct, frozen=True, kw_only=True):
         organisation: name of the organisation that gets the events, None for the first.
         games: ids of games in the lake, by their ids in the export; the same where not named.
         config: configuration file of a new state directory.
-        group_events: events after which a version is committed.
+        engine: what makes the tables: `duckdb`, `spark`, or the address of a Spark master.
+        lake_url: folder in which the cluster finds the lake's files, None for its path here.
+        group_events: events after which a version is committed. On a cluster all files are one version.
         chunk_rows: lines that are decoded at once.
     """
 
     organisation: str | None = None
     games: Mapping[str, str] = {}
     config: Path | None = None
+    engine: str = "duckdb"
+    lake_url: str | None = None
     group_events: int = GROUP_EVENTS
     chunk_rows: int = CHUNK_ROWS
 
@@ -131,10 +139,16 @@ def import_raw_events(
         scratch.mkdir()
         taken = [each for each in sandbox.lake.taken_files() if each.organisation == organisation.name]
         counts, repeated = ImportCounts(files, taken, report), sandbox.lake.last_run().duplicates
-        _ImportRun(sandbox, organisation, options, scratch, counts).take(files)
+        for file in files:
+            if file.kind is None:
+                counts.note_damaged(file, DamagedFileError("it is neither JSON lines nor Parquet"))
+        if options.engine == "duckdb":
+            _ImportRun(sandbox, organisation, options, scratch, counts).take(files)
+            compact(state)
+        else:
+            _take_on_cluster(sandbox, organisation, options, counts, files)
         repeated = sandbox.lake.last_run().duplicates - repeated
         available = available_intervals(sandbox.tenants, sandbox.lake, sandbox.clock)[organisation.name]
-        compact(state)
         return _result(organisation.name, counts, repeated=repeated, available=available)
     except OSError as error:
         raise Refused(f"the import stopped, what was committed before stays: {error}") from error
@@ -152,6 +166,31 @@ def _find_organisation(sandbox: Sandbox, name: str | None) -> Organisation:
     return known[name]
 
 
+def _take_on_cluster(
+    sandbox: Sandbox,
+    organisation: Organisation,
+    options: ImportOptions,
+    counts: ImportCounts,
+    files: Sequence[SourceFile],
+) -> None:
+    lake = sandbox.lake
+    engine = open_cluster(options.engine, LakeLocation(lake.root, options.lake_url))
+    try:
+        cluster = ClusterImport(lake, organisation.name, _games(organisation, options), engine, counts)
+        cluster.take(files, first_seq=_next_seq(lake), processed_ms=round(sandbox.clock.now_s() * 1000))
+    finally:
+        engine.close()
+
+
+def _games(organisation: Organisation, options: ImportOptions) -> GameIds:
+    return GameIds([game.id for game in organisation.games], options.games)
+
+
+def _next_seq(lake: Lake) -> int:
+    """Return the number of the next row that an import reads."""
+    return max((each.first_seq + each.rows for each in lake.taken_files()), default=FIRST_SEQ)
+
+
 class _ImportRun:
     """One import into the lake of *sandbox*, with temporary files in *scratch*."""
 
@@ -160,17 +199,13 @@ class _ImportRun:
     ) -> None:
         self._sandbox, self._options, self._scratch, self._counts = sandbox, options, scratch, counts
         self._organisation = organisation.name
-        self._games = GameIds([game.id for game in organisation.games], options.games)
-        taken = sandbox.lake.taken_files()
-        self._next_seq = max((each.first_seq + each.rows for each in taken), default=FIRST_SEQ)
+        self._games = _games(organisation, options)
+        self._next_seq = _next_seq(sandbox.lake)
         self._group: DecodedGroup | None = None
         self._groups = 0
 
     def take(self, files: Sequence[SourceFile]) -> None:
         """Take *files*, in groups."""
-        for file in files:
-            if file.kind is None:
-                self._counts.note_damaged(file, DamagedFileError("it is neither JSON lines nor Parquet"))
         try:
             self._take_lines([file for file in files if file.kind == "raw-json"])
             self._take_tables([file for file in files if file.kind == "event-parquet"])

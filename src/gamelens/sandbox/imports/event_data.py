@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from gamelens.sandbox.engines.duckdb_engine import literal
-from gamelens.sandbox.maintenance.source_files import DamagedFileError
+from gamelens.sandbox.imports.source_files import DamagedFileError
 from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
 from gamelens.wire.limits import FUTURE_S
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import pyarrow.parquet as pq
 
-from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter, literal
+from gamelens.sandbox.engines.engine import BuildEngine
 from gamelens.sandbox.storage.keyed_runs import PREFIX, Columns, KeyedRuns, Keys, UInts, write_run
 from gamelens.sandbox.storage.lake import Lake, Snapshot, folder_of
 from gamelens.sandbox.storage.lake_schema import COLUMNS, UNDATED
@@ -44,7 +44,7 @@ class PartWriter:
         retired: files of the last version that new ones replace.
     """
 
-    def __init__(self, organisation: str, lake: Lake, sql: DuckDBWriter, folder: str, *, is_anew: bool = False) -> None:
+    def __init__(self, organisation: str, lake: Lake, sql: BuildEngine, folder: str, *, is_anew: bool = False) -> None:
         self.snapshot = Snapshot({}, organisation) if is_anew else lake.snapshot(organisation)
         self.sql = sql
         self.files: list[LakeFile] = []
@@ -64,14 +64,15 @@ class PartWriter:
         return KeyedRuns(kind, self.snapshot.files(PREFIX + kind))
 
     def add(self, table: str, select: str, *, level: int = 0) -> None:
-        """Write the rows of *select* as a part of *table*, if there are any."""
-        path = self._new_path(table, "parquet")
+        """Write the rows of *select* as a part of *table*, if there are any.
+
+        A cluster writes several parts.
+        """
         columns = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in COLUMNS[table].items())
-        rows = f"SELECT {columns} FROM ({select}) ORDER BY {_ORDER.get(table, 'day')}"  # noqa: S608
+        rows = f"SELECT {columns} FROM ({select}) AS part ORDER BY {_ORDER.get(table, 'day')}"  # noqa: S608
         group_rows = _SMALL_GROUP_ROWS if table in _SMALL_GROUPS else GROUP_ROWS
-        options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {group_rows}"
-        self.sql.run(f"COPY ({rows}) TO {literal(str(path))} ({options})")
-        self._list_part(table, path, level)
+        for path in self.sql.write(rows, self._new_path(table, "parquet"), group_rows=group_rows):
+            self._list_part(table, path, level)
 
     def adopt(self, table: str, path: Path) -> None:
         """Make the file at *path*, which has the columns of *table*, a part of it."""

@@ -21,7 +21,7 @@ import msgspec
 
 from gamelens._text import printable
 from gamelens.errors import BadQuery, Refused
-from gamelens.sandbox.state_directory import read_stored, store_twice
+from gamelens.sandbox.state.state_directory import read_stored, store_twice
 
 Environment = Literal["sandbox", "production"]
 Titles = tuple[tuple[str, tuple[str, ...]], ...]

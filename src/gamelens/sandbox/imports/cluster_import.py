@@ -1,0 +1,222 @@
+"""Import on a cluster: each file is a task, and all files are one version of the lake.
+
+Files are read twice: first for their checksums and numbers of rows, by which each row gets the number that it has in an
+import on one machine, then to decode them, with the statements of that import. A day of events is so written once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gamelens.sandbox.building.batch_builder import join_parts
+from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
+from gamelens.sandbox.engines.spark_writer import SparkWriter
+from gamelens.sandbox.imports.decoded_group import STAGED_COLUMNS, UNDISCLOSED, GameIds, check_readable, table_columns
+from gamelens.sandbox.imports.event_data import missing_columns, table_rows_sql, unknown_columns
+from gamelens.sandbox.imports.import_counts import EXAMPLES, ImportCounts, ReadFile, file_content
+from gamelens.sandbox.imports.json_lines import LINES_SCHEMA, JsonLinesFile, line_rows_sql
+from gamelens.sandbox.imports.source_files import DamagedFileError, SourceFile, local_path
+from gamelens.sandbox.storage.lake import Lake
+from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
+
+_ROWS_AT_ONCE: Final = 100_000
+_DECODED: Final = {**EVENT_COLUMNS, "installed": "BIGINT", "arrived": "DATE", "fault": "VARCHAR", "file": "BIGINT"}
+_STATED: Final = """
+    SELECT game_id, user_id, make_timestamp(min(installed) * 1000000) AS ts FROM decoded
+    WHERE fault IS NULL AND installed IS NOT NULL GROUP BY game_id, user_id"""
+
+
+class ExaminedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """Findings of a task that has read a file.
+
+    Attributes:
+        rows: number of its rows, or of those before the damage.
+        content: SHA-256 of it.
+        damage: the reason why it cannot be taken, if it cannot.
+        unknown: fields that are not documented, with the rows of a sample that have them.
+        missing: documented fields that it lacks.
+    """
+
+    rows: int = 0
+    content: str = ""
+    damage: str | None = None
+    unknown: dict[str, int] = {}
+    missing: list[str] = []
+
+
+def examine(file: SourceFile) -> ExaminedFile:
+    """Read *file* to its end."""
+    with TemporaryDirectory() as scratch:
+        try:
+            with local_path(file, Path(scratch)) as path:
+                return _examined_lines(path) if file.kind == "raw-json" else _examined_table(path)
+        except DamagedFileError as error:
+            return ExaminedFile(damage=str(error))
+
+
+def _examined_lines(path: Path) -> ExaminedFile:
+    reader = JsonLinesFile(path, first_seq=0)
+    damage = None
+    try:
+        for _ in reader.batches():
+            pass
+    except DamagedFileError as error:
+        damage = str(error)
+    return ExaminedFile(
+        rows=reader.rows,
+        content=reader.content,
+        damage=damage,
+        unknown=dict(reader.unknown),
+        missing=sorted(reader.missing),
+    )
+
+
+def _examined_table(path: Path) -> ExaminedFile:
+    columns = table_columns(path)
+    table_rows_sql(str(path), columns, first_seq=0, game_sql="NULL")  # refuses other tables
+    check_readable(path)
+    return ExaminedFile(
+        rows=pq.read_metadata(path).num_rows,
+        content=file_content(path),
+        unknown=dict.fromkeys(unknown_columns(columns), 1),
+        missing=missing_columns(columns),
+    )
+
+
+class DecodeTask(msgspec.Struct, frozen=True):
+    """A file to decode.
+
+    Attributes:
+        file: the file.
+        number: its number in the import.
+        first_seq: number of its first row.
+        game_sql: SQL of the id of a row's game in the lake.
+    """
+
+    file: SourceFile
+    number: int
+    first_seq: int
+    game_sql: str
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the file, with the columns of `decoded`."""
+        with TemporaryDirectory() as scratch, local_path(self.file, Path(scratch)) as path:
+            sql = DuckDBWriter(Path(scratch), threads=1)
+            try:
+                if self.file.kind == "raw-json":
+                    lines = JsonLinesFile(path, first_seq=self.first_seq).batches()
+                    sql.view("lines", pa.RecordBatchReader.from_batches(LINES_SCHEMA, lines))
+                    decoded, arrived = line_rows_sql("lines", self.game_sql), "CAST(NULL AS DATE) AS arrived"
+                else:
+                    columns = table_columns(path)
+                    decoded = table_rows_sql(str(path), columns, first_seq=self.first_seq, game_sql=self.game_sql)
+                    arrived = "arrived"
+                names = ", ".join(arrived if name == "arrived" else name for name in _DECODED if name != "file")
+                query = f"SELECT {names}, CAST({self.number} AS BIGINT) AS file FROM ({decoded})"  # noqa: S608
+                yield from sql.batches(query, _ROWS_AT_ONCE)
+            finally:
+                sql.close()
+
+
+class ClusterImport:
+    """An import into *lake* that *engine* makes.
+
+    Args:
+        lake: the lake to extend.
+        organisation: name of the organisation that gets the events.
+        games: its games.
+        engine: a driver of the cluster.
+        counts: what is counted.
+    """
+
+    def __init__(
+        self, lake: Lake, organisation: str, games: GameIds, engine: SparkWriter, counts: ImportCounts
+    ) -> None:
+        self._lake, self._organisation, self._games = lake, organisation, games
+        self._engine, self._counts = engine, counts
+
+    def take(self, files: Sequence[SourceFile], *, first_seq: int, processed_ms: int) -> None:
+        """Take *files* as one version, whose first row has the number *first_seq*.
+
+        Raises:
+            Refused: a game is not known, or the cluster failed. Nothing is taken then.
+        """
+        self._engine.prepare_for(sum(file.bytes for file in files))
+        taken = self._number(files, first_seq)
+        self._counts.report()
+        if not taken:
+            return
+        tasks = [DecodeTask(each.file, number, each.first_seq, self._games.sql) for number, each in enumerate(taken)]
+        self._engine.create_rows("decoded", lambda number: tasks[number].rows(), len(tasks), _DECODED)
+        games = self._engine.run("SELECT DISTINCT game_id FROM decoded WHERE fault IS NULL")
+        self._games.check([game_id for (game_id,) in games])
+        self._count_refused(taken)
+        ((events, undisclosed, stated),) = self._engine.run(f"""
+            SELECT count(*), coalesce(sum(CASE WHEN {UNDISCLOSED} THEN 1 END), 0), count(installed)
+            FROM decoded WHERE fault IS NULL""")  # noqa: S608
+        built = join_parts(
+            self._organisation,
+            f"SELECT {STAGED_COLUMNS} FROM decoded WHERE fault IS NULL",  # noqa: S608
+            self._lake,
+            self._engine,
+            folder=str(self._lake.next_version()),
+            stated=_STATED if stated else None,
+        )
+        self._lake.commit(
+            processed_ms=processed_ms,
+            last_batch=self._lake.last_run().last_batch,
+            duplicates=built.repeated,
+            files=built.files,
+            retired=built.retired,
+            taken=[each.as_taken(self._organisation) for each in taken],
+        )
+        self._lake.sweep()
+        self._counts.note_committed(taken, events=events, undisclosed=undisclosed)
+
+    def _number(self, files: Sequence[SourceFile], first_seq: int) -> list[ReadFile]:
+        """Return the files that are to be taken, with the numbers of their first rows."""
+        ordered = [file for kind in ("raw-json", "event-parquet") for file in files if file.kind == kind]
+        taken = []
+        for file, found in zip(ordered, self._engine.each(examine, ordered), strict=True):
+            each = ReadFile(file, first_seq, rows=found.rows, content=found.content)
+            if self._counts.has_content(each):
+                if file.kind == "raw-json" and not self._counts.has_name(file):
+                    first_seq += found.rows  # as on one machine, which reads such a file before it knows it
+                self._counts.note_taken_before(file)
+                continue
+            first_seq += found.rows
+            self._counts.note_rows(found.rows, file.bytes)
+            if found.damage:
+                self._counts.note_damaged(file, DamagedFileError(found.damage))
+            else:
+                self._counts.note_taken(each, unknown=found.unknown, missing=found.missing)
+                taken.append(each)
+        return taken
+
+    def _count_refused(self, taken: Sequence[ReadFile]) -> None:
+        """Count the rows that are no events, and the days on which the events of tables arrived."""
+        refused = self._engine.run(f"""
+            SELECT file, fault, number, seq FROM (
+                SELECT file, fault, seq, count(*) OVER (PARTITION BY file, fault) AS number,
+                    row_number() OVER (PARTITION BY file, fault ORDER BY seq) AS place
+                FROM decoded WHERE fault IS NOT NULL
+            ) AS refused WHERE place <= {EXAMPLES} ORDER BY file, seq""")  # noqa: S608
+        examples: dict[tuple[int, str], list[int]] = defaultdict(list)
+        for file, fault, number, seq in refused:
+            taken[file].refused[fault] = number
+            examples[file, fault].append(seq - taken[file].first_seq + 1)
+        for (file, fault), rows in examples.items():
+            taken[file].examples[fault] = rows
+        spans = self._engine.run("""
+            SELECT file, game_id, min(arrived), max(arrived) FROM decoded
+            WHERE arrived IS NOT NULL GROUP BY file, game_id""")
+        for file, game_id, first, last in spans:
+            taken[file].arrived[game_id] = (first, last)
