@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -25,10 +26,11 @@ from gamelens.sandbox.processing.compaction import Step, take_step
 from gamelens.sandbox.processing.pipeline import commit_staged
 from gamelens.sandbox.processing.rebuild import rebuild
 from gamelens.sandbox.processing.staging import stage as stage_batches
+from gamelens.sandbox.storage import lake_health
 from gamelens.sandbox.storage.inbox import pending
 from gamelens.sandbox.storage.lake import Lake, Snapshot, TablePart
 from gamelens.sandbox.storage.lake_health import LakeHealth
-from gamelens.sandbox.storage.manifest import WRITTEN, LakeUnavailable
+from gamelens.sandbox.storage.manifest import WRITTEN, LakeUnavailable, file_checksum
 from support.app_requests import call
 from support.damaged_lake import flip_bit
 from support.game_events import NOW, event
@@ -251,6 +253,55 @@ def test_a_file_is_read_again_only_after_a_change(opened: Stage, monkeypatch: py
     slim[0].path.touch()
     with pytest.raises(LakeUnavailable, match="still being checked"):
         impatient.require("acme", slim)
+
+
+@pytest.mark.parametrize("memory", ["as it was", "damaged"])
+def test_a_run_after_a_start_reads_what_has_changed(
+    opened: Stage, state_copy: Path, monkeypatch: pytest.MonkeyPatch, memory: str
+) -> None:
+    """What the process before has checked is read again beside the run, and before it only where it was touched.
+
+    If it is not known what was checked, the run waits until everything is.
+    """
+    heal(opened)
+    opened.sandbox.close()
+    if memory == "damaged":
+        (state_copy / "checked.json").write_bytes(b"{")
+    read: list[Path] = []
+
+    def noted_checksum(path: Path, *, on_chunk: Callable[[], None] | None = None) -> int:
+        read.append(path)
+        return file_checksum(path, on_chunk=on_chunk)
+
+    monkeypatch.setattr(lake_health, "file_checksum", noted_checksum)
+    stage = Stage(state_copy)
+    with contextlib.closing(stage.sandbox):
+        files = {part.path for table in stage.sandbox.lake.snapshot("acme").tables for part in parts(stage, table)}
+        touched = parts(stage, "run_names")[0].path
+        touched.touch()
+        stage.process()
+        assert set(read) == ({touched} if memory == "as it was" else files)
+        heal(stage)
+        assert len(read) == len(set(read) | files)
+
+
+def test_damage_behind_the_back_of_the_file_system_is_found_after_a_start(opened: Stage, state_copy: Path) -> None:
+    """A bit that changes with no trace in the file's times is found by the check that every start makes."""
+    heal(opened)
+    path = parts(opened, "run_names")[0].path
+    opened.sandbox.close()
+    flip_bit(path, Random(7))
+    memory, status = state_copy / "checked.json", path.stat()
+    stamps = json.loads(memory.read_text())
+    stamp = [status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns]
+    stamps[str(path.relative_to(state_copy / "lake"))] = stamp
+    memory.write_text(json.dumps(stamps))
+    stage = Stage(state_copy)
+    with contextlib.closing(stage.sandbox):
+        stage.sandbox.health.check_changed(stage.sandbox.lake.snapshot("acme"))
+        assert not stage.sandbox.health.damaged_organisations()
+        asyncio.run(check_only(stage))
+        assert stage.sandbox.health.damaged_organisations() == ["acme"]
 
 
 def test_a_file_that_vanishes_under_a_query_is_no_defect_of_the_sandbox(opened: Stage) -> None:

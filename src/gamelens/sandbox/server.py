@@ -139,7 +139,7 @@ class Sandbox:
         self.store = open_store(state / "gamelens.db")
         self.lake = Lake(state / "lake", self.store)
         self.lake.recover()
-        self.health = LakeHealth(self.lake)
+        self.health = LakeHealth(self.lake, memory=state / "checked.json")
         self.runs = Scheduler(state, self.lake, self.clock, lock=self._lock, health=self.health)
         self.inbox = Inbox(state / "gamelens.db", reserved_bytes=self.options.reserved_bytes)
         self._totals = EventCounter(self.store)

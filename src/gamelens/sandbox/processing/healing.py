@@ -38,12 +38,14 @@ class Healer:
     async def prepare_run(self) -> None:
         """Heal what a run would read.
 
-        A run relies on the parts and the keyed runs of earlier ones.
+        A run relies on the parts and the keyed runs of earlier ones. What an earlier process has checked and is as it
+        was need not be read again for that: `check_version` does it beside the run.
 
         Raises:
             Refused: the whole lake is lost and cannot be made again.
         """
-        await self._check_all(pause=0.0)
+        for name in self._lake.organisations():
+            await asyncio.to_thread(self._health.check_changed, self._lake.snapshot(name))
         if self.is_due():
             await self.heal()
         self.refuse_damaged(EVERY_ORGANISATION)
