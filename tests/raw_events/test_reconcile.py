@@ -75,6 +75,8 @@ CASES = [
     ("skew", "user_unique", None),
     ("zone", "event_count", None),
     ("zone", "user_unique", "country_code"),
+    ("summer time", "event_count", None),
+    ("summer time", "user_unique", "country_code"),
     ("networks", "event_count", "ilrd_network_name"),
     ("bots", "event_count", None),
     ("bots", "user_unique", "country_code"),
@@ -93,9 +95,18 @@ def test_one_planted_cause_is_found(world: World, cause: str, metric: str, by: s
     assert found.explained_share >= LEAST
 
 
+def test_a_zone_that_changes_its_clocks_in_the_period_is_named(world: World) -> None:
+    """Nothing of the difference is left, as it would be by a zone that is always as far ahead."""
+    found = explained(world, "summer time", metric="event_count")
+    reasons = found.causes.set_index("cause")["reason"]
+    assert reasons["time zone"] == "days of Australia/Sydney"
+    assert found.explained_share == 1
+
+
 PAIRS = [
     ("as of", "zone", "event_count", None),
     ("as of", "duplicates", "event_count", None),
+    ("closed", "summer time", "event_count", None),
     ("closed", "bots", "revenue", "country_code"),
     ("arrival", "zone", "event_count", None),
     ("duplicates", "networks", "event_count", "ilrd_network_name"),

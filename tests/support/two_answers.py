@@ -15,6 +15,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import pandas as pd
 
@@ -37,8 +38,11 @@ LATER: Final = "2026-11-01T00:00:00Z"
 OVER: Final = f"{FIRST + timedelta(days=COUNTED[0]):%Y-%m-%d}/{FIRST + timedelta(days=COUNTED[1]):%Y-%m-%d}"
 
 CAUSES: Final = (
-    *("as of", "closed", "arrival", "duplicates", "skew", "zone", "networks", "bots", "first", "last", "approximate"),
+    *("as of", "closed", "arrival", "duplicates", "skew", "zone", "summer time"),
+    *("networks", "bots", "first", "last", "approximate"),
 )
+ZONES: Final = {"zone": "Asia/Tokyo", "summer time": "Australia/Sydney"}
+"""Zones of a service's days. Sydney changes its clocks on the second of the compared days."""
 LEAST: Final = 0.95
 """Share of a difference that must go to the right cause."""
 NAMES: Final = {
@@ -48,6 +52,7 @@ NAMES: Final = {
     "duplicates": "duplicates without event_uuid",
     "skew": "clock skew",
     "zone": "time zone",
+    "summer time": "time zone",
     "networks": "undisclosed networks",
     "bots": "bots",
     "first": "dimension of the first or last event",
@@ -220,6 +225,7 @@ class OtherService:
 
     def __init__(self, events: list[Happened], causes: Collection[str]) -> None:
         self._events, self._causes = events, frozenset(causes)
+        self._zone = ZoneInfo(next((ZONES[cause] for cause in causes if cause in ZONES), "UTC"))
 
     @classmethod
     def counted(cls, events: list[Happened], causes: Collection[str], metric: str, by: str | None) -> Cells:
@@ -282,15 +288,12 @@ class OtherService:
             time_s = event.arrival_s
         elif "skew" in self._causes:
             time_s = event.true_s
-        if "zone" in self._causes:
-            time_s += 9 * 3600
-        return datetime.fromtimestamp(time_s, UTC).date()
+        return datetime.fromtimestamp(time_s, self._zone).date()
 
     def _is_taken(self, day: date, event: Happened) -> bool:
         if "as of" in self._causes and event.arrival_s >= CUT_S:
             return False
-        zone_s = 9 * 3600 if "zone" in self._causes else 0
-        ends_s = datetime.combine(day + timedelta(days=1), datetime.min.time(), UTC).timestamp() - zone_s
+        ends_s = datetime.combine(day + timedelta(days=1), datetime.min.time(), self._zone).timestamp()
         if "closed" in self._causes and event.arrival_s >= ends_s + 12 * 3600:
             return False
         return not ("bots" in self._causes and event.is_bot) and not ("duplicates" in self._causes and event.is_copy)

@@ -227,7 +227,9 @@ def _rules_of(
     Also whether the events of each cell are as many in both, for a distinct count of a client. Its events are then
     asked for as well: they are counted exactly, so they tell the rules.
     """
-    possible = [change for change in possible_changes(cuts) if _is_judged(change.cause, compared, answers)]
+    possible = [
+        change for change in possible_changes(cuts, answers.interval) if _is_judged(change.cause, compared, answers)
+    ]
     rest = _rest_of(compared.splits, answers.by)
     if answers.counted.kind != "distinct" or answers.client is None:
         found = find_changes(compared.api, compared.recount, possible, rest)
@@ -310,7 +312,7 @@ def _judgement(
     is_tried = cause in effective or cause in _WITHOUT_RULE
     reason = "does not fit the difference" if is_tried else "would change nothing here"
     judgement = Judgement(cause=cause, status="explains nothing", reason=reason)
-    rules = [each for each in possible_changes(()) if each.cause == cause]
+    rules = [each for each in possible_changes((), answers.interval) if each.cause == cause]
     return _with_evidence(judgement, rules[0], compared, None) if len(rules) == 1 else judgement
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from gamelens.raw_events.reconciliation.counting_rules import CountingRules
+from gamelens.raw_events.reconciliation.counting_rules import CountingRules, Zone
 from gamelens.raw_events.reconciliation.event_rows import NO_TIME, QUARTER_S, EventRows, Flags, Floats, Ints
 from gamelens.wire.intervals import Granularity, Interval
 
@@ -127,7 +127,8 @@ class Recount:
         return rows.client if rules.clock == "client" else rows.corrected
 
     def _buckets(self, rules: CountingRules) -> Ints:
-        quarters = self._clock(rules) + rules.zone_s // QUARTER_S
+        utc = self._clock(rules)
+        quarters = utc + _ahead(rules.zone, utc)
         bucket = np.searchsorted(self._edges, quarters, side="right") - 1
         found: Ints = np.where((bucket < 0) | (bucket >= self.shape[0]), OUTSIDE, bucket)
         return found
@@ -138,13 +139,21 @@ class Recount:
         if rules.cut:
             taken &= rows.cut < rules.cut
         if rules.closed_after_s is not None:
-            closes = self._edges[1:][bucket] + (rules.closed_after_s - rules.zone_s) // QUARTER_S
+            ends = self._edges[1:] - _ahead(rules.zone, self._edges[1:] - _ahead(rules.zone, self._edges[1:]))
+            closes = ends[bucket] + rules.closed_after_s // QUARTER_S
             taken &= (rows.arrival < closes) | (bucket == OUTSIDE)
         if rules.is_deduplicated:
             taken &= ~rows.is_repeated
         if rules.is_without_bots:
             taken &= ~rows.is_bot
         return taken
+
+
+def _ahead(zone: Zone, quarters: Ints) -> Ints:
+    """Return the quarters of an hour that the days of *zone* are ahead of UTC at each of *quarters*."""
+    since, ahead = (np.array(values, dtype=np.int64) // QUARTER_S for values in zip(*zone, strict=True))
+    found: Ints = ahead[np.maximum(np.searchsorted(since, quarters, side="right") - 1, 0)]
+    return found
 
 
 def _quarter(moment: object) -> int:
