@@ -385,6 +385,34 @@ def test_unknown_and_missing_fields_are_said(tmp_path: Path) -> None:
     assert result.missing == {"user_meta.install_ts": 1}
 
 
+def test_fields_of_every_line_are_compared(tmp_path: Path) -> None:
+    """An unknown field counts wherever it is, a documented one that only a late line has is not missing."""
+    lines = [wrapped(event(event_uuid=f"e{number}")) for number in range(3000)]
+    for line in lines[:-1]:
+        del line["user_meta"]["install_ts"]
+    lines[1500]["weather"] = None
+    lines[2000]["user_meta"]["shoe_size"] = {"eu": 43}
+    lines[2500]["user_meta"] = ["of another kind"]
+    result = take(tmp_path / "state", write_lines(tmp_path / "a.gz", *lines), write_lines(tmp_path / "b.gz", lines[0]))
+    assert result.unknown == {"user_meta.shoe_size": 1, "weather": 1}
+    assert result.missing == {"user_meta.install_ts": 1}
+
+
+def test_lines_that_are_no_json_have_no_fields(tmp_path: Path) -> None:
+    """Nor do those that break after an unknown field, or nest too deep."""
+    broken = [b'{"weather": 1, ', b'{"weather": ' + b"[" * 200_000, b'{"\xff": 1}', b"[1]", b'"text"', b"\x00"]
+    result = take(tmp_path / "state", write_lines(tmp_path / "a.gz", wrapped(event()), *broken))
+    assert (result.events, result.unknown) == (1, {})
+    assert sum(result.refused.values()) == len(broken)
+
+
+def test_fields_with_ever_other_names_are_named_so_far(tmp_path: Path) -> None:
+    """A file of which each line has a field of its own is taken as fast as others, with the first hundred named."""
+    lines = [wrapped(event(event_uuid=f"e{number}"), **{f"x{number}": 1}) for number in range(3000)]
+    result = take(tmp_path / "state", write_lines(tmp_path / "a.gz", *lines))
+    assert (result.events, len(result.unknown)) == (3000, 100)
+
+
 def test_games_are_mapped(tmp_path: Path) -> None:
     """A game of the export gets the id it has in the lake; an unknown one is refused, and its file not taken."""
     path = write_lines(tmp_path / "a.gz", wrapped(event(), game_id=555))

@@ -136,11 +136,10 @@ def _import_remarks(result: ImportResult) -> Iterator[str]:
     yield from (f"  {place}" for place in result.refused_at)
     if result.undisclosed:
         yield f"{result.undisclosed:,} impressions have no network: the service had no permission to show it"
-    sample = f", by the first {result.sampled} lines of each" if result.files > result.tables else ""
     for name, count in result.unknown.items():
-        yield f"not read: the unknown field {name}, in {count:,} files{sample}"
+        yield f"not read: the unknown field {name}, in {count:,} files"
     for name, count in result.missing.items():
-        yield f"missing: the field {name}, in {count:,} files{sample}"
+        yield f"missing: the field {name}, in {count:,} files"
     if result.tables:
         yield (
             f"{result.tables:,} files are Event Data: country, platform and build of their events are not known, and "

@@ -41,14 +41,14 @@ class ExaminedFile(msgspec.Struct, frozen=True, kw_only=True):
         rows: number of its rows, or of those before the damage.
         content: SHA-256 of it.
         damage: the reason why it cannot be taken, if it cannot.
-        unknown: fields that are not documented, with the rows of a sample that have them.
+        unknown: fields that are not documented.
         missing: documented fields that it lacks.
     """
 
     rows: int = 0
     content: str = ""
     damage: str | None = None
-    unknown: dict[str, int] = {}
+    unknown: list[str] = []
     missing: list[str] = []
 
 
@@ -74,8 +74,8 @@ def _examined_lines(path: Path) -> ExaminedFile:
         rows=reader.rows,
         content=reader.content,
         damage=damage,
-        unknown=dict(reader.unknown),
-        missing=sorted(reader.missing),
+        unknown=reader.fields.unknown,
+        missing=reader.fields.missing,
     )
 
 
@@ -86,7 +86,7 @@ def _examined_table(path: Path) -> ExaminedFile:
     return ExaminedFile(
         rows=pq.read_metadata(path).num_rows,
         content=file_content(path),
-        unknown=dict.fromkeys(unknown_columns(columns), 1),
+        unknown=unknown_columns(columns),
         missing=missing_columns(columns),
     )
 

@@ -24,7 +24,6 @@ from gamelens.sandbox.imports.cluster_import import ClusterImport
 from gamelens.sandbox.imports.decoded_group import CHUNK_ROWS, DecodedGroup, GameIds, table_columns
 from gamelens.sandbox.imports.event_data import missing_columns, unknown_columns
 from gamelens.sandbox.imports.import_counts import ImportCounts, ReadFile, Report, file_content
-from gamelens.sandbox.imports.json_lines import SAMPLED
 from gamelens.sandbox.imports.line_reader import LineReader
 from gamelens.sandbox.imports.source_files import DamagedFileError, SourceFile, find_files, local_path
 from gamelens.sandbox.processing.compaction import compact
@@ -59,10 +58,8 @@ class ImportResult(msgspec.Struct, frozen=True, kw_only=True):
         refused_at: where the first of them are.
         tables: number of the files taken that are Event Data, which does not know everything (Wire 5.7, Event Data).
         undisclosed: impressions without a network, because the service had no permission to show it.
-        unknown: fields that are not documented and were not read, with the number of files that have them. Of JSON
-            lines, the first *sampled* of a file are compared.
+        unknown: fields that are not documented and were not read, with the number of files that have them.
         missing: documented fields that files lack, with the number of these files.
-        sampled: lines of a file whose fields are compared.
         available: available interval of the organisation.
         seconds: time that the import took.
     """
@@ -81,7 +78,6 @@ class ImportResult(msgspec.Struct, frozen=True, kw_only=True):
     missing: dict[str, int]
     available: str
     seconds: float
-    sampled: int = SAMPLED
 
 
 class ImportOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,8 +6,8 @@ Wire 5.6, Raw Data.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,10 +37,13 @@ USER_META: Final = {
     *("install_campaign", "install_site", "install_adgroup", "attribution_partner"),
 }
 """Documented fields of `user_meta`."""
-_EXPECTED: Final = ("arrival_ts", "game_id", "data", "user_meta.install_ts")
+_META: Final = "user_meta."
+_DOCUMENTED: Final = WRAPPER | {f"{_META}{name}" for name in USER_META}
+_INSTALL: Final = f"{_META}install_ts"
+_EXPECTED: Final = ("arrival_ts", "game_id", "data", _INSTALL)
+_MOST_UNKNOWN: Final = 100
+"""Fields of a file that are named at most: names that differ from line to line would go on for ever."""
 
-SAMPLED: Final = 100
-"""Lines of a file whose fields are compared with the documented ones."""
 _READ_BYTES: Final = 1 << 16
 _LONGEST_LINE: Final = 1 << 24
 _LATEST_TS: Final = 99_999_999_999
@@ -52,19 +55,64 @@ _SHAPE: Final = (
 )
 
 
+class LineFields:
+    """Fields of lines that are not documented, and documented ones that none of them has."""
+
+    def __init__(self) -> None:
+        self._unknown: set[str] = set()
+        self._missing = set(_EXPECTED)
+        self._is_any = False
+        self._decode = _decoder(self._unknown)
+
+    @property
+    def unknown(self) -> list[str]:
+        """Names of the fields that are not documented, sorted."""
+        return sorted(self._unknown)
+
+    @property
+    def missing(self) -> list[str]:
+        """Names of the documented fields that no line has, sorted; none if nothing is a line."""
+        return sorted(self._missing) if self._is_any else []
+
+    def note(self, text: bytes) -> None:
+        """Compare the lines of *text*. Only one with a field that was never seen before is read a second time."""
+        for line in text.split(b"\n"):
+            with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # decoding counts what is no JSON
+                self._note_line(line)
+
+    def _note_line(self, line: bytes) -> None:
+        try:
+            fields = self._decode(line)
+        except msgspec.ValidationError:
+            self._note_unknown(msgspec.json.decode(line))
+        else:
+            self._is_any = True
+            if self._missing:
+                self._missing -= _present(fields)
+
+    def _note_unknown(self, line: Any) -> None:
+        if not isinstance(line, dict):
+            return
+        self._is_any = True
+        meta = line.get("user_meta")
+        names = {*line, *(f"{_META}{name}" for name in (meta if isinstance(meta, dict) else ()))}
+        self._missing -= names
+        if new := names - _DOCUMENTED - self._unknown:
+            self._unknown.update(sorted(new)[: _MOST_UNKNOWN - len(self._unknown)])
+            self._decode = _decoder(self._unknown)
+
+
 class JsonLinesFile:
     """One file of JSON lines that is read once, from its start to its end.
 
     Attributes:
         rows: lines read so far.
-        unknown: fields that are not documented, with the number of sampled lines that have them.
-        missing: documented fields that no sampled line has.
+        fields: their fields, compared with the documented ones.
     """
 
     def __init__(self, path: Path, *, first_seq: int) -> None:
         self.rows = self._read_bytes = 0
-        self.unknown: Counter[str] = Counter()
-        self.missing: set[str] = set()
+        self.fields = LineFields()
         self._path, self._first_seq = path, first_seq
         self._digest: _Hash = hashlib.sha256()
 
@@ -101,28 +149,11 @@ class JsonLinesFile:
         ends = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == _NEWLINE)
         offsets = np.empty(len(ends) + 1, dtype=np.int32)
         offsets[0], offsets[1:] = 0, ends + 1
-        if not self.rows:
-            self._sample(text)
+        self.fields.note(text)
         first = self._first_seq + self.rows
         self.rows += len(ends)
         lines = pa.StringArray.from_buffers(len(ends), pa.py_buffer(offsets), pa.py_buffer(text))
         return pa.record_batch([pa.array(np.arange(first, first + len(ends))), lines], schema=LINES_SCHEMA)
-
-    def _sample(self, text: bytes) -> None:
-        """Compare the fields of the first lines with the documented ones."""
-        seen: Counter[str] = Counter()
-        for line in text.split(b"\n", SAMPLED)[:SAMPLED]:
-            try:
-                fields: Any = msgspec.json.decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError):
-                continue
-            if isinstance(fields, dict):
-                meta = fields.get("user_meta")
-                seen.update(list(fields))
-                seen.update(f"user_meta.{name}" for name in (meta if isinstance(meta, dict) else ()))
-        documented = WRAPPER | {f"user_meta.{name}" for name in USER_META}
-        self.unknown = Counter({name: count for name, count in seen.items() if name not in documented})
-        self.missing = {name for name in _EXPECTED if name not in seen} if seen else set()
 
     def _texts(self) -> Iterator[bytes]:
         """Yield the unpacked content in pieces."""
@@ -143,6 +174,37 @@ class JsonLinesFile:
             self._read_bytes += len(chunk)
             yield chunk
             chunk = file.read(_READ_BYTES)
+
+
+def _decoder(also: Set[str]) -> Callable[[bytes], Any]:
+    """Return a decoder of lines that skips values, and refuses fields beside the documented ones and *also*.
+
+    With as many of these as are ever named it refuses none.
+    """
+    names, refuses = sorted(_DOCUMENTED | also), len(also) < _MOST_UNKNOWN
+    of_meta = [name.removeprefix(_META) for name in names if name.startswith(_META)]
+    of_line = [name for name in names if not name.startswith(_META) and name != "user_meta"]
+    meta = msgspec.defstruct("UserMeta", _fields(of_meta, _META), forbid_unknown_fields=refuses)
+    fields = [*_fields(of_line), ("user_meta", meta | None, None)]
+    return msgspec.json.Decoder(msgspec.defstruct("Line", fields, forbid_unknown_fields=refuses)).decode
+
+
+def _fields(names: Sequence[str], prefix: str = "") -> list[Any]:
+    """Return fields of a struct, which take any value and are None where there is none."""
+    return [
+        (
+            name if f"{prefix}{name}" in _EXPECTED else f"field_{place}",
+            msgspec.Raw,
+            msgspec.field(default=None, name=name),
+        )
+        for place, name in enumerate(names)
+    ]
+
+
+def _present(line: Any) -> set[str]:
+    """Return which of the expected fields a decoded line has."""
+    found = {name for name in _EXPECTED if name != _INSTALL and getattr(line, name) is not None}
+    return found | {_INSTALL} if line.user_meta is not None and line.user_meta.install_ts is not None else found
 
 
 def _unpacked(chunks: Iterator[bytes]) -> Iterator[bytes]:

@@ -75,5 +75,6 @@ class LineReader:
             self.next_seq += each.rows
             self.current = None
             self.finished.append(each)
-            if not is_whole or not self._counts.note_taken(each, unknown=reader.unknown, missing=reader.missing):
+            unknown, missing = reader.fields.unknown, reader.fields.missing
+            if not is_whole or not self._counts.note_taken(each, unknown=unknown, missing=missing):
                 self.dropped.append(each)
