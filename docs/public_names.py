@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, get_origin
@@ -217,11 +218,15 @@ def _short(value: Any) -> str:
 
 def _text_below(full: str) -> str:
     """Return the docstring below a constant, in the module that defines it."""
-    package, _, name = full.rpartition(".")
-    found = griffe.load(package, search_paths=[str(gamelens.__path__[0]) + "/.."], try_relative_path=False)
-    member = found[name]
+    member = _sources()[full.removeprefix("gamelens.")]
     member = member.final_target if member.is_alias else member
     return member.docstring.value if member.docstring else ""
+
+
+@cache
+def _sources() -> Any:
+    """Return all modules of the package as griffe reads them, which takes seconds."""
+    return griffe.load("gamelens", search_paths=[str(gamelens.__path__[0]) + "/.."], try_relative_path=False)
 
 
 def _example(full: str, examples: Mapping[str, Use]) -> Iterator[str]:

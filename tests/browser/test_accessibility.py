@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from gamelens.local.demo import notebooks_folder
+from gamelens.notebook.figures.browser_rendering import one_browser
 from gamelens.notebook.reports.report import write_report
 from support.accessibility import violations_of
 
@@ -29,7 +30,8 @@ pytestmark = pytest.mark.slow
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The static report of each shipped notebook on recorded answers, by its name."""
     folder, environment = tmp_path_factory.mktemp("reports"), {"GAMELENS_REPLAY": str(RECORDED)}
-    return {path.stem: write_report(path, folder, environment=environment) for path in NOTEBOOKS}
+    with one_browser():
+        return {path.stem: write_report(path, folder, environment=environment) for path in NOTEBOOKS}
 
 
 @pytest.mark.parametrize("name", [path.stem for path in NOTEBOOKS])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -51,7 +52,8 @@ def test_the_first_lines_run(sandbox: tuple[Path, SandboxInfo]) -> None:
     """The first Python lines run and explain a retention frame."""
     folder, ready = sandbox
     code = block(README, "python", "gl.connect")
-    process = subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment_of(ready), capture_output=True)
+    environment = os.environ | environment_of(ready)
+    process = subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True)
     assert (process.returncode, b"Asked for retention" in process.stdout) == (0, True), process.stderr.decode()
 
 

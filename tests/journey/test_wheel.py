@@ -56,8 +56,11 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the Python of the empty environment, in its folder, with none of our variables."""
-    kept = {name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ}
+    """Run the Python of the empty environment, in its folder, with none of our variables.
+
+    But it takes the compiled modules of the packages, which it would take a minute to compile.
+    """
+    kept = {name: os.environ[name] for name in ("HOME", "PATH", "PYTHONPYCACHEPREFIX") if name in os.environ}
     folder = python.parents[1]
     settings = {"GAMELENS_STATE_DIR": str(folder / "state"), "GAMELENS_CACHE_DIR": str(folder / "cache")}
     settings["JUPYTER_PATH"] = str(Path(sys.prefix, "share", "jupyter"))  # templates, which no .pth file leads to
