@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import duckdb
@@ -35,6 +37,37 @@ def rows(statement: object, **parameters: Any) -> list[tuple[Any, ...]]:
     assert render(text, "spark")
     with duckdb.connect() as connection:
         return connection.execute(render(text, "duckdb"), parameters).fetchall()
+
+
+FIRST_USE = """
+import threading, time
+from sqlglot.dialects import dialect
+
+trie_of = dialect.new_trie
+
+def slow_trie(*arguments):
+    time.sleep(0.05)
+    return trie_of(*arguments)
+
+dialect.new_trie = slow_trie
+from gamelens.sandbox.engines.sql_dialects import render
+
+found = []
+threads = [threading.Thread(target=lambda: found.append(render("SELECT $start // 2", "duckdb"))) for _ in range(100)]
+for thread in threads:
+    thread.start()
+    time.sleep(0.01)
+for thread in threads:
+    thread.join()
+print(len(found), *set(found))
+"""
+"""Threads that render at once in a new process, in which a dialect takes its time to be made."""
+
+
+def test_threads_that_render_first_get_the_same_statement() -> None:
+    """None sees a dialect that is half made, whose statements are another dialect's, and stay in the cache."""
+    printed = subprocess.run([sys.executable, "-c", FIRST_USE], capture_output=True, text=True, check=True).stdout
+    assert printed == "100 SELECT $start // 2\n"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
-from sqlglot import exp, parse_one
+from sqlglot import Dialect, exp, parse_one
+from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
 
@@ -19,7 +20,7 @@ _BIG: Final = "DECIMAL(38, 0)"
 
 def render(text: str, dialect: str) -> str:
     """Translate *text*, a statement for DuckDB, into *dialect*."""
-    return parse_one(text, dialect="duckdb").sql(_DIALECTS.get(dialect, dialect))
+    return parse_one(text, dialect=DuckDB).sql(_DIALECTS[dialect])
 
 
 class _Spark(Spark):
@@ -58,4 +59,5 @@ class _Spark(Spark):
             return f"CAST({numerator} AS DOUBLE) / CAST({denominator} AS DOUBLE)"
 
 
-_DIALECTS: Final[dict[str, type[Spark]]] = {"spark": _Spark}
+# As classes: a dialect that sqlglot loads by its name at first use is seen half made by other threads.
+_DIALECTS: Final[dict[str, type[Dialect]]] = {"duckdb": DuckDB, "spark": _Spark}
