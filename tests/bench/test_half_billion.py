@@ -20,7 +20,7 @@ from gamelens.catalog import METRICS
 from gamelens.wire.limits import REQUESTS_AT_ONCE
 from support.process_memory import memory_mib
 from support.served_lake import Served, served_lake
-from support.small_runs import SIZES, submit
+from support.small_runs import SIZES, first_run_after_a_start, submit
 
 FOLDER: Final = os.environ.get("GAMELENS_HALF_BILLION")
 pytestmark = pytest.mark.skipif(FOLDER is None, reason="GAMELENS_HALF_BILLION names no folder for the lake")
@@ -98,3 +98,10 @@ def test_a_run(largest: Served, kind: str) -> None:
         took.append(largest.process())
     print(f"\n{kind}: {median(took):.2f} s, the first {took[0]:.2f} s")
     assert memory_mib(largest.pid, "VmHWM") < MOST_MIB
+
+
+def test_the_first_run_after_a_start(largest: Served) -> None:
+    """It waits for no file that is as it was."""
+    took = [first_run_after_a_start(largest, seed=2000 + number) for number in range(3)]
+    print(f"\nfirst run after a start, nothing cached: {', '.join(f'{s:.2f}' for s in took)} s")
+    assert max(took) < 10

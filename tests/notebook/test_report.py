@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -146,6 +147,22 @@ def test_an_unknown_parameter_is_refused_before_anything_runs(tmp_path: Path) ->
     """An unknown parameter raises `BadQuery` before any cell runs."""
     with pytest.raises(BadQuery, match="Did you mean `over`"):
         write_report(notebook(tmp_path, PARAMETERS, "raise"), tmp_path, parameters=[("ovr", "x")])
+
+
+def test_a_kernel_that_does_not_start_is_told_with_its_last_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kernel whose process fails raises `Refused` with what it wrote last."""
+    folder = tmp_path / "kernels" / "broken"
+    folder.mkdir(parents=True)
+    argv = [sys.executable, "-c", "raise SystemExit('no ipykernel here')", "{connection_file}"]
+    (folder / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "broken", "language": "python"}))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
+    document = notebook_of("1")
+    document.metadata.kernelspec = {"name": "broken", "display_name": "broken"}
+    why = r"made\.ipynb did not run: before its first cell: no ipykernel here: .*Kernel died"
+    with pytest.raises(Refused, match=why):
+        write_report(write_notebook(document, tmp_path / "made.ipynb"), tmp_path)
 
 
 def test_a_kernel_that_is_not_there_is_named(tmp_path: Path) -> None:

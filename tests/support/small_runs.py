@@ -42,3 +42,12 @@ def submit(served: Served, count: int, days: int, seed: int) -> None:
             body = json.dumps(events[start : start + EVENTS_EACH]).encode()
             answer = http.post(url, content=body, headers={"Authorization": sign(body, secret_key=game["secret_key"])})
             assert answer.status_code == 200, answer.text
+
+
+def first_run_after_a_start(served: Served, *, seed: int) -> float:
+    """Return the seconds of the first run of a new process, of late events and with none of the lake's files cached."""
+    submit(served, *SIZES["10k late"], seed=seed)
+    served.stop()
+    served.forget_cached_pages()
+    served.start()
+    return served.process()

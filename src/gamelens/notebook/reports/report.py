@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from tempfile import TemporaryFile
+from typing import IO, Any, Final
 
 import nbformat
 from jupyter_client.kernelspec import NoSuchKernel
@@ -106,14 +107,22 @@ def _run(
         on_cell_start=lambda cell, cell_index: on_cells(cell_index, len(document.cells)),
         on_cell_execute=lambda cell, cell_index: begun.append(cell),
     )
-    try:
-        client.execute(env=environment)
-        on_cells(len(document.cells), len(document.cells))
-    except NoSuchKernel as error:
-        raise Refused(f"{notebook.name} wants the kernel {error.name}, which is not installed") from None
-    except Exception as error:
-        place = _cell_label(begun[-1], places) if begun else "before its first cell"
-        raise Refused(f"{notebook.name} did not run: {place}: {_reason(error)}") from error
+    with TemporaryFile() as own_output:  # what the kernel itself writes, and not a cell, such as complaints at its end
+        try:
+            client.execute(env=environment, stderr=own_output)
+            on_cells(len(document.cells), len(document.cells))
+        except NoSuchKernel as error:
+            raise Refused(f"{notebook.name} wants the kernel {error.name}, which is not installed") from None
+        except Exception as error:
+            where = f"{_cell_label(begun[-1], places)}: " if begun else f"before its first cell: {_last(own_output)}"
+            raise Refused(f"{notebook.name} did not run: {where}{_reason(error)}") from error
+
+
+def _last(output: IO[bytes]) -> str:
+    """Return the last line of *output* to put before a reason, or nothing."""
+    output.seek(0)
+    line = output.read().decode(errors="replace").strip().rpartition("\n")[2]
+    return f"{line}: " if line else ""
 
 
 def _reason(error: Exception) -> str:

@@ -41,7 +41,10 @@ _ZONES_WITH_SUMMER_TIME: Final = (
 """One of each group of zones that change their clocks alike."""
 
 Zone = tuple[tuple[int, int], ...]
-"""Seconds that the days are ahead of UTC: pairs of an epoch second and what holds from then on, the first of them 0."""
+"""Seconds that the days of a zone are ahead of UTC.
+
+Pairs of an epoch second, the first of them 0, and what holds from then on.
+"""
 UTC_DAYS: Final[Zone] = ((0, 0),)
 
 
@@ -132,7 +135,10 @@ def possible_changes(cuts: Sequence[datetime], interval: Interval) -> list[RuleC
 
 @cache
 def _changes_of_clocks(name: str, interval: Interval) -> Zone:
-    """Return how far the days of the zone *name* are ahead of UTC around *interval*, to the hour."""
+    """Return how far the days of a zone are ahead of UTC around *interval*.
+
+    Changes of its clocks are found to the hour.
+    """
     try:
         zone = ZoneInfo(name)
     except ZoneInfoNotFoundError:  # this machine does not know when it changes its clocks

@@ -150,7 +150,7 @@ class Recount:
 
 
 def _ahead(zone: Zone, quarters: Ints) -> Ints:
-    """Return the quarters of an hour that the days of *zone* are ahead of UTC at each of *quarters*."""
+    """Return how many quarters of an hour *zone* is ahead of UTC at each of *quarters*."""
     since, ahead = (np.array(values, dtype=np.int64) // QUARTER_S for values in zip(*zone, strict=True))
     found: Ints = ahead[np.maximum(np.searchsorted(since, quarters, side="right") - 1, 0)]
     return found

@@ -42,7 +42,7 @@ _DOCUMENTED: Final = WRAPPER | {f"{_META}{name}" for name in USER_META}
 _INSTALL: Final = f"{_META}install_ts"
 _EXPECTED: Final = ("arrival_ts", "game_id", "data", _INSTALL)
 _MOST_UNKNOWN: Final = 100
-"""Fields of a file that are named at most: names that differ from line to line would go on for ever."""
+"""Fields of a file that are named at most, because their names may differ in each line."""
 
 _READ_BYTES: Final = 1 << 16
 _LONGEST_LINE: Final = 1 << 24
@@ -56,7 +56,7 @@ _SHAPE: Final = (
 
 
 class LineFields:
-    """Fields of lines that are not documented, and documented ones that none of them has."""
+    """Comparison of the fields of lines with the documented ones."""
 
     def __init__(self) -> None:
         self._unknown: set[str] = set()
@@ -71,11 +71,14 @@ class LineFields:
 
     @property
     def missing(self) -> list[str]:
-        """Names of the documented fields that no line has, sorted; none if nothing is a line."""
+        """Names of the documented fields that no line has, sorted. Without lines it is empty."""
         return sorted(self._missing) if self._is_any else []
 
     def note(self, text: bytes) -> None:
-        """Compare the lines of *text*. Only one with a field that was never seen before is read a second time."""
+        """Compare the lines of *text*.
+
+        Values are skipped. Only a line with a field that was never seen before is read as a whole.
+        """
         for line in text.split(b"\n"):
             with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # decoding counts what is no JSON
                 self._note_line(line)
@@ -177,9 +180,9 @@ class JsonLinesFile:
 
 
 def _decoder(also: Set[str]) -> Callable[[bytes], Any]:
-    """Return a decoder of lines that skips values, and refuses fields beside the documented ones and *also*.
+    """Return a decoder of lines that refuses fields beside the documented ones and *also*.
 
-    With as many of these as are ever named it refuses none.
+    With as many of *also* as are ever named it refuses none.
     """
     names, refuses = sorted(_DOCUMENTED | also), len(also) < _MOST_UNKNOWN
     of_meta = [name.removeprefix(_META) for name in names if name.startswith(_META)]
@@ -190,7 +193,7 @@ def _decoder(also: Set[str]) -> Callable[[bytes], Any]:
 
 
 def _fields(names: Sequence[str], prefix: str = "") -> list[Any]:
-    """Return fields of a struct, which take any value and are None where there is none."""
+    """Return fields of a struct, of any value, which are None in lines without them."""
     return [
         (
             name if f"{prefix}{name}" in _EXPECTED else f"field_{place}",
