@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
@@ -98,7 +99,7 @@ def _run(
     Raises:
         Refused: a cell failed or took too long, or the kernel is missing or ended. The message names the cell.
     """
-    begun: list[Any] = []
+    name, begun = notebook.name, list[Any]()
     client = NotebookClient(
         document,
         timeout=CELL_DEADLINE_S,
@@ -112,10 +113,13 @@ def _run(
             client.execute(env=environment, stderr=own_output)
             on_cells(len(document.cells), len(document.cells))
         except NoSuchKernel as error:
-            raise Refused(f"{notebook.name} wants the kernel {error.name}, which is not installed") from None
+            raise Refused(f"{name} wants the kernel {error.name}, which is not installed") from None
         except Exception as error:
-            where = f"{_cell_label(begun[-1], places)}: " if begun else f"before its first cell: {_last(own_output)}"
-            raise Refused(f"{notebook.name} did not run: {where}{_reason(error)}") from error
+            if begun:
+                raise Refused(f"{name} did not run: {_cell_label(begun[-1], places)}: {_reason(error)}") from error
+            atexit.unregister(client._cleanup_kernel)  # it would fail, and say so when the process ends
+            why = f"{_last(own_output)}{_reason(error)}"
+            raise Refused(f"{name} did not run: before its first cell: {why}") from error
 
 
 def _last(output: IO[bytes]) -> str:
