@@ -40,7 +40,6 @@ Source = tuple[str, str, Path]
 READMES = {
     "README.md": "rooms/index.md",
     "src/gamelens/README.md": "rooms/source.md",
-    "src/gamelens/INDEX.md": "rooms/modules.md",
     "tests/README.md": "rooms/tests.md",
     "data/README.md": "rooms/data.md",
     "CONTRIBUTING.md": "rooms/contributing.md",

@@ -1,4 +1,4 @@
-"""What the outside sees stays as it is: help texts, public names, routes, and the shapes of both services.
+"""What the outside sees stays as it is: public names, routes, and the shapes of both services.
 
 The files in `snapshots` hold all of it. A change that is meant writes them anew, and shows in the diff:
 
@@ -16,12 +16,10 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-import click
 import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 
-from gamelens.cli import cli
 from house.source import exported, modules
 
 COMMAND = "SNAPSHOTS=write .venv/bin/pytest tests/house/test_snapshots.py"
@@ -41,25 +39,6 @@ def compare(name: str, lines: Iterator[str]) -> None:
     before = path.read_text(encoding="utf-8").splitlines()
     if changes := [*unified_diff(before, today, "before", "now", lineterm="", n=0)]:
         pytest.fail("\n".join([*changes, f"If this is meant: {COMMAND}"]), pytrace=False)
-
-
-def test_every_command_says_the_same() -> None:
-    """`gamelens --help`, and that of every command and subcommand."""
-    compare("help.txt", help_texts(cli, context_of(cli, "gamelens")))
-
-
-def help_texts(command: click.Command, context: click.Context) -> Iterator[str]:
-    """Yield the help of a command, then those of its commands."""
-    yield f"$ {context.command_path} --help"
-    yield from (line.rstrip() for line in command.get_help(context).splitlines())
-    yield ""
-    for name, inner in sorted(getattr(command, "commands", {}).items()):
-        yield from help_texts(inner, context_of(inner, name, context))
-
-
-def context_of(command: click.Command, name: str, parent: click.Context | None = None) -> click.Context:
-    """Return the context in which a command is called by *name*, on a wide terminal."""
-    return command.make_context(name, [], parent, resilient_parsing=True, terminal_width=100)
 
 
 def test_rooms_export_the_same_names() -> None:

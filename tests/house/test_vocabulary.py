@@ -8,7 +8,17 @@ from typing import NamedTuple
 
 from house.source import PACKAGE, ROOT, TOP, Module, classes, functions, modules, parameters, place
 from house.violations import Violation, hold
-from house.vocabulary import CHECKED_IN_CLASSES, CHECKED_IN_NAMES, EXCEPTIONS, TERMS, advice, table, words
+from house.vocabulary import (
+    ALLOWED,
+    BANNED,
+    CHECKED_IN_CLASSES,
+    CHECKED_IN_NAMES,
+    EXCEPTIONS,
+    TERMS,
+    advice,
+    table,
+    words,
+)
 
 
 class Name(NamedTuple):
@@ -39,6 +49,18 @@ def test_no_name_has_a_checked_word() -> None:
                         yield Violation(it.module.room, f"{where} {it.full}: {word}; {advice((word,))}")
 
     hold("checked_words", violations())
+
+
+def test_no_module_or_class_is_called_by_a_banned_word() -> None:
+    """In singular or plural; `vocabulary.toml` says what to call it instead."""
+    hold(
+        "banned_names",
+        (
+            Violation(it.module.room, f"{place(it.module, it.line)} {it.name}: {advice(words(it.name))}")
+            for it in module_and_class_names()
+            if words(it.name) in BANNED and it.name not in ALLOWED
+        ),
+    )
 
 
 def test_every_term_has_its_home() -> None:
