@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gamelens.sandbox.collector.live_entries import FeedFilter
+from gamelens.sandbox.collector.live_feed import FeedFilter
 from gamelens.wire.signing import sign
 from support.collector_requests import COLLECTOR_PATHS, send_signed, send_with_headers, undecodable_answer
 from support.game_events import event

@@ -15,8 +15,7 @@ import gamelens.notebook.accessor  # noqa: F401  (registers df.lens)
 from gamelens.errors import BadQuery, NotAdditive
 from gamelens.notebook.tables import html_layout
 from gamelens.notebook.tables.frame_table import MOST_ROWS, FrameTable
-from gamelens.notebook.tables.row_marks import MAY_CHANGE, PARTLY_COUNTED
-from gamelens.notebook.tables.table_contents import contents_of
+from gamelens.notebook.tables.table_contents import MAY_CHANGE, PARTLY_COUNTED, contents_of
 from gamelens.wire.intervals import Interval
 from gamelens.wire.receipts import QueryRecord, Receipt
 from support.hostile_names import NAMES

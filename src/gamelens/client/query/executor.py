@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
@@ -16,7 +16,7 @@ from gamelens.client.plans.query_spec import IDS, STUDIO_ID, ExecutionOptions, Q
 from gamelens.client.query.data_frames import games_frame, restatements_frame, studios_frame
 from gamelens.client.query.plan_estimate import Plan, PlanEstimator
 from gamelens.client.query.progress import Progress
-from gamelens.client.query.query_run import QueryResult, QueryRun, QuerySteps, RowsSteps
+from gamelens.client.query.query_run import QueryResult, QueryRun, QuerySteps, RowsSteps, Spec
 from gamelens.client.query.refresh import (
     FrameSource,
     PreviousResult,
@@ -89,11 +89,11 @@ class QueryExecutor:
 
     async def query(self, spec: QuerySpec, options: ExecutionOptions, progress: Progress) -> QueryResult:
         """Return the result of a query for rows."""
-        return await self._execute(self._rows_steps(spec), options, progress, self._source())
+        return await self._execute(spec, self._rows_steps, options, progress, self._source())
 
     async def retention(self, spec: RetentionSpec, options: ExecutionOptions, progress: Progress) -> QueryResult:
         """Return the result of a query for retention."""
-        return await self._execute(self._retention_steps(spec), options, progress, self._source())
+        return await self._execute(spec, self._retention_steps, options, progress, self._source())
 
     async def plan(self, spec: QuerySpec, options: ExecutionOptions) -> Plan:
         """Return the cost of *spec*, requesting only the available interval."""
@@ -150,23 +150,29 @@ class QueryExecutor:
 
         The receipt names the time range of *previous*, not that interval. It warns where another source answers now.
         """
-        steps: QuerySteps = self._rows_steps(previous.spec)
-        if previous.ages:
-            steps = self._retention_steps(previous.retention_spec)
         options = msgspec.structs.replace(options, over=previous.interval)
-        result = await self._execute(steps, options, progress, source)
+        if previous.ages:
+            result = await self._execute(previous.retention_spec, self._retention_steps, options, progress, source)
+        else:
+            result = await self._execute(previous.spec, self._rows_steps, options, progress, source)
         before, now = previous.receipt, result.receipt
         asked = msgspec.structs.replace(now.asked, over=before.asked.over, interval=before.asked.interval)
         warnings = (*now.warnings, *mixture_warnings(merge_provenance([before.provenance, now.provenance])))
         return result.with_receipt(msgspec.structs.replace(now, asked=asked, clipped=before.clipped, warnings=warnings))
 
     async def _execute(
-        self, steps: QuerySteps, options: ExecutionOptions, progress: Progress, source: RowSource
+        self,
+        spec: Spec,
+        steps_of: Callable[[Spec], QuerySteps],
+        options: ExecutionOptions,
+        progress: Progress,
+        source: RowSource,
     ) -> QueryResult:
-        """Return the result of *steps*, keeping the answers in memory if it has gaps."""
+        """Return the result of *spec*, keeping the answers in memory if it has gaps."""
         memory = source if isinstance(source, MemorySource) else MemorySource(source)
         try:
-            result = await QueryRun(self.service, source=memory, options=options, progress=progress).execute(steps)
+            run = QueryRun(self.service, source=memory, options=options, progress=progress)
+            result = await run.execute(spec, steps_of)
         except PartialResult as partial:
             self._keep_answers(Receipt.of(partial.frame.attrs), memory)
             raise

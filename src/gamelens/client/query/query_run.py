@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 import pyarrow as pa
@@ -22,7 +22,14 @@ from gamelens.client.connection.name_lookup import NameLookup
 from gamelens.client.limits.deadline import Deadline
 from gamelens.client.plans.metric_plan import FanOutValues, MetricPlan
 from gamelens.client.plans.planner import fan_out_dimensions, fan_out_interval, placeholder_values, plan_requests
-from gamelens.client.plans.query_spec import GAME_ID, STUDIO_ID, ExecutionOptions, QuerySpec, query_record
+from gamelens.client.plans.query_spec import (
+    GAME_ID,
+    STUDIO_ID,
+    ExecutionOptions,
+    QuerySpec,
+    RetentionSpec,
+    query_record,
+)
 from gamelens.client.plans.rest_requests import rest_groups, rest_plan
 from gamelens.client.plans.table_builder import TableBuilder, default_limit_warning
 from gamelens.client.query.data_frames import add_titles, to_frame, unique_game_titles, unique_studio_names
@@ -34,10 +41,12 @@ from gamelens.client.tables.table_operations import concatenate, full_buckets, s
 from gamelens.client.tables.table_schema import schema
 from gamelens.client.tables.time_ranges import ResolvedRange, enclosing_interval, resolve_range
 from gamelens.errors import NotYetAvailable, PartialResult, Unreachable
-from gamelens.wire.filters import Filter, dimensions_in
+from gamelens.wire.filters import dimensions_in
 from gamelens.wire.intervals import Interval
 from gamelens.wire.limits import DEFAULT_LIMIT
 from gamelens.wire.receipts import RECEIPT, Receipt, package_version
+
+Spec = TypeVar("Spec", QuerySpec, RetentionSpec)
 
 
 class QueryResult(msgspec.Struct, frozen=True):
@@ -78,12 +87,6 @@ class QuerySteps(Protocol):
         """The days since install that the receipt records, empty for rows."""
         ...
 
-    def narrowed(
-        self, games: tuple[str, ...] | None, studios: tuple[str, ...] | None, where: Filter | None
-    ) -> QuerySteps:
-        """Return the same steps with ids and a filter that the service takes."""
-        ...
-
     def fan_out_interval(self, times: ResolvedRange) -> Interval:
         """Return the interval whose values a fan-out covers."""
         ...
@@ -117,13 +120,6 @@ class RowsSteps:
     def __init__(self, spec: QuerySpec, *, max_days: int | None) -> None:
         self.recorded = self.sent = spec
         self._max_days = max_days
-
-    def narrowed(
-        self, games: tuple[str, ...] | None, studios: tuple[str, ...] | None, where: Filter | None
-    ) -> RowsSteps:
-        """Return the same steps with ids and a filter that the service takes."""
-        spec = msgspec.structs.replace(self.sent, games=games, studios=studios, where=where)
-        return RowsSteps(spec, max_days=self._max_days)
 
     def fan_out_interval(self, times: ResolvedRange) -> Interval:
         """Return the covered interval, for retention metrics from the first install day on."""
@@ -198,8 +194,8 @@ class QueryRun:
         self._started_at = datetime.fromtimestamp(now(), UTC)
         self._fetcher = Fetcher(service, source=source, progress=progress, deadline=self._deadline)
 
-    async def execute(self, steps: QuerySteps) -> QueryResult:
-        """Return the result of the query that *steps* describe.
+    async def execute(self, spec: Spec, steps_of: Callable[[Spec], QuerySteps]) -> QueryResult:
+        """Return the result of *spec*, by the steps that *steps_of* makes of it.
 
         Raises:
             NotYetAvailable: part of the time range is not available.
@@ -207,11 +203,26 @@ class QueryRun:
             Truncated: all values were queried, and an answer holds as many as the service gives.
             PartialResult: requests failed, and gaps are not wanted or there is nothing else.
         """
+        steps = steps_of(spec)
+        given = steps.recorded
         unknown = await self._deadline.run(self._check_names(steps.sent))
         times = (await self._resolve_range()).whole(self._options.whole_buckets)
-        given = steps.recorded
-        steps = await self._deadline.run(self._narrow(steps, times))
-        values = await self._list_fan_out(steps, times, unknown)
+
+        # The service takes ids and compares with values: those stand in place of titles and of null from here on.
+        interval = steps.fan_out_interval(times)
+        lookup = NameLookup(self._service, times.available, self._tally)
+        studios = await self._deadline.run(lookup.studios(spec.studios))
+        games = await self._deadline.run(lookup.games(spec.games, studios))
+        where = await self._deadline.run(lookup.filter(spec.where, interval, studios=studios, games=games))
+        steps = steps_of(msgspec.structs.replace(spec, studios=studios, games=games, where=where))
+
+        dimensions = fan_out_dimensions(steps.sent)
+        if dimensions:  # a query that cannot be sent is refused before a list is requested
+            steps.plan(times, placeholder_values(dimensions), unknown)
+        lists = await self._deadline.run(gather(self._list(name, steps.sent, interval) for name in dimensions))
+        listed = dict(zip(dimensions, lists, strict=True))
+        values = FanOutValues(games=listed.pop(GAME_ID, ()), studios=listed.pop(STUDIO_ID, ()), values=listed)
+
         plans = steps.plan(times, values, unknown)
         await self._deadline.run(self._look_up_titles(steps.recorded, plans, times))
         tables = await self._fetch(plans, times, values)
@@ -266,26 +277,6 @@ class QueryRun:
             # The service answered in time: only its available interval did not grow far enough.
             late = NotYetAvailable(resolve_range(options.over, available), available, tried="wait")
         raise late
-
-    async def _narrow(self, steps: QuerySteps, times: ResolvedRange) -> QuerySteps:
-        """Return *steps* with ids in place of titles, and values in place of null."""
-        spec, lookup = steps.sent, NameLookup(self._service, times.available, self._tally)
-        studios = await lookup.studios(spec.studios)
-        games = await lookup.games(spec.games, studios)
-        interval = steps.fan_out_interval(times)
-        where = await lookup.filter(spec.where, interval, studios=studios, games=games)
-        return steps.narrowed(games, studios, where)
-
-    async def _list_fan_out(self, steps: QuerySteps, times: ResolvedRange, unknown: Collection[str]) -> FanOutValues:
-        """Return the values of the dimensions that are fanned out, if any."""
-        dimensions = fan_out_dimensions(steps.sent)
-        if dimensions:  # a query that cannot be sent is refused before a list is requested
-            steps.plan(times, placeholder_values(dimensions), unknown)
-        interval = steps.fan_out_interval(times)
-        lists = await self._deadline.run(gather(self._list(name, steps.sent, interval) for name in dimensions))
-        values = dict(zip(dimensions, lists, strict=True))
-        games, studios = values.pop(GAME_ID, ()), values.pop(STUDIO_ID, ())
-        return FanOutValues(games=games, studios=studios, values=values)
 
     async def _list(self, dimension: str, spec: QuerySpec, interval: Interval) -> tuple[str, ...]:
         """Return the distinct values of *dimension* within the games and studios of *spec*."""

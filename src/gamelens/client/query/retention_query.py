@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-import msgspec
 import pyarrow as pa
 
 from gamelens.catalog import METRICS
@@ -24,7 +23,6 @@ from gamelens.client.tables.table_operations import from_rows
 from gamelens.client.tables.table_schema import TIMESTAMP, TIMESTAMP_TYPE
 from gamelens.client.tables.time_ranges import ResolvedRange
 from gamelens.errors import ServiceError
-from gamelens.wire.filters import Filter
 from gamelens.wire.intervals import Interval, bucket_start
 
 Group = tuple[str | None, ...]
@@ -48,13 +46,6 @@ class RetentionSteps:
         self.sent = spec.metric_spec("new_users", by=self._carried)
         self._spec = spec
         self._max_days = max_days
-
-    def narrowed(
-        self, games: tuple[str, ...] | None, studios: tuple[str, ...] | None, where: Filter | None
-    ) -> RetentionSteps:
-        """Return the same steps with ids and a filter that the service takes."""
-        spec = msgspec.structs.replace(self._spec, games=games, studios=studios, where=where)
-        return RetentionSteps(spec, max_days=self._max_days)
 
     def fan_out_interval(self, times: ResolvedRange) -> Interval:
         """Return the days from the first install to the last activity."""

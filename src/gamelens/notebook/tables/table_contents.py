@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any, Final
 
 import msgspec
+import pandas as pd
 from pandas import DataFrame, RangeIndex
 
 from gamelens.analysis.tidy_frames import dimension_columns, label_columns
 from gamelens.analysis.totals import column_totals
 from gamelens.errors import BadQuery
-from gamelens.notebook.receipt_text import source_line
+from gamelens.notebook.receipt_text import source_line, unfinished
 from gamelens.notebook.tables.column_texts import ColumnTexts, columns_of
-from gamelens.notebook.tables.row_marks import row_marks
+from gamelens.wire.intervals import SETTLE_DAYS, Interval
 from gamelens.wire.receipts import Receipt
 
+PARTLY_COUNTED: Final = "Counted only in part: the period begins or ends within it."
+MAY_CHANGE: Final = f"May still change: it ended less than {SETTLE_DAYS} days before the date of the data."
+_SOON: Final = timedelta(microseconds=1)
 _DAY: Final = re.compile(r"(\d{4}-\d\d-\d\d)?")
 
 
@@ -95,17 +101,42 @@ def contents_of(frame: DataFrame, *, rows: int, total: bool, bars: Sequence[str]
     if unknown := [name for name in bars if name not in drawable]:
         raise BadQuery("bars", unknown[0], "is not a column of numbers", drawable)
     totals = column_totals(frame) if total else {}
-    notes: dict[str, tuple[int, ...]] = {}
-    for row, note in row_marks(shown).items():
-        notes[note] = (*notes.get(note, ()), row)
     return TableContents(
         columns=tuple(_column(column, len(shown), totals, bars) for column in columns),
         has_total=bool(totals),
-        notes=notes,
+        notes=_notes(shown),
         cut=f"The first {len(shown):,} of {len(named):,} rows." if len(named) > len(shown) else "",
         source=source_line(frame),
         badge=Receipt.of(frame.attrs).provenance.badge,
     )
+
+
+def _notes(frame: DataFrame) -> dict[str, tuple[int, ...]]:
+    """Return the places of the rows whose numbers are not final, by the note on them.
+
+    A row of a retention frame is counted on the day that its age falls on. A frame without times, or without a receipt,
+    has no notes.
+    """
+    receipt = Receipt.of(frame.attrs)
+    if "timestamp" not in frame or not receipt.as_of:
+        return {}
+    settled_until = pd.Timestamp(receipt.as_of) - timedelta(days=SETTLE_DAYS)
+    partial, every = unfinished(frame), receipt.asked.every
+    ages = frame["age"] if "age" in frame else [0] * len(frame)
+    notes = defaultdict[str, list[int]](list)
+    for row, (start, age) in enumerate(zip(frame["timestamp"], ages, strict=True)):
+        if start in partial:
+            notes[PARTLY_COUNTED].append(row)
+        elif not pd.isna(start):
+            counted = start.to_pydatetime() + timedelta(days=int(age))
+            if every is None or every == "all":  # a bucket of unknown size, or all of the period, counts as a day
+                end = counted + timedelta(days=1)
+            else:
+                *_, bucket = Interval(counted, counted + _SOON).buckets(every)
+                end = bucket.end
+            if end > settled_until:
+                notes[MAY_CHANGE].append(row)
+    return {note: tuple(rows) for note, rows in notes.items()}
 
 
 def _column(column: ColumnTexts, rows: int, totals: dict[str, float], bars: Sequence[str]) -> TableColumn:
