@@ -41,7 +41,8 @@ class LakeTransport(Transport):
         read = self._lake.last_run().version, self._lake.scenario
         if self._known is None or self._known[0] != read:
             sources = lake_sources(self._lake, self._organisation)
-            self._known = read, Provenance(kind="lake", url=str(self._folder), scenario=next((it.scenario for it in sources), None), sources=sources)
+            scenario = next((source.scenario for source in sources), None)
+            self._known = read, Provenance(kind="lake", url=str(self._folder), scenario=scenario, sources=sources)
         return self._known[1]
 
 

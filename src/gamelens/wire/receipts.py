@@ -18,9 +18,7 @@ from gamelens.wire.intervals import Granularity, Interval, MalformedInterval, bu
 RECEIPT: Final = "gamelens"
 """The receipt's name in `df.attrs` and in the metadata of an Arrow schema."""
 
-ProvenanceKind = Literal[
-    "real", "sandbox", "lake", "replay", "mixed", "unknown", "simulated", "imported", "collected"
-]
+ProvenanceKind = Literal["real", "sandbox", "lake", "replay", "mixed", "unknown", "simulated", "imported", "collected"]
 S = TypeVar("S", bound=msgspec.Struct)
 T = TypeVar("T")
 
