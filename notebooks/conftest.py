@@ -2,7 +2,7 @@
 
 With recorded answers in GAMELENS_REPLAY no sandbox is started. A notebook that writes to standard error, as a warning
 does, fails, because its reader would see that text. So does one that shows a frame as pandas prints it and not as
-`df.lens.table()`.
+`df.lens.table()`, and one whose last section shows nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from nbmake.nb_run import NotebookRun  # type: ignore[import-untyped]
 from nbmake.pytest_items import NotebookFailedException, NotebookItem  # type: ignore[import-untyped]
 
 from gamelens.local.pytest_plugin import sandbox_for
+from support.notebook_files import silent_at_the_end
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -39,6 +40,8 @@ class QuietNotebook(NotebookItem):  # type: ignore[misc]
         ran = NotebookRun(Path(self.filename), option.nbmake_timeout, kernel=option.nbmake_kernel).execute()
         if ran.error is None:
             ran.error = next(filter(None, map(_complaint, range(len(ran.nb.cells)), ran.nb.cells)), None)
+        if ran.error is None and (silent := silent_at_the_end(ran.nb)) is not None:
+            ran.error = NotebookError("The last cell shows nothing: end it in its sentences", *silent)
         if ran.error is not None:
             raise NotebookFailedException(ran)
 

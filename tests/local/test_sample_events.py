@@ -20,6 +20,7 @@ def test_it_has_the_events_of_the_scenario_with_their_arrival(tmp_path: Path) ->
     """Some arrived on a later day, which only an export tells."""
     with gl.open_lake(sample_lake(tmp_path / "lake"), progress=False) as lake:
         counted = lake.sql("SELECT count(*) AS n, count(arrived_at) AS known, max(day) AS last FROM events")
+        assert lake.provenance.badge == "demo data"
         late = lake.sql("SELECT count(*) AS n FROM events WHERE CAST(arrived_at AS DATE) > day")
         assert lake.games()["game"].notna().all()
     assert counted["n"][0] == counted["known"][0] > 50_000

@@ -38,6 +38,17 @@ def read_notebook(path: Path) -> NotebookNode:
     return _read(path, as_version=4)
 
 
+def silent_at_the_end(document: NotebookNode) -> tuple[str, int] | None:
+    """Return source and place of the last code cell of an executed notebook if a reader sees no output of it."""
+    place = max(place for place, cell in enumerate(document.cells) if cell.cell_type == "code")
+    cell = document.cells[place]
+    is_shown = any(
+        output.get("text", "").strip() if output.output_type == "stream" else output.get("data")
+        for output in cell.outputs
+    )
+    return None if is_shown else (cell.source, place)
+
+
 def write_notebook(document: NotebookNode, path: Path) -> Path:
     """Write *document* to *path* and return it."""
     _write(document, path)

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gamelens.local.pytest_plugin import sandbox_for
     from gamelens.local.sample_data import sample_files
-    from gamelens.local.sample_events import sample_lake
+    from gamelens.local.sample_events import own_lake, sample_lake
     from gamelens.local.sandbox_population import populate
     from gamelens.local.sandbox_process import running_sandbox
 
-__all__ = ["populate", "running_sandbox", "sample_files", "sample_lake", "sandbox_for"]
+__all__ = ["own_lake", "populate", "running_sandbox", "sample_files", "sample_lake", "sandbox_for"]
 
 _HOME = {
+    "own_lake": "gamelens.local.sample_events",
     "populate": "gamelens.local.sandbox_population",
     "running_sandbox": "gamelens.local.sandbox_process",
     "sample_files": "gamelens.local.sample_data",

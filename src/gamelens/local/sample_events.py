@@ -1,4 +1,4 @@
-"""A lake with the raw events of invented players, imported from an export of them."""
+"""The lakes that notebooks read: one's own, or one with the raw events of invented players."""
 
 from __future__ import annotations
 
@@ -11,6 +11,29 @@ from gamelens.local.connect import demo_state
 from gamelens.local.population_record import today
 
 _READY = "gamelens.db"
+
+
+def own_lake() -> Path | None:
+    """Return the folder of one's own lake: GAMELENS_LAKE, else `lake` in the config file. None if neither names one.
+
+    `gl.open_lake` opens it.
+
+    Raises:
+        Refused: the folder does not exist.
+    """
+    from gamelens.client.connection.settings import Settings
+
+    settings = Settings.from_environment()
+    named = settings.find("lake")
+    if named is None:
+        return None
+    folder = Path(named).expanduser()
+    if not folder.is_dir():
+        raise Refused(
+            f"the setting lake ({settings.source('lake')}) names {named}, which is not a folder: "
+            "`gamelens lake import SOURCE --state FOLDER` makes a lake"
+        )
+    return folder
 
 
 def sample_lake(folder: str | Path | None = None, *, scenario: str = "small") -> Path:
@@ -61,6 +84,8 @@ def _made_lake(scenario: str, scratch: Path) -> Path:
 
     population, state = load_scenario(scenario), scratch / "state"
     export_raw(population, scratch / "export", "raw-json", ends_on=today())
-    Sandbox(SandboxOptions(state=state, titles=population.titles)).close()
+    sandbox = Sandbox(SandboxOptions(state=state, titles=population.titles))
+    sandbox.set_scenario(population.name)  # so that receipts say that the players are invented
+    sandbox.close()
     import_raw_events(state, [str(scratch / "export")])
     return state

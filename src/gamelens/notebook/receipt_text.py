@@ -114,11 +114,11 @@ def _answer_sentences(receipt: Receipt) -> str:
 
 def _provenance_sentence(provenance: Provenance) -> str:
     """Return a sentence about the provenance. Empty if it is unknown."""
+    scenario = provenance.scenario
     match provenance.kind:
         case "sandbox":
             return f"Simulated: answered by {_service_text(provenance)}."
         case "replay":
-            scenario = provenance.scenario
             recorded = provenance.sources or ((Provenance(kind="sandbox", scenario=scenario),) if scenario else ())
             of = "".join(f" of {_service_text(service)}" for service in recorded)
             return f"Replayed: answered from the recording {provenance.url}{of}."
@@ -127,9 +127,17 @@ def _provenance_sentence(provenance: Provenance) -> str:
         case "real":
             return f"Answered by {provenance.url}."
         case "lake":
-            of = f", populated with the scenario {provenance.scenario}" if provenance.scenario else ""
-            return f"Answered from the events of the lake {provenance.url}{of}."
+            sources = provenance.sources or ((Provenance(kind="simulated", scenario=scenario),) if scenario else ())
+            of = f": {_and_list(map(_source_text, sources))}" if sources else ""
+            is_demo = f" This is {provenance.badge}." if provenance.badge else ""
+            return f"Answered from the events of the lake {provenance.url}{of}.{is_demo}"
     return ""
+
+
+def _source_text(source: Provenance) -> str:
+    """Return where events of a lake come from, with the names of imported files."""
+    names = ", ".join(source.files) + (", ..." if source.file_count > len(source.files) else "")
+    return f"{source.text} ({names})" if source.files else source.text
 
 
 def _service_text(service: Provenance) -> str:

@@ -77,7 +77,7 @@ class LakeClient(Client):
             refresh_s=0,
         )
         self._loop, self._progress, self._address = shared_loop(), progress, str(state)
-        self._start(LakeTransport(app, Secret(key), state), None, refresh_s=0)
+        self._start(LakeTransport(app, Secret(key), state, self._lake, owner.name), None, refresh_s=0)
 
     def __repr__(self) -> str:
         return f"LakeClient({str(self._folder)!r}, organisation={self._owner.name!r})"

@@ -18,7 +18,7 @@ from gamelens.wire.intervals import Granularity, Interval, MalformedInterval, bu
 RECEIPT: Final = "gamelens"
 """The receipt's name in `df.attrs` and in the metadata of an Arrow schema."""
 
-ProvenanceKind = Literal["real", "sandbox", "lake", "replay", "mixed", "unknown"]
+ProvenanceKind = Literal["real", "sandbox", "lake", "replay", "mixed", "unknown", "simulated", "imported", "collected"]
 S = TypeVar("S", bound=msgspec.Struct)
 T = TypeVar("T")
 
@@ -34,29 +34,38 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         kind: the real service, a sandbox, a lake of one's own, a replay of recorded answers, several of these mixed, or
-            unknown.
+            unknown. Among the *sources* of a lake: simulated, imported from files, or collected by a sandbox.
         url: the address of the service, or the folder of a lake or a replay; it never holds a key or a token.
         scenario: the scenario that a sandbox or a lake was populated with.
-        sources: the service that was recorded, for a replay that knows it; the origins of the parts, for a mix.
+        sources: the service that was recorded, for a replay that knows it; the origins of the parts, for a mix; where
+            its events come from, for a lake.
+        files: the first 20 names of imported files.
+        file_count: the number of all of them.
     """
 
     kind: ProvenanceKind = "unknown"
     url: str | None = None
     scenario: str | None = None
     sources: tuple[Provenance, ...] = ()
+    files: tuple[str, ...] = ()
+    file_count: int = 0
 
     @property
     def is_simulated(self) -> bool:
-        """Whether the numbers, or some of them, count the invented players of a sandbox."""
-        return self.kind == "sandbox" or self.scenario is not None or any(it.is_simulated for it in self.sources)
+        """Whether the numbers, or some of them, count invented players."""
+        return bool(self.badge)
 
     @property
     def badge(self) -> str:
         """The warning beside simulated numbers: "demo data", "partly demo data", or "" for others."""
-        if not self.is_simulated:
+        simulated = [it.kind in ("sandbox", "simulated") or it.scenario is not None for it in self._first_sources()]
+        if not any(simulated):
             return ""
-        is_whole = self.kind != "mixed" or all(it.is_simulated for it in self.sources)
-        return "demo data" if is_whole else "partly demo data"
+        return "demo data" if all(simulated) else "partly demo data"
+
+    def _first_sources(self) -> list[Provenance]:
+        """Return the sources that have no sources themselves."""
+        return [first for source in self.sources for first in source._first_sources()] or [self]
 
     @property
     def identity(self) -> tuple[str, str | None]:
@@ -64,7 +73,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
 
         A sandbox is recognised by its scenario, because its address is another after each start.
         """
-        return self.kind, (self.scenario or self.url) if self.kind == "sandbox" else self.url
+        return self.kind, (self.scenario or self.url) if self.kind in ("sandbox", "simulated") else self.url
 
     @property
     def parts(self) -> tuple[Provenance, ...]:
@@ -76,8 +85,16 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
         """The origin in a few words, such as `sandbox, scenario demo`. Empty if it is unknown."""
         scenario = f", scenario {one_line(self.scenario)}" if self.scenario else ""
         match self.kind:
-            case "sandbox" | "lake":
-                return f"{self.kind}{scenario}"
+            case "sandbox":
+                return f"sandbox{scenario}"
+            case "lake":
+                return f"lake, {' and '.join(it.text for it in self.sources)}" if self.sources else f"lake{scenario}"
+            case "simulated":
+                return f"simulated{scenario}"
+            case "imported":
+                return f"imported from {self.file_count:,} file{'' if self.file_count == 1 else 's'}"
+            case "collected":
+                return "collected"
             case "replay":
                 recorded = "".join(f", {it.text}" for it in self.sources) or scenario
                 return f"replay of {one_line(self.url or 'recorded answers')}{recorded}"
@@ -317,7 +334,8 @@ def merge_provenance(origins: Sequence[Provenance]) -> Provenance:
         kind=origins[0].kind,
         url=_shared([origin.url for origin in origins]),
         scenario=_shared([origin.scenario for origin in origins]),
-        sources=_shared([origin.sources for origin in origins]) or (),
+        # A lake grows, so two frames of one lake may have different sources; the newest of each kind counts.
+        sources=tuple({it.identity: it for origin in origins for it in origin.sources}.values()),
     )
 
 
@@ -349,11 +367,12 @@ def _omit_defaults(written: dict[str, Any], struct: msgspec.Struct, names: Seque
 
 
 def _omit_sources(written: dict[str, Any]) -> None:
-    """Leave `sources` out of a written provenance that has none, and of those in it."""
+    """Leave sources and files out of a written provenance that has none, and of those in it."""
     for source in written["sources"]:
         _omit_sources(source)
-    if not written["sources"]:
-        del written["sources"]
+    for name in ("sources", "files", "file_count"):
+        if not written[name]:
+            del written[name]
 
 
 def _plain(value: Any) -> Any:

@@ -36,7 +36,7 @@ from gamelens.wire.filters import Filter
 from gamelens.wire.intervals import Interval, MalformedInterval
 from gamelens.wire.limits import MAX_LIMIT
 from gamelens.wire.queries import MetricQuery, encode_query
-from gamelens.wire.receipts import Provenance, ProvenanceKind
+from gamelens.wire.receipts import Provenance
 from gamelens.wire.results import Game, Studio, Values, decode_json
 
 T = TypeVar("T")
@@ -380,12 +380,11 @@ def unknown_name_error(field: str, name: str, rule: str, known: Collection[str])
 
 
 def answering_service(service: Provenance, response: HttpResponse) -> Provenance:
-    """Return *service* with its scenario, as a sandbox if its available interval says so."""
-    if service.kind not in ("real", "lake") or not any(name in response.headers for name in PROVENANCE_HEADERS):
+    """Return *service*, as a sandbox with its scenario if its available interval says so."""
+    if service.kind != "real" or not any(name in response.headers for name in PROVENANCE_HEADERS):
         return service
     scenario = unquote(response.headers.get(_SCENARIO, "")) or None
-    kind: ProvenanceKind = "lake" if service.kind == "lake" else "sandbox"
-    return msgspec.structs.replace(service, kind=kind, scenario=scenario)
+    return msgspec.structs.replace(service, kind="sandbox", scenario=scenario)
 
 
 def _name_or_id(name: str | None, id_: str) -> str:

@@ -2,7 +2,7 @@
 
 The first of these sources that has a value wins. The file is `config.toml` in the user's configuration folder for
 gamelens (platformdirs), with the names of the arguments: api_key, metrics_url, collector_url, game_key, secret_key,
-allow_http. The keyring is used for keys only.
+allow_http, and lake, the folder of one's own lake. The keyring is used for keys only.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ ADDRESSES: Final = ("metrics_url", "collector_url")
 KEYS: Final = ("api_key", "game_key", "secret_key")
 COLLECTOR_SETTINGS: Final = ("collector_url", "game_key", "secret_key")
 ALLOW_HTTP: Final = "allow_http"
+LAKE: Final = "lake"
 # The address that belongs to a key without an address (Wire 2.1, Metrics addresses).
 REAL_METRICS_URL = "https://metrics.gameanalytics.com"
 _BOOLEANS: Final = {
@@ -161,7 +162,7 @@ class Settings:
     @property
     def unknown_names(self) -> list[str]:
         """The names in the config file that are not settings."""
-        return sorted(set(self._in_file()) - {*ADDRESSES, *KEYS, ALLOW_HTTP})
+        return sorted(set(self._in_file()) - {*ADDRESSES, *KEYS, ALLOW_HTTP, LAKE})
 
     @property
     def allows_http(self) -> bool:

@@ -89,13 +89,19 @@ class Reconciliation:
         api, lake = cells["api"].sum(), cells["lake"].sum()
         return one_line(
             f"{self.metric}: {format_number(differ, 'count')} of {format_number(len(cells), 'count')} rows differ, in "
-            f"sum {format_number(api, 'number')} in the API against {format_number(lake, 'number')} in the lake. "
+            f"sum {format_number(api, 'number')} in {self._other} against {format_number(lake, 'number')} in the lake. "
             f"{self._explained()}{self._not_judged()}"
         )
 
     def _cells(self) -> DataFrame:
         """Return one row for each bucket and split."""
         return self.frame[self.frame["cause"] == UNEXPLAINED]
+
+    @property
+    def _other(self) -> str:
+        """The answer beside the lake's: only a service's is called the API."""
+        receipt = Receipt.of(self.frame.attrs)
+        return "the other answer" if receipt.provenance.kind == "lake" else "the API"
 
     def _direction(self) -> Direction:
         cells = self._cells()
