@@ -7,25 +7,26 @@ The files in `snapshots` hold all of it. A change that is meant writes them anew
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
-import tomllib
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from difflib import unified_diff
+from importlib import import_module
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any
 
 import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 
-from house.source import exported, modules
+from gamelens.sandbox.control.control_app import control_app
+from gamelens.sandbox.http.openapi import DESCRIPTIONS
+from house.source import TOP, exported, modules
 
 COMMAND = "SNAPSHOTS=write .venv/bin/pytest tests/house/test_snapshots.py"
 FOLDER = Path(__file__).with_name("snapshots")
-HOMES = tomllib.loads((FOLDER / "homes.toml").read_text(encoding="utf-8"))
-"""Where the parts of the sandbox are that no public name leads to."""
 REFERENCE = "#/components/schemas/"
 LEFT_OUT = {"description", "summary", "title", "examples", "discriminator"}
 """Keywords for people, whose texts come from docstrings and class names; and one that repeats what `anyOf` says."""
@@ -41,15 +42,71 @@ def compare(name: str, lines: Iterator[str]) -> None:
         pytest.fail("\n".join([*changes, f"If this is meant: {COMMAND}"]), pytrace=False)
 
 
-def test_rooms_export_the_same_names() -> None:
-    """`__all__` of gamelens, of each room and of each package in it."""
-    names = ((it.name, sorted(exported(it.name))) for it in modules() if it.is_package and exported(it.name))
-    compare("names.txt", (f"{module}.{name}" for module, listed in names for name in listed))
+def test_public_names_and_signatures_are_the_same() -> None:
+    """`__all__` of gamelens and of every package in it: functions, classes and their public methods."""
+    compare("signatures.txt", signatures())
+
+
+def signatures() -> Iterator[str]:
+    """Yield a line for each public name, with its signature; a name that is met again says where it was."""
+    seen: dict[int, str] = {}
+    for package in (it.name for it in modules() if it.is_package):
+        for name in sorted(exported(package)):
+            full, value = f"{package}.{name}", getattr(import_module(package), name)
+            if not (inspect.isroutine(value) or inspect.isclass(value)):
+                yield full
+            elif (first := seen.setdefault(id(value), full)) != full:
+                yield f"{full} is {first}"
+            else:
+                yield f"{full}{signature_of(value)}"
+                yield from methods(value) if inspect.isclass(value) else ()
+
+
+def methods(class_: type) -> Iterator[str]:
+    """Yield a line for each public method and property that *class_* has from gamelens."""
+    for name in sorted(it for it in dir(class_) if not it.startswith("_")):
+        home = next(base for base in class_.__mro__ if name in vars(base))
+        found = inspect.getattr_static(class_, name)
+        if home.__module__.partition(".")[0] != TOP:
+            continue
+        if isinstance(found, (classmethod, staticmethod)) or inspect.isfunction(found):
+            yield f"  .{name}{signature_of(getattr(class_, name))}"
+        elif isinstance(found, property) and found.fget is not None:
+            yield f"  .{name} -> {found.fget.__annotations__['return']}"
+
+
+def signature_of(value: Callable[..., Any]) -> str:
+    """Return the signature as it is written, without the address of a default that has one."""
+    try:
+        signature = inspect.signature(value)
+    except ValueError:  # an error that takes what every exception takes
+        return "(...)"
+    return re.sub(r"'|gamelens(?:\.\w+)*\.(?=\w)| at 0x[0-9a-f]+", "", str(signature))
+
+
+def test_a_row_that_is_added_is_one_row() -> None:
+    """Numbers count within a path, so that a metric more changes no line of the others."""
+    document = json.loads(DESCRIPTIONS["metrics"]())
+    before = [*shapes(document)]
+    paths = document["paths"]
+    document["paths"] = {"/metrics/v1/metrics/a_first_one": paths["/metrics/v1/metrics/event_count"], **paths}
+    assert {*before} <= {*shapes(document)}
+
+
+def test_a_change_of_a_signature_is_seen() -> None:
+    """A snapshot that leaves out defaults or types would let one pass."""
+
+    def before(*, top: int | None = None) -> int: ...
+
+    def after(*, top: int | None = 20) -> int: ...
+
+    assert signature_of(before) == "(*, top: int | None = None) -> int"
+    assert signature_of(before) != signature_of(after)
 
 
 def test_the_control_api_has_the_same_routes(stage: Any) -> None:
     """Methods and paths, below the token."""
-    app = resolve_name(HOMES["control_app"])(stage.sandbox, token="TOKEN")
+    app = control_app(stage.sandbox, token="TOKEN")
     compare("control_api.txt", iter(sorted(routes(app))))
 
 
@@ -65,32 +122,52 @@ def routes(app: Starlette) -> Iterator[str]:
 @pytest.mark.parametrize("service", ["collector", "metrics"])
 def test_services_take_and_answer_the_same(service: str) -> None:
     """Paths and shapes of the OpenAPI document: components have numbers, because classes may be renamed."""
-    document = json.loads(resolve_name(HOMES["openapi"])[service]())
+    document = json.loads(DESCRIPTIONS[service]())
     compare(f"{service}_api.txt", shapes(document))
 
 
 def shapes(document: dict[str, Any]) -> Iterator[str]:
-    """Yield a line for each parameter, body and answer of each path, then one for each component they lead to."""
-    shape = Shapes()
+    """Yield each path with its parameters, bodies, answers and components, which are numbered within the path.
+
+    Paths that differ in components alone, as metrics do in their rows, stand above one block that has those of each.
+    """
+    blocks: dict[tuple[str, ...], dict[str, list[str]]] = {}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             is_open = operation.get("security", document["security"]) == []
-            yield f"{method} {path}{' (needs no key)' if is_open else ''}"
-            for it in operation.get("parameters", ()):
-                yield f"  {it['in']} {it['name']}{'' if it.get('required') else '?'}: {shape(it['schema'])}"
-            if "requestBody" in operation:
-                yield f"  body: {shape.content(operation['requestBody'])}"
-            for status, answer in operation["responses"].items():
-                headers = [f" + {name}: {shape(it['schema'])}" for name, it in answer.get("headers", {}).items()]
-                yield f"  {status}: {shape.content(answer)}{''.join(headers)}"
-    components = document["components"]["schemas"]
+            heading = f"{method} {path}{' (needs no key)' if is_open else ''}"
+            lines = [*block(operation, document["components"]["schemas"])]
+            numbers = (line.split()[0] if line.startswith("  #") else line for line in lines)
+            blocks.setdefault(tuple(numbers), {})[heading] = lines
+    for same in blocks.values():
+        yield from same
+        for versions in zip(*same.values(), strict=True):
+            if len({*versions}) == 1:
+                yield versions[0]
+            else:
+                yield from (f"{line} <- {heading}" for heading, line in zip(same, versions, strict=True))
+    for name, scheme in document["components"]["securitySchemes"].items():
+        yield f"security {name}: {scheme['type']} in {scheme['in']} {scheme['name']}"
+
+
+def block(operation: dict[str, Any], components: dict[str, Any]) -> Iterator[str]:
+    """Yield a line for each parameter and body, for the statuses of each answer, then for each component."""
+    shape = Shapes()
+    for it in operation.get("parameters", ()):
+        yield f"  {it['in']} {it['name']}{'' if it.get('required') else '?'}: {shape(it['schema'])}"
+    if "requestBody" in operation:
+        yield f"  body: {shape.content(operation['requestBody'])}"
+    answers: dict[str, list[str]] = {}
+    for status, answer in operation["responses"].items():
+        headers = [f" + {name}: {shape(it['schema'])}" for name, it in answer.get("headers", {}).items()]
+        answers.setdefault(f"{shape.content(answer)}{''.join(headers)}", []).append(status)
+    for content, statuses in answers.items():
+        yield f"  {' '.join(statuses)}: {content}"
     shown = 0
     while shown < len(shape.references):  # a component may lead to more
         name = [*shape.references][shown]
         shown += 1
-        yield f"#{shown} {shape(components[name])}"
-    for name, scheme in document["components"]["securitySchemes"].items():
-        yield f"security {name}: {scheme['type']} in {scheme['in']} {scheme['name']}"
+        yield f"  #{shown} {shape(components[name])}"
 
 
 class Shapes:
