@@ -77,7 +77,7 @@ def test_an_imported_export_of_a_scenario_is_demo_data_everywhere(tmp_path: Path
         kept = Receipt.of(gl.join(frame, tmp_path / "frame.parquet", on="timestamp").frame.attrs).provenance
         assert (kept.kind, kept.badge) == ("lake", "demo data")
     gl.export_excel({"days": frames[1]}, tmp_path / "days.xlsx")
-    from openpyxl import load_workbook  # type: ignore[import-untyped]
+    from openpyxl import load_workbook
 
     rows = [" ".join(map(str, row)) for row in load_workbook(tmp_path / "days.xlsx")["Receipts"].values]
     assert any("provenance" in row and "small" in row for row in rows)
