@@ -17,14 +17,12 @@ pytestmark = pytest.mark.slow
 BRANCHES = "".join(f"    if x == {number}:\n        return {number}\n" for number in range(13))
 PLANTED = {
     "ruff": ("errors.py", f'def branches(x: int) -> int:\n    """Return x."""\n{BRANCHES}    return x\n', "C901"),
-    "mypy": ("_text.py", "\n\ndef untyped(x):\n    return x\n", "no-untyped-def"),
     "lint-imports": ("errors.py", "\nfrom gamelens.catalog import METRICS\n", "BROKEN"),
     "deptry": ("errors.py", "\nimport requests\n", "requests"),
 }
 """File, text at its end, and what the check then says."""
 COMMANDS = {
     "ruff": ["check", "src"],
-    "mypy": ["--follow-imports=silent", "--cache-dir=.cache", "src/gamelens/_text.py"],
     "lint-imports": ["--no-logo", "--no-cache"],
     "deptry": ["src"],
 }
