@@ -48,13 +48,16 @@ def _accepted(ready: SandboxInfo) -> int:
     return call_control_api(ready, ControlApi.summary).accepted
 
 
-def test_the_first_lines_run(sandbox: tuple[Path, SandboxInfo]) -> None:
-    """The first Python lines run and explain a retention frame."""
+def test_every_block_of_python_runs(sandbox: tuple[Path, SandboxInfo]) -> None:
+    """One after the other in one session, as a reader types them, with a file of spend in the folder."""
     folder, ready = sandbox
-    code = block(README, "python", "gl.connect")
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) > 1
+    given = "from gamelens import local\nimport shutil\nshutil.copy(local.sample_files() / 'ad_spend.csv', '.')\n"
     environment = os.environ | environment_of(ready)
-    process = subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True)
-    assert (process.returncode, b"Asked for retention" in process.stdout) == (0, True), process.stderr.decode()
+    command = [sys.executable, "-c", "\n".join([given, *blocks])]
+    process = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert (process.returncode, "Asked for retention" in process.stdout) == (0, True), process.stderr
 
 
 @pytest.mark.skipif(not all(map(shutil.which, ("curl", "openssl", "jq"))), reason="needs curl, openssl and jq")

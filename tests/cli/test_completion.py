@@ -28,8 +28,9 @@ def offered(*words: str) -> list[str]:
 def test_metrics_come_first() -> None:
     """The first argument of `query` and `plan` completes to metrics and aliases."""
     assert offered("query", "") == [*METRICS, *ALIASES]
-    assert offered("query", "arp") == ["arppu", "arpu", "arpdau"]
-    assert offered("plan", "ilrd_r") == ["ilrd_revenue"]
+    with_arp = [name for name in (*METRICS, *ALIASES) if name.startswith("arp")]
+    assert offered("query", "arp") == with_arp != []
+    assert "ilrd_revenue" in offered("plan", "ilrd_r")
 
 
 def test_dimensions_follow_by_however_many() -> None:

@@ -38,8 +38,10 @@ DIMENSIONS: dict[str, list[str]] = {
     "by game": ["game_id"],
     "split": ["country_code", "platform"],
 }
-PLAIN = [name for name, metric in METRICS.items() if metric.kinds == "plain"]
-PER_GAME = [name for name, metric in METRICS.items() if metric.kinds == "per game"]
+KINDS = {name: METRICS[name].kinds for name in foreign_service.METRICS if name in METRICS}
+"""Of the metrics that both know: the catalog may have more."""
+PLAIN = [name for name, kinds in KINDS.items() if kinds == "plain"]
+PER_GAME = [name for name, kinds in KINDS.items() if kinds == "per game"]
 
 
 _numbers = itertools.count()

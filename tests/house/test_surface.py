@@ -16,28 +16,44 @@ import click
 import pytest
 
 import gamelens
+from gamelens.assistant.tools import AnalystTools
 from gamelens.cli import cli
+from gamelens.client.query import arguments as declared
+from gamelens.notebook.widgets import explorer
+from gamelens.wire.receipts import QueryRecord
 from house.source import ROOT, TOP, exported, modules
 from house.violations import Violation, hold
-
-PUBLIC = {
-    *("AsyncClient", "AuthError", "BadQuery", "Client", "CollectorClient", "GameServer", "GamelensError", "Interval"),
-    *("Joined", "NotAdditive", "NotRecorded", "NotYetAvailable", "PartialResult", "Plan", "PlayerSession"),
-    *("RateLimited", "Receipt", "Refused", "Retryable", "ServiceError", "Truncated", "Unreachable"),
-    *("connect", "demo", "dim", "export_csv", "export_excel", "join", "open_lake", "LakeClient"),
-    *("Reconciliation", "reconcile", "retention_definitions", "retention_gap"),
-}
-"""All that `gl.` has."""
 
 IMPORT_S = 0.15
 HELP_S = 0.2
 HEAVY = {"pandas", "numpy", "httpx", "plotly", "duckdb", "sqlglot", "starlette", "gamelens.sandbox", "gamelens.client"}
 ACCESSOR = "gamelens.notebook.accessor"
 
-NOT_TYPED = {"to", "progress"}
-"""Arguments of `query` that make no sense on a command line."""
 TYPED_AS = {"deadline_s": "deadline"}
 """Options called otherwise than the argument."""
+RUN = "how a query is run, and not what it asks"
+LATER = "the form has pickers for one metric and its largest values"
+EXCEPT = {
+    "command line": {
+        "to": "the command prints, or writes the file that --out names",
+        "progress": "a terminal shows a bar, a pipe none",
+    },
+    "explorer": {
+        "studios": "called studio: its picker takes one",
+        **dict.fromkeys(("when_unavailable", "deadline_s", "on_error", "to", "progress"), RUN),
+        **dict.fromkeys(("other", "check", "whole_buckets"), LATER),
+    },
+    "assistant": {
+        **dict.fromkeys(("deadline_s", "on_error", "to", "progress"), RUN),
+        **dict.fromkeys(("games", "studios"), "a filter on game_id is one way to say it, which is enough for a model"),
+        **dict.fromkeys(("other", "check", "whole_buckets", "since_days_ago"), "fewer arguments are chosen better"),
+    },
+    "receipt": {
+        **dict.fromkeys(("when_unavailable", "deadline_s", "on_error", "to", "progress"), RUN),
+        "whole_buckets": "the receipt's `clipped` is the interval that was covered",
+    },
+}
+"""Arguments of `query` that a place does not have, with the reason."""
 CONNECTION = {"more", "cache", "pace", "record", "replay", "out", "as_json"}
 """Options of `gamelens query` that are not about the query: more values of --by, the client, the output."""
 
@@ -72,13 +88,6 @@ def loaded_after(code: str) -> set[str]:
 
 
 # Names.
-
-
-def test_gamelens_has_the_public_names_and_no_others() -> None:
-    """Adding a name to `gl.` is a decision, and written down here."""
-    listed = set(gamelens.__all__)
-    extra = [Violation(TOP, f"gl.{name} is not one of the public names") for name in sorted(listed - PUBLIC)]
-    hold("public_names", extra + [Violation(TOP, f"gl.{name} is missing") for name in sorted(PUBLIC - listed)])
 
 
 @pytest.mark.parametrize("name", gamelens.__all__)
@@ -187,23 +196,62 @@ def arguments_of(client: type, method: str) -> list[inspect.Parameter]:
 @pytest.mark.parametrize("method", ["query", "plan"])
 @pytest.mark.parametrize("client", ["Client", "AsyncClient"])
 def test_a_query_takes_the_same_arguments_everywhere(client: str, method: str) -> None:
-    """Names, order, defaults and types are those of `query_arguments`, where that is, else of `Client.query`."""
+    """Names, order, defaults and types are those of `query_arguments`."""
     assert arguments_of(getattr(gamelens, client), method) == query_arguments()
 
 
 def query_arguments() -> list[inspect.Parameter]:
     """Return the parameters that define a query."""
-    home = next((it.name for it in modules() if "query_arguments" in exported(it.name)), None)
-    if home is None:
-        return arguments_of(gamelens.Client, "query")
-    module = __import__(home, fromlist=["query_arguments"])
-    return [*inspect.signature(module.query_arguments).parameters.values()]
+    return [*inspect.signature(declared.query_arguments).parameters.values()]
 
 
 @pytest.mark.parametrize("command", ["query", "plan"])
-def test_the_command_line_takes_every_argument_of_a_query(command: str) -> None:
-    """And no others, but for those about the connection and the output."""
+def test_the_command_line_has_no_other_options(command: str) -> None:
+    """But for those about the connection and the output."""
+    assert options_of(command) - CONNECTION <= {TYPED_AS.get(it.name, it.name) for it in query_arguments()}
+
+
+def options_of(command: str) -> set[str]:
+    """Return the names of the arguments and options of a command."""
     found = cli.commands[command]
     assert isinstance(found, click.Command)
-    wanted = {TYPED_AS.get(it.name, it.name) for it in query_arguments() if it.name not in NOT_TYPED}
-    assert {it.name for it in found.params} == wanted | CONNECTION
+    return {it.name or "" for it in found.params}
+
+
+def arguments_by_place() -> dict[str, set[str]]:
+    """Return the names of the arguments that each place takes or records, as `query` calls them."""
+    typed = {other: name for name, other in TYPED_AS.items()}
+    return {
+        "command line": {typed.get(name, name) for name in options_of("query") & options_of("plan")},
+        "explorer": {*inspect.signature(explorer).parameters},
+        "assistant": {*inspect.signature(AnalystTools.query).parameters},
+        "receipt": {*QueryRecord.__struct_fields__},
+    }
+
+
+def forgotten(arguments: set[str]) -> list[str]:
+    """Return each argument that a place neither has nor is excused from, and each excuse that is not needed."""
+    found = arguments_by_place()
+    missing = [f"{place} lacks {name}" for place, has in found.items() for name in arguments - has - {*EXCEPT[place]}]
+    needless = [
+        f"{place} needs no excuse for {name}"
+        for place, reasons in EXCEPT.items()
+        for name in reasons
+        if name not in arguments or name in found[place]
+    ]
+    return sorted(missing + needless)
+
+
+def test_every_argument_of_a_query_is_in_every_place() -> None:
+    """Command line, explorer, assistant and receipt have it, or `EXCEPT` says why not."""
+    assert forgotten({it.name for it in query_arguments()}) == []
+
+
+def test_an_argument_that_only_the_client_has_is_found() -> None:
+    """In each of the four places; an excuse for an argument that went is found too."""
+    arguments = {it.name for it in query_arguments()}
+    assert forgotten(arguments | {"zone"}) == sorted(f"{place} lacks zone" for place in EXCEPT)
+    assert forgotten(arguments - {"check"}) == [
+        "assistant needs no excuse for check",
+        "explorer needs no excuse for check",
+    ]

@@ -1,0 +1,210 @@
+"""The recipes of CONTRIBUTING, followed in a copy of the source: what they list is enough, and gates notice it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from house.source import ROOT
+
+pytestmark = pytest.mark.slow
+
+Edits = dict[str, list[tuple[str, str]]]
+"""File and, for each edit, a text that is there and what stands in its place."""
+
+METRIC: Edits = {
+    "src/gamelens/catalog.py": [
+        (
+            '        Metric(\n            name="retention_retro"',
+            '        Metric(name="purchases_made", meaning="purchases", fields=(_count("purchases_made", "buys"),)),\n'
+            '        Metric(\n            name="retention_retro"',
+        )
+    ],
+    "src/gamelens/sandbox/metrics/metric_sql.py": [
+        (
+            '    "revenue": _money(',
+            '    "purchases_made": _summed("purchases_made", "purchases"),\n    "revenue": _money(',
+        )
+    ],
+    "src/gamelens/simulator/ledger/ground_truth.py": [
+        (
+            '    "retention_retro": _retention(),',
+            '    "purchases_made": _single("purchases_made", lambda of: of.count(_purchases(of))),\n'
+            '    "retention_retro": _retention(),',
+        )
+    ],
+    "tests/support/brute_force.py": [
+        (
+            '            "paying_users": lambda',
+            '            "purchases_made": lambda: [fact for fact in facts if fact.category == "business"],\n'
+            '            "paying_users": lambda',
+        )
+    ],
+    "src/gamelens/wire/README.md": [
+        (
+            "| `retention_retro` | 4.12",
+            "| `purchases_made` | purchases | `purchases_made` |\n| `retention_retro` | 4.12",
+        )
+    ],
+}
+DIMENSION: Edits = {
+    "src/gamelens/wire/filters.py": [
+        (
+            '        Dimension("severity"',
+            '        Dimension("os_version", "event", "system of the device", 40),\n        Dimension("severity"',
+        )
+    ],
+    "src/gamelens/sandbox/storage/lake_schema.py": [
+        ('"device", "os_version")', '"device")'),
+        (
+            '"ab_id", "ab_variant_id"),\n)\n"""Dimensions that',
+            '"ab_id", "ab_variant_id", "os_version"),\n)\n"""Dimensions that',
+        ),
+        ("FORMAT: Final = 8", "FORMAT: Final = 9"),
+        ('not in ("install_publisher", "ab_id"', 'not in ("os_version", "install_publisher", "ab_id"'),
+    ],
+    "src/gamelens/sandbox/maintenance/expected_tables.py": [
+        (
+            '    *("event_id", "custom_01", "custom_02", "custom_03", "device", "os_version"),',
+            '    *("event_id", "custom_01", "custom_02", "custom_03", "device"),',
+        ),
+        (
+            '    *("install_publisher", "ab_id", "ab_variant_id"),\n)',
+            '    *("install_publisher", "ab_id", "ab_variant_id", "os_version"),\n)',
+        ),
+    ],
+    "tests/support/random_worlds.py": [
+        (
+            '    "severity": ("info", "critical"),',
+            '    "os_version": ("ios 17.1",),\n    "severity": ("info", "critical"),',
+        )
+    ],
+    "tests/catalog/test_catalog.py": [('"ab_id ab_variant_id severity"', '"ab_id ab_variant_id os_version severity"')],
+    "src/gamelens/wire/README.md": [
+        (
+            "| `severity` | `error` events | as sent |",
+            "| `os_version` | all events | as sent |\n| `severity` | `error` events | as sent |",
+        )
+    ],
+}
+ARGUMENT: Edits = {
+    "src/gamelens/client/query/arguments.py": [
+        (
+            "    whole_buckets: bool = False,\n    to",
+            "    whole_buckets: bool = False,\n    note: str | None = None,\n    to",
+        ),
+        ('        to: "pandas"; ', '        note: words that the plan of the query keeps.\n        to: "pandas"; '),
+        (
+            "whole_buckets=bucket if whole_buckets else None)",
+            "whole_buckets=bucket if whole_buckets else None, note=note)",
+        ),
+    ],
+    "src/gamelens/client/plans/query_spec.py": [
+        (
+            "    whole_buckets: Granularity | None = None\n",
+            "    whole_buckets: Granularity | None = None\n    note: str | None = None\n",
+        )
+    ],
+    "src/gamelens/cli/query_commands.py": [
+        (
+            '    click.option("--whole-buckets"',
+            '    click.option("--note", help="Words to keep."),\n    click.option("--whole-buckets"',
+        )
+    ],
+    "tests/house/test_surface.py": [
+        ('("when_unavailable", ', '("note", "when_unavailable", '),
+        ('fromkeys(("deadline_s",', 'fromkeys(("note", "deadline_s",'),
+    ],
+}
+CHART: Edits = {
+    "src/gamelens/notebook/charts/funnel_charts.py": [
+        (
+            "def draw_funnel(",
+            "def draw_steps(steps: DataFrame) -> Figure:\n"
+            '    """Draw the steps without a title of their own."""\n'
+            '    return draw_funnel(steps, title="Steps")\n\n\ndef draw_funnel(',
+        )
+    ],
+    "src/gamelens/notebook/charts/__init__.py": [
+        ("funnel_charts import draw_funnel", "funnel_charts import draw_funnel, draw_steps"),
+        ("       draw_funnel\n", "       draw_funnel, draw_steps\n"),
+        ('    "main_value",', '    "draw_steps",\n    "main_value",'),
+    ],
+    "docs/pages/how-to/own-analysis.md": [
+        ("\n```python\n", "\n```python\nfrom gamelens.notebook import charts\n\ncharts.draw_steps\n")
+    ],
+}
+TESTS = (
+    "tests/catalog/test_catalog.py",
+    "tests/house/test_snapshots.py",
+    "tests/house/test_surface.py::test_every_argument_of_a_query_is_in_every_place",
+    "tests/house/test_surface.py::test_a_query_takes_the_same_arguments_everywhere",
+    "tests/cli/test_completion.py::test_metrics_come_first",
+    "tests/documentation/test_pages.py::test_every_metric_dimension_and_error_is_in_the_reference",
+    "tests/documentation/test_pages.py::test_every_public_name_has_an_example",
+    "tests/sandbox/test_metrics_against_brute_force.py::test_every_answer_is_the_one_plain_python_gives[0]",
+    "tests/sandbox/test_metrics_against_brute_force.py::test_every_list_of_values_is_the_one_plain_python_gives",
+)
+"""What a recipe tells to run, but for the tests that play a scenario."""
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the source in which all four recipes were followed, but for the snapshots."""
+    folder = tmp_path_factory.mktemp("copy")
+    for name in ("src", "tests", "docs", "notebooks"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "recorded"))
+    for name in ("pyproject.toml", "README.md", "CONTRIBUTING.md"):
+        shutil.copy(ROOT / name, folder)
+    for edits in (METRIC, DIMENSION, ARGUMENT, CHART):
+        for name, changes in edits.items():
+            text = (folder / name).read_text(encoding="utf-8")
+            for before, after in changes:
+                assert before in text, f"{name} has no {before!r}: the recipe leads elsewhere"
+                text = text.replace(before, after)
+            (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def run_tests(folder: Path, *tests: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run *tests* of the copy, which import the copy of the source."""
+    own = {"PYTHONPATH": str(folder / "src"), "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
+    command = [sys.executable, "-m", "pytest", "-p", "no:nbmake", "-p", "no:xdist", "-p", "no:cacheprovider"]
+    command += ["--durations=5", "--hypothesis-profile", "quick", *tests]
+    return subprocess.run(
+        command, cwd=folder, env=os.environ | own | environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_snapshots_notice_each_recipe(copy: Path) -> None:
+    """A name, a row and an argument that are new fail the gate, in rows of their own."""
+    result = run_tests(copy, "tests/house/test_snapshots.py")
+    added = "\n".join(line for line in result.stdout.splitlines() if line.startswith("+"))
+    assert result.returncode == 1
+    for new in ("draw_steps", "purchases_made", "note: str | None = None", "os_version"):
+        assert new in added
+
+
+def test_what_the_recipes_list_is_enough(copy: Path) -> None:
+    """With the snapshots written anew, all that the recipes tell to run passes."""
+    result = run_tests(copy, *TESTS, SNAPSHOTS="write")
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_the_recipes_are_those_of_contributing() -> None:
+    """Each file that is edited above is named there, and the sections are the four recipes."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    sections = {part.partition("\n")[0]: part for part in text.split("\n## ")}
+    for heading, edits in {
+        "To add a metric": METRIC,
+        "To add a dimension": DIMENSION,
+        "To add an argument of a query": ARGUMENT,
+        "To add a chart": CHART,
+    }.items():
+        for name in edits:
+            assert name.removeprefix("src/gamelens/") in sections[heading], f"{heading} does not name {name}"
