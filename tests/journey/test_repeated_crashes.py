@@ -13,7 +13,9 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -84,9 +86,15 @@ def _start_sandbox(state: Path, config: Path) -> tuple[subprocess.Popen[bytes], 
 
 
 @pytest.fixture(scope="module")
-def outcome(tmp_path_factory: pytest.TempPathFactory) -> tuple[BatchSenders, list[str], int]:
+def folder() -> Iterator[Path]:
+    """A folder on a disk."""
+    with tempfile.TemporaryDirectory() as path:
+        yield Path(path)
+
+
+@pytest.fixture(scope="module")
+def outcome(folder: Path) -> tuple[BatchSenders, list[str], int]:
     """Kill the sandbox under load many times, and return senders, builds and event count."""
-    folder = tmp_path_factory.mktemp("kill")
     state, config = folder / "state", folder / "sandbox.toml"
     config.write_text(CONFIG)
     random_source, senders = random.Random(11), BatchSenders()

@@ -65,6 +65,7 @@ def files_beside(state: Path) -> set[str]:
     return {str(path.relative_to(lake.root)) for path in lake.root.rglob("*.*") if path.is_file()} - listed
 
 
+@pytest.mark.disk
 @pytest.mark.parametrize(
     ("order", "runs", "games"), [("process", 2, ("1001", "1002", "9001")), ("compact", FAN_IN, ("1001",))]
 )
