@@ -14,9 +14,12 @@ LIBRARY_TESTS := tests/analysis tests/catalog tests/client tests/contract tests/
 # Without nbmake, which takes every process 1.5 s to import.
 TESTS := $(BIN)/pytest -p no:nbmake --dist loadfile
 
-# Everything in one run, which writes down what each test took. Three workers, since many tests wait for a process.
-WHOLE := $(BIN)/pytest --nbmake --nbmake-timeout 300 --dist loadfile --no-loadscope-reorder -n 3 --ignore tests/journey/test_wheel.py \
-	--junit-xml .cache/tests.xml notebooks tests
+# Built and installed things, which .ci/run proves: make check-wheel, make check-docs.
+BUILT := tests/journey/test_wheel.py tests/browser/test_site.py
+
+# All else in one run, which writes down what each test took. Three workers, since many tests wait for a process.
+WHOLE := $(BIN)/pytest --nbmake --nbmake-timeout 300 --dist loadfile --no-loadscope-reorder -n 3 \
+	$(addprefix --ignore ,$(BUILT)) --junit-xml .cache/tests.xml notebooks tests
 
 # Tests over random worlds, of which `make bench` tries ten times as many.
 RANDOM_WORLDS := table_sources metrics_against_brute_force batch_builder
@@ -40,7 +43,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/bytecode
 
 .PHONY: demo test durations check static audit constraints coverage bench record lab docs dist check-lowest check-newest \
-	check-wheel clean
+	check-wheel check-docs clean
 
 demo: $(INSTALLED)
 	@$(BIN)/gamelens demo
@@ -145,6 +148,10 @@ endef
 # The wheel, installed outside the checkout, where it runs the demo.
 check-wheel: $(INSTALLED)
 	@$(TESTS) tests/journey/test_wheel.py
+
+# The documentation site, built as `make docs` builds it, every page opened in a browser.
+check-docs: $(INSTALLED)
+	@$(TESTS) tests/browser/test_site.py
 
 lab: $(INSTALLED)
 	@$(BIN)/gamelens lab
