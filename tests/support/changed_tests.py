@@ -42,7 +42,7 @@ def selected(changed: set[str]) -> list[str]:
     """Return the folders and test modules for *changed* files, those of the changed rooms first."""
     modules = {_module(path) for path in changed if path.startswith("src/") and path.endswith(".py")}
     rooms = {name.split(".")[1] for name in modules if name.count(".")} & {*_rooms()}
-    graph = grimp.build_graph("gamelens", cache_dir=ROOT / ".cache" / "imports")
+    graph = grimp.build_graph("gamelens", cache_dir=str(ROOT / ".cache" / "imports"))
     known = modules & graph.modules
     near = known.union(*(graph.find_modules_that_directly_import(name) for name in known))
     support = {_module(path) for path in changed if path.startswith("tests/support/")}

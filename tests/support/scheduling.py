@@ -11,7 +11,7 @@ HEAVY = ("browser", "cli", "journey", "notebooks")
 """Folders that start processes of their own and run first."""
 
 
-class FixtureScheduling(LoadFileScheduling):
+class FixtureScheduling(LoadFileScheduling):  # type: ignore[misc]
     """Modules go to workers whole, and so do the folders `ON_ONE_WORKER`."""
 
     def _split_scope(self, nodeid: str) -> str:
