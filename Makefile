@@ -4,26 +4,33 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
-# Played over HTTP in processes of their own, which the fast loop leaves out.
-SERVED := tests/journey tests/cli tests/browser
-
 NOTEBOOKS := $(BIN)/pytest --nbmake --nbmake-timeout 300 notebooks
 
-# What `make check-lowest` installs and runs: not the tools, which are pinned.
-LOWEST_EXTRAS := excel keyring lab polars sandbox
-LOWEST_TOOLS := hypothesis jsonschema mmdb-writer pytest pytest-xdist pyyaml
-LOWEST_TESTS := tests/analysis tests/catalog tests/client tests/contract tests/errors tests/simulator tests/wire
+# What `make check-lowest` and `make check-newest` install and run: not the tools, which are pinned.
+LIBRARY_EXTRAS := excel keyring lab polars sandbox
+LIBRARY_TOOLS := hypothesis jsonschema mmdb-writer pytest pytest-xdist pyyaml
+LIBRARY_TESTS := tests/analysis tests/catalog tests/client tests/contract tests/errors tests/simulator tests/wire
 
 # Without nbmake, which takes every process 1.5 s to import.
 TESTS := $(BIN)/pytest -p no:nbmake --dist loadfile
 
+# Built and installed things, which .ci/run proves: make check-wheel, make check-docs.
+BUILT := tests/journey/test_wheel.py tests/browser/test_site.py
+
+# All else in one run, which writes down what each test took. Three workers, since many tests wait for a process.
+WHOLE := $(BIN)/pytest --nbmake --nbmake-timeout 300 --dist loadfile --no-loadscope-reorder -n 3 \
+	$(addprefix --ignore ,$(BUILT)) --junit-xml .cache/tests.xml notebooks tests
+
 # Tests over random worlds, of which `make bench` tries ten times as many.
 RANDOM_WORLDS := table_sources metrics_against_brute_force batch_builder
 
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PIP := python -m pip install --quiet --disable-pip-version-check
+
+LINT := $(BIN)/ruff check --quiet && $(BIN)/ruff format --check --quiet
 
 # Installers take nothing whose hash is not in the file. The oldest Python is the oldest that every pin supports.
-LOCK := .cache/lock/bin/uv pip compile --quiet --universal --python-version 3.11.5 --no-python-downloads \
+UV := .cache/lock/bin/uv
+LOCK := $(UV) pip compile --quiet --universal --python-version 3.11.5 --no-python-downloads \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header
 
 # All but Spark, which lies apart.
@@ -35,22 +42,34 @@ AUDIT := $(BIN)/pip-audit --no-deps --disable-pip --progress-spinner off --timeo
 export PYTHONDONTWRITEBYTECODE :=
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/bytecode
 
-.PHONY: demo test check static audit constraints coverage bench record lab docs dist check-lowest clean
+.PHONY: demo test durations check static audit constraints coverage bench record lab docs dist check-lowest check-newest \
+	check-wheel check-docs clean
 
 demo: $(INSTALLED)
 	@$(BIN)/gamelens demo
 
-test: static
-	@$(TESTS) --no-loadscope-reorder -n 4
-	@$(NOTEBOOKS) -n 2 --dist worksteal
+# Types, layers and dependencies are checked beside the tests, and what they find is said at the end.
+test: $(INSTALLED)
+	@$(LINT)
+	@$(MAKE) --no-print-directory static > .cache/static.txt 2>&1 & static=$$!; \
+	$(WHOLE); tests=$$?; \
+	wait $$static || { cat .cache/static.txt; exit 1; }; exit $$tests
 
-# A fifth of the examples that `make test` tries.
-check: static audit
-	@$(TESTS) -n 3 -m "not slow" --hypothesis-profile quick $(addprefix --ignore ,$(SERVED))
+# What `make test` took last, by folder, and its slowest tests.
+durations:
+	@$(BIN)/python tests/support/durations.py .cache/tests.xml
+
+# Tests of the rooms that changed and of what imports them, with fewer examples, or of one room: make check ROOM=client
+check: $(INSTALLED)
+	@$(LINT)
+	@$(BIN)/python tests/support/changed_tests.py $(ROOM) > .cache/chosen.txt
+	@$(MAKE) --no-print-directory static audit > .cache/static.txt 2>&1 & static=$$!; tests=0; \
+	if [ -s .cache/chosen.txt ]; then $(TESTS) --no-loadscope-reorder -n 2 -m "not slow" --hypothesis-profile quick \
+		$$(cat .cache/chosen.txt) || [ $$? = 5 ] || tests=1; fi; \
+	wait $$static || tests=1; cat .cache/static.txt; exit $$tests
 
 static: $(INSTALLED)
-	@$(BIN)/ruff check --quiet
-	@$(BIN)/ruff format --check --quiet
+	@$(LINT)
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo > .cache/imports.txt 2>&1 || { cat .cache/imports.txt; exit 1; }
 	@$(BIN)/deptry src > .cache/dependencies.txt 2>&1 || { cat .cache/dependencies.txt; exit 1; }
@@ -67,10 +86,9 @@ audit: $(INSTALLED)
 	fi
 
 # Pins and hashes anew from pyproject.toml, for all platforms. Pins stay where they can: UPGRADE=--upgrade renews all.
-constraints:
-	@$(PYTHON) -m venv .cache/lock
-	@.cache/lock/bin/python -m pip install --quiet --disable-pip-version-check 'uv>=0.13'
+constraints: $(UV)
 	@$(LOCK) $(UPGRADE) pyproject.toml $(addprefix --extra ,$(PINNED_EXTRAS)) --group dev --group build --output-file constraints.txt
+	@printf 'uv\n' | $(LOCK) $(UPGRADE) - --output-file .ci/constraints-uv.txt
 	@printf 'pyspark\npy4j\n' | $(LOCK) $(UPGRADE) - --output-file .ci/constraints-spark.txt
 
 # Lines and branches of src that the whole suite runs, also in the processes it starts. Limits of time may not hold while
@@ -83,6 +101,7 @@ coverage: $(INSTALLED)
 
 bench: $(INSTALLED)
 	@$(BIN)/pytest -s tests/bench
+	@$(TESTS) -n 2 --hypothesis-profile many -m hypothesis
 	@$(TESTS) -n 2 --hypothesis-profile long $(addprefix tests/sandbox/test_,$(addsuffix .py,$(RANDOM_WORLDS)))
 	@KILLS=500 $(BIN)/pytest tests/journey/test_repeated_crashes.py tests/sandbox/test_killed_runs.py
 
@@ -105,16 +124,34 @@ dist: $(INSTALLED)
 	@$(BIN)/twine check --strict dist/*
 
 # The oldest versions that pyproject.toml allows, in an environment of their own, on the fast tests of the library.
-check-lowest:
-	@$(PYTHON) -m venv .cache/lock
-	@.cache/lock/bin/python -m pip install --quiet --disable-pip-version-check 'uv>=0.13'
-	@.cache/lock/bin/uv venv --quiet --clear --python $(PYTHON) .cache/lowest
-	@.cache/lock/bin/uv pip compile --quiet --resolution lowest-direct --no-annotate --no-header --no-emit-index-url \
-		$(addprefix --extra ,$(LOWEST_EXTRAS)) pyproject.toml --output-file .cache/lowest.txt
-	@.cache/lock/bin/uv pip install --quiet --python .cache/lowest/bin/python --requirement .cache/lowest.txt \
-		hatchling editables $(LOWEST_TOOLS)
-	@.cache/lock/bin/uv pip install --quiet --python .cache/lowest/bin/python --no-deps --no-build-isolation --editable .
-	@.cache/lowest/bin/pytest -p no:cacheprovider -n 2 --dist loadfile --hypothesis-profile quick -m "not slow" $(LOWEST_TESTS)
+check-lowest: PYTHON_OF := $(PYTHON)
+check-lowest: RESOLUTION := lowest-direct
+check-lowest: $(UV)
+	@$(LIBRARY_CHECK)
+
+# The newest versions that pyproject.toml allows, on the newest Python that it names.
+check-newest: PYTHON_OF := 3.13
+check-newest: RESOLUTION := highest
+check-newest: $(UV)
+	@if $(UV) python find --quiet --no-python-downloads 3.13 > /dev/null 2>&1; then $(LIBRARY_CHECK); \
+	else echo "check-newest skipped: there is no Python 3.13"; fi
+
+define LIBRARY_CHECK
+$(UV) venv --quiet --clear --no-python-downloads --python $(PYTHON_OF) .cache/$@ && \
+$(UV) pip compile --quiet --python .cache/$@/bin/python --resolution $(RESOLUTION) --no-annotate --no-header \
+	--no-emit-index-url $(addprefix --extra ,$(LIBRARY_EXTRAS)) pyproject.toml --output-file .cache/$@.txt && \
+$(UV) pip install --quiet --python .cache/$@/bin/python --requirement .cache/$@.txt hatchling editables $(LIBRARY_TOOLS) && \
+$(UV) pip install --quiet --python .cache/$@/bin/python --no-deps --no-build-isolation --editable . && \
+.cache/$@/bin/pytest -p no:cacheprovider -n 2 --dist loadfile --hypothesis-profile quick -m "not slow" $(LIBRARY_TESTS)
+endef
+
+# The wheel, installed outside the checkout, where it runs the demo.
+check-wheel: $(INSTALLED)
+	@$(TESTS) tests/journey/test_wheel.py
+
+# The documentation site, built as `make docs` builds it, every page opened in a browser.
+check-docs: $(INSTALLED)
+	@$(TESTS) tests/browser/test_site.py
 
 lab: $(INSTALLED)
 	@$(BIN)/gamelens lab
@@ -125,6 +162,15 @@ clean:
 $(INSTALLED): pyproject.toml constraints.txt
 	@mkdir -p .cache
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(PIP) --require-hashes --requirement constraints.txt
-	@$(PIP) --no-deps --no-build-isolation --editable .
+	@$(MAKE) --no-print-directory $(UV) 2> /dev/null || echo "uv cannot be had: installing with pip, which takes minutes"
+	@echo "Installing $$(grep -c '^[a-z]' constraints.txt) packages into .venv, once"
+	@if [ -x $(UV) ]; then $(UV) pip install --quiet --python $(BIN)/python --require-hashes --requirement constraints.txt; \
+	else $(BIN)/$(PIP) --require-hashes --requirement constraints.txt; fi
+	@$(BIN)/$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# An installer that takes seconds where pip takes minutes, with the same hashes.
+$(UV): .ci/constraints-uv.txt
+	@$(PYTHON) -m venv .cache/lock
+	@.cache/lock/bin/$(PIP) --require-hashes --requirement .ci/constraints-uv.txt
 	@touch $@

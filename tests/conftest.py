@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import Scheduling
 
 from support.hypothesis_profiles import register_profiles
 from support.sandbox_stage import Stage
+from support.scheduling import HEAVY, FixtureScheduling
 
 register_profiles()
 
-# Folders whose tests start processes of their own.
-_HEAVY = ("journey", "browser", "cli")
+# Temporary folders are in memory where it has room for them, since most tests wait for nothing but the disk.
+_MEMORY, _ROOM = Path("/dev/shm"), 4 * 2**30
+if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
+
+_BEGAN = pytest.StashKey[float]()
 
 # Commands that a test starts inherit this, so that none of them reads a developer's keyring.
 os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.null.Keyring"
@@ -32,15 +41,51 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
+    """Let tests that share dear fixtures run on one worker."""
+    return FixtureScheduling(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sort slow tests to the front, so that no worker is left with one of them at the end."""
     items.sort(key=_lightness)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Remember what this process had used when the test began."""
+    item.stash[_BEGAN] = _processor_seconds()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
+    """Write into the report what the test used, for the table that `make durations` prints."""
+    try:
+        yield
+    finally:
+        item.user_properties.append(("cpu", f"{_processor_seconds() - item.stash[_BEGAN]:.3f}"))
+
+
+def _processor_seconds() -> float:
+    """Return the processor time of this process and of the processes that it started and that have ended."""
+    return sum(os.times()[:4])
+
+
 def _lightness(item: pytest.Item) -> int:
-    if item.path.parent.name in _HEAVY:
+    if item.path.parent.name in HEAVY:
         return 0
     return 1 if item.get_closest_marker("slow") else 2
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """Give tests marked `disk` a folder on a disk, and all others one in memory."""
+    if request.node.get_closest_marker("disk") is None:
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session", autouse=True)

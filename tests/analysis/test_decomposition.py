@@ -10,6 +10,7 @@ from pandas import DataFrame
 
 from gamelens.analysis.decomposition import PARTS, decompose, dominant_effect, split_in_halves, total_change
 from gamelens.wire.receipts import Receipt
+from support.hypothesis_profiles import examples
 from support.tidy_frames import tidy_frame
 
 Period = dict[str | None, tuple[int, float]]
@@ -95,7 +96,7 @@ def test_from_nothing_and_to_nothing_everything_is_volume() -> None:
     assert dominant_effect(decompose(nothing, nothing, NETWORK)) == "none"
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(
     *[
         st.dictionaries(

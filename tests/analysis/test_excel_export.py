@@ -18,6 +18,7 @@ import gamelens as gl
 from gamelens.analysis.files.csv_safety import unguarded
 from gamelens.analysis.files.table_reader import read_table
 from gamelens.errors import BadQuery
+from support.hypothesis_profiles import examples
 from support.tidy_frames import tidy_frame
 
 
@@ -125,7 +126,7 @@ def test_a_text_that_no_cell_holds_is_refused(tmp_path: Path) -> None:
     assert (path.read_bytes(), [entry.name for entry in tmp_path.iterdir()]) == (before, ["x.xlsx"])
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"), min_size=1), min_size=1))
 def test_any_text_comes_back(texts: list[str]) -> None:
     """Every text is stored as text, control characters as their numbers."""

@@ -1,4 +1,7 @@
-"""The command in a process of its own: exit codes, messages and files."""
+"""The command as a script runs it: exit codes, messages and files.
+
+One test of each kind starts a process of its own; the others run in this one.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from gamelens.local.sandbox_info import environment_of, read_sandbox_info
 from gamelens.local.sandbox_process import running_sandbox
 from gamelens.sandbox.server import Sandbox, SandboxOptions
 from gamelens.wire.signing import sign
-from support.command_process import GAMELENS, PlayedSandbox, run
+from support.command_process import GAMELENS, PlayedSandbox, run, run_here
 from support.game_events import event
 
 BY_PLATFORM = ("query", "user_unique", "--by", "platform", "--over", "last 5 complete days")
@@ -37,7 +40,7 @@ def test_simulate_says_what_was_sent_and_writes_the_ledger(sandbox: PlayedSandbo
 
 def test_a_dry_run_sends_nothing() -> None:
     """`simulate --dry-run` counts the events without a sandbox."""
-    result = run("simulate", "--scenario", "small", "--dry-run", "--json")
+    result = run_here("simulate", "--scenario", "small", "--dry-run", "--json")
     assert json.loads(result.stdout)["events"] > 10_000
 
 
@@ -47,26 +50,27 @@ def test_simulate_writes_to_a_sandbox_that_does_not_run(tmp_path: Path) -> None:
     A state that already has events is refused with exit code 1.
     """
     small = ("simulate", "--scenario", "small", "--players", 60, "--days", 10, "--into", tmp_path / "state", "--json")
-    played, again = json.loads(run(*small).stdout), run(*small)
+    played, again = json.loads(run_here(*small).stdout), run_here(*small)
     assert played["events"] > 1000
     assert (again.returncode, "has events already" in again.stderr) == (1, True)
     with running_sandbox(tmp_path / "state") as ready:
         over = ("--over", "last 10 complete days", "--every", "all", "--json")
-        printed = run("query", "event_count", *over, env=environment_of(ready) | {"GAMELENS_CACHE_DIR": str(tmp_path)})
+        own = environment_of(ready) | {"GAMELENS_CACHE_DIR": str(tmp_path)}
+        printed = run_here("query", "event_count", *over, env=own)
     assert json.loads(printed.stdout)[0]["event_count"] == played["events"]
 
 
 @pytest.mark.parametrize("where", [[], ["--ready", "ready.json", "--into", "state"]], ids=["nowhere", "two places"])
 def test_simulate_plays_to_one_place(where: list[str]) -> None:
     """`simulate` needs exactly one of --ready and --into, else the exit code is 2."""
-    result = run("simulate", "--scenario", "small", *where)
+    result = run_here("simulate", "--scenario", "small", *where)
     assert (result.returncode, "either --ready FILE" in result.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("mode", ["clients", "server"])
 def test_a_mode_is_a_way_to_send(mode: str) -> None:
     """--mode needs --ready: with --into no events are sent, so the exit code is 2."""
-    result = run("simulate", "--scenario", "small", "--into", "state", "--mode", mode)
+    result = run_here("simulate", "--scenario", "small", "--into", "state", "--mode", mode)
     assert (result.returncode, f"send with --ready for --mode {mode}" in result.stderr) == (2, True)
 
 
@@ -81,7 +85,7 @@ def test_defects_of_requests_are_refused_where_no_requests_are_sent(
     The message is one line with the mode to use and the scenario tables to leave out.
     """
     at = sandbox.folder / "state" / "ready.json" if where[-1] == "--ready" else tmp_path / "state"
-    result = run("simulate", "--scenario", "dirty", *where, at)
+    result = run_here("simulate", "--scenario", "dirty", *where, at)
     assert (result.returncode, len(result.stderr.splitlines())) == (1, 1)
     assert way_out in result.stderr
     assert "without its tables [delivery] and [dirt]" in result.stderr
@@ -97,14 +101,14 @@ def test_query_answers_a_table_as_json(sandbox: PlayedSandbox) -> None:
 def test_query_writes_files(sandbox: PlayedSandbox, suffix: str) -> None:
     """`query --out` writes CSV or Parquet by the suffix of the file."""
     out = sandbox.folder / f"out.{suffix}"
-    result = run(*BY_PLATFORM, "--out", out, env=sandbox.environment)
+    result = run_here(*BY_PLATFORM, "--out", out, env=sandbox.environment)
     assert (result.returncode, out.exists()) == (0, True)
 
 
 def test_query_writes_csv_that_a_spreadsheet_may_open(sandbox: PlayedSandbox) -> None:
     """In a CSV file texts and timestamps are quoted, and numbers are not."""
     out = sandbox.folder / "quoted.csv"
-    run(*BY_PLATFORM, "--out", out, env=sandbox.environment)
+    run_here(*BY_PLATFORM, "--out", out, env=sandbox.environment)
     header, first, *_ = out.read_text().splitlines()
     assert header == '"timestamp","platform","user_unique"'
     assert re.fullmatch(r'"\d{4}-\d\d-\d\d",("\w+")?,\d+', first)
@@ -120,7 +124,7 @@ def test_a_refusal_is_one_clear_line_and_exit_code_1(sandbox: PlayedSandbox) -> 
 
 def test_what_is_not_available_names_what_is(sandbox: PlayedSandbox) -> None:
     """A time range that is not available has exit code 1 and the available interval."""
-    result = run("query", "revenue", "--over", "2031-01-01/P7D", env=sandbox.environment)
+    result = run_here("query", "revenue", "--over", "2031-01-01/P7D", env=sandbox.environment)
     assert result.returncode == 1
     assert "the service has" in result.stderr
 
@@ -128,7 +132,7 @@ def test_what_is_not_available_names_what_is(sandbox: PlayedSandbox) -> None:
 def test_two_dimensions_and_a_condition(sandbox: PlayedSandbox) -> None:
     """--by takes several dimensions, and --where filters by an expression."""
     command = ("query", "user_unique", "--by", "game", "platform", "--over", "last 9 complete days", "--every", "all")
-    result = run(*command, "--where", "platform == 'ios'", "--json", env=sandbox.environment)
+    result = run_here(*command, "--where", "platform == 'ios'", "--json", env=sandbox.environment)
     assert {row["platform"] for row in json.loads(result.stdout)} == {"ios"}
 
 
@@ -191,7 +195,7 @@ def test_the_lake_of_a_running_sandbox_is_exported(sandbox: PlayedSandbox) -> No
 
 def test_an_unknown_engine_is_refused(tmp_path: Path) -> None:
     """An unknown --engine has exit code 1 and is named."""
-    result = run("sandbox", "up", "--state", tmp_path / "s", "--engine", "sqlite")
+    result = run_here("sandbox", "up", "--state", tmp_path / "s", "--engine", "sqlite")
     assert (result.returncode, "is no engine" in result.stderr) == (1, True)
 
 

@@ -25,6 +25,7 @@ from gamelens.client.cache.answer_cache import AnswerCache
 from gamelens.errors import BadQuery
 from support import cache_writer
 from support.cache_writer import ASKED, LATER, day_slice, day_slices, find, found_days, keep, rows_of_seed
+from support.hypothesis_profiles import examples
 
 pytestmark = pytest.mark.slow
 
@@ -145,7 +146,7 @@ def test_a_file_that_vanished_is_forgotten_when_a_cache_is_opened(
     assert later.fresh_slices(ASKED, day_slices([1]), available=LATER, fresh_s=0) == frozenset()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0), st.integers(0), st.integers(0, 7))
 def test_any_byte_of_any_file_may_flip(written: Path, which: int, place: int, bit: int) -> None:
     """A wrong byte anywhere on disk is a miss, never a wrong number."""

@@ -33,6 +33,7 @@ from gamelens.client.limits.rate_limit import (
 from gamelens.client.limits.shared_slots import SharedSlots
 from gamelens.errors import RateLimited
 from gamelens.sandbox.http.rate_limiter import NodeLimiters, RateLimits
+from support.hypothesis_profiles import examples
 from support.virtual_time import run
 
 pytestmark = pytest.mark.slow
@@ -112,7 +113,7 @@ def test_the_metric_list_has_a_limit_of_its_own(tmp_path: Path) -> None:
 TIMES = st.tuples(st.floats(0, 0.3), st.floats(0, 0.05), st.sampled_from([0.0, 0.01, 0.2, 1.5]))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(requests=st.lists(TIMES, min_size=6, max_size=30), processes=st.integers(1, 3))
 def test_no_rolling_second_sees_more_than_five_arrivals_and_no_moment_more_than_five_requests(
     requests: list[tuple[float, float, float]], processes: int

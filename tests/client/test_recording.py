@@ -27,6 +27,7 @@ from gamelens.client.connection.transport import HttpRequest, HttpResponse, Requ
 from gamelens.errors import AuthError, BadQuery, GamelensError, NotRecorded, RateLimited, ServiceError
 from gamelens.wire.intervals import Interval
 from support.game_events import event
+from support.hypothesis_profiles import examples
 from support.sandbox_stage import Stage
 
 pytestmark = pytest.mark.slow
@@ -213,7 +214,7 @@ def test_numbers_are_replayed_digit_for_digit(folder: Path) -> None:
     assert re.sub(rb"\s", b"", send(ReplaySender(folder), metric(a="b")).body) == body
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

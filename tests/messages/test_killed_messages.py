@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from support.message_campaign import check_days, run_campaign
 from support.message_receivers import mail_server, webhook
 
 KILLS = 12
 
 
+@pytest.mark.disk
 def test_each_day_arrives_once_or_is_unsure(tmp_path: Path) -> None:
     """Over a webhook and a mail server, with kills at random moments."""
     with webhook() as posts, mail_server() as mails:

@@ -20,6 +20,7 @@ from gamelens.sandbox.storage.acknowledged_batches import AcknowledgedBatches
 from gamelens.sandbox.storage.inbox import Inbox, InboxBatch, delete_batches, open_store, pending
 from gamelens.sandbox.storage.inbox_recovery import recover_store
 from support.game_events import event
+from support.hypothesis_profiles import examples
 from support.sandbox_stage import Stage
 
 PAGE = 4096
@@ -137,7 +138,7 @@ def test_the_damaged_log_is_kept(killed: Path, state: Path) -> None:
 _FLIPS = st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(1, 255)), max_size=6)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(in_log=_FLIPS, in_record=st.tuples(st.integers(0, 8191), st.integers(0, 255)))
 def test_every_acknowledged_batch_is_read_or_reported(
     killed: Path,

@@ -16,6 +16,7 @@ from gamelens.sandbox.collector.live_feed import FeedFilter
 from gamelens.wire.signing import sign
 from support.collector_requests import COLLECTOR_PATHS, send_signed, send_with_headers, undecodable_answer
 from support.game_events import event
+from support.hypothesis_profiles import examples
 from support.sandbox_stage import NO_EVENTS, Stage, event_counts
 
 pytestmark = pytest.mark.slow
@@ -282,7 +283,7 @@ def _mangled(source: random.Random, body: bytes) -> bytes:
 ENCODING_HEADERS = st.sampled_from([None, "gzip", "gzip", "x-gzip", "gzip, gzip", "identity", "deflate", "br", "ü", ""])
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=bodies(), path=st.sampled_from(COLLECTOR_PATHS), encoding=ENCODING_HEADERS)
 def test_no_body_is_answered_with_5xx(stage: Stage, body: bytes, path: str, encoding: str | None) -> None:
     """Every signed body gets 200, 201, 400 or 413, with JSON or nothing as its body.
@@ -295,7 +296,7 @@ def test_no_body_is_answered_with_5xx(stage: Stage, body: bytes, path: str, enco
         answer.json()
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=bodies(), path=st.sampled_from(COLLECTOR_PATHS), encoding=ENCODING_HEADERS)
 def test_an_unsigned_body_is_never_read(stage: Stage, body: bytes, path: str, encoding: str | None) -> None:
     """Every unsigned body gets 401, whatever it contains (Wire 1.4, Signature)."""

@@ -43,6 +43,7 @@ def submit(http: httpx.Client, ready: dict[str, Any], events: list[Any]) -> int:
     ).status_code
 
 
+@pytest.mark.disk
 def test_what_was_acknowledged_outlives_the_process(tmp_path: Path) -> None:
     """Events acknowledged before SIGKILL are processed after a restart, once.
 

@@ -23,7 +23,7 @@ from support.killed_runs import kill, writes
 from support.sandbox_stage import Stage
 
 pytestmark = pytest.mark.slow
-KILLS = int(os.environ.get("KILLS", "5"))
+KILLS = int(os.environ.get("KILLS", "3"))
 
 
 def submit(stage: Stage, random: Random, games: Sequence[str]) -> None:
@@ -65,6 +65,7 @@ def files_beside(state: Path) -> set[str]:
     return {str(path.relative_to(lake.root)) for path in lake.root.rglob("*.*") if path.is_file()} - listed
 
 
+@pytest.mark.disk
 @pytest.mark.parametrize(
     ("order", "runs", "games"), [("process", 2, ("1001", "1002", "9001")), ("compact", FAN_IN, ("1001",))]
 )

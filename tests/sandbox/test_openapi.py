@@ -20,6 +20,7 @@ from support.app_requests import Call, call
 from support.candidate_events import good, near_events
 from support.described_transport import JSON, check_answer, schema_validator
 from support.game_events import event
+from support.hypothesis_profiles import examples
 from support.sandbox_stage import Stage
 
 pytestmark = pytest.mark.slow
@@ -135,7 +136,7 @@ def test_the_described_inits_are_the_accepted_ones(path: str) -> None:
     assert {"200", "201"} <= set(statuses)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(candidate=near_events())
 def test_the_described_events_are_the_accepted_ones(candidate: Any) -> None:
     """The JSON Schema of events accepts what the validator accepts.

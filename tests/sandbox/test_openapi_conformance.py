@@ -18,13 +18,14 @@ from gamelens.sandbox.http.openapi import DESCRIPTIONS
 from gamelens.wire.signing import sign
 from support.described_transport import JSON, schema_validator
 from support.game_events import event
+from support.hypothesis_profiles import examples
 from support.sandbox_stage import Stage
 
 pytestmark = pytest.mark.slow
 
 KEY = {"X-API-Key": "key-of-acme"}
 MANY = settings(
-    max_examples=25,
+    max_examples=examples(25),
     phases=[Phase.explicit, Phase.generate],
     deadline=None,
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow, HealthCheck.function_scoped_fixture],

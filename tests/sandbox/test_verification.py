@@ -46,23 +46,29 @@ def played_state(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    "table",
+    "tables",
     [
-        *("events", "slim", "cube", "active", "returns", "installs", "payments", "impressions_shared"),
-        *("daily_players", "weekly_players", "monthly_players", "sessions"),
-        *("daily_players_shared", "weekly_players_shared", "monthly_players_shared", "sessions_shared"),
+        ("events",),
+        (
+            *("slim", "cube", "active", "returns", "installs", "payments", "impressions_shared"),
+            *("daily_players", "weekly_players", "monthly_players", "sessions"),
+            *("daily_players_shared", "weekly_players_shared", "monthly_players_shared", "sessions_shared"),
+        ),
     ],
+    ids=["events", "tables"],
 )
 def test_a_missing_row_is_found(
-    played_state: Path, make_stage: Callable[..., Stage], tmp_path: Path, table: str
+    played_state: Path, make_stage: Callable[..., Stage], tmp_path: Path, tables: tuple[str, ...]
 ) -> None:
     """A row missing from any table is reported, with table and organisation."""
     shutil.copytree(played_state, tmp_path / "state")
     stage = make_stage()
-    path = max(stage.sandbox.lake.snapshot("acme").parts(table), key=lambda part: part.rows).path
-    pq.write_table(pq.read_table(path).slice(1), path)
+    for table in tables:
+        path = max(stage.sandbox.lake.snapshot("acme").parts(table), key=lambda part: part.rows).path
+        pq.write_table(pq.read_table(path).slice(1), path)
     differences = verify(stage.sandbox.options.state, days=1000).differences
-    assert table in {difference.table for difference in differences}
+    reported = {difference.table for difference in differences}
+    assert reported >= {*tables}
     assert all(difference.organisation == "acme" for difference in differences)
 
 

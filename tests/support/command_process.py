@@ -1,4 +1,4 @@
-"""The command `gamelens` in a process of its own, as a script runs it."""
+"""The command `gamelens` in a process of its own, as a script runs it, and in this one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from click.testing import Result
+from click.testing import CliRunner, Result
+
+from gamelens.cli import cli
 
 GAMELENS = [sys.executable, "-m", "gamelens"]
 RunCommand = Callable[..., Result]
@@ -28,3 +30,10 @@ def run(*arguments: object, env: dict[str, str] | None = None) -> subprocess.Com
     return subprocess.run(
         [*GAMELENS, *map(str, arguments)], capture_output=True, text=True, env=os.environ | (env or {}), timeout=120
     )
+
+
+def run_here(*arguments: object, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Do what `run` does in this process, which saves the two seconds that a new one takes to import everything."""
+    given = [str(argument) for argument in arguments]
+    result = CliRunner(env=env).invoke(cli, given)
+    return subprocess.CompletedProcess(given, result.exit_code, result.stdout, result.stderr)

@@ -37,5 +37,6 @@ def defer_iri_grammar() -> None:
     spec = None if _NAME in sys.modules else find_spec(_NAME)
     if spec is not None:
         stand_in = _StandIn(_NAME)
+        stand_in.__file__ = spec.origin  # so do programs that look through the modules that are loaded
         stand_in.__path__ = list(spec.submodule_search_locations or ())  # an import asks for it
         sys.modules[_NAME] = stand_in
