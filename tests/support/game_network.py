@@ -56,6 +56,7 @@ class Wire:
         is_down: whether connecting fails.
         gate: an event that responses wait for.
         hanging: routes that never answer.
+        late_s: seconds until a request is answered, by route.
         failing_users: players whose events are answered 500.
         takes_bytes: the largest body that is not answered 413.
         takes_events: the largest batch that is not answered 413.
@@ -69,6 +70,7 @@ class Wire:
         self.is_down = False
         self.gate: asyncio.Event | None = None
         self.hanging: set[str] = set()
+        self.late_s: dict[str, float] = {}
         self.failing_users: set[str] = set()
         self.takes_bytes: int | None = None
         self.takes_events: int | None = None
@@ -85,6 +87,7 @@ class Wire:
             await self.gate.wait()
         if sent.route in self.hanging:
             await asyncio.Event().wait()
+        await asyncio.sleep(self.late_s.get(sent.route, 0))
         response = await self._answer(request, sent)
         sent.status = response.status_code
         return response

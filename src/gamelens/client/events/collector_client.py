@@ -65,14 +65,14 @@ class GameStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a version 2 init.
 
     Attributes:
-        enabled: whether the game may send events.
-        server_ts: the server's time, epoch seconds.
+        enabled: whether the game may send events; None if the answer does not say.
+        server_ts: the server's time, epoch seconds; None if an answer with `enabled` = false does not say.
         flags: not used.
         init: the configs and experiment, if the collector serves them here too.
     """
 
-    enabled: bool
-    server_ts: int
+    enabled: bool | None
+    server_ts: int | None
     flags: list[Any] = []
     init: InitAnswer | None = None
 
@@ -162,7 +162,13 @@ class CollectorClient:
         Wire 1.11, Version 2 init.
         """
         body = _init_body(user_id, platform, os_version, build)
-        answer = _decoded(await self._init(self._path("init"), (), body, forwarded_for, attempts))
+        response = await self._init(self._path("init"), (), body, forwarded_for, attempts)
+        try:
+            answer = _decoded(response)
+        except ServiceError:
+            if _says_disabled(response.body):  # obeyed whatever else is wrong with the answer
+                return GameStatus(enabled=False, server_ts=None)
+            raise
         return GameStatus(
             enabled=answer.enabled, server_ts=answer.server_ts, flags=answer.flags, init=answer.init_answer()
         )
@@ -282,7 +288,7 @@ class _TolerantAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     server_ts: int
-    enabled: bool = True
+    enabled: bool | None = None
     flags: list[Any] = []
     configs: list[Any] | None = None
     configs_hash: str | None = None
@@ -325,6 +331,15 @@ def _decoded(response: HttpResponse) -> _TolerantAnswer:
     if decoded.server_ts <= 0:
         raise ServiceError(response.status, f"server_ts = {decoded.server_ts} is no time: it must be above 0")
     return decoded
+
+
+def _says_disabled(body: bytes) -> bool:
+    """Return whether *body* is a JSON object with `enabled` = false. Wire 1.11, Version 2 init."""
+    try:
+        answer = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return isinstance(answer, dict) and answer.get("enabled") is False
 
 
 def _init_body(user_id: str, platform: str, os_version: str, build: str | None) -> bytes:
