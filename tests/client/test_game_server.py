@@ -372,11 +372,12 @@ async def test_a_disabled_player_stays_disabled_over_a_restart(game: Game, tmp_p
 @in_loop
 async def test_events_wait_for_a_late_version_2_init(game: Game) -> None:
     """An answer after 5 s is used: until then the player's events wait, those of others do not."""
-    game.wire.late_s["init_v2"], game.wire.script["init_v2"] = 6.0, [DISABLED]
+    game.wire.late_s["init_v2"] = 6.0
     async with server(game) as at:
         (ann,) = await join(at, "ann")
         game.wire.late_s.clear()
         await join(at, "bob")
+        game.wire.script["init_v2"] = [DISABLED]
         ann.add("design", event_id="menu:open")
         await at.submit()
         assert {event["user_id"] for event in game.wire.events} == {"bob"}

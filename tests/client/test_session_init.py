@@ -129,8 +129,8 @@ async def test_a_late_disabled_sends_nothing(game: Game) -> None:
 async def test_a_version_2_init_without_any_answer_holds_events_for_one_request(game: Game) -> None:
     """Whoever cannot be asked is enabled: events go when the request has failed."""
     game.wire.hanging = {"init_v2"}
-    collector = game.wire.collector(max_wait_s=0.3)
-    async with PlayerSession(collector, **ANN, wait_s=0.1, **game.time.seams()) as player:
+    collector = game.wire.collector(max_wait_s=1.0)
+    async with PlayerSession(collector, **ANN, wait_s=0.4, **game.time.seams()) as player:
         await player.flush()
         assert game.wire.categories == []
         await asyncio.sleep(0.4)

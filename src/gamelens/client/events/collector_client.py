@@ -92,6 +92,10 @@ class CollectorClient:
             file.
         transport: sends the requests instead of the network, such as `httpx.ASGITransport(app)`.
 
+    Attributes:
+        answered: requests that were answered so far, inits among them.
+        sent_bytes: size of their bodies, as sent.
+
     Every call may raise:
         AuthError: a key is wrong.
         BadQuery: the collector refuses a field, or the size of the body.
@@ -119,6 +123,7 @@ class CollectorClient:
         self.game_key = settings.game_key
         self._secret = settings.secret_key
         self._gzip_level = gzip_level
+        self.answered = self.sent_bytes = 0
         self._transport = Transport(
             settings.collector_url,
             key_hint=settings.key_hint,
@@ -241,7 +246,7 @@ class CollectorClient:
         """Post *body* to the events route."""
         if is_gzipped:
             headers["Content-Encoding"] = "gzip"
-        response = await self._transport.send(
+        response = await self._send(
             HttpRequest(
                 method="POST",
                 path=self._path("events"),
@@ -257,7 +262,7 @@ class CollectorClient:
         self, path: str, params: Sequence[tuple[str, str]], body: bytes, forwarded_for: str | None, attempts: int
     ) -> HttpResponse:
         """Post *body* to one of the init routes."""
-        return await self._transport.send(
+        return await self._send(
             HttpRequest(
                 method="POST",
                 path=path,
@@ -268,6 +273,12 @@ class CollectorClient:
                 attempts=attempts,
             )
         )
+
+    async def _send(self, request: HttpRequest) -> HttpResponse:
+        response = await self._transport.send(request)
+        self.answered += 1
+        self.sent_bytes += len(request.body or b"")
+        return response
 
     def _path(self, route: str) -> str:
         return f"/v2/{quote(self.game_key, safe='')}/{route}"

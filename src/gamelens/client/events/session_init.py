@@ -90,7 +90,7 @@ class SessionInit:
         Returns:
             Whether both are answered now.
         """
-        for name in self._unanswered.keys() - self._tasks.keys():
+        for name in [name for name in self._unanswered if name not in self._tasks]:
             if name == "v2":
                 self._sender.hold(self._key.user_id)
             self._tasks[name] = asyncio.create_task(self._use(name, self._unanswered[name]))
