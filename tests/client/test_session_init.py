@@ -133,7 +133,7 @@ async def test_a_version_2_init_without_any_answer_holds_events_for_one_request(
     async with PlayerSession(collector, **ANN, wait_s=0.4, **game.time.seams()) as player:
         await player.flush()
         assert game.wire.categories == []
-        await asyncio.sleep(0.4)
+        await asyncio.sleep(0.7)
         game.wire.hanging = set()
         await player.flush()
         assert game.wire.categories == ["user"]
