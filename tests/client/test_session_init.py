@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from gamelens.client.events.game_server import GameServer
+from gamelens.client.events.outbox import UNSENT
 from gamelens.client.events.player_session import PlayerSession
 from support.game_events import NOW
-from support.game_network import ANN, Game, in_loop
+from support.game_network import ANN, Game, in_loop, until
 
 TIME = int(NOW.timestamp())
 PHONE: dict[str, Any] = {"platform": "ios", "os_version": "ios 17.0"}
@@ -101,25 +102,26 @@ def test_an_unavailable_init_is_asked_again_and_holds_no_event_back(game: Game, 
 @in_loop
 async def test_events_wait_while_version_2_is_under_way(game: Game) -> None:
     """The client checks `enabled` before it sends events (Wire 1.15, Client queue)."""
-    game.wire.late_s["init_v2"] = 0.5
-    async with game.session(wait_s=0.1) as player:
-        assert player.configs == {"difficulty": "normal"}
+    game.wire.gates["init_v2"] = answered = asyncio.Event()
+    async with game.session(wait_s=0.4) as player:
         await player.flush()
         assert game.wire.categories == []
-        await asyncio.sleep(0.6)
+        answered.set()
+        await until(lambda: player.report().disabled is None)
         await player.flush()
         assert game.wire.categories == ["user"]
     assert inits(game) == {"init_v2": 1, "init": 1}
 
 
 @in_loop
-async def test_a_late_disabled_sends_nothing(game: Game) -> None:
+async def test_a_late_disabled_sends_nothing(game: Game, tmp_path: Path) -> None:
     """An answer after the wait is obeyed, and what was recorded until then stays in the queue."""
-    game.wire.late_s["init_v2"], game.wire.script["init_v2"] = 0.3, [DISABLED]
-    session = game.session(wait_s=0.1)
+    game.wire.gates["init_v2"], game.wire.script["init_v2"] = asyncio.Event(), [DISABLED]
+    session = game.session(wait_s=0.4, queue=tmp_path / "events.sqlite")
     async with session as player:
         player.add("design", event_id="menu:open")
-        await asyncio.sleep(0.4)
+        game.wire.gates["init_v2"].set()
+        await until(lambda: "enabled = false" in (player.report().disabled or ""))
         await player.flush()
     assert game.wire.of("events") == []
     assert session.report().waiting == 3
@@ -127,16 +129,56 @@ async def test_a_late_disabled_sends_nothing(game: Game) -> None:
 
 @in_loop
 async def test_a_version_2_init_without_any_answer_holds_events_for_one_request(game: Game) -> None:
-    """Whoever cannot be asked is enabled: events go when the request has failed."""
-    game.wire.hanging = {"init_v2"}
-    collector = game.wire.collector(max_wait_s=1.0)
-    async with PlayerSession(collector, **ANN, wait_s=0.4, **game.time.seams()) as player:
+    """Whoever cannot be asked is enabled: events go when the first request has failed."""
+    game.wire.gates["init_v2"], game.wire.script["init_v2"] = asyncio.Event(), [(0, b"")]
+    async with game.session(wait_s=0.4) as player:
+        await until(lambda: game.wire.of("init_v2"))
         await player.flush()
         assert game.wire.categories == []
-        await asyncio.sleep(0.7)
-        game.wire.hanging = set()
+        game.wire.gates.pop("init_v2").set()
+        game.wire.hanging = {"init_v2"}
+        await until(lambda: player.report().disabled is None)
         await player.flush()
         assert game.wire.categories == ["user"]
+        assert inits(game)["init_v2"] == 2
+
+
+@in_loop
+async def test_the_longest_time_of_a_request_ends_the_wait_for_version_2(game: Game) -> None:
+    """A collector that accepts the connection and says nothing holds events for that time only."""
+    game.wire.hanging = {"init_v2"}
+    collector = game.wire.collector(max_wait_s=0.0)
+    async with PlayerSession(collector, **ANN, wait_s=0.4, **game.time.seams()) as player:
+        await until(lambda: player.report().disabled is None)
+        await player.flush()
+        assert game.wire.categories == ["user"]
+
+
+@pytest.mark.slow
+@in_loop
+async def test_the_last_delivery_waits_for_version_2(game: Game) -> None:
+    """A session that ends before the answer sends its events after it."""
+    game.wire.gates["init_v2"] = answered = asyncio.Event()
+    session = game.session()
+    await session.start()
+    closing = asyncio.create_task(session.close())
+    await asyncio.sleep(0.1)
+    assert game.wire.of("events") == []
+    answered.set()
+    report = await closing
+    assert (report.collected, report.waiting) == (2, 0)
+
+
+@in_loop
+async def test_events_still_undecided_at_the_end_are_counted(game: Game, tmp_path: Path) -> None:
+    """They wait in a queue file, and are dropped with a queue in memory."""
+    game.wire.hanging = {"init_v2"}
+    in_file, in_memory = game.session(wait_s=0.1, queue=tmp_path / "events.sqlite"), game.session(wait_s=0.1)
+    async with in_file, in_memory:
+        pass
+    assert game.wire.of("events") == []
+    assert (in_file.report().waiting, in_file.report().dropped) == (2, {})
+    assert (in_memory.report().waiting, in_memory.report().dropped) == (0, {UNSENT: 2})
 
 
 @pytest.mark.parametrize(

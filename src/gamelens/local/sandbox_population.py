@@ -245,7 +245,7 @@ def populate_with_clients(
     return msgspec.structs.replace(
         population_id(scenario, ends_on),
         events=events,
-        requests=sum(client.answered for client in clients.values()),
+        requests=sum(client.requests for client in clients.values()),
         sent_bytes=sum(client.sent_bytes for client in clients.values()),
         seconds=time.monotonic() - began,
     )

@@ -45,7 +45,8 @@ class DeliveryReport(msgspec.Struct, frozen=True, kw_only=True):
     Each event is counted once.
 
     Attributes:
-        waiting: events in the queue.
+        waiting: events in the queue. After the end of a session or server those of its file: events that are left in a
+            queue in memory are dropped.
         collected, rejected: events the collector has answered.
         dropped: events that were never collected, by reason.
         rejections: the last 100 rejected events of this process, with their violations.
@@ -99,7 +100,7 @@ class BatchSender:
         self._backoffs: dict[BatchKey, Backoff] = {}
 
     def hold(self, user_id: str) -> None:
-        """Send nothing of *user_id* while the version 2 init is asked, unless it is held already."""
+        """Send nothing of *user_id* until `release`, `enable` or `disable`."""
         self.held.setdefault(user_id, UNDECIDED)
 
     def release(self, user_id: str) -> None:

@@ -22,6 +22,7 @@ from gamelens.client.connection.transport import (
     HttpBackend,
     HttpRequest,
     HttpResponse,
+    RequestStats,
     Transport,
 )
 from gamelens.errors import ServiceError
@@ -93,7 +94,7 @@ class CollectorClient:
         transport: sends the requests instead of the network, such as `httpx.ASGITransport(app)`.
 
     Attributes:
-        answered: requests that were answered so far, inits among them.
+        requests: requests sent so far: inits, retries and those without an answer among them.
         sent_bytes: size of their bodies, as sent.
 
     Every call may raise:
@@ -123,7 +124,7 @@ class CollectorClient:
         self.game_key = settings.game_key
         self._secret = settings.secret_key
         self._gzip_level = gzip_level
-        self.answered = self.sent_bytes = 0
+        self.requests = self.sent_bytes = 0
         self._transport = Transport(
             settings.collector_url,
             key_hint=settings.key_hint,
@@ -275,10 +276,12 @@ class CollectorClient:
         )
 
     async def _send(self, request: HttpRequest) -> HttpResponse:
-        response = await self._transport.send(request)
-        self.answered += 1
-        self.sent_bytes += len(request.body or b"")
-        return response
+        tally = RequestStats()
+        try:
+            return await self._transport.send(request, tally)
+        finally:
+            self.requests += tally.requests
+            self.sent_bytes += tally.requests * len(request.body or b"")
 
     def _path(self, route: str) -> str:
         return f"/v2/{quote(self.game_key, safe='')}/{route}"

@@ -149,7 +149,7 @@ class GameServer:
     async def close(self) -> DeliveryReport:
         """End all sessions, send what waits within 30 s, and return the last report.
 
-        Events that could not be sent wait in the queue file; without a file they are lost.
+        Events that could not be sent wait in the queue file; without a file they are dropped and counted.
         """
         for user_id in list(self._recorders):
             self.leave(user_id)
@@ -170,7 +170,7 @@ class GameServer:
         async with self._lock:
             self._end_idle()
             for recorder in list(self._recorders.values()):
-                if recorder.init.is_under_way:
+                if recorder.init.under_way:
                     continue  # the player's events wait, the other players' do not
                 if not await self._delivery.initialise(recorder, within_s=WAIT_S, due_only=due_only):
                     break  # one wait a round: the other players' inits would hold it up as well

@@ -24,6 +24,7 @@ BATCH_EVENTS: Final = 500  # Wire 1.15, Client queue
 BATCH_BYTES: Final = BODY_BYTES - 4 * KIB  # of plain JSON: below 1 MB when sent, even if gzip does not shrink it
 CACHE_FULL: Final = "cache full"
 DISK: Final = "disk failed"
+UNSENT: Final = "not sent before the end, and no queue file"
 
 
 class BatchKey(msgspec.Struct, frozen=True):
@@ -177,6 +178,12 @@ class Outbox:
                 _count(db, {reason: 1})
         except OutboxUnavailable:
             self._unwritten += 1
+
+    def drop_waiting(self, reason: str) -> None:
+        """Delete all events and count them as dropped."""
+        with self._transaction() as db:
+            _count(db, {reason: db.execute("DELETE FROM events").rowcount})
+            self._bytes = 0
 
     def waiting(self) -> int:
         """Return the number of events in the queue."""

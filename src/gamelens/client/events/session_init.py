@@ -2,8 +2,8 @@
 
 Version 2 says whether the game is enabled (Wire 1.11, Version 2 init), the other has the configs (Wire 1.12, Remote
 config init), and either has the server's time. Whatever a collector answers to one, also that there is no such address,
-the other is used, and neither is asked again. Only an init without an answer is. While version 2 is under way, no event
-of the player is sent.
+the other is used, and neither is asked again. Only an init without an answer is. No event of the player is sent until
+version 2 is answered, or its first request has ended without an answer.
 """
 
 from __future__ import annotations
@@ -74,13 +74,14 @@ class SessionInit:
         return (self._sender.backoff(self._key) or self._backoff).is_over
 
     @property
-    def is_under_way(self) -> bool:
-        """Whether a request waits for its answer."""
-        return bool(self._tasks)
+    def under_way(self) -> list[asyncio.Task[None]]:
+        """The requests that wait for their answers."""
+        return list(self._tasks.values())
 
     def begin(self) -> None:
-        """Begin the player's session: what an earlier one was told counts no more, but for `enabled` = false."""
+        """Begin the player's session: events wait for version 2. Of earlier sessions only `enabled` = false counts."""
         self._sender.disabled.pop(self._key.user_id, None)
+        self._sender.hold(self._key.user_id)
 
     async def ask(self, *, within_s: float) -> bool:
         """Send the inits without an answer, both at once, and wait *within_s*.
@@ -91,22 +92,16 @@ class SessionInit:
             Whether both are answered now.
         """
         for name in [name for name in self._unanswered if name not in self._tasks]:
-            if name == "v2":
-                self._sender.hold(self._key.user_id)
             self._tasks[name] = asyncio.create_task(self._use(name, self._unanswered[name]))
-        await self.wait(within_s=within_s)
-        return self.is_answered
-
-    async def wait(self, *, within_s: float | None = None) -> None:
-        """Wait for the requests under way, *within_s* at most."""
         if self._tasks:
-            done, _ = await asyncio.wait(self._tasks.values(), timeout=within_s)
+            done, _ = await asyncio.wait(self.under_way, timeout=within_s)
             for task in done:
                 task.result()
+        return self.is_answered
 
     async def cancel(self) -> None:
         """End the requests under way: their answers are not used."""
-        tasks = list(self._tasks.values())
+        tasks = self.under_way
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -114,22 +109,26 @@ class SessionInit:
     async def _use(self, name: str, ask: Callable[[], Awaitable[None]]) -> None:
         """Send one init and use its answer.
 
-        An unusable answer disables nothing (Wire 1.18, Official clients).
+        An unusable answer disables nothing (Wire 1.18, Official clients). A request that is cancelled releases no
+        event: the player's next session has begun, or the queue is closed.
         """
+        is_answered = True
         try:
             await ask()
         except AuthError as error:
             self._sender.disable(self._key.user_id, str(error))
         except (BadQuery, Retryable) as error:
-            if _is_unanswered(error):
+            is_answered = not _is_unanswered(error)
+            if is_answered:
+                _log.warning("the %s init is not usable, the session goes on without it: %s", name, error)
+            else:
                 self._backoff.fail()
-                return
-            _log.warning("the %s init is not usable, the session goes on without it: %s", name, error)
         finally:
             del self._tasks[name]
-            if name == "v2":
-                self._sender.release(self._key.user_id)
-        del self._unanswered[name]
+        if name == "v2":
+            self._sender.release(self._key.user_id)
+        if is_answered:
+            del self._unanswered[name]
 
     async def _ask_v2(self) -> None:
         status = await self._sender.collector.init_v2(**self._fields)
